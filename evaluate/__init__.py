@@ -1,0 +1,1 @@
+"""What proves it: datasets, replay against a live cluster, measures, and the demo."""

@@ -1,0 +1,72 @@
+"""Writing a dataset folder, whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from langshift.errors import UsageError
+from langshift.evaluate.dataset import CORPUS, LANGUAGES, QRELS, QUERIES
+
+Record = Mapping[str, Any]
+
+
+@contextmanager
+def new_folder(out: Path) -> Iterator[Path]:
+    """Give a folder to fill, which becomes ``out`` when the block ends well and vanishes when it does not.
+
+    Raises:
+        UsageError: ``out`` is a file or holds something.
+    """
+    if out.exists() and not out.is_dir():
+        raise UsageError(f"{out} is a file: name a folder that does not exist yet.")
+    if out.is_dir() and any(out.iterdir()):
+        raise UsageError(f"{out} is not empty: name a folder that does not exist yet, or empty this one.")
+    out = out.absolute()
+    out.parent.mkdir(parents=True, exist_ok=True)
+    partial = out.with_name(f".{out.name}.partial-{os.getpid()}")
+    partial.mkdir()
+    try:
+        yield partial
+        if out.is_dir():
+            out.rmdir()
+        partial.rename(out)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+def write_dataset(
+    folder: Path,
+    documents: Iterable[Record],
+    queries: Iterable[Record],
+    judgements: Iterable[tuple[str, str, int]],
+    languages: Iterable[tuple[str, str]] = (),
+) -> None:
+    """Write the files of a dataset into an empty folder.
+
+    Args:
+        folder: an existing folder.
+        documents: lines of ``corpus.jsonl``.
+        queries: lines of ``queries.jsonl``.
+        judgements: query id, document id, grade.
+        languages: document id and language, for documents whose line names none; no file is
+            written when there are none.
+    """
+    _write_lines(folder / CORPUS, documents)
+    _write_lines(folder / QUERIES, queries)
+    (folder / QRELS).parent.mkdir()
+    rows = "".join(f"{query}\t{document}\t{grade}\n" for query, document, grade in judgements)
+    (folder / QRELS).write_text("query-id\tcorpus-id\tscore\n" + rows, encoding="utf-8", newline="\n")
+    if tags := "".join(f"{document}\t{language}\n" for document, language in languages):
+        (folder / LANGUAGES).write_text("corpus-id\tlanguage\n" + tags, encoding="utf-8", newline="\n")
+
+
+def _write_lines(path: Path, records: Iterable[Record]) -> None:
+    with path.open("wb") as file:
+        file.writelines(orjson.dumps(record, option=orjson.OPT_APPEND_NEWLINE) for record in records)

@@ -1,0 +1,109 @@
+"""The demo: the bundled corpus indexed without and with the shift, and its questions asked of both."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from opensearchpy import OpenSearch
+
+from langshift.evaluate.comparison import Comparison
+from langshift.evaluate.dataset import CORPUS, Query
+from langshift.ingest.detect import open_detector
+from langshift.ingest.encoders import open_encoder
+from langshift.ingest.load import load
+from langshift.ingest.making import choose
+from langshift.ingest.search import Hit, Searcher
+from langshift.plugin.versions import drop
+
+PLAIN, SHIFTED = "langshift-demo-plain", "langshift-demo-shifted"
+ENCODER = "use-m"
+FOLDER = Path(__file__).with_name("demo")
+_SHOWN = 10
+
+
+@dataclass(frozen=True)
+class Example:
+    """One question and its first hits in both indices.
+
+    Attributes:
+        query: the question.
+        before: hits without the shift.
+        after: hits with it.
+    """
+
+    query: Query
+    before: list[Hit]
+    after: list[Hit]
+
+    def to_dict(self) -> dict[str, Any]:
+        """As it stands in the demo's JSON document."""
+        return {
+            "query": self.query._asdict(),
+            "before": [_brief(hit, self.query) for hit in self.before],
+            "after": [_brief(hit, self.query) for hit in self.after],
+        }
+
+
+def index_twice(client: OpenSearch, on_document: Callable[[int], None] = lambda _: None) -> None:
+    """Write the bundled corpus to both demo indices, which are replaced.
+
+    Args:
+        client: the cluster.
+        on_document: called with the number of documents after each batch that is written.
+
+    Raises:
+        ClusterError: an index of that name is not langshift's, or the cluster fails.
+    """
+    encoder, detector = open_encoder(ENCODER), open_detector()
+
+    def on_stage(stage: str, documents: int, _: float) -> None:
+        if stage == "write":
+            on_document(documents)
+
+    for name, alpha in ((PLAIN, 0.0), (SHIFTED, 1.0)):
+        drop(client, name)
+        load(client, str(FOLDER / CORPUS), name, choose(encoder, detector, None, alpha), on_stage)
+
+
+def example(compared: Comparison, plain: Searcher, shifted: Searcher) -> Example | None:
+    """Search both indices for the pivot-language question whose first hits changed most.
+
+    The one that gained most answers among its first ten hits, if any gained; None where no
+    question's ranking changed.
+    """
+    changes = compared.change("nDCG@20")
+    pivot = shifted.index.fingerprint.pivot
+    gained = _gained(compared)
+    ours = {query.id: query for query in compared.dataset.queries if query.language == pivot}
+    changed = [name for name in ours if changes.get(name)]
+    if not changed:
+        return None
+    chosen = max(changed, key=lambda name: (max(gained[name], 0), changes[name] > 0, abs(changes[name]), name))
+    query = ours[chosen]
+    before, after = (searcher.search(query.text, language=query.language, size=_SHOWN) for searcher in (plain, shifted))
+    return Example(query, before, after)
+
+
+def _gained(compared: Comparison) -> dict[str, int]:
+    """Query id -> how many more of its first hits answer it after than before."""
+    gained: dict[str, int] = {}
+    for sign, replayed in ((-1, compared.before), (1, compared.after)):
+        for answer in replayed.answers:
+            judged = compared.dataset.qrels.get(answer.query, {})
+            right = sum(judged.get(name, 0) > 0 for name, _ in answer.hits[:_SHOWN])
+            gained[answer.query] = gained.get(answer.query, 0) + sign * right
+    return gained
+
+
+def _brief(hit: Hit, query: Query) -> dict[str, Any]:
+    relevant = hit.group == query.group
+    return {
+        "id": hit.id,
+        "score": hit.score,
+        "language": hit.language,
+        "title": hit.title,
+        "relevant": relevant,
+    }

@@ -1,0 +1,123 @@
+"""What ``langshift demo`` does and prints."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+from opensearchpy import OpenSearch
+
+from langshift import console
+from langshift.cluster import open_cluster
+from langshift.errors import LangshiftError
+from langshift.evaluate.comparison import Comparison, in_words, side_by_side
+from langshift.evaluate.dataset import load_dataset
+from langshift.evaluate.demo import FOLDER, PLAIN, SHIFTED, Example, example, index_twice
+from langshift.evaluate.measures import Scores
+from langshift.evaluate.replay_command import failures, heading, replay_with_progress
+from langshift.evaluate.result import check_output, result, server_version, write_files
+from langshift.ingest.search import Searcher
+
+_COLUMNS = ("nDCG@20", "TLR@20", "SLR@20")
+_LEGEND = (
+    "nDCG@20: how well the first 20 hits are ranked. TLR@20: how many of the passages that answer in other "
+    "languages are among them. SLR@20: how many in the question's own language, what a shift may cost."
+)
+
+
+def run(output: Path | None, *, as_json: bool) -> None:
+    """Index, replay, compare and tell.
+
+    Raises:
+        LangshiftError: queries failed; the figures are printed all the same.
+    """
+    start = perf_counter()
+    if output is not None:
+        check_output(output)
+    dataset = load_dataset(FOLDER)
+    client = open_cluster()
+    console.note(f"Indexing {len(dataset.documents):,} passages twice: {PLAIN} and {SHIFTED}.")
+    with console.progress() as bars:
+        indexing = bars.add_task("Indexing", total=2 * len(dataset.documents), rate="")
+        index_twice(client, lambda done: bars.advance(indexing, done))
+    searchers = [Searcher(client, name) for name in (PLAIN, SHIFTED)]
+    console.note(f"Asking {len(dataset.queries):,} questions of both.")
+    before = replay_with_progress(client, searchers[0], dataset, mode="dense")
+    after = replay_with_progress(client, searchers[1], dataset, mode="dense", vectors=before.vectors)
+    compared = Comparison(dataset, before, after)
+    shown = example(compared, *searchers)
+    document = _document(compared, shown, client, perf_counter() - start)
+    if output is not None:
+        for replayed, name in ((before, "plain"), (after, "shifted")):
+            write_files(output / name, replayed, document[name])
+    if as_json:
+        console.emit_json(document)
+    else:
+        show(compared, shown)
+        console.out.print(f"\nAll of it took {document['seconds']:.0f} s.")
+    for replayed in (before, after):
+        if replayed.failed:
+            raise LangshiftError(f"{replayed.index}: {failures(replayed)}")
+
+
+def _document(compared: Comparison, shown: Example | None, client: OpenSearch, seconds: float) -> dict[str, Any]:
+    server = server_version(client)
+    return {
+        "plain": result(compared.before, server),
+        "shifted": result(compared.after, server),
+        "own_language_share": {
+            "plain": compared.own_language_share(compared.before),
+            "shifted": compared.own_language_share(compared.after),
+        },
+        "words": in_words(compared),
+        "example": shown.to_dict() if shown else None,
+        "seconds": round(seconds, 1),
+    }
+
+
+def show(compared: Comparison, shown: Example | None) -> None:
+    """Print the comparison for a person."""
+    _show_figures(compared)
+    heading("\nWhat changed")
+    for line in in_words(compared):
+        console.out.print(f"- {line}", markup=False)
+    if shown is not None:
+        _show_example(shown)
+    words = shown.query.text if shown else compared.dataset.queries[0].text
+    heading("\nTo try next")
+    for command in (
+        f'langshift search {SHIFTED} "{words}"',
+        f'langshift search {PLAIN} "{words}"',
+        "langshift ingest CORPUS --index NAME",
+    ):
+        console.out.print(f"  {command}", markup=False, soft_wrap=True)
+
+
+def _show_figures(compared: Comparison) -> None:
+    before, after = compared.before, compared.after
+    rows = [
+        [language, f"{measures['nDCG@20'].queries}", *_cells(measures, after.by_language()[language])]
+        for language, measures in before.by_language().items()
+    ]
+    rows.append(["all", f"{len(before.answers):,}", *_cells(before.scores, after.scores)])
+    title = f"Before and after the shift, by the question's language ({PLAIN} → {SHIFTED})"
+    heading("\n" + title)
+    console.table(None, ["language", "n", *_COLUMNS], rows, right={"n", *_COLUMNS})
+    console.out.print(_LEGEND, markup=False)
+
+
+def _cells(before: Mapping[str, Scores], after: Mapping[str, Scores]) -> list[str]:
+    return [side_by_side(before[name], after[name]) for name in _COLUMNS]
+
+
+def _show_example(shown: Example) -> None:
+    topic = shown.query.group
+    rows = []
+    for rank, (old, new) in enumerate(zip(shown.before, shown.after, strict=False), 1):
+        cells = [(hit.language, ("* " if hit.group == topic else "  ") + hit.title) for hit in (old, new)]
+        rows.append([str(rank), *cells[0], *cells[1]])
+    heading(f"\nThe question in {shown.query.language} whose first hits changed most, before and after")
+    console.out.print(f'"{shown.query.text}" (* answers it)', markup=False)
+    console.table(None, ["", "", "before", "", "after"], rows)

@@ -1,0 +1,1 @@
+"""What turns documents into index entries: read, detect, encode, shift, write."""

@@ -1,0 +1,175 @@
+"""Read a corpus: BEIR ``corpus.jsonl``, plain, ``.gz`` or ``.zst``, or standard input."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import sys
+import tempfile
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from langshift.errors import UsageError
+from langshift.languages import UNDETERMINED, parse_tag
+from langshift.plugin.template import RESERVED_FIELDS
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
+
+STANDARD_INPUT = "-"
+_LONGEST_ID = 512  # bytes, the server's limit
+_KNOWN_FIELDS = {"_id", "title", "text", "language"}
+
+
+@dataclass(frozen=True)
+class Document:
+    """One document of a corpus.
+
+    Attributes:
+        id: its own ``_id``, or a hash of its content.
+        title: may be empty.
+        text: may be empty where there is a title.
+        language: BCP 47 tag that the document brought (``zh-TW``), ``und``, or None where it brought none.
+        other: every other field, as it came.
+    """
+
+    id: str
+    title: str
+    text: str
+    language: str | None
+    other: Mapping[str, Any]
+
+
+@contextmanager
+def seekable(corpus: str) -> Iterator[Path]:
+    """The corpus as a file that can be read twice; standard input is kept in a temporary file.
+
+    Raises:
+        UsageError: there is no such file.
+    """
+    if corpus != STANDARD_INPUT:
+        path = Path(corpus)
+        if not path.is_file():
+            raise UsageError(f"{corpus}: there is no such file.")
+        yield path
+        return
+    with tempfile.NamedTemporaryFile(prefix="langshift-", suffix=".jsonl") as kept:
+        while block := sys.stdin.buffer.read(1 << 20):
+            kept.write(block)
+        kept.flush()
+        yield Path(kept.name)
+
+
+def read_corpus(path: Path, shown: str | None = None) -> Iterator[Document]:
+    """Read the documents of a corpus, in order; blank lines are passed over.
+
+    Args:
+        path: the file; its first bytes tell how it is compressed.
+        shown: how messages name it, if not by its path.
+
+    Raises:
+        UsageError: a line that is no document, named by file and line with what is wrong.
+    """
+    place = "standard input" if shown == STANDARD_INPUT else shown or str(path)
+    number = 0
+    try:
+        with _open(path) as lines:
+            for number, line in enumerate(lines, start=1):
+                if not line.isspace():
+                    yield parse_document(line, f"{place}, line {number}")
+    except (EOFError, gzip.BadGzipFile, zlib.error, zstd.ZstdError) as error:
+        raise UsageError(
+            f"{place}: the compressed data break off or are damaged after line {number} ({error})."
+        ) from error
+
+
+def parse_document(line: bytes, place: str) -> Document:
+    """One line of a corpus as a document.
+
+    Raises:
+        UsageError: beginning with ``place``, what is wrong and what should be there.
+    """
+    try:
+        fields = orjson.loads(line)
+    except orjson.JSONDecodeError as error:
+        raise UsageError(f"{place}: not valid JSON ({error}).") from None
+    if not isinstance(fields, dict):
+        raise UsageError(f"{place}: must be a JSON object with a text, but is {_kind(fields)}.")
+    taken = [name for name in RESERVED_FIELDS if name in fields]
+    if taken:
+        raise UsageError(f"{place}: the field {taken[0]!r} is one that langshift writes itself; rename it.")
+    title, text = (_string(fields, name, place) for name in ("title", "text"))
+    if not title.strip() and not text.strip():
+        raise UsageError(f"{place}: has neither a text nor a title.")
+    return Document(
+        id=_id(fields, place),
+        title=title,
+        text=text,
+        language=_language(fields, place),
+        other={name: value for name, value in fields.items() if name not in _KNOWN_FIELDS},
+    )
+
+
+def _string(fields: dict[str, Any], name: str, place: str) -> str:
+    value = fields.get(name)
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        raise UsageError(f"{place}: the field {name!r} must be a string, but is {_kind(value)}.")
+    return value
+
+
+def _id(fields: dict[str, Any], place: str) -> str:
+    given = fields.get("_id")
+    if given is None or given == "":
+        # The same content gets the same id: writing it twice never doubles it.
+        return hashlib.sha256(orjson.dumps(fields, option=orjson.OPT_SORT_KEYS)).hexdigest()[:32]
+    if isinstance(given, bool) or not isinstance(given, str | int):
+        raise UsageError(f"{place}: the field '_id' must be a string, but is {_kind(given)}.")
+    identifier = str(given)
+    if len(identifier.encode()) > _LONGEST_ID:
+        raise UsageError(f"{place}: the '_id' is longer than {_LONGEST_ID} bytes.")
+    return identifier
+
+
+def _language(fields: dict[str, Any], place: str) -> str | None:
+    given = _string(fields, "language", place).strip()
+    if not given:
+        return None
+    if given == UNDETERMINED:
+        return UNDETERMINED
+    tag = parse_tag(given)
+    if tag is None:
+        raise UsageError(
+            f"{place}: {given!r} is no language: use a BCP 47 tag such as 'th' or 'zh-TW', "
+            "or leave the field out to have it detected."
+        )
+    return tag
+
+
+def _kind(value: object) -> str:
+    names = {dict: "an object", list: "a list", str: "a string", bool: "true or false", type(None): "null"}
+    return names.get(type(value), "a number")
+
+
+@contextmanager
+def _open(path: Path) -> Iterator[Iterable[bytes]]:
+    with path.open("rb") as raw:
+        magic = raw.read(4)
+        raw.seek(0)
+        if magic[:2] == b"\x1f\x8b":
+            with gzip.open(raw, "rb") as unpacked:
+                yield unpacked
+        elif magic == b"\x28\xb5\x2f\xfd":
+            with zstd.open(raw, "rb") as unpacked:
+                yield unpacked
+        else:
+            yield raw

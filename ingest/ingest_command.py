@@ -1,0 +1,97 @@
+"""What ``langshift ingest`` does and prints."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rich.progress import Progress, TaskID
+
+from langshift.cluster import open_cluster
+from langshift.console import emit_json, note, out, progress, table
+from langshift.errors import UsageError
+from langshift.ingest.detect import open_detector
+from langshift.ingest.documents import STANDARD_INPUT
+from langshift.ingest.encoders import open_encoder
+from langshift.ingest.load import load
+from langshift.ingest.making import Making, choose
+from langshift.ingest.summary import STAGES, Summary
+from langshift.plugin.versions import check_name
+
+
+def run(
+    corpus: str,
+    name: str,
+    encoder: str,
+    vectors: Path | None,
+    alpha: float | None,
+    lid_model: Path | None,
+    least_confidence: float,
+    *,
+    as_json: bool,
+) -> None:
+    """Check what was given before anything is started, then load and say what was done."""
+    check_name(name)
+    if corpus != STANDARD_INPUT and not Path(corpus).is_file():
+        raise UsageError(f"{corpus}: there is no such file.")
+    making = choose(open_encoder(encoder), open_detector(lid_model), vectors, alpha, least_confidence)
+    client = open_cluster()
+    with progress() as shown:
+        stages = StageProgress(shown)
+        summary = load(client, corpus, name, making, stages.update)
+    if as_json:
+        emit_json(summary.to_dict())
+    else:
+        _print(summary)
+    for sentence in remarks(summary, making):
+        note(sentence)
+
+
+class StageProgress:
+    """One line a stage: documents and documents a second of that stage's own time."""
+
+    def __init__(self, shown: Progress) -> None:
+        self._shown = shown
+        self._tasks: dict[str, TaskID] = {stage: shown.add_task(stage, total=None, rate="") for stage in STAGES}
+        self._seconds = dict.fromkeys(STAGES, 0.0)
+        self._documents = dict.fromkeys(STAGES, 0)
+
+    def update(self, stage: str, documents: int, seconds: float) -> None:
+        """Add what a stage has just done."""
+        self._seconds[stage] += seconds
+        self._documents[stage] += documents
+        rate = self._documents[stage] / max(self._seconds[stage], 1e-9)
+        self._shown.update(self._tasks[stage], completed=self._documents[stage], rate=f"{rate:,.0f} documents/s")
+
+
+def remarks(summary: Summary, making: Making) -> list[str]:
+    """What a person should know of a load that went through, one sentence each."""
+    told = []
+    if summary.cut:
+        told.append(
+            f"{summary.cut:,} documents are longer than the {summary.longest:,} characters that {making.encoder.id} "
+            "reads: their vectors stand for the beginning; word search finds all of their text."
+        )
+    if summary.languages["und"]:
+        told.append(f"{summary.languages['und']:,} documents have no clear language and were not shifted.")
+    for label, count in summary.folded.items():
+        told.append(f"{count:,} documents were detected as {label} and taken for its macrolanguage.")
+    if summary.without_vector:
+        named = ", ".join(f"{tag} {count:,}" for tag, count in summary.without_vector.most_common())
+        told.append(f"There are no language vectors for {named}: these documents were not shifted.")
+    if summary.replaced:
+        told.append(f"{summary.replaced:,} documents took the place of earlier ones with the same _id.")
+    return told
+
+
+def _print(summary: Summary) -> None:
+    rows = [[tag, f"{count:,}"] for tag, count in summary.languages.most_common()]
+    table(None, ["language", "documents"], rows, right={"documents"})
+    rates = ", ".join(
+        f"{stage} {summary.documents / max(summary.seconds[stage], 1e-9):,.0f}/s" for stage in STAGES if stage != "read"
+    )
+    out.print(f"Speed of each stage: {rates}.", soft_wrap=True)
+    out.print(
+        f"Indexed {summary.documents:,} documents into {summary.name} ({summary.index}), "
+        f"{summary.shifted:,} of them shifted with alpha {summary.alpha:g}.",
+        soft_wrap=True,
+    )

@@ -1,0 +1,164 @@
+"""The way of a document: read, detect, encode, shift, write."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from opensearchpy import OpenSearch
+from opensearchpy.exceptions import OpenSearchException
+
+from langshift.cluster import address, failure
+from langshift.errors import LangshiftError, UsageError
+from langshift.ingest.detect import Detection
+from langshift.ingest.documents import STANDARD_INPUT, Document, read_corpus, seekable
+from langshift.ingest.encoders import Encoder
+from langshift.ingest.making import Making
+from langshift.ingest.shift import shift
+from langshift.ingest.summary import OnStage, Summary, unwatched
+from langshift.ingest.write import BulkWriter, entry
+from langshift.languages import UNDETERMINED
+from langshift.plugin import versions
+
+_BATCH = 256
+
+
+def load(
+    client: OpenSearch,
+    corpus: str,
+    name: str,
+    making: Making,
+    on_stage: OnStage = unwatched,
+) -> Summary:
+    """Index a corpus. Nothing is written unless the whole of it can be read.
+
+    Args:
+        client: the cluster.
+        corpus: path of a JSONL file (plain, gzip or zstd), or ``-`` for standard input.
+        name: the index's name, an alias over its versions.
+        making: encoder, language vectors, alpha and detector.
+        on_stage: called after each batch of each stage with the documents and seconds of that batch.
+
+    Raises:
+        UsageError: a line that cannot be used; the index is as it was.
+        FingerprintError: the index holds vectors of another making; it is as it was.
+        ClusterError: the cluster refuses documents; a version made by this load is removed.
+    """
+    versions.check_name(name)
+    with seekable(corpus) as path:
+        _require_readable(path, corpus)
+        target = versions.open_for_writing(client, name, making.fingerprint())
+        writer = BulkWriter(client, target.index)
+        summary = Summary(name, target.index, making.alpha, longest=making.encoder.longest)
+        try:
+            for batch in _batches(read_corpus(path, corpus), summary, on_stage):
+                _index(batch, making, writer, summary, on_stage)
+            versions.publish(client, target)
+        except (Exception, KeyboardInterrupt) as error:
+            raise _undo(client, target, writer, error) from error
+    summary.replaced = writer.replaced
+    summary.folded = dict(making.detector.folded)
+    return summary
+
+
+def _require_readable(path: Path, shown: str) -> None:
+    if not sum(1 for _ in read_corpus(path, shown)):
+        raise UsageError(f"{'Standard input' if shown == STANDARD_INPUT else shown} holds no document.")
+
+
+def _batches(documents: Iterator[Document], summary: Summary, on_stage: OnStage) -> Iterator[list[Document]]:
+    while True:
+        with summary.timed("read", on_stage) as count:
+            batch = list(islice(documents, _BATCH))
+            count.append(len(batch))
+        if not batch:
+            return
+        yield batch
+
+
+def _index(batch: list[Document], making: Making, writer: BulkWriter, summary: Summary, on_stage: OnStage) -> None:
+    size = len(batch)
+    with summary.timed("detect", on_stage, size):
+        detections = [_language(document, making) for document in batch]
+    with summary.timed("encode", on_stage, size):
+        texts = [f"{document.title} {document.text}".strip() for document in batch]
+        vectors = making.encoder.encode_documents(texts)
+        _require_numbers(vectors, batch, making.encoder)
+    with summary.timed("shift", on_stage, size):
+        shifted, stamps = _shift(vectors, [detection.language for detection in detections], making)
+    with summary.timed("write", on_stage, size):
+        entries = [
+            entry(
+                document.title,
+                document.text,
+                found.language,
+                found.confidence,
+                vector,
+                stamp,
+                dict(document.other),
+            )
+            for document, found, vector, stamp in zip(batch, detections, shifted, stamps, strict=True)
+        ]
+        writer.write([document.id for document in batch], entries)
+    longest = making.encoder.longest
+    summary.documents += size
+    summary.languages.update(made["language"] for made in entries)
+    summary.shifted += sum("language" in stamp for stamp in stamps)
+    summary.cut += sum(len(text) > longest for text in texts) if longest else 0
+    if making.vectors and making.alpha:
+        known = {making.vectors.pivot, UNDETERMINED}
+        summary.without_vector.update(
+            made["language"] for made in entries if "language" not in made["shift"] and made["language"] not in known
+        )
+
+
+def _language(document: Document, making: Making) -> Detection:
+    if document.language is not None:
+        return Detection(document.language, 1.0)
+    found = making.detector.detect(document.text or document.title)
+    return found if found.confidence >= making.least_confidence else Detection(UNDETERMINED, found.confidence)
+
+
+def _shift(
+    vectors: NDArray[np.float32], languages: list[str], making: Making
+) -> tuple[NDArray[np.float32], list[dict[str, Any]]]:
+    known = making.vectors
+    keys = [known.key(tag) if known and making.alpha and tag != UNDETERMINED else None for tag in languages]
+    offsets = np.zeros_like(vectors)
+    for row, key in enumerate(keys):
+        if known and key:
+            offsets[row] = known.vectors[key]
+    alphas = np.array([making.alpha if key else 0.0 for key in keys])
+    name = known.hash if known else None
+    stamps = [
+        {"vectors": name, "alpha": making.alpha, "language": key} if key else {"vectors": name, "alpha": 0.0}
+        for key in keys
+    ]
+    return shift(vectors, offsets, alphas), stamps
+
+
+def _require_numbers(vectors: NDArray[np.float32], batch: list[Document], encoder: Encoder) -> None:
+    usable = np.isfinite(vectors).all(axis=1) & (np.abs(vectors).max(axis=1, initial=0) > 0)
+    if not usable.all():
+        document = batch[int(np.flatnonzero(~usable)[0])]
+        raise LangshiftError(f"Document {document.id!r}: the encoder {encoder.id} gives no usable vector for its text.")
+
+
+def _undo(client: OpenSearch, target: versions.Target, writer: BulkWriter, error: BaseException) -> BaseException:
+    """Leave nothing half-written: remove a version of this load's own; else say what was written."""
+    if isinstance(error, OpenSearchException):
+        error = failure(error, address(client))
+    try:
+        versions.discard(client, target)
+    except OpenSearchException:
+        return LangshiftError(f"{error} The unfinished version {target.index} is left, unseen by searches; run again.")
+    if writer.written and not target.created and isinstance(error, LangshiftError):
+        return LangshiftError(
+            f"{error} {writer.written:,} documents had been written to {target.index}; "
+            "running the same command again writes the rest and doubles nothing."
+        )
+    return error

@@ -1,0 +1,104 @@
+"""The root command. It alone sees all rooms, and loads a room when one of its commands is called."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+import traceback
+
+import click
+from opensearchpy.exceptions import OpenSearchException
+
+from langshift import __version__
+from langshift.cluster import failure
+from langshift.console import err, note
+from langshift.errors import LangshiftError
+from langshift.settings import Settings
+
+# Command -> where it is defined. A room is imported only when its command is asked for.
+COMMANDS = {
+    "up": "langshift.commands:up",
+    "down": "langshift.commands:down",
+    "status": "langshift.commands:status",
+    "doctor": "langshift.doctor:doctor",
+    "demo": "langshift.evaluate.commands:demo",
+    "vectors": "langshift.ingest.commands:vectors",
+    "ingest": "langshift.ingest.commands:ingest",
+    "search": "langshift.ingest.commands:search",
+    "evaluate": "langshift.evaluate.commands:evaluate",
+    "dataset": "langshift.evaluate.commands:dataset",
+}
+
+
+class LazyGroup(click.Group):
+    """A group that imports a sub-command's module on first use."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+        """Name the commands in the order in which a newcomer meets them."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        """Import and return a command; None where there is none of that name."""
+        if cmd_name not in COMMANDS:
+            return None
+        module, _, attribute = COMMANDS[cmd_name].partition(":")
+        command = getattr(importlib.import_module(module), attribute)
+        assert isinstance(command, click.Command)  # noqa: S101
+        return command
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, prog_name="langshift")
+def root() -> None:
+    """Language-fair vector search on OpenSearch: debiased at index time, measured on the live cluster.
+
+    Without OPENSEARCH_URL the embedded OpenSearch is used, and started when needed.
+
+    \b
+    Example:
+      langshift demo
+    """
+
+
+def main() -> None:
+    """Run the command line; a failure is one sentence on standard error and an exit code.
+
+    Exit codes: 0 done, 1 failed, 2 wrong use, 3 done but documents went to dead letters.
+    """
+    try:
+        # Without its standalone mode click returns the code of `ctx.exit(code)` instead of exiting with it.
+        returned = root(standalone_mode=False)
+        code = returned if isinstance(returned, int) else 0
+    except click.exceptions.Exit as stop:
+        code = stop.exit_code
+    except click.ClickException as error:
+        error.show()
+        code = error.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        note("Interrupted.")
+        code = 130
+    except BrokenPipeError:
+        # The reader of our output has gone (`| head`): not an error, and nothing more can be said.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 0
+    except LangshiftError as error:
+        note(f"Error: {error}")
+        code = error.exit_code
+    except OpenSearchException as error:
+        code = 1
+        note(f"Error: {failure(error, Settings.from_env().url)}")
+    except Exception as error:
+        code = _unexpected(error)
+    sys.exit(code)
+
+
+def _unexpected(error: Exception) -> int:
+    if os.environ.get("LANGSHIFT_DEBUG"):
+        err.print(traceback.format_exc(), markup=False)
+    if isinstance(error, OSError):
+        note(f"Error: {error.strerror or error}{f': {error.filename}' if error.filename else ''}.")
+    else:
+        kind, text = type(error).__name__, " ".join(str(error).split())
+        note(f"Error: langshift met something unforeseen ({kind}: {text}); LANGSHIFT_DEBUG=1 shows where.")
+    return 1

@@ -1,0 +1,164 @@
+"""Open a cluster from the settings, and check that langshift can work with it."""
+
+from __future__ import annotations
+
+import ssl
+from base64 import b64encode
+from typing import Any
+
+from opensearchpy import OpenSearch
+from opensearchpy.exceptions import (
+    AuthorizationException,
+    NotFoundError,
+    OpenSearchException,
+    SerializationError,
+)
+
+from langshift.errors import ClusterError, UsageError
+from langshift.failures import failure as failure
+from langshift.failures import reason as reason
+from langshift.settings import Settings
+
+# Version 3 is what the tests run on.
+OLDEST_VERSION = (3, 0)
+REQUIRED_PLUGIN = "opensearch-knn"
+
+
+def open_cluster(settings: Settings | None = None) -> OpenSearch:
+    """Open a client for the cluster of the settings, and check that langshift can work with it.
+
+    Without ``OPENSEARCH_URL`` this is the embedded OpenSearch, which is started when needed.
+
+    Args:
+        settings: where the cluster is; read from the environment if None.
+
+    Raises:
+        ClusterError: unreachable, wrong password or certificate, too old, or without the k-NN plugin.
+    """
+    settings = settings or Settings.from_env()
+    url = settings.url or embedded_url(settings)
+    # A wrong address must not be tried again and again before it is said to be wrong.
+    once = make_client(settings, url, retries=0)
+    try:
+        check(once)
+    except OpenSearchException as error:
+        raise failure(error, address(once), anonymous=settings.username is None) from error
+    finally:
+        once.close()
+    return make_client(settings, url)
+
+
+def embedded_url(settings: Settings) -> str:
+    """The address of the embedded OpenSearch, started when needed."""
+    from langshift import embedded
+
+    return embedded.up(settings.home).url
+
+
+def make_client(settings: Settings, url: str, *, retries: int = 2) -> OpenSearch:
+    """A client for ``url`` with the settings' credentials; nothing is sent yet.
+
+    Raises:
+        UsageError: ``OPENSEARCH_CA_FILE`` holds no certificate.
+    """
+    if settings.ca_file:
+        try:
+            ssl.create_default_context(cafile=settings.ca_file)
+        except OSError as error:
+            raise UsageError(
+                f"OPENSEARCH_CA_FILE names {settings.ca_file}, but no certificate in PEM format can be read from it."
+            ) from error
+    return OpenSearch(
+        hosts=[url],
+        headers=_authorization(settings),
+        verify_certs=settings.ssl_verify,
+        ca_certs=str(settings.ca_file) if settings.ca_file else None,
+        ssl_show_warn=False,
+        timeout=settings.timeout,
+        max_retries=retries,
+        retry_on_timeout=False,
+        pool_maxsize=16,
+    )
+
+
+def _authorization(settings: Settings) -> dict[str, str]:
+    """Basic authentication in UTF-8, as OpenSearch reads it; the client library would send Latin-1."""
+    if settings.username is None:
+        return {}
+    pair = f"{settings.username}:{settings.password or ''}"
+    return {"authorization": f"Basic {b64encode(pair.encode()).decode()}"}
+
+
+def check(client: OpenSearch) -> None:
+    """Check product, version and plugins.
+
+    Raises:
+        ClusterError: with the one thing that is missing.
+        OpenSearchException: the cluster did not answer as it should.
+    """
+    number = version(client)
+    check_version(client, number)
+    check_plugins(client, number, plugins(client))
+
+
+def version(client: OpenSearch) -> str:
+    """The cluster's version, such as ``"3.6.0"``.
+
+    Raises:
+        ClusterError: what answers is not an OpenSearch.
+    """
+    try:
+        info = client.info()
+    except (SerializationError, NotFoundError):
+        info = None
+    found = info.get("version") if isinstance(info, dict) else None
+    found = found if isinstance(found, dict) else {}
+    number = str(found.get("number", ""))
+    if found.get("distribution") != "opensearch":
+        says = f" (it says version {number})" if number else ""
+        raise ClusterError(f"The server at {address(client)} is not an OpenSearch{says}; check OPENSEARCH_URL.")
+    return number
+
+
+def check_version(client: OpenSearch, number: str) -> None:
+    """Raise a ClusterError for a version that is too old."""
+    if version_tuple(number) < OLDEST_VERSION:
+        raise ClusterError(
+            f"The cluster at {address(client)} runs OpenSearch {number}, "
+            f"but langshift needs {OLDEST_VERSION[0]}.{OLDEST_VERSION[1]} or later."
+        )
+
+
+def check_plugins(client: OpenSearch, number: str, names: set[str] | None) -> None:
+    """Raise a ClusterError where the k-NN plugin is missing; None (unknown) passes."""
+    if names is not None and REQUIRED_PLUGIN not in names:
+        raise ClusterError(
+            f"The cluster at {address(client)} has no k-NN plugin: run bin/opensearch-plugin install "
+            f"org.opensearch.plugin:{REQUIRED_PLUGIN}:{number}.0 on every node and start it again."
+        )
+
+
+def plugins(client: OpenSearch) -> set[str] | None:
+    """Names of the plugins that every node has, or None where the user may not list them."""
+    try:
+        rows = client.cat.plugins(format="json", h="name,component")
+    except AuthorizationException:
+        return None
+    by_node: dict[str, set[str]] = {}
+    for row in rows:
+        by_node.setdefault(row["name"], set()).add(row["component"])
+    return set.intersection(*by_node.values()) if by_node else set()
+
+
+def version_tuple(number: str) -> tuple[int, ...]:
+    """``"3.6.0"`` as ``(3, 6, 0)``; what is no number counts as 0."""
+    return tuple(int(part) if part.isdigit() else 0 for part in number.split("-")[0].split("."))
+
+
+def address(client: OpenSearch) -> str:
+    """The address that the client talks to, without credentials."""
+    host: dict[str, Any] = client.transport.hosts[0]
+    scheme = "https" if host.get("use_ssl") or host.get("scheme") == "https" else "http"
+    prefix = f"/{host['url_prefix'].strip('/')}" if host.get("url_prefix") else ""
+    name = f"[{host['host']}]" if ":" in host["host"] else host["host"]
+    return f"{scheme}://{name}:{host.get('port', 9200)}{prefix}"

@@ -1,0 +1,57 @@
+"""What a person sees: tables on standard output, progress and notes on standard error."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import orjson
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    SpinnerColumn,
+    TextColumn,
+    TimeElapsedColumn,
+)
+from rich.table import Table
+from rich.text import Text
+
+out = Console(highlight=False)
+err = Console(stderr=True, highlight=False)
+
+
+def emit_json(document: Any) -> None:  # noqa: ANN401 - any JSON value
+    """Write one JSON document, and nothing else, to standard output."""
+    sys.stdout.write(orjson.dumps(document, option=orjson.OPT_INDENT_2).decode() + "\n")
+
+
+def note(message: str) -> None:
+    """Tell the person something on standard error, as it is: no markup is read from it."""
+    err.print(Text(message), soft_wrap=True)
+
+
+def table(title: str | None, columns: list[str], rows: list[list[str]], *, right: set[str] | None = None) -> None:
+    """Print a table; the columns named in ``right`` are aligned to the right."""
+    view = Table(title=title, title_justify="left", box=None, pad_edge=False, header_style="bold")
+    for name in columns:
+        view.add_column(Text(name), justify="right" if name in (right or set()) else "left", overflow="fold")
+    for row in rows:
+        view.add_row(*(Text(cell) for cell in row))
+    out.print(view)
+
+
+def progress() -> Progress:
+    """A progress display on standard error; silent where that is not a terminal."""
+    return Progress(
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("{task.fields[rate]}"),
+        console=err,
+        transient=True,
+        disable=not err.is_terminal,
+    )

@@ -1,0 +1,84 @@
+"""What the client library says of a failed request, as one sentence for a person."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+
+from opensearchpy.exceptions import (
+    AuthenticationException,
+    AuthorizationException,
+    ConnectionTimeout,
+    OpenSearchException,
+    SSLError,
+    TransportError,
+)
+from opensearchpy.exceptions import ConnectionError as UnreachableError
+from urllib3.exceptions import ConnectTimeoutError, NewConnectionError
+
+from langshift.errors import ClusterError
+
+
+def failure(error: OpenSearchException, url: str | None = None, *, anonymous: bool = False) -> ClusterError:
+    """What the client library says of a failed request, as one sentence for a person.
+
+    Args:
+        error: the client library's exception.
+        url: address of the cluster, without credentials.
+        anonymous: no user name was sent.
+    """
+    place = f"The cluster at {url}" if url else "The cluster"
+    if isinstance(error, AuthenticationException):
+        what = "asks for a user name and password" if anonymous else "refuses the user name or password"
+        return ClusterError(f"{place} {what}: set OPENSEARCH_USERNAME and OPENSEARCH_PASSWORD.")
+    if isinstance(error, AuthorizationException):
+        return ClusterError(f"{place} does not let this user do that: {reason(error)}.")
+    if isinstance(error, SSLError):
+        return ClusterError(f"{place} {_tls_trouble(str(error.info))}")
+    if isinstance(error, ConnectionTimeout) or _no_connection_in_time(error):
+        return ClusterError(
+            f"{place} did not answer in time: check the address and the cluster's load, "
+            "or raise OPENSEARCH_TIMEOUT (seconds)."
+        )
+    if isinstance(error, UnreachableError):
+        return ClusterError(
+            f"{place} cannot be reached: check that it runs and that OPENSEARCH_URL is its address "
+            "(http or https, host, port)."
+        )
+    if isinstance(error, TransportError):
+        return ClusterError(f"{place} answered {error.status_code}: {reason(error)}.")
+    return ClusterError(f"{place} gave an answer that cannot be read: {' '.join(str(error).split())[:200]}.")
+
+
+def _no_connection_in_time(error: OpenSearchException) -> bool:
+    """Whether the host was silent; urllib3 makes a refused connection a kind of this."""
+    cause = error.info if isinstance(error, UnreachableError) else None
+    return isinstance(cause, ConnectTimeoutError) and not isinstance(cause, NewConnectionError)
+
+
+def _tls_trouble(detail: str) -> str:
+    """The end of a sentence about a TLS connection that failed for ``detail``, OpenSSL's words."""
+    off = "switch verification off with OPENSEARCH_SSL_VERIFY=false."
+    if "CERTIFICATE_VERIFY_FAILED" not in detail:
+        return "does not answer with TLS: check whether OPENSEARCH_URL should begin with http://."
+    if "mismatch" in detail:
+        return f"shows a certificate made out to another name: use that name in OPENSEARCH_URL, or {off}"
+    if "expired" in detail:
+        return f"shows a certificate that has expired: renew it on the cluster, or {off}"
+    return f"shows a certificate that cannot be verified: name its authority with OPENSEARCH_CA_FILE, or {off}"
+
+
+def reason(error: TransportError) -> str:
+    """The server's own words for why a request failed."""
+    info = error.info
+    cause = info.get("error", info) if isinstance(info, dict) else info
+    if isinstance(cause, dict):
+        roots = cause.get("root_cause") or [cause]
+        cause = cause.get("reason") or roots[0].get("reason") or cause.get("type")
+        nested = roots[0].get("reason")
+        if nested and nested != cause:
+            cause = f"{cause}: {nested}"
+    text = " ".join(str(cause or error.error).split()).rstrip(".")
+    if not text.startswith("<"):
+        return text[:300]
+    # A gateway answers with a page of HTML.
+    return next((s.phrase for s in HTTPStatus if s == error.status_code), "a page of HTML")

@@ -1,0 +1,38 @@
+"""Language tags: BCP 47, as documents, files and people write them."""
+
+from __future__ import annotations
+
+import langcodes
+from langcodes.data_dicts import MACROLANGUAGES
+from langcodes.tag_parser import LanguageTagError
+
+UNDETERMINED = "und"
+
+
+def parse_tag(text: str) -> str | None:
+    """The canonical BCP 47 tag of ``text`` without its script, or None where it names no language.
+
+    ``eng_Latn``, ``eng`` and ``EN`` give ``en``; ``arb`` gives ``ar`` and ``cmn`` gives ``zh``; ``iw``
+    gives ``he``; ``zho-TW``, ``zh-Hant`` and ``zh-Hant-TW`` give ``zh-TW`` (a script that is not the
+    language's usual one stands for its region).
+    """
+    try:
+        language = langcodes.Language.get(text.strip().replace("_", "-")).prefer_macrolanguage()
+    except LanguageTagError:
+        return None
+    if not language.language or not language.is_valid():
+        return None
+    territory = language.territory
+    if language.script and territory is None and language.script != langcodes.get(language.language).maximize().script:
+        territory = language.maximize().territory
+    return langcodes.Language.make(language=language.language, territory=territory).to_tag()
+
+
+def primary(tag: str) -> str:
+    """The primary subtag of a tag: ``zh`` of ``zh-TW``."""
+    return tag.partition("-")[0]
+
+
+def macrolanguage(tag: str) -> str | None:
+    """The macrolanguage that ISO 639-3 counts a language to: ``ar`` for ``arz``, ``no`` for ``nn``."""
+    return MACROLANGUAGES.get(primary(tag))

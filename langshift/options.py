@@ -1,0 +1,17 @@
+"""Options that commands of several rooms share."""
+
+from __future__ import annotations
+
+import click
+
+JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of tables.")
+
+
+def parse_list(ctx: click.Context, parameter: click.Parameter, given: str | None) -> list[str] | None:  # noqa: ARG001
+    """``"ar, de,en"`` as ``["ar", "de", "en"]``; None where the option was not given."""
+    if given is None:
+        return None
+    items = list(dict.fromkeys(item.strip() for item in given.split(",") if item.strip()))
+    if not items:
+        raise click.BadParameter("names nothing: give some, parted by commas, such as ar,de,en.")
+    return items

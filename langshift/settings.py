@@ -1,0 +1,121 @@
+"""Settings from the environment: which cluster, and where langshift keeps its files."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from urllib.parse import unquote, urlsplit, urlunsplit
+
+import platformdirs
+
+from langshift.errors import UsageError
+
+_TRUE = {"1", "true", "yes", "on"}
+_FALSE = {"0", "false", "no", "off"}
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Where the cluster is and how to open it.
+
+    Attributes:
+        url: address of the cluster without credentials; None means the embedded OpenSearch.
+        username: user name, or None.
+        password: password, or None; never part of ``repr``.
+        ssl_verify: whether the server's certificate is checked.
+        ca_file: certificate authority that signs the server's certificate, or None.
+        timeout: seconds that one request may take.
+        home: folder of the embedded OpenSearch and of what was downloaded for it.
+    """
+
+    url: str | None
+    username: str | None
+    password: str | None = field(repr=False)
+    ssl_verify: bool
+    ca_file: Path | None
+    timeout: float
+    home: Path
+
+    @classmethod
+    def from_env(cls, env: Mapping[str, str] | None = None) -> Settings:
+        """Read the ``OPENSEARCH_*`` variables and ``LANGSHIFT_HOME``.
+
+        Raises:
+            UsageError: a variable whose value cannot be used, named with what it may hold.
+        """
+        env = os.environ if env is None else env
+        ca_file = env.get("OPENSEARCH_CA_FILE")
+        settings = cls(
+            url=None,
+            username=env.get("OPENSEARCH_USERNAME") or None,
+            password=env.get("OPENSEARCH_PASSWORD") or None,
+            ssl_verify=_flag(env, "OPENSEARCH_SSL_VERIFY", default=True),
+            ca_file=Path(ca_file) if ca_file else None,
+            timeout=_seconds(env, "OPENSEARCH_TIMEOUT", default=30.0),
+            home=_home(env),
+        )
+        if settings.ca_file is not None and not settings.ca_file.is_file():
+            raise UsageError(f"OPENSEARCH_CA_FILE names {settings.ca_file}, but there is no such file.")
+        url = env.get("OPENSEARCH_URL")
+        return settings._with_url(url) if url else settings
+
+    def _with_url(self, url: str) -> Settings:
+        """Take credentials out of the address, so that printing it never shows them."""
+        try:
+            parts = urlsplit(url)
+            host, port = parts.hostname, parts.port
+        except ValueError:
+            host, port, parts = None, None, urlsplit("")
+        if parts.scheme not in ("http", "https") or not host:
+            raise UsageError(
+                "OPENSEARCH_URL is not an address: it must look like https://host:9200 "
+                "(http or https, a host, and a port where it is not the usual one)."
+            )
+        shown = f"[{host}]" if ":" in host else host
+        netloc = shown if port is None else f"{shown}:{port}"
+        clean = urlunsplit((parts.scheme, netloc, parts.path.rstrip("/"), "", ""))
+        return replace(
+            self,
+            url=clean,
+            username=unquote(parts.username) if parts.username else self.username,
+            password=unquote(parts.password) if parts.password else self.password,
+        )
+
+
+def _flag(env: Mapping[str, str], name: str, *, default: bool) -> bool:
+    text = env.get(name, "").strip().lower()
+    if not text:
+        return default
+    if text in _TRUE | _FALSE:
+        return text in _TRUE
+    raise UsageError(f"{name} is {env[name]!r}, but it must be true or false.")
+
+
+def _seconds(env: Mapping[str, str], name: str, *, default: float) -> float:
+    text = env.get(name, "").strip()
+    if not text:
+        return default
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = -1.0
+    if not 0 < seconds < float("inf"):
+        raise UsageError(f"{name} is {text!r}, but it must be a number of seconds above 0.")
+    return seconds
+
+
+def _home(env: Mapping[str, str]) -> Path:
+    """The folder for langshift's files, absolute.
+
+    OpenSearch refuses to run as root and is then started as another user, who cannot reach
+    root's own home: root's default is a folder of the system.
+    """
+    given = env.get("LANGSHIFT_HOME")
+    if given:
+        return Path(given).expanduser().absolute()
+    if sys.platform != "win32" and os.geteuid() == 0:
+        return Path("/var/lib/langshift")
+    return Path(platformdirs.user_data_dir("langshift", appauthor=False))

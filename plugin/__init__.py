@@ -1,0 +1,1 @@
+"""What lives in the cluster: index template, fingerprint, versions and aliases, query building."""

@@ -1,0 +1,37 @@
+"""The body of a new index: settings, mappings, and one pair of text fields for each language."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from importlib import resources
+from typing import Any
+
+from langshift.plugin.fingerprint import Fingerprint
+
+# What langshift itself writes into every document.
+RESERVED_FIELDS = ("embedding", "language_confidence", "shift")
+
+
+@cache
+def analyzers() -> dict[str, str]:
+    """Primary language tag -> the built-in analyzer of its text fields; others take ``standard``."""
+    analyzers: dict[str, str] = _asset("analyzers.json")
+    return analyzers
+
+
+def index_body(fingerprint: Fingerprint) -> dict[str, Any]:
+    """The body of ``PUT /index`` for an index that holds vectors of this fingerprint."""
+    body: dict[str, Any] = _asset("index.json")
+    mappings = body["mappings"]
+    mappings["_meta"] = {"langshift": fingerprint.to_dict()}
+    properties = mappings["properties"]
+    properties["embedding"]["dimension"] = fingerprint.dimension
+    for field in ("title", "text"):
+        for language, analyzer in analyzers().items():
+            properties[field]["properties"][language] = {"type": "text", "analyzer": analyzer}
+    return body
+
+
+def _asset(name: str) -> Any:  # noqa: ANN401 - any JSON
+    return json.loads(resources.files(__package__).joinpath(name).read_text(encoding="utf-8"))

@@ -1,0 +1,189 @@
+"""An index is one alias (``news``) over versioned indices (``news-v0001``)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from opensearchpy import OpenSearch
+from opensearchpy.exceptions import NotFoundError
+
+from langshift.errors import ClusterError, UsageError
+from langshift.languages import UNDETERMINED
+from langshift.plugin.fingerprint import Fingerprint
+from langshift.plugin.template import index_body
+
+_NAME = re.compile(r"[a-z0-9][a-z0-9._-]*")
+_LONGEST_NAME = 200  # bytes; the server allows 255 for the name with its version
+
+
+@dataclass(frozen=True)
+class LiveIndex:
+    """The version that an alias points to.
+
+    Attributes:
+        name: the alias.
+        index: the versioned index behind it.
+        fingerprint: what made its vectors.
+        languages: primary tags of the documents' languages, most frequent first, without ``und``.
+        documents: how many documents it holds.
+    """
+
+    name: str
+    index: str
+    fingerprint: Fingerprint
+    languages: tuple[str, ...]
+    documents: int
+
+
+@dataclass(frozen=True)
+class Target:
+    """The version that a load writes to.
+
+    Attributes:
+        name: the alias.
+        index: the versioned index.
+        created: whether this load made it; then nobody sees it before ``publish``.
+    """
+
+    name: str
+    index: str
+    created: bool
+
+
+def live(client: OpenSearch, name: str) -> LiveIndex:
+    """What stands behind the alias ``name``.
+
+    Raises:
+        ClusterError: there is no such alias, or it is not langshift's.
+    """
+    index = version_behind(client, name)
+    if index is None:
+        raise ClusterError(f"There is no index {name}: make it with `langshift ingest CORPUS --index {name}`.")
+    fingerprint = read_fingerprint(client, index)
+    answer = client.search(
+        index=index,
+        body={
+            "size": 0,
+            "track_total_hits": True,
+            "aggs": {"languages": {"terms": {"field": "language", "size": 1000}}},
+        },
+    )
+    languages = [bucket["key"] for bucket in answer["aggregations"]["languages"]["buckets"]]
+    return LiveIndex(
+        name=name,
+        index=index,
+        fingerprint=fingerprint,
+        languages=tuple(tag for tag in languages if tag != UNDETERMINED),
+        documents=int(answer["hits"]["total"]["value"]),
+    )
+
+
+def version_behind(client: OpenSearch, name: str) -> str | None:
+    """The versioned index behind the alias ``name``, or None where there is nothing of that name.
+
+    Raises:
+        UsageError: ``name`` cannot be an index's name.
+        ClusterError: ``name`` is an index, or an alias of several.
+    """
+    check_name(name)
+    try:
+        found: dict[str, Any] = client.indices.get(index=name)
+    except NotFoundError:
+        return None
+    if name in found:
+        raise ClusterError(f"{name} is an index that langshift did not make: choose another name.")
+    if len(found) > 1:
+        raise ClusterError(
+            f"{name} is an alias of {len(found)} indices ({', '.join(sorted(found))}): choose another name."
+        )
+    (index,) = found
+    return index
+
+
+def read_fingerprint(client: OpenSearch, index: str) -> Fingerprint:
+    """The fingerprint in an index's mapping.
+
+    Raises:
+        ClusterError: the index has none.
+    """
+    mapping = client.indices.get_mapping(index=index)[index]["mappings"]
+    stored = mapping.get("_meta", {}).get("langshift")
+    try:
+        return Fingerprint.from_dict(stored)
+    except (TypeError, AttributeError):
+        raise ClusterError(
+            f"Index {index} carries no fingerprint of langshift: it was made by something else."
+        ) from None
+
+
+def open_for_writing(client: OpenSearch, name: str, fingerprint: Fingerprint) -> Target:
+    """The version that documents of this fingerprint may be written to; made if there is none.
+
+    A version that this makes stays out of sight until ``publish``; one that an interrupted load left
+    behind with the same fingerprint is taken up again.
+
+    Raises:
+        FingerprintError: the alias points to a version with vectors of another making.
+        UsageError: ``name`` cannot be an index's name.
+    """
+    index = version_behind(client, name)
+    if index is not None:
+        read_fingerprint(client, index).require_same(
+            fingerprint, name, "give what it was made with, or choose another index name"
+        )
+        return Target(name, index, created=False)
+    number = 0
+    for left_behind in versions(client, name):
+        number = int(left_behind.rpartition("-v")[2])
+        if not read_fingerprint(client, left_behind).differences(fingerprint):
+            return Target(name, left_behind, created=True)
+    index = f"{name}-v{number + 1:04}"
+    client.indices.create(index=index, body=index_body(fingerprint))
+    return Target(name, index, created=True)
+
+
+def versions(client: OpenSearch, name: str) -> Sequence[str]:
+    """All versions of ``name`` on the cluster, oldest first."""
+    pattern = re.compile(re.escape(name) + r"-v\d{4,}")
+    found = client.indices.get(index=f"{name}-v*", expand_wildcards="open,closed")
+    return sorted((i for i in found if pattern.fullmatch(i)), key=lambda i: int(i.rpartition("-v")[2]))
+
+
+def publish(client: OpenSearch, target: Target) -> None:
+    """Make everything written searchable, and point the alias to a version made by this load."""
+    client.indices.refresh(index=target.index)
+    if target.created:
+        client.indices.update_aliases(body={"actions": [{"add": {"index": target.index, "alias": target.name}}]})
+
+
+def discard(client: OpenSearch, target: Target) -> None:
+    """Remove a version that this load made and that nobody has seen."""
+    if target.created:
+        client.indices.delete(index=target.index, ignore_unavailable=True)
+
+
+def drop(client: OpenSearch, name: str) -> None:
+    """Remove the alias ``name`` with all its versions; nothing happens where there is none.
+
+    Raises:
+        ClusterError: ``name`` is not an alias over versions of langshift.
+    """
+    version_behind(client, name)
+    for index in versions(client, name):
+        client.indices.delete(index=index)
+
+
+def check_name(name: str) -> None:
+    """Refuse what cannot be the name of an index.
+
+    Raises:
+        UsageError: with the rule.
+    """
+    if not _NAME.fullmatch(name) or len(name.encode()) > _LONGEST_NAME:
+        raise UsageError(
+            f"{name!r} cannot be an index's name: use lower-case letters a-z, digits, '-', '_' and '.', "
+            "beginning with a letter or digit."
+        )

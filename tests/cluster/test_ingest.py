@@ -1,0 +1,175 @@
+"""The way of a document into a real index."""
+
+import gzip
+import json
+
+import numpy as np
+import pytest
+from command_line import langshift
+
+from langshift.errors import FingerprintError
+from langshift.ingest.detect import open_detector
+from langshift.ingest.encoders import open_encoder
+from langshift.ingest.load import load
+from langshift.ingest.making import choose
+from langshift.ingest.vectors import LanguageVectors, shipped
+from langshift.plugin import versions
+
+TEXTS = {
+    "en": "The sea rises and falls twice a day because the Moon pulls at it.",
+    "de": "Das Meer steigt und fällt zweimal am Tag, weil der Mond an ihm zieht.",
+    "th": "ทะเลขึ้นและลงวันละสองครั้งเพราะดวงจันทร์ดึงดูดน้ำ",
+    "ja": "海は月に引かれて一日に二回満ち引きする。",
+    "vi": "Biển dâng lên và hạ xuống hai lần một ngày vì Mặt Trăng hút nó.",
+}
+
+
+@pytest.fixture(scope="module")
+def making():
+    return choose(open_encoder("use-m"), open_detector(), None, None)
+
+
+@pytest.fixture
+def corpus(tmp_path):
+    def write(*documents):
+        path = tmp_path / "corpus.jsonl"
+        path.write_text("".join(json.dumps(d, ensure_ascii=False) + "\n" for d in documents), encoding="utf-8")
+        return str(path)
+
+    return write
+
+
+def stored(client, index, identifier):
+    return client.get(index=index, id=identifier)["_source"]
+
+
+def test_a_document_is_detected_encoded_shifted_and_written(client, index_name, corpus, making):
+    documents = [{"_id": tag, "title": "", "text": text, "group": "tides"} for tag, text in TEXTS.items()]
+    summary = load(client, corpus(*documents), index_name, making)
+    assert summary.index == f"{index_name}-v0001"
+    assert summary.languages == dict.fromkeys(TEXTS, 1)
+    assert (summary.documents, summary.shifted, summary.without_vector) == (5, 3, {"vi": 1})
+
+    vectors = LanguageVectors.load(shipped("use-m"))
+    raw = open_encoder("use-m").encode_documents(list(TEXTS.values()))
+    for tag, z in zip(TEXTS, raw, strict=True):
+        source = stored(client, index_name, tag)
+        expected = z - vectors.vectors[tag] if tag in vectors.vectors else z
+        assert np.abs(np.array(source["embedding"]) - expected).max() < 1e-6
+        stamp = {"vectors": vectors.hash, "alpha": 1.0, "language": tag}
+        assert source["shift"] == (stamp if tag in vectors.vectors else {"vectors": vectors.hash, "alpha": 0.0})
+        assert source["language"] == tag
+        assert source["language_confidence"] > 0.5
+        assert source["text"] == {tag: TEXTS[tag]}
+        assert "title" not in source
+        assert source["group"] == "tides"
+
+
+def test_every_other_field_comes_back_as_it_came(client, index_name, corpus, making):
+    other = {"year": 1990, "tags": ["x", "y"], "nested": {"a": {"b": 1.5}}, "empty": None, "when": "2020-01-01"}
+    load(client, corpus({"_id": "a", "text": TEXTS["en"], **other}), index_name, making)
+    source = stored(client, index_name, "a")
+    assert {name: source[name] for name in other} == other
+
+
+def test_a_documents_own_language_wins_and_a_region_is_used_and_reduced(client, index_name, corpus, making):
+    load(
+        client,
+        corpus(
+            {"_id": "given", "text": TEXTS["en"], "language": "deu_Latn"},
+            {"_id": "regional", "text": "海水每天漲落兩次。", "language": "zh-Hant"},
+            {"_id": "und", "text": TEXTS["de"], "language": "und"},
+        ),
+        index_name,
+        making,
+    )
+    given = stored(client, index_name, "given")
+    assert (given["language"], given["language_confidence"], list(given["text"])) == ("de", 1.0, ["de"])
+    regional = stored(client, index_name, "regional")
+    assert (regional["language"], regional["shift"]["language"]) == ("zh", "zh-TW")
+    unknown = stored(client, index_name, "und")
+    assert (unknown["language"], unknown["shift"]["alpha"]) == ("und", 0.0)
+
+
+def test_below_the_confidence_a_document_is_undetermined_and_not_shifted(client, index_name, corpus):
+    strict = choose(open_encoder("use-m"), open_detector(), None, None, least_confidence=0.9999)
+    path = corpus({"_id": "a", "text": "Hotel Bar"}, {"_id": "b", "text": "123"}, {"_id": "c", "text": TEXTS["th"]})
+    summary = load(client, path, index_name, strict)
+    assert summary.languages["und"] == 3 - summary.languages["th"]
+    source = stored(client, index_name, "a")
+    assert (source["language"], source["text"], source["shift"]["alpha"]) == ("und", {"und": "Hotel Bar"}, 0.0)
+
+
+def test_writing_twice_never_doubles(client, index_name, corpus, making):
+    path = corpus({"text": TEXTS["en"]}, {"text": TEXTS["de"]})
+    load(client, path, index_name, making)
+    again = load(client, path, index_name, making)
+    assert (again.documents, again.replaced) == (2, 2)
+    assert client.count(index=index_name)["count"] == 2
+
+
+def test_a_long_text_is_counted_and_said_and_found_by_its_last_word(cluster_env, index_name, corpus):
+    text = TEXTS["en"] * 400 + " Zwiebelfisch"
+    done = langshift("ingest", corpus({"_id": "long", "text": text}), "--index", index_name, url=cluster_env)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == (
+        "1 documents are longer than the 20,000 characters that use-m reads: their vectors stand for the beginning; "
+        "word search finds all of their text.\n"
+    )
+    found = langshift("search", index_name, "Zwiebelfisch", "--mode", "lexical", "--json", url=cluster_env)
+    assert [hit["id"] for hit in json.loads(found.stdout)["hits"]] == ["long"]
+
+
+def test_standard_input_compressed(client, cluster_env, index_name):
+    lines = b"".join(json.dumps({"_id": tag, "text": text}).encode() + b"\n" for tag, text in TEXTS.items())
+    done = langshift("ingest", "-", "--index", index_name, "--json", url=cluster_env, stdin=gzip.compress(lines))
+    assert done.returncode == 0, done.stderr
+    summary = json.loads(done.stdout)
+    assert summary["languages"] == dict.fromkeys(TEXTS, 1)
+    assert summary["index"] == f"{index_name}-v0001"
+    assert client.count(index=index_name)["count"] == 5
+    assert done.stderr == "There are no language vectors for vi 1: these documents were not shifted.\n"
+
+
+def test_another_fingerprint_is_refused_and_nothing_changes(client, index_name, corpus, making):
+    load(client, corpus({"_id": "a", "text": TEXTS["de"]}), index_name, making)
+    before = stored(client, index_name, "a")
+    plain = choose(open_encoder("use-m"), open_detector(), None, 0.0)
+    with pytest.raises(FingerprintError) as refused:
+        load(client, corpus({"_id": "a", "text": TEXTS["en"]}), index_name, plain)
+    assert str(refused.value) == (
+        f"Index {index_name} was made with alpha 1.0, not 0.0: "
+        "give what it was made with, or choose another index name."
+    )
+    assert stored(client, index_name, "a") == before
+    assert list(versions.versions(client, index_name)) == [f"{index_name}-v0001"]
+
+
+def test_a_load_that_was_killed_is_taken_up_again(client, index_name, corpus, making):
+    left = versions.open_for_writing(client, index_name, making.fingerprint())
+    assert not client.indices.exists_alias(name=index_name)
+    summary = load(client, corpus({"_id": "a", "text": TEXTS["de"]}), index_name, making)
+    assert summary.index == left.index
+    assert versions.live(client, index_name).index == left.index
+
+
+def test_what_another_making_left_behind_is_passed_over(client, index_name, corpus, making):
+    plain = choose(open_encoder("use-m"), open_detector(), None, 0.0)
+    versions.open_for_writing(client, index_name, plain.fingerprint())
+    summary = load(client, corpus({"_id": "a", "text": TEXTS["de"]}), index_name, making)
+    assert summary.index == f"{index_name}-v0002"
+
+
+def test_languages_of_the_live_index_most_frequent_first(client, index_name, corpus, making):
+    documents = [{"text": TEXTS["th"], "n": i} for i in range(3)] + [{"text": TEXTS["de"]}, {"text": "123"}]
+    load(client, corpus(*documents), index_name, making)
+    index = versions.live(client, index_name)
+    assert (index.languages, index.documents) == (("th", "de"), 5)
+    assert index.fingerprint == making.fingerprint()
+
+
+def test_dropping_removes_every_version(client, index_name, corpus, making):
+    load(client, corpus({"text": TEXTS["th"]}), index_name, making)
+    versions.drop(client, index_name)
+    assert versions.version_behind(client, index_name) is None
+    assert list(versions.versions(client, index_name)) == []

@@ -1,0 +1,254 @@
+"""Replay against a real OpenSearch: figures, files, and failures that are counted."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from ir_measures import R, nDCG, read_trec_run
+from opensearchpy import OpenSearch
+from opensearchpy.exceptions import ConnectionError as UnreachableError
+
+from langshift.errors import ClusterError, LangshiftError, UsageError
+from langshift.evaluate.asking import GIVE_UP_AFTER, WARM_UP, ask_all
+from langshift.evaluate.commands import evaluate
+from langshift.evaluate.dataset import Dataset, load_dataset
+from langshift.evaluate.dataset_files import write_dataset
+from langshift.evaluate.demo import FOLDER
+from langshift.evaluate.measures import score
+from langshift.evaluate.replay import TOP_K, Replay, replay
+from langshift.ingest.detect import open_detector
+from langshift.ingest.encoders import open_encoder
+from langshift.ingest.load import load
+from langshift.ingest.making import choose
+from langshift.ingest.search import Searcher
+from langshift.plugin.versions import drop
+
+TOPICS, LANGUAGES = 5, {"de", "en", "th"}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Five topics of the demo in three languages, the Thai passages without a question in Thai."""
+    whole = load_dataset(FOLDER)
+    topics = sorted({document.group for document in whole.documents.values()})[:TOPICS]
+    kept = {
+        name: document.language
+        for name, document in whole.documents.items()
+        if document.group in topics and document.language in LANGUAGES
+    }
+    lines = (FOLDER / "corpus.jsonl").read_text(encoding="utf-8").splitlines()
+    documents = [record for record in map(json.loads, lines) if record["_id"] in kept]
+    asked = [query for query in whole.queries if query.group in topics and query.language in {"de", "en"}]
+    made = tmp_path_factory.mktemp("dataset")
+    write_dataset(
+        made,
+        documents,
+        [{"_id": query.id, "text": query.text, "language": query.language} for query in asked],
+        [(query.id, name, 1) for query in asked for name in whole.qrels[query.id] if name in kept],
+        kept.items(),
+    )
+    return made
+
+
+@pytest.fixture(scope="module")
+def index(client: OpenSearch, folder: Path) -> Iterator[str]:
+    name = f"langshift-test-{uuid.uuid4().hex[:8]}"
+    load(client, str(folder / "corpus.jsonl"), name, choose(open_encoder("use-m"), open_detector(), None, 1.0))
+    yield name
+    drop(client, name)
+
+
+@pytest.fixture(scope="module")
+def dataset(folder: Path) -> Dataset:
+    return load_dataset(folder)
+
+
+@pytest.fixture(scope="module")
+def searcher(client: OpenSearch, index: str) -> Searcher:
+    return Searcher(client, index)
+
+
+def run(*arguments: str) -> Any:
+    return CliRunner().invoke(evaluate, ["replay", *arguments], catch_exceptions=False)
+
+
+@pytest.mark.usefixtures("cluster_env")
+def test_files_and_figures(folder, dataset, index, tmp_path):
+    said = run(str(folder), "--index", index, "--output", str(tmp_path / "out"), "--json")
+    document = json.loads(said.stdout)
+    assert document == json.loads((tmp_path / "out" / "result.json").read_text())
+    assert set(document) == {
+        *("index", "version", "mode", "top_k", "measures", "queries", "by_language", "latency_ms", "errors"),
+        *("warnings", "fingerprint", "versions", "command"),
+    }
+    assert (document["index"], document["version"], document["mode"]) == (index, f"{index}-v0001", "dense")
+    assert document["queries"] == {"asked": 20, "nDCG@20": 20, "R@20": 20, "TLR@20": 20, "SLR@20": 20}
+    assert set(document["by_language"]) == {"de", "en"}
+    assert (document["errors"], document["warnings"]) == (0, [])
+    assert document["fingerprint"]["alpha"] == 1.0
+    assert all(document["versions"].values())
+    for clock in ("took", "wall"):
+        times = [document["latency_ms"][clock][p] for p in ("p50", "p90", "p95", "p99")]
+        assert times == sorted(times)
+    # There are fewer passages than twenty: every one is found.
+    assert document["measures"]["R@20"] == document["measures"]["TLR@20"] == document["measures"]["SLR@20"] == 1
+    assert 0.5 < document["measures"]["nDCG@20"] < 1
+
+    # The run that was written gives the same figures, to ir_measures and to us.
+    path = str(tmp_path / "out" / "run.trec")
+    written = nDCG @ 20, R @ 20
+    for measure in written:
+        figure = document["measures"][str(measure)]
+        assert measure.calc_aggregate(dataset.qrels, read_trec_run(path)) == pytest.approx(figure, abs=1e-12)
+    hits: dict[str, dict[str, float]] = {}
+    for hit in read_trec_run(path):
+        hits.setdefault(hit.query_id, {})[hit.doc_id] = hit.score
+    again = score(
+        ["nDCG@20", "TLR@20"],
+        dataset.qrels,
+        hits,
+        queries={query.id: query.language for query in dataset.queries},
+        documents={name: known.language for name, known in dataset.documents.items()},
+    )
+    rows = [json.loads(line) for line in (tmp_path / "out" / "per-query.jsonl").read_text().splitlines()]
+    for name, scores in again.items():
+        assert scores.mean == document["measures"][name]
+        assert scores.per_query == {row["query"]: row["measures"][name] for row in rows}
+
+
+@pytest.mark.usefixtures("cluster_env")
+def test_tables(folder, index):
+    said = run(str(folder), "--index", index, "--mode", "lexical")
+    shown = said.stdout.splitlines()
+    assert shown[0] == f"{index}: 20 queries, lexical, alpha 1"
+    assert shown[1].split() == ["measure", "mean", "queries"]
+    assert [line.split()[0] for line in shown[2:6]] == ["nDCG@20", "R@20", "TLR@20", "SLR@20"]
+    assert "Milliseconds a query, one at a time" in shown
+    assert said.stderr == ""
+
+
+@pytest.mark.usefixtures("cluster_env")
+def test_an_index_that_is_not_there(folder, tmp_path):
+    with pytest.raises(ClusterError) as caught:
+        run(str(folder), "--index", "nowhere", "--output", str(tmp_path / "out"))
+    assert str(caught.value) == ("There is no index nowhere: make it with `langshift ingest CORPUS --index nowhere`.")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_dataset_is_checked_before_the_cluster_is_asked(index, tmp_path, monkeypatch):
+    monkeypatch.setenv("OPENSEARCH_URL", "http://127.0.0.1:1")
+    with pytest.raises(UsageError) as caught:
+        run(str(tmp_path), "--index", index)
+    assert str(caught.value) == (
+        f"{tmp_path} has no corpus.jsonl: a dataset folder holds corpus.jsonl, queries.jsonl and qrels/test.tsv."
+    )
+
+
+def test_languages_that_the_dataset_lacks_come_from_the_index(client, searcher, folder, dataset, tmp_path):
+    shutil.copytree(folder, tmp_path / "bare", ignore=shutil.ignore_patterns("languages.tsv"))
+    bare = load_dataset(tmp_path / "bare")
+    found, expected = replay(client, searcher, bare), replay(client, searcher, dataset)
+    assert found.warnings == [
+        "The dataset names no language for 15 of its 15 relevant documents, "
+        "so TLR and SLR go by the languages that the index has for them."
+    ]
+    assert expected.warnings == []
+    assert {name: scores.queries for name, scores in found.scores.items()} == {
+        name: scores.queries for name, scores in expected.scores.items()
+    }
+
+
+def test_documents_that_do_not_fit_are_told(client, searcher, folder, index, tmp_path):
+    shutil.copytree(folder, tmp_path / "other")
+    for name in ("corpus.jsonl", "languages.tsv", "qrels/test.tsv"):
+        path = tmp_path / "other" / name
+        lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+        path.write_text("".join(line for line in lines if "-th" not in line), encoding="utf-8")
+    found = replay(client, searcher, load_dataset(tmp_path / "other"))
+    names = sorted(name for name in load_dataset(folder).documents if name.endswith("-th"))
+    assert found.warnings == [
+        f"{index} holds 15 documents and the dataset has 10, so the figures are not those of the dataset alone.",
+        f"5 of the documents found are not in the dataset ({names[0]}, say) and count as not relevant.",
+    ]
+
+
+class Failing:
+    """The real client, but some of its searches find no cluster; the first searches are the uncounted ones.
+
+    The search that reads an index's languages is no query, and always works.
+    """
+
+    def __init__(self, client: OpenSearch, failing: range) -> None:
+        self._client, self._failing, self.searches = client, failing, 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._client, name)
+
+    def search(self, **request: Any) -> Any:
+        if request["body"].get("size") != TOP_K:
+            return self._client.search(**request)
+        number = self.searches - WARM_UP
+        self.searches += 1
+        if number in self._failing:
+            raise UnreachableError("N/A", "refused", OSError("refused"))
+        return self._client.search(**request)
+
+
+def failing(client: OpenSearch, searcher: Searcher, dataset: Dataset, which: range) -> tuple[Failing, Replay]:
+    wrapped = Failing(client, which)
+    return wrapped, replay(wrapped, searcher, dataset)
+
+
+def test_failed_queries_count_as_empty_answers(client, searcher, dataset):
+    wrapped, found = failing(client, searcher, dataset, range(3, 6))
+    assert wrapped.searches == WARM_UP + 20
+    assert [answer.query for answer in found.failed] == [query.id for query in dataset.queries[3:6]]
+    assert all(answer.error.startswith("The cluster cannot be reached") for answer in found.failed)
+    assert found.scores["R@20"].mean == pytest.approx(17 / 20)
+    assert found.scores["R@20"].queries == 20
+
+
+def test_a_cluster_that_dies_is_not_asked_for_ever(client, searcher, dataset):
+    wrapped, found = failing(client, searcher, dataset, range(4, 1000))
+    assert wrapped.searches == WARM_UP + 4 + GIVE_UP_AFTER
+    assert len(found.answers) == 20
+    assert len(found.failed) == 16
+    assert found.failed[-1].error == f"Not sent: {GIVE_UP_AFTER} queries in a row found no cluster."
+    assert found.scores["R@20"].mean == pytest.approx(4 / 20)
+
+
+def test_what_the_server_refuses_is_an_error_of_that_query_alone(client, index):
+    good = {"query": {"match_all": {}}, "size": 3, "_source": False}
+    requests = [("q1", good), ("q2", {"query": {"nonsense": {}}}), ("q3", good)]
+    seen: list[None] = []
+    answers = list(ask_all(client, index, requests, lambda: seen.append(None)))
+    assert [len(answer.hits) for answer in answers] == [3, 0, 3]
+    assert [answer.error for answer in answers] == [
+        None,
+        "The cluster answered 400: unknown query [nonsense].",
+        None,
+    ]
+    assert (answers[1].took, answers[1].wall) == (None, None)
+    assert answers[0].wall >= 0
+    assert len(seen) == 3
+
+
+@pytest.mark.usefixtures("cluster_env")
+def test_the_command_fails_when_queries_failed_and_still_writes(client, folder, index, tmp_path, monkeypatch):
+    wrapped = Failing(client, range(2))
+    monkeypatch.setattr("langshift.evaluate.replay_command.open_cluster", lambda: wrapped)
+    with pytest.raises(LangshiftError) as caught:
+        run(str(folder), "--index", index, "--output", str(tmp_path / "out"))
+    assert caught.value.exit_code == 1
+    first = load_dataset(folder).queries[0].id
+    assert str(caught.value).startswith(
+        f"2 of 20 queries failed and count as empty answers; the first, {first}: The cluster cannot be reached"
+    )
+    assert json.loads((tmp_path / "out" / "result.json").read_text())["errors"] == 2

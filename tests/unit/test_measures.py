@@ -1,0 +1,175 @@
+"""Measures: by hand, and against formulas of their own on random runs."""
+
+from __future__ import annotations
+
+import math
+import random
+
+import numpy as np
+import pytest
+from ir_measures import nDCG, read_trec_run
+
+from langshift.errors import UsageError
+from langshift.evaluate.measures import FAMILIES, Scores, parse_measure, score
+from langshift.evaluate.run import format_run
+
+LANGUAGES = {"a-en": "en", "a-de": "de", "a-th": "th", "b-en": "en", "b-de": "de", "x": None}
+
+
+def scored(qrels, run, queries, names=("nDCG@2", "R@2", "TLR@2", "SLR@2")):
+    return score(names, qrels, run, queries=queries, documents=LANGUAGES)
+
+
+def test_by_hand():
+    qrels = {
+        "q1": {"a-en": 1, "a-de": 1, "a-th": 1},
+        "q2": {"b-en": 1, "b-de": 1},
+        "q3": {"b-en": 1},
+    }
+    run = {
+        "q1": {"a-de": 0.9, "b-en": 0.8, "a-en": 0.7},  # the top two hold one of three, German
+        "q2": {"b-de": 0.9, "b-en": 0.8},  # all
+    }  # q3: no answer
+    found = scored(qrels, run, {"q1": "en", "q2": "de", "q3": "en", "q4": "en"})
+    assert found["R@2"] == Scores({"q1": pytest.approx(1 / 3), "q2": 1.0, "q3": 0.0}, left_out=1)
+    # q1: of German and Thai, one; q2: of English, all; q3 has no relevant document in another language.
+    assert found["TLR@2"] == Scores({"q1": 0.5, "q2": 1.0}, left_out=2)
+    # q1: English is at rank three; q2: German, found; q3: not answered.
+    assert found["SLR@2"] == Scores({"q1": 0.0, "q2": 1.0, "q3": 0.0}, left_out=1)
+    ideal = 1 + 1 / math.log2(3)
+    assert found["nDCG@2"] == Scores({"q1": pytest.approx(1 / ideal), "q2": 1.0, "q3": 0.0}, left_out=1)
+    assert found["TLR@2"].mean == 0.75
+    assert found["TLR@2"].queries == 2
+    assert found["R@2"].mean == pytest.approx(4 / 9)
+
+
+def test_unknown_languages_stay_out_of_the_measures_by_language():
+    found = scored({"q1": {"x": 1, "a-de": 1}, "q2": {"a-de": 1}}, {"q1": {"x": 1.0}}, {"q1": "en", "q2": None})
+    assert found["R@2"] == Scores({"q1": 0.5, "q2": 0.0}, left_out=0)
+    assert found["TLR@2"] == Scores({"q1": 0.0}, left_out=1)
+    assert found["SLR@2"] == Scores({}, left_out=2)
+    assert found["SLR@2"].mean is None
+
+
+def test_grades_at_or_below_zero_are_not_relevant():
+    found = scored({"q1": {"a-en": 0, "a-de": 3}, "q2": {"a-en": 0}}, {"q1": {"a-en": 1.0}}, {"q1": "en", "q2": "en"})
+    assert found["R@2"] == Scores({"q1": 0.0}, left_out=1)
+    assert found["SLR@2"] == Scores({}, left_out=2)
+    assert found["TLR@2"] == Scores({"q1": 0.0}, left_out=1)
+
+
+def test_answers_to_queries_that_were_not_asked_count_nowhere():
+    found = scored({"q1": {"a-en": 1}}, {"q1": {"a-en": 1.0}, "q9": {"a-en": 1.0}}, {"q1": "en"})
+    assert found["R@2"] == Scores({"q1": 1.0}, left_out=0)
+
+
+def test_ties_break_as_trec_eval_breaks_them():
+    # Equal scores: the greater id comes first, whatever the order of the answer.
+    found = scored({"q1": {"a-th": 1}}, {"q1": {"a-de": 0.5, "a-en": 0.5, "a-th": 0.5}}, {"q1": "en"}, ["R@1"])
+    assert found["R@1"].mean == 1.0
+    # Scores that differ beyond 32 bits are equal, too.
+    found = scored({"q1": {"a-th": 1}}, {"q1": {"a-de": 0.5 + 1e-12, "a-th": 0.5}}, {"q1": "en"}, ["R@1"])
+    assert found["R@1"].mean == 1.0
+
+
+def test_some_of_the_queries():
+    scores = Scores({"q1": 1.0, "q2": 0.0, "q3": 0.5}, left_out=1)
+    assert scores.over(["q1", "q3", "q4"]) == Scores({"q1": 1.0, "q3": 0.5}, left_out=1)
+
+
+def random_case(seed: int):
+    """Qrels with grades 0 to 3, runs with ties and holes, and languages for it all."""
+    draw = random.Random(seed)
+    tags = ["en", "de", "th", "zh", None]
+    documents = {f"d{number:02d}": draw.choice(tags) for number in range(60)}
+    queries = {f"q{number}": draw.choice(tags) for number in range(30)}
+    qrels = {
+        query: {name: draw.choice([0, 1, 1, 2, 3]) for name in draw.sample(sorted(documents), draw.randint(1, 25))}
+        for query in queries
+        if draw.random() < 0.9
+    }
+    run = {
+        query: {name: draw.randint(0, 12) / 8 for name in draw.sample(sorted(documents), draw.randint(0, 40))}
+        for query in queries
+        if draw.random() < 0.9
+    }
+    return documents, queries, qrels, run
+
+
+def top(run, query: str, k: int) -> list[str]:
+    hits = run.get(query, {})
+    return sorted(hits, key=lambda name: (np.float32(hits[name]), name), reverse=True)[:k]
+
+
+@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("k", [1, 5, 20])
+def test_against_independent_formulas(seed, k):
+    documents, queries, qrels, run = random_case(seed)
+    names = [f"{family}@{k}" for family in FAMILIES]
+    found = score(names, qrels, run, queries=queries, documents=documents)
+    expected: dict[str, dict[str, float]] = {name: {} for name in names}
+    for query, language in queries.items():
+        grades = qrels.get(query, {})
+        ranked = top(run, query, k)
+        relevant = {name for name, grade in grades.items() if grade > 0}
+        known = {name for name in relevant if documents[name] is not None} if language else set()
+        same = {name for name in known if documents[name] == language}
+        for family, part in (("R", relevant), ("TLR", known - same), ("SLR", same)):
+            if part:
+                expected[f"{family}@{k}"][query] = len(part & set(ranked)) / len(part)
+        if relevant:
+            gain = sum(grades.get(name, 0) / math.log2(rank + 2) for rank, name in enumerate(ranked))
+            best = sorted(grades.values(), reverse=True)[:k]
+            ideal = sum(grade / math.log2(rank + 2) for rank, grade in enumerate(best))
+            expected[f"nDCG@{k}"][query] = gain / ideal
+    for name in names:
+        assert found[name].per_query == pytest.approx(expected[name], abs=1e-12)
+        assert found[name].left_out == len(queries) - len(expected[name])
+        assert found[name].queries + found[name].left_out == len(queries)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_written_run_scores_the_same(seed, tmp_path):
+    documents, queries, qrels, _ = random_case(seed)
+    draw = random.Random(seed)
+    run = {query: {name: float(np.float32(draw.random())) for name in sorted(documents)} for query in queries}
+    rankings = {q: sorted(hits.items(), key=lambda hit: -hit[1]) for q, hits in run.items()}
+    path = tmp_path / "run.trec"
+    path.write_text(format_run(rankings, "my index"))
+    names = ["nDCG@20", "TLR@5"]
+    read: dict[str, dict[str, float]] = {}
+    for line in read_trec_run(str(path)):
+        read.setdefault(line.query_id, {})[line.doc_id] = line.score
+    assert read == run
+    kept = {"queries": queries, "documents": documents}
+    assert score(names, qrels, read, **kept) == score(names, qrels, run, **kept)
+    ours = score(names, qrels, run, **kept)["nDCG@20"]
+    relevant = {q: judged for q, judged in qrels.items() if any(grade > 0 for grade in judged.values())}
+    assert (nDCG @ 20).calc_aggregate(relevant, read_trec_run(str(path))) == pytest.approx(ours.mean, abs=1e-12)
+
+
+def test_a_run_in_six_columns():
+    assert format_run({"q1": [("b", 0.75), ("a", 0.1 + 0.2)], "q2": []}, "my index") == (
+        "q1 Q0 b 1 0.75 my_index\nq1 Q0 a 2 0.30000000000000004 my_index\n"
+    )
+
+
+def test_names_are_read_with_their_case():
+    assert parse_measure(" TLR@5 ").name == "TLR@5"
+    assert parse_measure("nDCG@100").family is FAMILIES["nDCG"]
+
+
+@pytest.mark.parametrize("name", ["ndcg@20", "tlr@20", "R", "R@0", "R@-1", "R@", "P@10", "R@20@20", "R@2²", ""])
+def test_unknown_names(name):
+    with pytest.raises(UsageError) as caught:
+        parse_measure(name)
+    assert str(caught.value) == (
+        f"{name!r} is no known measure: the known ones are nDCG@k, R@k, TLR@k, SLR@k, with k a rank such as 20."
+    )
+
+
+@pytest.mark.parametrize("family", FAMILIES.values(), ids=FAMILIES)
+def test_every_measure_says_which_way_is_good_and_where_it_comes_from(family):
+    assert family.good in ("high", "low", "depends")
+    assert family.says
+    assert family.source

@@ -1,0 +1,45 @@
+"""Request bodies."""
+
+import numpy as np
+import pytest
+
+from langshift.errors import UsageError
+from langshift.plugin.query import dense, lexical
+
+
+def test_dense_looks_at_more_candidates_than_it_returns():
+    assert dense(np.array([1, 2], np.float32), size=3) == {
+        "size": 3,
+        "query": {"knn": {"embedding": {"vector": [1.0, 2.0], "k": 100}}},
+        "_source": {"excludes": ["embedding"]},
+    }
+    assert dense(np.ones(2, np.float32), size=250)["query"]["knn"]["embedding"]["k"] == 250
+
+
+def test_dense_filters_inside_the_graph_search():
+    body = dense(np.ones(2, np.float32), size=3, filters={"language": ["th", "de"], "year": ["1990"]})
+    assert body["query"]["knn"]["embedding"]["filter"] == {
+        "bool": {"filter": [{"terms": {"language": ["th", "de"]}}, {"terms": {"year": ["1990"]}}]}
+    }
+
+
+def test_lexical_searches_the_querys_language_first_and_the_indexs_others():
+    body = lexical("tides", "de", ["en", "de"], size=2, filters={"language": ["de"]})
+    (match,) = body["query"]["bool"]["must"]
+    assert match["multi_match"]["fields"] == [
+        "title.de", "text.de", "title.und", "text.und", "title.en", "text.en"
+    ]  # fmt: skip
+    assert body["query"]["bool"]["filter"] == [{"terms": {"language": ["de"]}}]
+
+
+@pytest.mark.parametrize("words", ["tide " * 40, "น้ำขึ้นน้ำลง" * 5])
+def test_lexical_stays_within_the_servers_limit_on_clauses(words):
+    others = [f"l{i}" for i in range(50)]
+    fields = lexical(words, "th", others, size=1)["query"]["bool"]["must"][0]["multi_match"]["fields"]
+    assert fields[:2] == ["title.th", "text.th"]
+    assert 2 <= len(fields) < 104
+
+
+def test_lexical_refuses_a_query_beyond_any_limit():
+    with pytest.raises(UsageError, match=r"^The query has too many words for a word search: at most 500 fit\.$"):
+        lexical("tide " * 501, "en", size=1)

@@ -1,0 +1,180 @@
+"""What a replay leaves behind, and what is said of two of them; no server is asked."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from langshift.errors import UsageError
+from langshift.evaluate.asking import Answer
+from langshift.evaluate.comparison import Comparison, figure, in_words, side_by_side, signed
+from langshift.evaluate.dataset import Dataset, Document, Query
+from langshift.evaluate.measures import DEFAULT_MEASURES, Scores, score
+from langshift.evaluate.replay import Replay
+from langshift.evaluate.replay_command import failures
+from langshift.evaluate.result import check_output, latency, result, write_files
+from langshift.plugin.fingerprint import Fingerprint
+
+MADE = Fingerprint(
+    encoder="use-m",
+    revision="1",
+    query_prefix="",
+    document_prefix="",
+    dimension=2,
+    normalised=True,
+    pivot="en",
+    alpha=1.0,
+    vectors="abc",
+    detector="lid",
+    langshift="0",
+)
+# Two topics in two languages: each question has one answer in its own language, and one in the other.
+DATASET = Dataset(
+    Path("demo"),
+    {f"{topic}-{tag}": Document(tag, topic) for topic in ("a", "b") for tag in ("en", "de")},
+    tuple(Query(f"{topic}-{tag}-q", "?", tag, topic) for topic in ("a", "b") for tag in ("en", "de")),
+    {f"{topic}-{tag}-q": {f"{topic}-en": 1, f"{topic}-de": 1} for topic in ("a", "b") for tag in ("en", "de")},
+)
+
+
+def replayed(answers: dict[str, list[str]], failed: tuple[str, ...] = ()) -> Replay:
+    """A replay in which each query got these documents, took 1, 2, 3 … ms, and twice that on the wall."""
+    given = [
+        Answer(query, error="The cluster answered 500: no.")
+        if query in failed
+        else Answer(query, tuple((name, 1.0 - rank / 8) for rank, name in enumerate(names)), took, 2.0 * took)
+        for took, (query, names) in enumerate(answers.items(), 1)
+    ]
+    languages = {query.id: query.language for query in DATASET.queries}
+    documents = {name: document.language for name, document in DATASET.documents.items()}
+    run = {answer.query: dict(answer.hits) for answer in given}
+    scores = score(DEFAULT_MEASURES, DATASET.qrels, run, queries=languages, documents=documents)
+    return Replay("news", "news-v0001", "dense", MADE, languages, given, scores, [])
+
+
+BEFORE = {"a-en-q": ["a-en"], "a-de-q": ["a-de", "b-de", "a-en"], "b-en-q": ["b-en"], "b-de-q": ["b-de", "b-en"]}
+AFTER = {"a-en-q": ["a-en", "a-de"], "a-de-q": ["b-de", "a-en"], "b-en-q": ["b-en"], "b-de-q": ["b-de", "b-en"]}
+
+
+def test_the_document_holds_all_that_the_figures_rest_on():
+    found = replayed(BEFORE, failed=("b-en-q",))
+    document = result(found, "3.6.0")
+    # a-en-q finds one of two, b-en-q failed, the German ones find both.
+    assert document["measures"]["R@20"] == pytest.approx((0.5 + 0 + 1 + 1) / 4)
+    assert document["measures"]["SLR@20"] == pytest.approx(3 / 4)
+    assert document["measures"]["TLR@20"] == pytest.approx(2 / 4)
+    assert document["queries"] == {"asked": 4, "nDCG@20": 4, "R@20": 4, "TLR@20": 4, "SLR@20": 4}
+    assert document["by_language"]["en"]["measures"]["R@20"] == pytest.approx(0.25)
+    assert document["by_language"]["de"]["queries"]["SLR@20"] == 2
+    assert document["errors"] == 1
+    assert document["fingerprint"] == MADE.to_dict()
+    assert set(document["versions"]) == {"opensearch", "langshift", "ir_measures", "encoder"}
+    assert document["versions"]["opensearch"] == "3.6.0"
+    assert document["command"].startswith("langshift ")
+    assert failures(found) == (
+        "1 of 4 queries failed and count as empty answers; the first, b-en-q: The cluster answered 500: no."
+    )
+
+
+def test_times_are_those_of_the_answers_alone():
+    found = replayed(BEFORE, failed=("b-en-q",))  # 1, 2 and 4 ms are left
+    assert latency(found)["took"] == {"p50": 2.0, "p90": 3.6, "p95": 3.8, "p99": 3.96}
+    assert latency(found)["wall"] == {"p50": 4.0, "p90": 7.2, "p95": 7.6, "p99": 7.92}
+    nothing = latency(replayed(BEFORE, failed=tuple(BEFORE)))
+    assert nothing["took"] == {"p50": None, "p90": None, "p95": None, "p99": None}
+
+
+def test_files_are_replaced_and_strangers_left_alone(tmp_path):
+    folder = tmp_path / "new" / "results"
+    for answers in (AFTER, BEFORE):
+        found = replayed(answers, failed=("b-en-q",))
+        write_files(folder, found, result(found, "3.6.0"))
+        (folder / "mine.txt").write_text("mine")
+    assert sorted(path.name for path in folder.iterdir()) == [
+        "mine.txt",
+        "per-query.jsonl",
+        "result.json",
+        "run.trec",
+    ]
+    assert (folder / "run.trec").read_text().splitlines() == [
+        "a-en-q Q0 a-en 1 1.0 news",
+        "a-de-q Q0 a-de 1 1.0 news",
+        "a-de-q Q0 b-de 2 0.875 news",
+        "a-de-q Q0 a-en 3 0.75 news",
+        "b-de-q Q0 b-de 1 1.0 news",
+        "b-de-q Q0 b-en 2 0.875 news",
+    ]
+    rows = [json.loads(line) for line in (folder / "per-query.jsonl").read_text().splitlines()]
+    assert rows[2] == {
+        "query": "b-en-q",
+        "language": "en",
+        "measures": {"nDCG@20": 0.0, "R@20": 0.0, "TLR@20": 0.0, "SLR@20": 0.0},
+        "hits": 0,
+        "took_ms": None,
+        "wall_ms": None,
+        "error": "The cluster answered 500: no.",
+    }
+    assert (rows[1]["hits"], rows[1]["took_ms"], rows[1]["wall_ms"]) == (3, 2.0, 4.0)
+    assert json.loads((folder / "result.json").read_text())["errors"] == 1
+
+
+def test_a_place_that_cannot_be_written_to_is_refused_at_once(tmp_path):
+    taken = tmp_path / "file"
+    taken.write_text("x")
+    check_output(tmp_path / "a" / "b")
+    assert not (tmp_path / "a").exists()
+    with pytest.raises(UsageError) as caught:
+        check_output(taken)
+    assert str(caught.value) == f"{taken} is a file: name a folder for --output."
+    with pytest.raises(UsageError) as caught:
+        check_output(taken / "below")
+    assert str(caught.value) == (
+        f"{taken / 'below'} cannot be written, since {taken} does not allow it: name another --output."
+    )
+
+
+def test_what_changed_in_words():
+    lines = in_words(Comparison(DATASET, replayed(BEFORE), replayed(AFTER)))
+    assert lines == [
+        "Over all 4 questions, nDCG@20 falls from .787 to .750, R@20 stays at .750, "
+        "TLR@20 rises from .500 to .750 and SLR@20 falls from 1.000 to .750.",
+        "For questions in en, the pivot language that passages are shifted towards, "
+        "nDCG@20 rises from .613 to .807, R@20 rises from .500 to .750, TLR@20 rises from .000 to .500 "
+        "and SLR@20 stays at 1.000.",
+        "nDCG@20 by the question's language: rises for questions in en (+.194); falls for questions in de (-.267).",
+        "TLR@20 by the question's language: rises for questions in en (+.500); stays for de.",
+        "SLR@20 by the question's language: falls for questions in de (-.500); stays for en.",
+        "Question by question, nDCG@20 is better for 1, worse for 1 and the same for 2.",
+        "Among the first 20 hits, those in the question's own language take .792 before and .625 after; "
+        "an even mix of the 2 languages would be .500.",
+        "With 2 questions a language, one question alone can move a language's figure by .500: "
+        "small changes say little.",
+    ]
+
+
+def test_no_change_is_said_as_such():
+    lines = in_words(Comparison(DATASET, replayed(BEFORE), replayed(BEFORE)))
+    assert lines[0] == (
+        "Over all 4 questions, nDCG@20 stays at .787, R@20 stays at .750, "
+        "TLR@20 stays at .500 and SLR@20 stays at 1.000."
+    )
+    assert lines[2] == "nDCG@20 by the question's language: stays for de and en."
+    assert lines[5] == "Question by question, nDCG@20 is better for 0, worse for 0 and the same for 4."
+
+
+def test_cells_of_the_table():
+    assert side_by_side(Scores({"q": 0.25}, 0), Scores({"q": 0.5}, 0)) == ".250 → .500  +.250"
+    assert side_by_side(Scores({"q": 1.0}, 0), Scores({"q": 0.0}, 0)) == "1.000 → .000 -1.000"
+    assert side_by_side(Scores({}, 1), Scores({}, 1)) == "-"
+    assert [figure(value) for value in (0.0, 0.6125, 1.0)] == [".000", ".613", "1.000"]
+    assert [signed(value) for value in (0.0, 0.001, -0.25)] == ["=", "+.001", "-.250"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "cell"),
+    [(0.29951, 0.30049, ".300 → .300      ="), (0.3004, 0.3006, ".300 → .301  +.001")],
+)
+def test_a_change_is_the_difference_of_the_figures_beside_it(old, new, cell):
+    assert side_by_side(Scores({"q": old}, 0), Scores({"q": new}, 0)) == cell

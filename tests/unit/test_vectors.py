@@ -1,0 +1,101 @@
+"""The language-vector file."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from safetensors.numpy import save_file
+from toy_encoder import ToyEncoder
+
+from langshift.errors import FingerprintError, UsageError
+from langshift.ingest.encoders import open_encoder
+from langshift.ingest.vectors import LanguageVectors, shipped
+
+MADE = LanguageVectors(
+    pivot="en",
+    vectors={tag: np.arange(8, dtype=np.float32) + i for i, tag in enumerate(["de", "th", "zh", "zh-TW"])},
+    pairs={"de": 3, "th": 2, "zh": 1, "zh-TW": 1},
+    encoder="toy",
+    revision="1",
+    document_prefix="passage: ",
+    dimension=8,
+    normalised=False,
+    source="made up",
+)
+
+
+def test_saved_and_loaded(tmp_path):
+    path = tmp_path / "new folder" / "v.safetensors"
+    MADE.save(path)
+    loaded = LanguageVectors.load(path)
+    assert loaded.hash == MADE.hash
+    assert loaded.pairs == MADE.pairs
+    assert (loaded.pivot, loaded.encoder, loaded.dimension, loaded.alpha) == ("en", "toy", 8, None)
+    assert all(np.array_equal(loaded.vectors[tag], MADE.vectors[tag]) for tag in MADE.vectors)
+    assert [p.name for p in path.parent.iterdir()] == ["v.safetensors"]
+
+
+def test_the_hash_follows_the_numbers_and_not_the_recommendation():
+    assert replace(MADE, alpha=0.6, source="other").hash == MADE.hash
+    changed = {**MADE.vectors, "de": MADE.vectors["de"] + np.float32(1e-6)}
+    assert replace(MADE, vectors=changed).hash != MADE.hash
+    assert replace(MADE, pivot="fr").hash != MADE.hash
+
+
+@pytest.mark.parametrize(
+    ("language", "key"),
+    [("th", "th"), ("zh-TW", "zh-TW"), ("zh-HK", "zh"), ("de-AT", "de"), ("en", None), ("en-GB", None), ("fr", None)],
+)
+def test_which_vector_a_document_takes(language, key):
+    assert MADE.key(language) == key
+
+
+def test_another_encoder_is_refused_with_both_values_named():
+    MADE.require_encoder(ToyEncoder(), "v.safetensors")
+    with pytest.raises(FingerprintError) as refused:
+        MADE.require_encoder(open_encoder("use-m"), "v.safetensors")
+    assert str(refused.value) == (
+        "v.safetensors: these language vectors were fitted with encoder toy, not use-m: "
+        "fit some for this encoder with `langshift vectors fit`."
+    )
+    with pytest.raises(FingerprintError, match="fitted with dimension 384, not 8"):
+        replace(MADE, dimension=384).require_encoder(ToyEncoder(), "v.safetensors")
+
+
+def test_missing_foreign_and_damaged_files_are_refused(tmp_path):
+    path = tmp_path / "v.safetensors"
+    with pytest.raises(UsageError, match=r"there is no such file of language vectors; make one with"):
+        LanguageVectors.load(path)
+    path.write_bytes(b"something else")
+    with pytest.raises(UsageError, match=r"is not a file of language vectors, or is damaged; make one with"):
+        LanguageVectors.load(path)
+    save_file({"de": np.zeros(8, np.float32)}, path)
+    with pytest.raises(UsageError, match=r"is not a file of language vectors, or is damaged; make one with"):
+        LanguageVectors.load(path)
+    MADE.save(path)
+    path.write_bytes(path.read_bytes()[:-5])
+    with pytest.raises(UsageError, match=r"is not a file of language vectors, or is damaged; make one with"):
+        LanguageVectors.load(path)
+
+
+def test_unsound_tensors_are_refused(tmp_path):
+    path = tmp_path / "v.safetensors"
+    replace(MADE, vectors={"de": np.zeros(4, np.float32)}).save(path)
+    with pytest.raises(UsageError, match=r"the vector of de has shape \(4,\) and type float32, not \(8,\) and float32"):
+        LanguageVectors.load(path)
+    replace(MADE, vectors={"de": np.full(8, np.nan, np.float32)}).save(path)
+    with pytest.raises(UsageError, match=r"the vector of de holds values that are not numbers\.$"):
+        LanguageVectors.load(path)
+    replace(MADE, vectors={"deutsch": np.zeros(8, np.float32)}).save(path)
+    with pytest.raises(UsageError, match=r"the tensor 'deutsch' is named for no language\.$"):
+        LanguageVectors.load(path)
+
+
+def test_the_shipped_vectors_are_for_all_languages_of_the_shipped_encoder():
+    path = shipped("use-m")
+    vectors = LanguageVectors.load(path)
+    vectors.require_encoder(open_encoder("use-m"), str(path))
+    assert vectors.pivot == "en"
+    assert list(vectors.vectors) == "ar de es fr it ja ko nl pl pt ru th tr zh zh-TW".split()  # noqa: SIM905
+    assert set(vectors.pairs.values()) == {694}
+    assert shipped("no-such-encoder") is None

@@ -1,0 +1,107 @@
+"""Write langshift/embedded/opensearch.lock.json: every file of the embedded OpenSearch with its sha256.
+
+Run it after changing a version below, look at the difference, and start the result:
+
+    python tools/lock_opensearch.py && langshift up
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import tempfile
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+from jgo.maven import MavenContext
+
+TARGET = Path(__file__).resolve().parent.parent / "langshift" / "embedded" / "opensearch.lock.json"
+
+VERSION = "3.6.0"
+CORE = f"org.opensearch:opensearch:{VERSION}"
+# Beside the server's own dependencies: log4j-core writes its log, and ICU breaks Thai words where
+# the Java runtime is a trimmed one that cannot.
+LIB = [
+    "org.apache.logging.log4j:log4j-core:2.25.3",
+    f"org.opensearch:opensearch-plugin-classloader:{VERSION}",
+    "com.ibm.icu:icu4j:77.1",
+    "com.ibm.icu:icu4j-localespi:77.1",
+]
+AGENT = [
+    f"org.opensearch:opensearch-agent:{VERSION}",
+    f"org.opensearch:opensearch-agent-bootstrap:{VERSION}",
+    "net.bytebuddy:byte-buddy:1.17.7",
+]
+# Folder under modules/ -> artifact; some are published under another name than the module's.
+MODULES = {
+    "analysis-common": "analysis-common",
+    "ingest-common": "ingest-common",
+    "lang-painless": "lang-painless",
+    "mapper-extras": "mapper-extras-client",
+    "reindex": "reindex-client",
+    "search-pipeline-common": "search-pipeline-common",
+    "transport-grpc": "transport-grpc",
+    "transport-netty4": "transport-netty4-client",
+}
+PLUGINS = {"opensearch-knn": f"{VERSION}.0", "neural-search": f"{VERSION}.0"}
+
+
+def main() -> None:
+    """Resolve, download, hash, and replace the lock file."""
+    with tempfile.TemporaryDirectory() as folder:
+        context = MavenContext(repo_cache=Path(folder), timeout=60)
+        entries = [
+            _entry(context, coordinate, packaging, sorted(folders))
+            for (coordinate, packaging), folders in sorted(_folders(context).items())
+        ]
+    text = json.dumps({"version": VERSION, "artifacts": entries}, indent=1) + "\n"
+    temporary = TARGET.with_suffix(".new")
+    temporary.write_text(text, encoding="utf-8")
+    temporary.replace(TARGET)
+    print(f"{TARGET.name}: {len(entries)} artifacts, {sum(e['size'] for e in entries) / 1e6:.0f} MB")
+
+
+def _folders(context: MavenContext) -> dict[tuple[str, str], set[str]]:
+    """Map (coordinate, packaging) to the folders of the distribution that the file belongs in."""
+    folders: dict[tuple[str, str], set[str]] = defaultdict(set)
+    in_lib = [*_with_dependencies(context, CORE), *LIB]
+    for coordinate in in_lib:
+        folders[coordinate, "jar"].add("lib")
+    for coordinate in AGENT:
+        folders[coordinate, "jar"].add("agent")
+    for module, artifact in MODULES.items():
+        for coordinate in _with_dependencies(context, f"org.opensearch.plugin:{artifact}:{VERSION}"):
+            if coordinate not in in_lib:
+                folders[coordinate, "jar"].add(f"modules/{module}")
+    for plugin, version in PLUGINS.items():
+        folders[f"org.opensearch.plugin:{plugin}:{version}", "zip"].add(f"plugins/{plugin}")
+    return folders
+
+
+def _with_dependencies(context: MavenContext, coordinate: str) -> list[str]:
+    """The coordinate and all that it needs at run time, as group:artifact:version.
+
+    Files for one operating system only (those with a classifier) are left out: they belong to HTTP/3,
+    which the embedded server does not offer.
+    """
+    _, found = context.resolver.resolve([context.create_dependency(coordinate)])
+    needed = [f"{d.groupId}:{d.artifactId}:{d.version}" for d in found if not d.classifier]
+    return [coordinate, *needed]
+
+
+def _entry(context: MavenContext, coordinate: str, packaging: str, folders: list[str]) -> dict[str, Any]:
+    group, name, version = coordinate.split(":")
+    file = context.project(group, name).at_version(version).artifact(packaging=packaging).resolve()
+    data = file.read_bytes()
+    return {
+        "coordinate": coordinate,
+        "packaging": packaging,
+        "sha256": hashlib.sha256(data).hexdigest(),
+        "size": len(data),
+        "folders": folders,
+    }
+
+
+if __name__ == "__main__":
+    main()
