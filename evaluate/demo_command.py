@@ -87,10 +87,11 @@ def show(compared: Comparison, shown: Example | None) -> None:
         _show_example(shown)
     words = shown.query.text if shown else compared.dataset.queries[0].text
     heading("\nTo try next")
+    langshift = console.program()
     for command in (
-        f'langshift search {SHIFTED} "{words}"',
-        f'langshift search {PLAIN} "{words}"',
-        "langshift ingest CORPUS --index NAME",
+        f'{langshift} search {SHIFTED} "{words}"',
+        f'{langshift} search {PLAIN} "{words}"',
+        f"{langshift} ingest CORPUS --index NAME",
     ):
         console.out.print(f"  {command}", markup=False, soft_wrap=True)
 

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import shlex
+import shutil
 import sys
+from pathlib import Path
 from typing import Any
 
 import orjson
@@ -40,6 +44,15 @@ def table(title: str | None, columns: list[str], rows: list[list[str]], *, right
     for row in rows:
         view.add_row(*(Text(cell) for cell in row))
     out.print(view)
+
+
+def program() -> str:
+    """How the person can call langshift again from here: by name where that finds it, else by path."""
+    called = Path(sys.argv[0])
+    found = shutil.which("langshift")
+    if called.name != "langshift" or (found and Path(found).samefile(called)):
+        return "langshift"
+    return shlex.quote(os.path.relpath(called))
 
 
 def progress() -> Progress:

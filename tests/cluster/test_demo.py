@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 from opensearchpy import OpenSearch
+from readme import README
 
 from langshift.evaluate.commands import demo
 from langshift.evaluate.dataset import Dataset, load_dataset
@@ -40,6 +42,19 @@ def write_few(whole: Dataset, folder: Path) -> None:
     )
 
 
+def check_readme(document):
+    """The README shows this demo, within what approximate search and other processors change."""
+    shown = README.read_text(encoding="utf-8").partition("<!-- demo output -->")[2]
+    rows = re.findall(r"^(\w+) +([\d,]+) +((?:\S+ → \S+ +\S+ *){3})$", shown, re.MULTILINE)
+    assert [language for language, _, _ in rows] == [*document["plain"]["by_language"], "all"]
+    for language, queries, cells in rows:
+        before, after = (document[name]["by_language"].get(language, document[name]) for name in ("plain", "shifted"))
+        assert queries == f"{before['queries']['nDCG@20']:,}"
+        figures = [float(figure) for pair in re.findall(r"(\S+) → (\S+)", cells) for figure in pair]
+        expected = [side["measures"][name] for name in ("nDCG@20", "TLR@20", "SLR@20") for side in (before, after)]
+        assert figures == pytest.approx(expected, abs=0.015)
+
+
 @pytest.mark.usefixtures("cluster_env", "clean")
 def test_the_demo_twice(client, tmp_path, monkeypatch):
     dataset = load_dataset(FOLDER)
@@ -61,6 +76,8 @@ def test_the_demo_twice(client, tmp_path, monkeypatch):
     assert example["query"]["language"] == "en"
     assert [hit["id"] for hit in example["before"]] != [hit["id"] for hit in example["after"]]
     assert any(hit["relevant"] for hit in example["before"] + example["after"])
+
+    check_readme(document)
 
     # Another demo replaces both indices, leaves nothing of the first, and prints for a person.
     few = tmp_path / "few"

@@ -58,7 +58,8 @@ BEFORE = {"a-en-q": ["a-en"], "a-de-q": ["a-de", "b-de", "a-en"], "b-en-q": ["b-
 AFTER = {"a-en-q": ["a-en", "a-de"], "a-de-q": ["b-de", "a-en"], "b-en-q": ["b-en"], "b-de-q": ["b-de", "b-en"]}
 
 
-def test_the_document_holds_all_that_the_figures_rest_on():
+def test_the_document_holds_all_that_the_figures_rest_on(monkeypatch):
+    monkeypatch.setattr("sys.argv", ["/somewhere/langshift", "evaluate", "replay", "my data", "--index", "news"])
     found = replayed(BEFORE, failed=("b-en-q",))
     document = result(found, "3.6.0")
     # a-en-q finds one of two, b-en-q failed, the German ones find both.
@@ -72,7 +73,7 @@ def test_the_document_holds_all_that_the_figures_rest_on():
     assert document["fingerprint"] == MADE.to_dict()
     assert set(document["versions"]) == {"opensearch", "langshift", "ir_measures", "encoder"}
     assert document["versions"]["opensearch"] == "3.6.0"
-    assert document["command"].startswith("langshift ")
+    assert document["command"] == "langshift evaluate replay 'my data' --index news"
     assert failures(found) == (
         "1 of 4 queries failed and count as empty answers; the first, b-en-q: The cluster answered 500: no."
     )

@@ -1,0 +1,52 @@
+"""The README stays true: its commands run, and print what it shows."""
+
+import os
+import re
+
+import pytest
+from readme import DATA, README, blocks, differences, run
+
+BLOCKS = blocks(README.read_text(encoding="utf-8"))
+NEEDS_DATA = [block for block in BLOCKS if "$XQUAD" in block.code]
+ON_THEIR_OWN = [block for block in BLOCKS if block not in NEEDS_DATA]
+
+
+def compare(some, tmp_path, cluster_url, index_name):
+    # Not the names of the README: the cluster may be one that people use.
+    def rename(code):
+        return re.sub(r"(--index |search )(?=[a-z])", rf"\g<1>{index_name}-", code)
+
+    def restore(printed):
+        return printed.replace(f"{index_name}-", "")
+
+    for block in some:
+        url = os.environ.get("OPENSEARCH_URL") or cluster_url
+        printed = restore(run(block.code, tmp_path, rename, OPENSEARCH_URL=url))
+        if block.shown is not None:
+            assert differences(printed, block.shown) == []
+
+
+def test_index_search_and_fit(tmp_path, cluster_url, index_name):
+    assert [block.shown is not None for block in ON_THEIR_OWN] == [True] * 4
+    compare(ON_THEIR_OWN, tmp_path, cluster_url, index_name)
+
+
+@pytest.mark.skipif(not (DATA / "xquad").is_dir(), reason=f"no XQuAD in {DATA}; LANGSHIFT_DATA names another place")
+def test_the_papers_figures(tmp_path, cluster_url, index_name):
+    (block,) = NEEDS_DATA
+    compare([block], tmp_path, cluster_url, index_name)
+    # What exact search gives, within what approximate search may cost.
+    ours = [float(figure) for figure in re.findall(r"^nDCG@20\s+(\.\d+)", block.shown, re.MULTILINE)]
+    assert ours == pytest.approx([0.7802, 0.7850], abs=0.006)
+
+
+def test_the_comparison_notices_what_is_not_so():
+    shown = "nDCG@20  .7802    1,190\nSpeed: encode 99/s, write 5/s.\ntook  2.0\n"
+    assert differences(shown, shown) == []
+    assert differences("nDCG@20 .7850 1,190\nSpeed: encode 7/s, write 1,000/s.\ntook 17.5\n", shown) == []
+    assert differences(shown.replace(".7802", ".7700"), shown) == [
+        "'nDCG@20  .7700    1,190' is shown as 'nDCG@20  .7802    1,190'"
+    ]
+    assert len(differences(shown.replace("1,190", "1,191"), shown)) == 1
+    assert len(differences(shown.replace("took", "wall"), shown)) == 1
+    assert differences(shown + "more\n", shown) == ["4 lines printed, 3 shown"]

@@ -1,0 +1,90 @@
+"""The README's commands: run them in order, and compare or renew the output that it shows.
+
+``python tests/support/readme.py`` runs them and writes what they printed into the README. Blocks marked
+``sh`` are run in one folder; a ``text`` block after one shows its standard output.
+"""
+
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import NamedTuple
+
+README = Path(__file__).resolve().parents[2] / "README.md"
+DATA = Path(os.environ.get("LANGSHIFT_DATA") or README.parents[1] / "shared" / "data")
+_BLOCK = re.compile(r"```sh\n(?P<code>.*?)```\n(?:\n(?:<!-- [^\n]* -->\n)?```text\n(?P<shown>.*?)```\n)?", re.DOTALL)
+
+
+class Block(NamedTuple):
+    """A block of commands, the output shown after it (None where none is), and where that stands."""
+
+    code: str
+    shown: str | None
+    span: tuple[int, int]
+
+
+def blocks(text):
+    """The README's blocks of commands, in order."""
+    return [Block(m["code"], m["shown"], m.span("shown")) for m in _BLOCK.finditer(text)]
+
+
+def run(code, folder, rename=lambda text: text, **variables):
+    """Standard output of a block; a command that fails raises with its standard error."""
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.defpath])
+    env = {**os.environ, "PATH": path, "XQUAD": str(DATA / "xquad"), "NTREX": str(DATA / "ntrex"), **variables}
+    script = f"set -eu\n{rename(code)}"
+    done = subprocess.run(["/bin/sh", "-c", script], cwd=folder, env=env, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise AssertionError(f"{code}\nended with exit code {done.returncode}:\n{done.stderr}")
+    return "".join(f"{line.rstrip()}\n" for line in done.stdout.splitlines())
+
+
+def differences(printed, shown):
+    """Lines of the output that say something else than the README shows.
+
+    Words and whole numbers must be the same; scores and measures (``.7802``, ``0.61``) within .006, as far as
+    approximate search and other processors move them; speeds and milliseconds need only be numbers.
+    """
+    ours, theirs = printed.splitlines(), shown.splitlines()
+    if len(ours) != len(theirs):
+        return [f"{len(ours)} lines printed, {len(theirs)} shown"]
+    return [
+        f"{mine!r} is shown as {other!r}" for mine, other in zip(ours, theirs, strict=True) if not _same(mine, other)
+    ]
+
+
+def _same(mine, other):
+    pairs = list(zip(mine.split(), other.split(), strict=False))
+    return len(mine.split()) == len(other.split()) and all(_same_word(a, b) for a, b in pairs)
+
+
+def _same_word(mine, other):
+    if mine == other or (re.fullmatch(_SPEED, mine) and re.fullmatch(_SPEED, other)):
+        return True
+    if re.fullmatch(_SCORE, mine) and re.fullmatch(_SCORE, other):
+        return abs(float(mine) - float(other)) <= 0.006
+    return bool(re.fullmatch(_MILLISECONDS, mine) and re.fullmatch(_MILLISECONDS, other))
+
+
+_SPEED, _SCORE, _MILLISECONDS = r"[\d,]+/s[,.]", r"0?\.\d+", r"\d+\.\d"
+
+
+def renew():
+    """Run every block, and write what was printed into the README."""
+    text = README.read_text(encoding="utf-8")
+    replaced = []
+    with tempfile.TemporaryDirectory() as folder:
+        for block in blocks(text):
+            printed = run(block.code, folder)
+            print(block.code, printed, sep="")
+            if block.shown is not None:
+                replaced.append((block.span, printed))
+    for (start, end), printed in reversed(replaced):
+        text = text[:start] + printed + text[end:]
+    README.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    renew()

