@@ -16,12 +16,14 @@ from langshift.cluster import failure
 from langshift.evaluate.asking import Answer, ask_all
 from langshift.evaluate.dataset import Dataset
 from langshift.evaluate.measures import DEFAULT_MEASURES, Scores, score
+from langshift.ingest.detect import open_detector
+from langshift.ingest.making import LEAST_CONFIDENCE
 from langshift.ingest.search import Searcher
 from langshift.languages import UNDETERMINED
 from langshift.plugin.fingerprint import Fingerprint
+from langshift.plugin.template import text_language
 
 Mode = Literal["dense", "lexical"]
-MODES: tuple[Mode, ...] = ("dense", "lexical")
 TOP_K = 100
 _ENCODE_AT_ONCE = 256
 _GET_AT_ONCE = 1000
@@ -88,13 +90,27 @@ def encode_queries(
     return np.concatenate(batches)
 
 
-def query_languages(searcher: Searcher, dataset: Dataset) -> dict[str, str | None]:
-    """Query id -> the language that the dataset names, else the likeliest among the index's own."""
-    languages = {}
-    for query in dataset.queries:
-        language = query.language or searcher.language(query.text).language
-        languages[query.id] = None if language == UNDETERMINED else language
-    return languages
+def query_languages(dataset: Dataset) -> tuple[dict[str, str | None], list[str]]:
+    """Query id -> the language that the dataset names, else the detected one; None where it is not clear.
+
+    Detection is not restricted to the index's languages, as searching does: a question in a language that
+    the index lacks has no documents in its own language, and must not count as having some.
+    """
+    languages = {query.id: query.language for query in dataset.queries}
+    unnamed = [query for query in dataset.queries if query.language is None]
+    if not unnamed:
+        return languages, []
+    detector = open_detector()
+    for query in unnamed:
+        found = detector.detect(query.text)
+        if found.confidence >= LEAST_CONFIDENCE:
+            languages[query.id] = text_language(found.language)
+    unclear = sum(languages[query.id] is None for query in unnamed)
+    left = f"; {unclear:,} without a clear one are left out of TLR and SLR" if unclear else ""
+    return languages, [
+        f"The dataset names no language for {len(unnamed):,} of its {len(dataset.queries):,} queries, "
+        f"so theirs were detected{left}."
+    ]
 
 
 def replay(
@@ -124,7 +140,7 @@ def replay(
     """
     if mode == "dense" and vectors is None:
         vectors = encode_queries(searcher, dataset)
-    languages = query_languages(searcher, dataset)
+    languages, detected = query_languages(dataset)
     requests = []
     for row, query in enumerate(dataset.queries):
         vector = vectors[row] if vectors is not None and mode == "dense" else None
@@ -141,7 +157,7 @@ def replay(
         languages=languages,
         answers=answers,
         scores=score(DEFAULT_MEASURES, dataset.qrels, run, queries=languages, documents=documents),
-        warnings=[*_misfits(searcher, dataset, run), *warnings],
+        warnings=[*_misfits(searcher, dataset, run), *detected, *warnings],
         vectors=vectors if mode == "dense" else None,
     )
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from langshift.errors import LangshiftError, UsageError
-from langshift.languages import UNDETERMINED, macrolanguage, parse_tag, primary
-from langshift.plugin.template import analyzers
+from langshift.languages import UNDETERMINED, parse_tag, primary
+from langshift.plugin.template import text_language
 
 # Detection is as accurate on this much of a text as on the whole of it, and costs a bounded time.
 _READ_CHARACTERS = 1000
@@ -33,60 +33,54 @@ class Detector:
 
     Attributes:
         id: names the model, with the hash of its file for one that is not bundled.
-        folded: how many texts were taken for their label's macrolanguage (``arz`` for ``ar``), by label.
     """
 
     def __init__(self, model: Any, identifier: str, label_tags: Mapping[str, str]) -> None:  # noqa: ANN401 - untyped
         self.id = identifier
-        self.folded: dict[str, int] = {}
         self._model = model
         self._label_tags = label_tags
-        self._languages: dict[str, str] = {}
+        self._tags: dict[str, str] = {}
 
     def detect(self, text: str, among: Collection[str] | None = None) -> Detection:
         """The most probable language of a text.
 
+        Languages that share text fields (``arz`` and ``ar``) stand together: their posteriors are added
+        up, and the likelier one is named.
+
         Args:
             text: the text; its first 1,000 characters are read.
-            among: primary tags to choose from; the posterior is then taken over these alone.
+            among: languages as the field ``language`` holds them, to choose from; the posterior is then
+                taken over these alone.
 
         Returns:
-            The language and its posterior; ``und`` and 0 where nothing speaks for any language.
+            The primary tag and its posterior; ``und`` and 0 where nothing speaks for any language.
         """
         # fastText reads one line: a line break would end the text.
         line = " ".join(text[:_READ_CHARACTERS].split())
         if not any(character.isalpha() for character in line):
             return Detection(UNDETERMINED, 0.0)
-        labels, posteriors = self._model.predict(line, k=_TOP_LABELS if among is None else -1)
         sums: dict[str, float] = {}
-        for label, posterior in zip(labels, posteriors, strict=True):
-            language = self._language(label)
+        likeliest: dict[str, str] = {}
+        for label, posterior in zip(*self._model.predict(line, k=_TOP_LABELS if among is None else -1), strict=True):
+            tag = self._tag(label)
+            language = text_language(tag)
             if among is None or language in among:
                 sums[language] = sums.get(language, 0.0) + float(posterior)
+                likeliest.setdefault(language, tag)
         if not sums:
             return Detection(UNDETERMINED, 0.0)
         best = max(sums, key=lambda language: sums[language])
-        if among is None and self._is_folded(labels[0], best):
-            name = labels[0].removeprefix(_LABEL_PREFIX)
-            self.folded[name] = self.folded.get(name, 0) + 1
+        if among is not None:
+            return Detection(best, sums[best] / sum(sums.values()))
         # The library's posteriors add up to a little more than 1.
-        return Detection(best, min(1.0, sums[best] / (1.0 if among is None else sum(sums.values()))))
-
-    def _language(self, label: str) -> str:
-        """The primary tag of a label; a language without an analyzer of its own joins its macrolanguage."""
-        if label not in self._languages:
-            tag = self._tag(label)
-            wider = macrolanguage(tag)
-            self._languages[label] = wider if wider in analyzers() and tag not in analyzers() and wider else tag
-        return self._languages[label]
-
-    def _is_folded(self, label: str, language: str) -> bool:
-        return self._language(label) == language != self._tag(label)
+        return Detection(likeliest[best], min(1.0, sums[best]))
 
     def _tag(self, label: str) -> str:
-        name = label.removeprefix(_LABEL_PREFIX)
-        tag = parse_tag(self._label_tags.get(name, name))
-        return UNDETERMINED if tag is None else primary(tag)
+        if label not in self._tags:
+            name = label.removeprefix(_LABEL_PREFIX)
+            tag = parse_tag(self._label_tags.get(name, name))
+            self._tags[label] = UNDETERMINED if tag is None else primary(tag)
+        return self._tags[label]
 
 
 def open_detector(lid_model: Path | None = None) -> Detector:

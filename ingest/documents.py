@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import shutil
 import sys
 import tempfile
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +26,8 @@ else:
     from backports import zstd
 
 STANDARD_INPUT = "-"
+_TELL_EVERY = 1000
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _LONGEST_ID = 512  # bytes, the server's limit
 _KNOWN_FIELDS = {"_id", "title", "text", "language"}
 
@@ -48,46 +51,82 @@ class Document:
     other: Mapping[str, Any]
 
 
+@dataclass(frozen=True)
+class Corpus:
+    """A corpus that was read through once and found sound.
+
+    Attributes:
+        path: a file that can be read again.
+        shown: how messages name it.
+        documents: how many it holds.
+    """
+
+    path: Path
+    shown: str
+    documents: int
+
+
 @contextmanager
-def seekable(corpus: str) -> Iterator[Path]:
-    """The corpus as a file that can be read twice; standard input is kept in a temporary file.
+def open_corpus(given: str, on_checked: Callable[[int], None] | None = None) -> Iterator[Corpus]:
+    """Open a corpus, and read it through once.
+
+    Args:
+        given: path of a file, or ``-`` for standard input, which is kept in a temporary file meanwhile.
+        on_checked: called now and then with the number of documents found sound.
 
     Raises:
-        UsageError: there is no such file.
+        UsageError: there is no such file, it holds no document, or a line cannot be used.
     """
-    if corpus != STANDARD_INPUT:
-        path = Path(corpus)
-        if not path.is_file():
-            raise UsageError(f"{corpus}: there is no such file.")
-        yield path
-        return
+    with _as_file(given) as path:
+        shown = "standard input" if given == STANDARD_INPUT else given
+        documents = 0
+        for documents, _ in enumerate(read_corpus(path, shown), start=1):
+            if on_checked and documents % _TELL_EVERY == 0:
+                on_checked(documents)
+        if not documents:
+            raise UsageError(f"{shown} holds no document.")
+        yield Corpus(path, shown, documents)
+
+
+@contextmanager
+def _as_file(given: str) -> Iterator[Path]:
+    path = Path(given)
+    if given != STANDARD_INPUT:
+        if path.is_dir():
+            raise UsageError(f"{given} is a folder: name a file, such as {path / 'corpus.jsonl'}.")
+        if not path.exists():
+            raise UsageError(f"{given}: there is no such file.")
+        if path.is_file():
+            yield path
+            return
+    # A pipe gives its bytes once.
     with tempfile.NamedTemporaryFile(prefix="langshift-", suffix=".jsonl") as kept:
-        while block := sys.stdin.buffer.read(1 << 20):
-            kept.write(block)
+        with sys.stdin.buffer if given == STANDARD_INPUT else path.open("rb") as stream:
+            shutil.copyfileobj(stream, kept)
         kept.flush()
         yield Path(kept.name)
 
 
-def read_corpus(path: Path, shown: str | None = None) -> Iterator[Document]:
+def read_corpus(path: Path, shown: str) -> Iterator[Document]:
     """Read the documents of a corpus, in order; blank lines are passed over.
 
     Args:
         path: the file; its first bytes tell how it is compressed.
-        shown: how messages name it, if not by its path.
+        shown: how messages name it.
 
     Raises:
         UsageError: a line that is no document, named by file and line with what is wrong.
     """
-    place = "standard input" if shown == STANDARD_INPUT else shown or str(path)
     number = 0
     try:
         with _open(path) as lines:
             for number, line in enumerate(lines, start=1):
-                if not line.isspace():
-                    yield parse_document(line, f"{place}, line {number}")
+                line = line.removeprefix(_BYTE_ORDER_MARK) if number == 1 else line
+                if line.strip():
+                    yield parse_document(line, f"{shown}, line {number}")
     except (EOFError, gzip.BadGzipFile, zlib.error, zstd.ZstdError) as error:
         raise UsageError(
-            f"{place}: the compressed data break off or are damaged after line {number} ({error})."
+            f"{shown}: the compressed data break off or are damaged after line {number} ({error})."
         ) from error
 
 

@@ -74,7 +74,7 @@ def joined(
     """Join consecutive lines of one document to passages of ``lines`` lines (the last may be shorter).
 
     Language vectors are best fitted on texts as long as those in the index; public parallel text is
-    aligned by sentence.
+    aligned by sentence. A passage that lacks a line in a language is empty there: half a translation is none.
 
     Args:
         batches: what ``read_aligned`` yields.
@@ -85,7 +85,11 @@ def joined(
     for _, of_document in groupby(zip(documents, rows, strict=True), key=lambda pair: pair[0]):
         remaining = (row for _, row in of_document)
         while passage := list(islice(remaining, lines)):
-            yield {tag: [" ".join(row[tag] for row in passage)] for tag in passage[0]}
+            yield {tag: [_whole([row[tag] for row in passage])] for tag in passage[0]}
+
+
+def _whole(lines: list[str]) -> str:
+    return " ".join(lines) if all(lines) else ""
 
 
 def read_documents(path: Path | None, lines: int) -> list[str]:

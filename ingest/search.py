@@ -12,9 +12,10 @@ from opensearchpy import OpenSearch
 from langshift.errors import UsageError
 from langshift.ingest.detect import Detection, open_detector
 from langshift.ingest.encoders import Encoder, open_encoder
-from langshift.languages import UNDETERMINED, parse_tag, primary
+from langshift.languages import UNDETERMINED, parse_tag
 from langshift.plugin import query, versions
 from langshift.plugin.fingerprint import Fingerprint
+from langshift.plugin.template import text_language
 
 MODES = ("dense", "lexical")
 
@@ -160,7 +161,7 @@ def _as_installed(fingerprint: Fingerprint, encoder: Encoder) -> Fingerprint:
 
 
 def require_language(language: str) -> str:
-    """The primary tag of a query's language.
+    """Which text fields a query of this language looks into first.
 
     Raises:
         UsageError: it names no language.
@@ -168,4 +169,4 @@ def require_language(language: str) -> str:
     tag = parse_tag(language)
     if tag is None and language != UNDETERMINED:
         raise UsageError(f"{language!r} is no language: use a BCP 47 tag such as th or zh-TW.")
-    return primary(tag) if tag else UNDETERMINED
+    return text_language(tag or UNDETERMINED)
