@@ -8,7 +8,7 @@ import tempfile
 import venv
 from pathlib import Path
 
-from wheel import build_wheel
+from built_wheel import build_wheel
 
 from langshift.settings import Settings
 

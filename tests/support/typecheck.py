@@ -5,7 +5,7 @@ import subprocess
 import sys
 import zipfile
 
-from wheel import ROOT, build_wheel
+from built_wheel import ROOT, build_wheel
 
 BUILD = ROOT / ".build" / "typecheck"
 
