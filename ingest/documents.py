@@ -30,6 +30,11 @@ _TELL_EVERY = 1000
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _LONGEST_ID = 512  # bytes, the server's limit
 _KNOWN_FIELDS = {"_id", "title", "text", "language"}
+# Fields of OpenSearch itself, which no document may bring.
+_METADATA = {
+    *("_index", "_source", "_routing", "_field_names", "_ignored", "_nested_path", "_doc_count", "_seq_no", "_version"),
+    *("_primary_term", "_size", "_type", "_uid", "_feature", "_data_stream_timestamp", "_tier"),
+}
 
 
 @dataclass(frozen=True)
@@ -139,12 +144,14 @@ def parse_document(line: bytes, place: str) -> Document:
     try:
         fields = orjson.loads(line)
     except orjson.JSONDecodeError as error:
-        raise UsageError(f"{place}: not valid JSON ({error}).") from None
+        raise UsageError(f"{place}: not valid JSON ({error.msg} at character {error.pos + 1}).") from None
     if not isinstance(fields, dict):
         raise UsageError(f"{place}: must be a JSON object with a text, but is {_kind(fields)}.")
-    taken = [name for name in RESERVED_FIELDS if name in fields]
-    if taken:
-        raise UsageError(f"{place}: the field {taken[0]!r} is one that langshift writes itself; rename it.")
+    for name in fields:
+        _check_name(name, place)
+    group = fields.get("group")
+    if not isinstance(group, str | int | None):
+        raise UsageError(f"{place}: the field 'group' must be a string, but is {_kind(group)}.")
     title, text = (_string(fields, name, place) for name in ("title", "text"))
     if not title.strip() and not text.strip():
         raise UsageError(f"{place}: has neither a text nor a title.")
@@ -155,6 +162,15 @@ def parse_document(line: bytes, place: str) -> Document:
         language=_language(fields, place),
         other={name: value for name, value in fields.items() if name not in _KNOWN_FIELDS},
     )
+
+
+def _check_name(name: str, place: str) -> None:
+    """Refuse a field's name that the server refuses, or that means one of our own fields."""
+    parts = name.split(".")
+    if not all(part.strip() for part in parts) or name in _METADATA:
+        raise UsageError(f"{place}: OpenSearch takes no field of the name {name!r}; rename it.")
+    if name in RESERVED_FIELDS or (len(parts) > 1 and parts[0] in (*RESERVED_FIELDS, *_KNOWN_FIELDS, "group")):
+        raise UsageError(f"{place}: the field {name!r} is one that langshift writes itself; rename it.")
 
 
 def _string(fields: dict[str, Any], name: str, place: str) -> str:
@@ -183,7 +199,7 @@ def _language(fields: dict[str, Any], place: str) -> str | None:
     given = _string(fields, "language", place).strip()
     if not given:
         return None
-    if given == UNDETERMINED:
+    if given.lower() == UNDETERMINED:
         return UNDETERMINED
     tag = parse_tag(given)
     if tag is None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from rich.progress import Progress, TaskID
 
 from langshift.cluster import open_cluster
-from langshift.console import emit_json, note, out, progress, table
+from langshift.console import counted, emit_json, note, out, progress, table
 from langshift.ingest.detect import open_detector
 from langshift.ingest.documents import open_corpus
 from langshift.ingest.encoders import open_encoder
@@ -70,18 +70,21 @@ def remarks(summary: Summary, making: Making) -> list[str]:
     told = []
     if summary.cut:
         told.append(
-            f"{summary.cut:,} documents are longer than the {summary.longest:,} characters that {making.encoder.id} "
-            "reads: their vectors stand for the beginning; word search finds all of their text."
+            f"{counted(summary.cut, 'text')} longer than the {summary.longest:,} characters that {making.encoder.id} "
+            "reads: the vector stands for the beginning, word search finds all of it."
         )
     if summary.languages["und"]:
-        told.append(f"{summary.languages['und']:,} documents have no clear language and were not shifted.")
+        told.append(f"{counted(summary.languages['und'], 'document')} without a clear language: not shifted.")
     for tag, count in summary.folded.most_common():
-        told.append(f"{count:,} documents in {tag} were counted to {text_language(tag)}, its macrolanguage.")
+        told.append(f"{counted(count, 'document')} in {tag} counted to {text_language(tag)}, its macrolanguage.")
     if summary.without_vector:
-        named = ", ".join(f"{tag} {count:,}" for tag, count in summary.without_vector.most_common())
-        told.append(f"There are no language vectors for {named}: these documents were not shifted.")
+        named = ", ".join(
+            f"{tag} ({counted(count, 'document')})" for tag, count in summary.without_vector.most_common()
+        )
+        told.append(f"No language vector for {named}: not shifted.")
     if summary.replaced:
-        told.append(f"{summary.replaced:,} documents took the place of earlier ones with the same _id.")
+        replaced = counted(summary.replaced, "document")
+        told.append(f"{replaced} took the place of one with the same _id, in the index or this corpus.")
     return told
 
 
@@ -93,7 +96,7 @@ def _print(summary: Summary) -> None:
     )
     out.print(f"Speed of each stage: {rates}.", soft_wrap=True)
     out.print(
-        f"Indexed {summary.documents:,} documents into {summary.name} ({summary.index}), "
+        f"Indexed {counted(summary.documents, 'document')} into {summary.name} ({summary.index}), "
         f"{summary.shifted:,} of them shifted with alpha {summary.alpha:g}.",
         soft_wrap=True,
     )

@@ -12,7 +12,7 @@ from opensearchpy import OpenSearch
 from opensearchpy.exceptions import OpenSearchException
 
 from langshift.cluster import address, failure
-from langshift.console import note
+from langshift.console import counted, note
 from langshift.errors import LangshiftError
 from langshift.ingest.detect import Detection
 from langshift.ingest.documents import Corpus, Document, open_corpus, read_corpus
@@ -52,7 +52,7 @@ def load_checked(
 ) -> Summary:
     """Index a corpus that is open and found sound; see ``load``."""
     target = versions.open_for_writing(client, name, making.fingerprint())
-    writer = BulkWriter(client, target.index)
+    writer = BulkWriter(client, target)
     summary = Summary(name, target.index, making.alpha, longest=making.encoder.longest)
     try:
         for batch in _batches(read_corpus(corpus.path, corpus.shown), summary, on_stage):
@@ -161,7 +161,7 @@ def _undo(client: OpenSearch, target: versions.Target, writer: BulkWriter, error
         told.append(f"The unfinished version {target.index} could not be removed; no search sees it.")
     if writer.written and not target.created:
         told.append(
-            f"{writer.written:,} documents had been written to {target.index}; "
+            f"{counted(writer.written, 'document')} had been written to {target.index} before; "
             "running the same command again doubles nothing."
         )
     if told and isinstance(error, LangshiftError):

@@ -27,7 +27,7 @@ def language_files(folder: Path) -> dict[str, Path]:
     files: dict[str, Path] = {}
     for path in sorted(folder.glob("*.txt")):
         tag = parse_tag(path.stem.rpartition(".")[2])
-        if tag is None:
+        if tag is None or not path.is_file():
             continue
         if tag in files:
             raise UsageError(f"{folder}: {files[tag].name} and {path.name} are both {tag}; keep one of them.")
@@ -102,7 +102,8 @@ def read_documents(path: Path | None, lines: int) -> list[str]:
         return [""] * lines
     if not path.is_file():
         raise UsageError(f"{path}: there is no such file of document ids.")
-    ids = path.read_text(encoding="utf-8").splitlines()
+    with path.open("rb") as file:
+        ids = [_decode(line, path, number) for number, line in enumerate(file, start=1)]
     if len(ids) != lines:
         raise UsageError(f"{path} has {len(ids):,} lines but the parallel text has {lines:,}: one id a line is needed.")
     return ids

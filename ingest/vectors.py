@@ -129,6 +129,16 @@ class LanguageVectors:
         return loaded
 
     def _require_sound(self, path: Path) -> None:
+        kinds = (
+            isinstance(self.pairs, dict) and all(isinstance(count, int) for count in self.pairs.values()),
+            isinstance(self.pivot, str) and parse_tag(self.pivot) == self.pivot,
+            isinstance(self.dimension, int),
+            isinstance(self.normalised, bool),
+            self.alpha is None or isinstance(self.alpha, int | float),
+            all(isinstance(text, str) for text in (self.encoder, self.revision, self.document_prefix, self.source)),
+        )
+        if not all(kinds):
+            raise UsageError(f"{path}: is not a file of language vectors, or is damaged; {_HOW_TO_FIT}.")
         if set(self.pairs) != set(self.vectors) or not self.vectors or self.pivot in self.vectors:
             raise UsageError(f"{path}: its header and its vectors do not name the same languages; {_HOW_TO_FIT}.")
         if self.alpha is not None and not 0 <= self.alpha <= 1:

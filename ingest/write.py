@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from opensearchpy import OpenSearch
 
 from langshift.errors import ClusterError
+from langshift.plugin.versions import Target
 
 # A bulk request of about this many bytes is large enough to be cheap and small enough for any server's
 # limit (http.max_content_length, 100 MB by default, 10 MB on some managed services).
@@ -18,18 +19,18 @@ _CHUNK_BYTES = 5 << 20
 
 
 class BulkWriter:
-    """Send entries to one index.
+    """Send entries to the index of a load.
 
     Attributes:
         written: entries that the server has confirmed.
         replaced: those among them that took the place of an entry of the same ``_id``.
     """
 
-    def __init__(self, client: OpenSearch, index: str) -> None:
+    def __init__(self, client: OpenSearch, target: Target) -> None:
         self.written = 0
         self.replaced = 0
         self._client = client
-        self._index = index
+        self._target = target
 
     def write(self, ids: Sequence[str], entries: Sequence[dict[str, Any]]) -> None:
         """Write entries, in as many requests as their size asks for.
@@ -49,7 +50,7 @@ class BulkWriter:
             self._send(bytes(chunk), count)
 
     def _send(self, body: bytes, count: int) -> None:
-        answer = self._client.bulk(body=body, index=self._index)
+        answer = self._client.bulk(body=body, **self._target.bulk_parameters)
         results = [item["index"] for item in answer["items"]]
         if len(results) != count:
             raise ClusterError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import io
 import os
 import sys
 import traceback
@@ -66,6 +67,10 @@ def main() -> None:
 
     Exit codes: 0 done, 1 failed, 2 wrong use, 130 interrupted.
     """
+    for stream in (sys.stdout, sys.stderr):
+        # A terminal that cannot show a character gets a question mark, not an error.
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
     try:
         # Without its standalone mode click returns the code of `ctx.exit(code)` instead of exiting with it.
         returned = root(standalone_mode=False)

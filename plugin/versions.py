@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from opensearchpy import OpenSearch
-from opensearchpy.exceptions import NotFoundError
+from opensearchpy.exceptions import NotFoundError, RequestError
 
 from langshift.errors import ClusterError, UsageError
 from langshift.languages import UNDETERMINED
@@ -52,6 +52,15 @@ class Target:
     name: str
     index: str
     created: bool
+
+    @property
+    def bulk_parameters(self) -> dict[str, Any]:
+        """Where a bulk request goes.
+
+        An index that somebody deletes meanwhile would be made anew by the next write, without its mapping:
+        the alias, which goes with the index, is demanded where there is one; ``publish`` checks the others.
+        """
+        return {"index": self.index} if self.created else {"index": self.name, "params": {"require_alias": "true"}}
 
 
 def live(client: OpenSearch, name: str) -> LiveIndex:
@@ -139,7 +148,12 @@ def open_for_writing(client: OpenSearch, name: str, fingerprint: Fingerprint) ->
     index = f"{name}-v{number:04}"
     body = index_body(fingerprint)
     body["mappings"]["_meta"][_UNFINISHED] = True
-    client.indices.create(index=index, body=body)
+    try:
+        client.indices.create(index=index, body=body)
+    except RequestError as error:
+        if error.error != "resource_already_exists_exception":
+            raise
+        raise ClusterError(f"Another load is making {name} at this moment: run again when it is done.") from error
     return Target(name, index, created=True)
 
 

@@ -125,7 +125,7 @@ def test_documents_that_the_cluster_refuses_in_an_index_that_was_there(client, c
     corpus.write_text('{"_id": "b", "text": "t", "year": 1990}\n{"_id": "c", "text": "t", "year": {"deep": 1}}\n')
     said = refusal(ingest(cluster_env, corpus, index_name))
     assert said.endswith(
-        f" 1 documents had been written to {index_name}-v0001; running the same command again doubles nothing."
+        f" 1 document had been written to {index_name}-v0001 before; running the same command again doubles nothing."
     )
     assert client.get(index=index_name, id="a")["found"]
 

@@ -113,8 +113,8 @@ def test_a_long_text_is_counted_and_said_and_found_by_its_last_word(cluster_env,
     done = langshift("ingest", corpus({"_id": "long", "text": text}), "--index", index_name, url=cluster_env)
     assert done.returncode == 0, done.stderr
     assert done.stderr == (
-        "1 documents are longer than the 20,000 characters that use-m reads: their vectors stand for the beginning; "
-        "word search finds all of their text.\n"
+        "1 text longer than the 20,000 characters that use-m reads: the vector stands for the beginning, "
+        "word search finds all of it.\n"
     )
     found = langshift("search", index_name, "Zwiebelfisch", "--mode", "lexical", "--json", url=cluster_env)
     assert [hit["id"] for hit in json.loads(found.stdout)["hits"]] == ["long"]
@@ -128,7 +128,7 @@ def test_standard_input_compressed(client, cluster_env, index_name):
     assert summary["languages"] == dict.fromkeys(TEXTS, 1)
     assert summary["index"] == f"{index_name}-v0001"
     assert client.count(index=index_name)["count"] == 5
-    assert done.stderr == "There are no language vectors for vi 1: these documents were not shifted.\n"
+    assert done.stderr == "No language vector for vi (1 document): not shifted.\n"
 
 
 def test_another_fingerprint_is_refused_and_nothing_changes(client, index_name, corpus, making):
@@ -178,6 +178,18 @@ def test_a_version_that_somebody_deleted_is_not_published(client, index_name, ma
         versions.publish(client, target, making.fingerprint())
 
 
+def test_an_index_deleted_while_documents_are_added_is_not_made_anew(client, index_name, corpus, making):
+    load(client, corpus({"_id": "a", "text": TEXTS["de"]}), index_name, making)
+
+    def delete(stage, _documents, _seconds):
+        if stage == "shift":
+            client.indices.delete(index=f"{index_name}-v0001")
+
+    with pytest.raises(ClusterError, match="The cluster refuses 1 of 1 documents of a bulk request, first 'b': "):
+        load(client, corpus({"_id": "b", "text": TEXTS["de"]}), index_name, making, delete)
+    assert list(client.indices.get(index=f"{index_name}*")) == []
+
+
 def test_interrupting_leaves_nothing_behind(client, index_name, corpus, making):
     def interrupt(stage, _documents, _seconds):
         if stage == "write":
@@ -209,8 +221,8 @@ def test_languages_without_an_analyzer_go_to_their_macrolanguages_fields(client,
     done = langshift("ingest", path, "--index", index_name, "--json", url=cluster_env)
     assert json.loads(done.stdout)["folded"] == {"arz": 1, "nn": 1}
     assert done.stderr.splitlines()[:2] == [
-        "1 documents in arz were counted to ar, its macrolanguage.",
-        "1 documents in nn were counted to no, its macrolanguage.",
+        "1 document in arz counted to ar, its macrolanguage.",
+        "1 document in nn counted to no, its macrolanguage.",
     ]
     source = stored(client, index_name, "a")
     assert (source["language"], list(source["text"]), source["shift"]["language"]) == ("ar", ["ar"], "ar")

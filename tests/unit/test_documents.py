@@ -110,7 +110,7 @@ def test_a_documents_own_language(given, language):
 
 
 BAD_LINES = [
-    ('{"text": "t"', "f, line 7: not valid JSON (unexpected end of data: line 1 column 13 (char 12))."),
+    ('{"text": "t"', "f, line 7: not valid JSON (unexpected end of data at character 13)."),
     ('"a text"', "f, line 7: must be a JSON object with a text, but is a string."),
     ("[1]", "f, line 7: must be a JSON object with a text, but is a list."),
     ('{"text": 5}', "f, line 7: the field 'text' must be a string, but is a number."),
@@ -125,6 +125,14 @@ BAD_LINES = [
         "f, line 7: 'klingonese' is no language: use a BCP 47 tag such as 'th' or 'zh-TW', "
         "or leave the field out to have it detected.",
     ),
+    ('{"text": "t", "_source": 1}', "f, line 7: OpenSearch takes no field of the name '_source'; rename it."),
+    ('{"text": "t", "a..b": 1}', "f, line 7: OpenSearch takes no field of the name 'a..b'; rename it."),
+    ('{"text": "t", "": 1}', "f, line 7: OpenSearch takes no field of the name ''; rename it."),
+    (
+        '{"text": "t", "title.en": "T"}',
+        "f, line 7: the field 'title.en' is one that langshift writes itself; rename it.",
+    ),
+    ('{"text": "t", "group": {}}', "f, line 7: the field 'group' must be a string, but is an object."),
     (
         '{"text": "t", "shift": {}}',
         "f, line 7: the field 'shift' is one that langshift writes itself; rename it.",

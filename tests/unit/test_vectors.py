@@ -1,8 +1,9 @@
 """The language-vector file."""
 
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import numpy as np
+import orjson
 import pytest
 from safetensors.numpy import save_file
 from toy_encoder import ToyEncoder
@@ -22,6 +23,9 @@ MADE = LanguageVectors(
     normalised=False,
     source="made up",
 )
+
+
+HEADER = [field.name for field in fields(MADE) if field.name != "vectors"]
 
 
 def test_saved_and_loaded(tmp_path):
@@ -106,6 +110,18 @@ def test_a_header_that_does_not_fit_is_refused(tmp_path):
     for wrong in (replace(MADE, pairs={}), replace(MADE, pivot="de"), replace(MADE, vectors={}, pairs={})):
         wrong.save(path)
         with pytest.raises(UsageError, match=r"its header and its vectors do not name the same languages; make one"):
+            LanguageVectors.load(path)
+    for damaged in (
+        {"pairs": None},
+        {"pivot": "zzz"},
+        {"pivot": None},
+        {"dimension": "8"},
+        {"alpha": "x"},
+        {"source": 1},
+    ):
+        header = orjson.dumps({**{f: getattr(MADE, f) for f in HEADER}, **damaged}).decode()
+        save_file(dict(MADE.vectors), path, metadata={"langshift": header})
+        with pytest.raises(UsageError, match=r"is not a file of language vectors, or is damaged; make one with"):
             LanguageVectors.load(path)
     replace(MADE, alpha=5.0).save(path)
     with pytest.raises(UsageError, match=r"it recommends alpha 5\.0, but alpha is between 0 and 1; make one"):
