@@ -31,7 +31,7 @@ test: $(VENV)/.installed-dev  ## run every test, those against a real OpenSearch
 lint: $(VENV)/.installed-dev  ## ruff, and mypy --strict over the built wheel
 	@$(PY) -m ruff check .
 	@$(PY) -m ruff format --check .
-	@$(PY) tests/typecheck.py
+	@$(PY) tests/support/typecheck.py
 
 bench: $(VENV)/.installed-dev  ## benchmarks: candidates in turn, median and spread
 	@$(PY) -m pytest tests/bench -s

@@ -77,7 +77,7 @@ class Asked:
             UsageError: a query that cannot be asked, or too much for the memory.
         """
         queries = dataset.queries if plan.log is None else merged(plan.log, dataset)
-        tags = languages(searchers[0], queries)
+        tags = languages(queries)
         encoded: dict[tuple[object, ...], NDArray[np.float32] | None] = {}
         content: dict[tuple[object, ...], list[bytes]] = {}
         keys = [_same_bodies(searcher, plan.mode) for searcher in searchers]
@@ -114,3 +114,13 @@ def merged(log: Sequence[Logged], dataset: Dataset) -> list[Query]:
         else query
         for _, query in log
     ]
+
+
+def detected(asked: Asked) -> list[str]:
+    """Say how many queries named no language, so that theirs were detected."""
+    unnamed = [query.id for query in asked.queries if query.language is None]
+    if not unnamed:
+        return []
+    unclear = sum(asked.languages[query] is None for query in unnamed)
+    left = f"; {unclear:,} without a clear one are left out of the measures by language" if unclear else ""
+    return [f"{len(unnamed):,} of {len(asked.queries):,} queries name no language, so theirs were detected{left}."]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping
 from pathlib import Path
 
@@ -54,10 +55,10 @@ def _judgement(path: Path, line: int, columns: list[str]) -> tuple[str, str, int
     if len(columns) != 3:
         raise UsageError(f"{path}, line {line}, cannot be read: give {_FORMS}.")
     query, document, grade = (column.strip() for column in columns)
-    try:
-        return query, document, int(grade)
-    except ValueError as error:
+    number = int(grade) if re.fullmatch(r"[+-]?\d{1,6}", grade, re.ASCII) else None
+    if number is None:
         raise UsageError(
             f"{path}, line {line}, has the score {grade!r}: "
             "give a whole number, 0 for not relevant, 1 or more for relevant."
-        ) from error
+        )
+    return query, document, number

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from opensearchpy import OpenSearch
 
 from langshift.evaluate import groups
-from langshift.evaluate.asked import Asked, Plan
+from langshift.evaluate.asked import Asked, Plan, detected
 from langshift.evaluate.dataset import Dataset
 from langshift.evaluate.indexed import document_languages, misfits
 from langshift.evaluate.load.answer import Answer
@@ -175,7 +175,7 @@ def _found(
         languages=asked.languages,
         answers=heard,
         scores=scores,
-        warnings=[*misfits(searcher, dataset, run), *told, *warnings, *notes],
+        warnings=[*misfits(searcher, dataset, run), *detected(asked), *told, *warnings, *notes],
         vectors=asked.vectors[place],
         load=plan.load,
         sending=sending,

@@ -10,7 +10,8 @@ from langshift.evaluate.dataset import CORPUS, Dataset
 from langshift.ingest.detect import Detector, open_detector
 from langshift.ingest.documents import read_corpus
 from langshift.ingest.making import LEAST_CONFIDENCE
-from langshift.languages import UNDETERMINED, primary
+from langshift.languages import UNDETERMINED
+from langshift.plugin.template import text_language
 
 
 class Text(NamedTuple):
@@ -33,7 +34,7 @@ def read_texts(dataset: Dataset, wanted: Collection[str] | None = None) -> dict[
     """
     return {
         document.id: Text(document.title, document.text, document.language)
-        for document in read_corpus(dataset.folder / CORPUS)
+        for document in read_corpus(dataset.folder / CORPUS, str(dataset.folder / CORPUS))
         if wanted is None or document.id in wanted
     }
 
@@ -44,7 +45,7 @@ class Languages:
 
     Attributes:
         tags: document id -> tag as ingest would store it with the vector, ``zh-TW``; ``und`` where unknown.
-        documents: document id -> primary tag, None where unknown.
+        documents: document id -> primary tag as measures compare it, None where unknown.
         queries: query id -> primary tag, None where unknown.
         warnings: what was detected, in sentences.
     """
@@ -73,7 +74,9 @@ class Languages:
         }
         if detector is not None:
             tags |= {name: _document(detector, texts[name]) for name in unnamed}
-        documents = {name: None if tag == UNDETERMINED else primary(tag) for name, tag in tags.items() if tag}
+        documents = {
+            name: named[name] or (None if tag == UNDETERMINED else text_language(tag)) for name, tag in tags.items()
+        }
         queries = {query.id: query.language for query in dataset.queries}
         if detector is not None:
             among = {language for language in documents.values() if language}
@@ -84,8 +87,7 @@ class Languages:
             for count, total, what in told
             if count
         )
-        in_order = {name: tags[name] or UNDETERMINED for name in named}
-        return cls(in_order, {name: documents[name] for name in named}, queries, warnings)
+        return cls({name: tags[name] for name in named}, {name: documents[name] for name in named}, queries, warnings)
 
 
 def _document(detector: Detector, text: Text) -> str:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from langshift.options import JSON, parse_list
+from langshift.options import JSON, Share, parse_list
 
 _ENCODER = click.option("--encoder", default="use-m", show_default=True, metavar="NAME", help="The encoder: use-m.")
 
@@ -18,7 +18,7 @@ _ENCODER = click.option("--encoder", default="use-m", show_default=True, metavar
 @click.option("--vectors", type=click.Path(path_type=Path), metavar="FILE", help="Language vectors. [default: shipped]")
 @click.option(
     "--alpha",
-    type=click.FloatRange(0, 1),
+    type=Share(),
     metavar="A",
     help="Scale of the shift, 0 (none) to 1. [default: what the vectors recommend, else 1]",
 )
@@ -30,7 +30,7 @@ _ENCODER = click.option("--encoder", default="use-m", show_default=True, metavar
 )
 @click.option(
     "--min-confidence",
-    type=click.FloatRange(0, 1),
+    type=Share(),
     default=0.5,
     show_default=True,
     metavar="P",

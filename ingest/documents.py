@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import shutil
 import sys
 import tempfile
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,8 +26,15 @@ else:
     from backports import zstd
 
 STANDARD_INPUT = "-"
+_TELL_EVERY = 1000
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _LONGEST_ID = 512  # bytes, the server's limit
 _KNOWN_FIELDS = {"_id", "title", "text", "language"}
+# Fields of OpenSearch itself, which no document may bring.
+_METADATA = {
+    *("_index", "_source", "_routing", "_field_names", "_ignored", "_nested_path", "_doc_count", "_seq_no", "_version"),
+    *("_primary_term", "_size", "_type", "_uid", "_feature", "_data_stream_timestamp", "_tier"),
+}
 
 
 @dataclass(frozen=True)
@@ -48,46 +56,82 @@ class Document:
     other: Mapping[str, Any]
 
 
+@dataclass(frozen=True)
+class Corpus:
+    """A corpus that was read through once and found sound.
+
+    Attributes:
+        path: a file that can be read again.
+        shown: how messages name it.
+        documents: how many it holds.
+    """
+
+    path: Path
+    shown: str
+    documents: int
+
+
 @contextmanager
-def seekable(corpus: str) -> Iterator[Path]:
-    """The corpus as a file that can be read twice; standard input is kept in a temporary file.
+def open_corpus(given: str, on_checked: Callable[[int], None] | None = None) -> Iterator[Corpus]:
+    """Open a corpus, and read it through once.
+
+    Args:
+        given: path of a file, or ``-`` for standard input, which is kept in a temporary file meanwhile.
+        on_checked: called now and then with the number of documents found sound.
 
     Raises:
-        UsageError: there is no such file.
+        UsageError: there is no such file, it holds no document, or a line cannot be used.
     """
-    if corpus != STANDARD_INPUT:
-        path = Path(corpus)
-        if not path.is_file():
-            raise UsageError(f"{corpus}: there is no such file.")
-        yield path
-        return
+    with _as_file(given) as path:
+        shown = "standard input" if given == STANDARD_INPUT else given
+        documents = 0
+        for documents, _ in enumerate(read_corpus(path, shown), start=1):
+            if on_checked and documents % _TELL_EVERY == 0:
+                on_checked(documents)
+        if not documents:
+            raise UsageError(f"{shown} holds no document.")
+        yield Corpus(path, shown, documents)
+
+
+@contextmanager
+def _as_file(given: str) -> Iterator[Path]:
+    path = Path(given)
+    if given != STANDARD_INPUT:
+        if path.is_dir():
+            raise UsageError(f"{given} is a folder: name a file, such as {path / 'corpus.jsonl'}.")
+        if not path.exists():
+            raise UsageError(f"{given}: there is no such file.")
+        if path.is_file():
+            yield path
+            return
+    # A pipe gives its bytes once.
     with tempfile.NamedTemporaryFile(prefix="langshift-", suffix=".jsonl") as kept:
-        while block := sys.stdin.buffer.read(1 << 20):
-            kept.write(block)
+        with sys.stdin.buffer if given == STANDARD_INPUT else path.open("rb") as stream:
+            shutil.copyfileobj(stream, kept)
         kept.flush()
         yield Path(kept.name)
 
 
-def read_corpus(path: Path, shown: str | None = None) -> Iterator[Document]:
+def read_corpus(path: Path, shown: str) -> Iterator[Document]:
     """Read the documents of a corpus, in order; blank lines are passed over.
 
     Args:
         path: the file; its first bytes tell how it is compressed.
-        shown: how messages name it, if not by its path.
+        shown: how messages name it.
 
     Raises:
         UsageError: a line that is no document, named by file and line with what is wrong.
     """
-    place = "standard input" if shown == STANDARD_INPUT else shown or str(path)
     number = 0
     try:
         with _open(path) as lines:
             for number, line in enumerate(lines, start=1):
-                if not line.isspace():
-                    yield parse_document(line, f"{place}, line {number}")
+                line = line.removeprefix(_BYTE_ORDER_MARK) if number == 1 else line
+                if line.strip():
+                    yield parse_document(line, f"{shown}, line {number}")
     except (EOFError, gzip.BadGzipFile, zlib.error, zstd.ZstdError) as error:
         raise UsageError(
-            f"{place}: the compressed data break off or are damaged after line {number} ({error})."
+            f"{shown}: the compressed data break off or are damaged after line {number} ({error})."
         ) from error
 
 
@@ -100,12 +144,14 @@ def parse_document(line: bytes, place: str) -> Document:
     try:
         fields = orjson.loads(line)
     except orjson.JSONDecodeError as error:
-        raise UsageError(f"{place}: not valid JSON ({error}).") from None
+        raise UsageError(f"{place}: not valid JSON ({error.msg} at character {error.pos + 1}).") from None
     if not isinstance(fields, dict):
         raise UsageError(f"{place}: must be a JSON object with a text, but is {_kind(fields)}.")
-    taken = [name for name in RESERVED_FIELDS if name in fields]
-    if taken:
-        raise UsageError(f"{place}: the field {taken[0]!r} is one that langshift writes itself; rename it.")
+    for name in fields:
+        _check_name(name, place)
+    group = fields.get("group")
+    if not isinstance(group, str | int | None):
+        raise UsageError(f"{place}: the field 'group' must be a string, but is {_kind(group)}.")
     title, text = (_string(fields, name, place) for name in ("title", "text"))
     if not title.strip() and not text.strip():
         raise UsageError(f"{place}: has neither a text nor a title.")
@@ -116,6 +162,15 @@ def parse_document(line: bytes, place: str) -> Document:
         language=_language(fields, place),
         other={name: value for name, value in fields.items() if name not in _KNOWN_FIELDS},
     )
+
+
+def _check_name(name: str, place: str) -> None:
+    """Refuse a field's name that the server refuses, or that means one of our own fields."""
+    parts = name.split(".")
+    if not all(part.strip() for part in parts) or name in _METADATA:
+        raise UsageError(f"{place}: OpenSearch takes no field of the name {name!r}; rename it.")
+    if name in RESERVED_FIELDS or (len(parts) > 1 and parts[0] in (*RESERVED_FIELDS, *_KNOWN_FIELDS, "group")):
+        raise UsageError(f"{place}: the field {name!r} is one that langshift writes itself; rename it.")
 
 
 def _string(fields: dict[str, Any], name: str, place: str) -> str:
@@ -144,7 +199,7 @@ def _language(fields: dict[str, Any], place: str) -> str | None:
     given = _string(fields, "language", place).strip()
     if not given:
         return None
-    if given == UNDETERMINED:
+    if given.lower() == UNDETERMINED:
         return UNDETERMINED
     tag = parse_tag(given)
     if tag is None:

@@ -7,15 +7,15 @@ from pathlib import Path
 from rich.progress import Progress, TaskID
 
 from langshift.cluster import open_cluster
-from langshift.console import emit_json, note, out, progress, table
-from langshift.errors import UsageError
+from langshift.console import counted, emit_json, note, out, progress, table
 from langshift.ingest.detect import open_detector
-from langshift.ingest.documents import STANDARD_INPUT
+from langshift.ingest.documents import open_corpus
 from langshift.ingest.encoders import open_encoder
-from langshift.ingest.load import load
+from langshift.ingest.load import load_checked
 from langshift.ingest.making import Making, choose
 from langshift.ingest.summary import STAGES, Summary
-from langshift.plugin.versions import check_name
+from langshift.plugin.template import text_language
+from langshift.plugin.versions import check_name, unfinished
 
 
 def run(
@@ -29,15 +29,17 @@ def run(
     *,
     as_json: bool,
 ) -> None:
-    """Check what was given before anything is started, then load and say what was done."""
+    """Check what was given, the whole corpus included, before anything is started; then load and tell."""
     check_name(name)
-    if corpus != STANDARD_INPUT and not Path(corpus).is_file():
-        raise UsageError(f"{corpus}: there is no such file.")
     making = choose(open_encoder(encoder), open_detector(lid_model), vectors, alpha, least_confidence)
-    client = open_cluster()
     with progress() as shown:
-        stages = StageProgress(shown)
-        summary = load(client, corpus, name, making, stages.update)
+        checking = shown.add_task("check", total=None, rate="")
+        with open_corpus(corpus, lambda documents: shown.update(checking, completed=documents)) as checked:
+            shown.update(checking, completed=checked.documents, total=checked.documents)
+            client = open_cluster()
+            for index in unfinished(client, name):
+                note(f"{index} is unfinished: a load is making it, or one was killed; no search sees it.")
+            summary = load_checked(client, checked, name, making, StageProgress(shown, checked.documents).update)
     if as_json:
         emit_json(summary.to_dict())
     else:
@@ -49,9 +51,9 @@ def run(
 class StageProgress:
     """One line a stage: documents and documents a second of that stage's own time."""
 
-    def __init__(self, shown: Progress) -> None:
+    def __init__(self, shown: Progress, total: int) -> None:
         self._shown = shown
-        self._tasks: dict[str, TaskID] = {stage: shown.add_task(stage, total=None, rate="") for stage in STAGES}
+        self._tasks: dict[str, TaskID] = {stage: shown.add_task(stage, total=total, rate="") for stage in STAGES}
         self._seconds = dict.fromkeys(STAGES, 0.0)
         self._documents = dict.fromkeys(STAGES, 0)
 
@@ -68,18 +70,21 @@ def remarks(summary: Summary, making: Making) -> list[str]:
     told = []
     if summary.cut:
         told.append(
-            f"{summary.cut:,} documents are longer than the {summary.longest:,} characters that {making.encoder.id} "
-            "reads: their vectors stand for the beginning; word search finds all of their text."
+            f"{counted(summary.cut, 'text')} longer than the {summary.longest:,} characters that {making.encoder.id} "
+            "reads: the vector stands for the beginning, word search finds all of it."
         )
     if summary.languages["und"]:
-        told.append(f"{summary.languages['und']:,} documents have no clear language and were not shifted.")
-    for label, count in summary.folded.items():
-        told.append(f"{count:,} documents were detected as {label} and taken for its macrolanguage.")
+        told.append(f"{counted(summary.languages['und'], 'document')} without a clear language: not shifted.")
+    for tag, count in summary.folded.most_common():
+        told.append(f"{counted(count, 'document')} in {tag} counted to {text_language(tag)}, its macrolanguage.")
     if summary.without_vector:
-        named = ", ".join(f"{tag} {count:,}" for tag, count in summary.without_vector.most_common())
-        told.append(f"There are no language vectors for {named}: these documents were not shifted.")
+        named = ", ".join(
+            f"{tag} ({counted(count, 'document')})" for tag, count in summary.without_vector.most_common()
+        )
+        told.append(f"No language vector for {named}: not shifted.")
     if summary.replaced:
-        told.append(f"{summary.replaced:,} documents took the place of earlier ones with the same _id.")
+        replaced = counted(summary.replaced, "document")
+        told.append(f"{replaced} took the place of one with the same _id, in the index or this corpus.")
     return told
 
 
@@ -91,7 +96,7 @@ def _print(summary: Summary) -> None:
     )
     out.print(f"Speed of each stage: {rates}.", soft_wrap=True)
     out.print(
-        f"Indexed {summary.documents:,} documents into {summary.name} ({summary.index}), "
+        f"Indexed {counted(summary.documents, 'document')} into {summary.name} ({summary.index}), "
         f"{summary.shifted:,} of them shifted with alpha {summary.alpha:g}.",
         soft_wrap=True,
     )

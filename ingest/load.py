@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import islice
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,27 +12,23 @@ from opensearchpy import OpenSearch
 from opensearchpy.exceptions import OpenSearchException
 
 from langshift.cluster import address, failure
-from langshift.errors import LangshiftError, UsageError
+from langshift.console import counted, note
+from langshift.errors import LangshiftError
 from langshift.ingest.detect import Detection
-from langshift.ingest.documents import STANDARD_INPUT, Document, read_corpus, seekable
+from langshift.ingest.documents import Corpus, Document, open_corpus, read_corpus
 from langshift.ingest.encoders import Encoder
 from langshift.ingest.making import Making
 from langshift.ingest.shift import shift
 from langshift.ingest.summary import OnStage, Summary, unwatched
 from langshift.ingest.write import BulkWriter, entry
-from langshift.languages import UNDETERMINED
+from langshift.languages import UNDETERMINED, primary
 from langshift.plugin import versions
+from langshift.plugin.template import text_language
 
 _BATCH = 256
 
 
-def load(
-    client: OpenSearch,
-    corpus: str,
-    name: str,
-    making: Making,
-    on_stage: OnStage = unwatched,
-) -> Summary:
+def load(client: OpenSearch, corpus: str, name: str, making: Making, on_stage: OnStage = unwatched) -> Summary:
     """Index a corpus. Nothing is written unless the whole of it can be read.
 
     Args:
@@ -48,26 +43,25 @@ def load(
         FingerprintError: the index holds vectors of another making; it is as it was.
         ClusterError: the cluster refuses documents; a version made by this load is removed.
     """
-    versions.check_name(name)
-    with seekable(corpus) as path:
-        _require_readable(path, corpus)
-        target = versions.open_for_writing(client, name, making.fingerprint())
-        writer = BulkWriter(client, target.index)
-        summary = Summary(name, target.index, making.alpha, longest=making.encoder.longest)
-        try:
-            for batch in _batches(read_corpus(path, corpus), summary, on_stage):
-                _index(batch, making, writer, summary, on_stage)
-            versions.publish(client, target)
-        except (Exception, KeyboardInterrupt) as error:
-            raise _undo(client, target, writer, error) from error
+    with open_corpus(corpus) as checked:
+        return load_checked(client, checked, name, making, on_stage)
+
+
+def load_checked(
+    client: OpenSearch, corpus: Corpus, name: str, making: Making, on_stage: OnStage = unwatched
+) -> Summary:
+    """Index a corpus that is open and found sound; see ``load``."""
+    target = versions.open_for_writing(client, name, making.fingerprint())
+    writer = BulkWriter(client, target)
+    summary = Summary(name, target.index, making.alpha, longest=making.encoder.longest)
+    try:
+        for batch in _batches(read_corpus(corpus.path, corpus.shown), summary, on_stage):
+            _index(batch, making, writer, summary, on_stage)
+        versions.publish(client, target, making.fingerprint())
+    except (Exception, KeyboardInterrupt) as error:
+        raise _undo(client, target, writer, error) from error
     summary.replaced = writer.replaced
-    summary.folded = dict(making.detector.folded)
     return summary
-
-
-def _require_readable(path: Path, shown: str) -> None:
-    if not sum(1 for _ in read_corpus(path, shown)):
-        raise UsageError(f"{'Standard input' if shown == STANDARD_INPUT else shown} holds no document.")
 
 
 def _batches(documents: Iterator[Document], summary: Summary, on_stage: OnStage) -> Iterator[list[Document]]:
@@ -95,7 +89,7 @@ def _index(batch: list[Document], making: Making, writer: BulkWriter, summary: S
             entry(
                 document.title,
                 document.text,
-                found.language,
+                text_language(found.language),
                 found.confidence,
                 vector,
                 stamp,
@@ -104,16 +98,24 @@ def _index(batch: list[Document], making: Making, writer: BulkWriter, summary: S
             for document, found, vector, stamp in zip(batch, detections, shifted, stamps, strict=True)
         ]
         writer.write([document.id for document in batch], entries)
+    _count(summary, making, texts, detections, entries)
+
+
+def _count(
+    summary: Summary, making: Making, texts: list[str], detections: list[Detection], entries: list[dict[str, Any]]
+) -> None:
     longest = making.encoder.longest
-    summary.documents += size
-    summary.languages.update(made["language"] for made in entries)
-    summary.shifted += sum("language" in stamp for stamp in stamps)
+    summary.documents += len(entries)
     summary.cut += sum(len(text) > longest for text in texts) if longest else 0
-    if making.vectors and making.alpha:
-        known = {making.vectors.pivot, UNDETERMINED}
-        summary.without_vector.update(
-            made["language"] for made in entries if "language" not in made["shift"] and made["language"] not in known
-        )
+    known = {making.vectors.pivot, UNDETERMINED} if making.vectors and making.alpha else None
+    for found, made in zip(detections, entries, strict=True):
+        language, is_shifted = made["language"], "language" in made["shift"]
+        summary.languages[language] += 1
+        summary.shifted += is_shifted
+        if language != primary(found.language):
+            summary.folded[primary(found.language)] += 1
+        if known is not None and not is_shifted and language not in known:
+            summary.without_vector[language] += 1
 
 
 def _language(document: Document, making: Making) -> Detection:
@@ -152,13 +154,18 @@ def _undo(client: OpenSearch, target: versions.Target, writer: BulkWriter, error
     """Leave nothing half-written: remove a version of this load's own; else say what was written."""
     if isinstance(error, OpenSearchException):
         error = failure(error, address(client))
+    told = []
     try:
         versions.discard(client, target)
     except OpenSearchException:
-        return LangshiftError(f"{error} The unfinished version {target.index} is left, unseen by searches; run again.")
-    if writer.written and not target.created and isinstance(error, LangshiftError):
-        return LangshiftError(
-            f"{error} {writer.written:,} documents had been written to {target.index}; "
-            "running the same command again writes the rest and doubles nothing."
+        told.append(f"The unfinished version {target.index} could not be removed; no search sees it.")
+    if writer.written and not target.created:
+        told.append(
+            f"{counted(writer.written, 'document')} had been written to {target.index} before; "
+            "running the same command again doubles nothing."
         )
+    if told and isinstance(error, LangshiftError):
+        return type(error)(" ".join([str(error), *told]))
+    for sentence in told:
+        note(sentence)
     return error

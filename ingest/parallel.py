@@ -27,7 +27,7 @@ def language_files(folder: Path) -> dict[str, Path]:
     files: dict[str, Path] = {}
     for path in sorted(folder.glob("*.txt")):
         tag = parse_tag(path.stem.rpartition(".")[2])
-        if tag is None:
+        if tag is None or not path.is_file():
             continue
         if tag in files:
             raise UsageError(f"{folder}: {files[tag].name} and {path.name} are both {tag}; keep one of them.")
@@ -74,7 +74,7 @@ def joined(
     """Join consecutive lines of one document to passages of ``lines`` lines (the last may be shorter).
 
     Language vectors are best fitted on texts as long as those in the index; public parallel text is
-    aligned by sentence.
+    aligned by sentence. A passage that lacks a line in a language is empty there: half a translation is none.
 
     Args:
         batches: what ``read_aligned`` yields.
@@ -85,7 +85,11 @@ def joined(
     for _, of_document in groupby(zip(documents, rows, strict=True), key=lambda pair: pair[0]):
         remaining = (row for _, row in of_document)
         while passage := list(islice(remaining, lines)):
-            yield {tag: [" ".join(row[tag] for row in passage)] for tag in passage[0]}
+            yield {tag: [_whole([row[tag] for row in passage])] for tag in passage[0]}
+
+
+def _whole(lines: list[str]) -> str:
+    return " ".join(lines) if all(lines) else ""
 
 
 def read_documents(path: Path | None, lines: int) -> list[str]:
@@ -98,7 +102,8 @@ def read_documents(path: Path | None, lines: int) -> list[str]:
         return [""] * lines
     if not path.is_file():
         raise UsageError(f"{path}: there is no such file of document ids.")
-    ids = path.read_text(encoding="utf-8").splitlines()
+    with path.open("rb") as file:
+        ids = [_decode(line, path, number) for number, line in enumerate(file, start=1)]
     if len(ids) != lines:
         raise UsageError(f"{path} has {len(ids):,} lines but the parallel text has {lines:,}: one id a line is needed.")
     return ids

@@ -8,14 +8,19 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from opensearchpy import OpenSearch
+from opensearchpy.exceptions import RequestError
 
 from langshift.errors import UsageError
+from langshift.failures import reason
 from langshift.ingest.detect import Detection, open_detector
 from langshift.ingest.encoders import Encoder, open_encoder
-from langshift.languages import UNDETERMINED, parse_tag, primary
+from langshift.languages import UNDETERMINED, parse_tag
 from langshift.plugin import query, versions
 from langshift.plugin.fingerprint import Fingerprint
+from langshift.plugin.template import text_language
 
+# Types of fields that a term does not find.
+_NOT_EXACT = {"text", "object", "nested", "knn_vector"}
 MODES = ("dense", "lexical")
 
 
@@ -118,19 +123,34 @@ class Searcher:
         """
         if not words.strip():
             raise UsageError("The query is empty: give the words to search for.")
-        self._require_fields(filters)
+        try:
+            words.encode()
+        except UnicodeEncodeError:
+            raise UsageError("The query is not UTF-8 text.") from None
+        filters = self._checked(filters)
         body = self.body(words, mode=mode, language=language, size=size, filters=filters)
-        answer = self._client.search(index=self.index.index, body=body)
+        try:
+            answer = self._client.search(index=self.index.index, body=body)
+        except RequestError as error:
+            if not filters:
+                raise
+            told = ", ".join(f"{field}={'|'.join(values)}" for field, values in filters.items())
+            raise UsageError(f"The filter {told} does not fit its field: {reason(error)}.") from error
         return [to_hit(found) for found in answer["hits"]["hits"]]
 
-    def _require_fields(self, filters: query.Filters) -> None:
+    def _checked(self, filters: query.Filters) -> query.Filters:
+        """The filters, languages as the index holds them; refused where a field cannot be filtered by."""
         for field in filters:
-            known = self._client.field_caps(index=self.index.index, fields=field)["fields"]
-            if not any(caps["searchable"] for caps in known.get(field, {}).values()):
+            known = self._client.field_caps(index=self.index.index, fields=field)["fields"].get(field, {})
+            if not known or set(known) & _NOT_EXACT:
                 raise UsageError(
-                    f"Index {self.index.name} has no field {field!r} to filter by; "
-                    "fields of its documents, such as language or group, can be."
+                    f"Index {self.index.name} has no field {field!r} that can be filtered by exact value; "
+                    "language, group and every other field that its documents brought can be."
                 )
+        return {
+            field: [require_language(value) for value in values] if field == "language" else values
+            for field, values in filters.items()
+        }
 
 
 def to_hit(found: dict[str, Any]) -> Hit:
@@ -160,7 +180,7 @@ def _as_installed(fingerprint: Fingerprint, encoder: Encoder) -> Fingerprint:
 
 
 def require_language(language: str) -> str:
-    """The primary tag of a query's language.
+    """Which text fields a query of this language looks into first.
 
     Raises:
         UsageError: it names no language.
@@ -168,4 +188,4 @@ def require_language(language: str) -> str:
     tag = parse_tag(language)
     if tag is None and language != UNDETERMINED:
         raise UsageError(f"{language!r} is no language: use a BCP 47 tag such as th or zh-TW.")
-    return primary(tag) if tag else UNDETERMINED
+    return text_language(tag or UNDETERMINED)

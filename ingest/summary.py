@@ -33,7 +33,7 @@ class Summary:
         shifted: documents whose vector was moved.
         cut: documents longer than the encoder reads, by ``longest`` characters.
         longest: characters of a text that the encoder reads.
-        folded: documents taken for their macrolanguage, by the detector's label.
+        folded: documents by language that counts to its macrolanguage (``arz`` to ``ar``).
         without_vector: documents by language that has no language vector and is not the pivot.
         seconds: time spent in each stage.
     """
@@ -47,7 +47,7 @@ class Summary:
     shifted: int = 0
     cut: int = 0
     longest: int | None = None
-    folded: dict[str, int] = field(default_factory=dict)
+    folded: Counter[str] = field(default_factory=Counter)
     without_vector: Counter[str] = field(default_factory=Counter)
     seconds: dict[str, float] = field(default_factory=lambda: dict.fromkeys(STAGES, 0.0))
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from langshift.errors import FingerprintError, UsageError
 from langshift.ingest.encoders import Encoder
-from langshift.languages import parse_tag, primary
+from langshift.languages import macrolanguage, parse_tag, primary
 
 _HEADER = "langshift"
 _HOW_TO_FIT = "make one with `langshift vectors fit`"
@@ -50,11 +50,11 @@ class LanguageVectors:
     alpha: float | None = None
 
     def key(self, language: str) -> str | None:
-        """Which vector a document of this language takes: its own, else its primary tag's.
+        """Which vector a document of this language takes: its own, its primary tag's, or its macrolanguage's.
 
         None for the pivot language and for languages without a vector: those are not shifted.
         """
-        for tag in dict.fromkeys((language, primary(language))):
+        for tag in (language, primary(language), macrolanguage(language)):
             if tag == self.pivot:
                 return None
             if tag in self.vectors:
@@ -129,6 +129,20 @@ class LanguageVectors:
         return loaded
 
     def _require_sound(self, path: Path) -> None:
+        kinds = (
+            isinstance(self.pairs, dict) and all(isinstance(count, int) for count in self.pairs.values()),
+            isinstance(self.pivot, str) and parse_tag(self.pivot) == self.pivot,
+            isinstance(self.dimension, int),
+            isinstance(self.normalised, bool),
+            self.alpha is None or isinstance(self.alpha, int | float),
+            all(isinstance(text, str) for text in (self.encoder, self.revision, self.document_prefix, self.source)),
+        )
+        if not all(kinds):
+            raise UsageError(f"{path}: is not a file of language vectors, or is damaged; {_HOW_TO_FIT}.")
+        if set(self.pairs) != set(self.vectors) or not self.vectors or self.pivot in self.vectors:
+            raise UsageError(f"{path}: its header and its vectors do not name the same languages; {_HOW_TO_FIT}.")
+        if self.alpha is not None and not 0 <= self.alpha <= 1:
+            raise UsageError(f"{path}: it recommends alpha {self.alpha}, but alpha is between 0 and 1; {_HOW_TO_FIT}.")
         for tag, vector in self.vectors.items():
             if parse_tag(tag) != tag:
                 raise UsageError(f"{path}: the tensor {tag!r} is named for no language.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +29,7 @@ def run_fit(
     """Fit, save, and show what was made."""
     if documents is not None and join_lines == 1:
         raise UsageError("--documents says where joined passages end: give --join-lines too.")
-    if output.is_dir():
-        raise UsageError(f"{output} is a folder: --output takes the name of a file, such as mine.safetensors.")
+    _check_output(output)
     with progress() as shown:
         task = shown.add_task("lines", total=None, rate="")
         made = fit(
@@ -45,6 +45,20 @@ def run_fit(
     _print(made, output, as_json=as_json)
     if not as_json:
         note(f"Use it: langshift ingest CORPUS --index NAME --encoder {encoder} --vectors {output}")
+
+
+def _check_output(output: Path) -> None:
+    """Refuse, before the work, a file that cannot be written or that holds something else."""
+    if output.is_dir():
+        raise UsageError(f"{output} is a folder: --output takes the name of a file, such as mine.safetensors.")
+    if output.exists():
+        try:
+            LanguageVectors.load(output)
+        except UsageError:
+            raise UsageError(f"{output} holds something else than language vectors: name another file.") from None
+    folder = next(parent for parent in output.absolute().parents if parent.exists())
+    if not folder.is_dir() or not os.access(folder, os.W_OK):
+        raise UsageError(f"{output} cannot be written: {folder} is not a folder that you may write in.")
 
 
 def run_show(file: str, *, as_json: bool) -> None:

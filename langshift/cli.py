@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import io
 import os
 import sys
 import traceback
@@ -64,8 +65,12 @@ def root() -> None:
 def main() -> None:
     """Run the command line; a failure is one sentence on standard error and an exit code.
 
-    Exit codes: 0 done, 1 failed, 2 wrong use, 3 done but documents went to dead letters.
+    Exit codes: 0 done, 1 failed, 2 wrong use, 130 interrupted.
     """
+    for stream in (sys.stdout, sys.stderr):
+        # A terminal that cannot show a character gets a question mark, not an error.
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
     try:
         # Without its standalone mode click returns the code of `ctx.exit(code)` instead of exiting with it.
         returned = root(standalone_mode=False)
@@ -78,10 +83,6 @@ def main() -> None:
     except (click.Abort, KeyboardInterrupt):
         note("Interrupted.")
         code = 130
-    except BrokenPipeError:
-        # The reader of our output has gone (`| head`): not an error, and nothing more can be said.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        code = 0
     except LangshiftError as error:
         note(f"Error: {error}")
         code = error.exit_code

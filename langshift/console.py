@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import click
 import orjson
 from rich.console import Console
 from rich.progress import (
@@ -28,7 +29,9 @@ err = Console(stderr=True, highlight=False)
 
 def emit_json(document: Any) -> None:  # noqa: ANN401 - any JSON value
     """Write one JSON document, and nothing else, to standard output."""
-    sys.stdout.write(orjson.dumps(document, option=orjson.OPT_INDENT_2).decode() + "\n")
+    text = orjson.dumps(document, option=orjson.OPT_INDENT_2).decode()
+    # Whatever the terminal's encoding is, JSON is UTF-8.
+    click.echo(text.encode() + b"\n", nl=False)
 
 
 def note(message: str) -> None:
@@ -42,8 +45,18 @@ def table(title: str | None, columns: list[str], rows: list[list[str]], *, right
     for name in columns:
         view.add_column(Text(name), justify="right" if name in (right or set()) else "left", overflow="fold")
     for row in rows:
-        view.add_row(*(Text(cell) for cell in row))
+        view.add_row(*(Text(_printable(cell)) for cell in row))
     out.print(view)
+
+
+def _printable(text: str) -> str:
+    """Without line breaks, and without what a terminal would take for a command."""
+    return "".join(character if character.isprintable() else " " for character in text)
+
+
+def counted(number: int, noun: str) -> str:
+    """``1 document``, ``1,200 documents``."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def program() -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from http import HTTPStatus
 
 from opensearchpy.exceptions import (
@@ -40,6 +41,11 @@ def failure(error: OpenSearchException, url: str | None = None, *, anonymous: bo
             "or raise OPENSEARCH_TIMEOUT (seconds)."
         )
     if isinstance(error, UnreachableError):
+        if not os.environ.get("OPENSEARCH_URL"):
+            return ClusterError(
+                "The embedded OpenSearch cannot be reached any more: `langshift status` says why, "
+                "`langshift up` starts it again."
+            )
         return ClusterError(
             f"{place} cannot be reached: check that it runs and that OPENSEARCH_URL is its address "
             "(http or https, host, port)."

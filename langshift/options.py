@@ -2,9 +2,26 @@
 
 from __future__ import annotations
 
+import math
+from typing import Any
+
 import click
 
 JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of tables.")
+
+
+class Share(click.FloatRange):
+    """A number from 0 to 1; not a number is none."""
+
+    def __init__(self) -> None:
+        super().__init__(0, 1)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:  # noqa: ANN401 - click's signature
+        """The number, refused where it is outside of the range or not a number."""
+        number = super().convert(value, param, ctx)
+        if math.isnan(number):
+            self.fail(f"{value} is not in the range 0<=x<=1.", param, ctx)
+        return number
 
 
 def parse_list(ctx: click.Context, parameter: click.Parameter, given: str | None) -> list[str] | None:  # noqa: ARG001

@@ -13,6 +13,15 @@ import platformdirs
 
 from langshift.errors import UsageError
 
+_NAMES = (
+    "OPENSEARCH_URL",
+    "OPENSEARCH_USERNAME",
+    "OPENSEARCH_PASSWORD",
+    "OPENSEARCH_SSL_VERIFY",
+    "OPENSEARCH_CA_FILE",
+    "OPENSEARCH_TIMEOUT",
+    "LANGSHIFT_HOME",
+)
 _TRUE = {"1", "true", "yes", "on"}
 _FALSE = {"0", "false", "no", "off"}
 
@@ -47,6 +56,9 @@ class Settings:
             UsageError: a variable whose value cannot be used, named with what it may hold.
         """
         env = os.environ if env is None else env
+        for name in _NAMES:
+            if not _is_text(env.get(name, "")):
+                raise UsageError(f"{name} holds bytes that are not UTF-8 text.")
         ca_file = env.get("OPENSEARCH_CA_FILE")
         settings = cls(
             url=None,
@@ -67,6 +79,8 @@ class Settings:
         try:
             parts = urlsplit(url)
             host, port = parts.hostname, parts.port
+            if any(character.isspace() for character in parts.netloc):
+                raise ValueError(url)
         except ValueError:
             host, port, parts = None, None, urlsplit("")
         if parts.scheme not in ("http", "https") or not host:
@@ -83,6 +97,15 @@ class Settings:
             username=unquote(parts.username) if parts.username else self.username,
             password=unquote(parts.password) if parts.password else self.password,
         )
+
+
+def _is_text(value: str) -> bool:
+    """Whether a variable's bytes were UTF-8; Python hides others in surrogates."""
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _flag(env: Mapping[str, str], name: str, *, default: bool) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 from langshift.errors import FingerprintError
 
 # Recorded, but no reason to refuse: the same vectors come out.
-_INFORMATIVE = {"langshift", "detector"}
+_INFORMATIVE = {"langshift"}
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -74,11 +75,13 @@ def lexical(
 
 
 def _most_tokens(words: str) -> int:
-    """No analyzer makes more tokens of a query than this.
+    """About as many tokens as an analyzer can make of a query, or more.
 
-    Scripts without spaces (Thai and beyond in Unicode's order) may give a token a character.
+    Scripts without spaces (Thai and beyond in Unicode's order) may give a token a character, and
+    camelCase or digits may part a word.
     """
-    return max(1, sum(sum(character >= "\u0e00" for character in word) or 1 for word in words.split()))
+    runs = re.findall(r"[^\W\d_]+|\d+", words)
+    return max(1, sum(sum(character >= "\u0e00" for character in run) or 1 for run in runs))
 
 
 def filter_clauses(filters: Filters) -> list[dict[str, Any]]:

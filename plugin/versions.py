@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from opensearchpy import OpenSearch
-from opensearchpy.exceptions import NotFoundError
+from opensearchpy.exceptions import NotFoundError, RequestError
 
 from langshift.errors import ClusterError, UsageError
 from langshift.languages import UNDETERMINED
@@ -16,6 +16,7 @@ from langshift.plugin.fingerprint import Fingerprint
 from langshift.plugin.template import index_body
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]*")
+_OURS, _UNFINISHED = "langshift", "langshift_unfinished"
 _LONGEST_NAME = 200  # bytes; the server allows 255 for the name with its version
 
 
@@ -51,6 +52,15 @@ class Target:
     name: str
     index: str
     created: bool
+
+    @property
+    def bulk_parameters(self) -> dict[str, Any]:
+        """Where a bulk request goes.
+
+        An index that somebody deletes meanwhile would be made anew by the next write, without its mapping:
+        the alias, which goes with the index, is demanded where there is one; ``publish`` checks the others.
+        """
+        return {"index": self.index} if self.created else {"index": self.name, "params": {"require_alias": "true"}}
 
 
 def live(client: OpenSearch, name: str) -> LiveIndex:
@@ -94,7 +104,7 @@ def version_behind(client: OpenSearch, name: str) -> str | None:
     except NotFoundError:
         return None
     if name in found:
-        raise ClusterError(f"{name} is an index that langshift did not make: choose another name.")
+        raise ClusterError(f"{name} is an index and not an alias over versions: give the alias, or another name.")
     if len(found) > 1:
         raise ClusterError(
             f"{name} is an alias of {len(found)} indices ({', '.join(sorted(found))}): choose another name."
@@ -109,11 +119,9 @@ def read_fingerprint(client: OpenSearch, index: str) -> Fingerprint:
     Raises:
         ClusterError: the index has none.
     """
-    mapping = client.indices.get_mapping(index=index)[index]["mappings"]
-    stored = mapping.get("_meta", {}).get("langshift")
     try:
-        return Fingerprint.from_dict(stored)
-    except (TypeError, AttributeError):
+        return Fingerprint.from_dict(_meta(client, index)[_OURS])
+    except (KeyError, TypeError):
         raise ClusterError(
             f"Index {index} carries no fingerprint of langshift: it was made by something else."
         ) from None
@@ -122,8 +130,8 @@ def read_fingerprint(client: OpenSearch, index: str) -> Fingerprint:
 def open_for_writing(client: OpenSearch, name: str, fingerprint: Fingerprint) -> Target:
     """The version that documents of this fingerprint may be written to; made if there is none.
 
-    A version that this makes stays out of sight until ``publish``; one that an interrupted load left
-    behind with the same fingerprint is taken up again.
+    A version that this makes stays out of sight until ``publish``, and is marked unfinished until then: what
+    an interrupted load left behind is never mixed with another load's documents.
 
     Raises:
         FingerprintError: the alias points to a version with vectors of another making.
@@ -135,14 +143,23 @@ def open_for_writing(client: OpenSearch, name: str, fingerprint: Fingerprint) ->
             fingerprint, name, "give what it was made with, or choose another index name"
         )
         return Target(name, index, created=False)
-    number = 0
-    for left_behind in versions(client, name):
-        number = int(left_behind.rpartition("-v")[2])
-        if not read_fingerprint(client, left_behind).differences(fingerprint):
-            return Target(name, left_behind, created=True)
-    index = f"{name}-v{number + 1:04}"
-    client.indices.create(index=index, body=index_body(fingerprint))
+    existing = versions(client, name)
+    number = int(existing[-1].rpartition("-v")[2]) + 1 if existing else 1
+    index = f"{name}-v{number:04}"
+    body = index_body(fingerprint)
+    body["mappings"]["_meta"][_UNFINISHED] = True
+    try:
+        client.indices.create(index=index, body=body)
+    except RequestError as error:
+        if error.error != "resource_already_exists_exception":
+            raise
+        raise ClusterError(f"Another load is making {name} at this moment: run again when it is done.") from error
     return Target(name, index, created=True)
+
+
+def unfinished(client: OpenSearch, name: str) -> list[str]:
+    """Versions that a load is making, or that an interrupted one left behind; no search sees them."""
+    return [index for index in versions(client, name) if _meta(client, index).get(_UNFINISHED)]
 
 
 def versions(client: OpenSearch, name: str) -> Sequence[str]:
@@ -152,11 +169,25 @@ def versions(client: OpenSearch, name: str) -> Sequence[str]:
     return sorted((i for i in found if pattern.fullmatch(i)), key=lambda i: int(i.rpartition("-v")[2]))
 
 
-def publish(client: OpenSearch, target: Target) -> None:
-    """Make everything written searchable, and point the alias to a version made by this load."""
+def publish(client: OpenSearch, target: Target, fingerprint: Fingerprint) -> None:
+    """Make everything written searchable, and point the alias to a version made by this load.
+
+    Raises:
+        ClusterError: the version was deleted meanwhile, or another load has published one.
+    """
     client.indices.refresh(index=target.index)
-    if target.created:
-        client.indices.update_aliases(body={"actions": [{"add": {"index": target.index, "alias": target.name}}]})
+    if not target.created:
+        return
+    if not _meta(client, target.index).get(_UNFINISHED):
+        raise ClusterError(f"Index {target.index} was deleted by somebody while it was being written: run again.")
+    present = version_behind(client, target.name)
+    if present is not None:
+        raise ClusterError(
+            f"Another load has made {target.name} ({present}) meanwhile, so this one's documents were not added: "
+            "run again to add them."
+        )
+    client.indices.put_mapping(index=target.index, body={"_meta": {_OURS: fingerprint.to_dict()}})
+    client.indices.update_aliases(body={"actions": [{"add": {"index": target.index, "alias": target.name}}]})
 
 
 def discard(client: OpenSearch, target: Target) -> None:
@@ -169,11 +200,19 @@ def drop(client: OpenSearch, name: str) -> None:
     """Remove the alias ``name`` with all its versions; nothing happens where there is none.
 
     Raises:
-        ClusterError: ``name`` is not an alias over versions of langshift.
+        ClusterError: ``name`` or one of its versions is not langshift's; then nothing is removed.
     """
     version_behind(client, name)
-    for index in versions(client, name):
+    found = versions(client, name)
+    for index in found:
+        read_fingerprint(client, index)
+    for index in found:
         client.indices.delete(index=index)
+
+
+def _meta(client: OpenSearch, index: str) -> dict[str, Any]:
+    meta: dict[str, Any] = client.indices.get_mapping(index=index)[index]["mappings"].get("_meta", {})
+    return meta
 
 
 def check_name(name: str) -> None:

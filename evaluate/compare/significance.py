@@ -125,12 +125,12 @@ def _signs(clusters: int, permutations: int, seed: int) -> Iterator[Floats]:
         every = np.arange(2**clusters)
         for start in range(0, len(every), size):
             bits = every[start : start + size, np.newaxis] >> np.arange(clusters) & 1
-            yield bits * 2.0 - 1.0
+            yield np.asarray(bits * 2.0 - 1.0, np.float64)
         return
     random = np.random.default_rng(seed)
     for start in range(0, permutations, size):
         flips = random.integers(0, 2, (min(size, permutations - start), clusters), dtype=np.int8)
-        yield flips * 2.0 - 1.0
+        yield np.asarray(flips * 2.0 - 1.0, np.float64)
 
 
 def student(sums: Floats, counts: Floats) -> float | None:

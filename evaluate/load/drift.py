@@ -16,8 +16,6 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
-from rbo import RankingSimilarity
-
 from langshift.evaluate.load.answer import Answer
 from langshift.languages import UNDETERMINED
 
@@ -123,9 +121,29 @@ def between(
 
 
 def rank_biased_overlap(one: Sequence[str], other: Sequence[str]) -> float:
-    """RBO of two rankings, extrapolated from the length they have."""
-    # As a number, since the library's `~verbose` is deprecated for booleans.
-    return float(RankingSimilarity(list(one), list(other), verbose=0).rbo_ext(PERSISTENCE))
+    """RBO of two rankings without ties, extrapolated from the lengths they have (Webber et al., Eq. 32).
+
+    With X_d the overlap at depth d, s and l the shorter and longer length:
+    ``(1-p)/p (Σ_{d≤l} X_d/d p^d + Σ_{s<d≤l} X_s (d-s)/(s d) p^d) + ((X_l - X_s)/l + X_s/s) p^l``.
+    1 where both are empty, 0 where one is. (The package ``rbo`` does not go with NumPy 2.)
+    """
+    short, long = sorted((one, other), key=len)
+    if not short:
+        return 0.0 if long else 1.0
+    p, s, length = PERSISTENCE, len(short), len(long)
+    in_short, in_long, overlap, at_short, total = set[str](), set[str](), 0, 0, 0.0
+    for depth in range(1, length + 1):
+        new_long = long[depth - 1]
+        in_long.add(new_long)
+        overlap += new_long in in_short
+        if depth <= s:
+            in_short.add(short[depth - 1])
+            overlap += short[depth - 1] in in_long
+            at_short = overlap
+        else:
+            total += at_short * (depth - s) / (s * depth) * p**depth
+        total += overlap / depth * p**depth
+    return (1 - p) / p * total + ((overlap - at_short) / length + at_short / s) * p**length
 
 
 def jaccard(one: Sequence[str], other: Sequence[str]) -> float:

@@ -44,8 +44,11 @@ class Journal:
         self._file.close()
 
     def add(self, answer: Answer) -> None:
-        """Append one answer; it outlives the process from here on."""
+        """Append one answer."""
         self._file.write(orjson.dumps(_row(answer), option=orjson.OPT_APPEND_NEWLINE))
+
+    def flush(self) -> None:
+        """Let what was added outlive the process."""
         self._file.flush()
 
     @staticmethod

@@ -13,8 +13,10 @@ from langshift.errors import UsageError
 from langshift.evaluate.dataset import Query
 from langshift.evaluate.load.answer import Request
 from langshift.evaluate.load.schedule import rotated
+from langshift.ingest.detect import open_detector
+from langshift.ingest.making import LEAST_CONFIDENCE
 from langshift.ingest.search import Searcher
-from langshift.languages import UNDETERMINED
+from langshift.plugin.template import text_language
 
 Mode = Literal["dense", "lexical"]
 TOP_K = 100
@@ -42,12 +44,19 @@ def encode(
     return np.concatenate(batches)[[rows[query.text] for query in queries]]
 
 
-def languages(searcher: Searcher, queries: Sequence[Query]) -> dict[str, str | None]:
-    """Query id -> the language that the query names, else the likeliest among the index's own."""
-    found = {}
-    for query in queries:
-        language = query.language or searcher.language(query.text).language
-        found[query.id] = None if language == UNDETERMINED else language
+def languages(queries: Sequence[Query]) -> dict[str, str | None]:
+    """Query id -> the language that the query names, else the detected one; None where it is not clear.
+
+    Detection is not restricted to an index's languages, as searching does: a question in a language that
+    the index lacks has no documents in its own language, and must not count as having some.
+    """
+    found = {query.id: query.language for query in queries}
+    unnamed = [query for query in queries if query.language is None]
+    detector = open_detector() if unnamed else None
+    for query in unnamed:
+        detected = detector.detect(query.text) if detector else None
+        if detected and detected.confidence >= LEAST_CONFIDENCE:
+            found[query.id] = text_language(detected.language)
     return found
 
 

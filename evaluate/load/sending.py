@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
-from time import perf_counter
 
 from opensearchpy import OpenSearch
 
@@ -67,17 +66,19 @@ def send(
     asks = [partial(ask, clients[number % len(clients)]) for number in range(load.concurrency)]
     _warm_up(asks, missing[: load.warm_up * places])
     seconds, answered = [0.0] * places, [0] * places
-    start = perf_counter()
     # Closed also when this loop ends early, so that no thread goes on sending.
     with closing(send_all(asks, missing)) as coming:
-        for request, answer in coming:
-            answers[request.place][request.query] = answer
-            if answer.sent:
-                seconds[request.place] = perf_counter() - start
-                answered[request.place] += answer.error is None
-                if journals:
-                    journals[request.place].add(answer)
-            on_answer()
+        for batch in coming:
+            for (place, _, query, _, _), answer, ended in batch:
+                answers[place][query] = answer
+                if answer.sent:
+                    seconds[place] = ended
+                    answered[place] += answer.error is None
+                    if journals:
+                        journals[place].add(answer)
+                on_answer()
+            for journal in journals:
+                journal.flush()
     again = [journal.sent_again for journal in journals] or [0] * places
     return answers, [Sending(*figures) for figures in zip(seconds, answered, kept, again, strict=True)]
 

@@ -2,21 +2,37 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Generator, Sequence
-from queue import SimpleQueue
 from threading import Event, Lock, Thread
 from time import perf_counter
+from typing import NamedTuple
 
 from langshift.evaluate.load.answer import Answer, Request
 
 GIVE_UP_AFTER = 10
+_LISTEN_EVERY = 0.05
 
 Ask = Callable[[Request, "float | None"], Answer]
 """Sends one request that was due at a time of the clock, or at no time."""
 
 
-def send_all(asks: Sequence[Ask], requests: Sequence[Request]) -> Generator[tuple[Request, Answer], None, None]:
-    """Send every request, and yield it with its answer as soon as that is there.
+class Done(NamedTuple):
+    """A request and its answer.
+
+    Attributes:
+        request: what was sent, or should have been.
+        answer: what came back.
+        seconds: when that was there, seconds after the start.
+    """
+
+    request: Request
+    answer: Answer
+    seconds: float
+
+
+def send_all(asks: Sequence[Ask], requests: Sequence[Request]) -> Generator[list[Done], None, None]:
+    """Send every request, and yield what was answered meanwhile, several times a second.
 
     Requests are begun in their order. When ``GIVE_UP_AFTER`` in a row find no cluster, the rest are
     not sent, and are errors too.
@@ -25,20 +41,17 @@ def send_all(asks: Sequence[Ask], requests: Sequence[Request]) -> Generator[tupl
         asks: one for each request that may be under way at once; each is called by one thread alone.
         requests: what to send; those with a time must come in the order of their times.
     """
-    work = _Work(requests)
+    work = _Work(requests, min(len(asks), len(requests)))
     threads = [Thread(target=work.run, args=(ask,), daemon=True) for ask in asks[: len(requests)]]
     for thread in threads:
         thread.start()
     try:
-        ended = 0
-        while ended < len(threads):
-            done = work.done.get()
-            if done is None:
-                ended += 1
-            elif isinstance(done, BaseException):
-                raise done
-            else:
-                yield done
+        # Not woken by each answer: that alone would slow down the threads that send.
+        while threads and not work.over.wait(_LISTEN_EVERY):
+            yield work.take()
+        yield work.take()
+        if work.error is not None:
+            raise work.error
     finally:
         work.stop.set()
         for thread in threads:
@@ -46,14 +59,25 @@ def send_all(asks: Sequence[Ask], requests: Sequence[Request]) -> Generator[tupl
 
 
 class _Work:
-    """What the threads share."""
+    """What the threads share.
 
-    def __init__(self, requests: Sequence[Request]) -> None:
+    Attributes:
+        stop: set where no more is to be sent.
+        over: set when the last thread has ended.
+        error: what no answer can tell, from a thread that failed.
+    """
+
+    def __init__(self, requests: Sequence[Request], threads: int) -> None:
         self._waiting, self._lock = iter(requests), Lock()
-        self._unreachable = 0
+        self._unreachable, self._running = 0, threads
         self._start = perf_counter()
-        self.stop = Event()
-        self.done: SimpleQueue[tuple[Request, Answer] | BaseException | None] = SimpleQueue()
+        self._done: deque[Done] = deque()
+        self.stop, self.over = Event(), Event()
+        self.error: BaseException | None = None
+
+    def take(self) -> list[Done]:
+        """What was answered since the last call."""
+        return [self._done.popleft() for _ in range(len(self._done))]
 
     def run(self, ask: Ask) -> None:
         """Send requests until there are no more."""
@@ -61,11 +85,15 @@ class _Work:
             while not self.stop.is_set() and (request := self._next()) is not None:
                 answer = self._given_up(request) or self._send(ask, request)
                 if answer is not None:
-                    self.done.put((request, answer))
+                    self._done.append(Done(request, answer, perf_counter() - self._start))
         except BaseException as error:  # told to the thread that waits for answers
-            self.done.put(error)
+            self.error = error
+            self.stop.set()
         finally:
-            self.done.put(None)
+            with self._lock:
+                self._running -= 1
+                if not self._running:
+                    self.over.set()
 
     def _next(self) -> Request | None:
         with self._lock:

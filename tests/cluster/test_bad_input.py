@@ -62,7 +62,9 @@ def test_missing_and_empty_corpora(client, cluster_env, index_name, tmp_path):
     assert refusal(ingest(cluster_env, missing, index_name)) == f"{missing}: there is no such file."
     missing.write_text("\n\n")
     assert refusal(ingest(cluster_env, missing, index_name)) == f"{missing} holds no document."
-    assert refusal(ingest(cluster_env, tmp_path, index_name)) == f"{tmp_path}: there is no such file."
+    assert refusal(ingest(cluster_env, tmp_path, index_name)) == (
+        f"{tmp_path} is a folder: name a file, such as {tmp_path / 'corpus.jsonl'}."
+    )
     assert indices(client, index_name) == []
 
 
@@ -123,8 +125,7 @@ def test_documents_that_the_cluster_refuses_in_an_index_that_was_there(client, c
     corpus.write_text('{"_id": "b", "text": "t", "year": 1990}\n{"_id": "c", "text": "t", "year": {"deep": 1}}\n')
     said = refusal(ingest(cluster_env, corpus, index_name))
     assert said.endswith(
-        f" 1 documents had been written to {index_name}-v0001; "
-        "running the same command again writes the rest and doubles nothing."
+        f" 1 document had been written to {index_name}-v0001 before; running the same command again doubles nothing."
     )
     assert client.get(index=index_name, id="a")["found"]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,14 +16,20 @@ from readme import README
 from langshift.evaluate.commands import demo
 from langshift.evaluate.dataset import Dataset, load_dataset
 from langshift.evaluate.dataset_files import write_dataset
-from langshift.evaluate.demo import FOLDER, PLAIN, SHIFTED
+from langshift.evaluate.demo import FOLDER
 from langshift.plugin.versions import drop, live, versions
 
 
 @pytest.fixture
-def clean(client: OpenSearch) -> Iterator[None]:
-    yield
-    for name in (PLAIN, SHIFTED):
+def names(client: OpenSearch, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, str]]:
+    """Other names for the demo's indices: on this cluster somebody may keep theirs."""
+    own = f"langshift-test-{uuid.uuid4().hex[:8]}"
+    names = (f"{own}-plain", f"{own}-shifted")
+    for module in ("demo", "demo_command"):
+        monkeypatch.setattr(f"langshift.evaluate.{module}.PLAIN", names[0])
+        monkeypatch.setattr(f"langshift.evaluate.{module}.SHIFTED", names[1])
+    yield names
+    for name in names:
         drop(client, name)
 
 
@@ -55,13 +62,14 @@ def check_readme(document):
         assert figures == pytest.approx(expected, abs=0.015)
 
 
-@pytest.mark.usefixtures("cluster_env", "clean")
-def test_the_demo_twice(client, tmp_path, monkeypatch):
+@pytest.mark.usefixtures("cluster_env")
+def test_the_demo_twice(client, tmp_path, monkeypatch, names):
+    plain, shifted = names
     dataset = load_dataset(FOLDER)
     said = CliRunner().invoke(demo, ["--json", "--output", str(tmp_path)], catch_exceptions=False)
     document = json.loads(said.stdout)
     assert set(document) == {"plain", "shifted", "own_language_share", "words", "example", "seconds"}
-    for name, index, alpha in (("plain", PLAIN, 0.0), ("shifted", SHIFTED, 1.0)):
+    for name, index, alpha in (("plain", plain, 0.0), ("shifted", shifted, 1.0)):
         result = document[name]
         assert result == json.loads((tmp_path / name / "result.json").read_text())
         assert (result["index"], result["fingerprint"]["alpha"]) == (index, alpha)
@@ -85,12 +93,12 @@ def test_the_demo_twice(client, tmp_path, monkeypatch):
     for module in ("demo", "demo_command"):
         monkeypatch.setattr(f"langshift.evaluate.{module}.FOLDER", few)
     said = CliRunner().invoke(demo, [], catch_exceptions=False)
-    for name in (PLAIN, SHIFTED):
+    for name in names:
         assert live(client, name).documents == 36
         assert len(versions(client, name)) == 1
     shown = said.stdout.splitlines()
-    assert f"Before and after the shift, by the question's language ({PLAIN} → {SHIFTED})" in shown
+    assert f"Before and after the shift, by the question's language ({plain} → {shifted})" in shown
     told = {line.split()[0] for line in shown if "→" in line}
     assert {query.language for query in dataset.queries} | {"all"} <= told
     assert "What changed" in shown
-    assert sum(line.startswith(f'  langshift search {SHIFTED} "') for line in shown) == 1
+    assert sum(line.startswith(f'  langshift search {shifted} "') for line in shown) == 1

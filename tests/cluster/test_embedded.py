@@ -185,7 +185,9 @@ def test_root_with_a_home_and_a_java_that_nobody_can_reach(
             assert server.home.parent == SHARED
             assert (server.home / "node" / "data" / "nodes").is_dir()
             copied = Path(server.java).parent.parent
-            assert capsys.readouterr().err == (
+            told = capsys.readouterr().err.splitlines(keepends=True)
+            # Another langshift on this machine may be at work at the shared folder.
+            assert "".join(line for line in told if not line.startswith("Waiting for another langshift")) == (
                 f"OpenSearch cannot run as root, and the user nobody cannot reach {home}: "
                 f"its files, the data included, are in {server.home}.\n"
                 f"The user nobody cannot reach the Java runtime in {java}; copying it to {copied}.\n"

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from command_line import langshift
 
-from langshift.errors import FingerprintError
+from langshift.errors import ClusterError, FingerprintError
 from langshift.ingest.detect import open_detector
 from langshift.ingest.encoders import open_encoder
 from langshift.ingest.load import load
@@ -113,8 +113,8 @@ def test_a_long_text_is_counted_and_said_and_found_by_its_last_word(cluster_env,
     done = langshift("ingest", corpus({"_id": "long", "text": text}), "--index", index_name, url=cluster_env)
     assert done.returncode == 0, done.stderr
     assert done.stderr == (
-        "1 documents are longer than the 20,000 characters that use-m reads: their vectors stand for the beginning; "
-        "word search finds all of their text.\n"
+        "1 text longer than the 20,000 characters that use-m reads: the vector stands for the beginning, "
+        "word search finds all of it.\n"
     )
     found = langshift("search", index_name, "Zwiebelfisch", "--mode", "lexical", "--json", url=cluster_env)
     assert [hit["id"] for hit in json.loads(found.stdout)["hits"]] == ["long"]
@@ -128,7 +128,7 @@ def test_standard_input_compressed(client, cluster_env, index_name):
     assert summary["languages"] == dict.fromkeys(TEXTS, 1)
     assert summary["index"] == f"{index_name}-v0001"
     assert client.count(index=index_name)["count"] == 5
-    assert done.stderr == "There are no language vectors for vi 1: these documents were not shifted.\n"
+    assert done.stderr == "No language vector for vi (1 document): not shifted.\n"
 
 
 def test_another_fingerprint_is_refused_and_nothing_changes(client, index_name, corpus, making):
@@ -145,19 +145,94 @@ def test_another_fingerprint_is_refused_and_nothing_changes(client, index_name, 
     assert list(versions.versions(client, index_name)) == [f"{index_name}-v0001"]
 
 
-def test_a_load_that_was_killed_is_taken_up_again(client, index_name, corpus, making):
+def test_what_a_killed_load_left_behind_is_never_mixed_with_another_load(client, index_name, corpus, making):
     left = versions.open_for_writing(client, index_name, making.fingerprint())
+    client.index(index=left.index, id="stale", body={"text": {"en": "stale"}}, refresh=True)
     assert not client.indices.exists_alias(name=index_name)
     summary = load(client, corpus({"_id": "a", "text": TEXTS["de"]}), index_name, making)
-    assert summary.index == left.index
-    assert versions.live(client, index_name).index == left.index
-
-
-def test_what_another_making_left_behind_is_passed_over(client, index_name, corpus, making):
-    plain = choose(open_encoder("use-m"), open_detector(), None, 0.0)
-    versions.open_for_writing(client, index_name, plain.fingerprint())
-    summary = load(client, corpus({"_id": "a", "text": TEXTS["de"]}), index_name, making)
     assert summary.index == f"{index_name}-v0002"
+    live = versions.live(client, index_name)
+    assert (live.index, live.documents, live.fingerprint) == (summary.index, 1, making.fingerprint())
+    assert versions.unfinished(client, index_name) == [left.index]
+
+
+def test_of_two_loads_at_once_the_second_is_refused(client, index_name, making):
+    first = versions.open_for_writing(client, index_name, making.fingerprint())
+    second = versions.open_for_writing(client, index_name, making.fingerprint())
+    versions.publish(client, second, making.fingerprint())
+    with pytest.raises(ClusterError) as refused:
+        versions.publish(client, first, making.fingerprint())
+    assert str(refused.value) == (
+        f"Another load has made {index_name} ({second.index}) meanwhile, so this one's documents were not added: "
+        "run again to add them."
+    )
+    versions.discard(client, first)
+    assert versions.live(client, index_name).index == second.index
+
+
+def test_a_version_that_somebody_deleted_is_not_published(client, index_name, making):
+    target = versions.open_for_writing(client, index_name, making.fingerprint())
+    client.indices.delete(index=target.index)
+    client.index(index=target.index, body={"text": "made anew by a write"})
+    with pytest.raises(ClusterError, match=r"-v0001 was deleted by somebody while it was being written: run again\.$"):
+        versions.publish(client, target, making.fingerprint())
+
+
+def test_an_index_deleted_while_documents_are_added_is_not_made_anew(client, index_name, corpus, making):
+    load(client, corpus({"_id": "a", "text": TEXTS["de"]}), index_name, making)
+
+    def delete(stage, _documents, _seconds):
+        if stage == "shift":
+            client.indices.delete(index=f"{index_name}-v0001")
+
+    with pytest.raises(ClusterError, match="The cluster refuses 1 of 1 documents of a bulk request, first 'b': "):
+        load(client, corpus({"_id": "b", "text": TEXTS["de"]}), index_name, making, delete)
+    assert list(client.indices.get(index=f"{index_name}*")) == []
+
+
+def test_interrupting_leaves_nothing_behind(client, index_name, corpus, making):
+    def interrupt(stage, _documents, _seconds):
+        if stage == "write":
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        load(client, corpus({"_id": "a", "text": TEXTS["de"]}), index_name, making, interrupt)
+    assert list(versions.versions(client, index_name)) == []
+
+
+def test_an_answer_that_leaves_documents_out_is_noticed(client, index_name, corpus, making, monkeypatch):
+    real = client.bulk
+
+    def short(**arguments):
+        answer = real(**arguments)
+        return {**answer, "items": answer["items"][:-1]}
+
+    monkeypatch.setattr(client, "bulk", short)
+    with pytest.raises(
+        ClusterError, match=r"^The cluster answered for 1 of 2 documents of a bulk request: run again\.$"
+    ):
+        load(client, corpus({"text": TEXTS["de"]}, {"text": TEXTS["en"]}), index_name, making)
+    assert list(versions.versions(client, index_name)) == []
+
+
+def test_languages_without_an_analyzer_go_to_their_macrolanguages_fields(client, cluster_env, index_name, corpus):
+    egyptian = "مرحبا بالعالم ازيك عامل ايه النهارده"
+    path = corpus({"_id": "a", "text": egyptian}, {"_id": "b", "text": "Eg likar å lesa bøker.", "language": "nn"})
+    done = langshift("ingest", path, "--index", index_name, "--json", url=cluster_env)
+    assert json.loads(done.stdout)["folded"] == {"arz": 1, "nn": 1}
+    assert done.stderr.splitlines()[:2] == [
+        "1 document in arz counted to ar, its macrolanguage.",
+        "1 document in nn counted to no, its macrolanguage.",
+    ]
+    source = stored(client, index_name, "a")
+    assert (source["language"], list(source["text"]), source["shift"]["language"]) == ("ar", ["ar"], "ar")
+    source = stored(client, index_name, "b")
+    assert (source["language"], list(source["text"])) == ("no", ["no"])
+    found = langshift(
+        "search", index_name, "lesa bøker", "--mode", "lexical", "--language", "nb", "--json", url=cluster_env
+    )
+    assert json.loads(found.stdout)["language"] == "no"
+    assert [hit["id"] for hit in json.loads(found.stdout)["hits"]] == ["b"]
 
 
 def test_languages_of_the_live_index_most_frequent_first(client, index_name, corpus, making):

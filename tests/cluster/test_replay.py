@@ -195,7 +195,7 @@ def test_failed_queries_count_as_empty_answers(client, searcher, dataset):
     wrapped, found = failing(client, searcher, dataset, range(3, 6))
     assert wrapped.searches == WARM_UP + 20
     assert [answer.query for answer in found.failed] == [query.id for query in dataset.queries[3:6]]
-    assert all(answer.error.startswith("The cluster cannot be reached") for answer in found.failed)
+    assert all(" cannot be reached" in answer.error for answer in found.failed)
     assert found.scores["R@20"].mean == pytest.approx(17 / 20)
     assert found.scores["R@20"].queries == 20
 
@@ -213,7 +213,7 @@ def test_what_the_server_refuses_is_an_error_of_that_query_alone(client, index):
     good = {"query": {"match_all": {}}, "size": 3, "_source": False}
     bodies = {"q1": good, "q2": {"query": {"nonsense": {}}}, "q3": good}
     requests = [Request(0, index, query, json.dumps(body).encode()) for query, body in bodies.items()]
-    answers = [answer for _, answer in send_all([partial(ask, client)], requests)]
+    answers = [done.answer for batch in send_all([partial(ask, client)], requests) for done in batch]
     assert [len(answer.hits) for answer in answers] == [3, 0, 3]
     assert [answer.error for answer in answers] == [
         None,

@@ -3,6 +3,7 @@
 import json
 import signal
 import subprocess
+import sys
 import threading
 import time
 import uuid
@@ -11,7 +12,6 @@ from collections import Counter
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from command_line import LANGSHIFT
 from small_dataset import write_small_dataset
 
 from langshift.cluster import make_client
@@ -291,19 +291,33 @@ def test_a_cluster_that_dies_leaves_a_result_that_can_be_gone_on_with(
         assert (out / file).read_bytes() == (tmp_path / "whole" / file).read_bytes()
 
 
+# Where the tests run in the background, SIGINT is ignored by their children too.
+INTERRUPTIBLE = (
+    "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); from langshift.cli import main; main()"
+)
+
+
 @pytest.mark.usefixtures("cluster_env")
-def test_a_killed_replay_is_gone_on_with(folder, indices, tmp_path):
+@pytest.mark.parametrize("ending", [signal.SIGKILL, signal.SIGINT])
+def test_a_replay_that_is_cut_off_is_gone_on_with(folder, indices, tmp_path, ending):
     out = tmp_path / "out"
-    command = [LANGSHIFT, "evaluate", "replay", folder, "--output", out, "--rate", "5", "--json"]
+    command = [sys.executable, "-c", INTERRUPTIBLE]
+    command += ["evaluate", "replay", folder, "--output", out, "--rate", "5", "--json"]
     command += [word for name in indices for word in ("--index", name)]
     journals = [out / name / "per-query.jsonl" for name in indices]
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         deadline = time.monotonic() + 120
         while not all(path.is_file() and path.read_bytes().count(b"\n") >= 3 for path in journals):
             assert process.poll() is None
             assert time.monotonic() < deadline
             time.sleep(0.02)
-        process.send_signal(signal.SIGKILL)
+        process.send_signal(ending)
+        printed, said = process.communicate(timeout=60)
+    assert printed == ""
+    if ending == signal.SIGINT:
+        assert process.returncode == 130
+        kept_told = "What was answered is kept: the same command with --resume sends the rest."
+        assert said.split("\n") == [kept_told, "", "Interrupted.", ""]
     kept = {}
     for name, path in zip(indices, journals, strict=True):
         assert json.loads((out / name / "result.json").read_text())["complete"] is False

@@ -1,6 +1,7 @@
 """Searching a real index."""
 
 import json
+import uuid
 from types import SimpleNamespace
 
 import pytest
@@ -26,8 +27,7 @@ TEXTS = {
 
 @pytest.fixture(scope="module")
 def name(client, tmp_path_factory):
-    name = "langshift-test-search"
-    versions.drop(client, name)
+    name = f"langshift-test-search-{uuid.uuid4().hex[:8]}"
     path = tmp_path_factory.mktemp("search") / "corpus.jsonl"
     lines = [
         {"_id": i, "title": f"[bold]{i}" if i == "tides-en" else "", "text": t, "group": i[:5], "year": 1990 + n}
@@ -64,13 +64,22 @@ def test_filters_hold_in_every_mode(searcher, mode):
     hits = searcher.search("Moon Mond ดวงจันทร์", mode=mode, filters={"language": ["de", "th"], "group": ["tides"]})
     assert {hit.id for hit in hits} == {"tides-de", "tides-th"}
     assert searcher.search("Moon", mode=mode, filters={"year": ["1950"]}) == []
+    assert {hit.language for hit in searcher.search("Moon", mode=mode, filters={"language": ["DE-at"]})} <= {"de"}
 
 
 def test_what_cannot_be_searched_is_refused(client, name, searcher):
     with pytest.raises(UsageError, match=r"^The query is empty: give the words to search for\.$"):
         searcher.search("  ")
-    with pytest.raises(UsageError, match=rf"^Index {name} has no field 'colour' to filter by; fields of its documents"):
+    with pytest.raises(UsageError, match=rf"^Index {name} has no field 'colour' that can be filtered by"):
         searcher.search("Moon", filters={"colour": ["red"]})
+    with pytest.raises(
+        UsageError, match=rf"^Index {name} has no field 'text.en' that can be filtered by exact value; "
+    ):
+        searcher.search("Moon", filters={"text.en": ["Moon"]})
+    with pytest.raises(UsageError, match=r"^The filter year=soon does not fit its field: .*soon"):
+        searcher.search("Moon", filters={"year": ["soon"]})
+    with pytest.raises(UsageError, match=r"^The query is not UTF-8 text\.$"):
+        searcher.search("Moon \udcff")
     with pytest.raises(UsageError, match=r"^'tlhx' is no language: use a BCP 47 tag such as th or zh-TW\.$"):
         searcher.search("Moon", mode="lexical", language="tlhx")
     with pytest.raises(ClusterError, match=r"^There is no index nothing-here: make it with `langshift ingest CORPUS"):
@@ -84,7 +93,7 @@ def test_an_index_of_something_else_is_refused(client, index_name):
     assert str(refused.value) == (
         f"Index {index_name}-other carries no fingerprint of langshift: it was made by something else."
     )
-    with pytest.raises(ClusterError, match=r"-other is an index that langshift did not make: choose another name\.$"):
+    with pytest.raises(ClusterError, match=r"-other is an index and not an alias over versions: give the alias"):
         Searcher(client, f"{index_name}-other")
 
 

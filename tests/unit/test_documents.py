@@ -2,7 +2,9 @@
 
 import gzip
 import io
+import os
 import sys
+import threading
 
 import orjson
 import pytest
@@ -10,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from langshift.errors import UsageError
-from langshift.ingest.documents import parse_document, read_corpus, seekable
+from langshift.ingest.documents import open_corpus, parse_document, read_corpus
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -24,7 +26,7 @@ LINES = b'{"_id": "a", "title": "A", "text": "first", "year": 1990, "tags": ["x"
 def test_reads_plain_and_compressed_files_whatever_their_name(tmp_path, pack):
     path = tmp_path / "corpus"
     path.write_bytes(pack(LINES))
-    first, second = read_corpus(path)
+    first, second = read_corpus(path, str(path))
     assert (first.id, first.title, first.text, first.language) == ("a", "A", "first", None)
     assert first.other == {"year": 1990, "tags": ["x", "y"]}
     assert (second.title, second.text) == ("", "second")
@@ -35,19 +37,60 @@ def test_compressed_data_that_break_off_are_refused(tmp_path, pack):
     path = tmp_path / "corpus.jsonl"
     path.write_bytes(pack(LINES * 1000)[:-10])
     with pytest.raises(UsageError, match=r"the compressed data break off or are damaged after line \d+ \("):
-        list(read_corpus(path))
+        list(read_corpus(path, str(path)))
 
 
-def test_standard_input_can_be_read_twice(monkeypatch):
+def texts(corpus):
+    return [document.text for document in read_corpus(corpus.path, corpus.shown)]
+
+
+def test_standard_input_can_be_read_again(monkeypatch):
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(LINES)))
-    with seekable("-") as path:
-        assert [d.text for d in read_corpus(path)] == [d.text for d in read_corpus(path)] == ["first", "second"]
-    assert not path.exists()
+    with open_corpus("-") as corpus:
+        assert (corpus.documents, corpus.shown) == (2, "standard input")
+        assert texts(corpus) == texts(corpus) == ["first", "second"]
+    assert not corpus.path.exists()
 
 
-def test_missing_file():
-    with pytest.raises(UsageError, match=r"^nowhere\.jsonl: there is no such file\.$"), seekable("nowhere.jsonl"):
+def test_a_pipe_can_be_read_again(tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=pipe.write_bytes, args=(LINES,))
+    writer.start()
+    with open_corpus(str(pipe)) as corpus:
+        assert texts(corpus) == ["first", "second"]
+    writer.join()
+
+
+def test_a_corpus_is_read_through_before_it_is_open(tmp_path):
+    path = tmp_path / "corpus.jsonl"
+    path.write_bytes(b'{"text": "t"}\n' * 2500)
+    told = []
+    with open_corpus(str(path), told.append) as corpus:
+        assert (corpus.documents, told) == (2500, [1000, 2000])
+    path.write_bytes(LINES + b"oops\n")
+    with pytest.raises(UsageError, match=r"corpus\.jsonl, line 4: not valid JSON \("), open_corpus(str(path)):
+        pytest.fail("a corpus with a bad line was opened")
+
+
+def test_what_is_no_corpus(tmp_path):
+    with pytest.raises(UsageError, match=r"^nowhere\.jsonl: there is no such file\.$"), open_corpus("nowhere.jsonl"):
         pass
+    with (
+        pytest.raises(UsageError, match=r" is a folder: name a file, such as .*corpus\.jsonl\.$"),
+        open_corpus(str(tmp_path)),
+    ):
+        pass
+    (tmp_path / "empty").touch()
+    with pytest.raises(UsageError, match=r"empty holds no document\.$"), open_corpus(str(tmp_path / "empty")):
+        pass
+
+
+def test_a_byte_order_mark_and_windows_line_ends(tmp_path):
+    path = tmp_path / "corpus.jsonl"
+    path.write_bytes(b"\xef\xbb\xbf" + LINES.replace(b"\n", b"\r\n"))
+    with open_corpus(str(path)) as corpus:
+        assert texts(corpus) == ["first", "second"]
 
 
 def test_the_same_content_gets_the_same_id():
@@ -67,7 +110,7 @@ def test_a_documents_own_language(given, language):
 
 
 BAD_LINES = [
-    ('{"text": "t"', "f, line 7: not valid JSON (unexpected end of data: line 1 column 13 (char 12))."),
+    ('{"text": "t"', "f, line 7: not valid JSON (unexpected end of data at character 13)."),
     ('"a text"', "f, line 7: must be a JSON object with a text, but is a string."),
     ("[1]", "f, line 7: must be a JSON object with a text, but is a list."),
     ('{"text": 5}', "f, line 7: the field 'text' must be a string, but is a number."),
@@ -82,6 +125,14 @@ BAD_LINES = [
         "f, line 7: 'klingonese' is no language: use a BCP 47 tag such as 'th' or 'zh-TW', "
         "or leave the field out to have it detected.",
     ),
+    ('{"text": "t", "_source": 1}', "f, line 7: OpenSearch takes no field of the name '_source'; rename it."),
+    ('{"text": "t", "a..b": 1}', "f, line 7: OpenSearch takes no field of the name 'a..b'; rename it."),
+    ('{"text": "t", "": 1}', "f, line 7: OpenSearch takes no field of the name ''; rename it."),
+    (
+        '{"text": "t", "title.en": "T"}',
+        "f, line 7: the field 'title.en' is one that langshift writes itself; rename it.",
+    ),
+    ('{"text": "t", "group": {}}', "f, line 7: the field 'group' must be a string, but is an object."),
     (
         '{"text": "t", "shift": {}}',
         "f, line 7: the field 'shift' is one that langshift writes itself; rename it.",

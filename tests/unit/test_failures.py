@@ -71,7 +71,8 @@ def because(reason: object, *, root: str | None = None, kind: str = "illegal_arg
         ),
     ],
 )
-def test_sentence(error, sentence):
+def test_sentence(error, sentence, monkeypatch):
+    monkeypatch.setenv("OPENSEARCH_URL", URL)
     assert str(failure(error, URL)) == sentence
 
 
@@ -100,3 +101,11 @@ def test_address_that_is_asked(url, asked):
 )
 def test_versions(number, expected):
     assert version_tuple(number) == expected
+
+
+def test_the_embedded_one_is_named_where_no_address_is_set(monkeypatch):
+    monkeypatch.delenv("OPENSEARCH_URL", raising=False)
+    assert str(failure(UnreachableError("N/A", "closed", ConnectionResetError()), "http://127.0.0.1:9200")) == (
+        "The embedded OpenSearch cannot be reached any more: `langshift status` says why, "
+        "`langshift up` starts it again."
+    )

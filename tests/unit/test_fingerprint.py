@@ -6,7 +6,7 @@ import pytest
 
 from langshift.errors import FingerprintError
 from langshift.plugin.fingerprint import Fingerprint
-from langshift.plugin.template import analyzers, index_body
+from langshift.plugin.template import analyzers, index_body, text_language
 
 ONE = Fingerprint(
     encoder="use-m",
@@ -33,8 +33,16 @@ def test_fields_of_later_versions_are_left_aside():
     assert Fingerprint.from_dict({**ONE.to_dict(), "invented_later": 1}) == ONE
 
 
-def test_version_and_detector_are_told_but_make_no_difference():
-    assert ONE.differences(replace(ONE, langshift="0.2.0", detector="other")) == []
+def test_the_version_is_told_but_makes_no_difference():
+    assert ONE.differences(replace(ONE, langshift="0.2.0")) == []
+    assert ONE.differences(replace(ONE, detector="other")) == [("detector", "lid.176.ftz", "other")]
+
+
+@pytest.mark.parametrize(
+    ("tag", "fields"), [("th", "th"), ("zh-TW", "zh"), ("nn", "no"), ("arz", "ar"), ("vi", "vi"), ("und", "und")]
+)
+def test_which_text_fields_a_language_goes_to(tag, fields):
+    assert text_language(tag) == fields
 
 
 def test_a_difference_is_refused_with_both_values():

@@ -32,7 +32,7 @@ def test_lexical_searches_the_querys_language_first_and_the_indexs_others():
     assert body["query"]["bool"]["filter"] == [{"terms": {"language": ["de"]}}]
 
 
-@pytest.mark.parametrize("words", ["tide " * 40, "น้ำขึ้นน้ำลง" * 5])
+@pytest.mark.parametrize("words", ["tide " * 40, "น้ำขึ้นน้ำลง" * 5, "https://a.example/" + "tide-" * 40])
 def test_lexical_stays_within_the_servers_limit_on_clauses(words):
     others = [f"l{i}" for i in range(50)]
     fields = lexical(words, "th", others, size=1)["query"]["bool"]["must"][0]["multi_match"]["fields"]

@@ -14,6 +14,10 @@ from langshift.evaluate.load.sending import Sending
 from langshift.evaluate.load.workers import GIVE_UP_AFTER, send_all
 
 
+def answered(batches):
+    return [done.answer for batch in batches for done in batch]
+
+
 def requests(count, due=None):
     return [Request(0, "news-v0001", f"q{n}", b"{}", None if due is None else due[n]) for n in range(count)]
 
@@ -64,15 +68,15 @@ def test_every_request_is_sent_once_by_as_many_as_may():
         seen.append(request.query)
         return Answer(request.query)
 
-    answers = [answer.query for _, answer in send_all([ask] * 4, requests(40))]
+    answers = [answer.query for answer in answered(send_all([ask] * 4, requests(40)))]
     assert sorted(answers) == sorted(seen) == sorted(request.query for request in requests(40))
 
 
 def test_one_at_a_time_keeps_the_order():
-    assert [answer.query for _, answer in send_all([lambda request, _: Answer(request.query)], requests(5))] == [
+    assert [answer.query for answer in answered(send_all([lambda request, _: Answer(request.query)], requests(5)))] == [
         *("q0", "q1", "q2", "q3", "q4"),
     ]
-    assert list(send_all([lambda request, _: Answer(request.query)], [])) == []
+    assert answered(send_all([lambda request, _: Answer(request.query)], [])) == []
 
 
 def test_a_query_is_not_sent_before_it_is_due_and_its_time_is_told():
@@ -84,7 +88,7 @@ def test_a_query_is_not_sent_before_it_is_due_and_its_time_is_told():
 
     due = [0.0, 0.02, 0.05, 0.05]
     start = perf_counter()
-    assert len(list(send_all([ask] * 2, requests(4, due)))) == 4
+    assert len(answered(send_all([ask] * 2, requests(4, due)))) == 4
     assert all(at >= told for at, told in sent)
     assert sorted(told - sent[0][1] for _, told in sent) == pytest.approx(due)
     assert sent[0][1] >= start
@@ -113,7 +117,7 @@ def test_no_cluster_is_not_asked_for_ever():
         reached = request.query in {"q0", "q4"}
         return Answer(request.query, error=None if reached else "refused", reached=reached)
 
-    answers = [answer for _, answer in send_all([ask], requests(30))]
+    answers = answered(send_all([ask], requests(30)))
     assert asked == [f"q{n}" for n in range(5 + GIVE_UP_AFTER)]
     assert [answer.sent for answer in answers] == [True] * 15 + [False] * 15
     assert answers[-1].error == "Not sent: 10 queries in a row found no cluster."

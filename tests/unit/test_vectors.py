@@ -1,8 +1,9 @@
 """The language-vector file."""
 
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import numpy as np
+import orjson
 import pytest
 from safetensors.numpy import save_file
 from toy_encoder import ToyEncoder
@@ -22,6 +23,9 @@ MADE = LanguageVectors(
     normalised=False,
     source="made up",
 )
+
+
+HEADER = [field.name for field in fields(MADE) if field.name != "vectors"]
 
 
 def test_saved_and_loaded(tmp_path):
@@ -44,7 +48,16 @@ def test_the_hash_follows_the_numbers_and_not_the_recommendation():
 
 @pytest.mark.parametrize(
     ("language", "key"),
-    [("th", "th"), ("zh-TW", "zh-TW"), ("zh-HK", "zh"), ("de-AT", "de"), ("en", None), ("en-GB", None), ("fr", None)],
+    [
+        ("th", "th"),
+        ("zh-TW", "zh-TW"),
+        ("zh-HK", "zh"),
+        ("yue", "zh"),
+        ("de-AT", "de"),
+        ("en", None),
+        ("en-GB", None),
+        ("fr", None),
+    ],
 )
 def test_which_vector_a_document_takes(language, key):
     assert MADE.key(language) == key
@@ -80,14 +93,38 @@ def test_missing_foreign_and_damaged_files_are_refused(tmp_path):
 
 def test_unsound_tensors_are_refused(tmp_path):
     path = tmp_path / "v.safetensors"
-    replace(MADE, vectors={"de": np.zeros(4, np.float32)}).save(path)
+    one = replace(MADE, pairs={"de": 3})
+    replace(one, vectors={"de": np.zeros(4, np.float32)}).save(path)
     with pytest.raises(UsageError, match=r"the vector of de has shape \(4,\) and type float32, not \(8,\) and float32"):
         LanguageVectors.load(path)
-    replace(MADE, vectors={"de": np.full(8, np.nan, np.float32)}).save(path)
+    replace(one, vectors={"de": np.full(8, np.nan, np.float32)}).save(path)
     with pytest.raises(UsageError, match=r"the vector of de holds values that are not numbers\.$"):
         LanguageVectors.load(path)
-    replace(MADE, vectors={"deutsch": np.zeros(8, np.float32)}).save(path)
+    replace(one, vectors={"deutsch": np.zeros(8, np.float32)}, pairs={"deutsch": 1}).save(path)
     with pytest.raises(UsageError, match=r"the tensor 'deutsch' is named for no language\.$"):
+        LanguageVectors.load(path)
+
+
+def test_a_header_that_does_not_fit_is_refused(tmp_path):
+    path = tmp_path / "v.safetensors"
+    for wrong in (replace(MADE, pairs={}), replace(MADE, pivot="de"), replace(MADE, vectors={}, pairs={})):
+        wrong.save(path)
+        with pytest.raises(UsageError, match=r"its header and its vectors do not name the same languages; make one"):
+            LanguageVectors.load(path)
+    for damaged in (
+        {"pairs": None},
+        {"pivot": "zzz"},
+        {"pivot": None},
+        {"dimension": "8"},
+        {"alpha": "x"},
+        {"source": 1},
+    ):
+        header = orjson.dumps({**{f: getattr(MADE, f) for f in HEADER}, **damaged}).decode()
+        save_file(dict(MADE.vectors), path, metadata={"langshift": header})
+        with pytest.raises(UsageError, match=r"is not a file of language vectors, or is damaged; make one with"):
+            LanguageVectors.load(path)
+    replace(MADE, alpha=5.0).save(path)
+    with pytest.raises(UsageError, match=r"it recommends alpha 5\.0, but alpha is between 0 and 1; make one"):
         LanguageVectors.load(path)
 
 

@@ -4,19 +4,16 @@ import shutil
 import subprocess
 import sys
 import zipfile
-from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
+from built_wheel import ROOT, build_wheel
+
 BUILD = ROOT / ".build" / "typecheck"
 
 
-def main() -> int:
+def main():
     """Build the wheel, unpack it, and check the package in it; mypy's exit code."""
     shutil.rmtree(BUILD, ignore_errors=True)
-    build = [sys.executable, "-m", "build", "--wheel", "--outdir", str(BUILD / "dist"), str(ROOT)]
-    subprocess.run(build, check=True, stdout=subprocess.DEVNULL)
-    (wheel,) = (BUILD / "dist").glob("*.whl")
-    with zipfile.ZipFile(wheel) as archive:
+    with zipfile.ZipFile(build_wheel(BUILD)) as archive:
         archive.extractall(BUILD / "tree")
     check = [sys.executable, "-m", "mypy", "--config-file", str(ROOT / "pyproject.toml"), "-p", "langshift"]
     return subprocess.run(check, cwd=BUILD / "tree", check=False).returncode

