@@ -3,9 +3,11 @@
 ::
 
     corpus.jsonl     BEIR: _id, title, text; optional: language, group
-    queries.jsonl    BEIR: _id, text; optional: language, group
+    queries.jsonl    BEIR: _id, text; optional: language, group, article
     qrels/test.tsv   BEIR (query-id, corpus-id, score under a header) or TREC (four columns)
     languages.tsv    optional: corpus-id and language under a header
+    evidence.tsv     optional: query-id, corpus-id, position (0 to 1) and, where known, length (tokens)
+    dataset.json     optional: {"judged": "per-language"} where only a query's own language was judged
 
 A document's true language, by which TLR and SLR are counted, is the ``language`` of its line
 in ``corpus.jsonl``; where that has none, ``languages.tsv`` gives it. The latter lets a corpus be
@@ -18,16 +20,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import orjson
 
 from langshift.errors import UsageError
-from langshift.evaluate.qrels import Qrels, read_columns, read_qrels
+from langshift.evaluate.evidence import Evidence, read_evidence
+from langshift.evaluate.qrels import Qrels, read_qrels
+from langshift.evaluate.reading import read_columns, records
 from langshift.languages import UNDETERMINED, parse_tag, primary
 
 CORPUS, QUERIES, QRELS, LANGUAGES = "corpus.jsonl", "queries.jsonl", "qrels/test.tsv", "languages.tsv"
+EVIDENCE, FACTS = "evidence.tsv", "dataset.json"
+POOLED, PER_LANGUAGE = "pooled", "per-language"
 HOLDS = f"a dataset folder holds {CORPUS}, {QUERIES} and {QRELS}"
 
 
@@ -39,12 +46,13 @@ class Document(NamedTuple):
 
 
 class Query(NamedTuple):
-    """One query, with its language and translation group where the dataset names them."""
+    """One query, with its language, translation group and article where the dataset names them."""
 
     id: str
     text: str
     language: str | None
     group: str | None
+    article: str | None = None
 
 
 @dataclass(frozen=True)
@@ -56,12 +64,40 @@ class Dataset:
         documents: document id -> language and group.
         queries: the queries, in the order of the file.
         qrels: query id -> document id -> grade; above 0 is relevant.
+        judged: ``pooled``, or ``per-language`` where documents in other languages than the query's
+            were never judged, so that measures across languages say nothing.
     """
 
     folder: Path
     documents: Mapping[str, Document]
     queries: tuple[Query, ...]
     qrels: Qrels
+    judged: str = POOLED
+
+    @property
+    def evidence(self) -> Mapping[str, Mapping[str, float]]:
+        """Query id -> document id -> relative position of the evidence, 0 to 1; empty without ``evidence.tsv``.
+
+        Raises:
+            UsageError: a line that cannot be read, on first use.
+        """
+        return self._evidence.positions
+
+    @property
+    def lengths(self) -> Mapping[str, int]:
+        """Document id -> length in tokens, as the collection counts them; where ``evidence.tsv`` gives it.
+
+        Raises:
+            UsageError: a line that cannot be read, on first use.
+        """
+        return self._evidence.lengths
+
+    @cached_property
+    def _evidence(self) -> Evidence:
+        path = self.folder / EVIDENCE
+        return (
+            read_evidence(path, self.documents, {query.id for query in self.queries}) if path.is_file() else Evidence()
+        )
 
 
 def load_dataset(folder: Path) -> Dataset:
@@ -79,14 +115,33 @@ def load_dataset(folder: Path) -> Dataset:
     documents = _documents(folder / CORPUS, folder / LANGUAGES)
     queries = tuple(_queries(folder / QUERIES))
     qrels = read_qrels(folder / QRELS, documents.keys(), {query.id for query in queries})
-    return Dataset(folder, documents, queries, qrels)
+    return Dataset(folder, documents, queries, qrels, read_judged(folder / FACTS))
+
+
+def read_judged(path: Path) -> str:
+    """How documents were judged, from ``dataset.json``; pooled without one.
+
+    Raises:
+        UsageError: the file says anything else.
+    """
+    if not path.is_file():
+        return POOLED
+    try:
+        judged = orjson.loads(path.read_bytes()).get("judged", POOLED)
+    except (orjson.JSONDecodeError, AttributeError):
+        judged = None
+    if judged not in (POOLED, PER_LANGUAGE):
+        raise UsageError(
+            f'{path} cannot be read: it must be {{"judged": "{POOLED}"}} or {{"judged": "{PER_LANGUAGE}"}}.'
+        )
+    return str(judged)
 
 
 def _documents(corpus: Path, languages: Path) -> dict[str, Document]:
     documents: dict[str, Document] = {}
-    for line, record in _records(corpus):
+    for line, record in records(corpus):
         language = _language(record.get("language"), corpus, line)
-        documents[_id(record, corpus, line, documents)] = Document(language, _group(record))
+        documents[_id(record, corpus, line, documents)] = Document(language, _word(record, "group"))
     if not documents:
         raise UsageError(f"{corpus} holds no document: put one JSON object with _id, title and text on each line.")
     if languages.is_file():
@@ -115,34 +170,16 @@ def _add_languages(documents: dict[str, Document], path: Path) -> None:
 
 def _queries(path: Path) -> Iterator[Query]:
     seen: set[str] = set()
-    for line, record in _records(path):
+    for line, record in records(path):
         name = _id(record, path, line, seen)
         text = record.get("text")
         if not isinstance(text, str) or not text.strip():
             raise UsageError(f"{path}, line {line}, has no text: give the query {name!r} one, or remove it.")
         seen.add(name)
-        yield Query(name, text, _language(record.get("language"), path, line), _group(record))
+        language = _language(record.get("language"), path, line)
+        yield Query(name, text, language, _word(record, "group"), _word(record, "article"))
     if not seen:
         raise UsageError(f"{path} holds no query: put one JSON object with _id and text on each line.")
-
-
-def _records(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield the line number and the object of each line; blank lines are passed over."""
-    with path.open("rb") as file:
-        for number, line in enumerate(file, 1):
-            line = line.removeprefix(b"\xef\xbb\xbf").strip() if number == 1 else line.strip()
-            if not line:
-                continue
-            try:
-                record = orjson.loads(line)
-            except orjson.JSONDecodeError as error:
-                raise UsageError(
-                    f"{path}, line {number}, is not valid JSON ({error.msg} at character {error.pos + 1}): "
-                    "correct or remove the line."
-                ) from error
-            if not isinstance(record, dict):
-                raise UsageError(f"{path}, line {number}, is not a JSON object: correct or remove the line.")
-            yield number, record
 
 
 def _id(record: dict[str, Any], path: Path, line: int, seen: Mapping[str, object] | set[str]) -> str:
@@ -160,8 +197,8 @@ def _id(record: dict[str, Any], path: Path, line: int, seen: Mapping[str, object
     return name
 
 
-def _group(record: dict[str, Any]) -> str | None:
-    value = record.get("group")
+def _word(record: dict[str, Any], field: str) -> str | None:
+    value = record.get(field)
     return None if value is None else str(value)
 
 

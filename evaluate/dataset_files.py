@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ import orjson
 
 from langshift.errors import UsageError
 from langshift.evaluate.dataset import CORPUS, LANGUAGES, QRELS, QUERIES
+from langshift.evaluate.reading import write_table
 
 Record = Mapping[str, Any]
 
@@ -58,15 +59,40 @@ def write_dataset(
         languages: document id and language, for documents whose line names none; no file is
             written when there are none.
     """
-    _write_lines(folder / CORPUS, documents)
-    _write_lines(folder / QUERIES, queries)
-    (folder / QRELS).parent.mkdir()
-    rows = "".join(f"{query}\t{document}\t{grade}\n" for query, document, grade in judgements)
-    (folder / QRELS).write_text("query-id\tcorpus-id\tscore\n" + rows, encoding="utf-8", newline="\n")
+    write_corpus(folder, documents)
+    write_questions(folder, queries, judgements)
     if tags := "".join(f"{document}\t{language}\n" for document, language in languages):
         (folder / LANGUAGES).write_text("corpus-id\tlanguage\n" + tags, encoding="utf-8", newline="\n")
 
 
-def _write_lines(path: Path, records: Iterable[Record]) -> None:
-    with path.open("wb") as file:
-        file.writelines(orjson.dumps(record, option=orjson.OPT_APPEND_NEWLINE) for record in records)
+def write_corpus(folder: Path, documents: Iterable[Record], *, with_language: bool = True) -> None:
+    """Write ``corpus.jsonl``, one document at a time.
+
+    Args:
+        folder: an existing folder.
+        documents: the lines.
+        with_language: whether the lines name languages; if not, ``languages.tsv`` does, if any is known.
+    """
+    with ExitStack() as files:
+        corpus = files.enter_context((folder / CORPUS).open("wb"))
+        tags = None
+        for document in documents:
+            line = dict(document)
+            language = None if with_language else line.pop("language", None)
+            if language is not None:
+                if tags is None:
+                    tags = files.enter_context((folder / LANGUAGES).open("w", encoding="utf-8", newline="\n"))
+                    tags.write("corpus-id\tlanguage\n")
+                tags.write(f"{line['_id']}\t{language}\n")
+            corpus.write(orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE))
+
+
+def write_questions(folder: Path, queries: Iterable[Record], judgements: Iterable[tuple[str, str, int]]) -> None:
+    """Write ``queries.jsonl`` and ``qrels/test.tsv``."""
+    with (folder / QUERIES).open("wb") as file:
+        file.writelines(orjson.dumps(record, option=orjson.OPT_APPEND_NEWLINE) for record in queries)
+    write_table(
+        folder / QRELS,
+        ("query-id", "corpus-id", "score"),
+        ((query, name, f"{grade}") for query, name, grade in judgements),
+    )

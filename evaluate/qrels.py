@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from langshift.errors import UsageError
+from langshift.evaluate.reading import read_columns
 
 Qrels = Mapping[str, Mapping[str, int]]
 """Query id -> document id -> grade; a grade above 0 is relevant."""
@@ -61,19 +62,3 @@ def _judgement(path: Path, line: int, columns: list[str]) -> tuple[str, str, int
             "give a whole number, 0 for not relevant, 1 or more for relevant."
         )
     return query, document, number
-
-
-def read_columns(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """Yield the number and the tab-parted columns of each line that is not blank.
-
-    Raises:
-        UsageError: the file is not UTF-8.
-    """
-    with path.open("rb") as file:
-        for number, raw in enumerate(file, 1):
-            try:
-                text = raw.decode("utf-8-sig" if number == 1 else "utf-8")
-            except UnicodeDecodeError as error:
-                raise UsageError(f"{path}, line {number}, is not UTF-8: save the file as UTF-8.") from error
-            if text.strip():
-                yield number, text.rstrip("\r\n").split("\t")

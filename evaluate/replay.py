@@ -1,32 +1,28 @@
-"""Replay: every query of a dataset against the live cluster, scored by the dataset's judgements."""
+"""Replay: every query of a dataset or a log against live indices, scored by the dataset's judgements."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
-from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from opensearchpy import OpenSearch
-from opensearchpy.exceptions import OpenSearchException
 
-from langshift.cluster import failure
-from langshift.evaluate.asking import Answer, ask_all
+from langshift.evaluate import groups
+from langshift.evaluate.asked import Asked, Plan, detected
 from langshift.evaluate.dataset import Dataset
-from langshift.evaluate.measures import DEFAULT_MEASURES, Scores, score
-from langshift.ingest.detect import open_detector
-from langshift.ingest.making import LEAST_CONFIDENCE
+from langshift.evaluate.indexed import document_languages, misfits
+from langshift.evaluate.load.answer import Answer
+from langshift.evaluate.load.journal import Journal
+from langshift.evaluate.load.requests import TOP_K as TOP_K
+from langshift.evaluate.load.requests import Mode, encode
+from langshift.evaluate.load.schedule import Load
+from langshift.evaluate.load.sending import Sending, send
+from langshift.evaluate.measures import Material, Scores, default_measures, score
 from langshift.ingest.search import Searcher
 from langshift.languages import UNDETERMINED
 from langshift.plugin.fingerprint import Fingerprint
-from langshift.plugin.template import text_language
-
-Mode = Literal["dense", "lexical"]
-TOP_K = 100
-_ENCODE_AT_ONCE = 256
-_GET_AT_ONCE = 1000
 
 
 @dataclass(frozen=True)
@@ -39,10 +35,15 @@ class Replay:
         mode: how it was searched.
         fingerprint: what made the index.
         languages: query id -> language, None where unknown.
-        answers: one for each query, in the dataset's order.
+        answers: one for each query, in the order of the dataset or log.
         scores: measure -> figures.
         warnings: sentences on what makes the figures less than they seem.
         vectors: the queries' vectors, shape (queries, dimension), float32; None in lexical mode.
+        load: how the queries were sent.
+        sending: how that went.
+        group_scores: query id -> every document of its target -> score, None where it has none; empty if not
+            asked for.
+        dataset: what was replayed.
     """
 
     index: str
@@ -54,11 +55,20 @@ class Replay:
     scores: Mapping[str, Scores]
     warnings: Sequence[str]
     vectors: NDArray[np.float32] | None = field(default=None, repr=False, compare=False)
+    load: Load = field(default_factory=Load)
+    sending: Sending = field(default_factory=Sending)
+    group_scores: groups.GroupScores = field(default_factory=dict, repr=False)
+    dataset: Dataset | None = field(default=None, repr=False, compare=False)
 
     @property
     def failed(self) -> Sequence[Answer]:
         """The queries that failed; each counts as an empty answer."""
         return [answer for answer in self.answers if answer.error is not None]
+
+    @property
+    def complete(self) -> bool:
+        """Whether the cluster was there for every query, be it with an error."""
+        return all(answer.reached for answer in self.answers)
 
     def by_language(self) -> dict[str, dict[str, Scores]]:
         """Query language -> measure -> figures, sorted by language."""
@@ -79,38 +89,9 @@ def encode_queries(
     Args:
         searcher: the index's own way to encode queries.
         dataset: the queries.
-        on_batch: called with the number of queries after each batch.
+        on_batch: called with the number of texts after each batch.
     """
-    texts = [query.text for query in dataset.queries]
-    batches = []
-    for start in range(0, len(texts), _ENCODE_AT_ONCE):
-        batch = texts[start : start + _ENCODE_AT_ONCE]
-        batches.append(searcher.encode(batch))
-        on_batch(len(batch))
-    return np.concatenate(batches)
-
-
-def query_languages(dataset: Dataset) -> tuple[dict[str, str | None], list[str]]:
-    """Query id -> the language that the dataset names, else the detected one; None where it is not clear.
-
-    Detection is not restricted to the index's languages, as searching does: a question in a language that
-    the index lacks has no documents in its own language, and must not count as having some.
-    """
-    languages = {query.id: query.language for query in dataset.queries}
-    unnamed = [query for query in dataset.queries if query.language is None]
-    if not unnamed:
-        return languages, []
-    detector = open_detector()
-    for query in unnamed:
-        found = detector.detect(query.text)
-        if found.confidence >= LEAST_CONFIDENCE:
-            languages[query.id] = text_language(found.language)
-    unclear = sum(languages[query.id] is None for query in unnamed)
-    left = f"; {unclear:,} without a clear one are left out of TLR and SLR" if unclear else ""
-    return languages, [
-        f"The dataset names no language for {len(unnamed):,} of its {len(dataset.queries):,} queries, "
-        f"so theirs were detected{left}."
-    ]
+    return encode(searcher, dataset.queries, on_batch)
 
 
 def replay(
@@ -122,10 +103,7 @@ def replay(
     vectors: NDArray[np.float32] | None = None,
     on_answer: Callable[[], None] = lambda: None,
 ) -> Replay:
-    """Send every query to the cluster and score the answers.
-
-    The best ``TOP_K`` hits are asked for, by id alone, one query at a time; encoding is not part of
-    the time.
+    """Send every query to one index, one at a time, and score the answers.
 
     Args:
         client: the cluster.
@@ -138,74 +116,115 @@ def replay(
     Raises:
         ClusterError: the cluster fails outside of the queries; failed queries are part of the result.
     """
-    if mode == "dense" and vectors is None:
-        vectors = encode_queries(searcher, dataset)
-    languages, detected = query_languages(dataset)
-    requests = []
-    for row, query in enumerate(dataset.queries):
-        vector = vectors[row] if vectors is not None and mode == "dense" else None
-        body = searcher.body(query.text, mode=mode, language=languages[query.id], size=TOP_K, vector=vector)
-        requests.append((query.id, body | {"_source": False}))
-    documents, warnings = _document_languages(client, searcher.index.index, dataset)
-    answers = list(ask_all(client, searcher.index.index, requests, on_answer))
-    run = {answer.query: dict(answer.hits) for answer in answers}
-    return Replay(
-        index=searcher.index.name,
-        version=searcher.index.index,
-        mode=mode,
-        fingerprint=searcher.index.fingerprint,
-        languages=languages,
-        answers=answers,
-        scores=score(DEFAULT_MEASURES, dataset.qrels, run, queries=languages, documents=documents),
-        warnings=[*_misfits(searcher, dataset, run), *detected, *warnings],
-        vectors=vectors if mode == "dense" else None,
-    )
-
-
-def _document_languages(client: OpenSearch, index: str, dataset: Dataset) -> tuple[dict[str, str | None], list[str]]:
-    """The languages of the documents, the index's own where the dataset names none for a relevant one."""
-    languages = {name: document.language for name, document in dataset.documents.items()}
-    relevant = {name for judged in dataset.qrels.values() for name, grade in judged.items() if grade > 0}
-    unnamed = sorted(name for name in relevant if languages[name] is None)
-    if not unnamed:
-        return languages, []
-    languages.update(_indexed_languages(client, index, unnamed))
-    warning = (
-        f"The dataset names no language for {len(unnamed):,} of its {len(relevant):,} relevant documents, "
-        "so TLR and SLR go by the languages that the index has for them"
-    )
-    unknown = sum(languages[name] is None for name in unnamed)
-    left = f"; {unknown:,} that have none there are left out" if unknown else ""
-    return languages, [f"{warning}{left}."]
-
-
-def _indexed_languages(client: OpenSearch, index: str, names: Iterable[str]) -> dict[str, str]:
-    rest, found = iter(names), {}
-    while ids := list(islice(rest, _GET_AT_ONCE)):
-        try:
-            answer: dict[str, Any] = client.mget(index=index, body={"ids": ids}, params={"_source": "language"})
-        except OpenSearchException as error:
-            raise failure(error) from error
-        for document in answer["docs"]:
-            language = document.get("_source", {}).get("language", UNDETERMINED)
-            if language != UNDETERMINED:
-                found[document["_id"]] = language
+    plan = Plan(mode)
+    asked = Asked.of([searcher], dataset, plan, vectors)
+    (found,) = replay_all([client], asked, plan, on_answer=on_answer)
     return found
 
 
-def _misfits(searcher: Searcher, dataset: Dataset, run: Mapping[str, Mapping[str, float]]) -> list[str]:
-    """Say where index and dataset do not hold the same documents."""
-    warnings = []
-    held, expected = searcher.index.documents, len(dataset.documents)
-    if held != expected:
-        warnings.append(
-            f"{searcher.index.name} holds {held:,} documents and the dataset has {expected:,}, "
-            "so the figures are not those of the dataset alone."
-        )
-    strange = {name for hits in run.values() for name in hits} - dataset.documents.keys()
-    if strange:
-        warnings.append(
-            f"{len(strange):,} of the documents found are not in the dataset ({min(strange)}, say) "
-            "and count as not relevant."
-        )
-    return warnings
+def replay_all(
+    clients: Sequence[OpenSearch],
+    asked: Asked,
+    plan: Plan,
+    *,
+    journals: Sequence[Journal] = (),
+    on_answer: Callable[[], None] = lambda: None,
+) -> list[Replay]:
+    """Send every query to every index, in alternation, and score the answers.
+
+    Args:
+        clients: the cluster; queries that are under way at once are spread over them.
+        asked: the queries, made into requests.
+        plan: how.
+        journals: one for each index, where answers are to be kept on disk; queries that they have are not sent.
+        on_answer: called after each query.
+
+    Raises:
+        ClusterError: the cluster fails outside of the queries; failed queries are part of the result.
+    """
+    known = [document_languages(clients[0], searcher.index.index, asked.dataset) for searcher in asked.searchers]
+    places = len(asked.searchers)
+    answers, sendings = send(clients, asked.requests, places, plan.load, journals, on_answer)
+    return [
+        _found(clients[0], asked, plan, place, answers[place], sendings[place], known[place]) for place in range(places)
+    ]
+
+
+def _found(
+    client: OpenSearch,
+    asked: Asked,
+    plan: Plan,
+    place: int,
+    answers: Mapping[str, Answer],
+    sending: Sending,
+    known: tuple[Mapping[str, str | None], Sequence[str]],
+) -> Replay:
+    """What was found in one index."""
+    searcher, dataset = asked.searchers[place], asked.dataset
+    heard = [answers[query.id] for query in asked.queries]
+    group_scores, warnings = _group_scores(client, asked, plan, place, heard)
+    run = {answer.query: dict(answer.hits) for answer in heard}
+    documents, told = known
+    scores = _scores(plan.measures, dataset, run, asked.languages, documents, group_scores)
+    notes = [f"{name}: {found.note}" for name, found in scores.items() if found.note]
+    return Replay(
+        index=searcher.index.name,
+        version=searcher.index.index,
+        mode=plan.mode,
+        fingerprint=searcher.index.fingerprint,
+        languages=asked.languages,
+        answers=heard,
+        scores=scores,
+        warnings=[*misfits(searcher, dataset, run), *detected(asked), *told, *warnings, *notes],
+        vectors=asked.vectors[place],
+        load=plan.load,
+        sending=sending,
+        group_scores=group_scores,
+        dataset=dataset,
+    )
+
+
+def _group_scores(
+    client: OpenSearch, asked: Asked, plan: Plan, place: int, heard: Sequence[Answer]
+) -> tuple[groups.GroupScores, list[str]]:
+    """The scores of target groups, and sentences on those that could not be had."""
+    wanted = groups.targets(asked.dataset, asked.queries) if plan.group_scores else {}
+    if not wanted or not all(answer.reached for answer in heard):
+        return {}, []
+    searcher = asked.searchers[place]
+    bodies = groups.bodies(searcher, asked.queries, wanted, asked.languages, asked.vectors[place])
+    scores, errors = groups.ask_groups(client, searcher.index.index, bodies, wanted)
+    if not errors:
+        return scores, []
+    first = next(iter(errors))
+    return scores, [
+        f"The group scores of {len(errors):,} of {len(wanted):,} queries could not be had, and LPR counts these "
+        f"as 0; the first, {first}: {errors[first]}"
+    ]
+
+
+def _scores(
+    names: Sequence[str] | None,
+    dataset: Dataset,
+    run: Mapping[str, Mapping[str, float]],
+    queries: Mapping[str, str | None],
+    documents: Mapping[str, str | None],
+    group_scores: groups.GroupScores,
+) -> dict[str, Scores]:
+    if not dataset.qrels:
+        return {}
+    material = Material(
+        dataset.qrels,
+        run,
+        queries,
+        documents,
+        groups={name: document.group for name, document in dataset.documents.items()},
+        group_scores={
+            query: {name: score for name, score in given.items() if score is not None}
+            for query, given in group_scores.items()
+        },
+        evidence=dataset.evidence,
+        lengths=dataset.lengths,
+        judged=dataset.judged,
+    )
+    return score(default_measures(dataset.judged) if names is None else names, material)

@@ -1,8 +1,10 @@
-"""What ``langshift evaluate replay`` does and prints."""
+"""What ``langshift evaluate replay`` does."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -11,39 +13,161 @@ from numpy.typing import NDArray
 from opensearchpy import OpenSearch
 
 from langshift import console
-from langshift.cluster import open_cluster
-from langshift.errors import LangshiftError
+from langshift.cluster import address, make_client, open_cluster
+from langshift.errors import LangshiftError, UsageError
+from langshift.evaluate.asked import Asked, Plan
 from langshift.evaluate.dataset import Dataset, load_dataset
-from langshift.evaluate.replay import Mode, Replay, encode_queries, replay
-from langshift.evaluate.result import check_output, result, server_version, write_files
+from langshift.evaluate.drifts import drifts
+from langshift.evaluate.journals import check_resume, folders_of, open_journals
+from langshift.evaluate.load.drift import Drifts
+from langshift.evaluate.load.journal import Journal
+from langshift.evaluate.load.query_log import read_log
+from langshift.evaluate.load.requests import Mode
+from langshift.evaluate.load.schedule import Load
+from langshift.evaluate.replay import Replay, encode_queries, replay, replay_all
+from langshift.evaluate.replay_tables import failures as failures
+from langshift.evaluate.replay_tables import show, show_drifts
+from langshift.evaluate.result import check_output, result, server_version, write_files, write_json
+from langshift.evaluate.scoring import parse_names
+from langshift.evaluate.shown import heading as heading
 from langshift.ingest.search import Searcher
+from langshift.settings import Settings
+
+DRIFT = "drift.json"
+_CONNECTIONS = 16
+"""What one client keeps open."""
 
 
-def run(folder: Path, name: str, *, mode: Mode, output: Path | None, as_json: bool) -> None:
-    """Replay a dataset, print the figures, and write the files if asked to.
+@dataclass(frozen=True)
+class Options:
+    """The command's options.
+
+    Attributes:
+        folder: the dataset; None for a log without judgements.
+        names: the indices.
+        mode: how to search.
+        load: how to send.
+        log: a log of queries, or None.
+        measures: names of measures as given, or None.
+        output: where to write, or None.
+        resume: whether to go on with what was cut off.
+        as_json: whether to print JSON.
+    """
+
+    folder: Path | None
+    names: Sequence[str]
+    mode: Mode = "dense"
+    load: Load = field(default_factory=Load)
+    log: Path | None = None
+    measures: str | None = None
+    output: Path | None = None
+    resume: bool = False
+    as_json: bool = False
+
+
+def run(options: Options) -> None:
+    """Replay a dataset or a log, print the figures, and write the files if asked to.
 
     Raises:
-        LangshiftError: queries failed; their figures are printed and written all the same.
+        LangshiftError: queries failed; the figures are printed and written all the same.
     """
-    dataset = load_dataset(folder)
-    if output is not None:
-        check_output(output)
+    dataset, plan = _read(options)
+    if options.output is not None:
+        check_output(options.output)
+        check_resume(options.output, options.names, resume=options.resume)
     client = open_cluster()
     server = server_version(client)
-    found = replay_with_progress(client, Searcher(client, name), dataset, mode=mode)
-    document = result(found, server)
-    if output is not None:
-        write_files(output, found, document)
-    for warning in found.warnings:
-        console.note(f"Warning: {warning}")
-    if as_json:
-        console.emit_json(document)
+    searchers = [Searcher(client, name) for name in options.names]
+    found = _replay(client, searchers, dataset, plan, options)
+    documents = [result(one, server) for one in found]
+    compared = drifts(client, found) if len(found) > 1 and all(one.complete for one in found) else []
+    if options.output is not None:
+        _write(options.output, found, documents, compared)
+    _tell(found, documents, compared, options)
+    troubles = [
+        (f"{one.index}: " if len(found) > 1 else "") + failures(one, resumable=options.output is not None)
+        for one in found
+        if one.failed
+    ]
+    if troubles:
+        raise LangshiftError(" ".join(troubles))
+
+
+def _read(options: Options) -> tuple[Dataset, Plan]:
+    """The dataset and the plan, checked before the cluster is asked anything."""
+    log = None if options.log is None else read_log(options.log)
+    if options.folder is not None:
+        dataset = load_dataset(options.folder)
+    elif options.log is not None:
+        dataset = Dataset(options.log, {}, (), {})
     else:
-        show(found, document)
-        if output is not None:
-            console.note(f"Wrote run.trec, per-query.jsonl and result.json to {output}.")
-    if found.failed:
-        raise LangshiftError(failures(found))
+        raise UsageError("There is nothing to replay: name a DATASET, a log with --log, or both.")
+    names = None
+    if options.measures is not None:
+        if not dataset.qrels:
+            raise UsageError("--measures needs judgements: name the DATASET that the log's queries are from.")
+        names = parse_names(options.measures, dataset)
+    wanted = options.output is not None or "LPR" in (names or ())
+    return dataset, Plan(options.mode, options.load, names, log, group_scores=wanted)
+
+
+def _replay(
+    client: OpenSearch, searchers: Sequence[Searcher], dataset: Dataset, plan: Plan, options: Options
+) -> list[Replay]:
+    """Encode, open the journals, and send, with progress bars."""
+    total = len(dataset.queries if plan.log is None else plan.log)
+    with console.progress() as bars, ExitStack() as journals:
+        encoding = bars.add_task("Encoding queries", total=total, rate="", visible=plan.mode == "dense")
+        asked = Asked.of(searchers, dataset, plan, on_batch=lambda done: bars.advance(encoding, done))
+        bars.update(encoding, completed=total)
+        opened: list[Journal] = []
+        if options.output is not None:
+            opened = open_journals(options.output, asked, plan)
+            for journal in opened:
+                journals.enter_context(journal)
+        names = ", ".join(searcher.index.name for searcher in searchers)
+        searching = bars.add_task(f"Searching {names}", total=len(asked.requests), rate="")
+        clients = load_clients(client, plan.load.concurrency)
+        try:
+            return replay_all(clients, asked, plan, journals=opened, on_answer=lambda: bars.advance(searching))
+        except KeyboardInterrupt:
+            if opened:
+                console.note("What was answered is kept: the same command with --resume sends the rest.")
+            raise
+
+
+def load_clients(client: OpenSearch, concurrency: int) -> list[OpenSearch]:
+    """Clients of the same cluster for so many queries at once, which try nothing twice: every failure counts."""
+    settings = Settings.from_env()
+    return [make_client(settings, address(client), retries=0) for _ in range(0, concurrency, _CONNECTIONS)]
+
+
+def _write(output: Path, found: Sequence[Replay], documents: Sequence[dict[str, Any]], compared: Drifts) -> None:
+    """Write each index's files, then say that those which are complete are finished."""
+    folders = folders_of(output, [one.index for one in found])
+    for folder, one, document in zip(folders, found, documents, strict=True):
+        write_files(folder, one, document)
+    if compared:
+        write_json(output / DRIFT, {"drift": [one.to_dict() for one in compared]})
+    for folder, one in zip(folders, found, strict=True):
+        if one.complete:
+            Journal.finish(folder)
+
+
+def _tell(found: Sequence[Replay], documents: Sequence[dict[str, Any]], compared: Drifts, options: Options) -> None:
+    for one in found:
+        for warning in one.warnings:
+            console.note(f"Warning: {warning}" if len(found) == 1 else f"Warning: {one.index}: {warning}")
+    if options.as_json:
+        several = {"indices": {one.index: document for one, document in zip(found, documents, strict=True)}}
+        drift = {"drift": [one.to_dict() for one in compared]}
+        console.emit_json(documents[0] if len(found) == 1 else several | drift)
+        return
+    for one, document in zip(found, documents, strict=True):
+        show(one, document)
+    show_drifts(compared)
+    if options.output is not None:
+        console.note(f"Wrote run.trec, per-query.jsonl and result.json to {options.output}.")
 
 
 def replay_with_progress(
@@ -62,50 +186,3 @@ def replay_with_progress(
             vectors = encode_queries(searcher, dataset, lambda done: bars.advance(encoding, done))
         searching = bars.add_task(f"Searching {searcher.index.name}", total=total, rate="")
         return replay(client, searcher, dataset, mode=mode, vectors=vectors, on_answer=lambda: bars.advance(searching))
-
-
-def failures(found: Replay) -> str:
-    """Say how many queries failed, and why the first did."""
-    first = found.failed[0]
-    return (
-        f"{len(found.failed):,} of {len(found.answers):,} queries failed and count as empty answers; "
-        f"the first, {first.query}: {first.error}"
-    )
-
-
-def show(found: Replay, document: Mapping[str, Any]) -> None:
-    """Print measures, by query language where there are several, and times."""
-    names = list(found.scores)
-    heading(f"{found.index}: {len(found.answers):,} queries, {found.mode}, alpha {found.fingerprint.alpha:g}")
-    rows = [[name, figure(scores.mean), f"{scores.queries:,}"] for name, scores in found.scores.items()]
-    console.table(None, ["measure", "mean", "queries"], rows, right={"mean", "queries"})
-    languages = found.by_language()
-    if len(languages) > 1:
-        rows = [
-            [language, *(figure(measures[name].mean) for name in names), f"{measures[names[0]].queries:,}"]
-            for language, measures in languages.items()
-        ]
-        heading("\nBy query language")
-        console.table(None, ["language", *names, "queries"], rows, right={*names, "queries"})
-    times = document["latency_ms"]
-    rows = [[clock, *(milliseconds(times[clock][p]) for p in ("p50", "p95"))] for clock in ("took", "wall")]
-    heading("\nMilliseconds a query, one at a time")
-    console.table(None, ["", "p50", "p95"], rows, right={"p50", "p95"})
-
-
-def heading(text: str) -> None:
-    """Print a line above a table."""
-    console.out.print(text, markup=False, style="bold", soft_wrap=True)
-
-
-def figure(value: float | None, digits: int = 4) -> str:
-    """A figure between 0 and 1 as ``.7802``; ``-`` where there is none."""
-    if value is None:
-        return "-"
-    text = f"{value:.{digits}f}"
-    return text.removeprefix("0") if text.startswith("0.") else text
-
-
-def milliseconds(value: float | None) -> str:
-    """A time in milliseconds as ``12.3``."""
-    return "-" if value is None else f"{value:.1f}"

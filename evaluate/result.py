@@ -1,26 +1,32 @@
-"""What a replay leaves behind: ``result.json``, ``run.trec`` and ``per-query.jsonl``."""
+"""What a replay leaves behind: ``result.json``, ``run.trec``, ``per-query.jsonl`` and ``group-scores.jsonl``."""
 
 from __future__ import annotations
 
 import os
 import shlex
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import orjson
 from opensearchpy import OpenSearch
 
 from langshift.errors import UsageError
+from langshift.evaluate.group_scores import GROUP_SCORES
+from langshift.evaluate.groups import format_group_scores
+from langshift.evaluate.identity import identity
+from langshift.evaluate.load.histogram import Percentiles, corrected, percentiles
+from langshift.evaluate.load.journal import PER_QUERY, RESULT, unfinished
 from langshift.evaluate.measures import Scores
 from langshift.evaluate.replay import TOP_K, Replay
 from langshift.evaluate.run import format_run
+from langshift.evaluate.whole import whole
 
-RUN, PER_QUERY, RESULT = "run.trec", "per-query.jsonl", "result.json"
-PERCENTILES = (50, 90, 95, 99)
+RUN = "run.trec"
+LATE_MS = 10.0
+"""A query that is sent so long after it was due had to wait for another one: the load was not kept up."""
 
 
 def result(replay: Replay, server: str) -> dict[str, Any]:
@@ -31,25 +37,22 @@ def result(replay: Replay, server: str) -> dict[str, Any]:
         server: the version of OpenSearch.
     """
     return {
+        "complete": replay.complete,
         "index": replay.index,
         "version": replay.version,
         "mode": replay.mode,
         "top_k": TOP_K,
-        "measures": {name: scores.mean for name, scores in replay.scores.items()},
-        "queries": {
-            "asked": len(replay.answers),
-            **{name: scores.queries for name, scores in replay.scores.items()},
-        },
+        "measures": _means(replay.scores),
+        "queries": {"asked": len(replay.answers), **_counts(replay.scores)},
         "by_language": {
-            language: {
-                "measures": {name: scores.mean for name, scores in measures.items()},
-                "queries": {name: scores.queries for name, scores in measures.items()},
-            }
-            for language, measures in replay.by_language().items()
+            language: {"measures": _means(scores), "queries": _counts(scores)}
+            for language, scores in replay.by_language().items()
         },
         "latency_ms": latency(replay),
+        "load": load(replay),
         "errors": len(replay.failed),
         "warnings": list(replay.warnings),
+        "dataset": identity(replay.dataset) if replay.dataset and replay.dataset.documents else None,
         "fingerprint": replay.fingerprint.to_dict(),
         "versions": {
             "opensearch": server,
@@ -57,48 +60,83 @@ def result(replay: Replay, server: str) -> dict[str, Any]:
             "ir_measures": version("ir_measures"),
             "encoder": f"{replay.fingerprint.encoder} {replay.fingerprint.revision}",
         },
-        "command": shlex.join(["langshift", *sys.argv[1:]]),
+        "command": command(),
     }
 
 
-def latency(replay: Replay) -> dict[str, dict[str, float | None]]:
-    """Percentiles of the queries that were answered, in milliseconds, at one query at a time.
+def command() -> str:
+    """The command that is running."""
+    return shlex.join(["langshift", *sys.argv[1:]])
 
-    ``took`` is the server's own figure, ``wall`` the time until the client had the parsed answer.
+
+def latency(replay: Replay) -> dict[str, Percentiles]:
+    """Percentiles of the queries that were answered, in milliseconds.
+
+    ``took`` is the server's own figure. ``wall`` is the time until the client had the parsed answer: in
+    open loop from when the query was due, so that nothing is left out of it when queries wait for each
+    other, and ``service`` is the part of it since sending; in closed loop from sending, and
+    ``wall_corrected`` adds the queries that would have come while one was waited for.
     """
+    answered = [answer for answer in replay.answers if answer.took is not None and answer.wall is not None]
+    walls = [answer.wall or 0.0 for answer in answered]
+    times = {"took": percentiles(answer.took or 0.0 for answer in answered), "wall": percentiles(walls)}
+    if replay.load.open_loop:
+        services = (wall - answer.waited for wall, answer in zip(walls, answered, strict=True))
+        return times | {"service": percentiles(services)}
+    return times | {"wall_corrected": corrected(walls)}
+
+
+def load(replay: Replay) -> dict[str, Any]:
+    """How the queries were sent, and how that went."""
+    sending = replay.sending
+    throughput = sending.throughput
     return {
-        "took": _percentiles([answer.took for answer in replay.answers if answer.took is not None]),
-        "wall": _percentiles([answer.wall for answer in replay.answers if answer.wall is not None]),
+        **replay.load.to_dict(),
+        "seconds": round(sending.seconds, 3),
+        "throughput": None if throughput is None else round(throughput, 2),
+        "sent_late": sum(answer.waited > LATE_MS for answer in replay.answers),
+        "kept": sending.kept,
+        "sent_again": sending.sent_again,
     }
 
 
-def _percentiles(times: Sequence[float]) -> dict[str, float | None]:
-    if not times:
-        return dict.fromkeys(f"p{p}" for p in PERCENTILES)
-    return {f"p{p}": round(float(np.percentile(times, p)), 3) for p in PERCENTILES}
-
-
-def check_output(folder: Path) -> None:
+def check_output(folder: Path, option: str = "--output") -> None:
     """Refuse a place that cannot be written to, before any work is done.
+
+    Args:
+        folder: the place.
+        option: the option that names it.
 
     Raises:
         UsageError: it is a file, or the folder above it may not be written to.
     """
     if folder.exists() and not folder.is_dir():
-        raise UsageError(f"{folder} is a file: name a folder for --output.")
+        raise UsageError(f"{folder} is a file: name a folder for {option}.")
     above = next(path for path in (folder.absolute(), *folder.absolute().parents) if path.exists())
     if not above.is_dir() or not os.access(above, os.W_OK):
-        raise UsageError(f"{folder} cannot be written, since {above} does not allow it: name another --output.")
+        raise UsageError(f"{folder} cannot be written, since {above} does not allow it: name another {option}.")
 
 
 def write_files(folder: Path, replay: Replay, document: Mapping[str, Any]) -> None:
-    """Write the three files, each whole or not at all; those of an earlier replay are replaced."""
-    folder.mkdir(parents=True, exist_ok=True)
+    """Write the files, each whole or not at all; those of an earlier replay are replaced.
+
+    ``per-query.jsonl`` stays as it is where it is the journal of a replay that is to be gone on with.
+    """
     rankings = {answer.query: answer.hits for answer in replay.answers}
     _replace(folder / RUN, format_run(rankings, replay.index).encode())
-    lines = (orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE) for row in per_query(replay))
-    _replace(folder / PER_QUERY, b"".join(lines))
-    _replace(folder / RESULT, orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
+    if replay.group_scores:
+        _replace(folder / GROUP_SCORES, format_group_scores(replay.group_scores))
+    else:
+        (folder / GROUP_SCORES).unlink(missing_ok=True)
+    if replay.complete or not unfinished(folder):
+        lines = (orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE) for row in per_query(replay))
+        _replace(folder / PER_QUERY, b"".join(lines))
+    write_json(folder / RESULT, document)
+
+
+def write_json(path: Path, document: Mapping[str, Any]) -> None:
+    """Write one JSON document, whole or not at all."""
+    _replace(path, orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
 
 
 def per_query(replay: Replay) -> list[dict[str, Any]]:
@@ -107,27 +145,28 @@ def per_query(replay: Replay) -> list[dict[str, Any]]:
         {
             "query": answer.query,
             "language": replay.languages[answer.query],
-            "measures": _figures(replay.scores, answer.query),
+            "measures": {name: measured.per_query.get(answer.query) for name, measured in replay.scores.items()},
             "hits": len(answer.hits),
             "took_ms": answer.took,
             "wall_ms": None if answer.wall is None else round(answer.wall, 3),
+            **({"waited_ms": round(answer.waited, 3)} if replay.load.open_loop else {}),
             "error": answer.error,
         }
         for answer in replay.answers
     ]
 
 
-def _figures(scores: Mapping[str, Scores], query: str) -> dict[str, float | None]:
-    return {name: measured.per_query.get(query) for name, measured in scores.items()}
+def _means(scores: Mapping[str, Scores]) -> dict[str, float | None]:
+    return {name: found.mean for name, found in scores.items()}
+
+
+def _counts(scores: Mapping[str, Scores]) -> dict[str, int]:
+    return {name: found.queries for name, found in scores.items()}
 
 
 def _replace(path: Path, content: bytes) -> None:
-    partial = path.with_name(f".{path.name}.partial-{os.getpid()}")
-    try:
+    with whole(path) as partial:
         partial.write_bytes(content)
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
 
 
 def server_version(client: OpenSearch) -> str:

@@ -28,7 +28,7 @@ COMMANDS = {
     "ingest": "langshift.ingest.commands:ingest",
     "search": "langshift.ingest.commands:search",
     "evaluate": "langshift.evaluate.commands:evaluate",
-    "dataset": "langshift.evaluate.commands:dataset",
+    "dataset": "langshift.evaluate.dataset_commands:dataset",
 }
 
 

@@ -6,6 +6,7 @@ import json
 import shutil
 import uuid
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,15 +15,16 @@ from click.testing import CliRunner
 from ir_measures import R, nDCG, read_trec_run
 from opensearchpy import OpenSearch
 from opensearchpy.exceptions import ConnectionError as UnreachableError
+from small_dataset import write_small_dataset
 
 from langshift.errors import ClusterError, LangshiftError, UsageError
-from langshift.evaluate.asking import GIVE_UP_AFTER, WARM_UP, ask_all
 from langshift.evaluate.commands import evaluate
 from langshift.evaluate.dataset import Dataset, load_dataset
-from langshift.evaluate.dataset_files import write_dataset
-from langshift.evaluate.demo import FOLDER
-from langshift.evaluate.measures import score
-from langshift.evaluate.replay import TOP_K, Replay, replay
+from langshift.evaluate.load.answer import Request, ask
+from langshift.evaluate.load.schedule import WARM_UP
+from langshift.evaluate.load.workers import GIVE_UP_AFTER, send_all
+from langshift.evaluate.measures import Material, score
+from langshift.evaluate.replay import Replay, replay
 from langshift.ingest.detect import open_detector
 from langshift.ingest.encoders import open_encoder
 from langshift.ingest.load import load
@@ -30,30 +32,11 @@ from langshift.ingest.making import choose
 from langshift.ingest.search import Searcher
 from langshift.plugin.versions import drop
 
-TOPICS, LANGUAGES = 5, {"de", "en", "th"}
-
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Five topics of the demo in three languages, the Thai passages without a question in Thai."""
-    whole = load_dataset(FOLDER)
-    topics = sorted({document.group for document in whole.documents.values()})[:TOPICS]
-    kept = {
-        name: document.language
-        for name, document in whole.documents.items()
-        if document.group in topics and document.language in LANGUAGES
-    }
-    lines = (FOLDER / "corpus.jsonl").read_text(encoding="utf-8").splitlines()
-    documents = [record for record in map(json.loads, lines) if record["_id"] in kept]
-    asked = [query for query in whole.queries if query.group in topics and query.language in {"de", "en"}]
     made = tmp_path_factory.mktemp("dataset")
-    write_dataset(
-        made,
-        documents,
-        [{"_id": query.id, "text": query.text, "language": query.language} for query in asked],
-        [(query.id, name, 1) for query in asked for name in whole.qrels[query.id] if name in kept],
-        kept.items(),
-    )
+    write_small_dataset(made)
     return made
 
 
@@ -86,7 +69,7 @@ def test_files_and_figures(folder, dataset, index, tmp_path):
     assert document == json.loads((tmp_path / "out" / "result.json").read_text())
     assert set(document) == {
         *("index", "version", "mode", "top_k", "measures", "queries", "by_language", "latency_ms", "errors"),
-        *("warnings", "fingerprint", "versions", "command"),
+        *("warnings", "fingerprint", "versions", "command", "complete", "load", "dataset"),
     }
     assert (document["index"], document["version"], document["mode"]) == (index, f"{index}-v0001", "dense")
     assert document["queries"] == {"asked": 20, "nDCG@20": 20, "R@20": 20, "TLR@20": 20, "SLR@20": 20}
@@ -112,10 +95,12 @@ def test_files_and_figures(folder, dataset, index, tmp_path):
         hits.setdefault(hit.query_id, {})[hit.doc_id] = hit.score
     again = score(
         ["nDCG@20", "TLR@20"],
-        dataset.qrels,
-        hits,
-        queries={query.id: query.language for query in dataset.queries},
-        documents={name: known.language for name, known in dataset.documents.items()},
+        Material(
+            dataset.qrels,
+            hits,
+            queries={query.id: query.language for query in dataset.queries},
+            documents={name: known.language for name, known in dataset.documents.items()},
+        ),
     )
     rows = [json.loads(line) for line in (tmp_path / "out" / "per-query.jsonl").read_text().splitlines()]
     for name, scores in again.items():
@@ -182,7 +167,7 @@ def test_documents_that_do_not_fit_are_told(client, searcher, folder, index, tmp
 class Failing:
     """The real client, but some of its searches find no cluster; the first searches are the uncounted ones.
 
-    The search that reads an index's languages is no query, and always works.
+    Only queries come as bytes; the search that reads an index's languages is none, and always works.
     """
 
     def __init__(self, client: OpenSearch, failing: range) -> None:
@@ -192,7 +177,7 @@ class Failing:
         return getattr(self._client, name)
 
     def search(self, **request: Any) -> Any:
-        if request["body"].get("size") != TOP_K:
+        if not isinstance(request["body"], bytes):
             return self._client.search(**request)
         number = self.searches - WARM_UP
         self.searches += 1
@@ -226,9 +211,9 @@ def test_a_cluster_that_dies_is_not_asked_for_ever(client, searcher, dataset):
 
 def test_what_the_server_refuses_is_an_error_of_that_query_alone(client, index):
     good = {"query": {"match_all": {}}, "size": 3, "_source": False}
-    requests = [("q1", good), ("q2", {"query": {"nonsense": {}}}), ("q3", good)]
-    seen: list[None] = []
-    answers = list(ask_all(client, index, requests, lambda: seen.append(None)))
+    bodies = {"q1": good, "q2": {"query": {"nonsense": {}}}, "q3": good}
+    requests = [Request(0, index, query, json.dumps(body).encode()) for query, body in bodies.items()]
+    answers = [done.answer for batch in send_all([partial(ask, client)], requests) for done in batch]
     assert [len(answer.hits) for answer in answers] == [3, 0, 3]
     assert [answer.error for answer in answers] == [
         None,
@@ -237,13 +222,12 @@ def test_what_the_server_refuses_is_an_error_of_that_query_alone(client, index):
     ]
     assert (answers[1].took, answers[1].wall) == (None, None)
     assert answers[0].wall >= 0
-    assert len(seen) == 3
 
 
 @pytest.mark.usefixtures("cluster_env")
 def test_the_command_fails_when_queries_failed_and_still_writes(client, folder, index, tmp_path, monkeypatch):
     wrapped = Failing(client, range(2))
-    monkeypatch.setattr("langshift.evaluate.replay_command.open_cluster", lambda: wrapped)
+    monkeypatch.setattr("langshift.evaluate.replay_command.load_clients", lambda *_: [wrapped])
     with pytest.raises(LangshiftError) as caught:
         run(str(folder), "--index", index, "--output", str(tmp_path / "out"))
     assert caught.value.exit_code == 1

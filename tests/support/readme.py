@@ -64,11 +64,11 @@ def _same_word(mine, other):
     if mine == other or (re.fullmatch(_SPEED, mine) and re.fullmatch(_SPEED, other)):
         return True
     if re.fullmatch(_SCORE, mine) and re.fullmatch(_SCORE, other):
-        return abs(float(mine) - float(other)) <= 0.006
+        return abs(float(mine.rstrip(",")) - float(other.rstrip(","))) <= 0.006
     return bool(re.fullmatch(_MILLISECONDS, mine) and re.fullmatch(_MILLISECONDS, other))
 
 
-_SPEED, _SCORE, _MILLISECONDS = r"[\d,]+/s[,.]", r"0?\.\d+", r"\d+\.\d"
+_SPEED, _SCORE, _MILLISECONDS = r"[\d,]+/s[,.]", r"[+-]?0?\.\d+,?", r"\d+\.\d"
 
 
 def renew():

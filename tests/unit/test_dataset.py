@@ -189,3 +189,39 @@ def test_an_empty_file(folder, name, text):
 def test_judgements_without_a_relevant_document(folder):
     path = write(folder, "qrels/test.tsv", "q1\ttides-en\t0\n")
     assert refusal(folder) == f"{path} {EMPTY['qrels/test.tsv']}"
+
+
+def test_article_judged_and_evidence_are_read_where_they_are_given(folder):
+    dataset = load_dataset(folder)
+    assert (dataset.judged, dataset.evidence, dataset.lengths) == ("pooled", {}, {})
+    write(folder, "queries.jsonl", QUERIES.replace('"group": "tides"', '"article": "The sea"'))
+    write(folder, "dataset.json", '{"judged": "per-language"}')
+    write(folder, "evidence.tsv", "query-id\tcorpus-id\tposition\tlength\nq1\ttides-en\t.25\t512\nq1\ttides-zh\t1\n")
+    dataset = load_dataset(folder)
+    assert [query.article for query in dataset.queries] == ["The sea", None]
+    assert dataset.judged == "per-language"
+    assert dataset.evidence == {"q1": {"tides-en": 0.25, "tides-zh": 1.0}}
+    assert dataset.lengths == {"tides-en": 512}
+
+
+def test_bad_evidence_is_met_only_by_who_asks_for_it(folder):
+    forms = "give query-id, corpus-id, the position from 0 to 1 and, where known, the length in tokens, parted by tabs."
+    for row, expected in {
+        "q1\ttides-en\t1.5": f"cannot be read: {forms}",
+        "q1\ttides-en": f"cannot be read: {forms}",
+        "q9\ttides-en\t.5": "names the query 'q9', which queries.jsonl lacks: remove the line.",
+        "q1\tsnow\t.5": "names the document 'snow', which corpus.jsonl lacks: remove the line.",
+    }.items():
+        path = write(folder, "evidence.tsv", f"q1\ttides-zh\t.5\n{row}\n")
+        dataset = load_dataset(folder)
+        with pytest.raises(UsageError) as caught:
+            dataset.evidence  # noqa: B018 - read on first use
+        assert str(caught.value) == f"{path}, line 2, {expected}"
+
+
+@pytest.mark.parametrize("text", ['{"judged": "mono"}', "[]", "{"])
+def test_another_kind_of_judging_is_refused(folder, text):
+    path = write(folder, "dataset.json", text)
+    assert refusal(folder) == (
+        f'{path} cannot be read: it must be {{"judged": "pooled"}} or {{"judged": "per-language"}}.'
+    )

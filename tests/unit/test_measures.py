@@ -10,14 +10,22 @@ import pytest
 from ir_measures import nDCG, read_trec_run
 
 from langshift.errors import UsageError
-from langshift.evaluate.measures import FAMILIES, Scores, parse_measure, score
+from langshift.evaluate.measures import (
+    FAMILIES,
+    Material,
+    Scores,
+    default_measures,
+    parse_measure,
+    score,
+    split_measures,
+)
 from langshift.evaluate.run import format_run
 
 LANGUAGES = {"a-en": "en", "a-de": "de", "a-th": "th", "b-en": "en", "b-de": "de", "x": None}
 
 
 def scored(qrels, run, queries, names=("nDCG@2", "R@2", "TLR@2", "SLR@2")):
-    return score(names, qrels, run, queries=queries, documents=LANGUAGES)
+    return score(names, Material(qrels, run, queries, LANGUAGES))
 
 
 def test_by_hand():
@@ -105,8 +113,8 @@ def top(run, query: str, k: int) -> list[str]:
 @pytest.mark.parametrize("k", [1, 5, 20])
 def test_against_independent_formulas(seed, k):
     documents, queries, qrels, run = random_case(seed)
-    names = [f"{family}@{k}" for family in FAMILIES]
-    found = score(names, qrels, run, queries=queries, documents=documents)
+    names = [f"{family}@{k}" for family in ("nDCG", "R", "TLR", "SLR")]
+    found = score(names, Material(qrels, run, queries, documents))
     expected: dict[str, dict[str, float]] = {name: {} for name in names}
     for query, language in queries.items():
         grades = qrels.get(query, {})
@@ -141,9 +149,8 @@ def test_a_written_run_scores_the_same(seed, tmp_path):
     for line in read_trec_run(str(path)):
         read.setdefault(line.query_id, {})[line.doc_id] = line.score
     assert read == run
-    kept = {"queries": queries, "documents": documents}
-    assert score(names, qrels, read, **kept) == score(names, qrels, run, **kept)
-    ours = score(names, qrels, run, **kept)["nDCG@20"]
+    ours = score(names, Material(qrels, run, queries, documents))["nDCG@20"]
+    assert score(names, Material(qrels, read, queries, documents))["nDCG@20"] == ours
     relevant = {q: judged for q, judged in qrels.items() if any(grade > 0 for grade in judged.values())}
     assert (nDCG @ 20).calc_aggregate(relevant, read_trec_run(str(path))) == pytest.approx(ours.mean, abs=1e-12)
 
@@ -159,17 +166,101 @@ def test_names_are_read_with_their_case():
     assert parse_measure("nDCG@100").family is FAMILIES["nDCG"]
 
 
-@pytest.mark.parametrize("name", ["ndcg@20", "tlr@20", "R", "R@0", "R@-1", "R@", "P@10", "R@20@20", "R@2²", ""])
+KNOWN = (
+    "nDCG@k, R@k, P@k, AP, RR, Judged@k, TLR@k, SLR@k, TR@k, LPR, Lang_nDCG@k, Top1, PEER, PSI@k, Share@k, "
+    "Entropy@k, JS@k, KL@k"
+)
+
+
+@pytest.mark.parametrize(
+    "name", ["ndcg@20", "tlr@20", "R@", "R@-1", "R@0", "R@20@20", "R@2²", "", "R(2)@20", "R(a=b)@2"]
+)
 def test_unknown_names(name):
     with pytest.raises(UsageError) as caught:
         parse_measure(name)
     assert str(caught.value) == (
-        f"{name!r} is no known measure: the known ones are nDCG@k, R@k, TLR@k, SLR@k, with k a rank such as 20."
+        f"{name!r} is no known measure: the known ones are {KNOWN}, with k a rank such as 20, "
+        "and what else ir_measures names, such as Success@k."
     )
+
+
+WRONG = {
+    "R": "'R' is not how R is written: write R@k, with k a rank such as 20.",
+    "TLR": "'TLR' is not how TLR is written: write TLR@k, with k a rank such as 20.",
+    "TLR@0.5": "'TLR@0.5' is not how TLR is written: write TLR@k, with k a rank such as 20.",
+    "LPR@20": "'LPR@20' is not how LPR is written: write LPR.",
+    "TLR(rel=2)@20": "'TLR(rel=2)@20' sets 'rel', which is no option of TLR: it has none.",
+    "Lang_nDCG(grade=2)@20": (
+        "'Lang_nDCG(grade=2)@20' sets 'grade', which is no option of Lang_nDCG: its options are same and other."
+    ),
+    "Lang_nDCG(same=2.5)@20": "'Lang_nDCG(same=2.5)@20' sets same to 2.5: give a whole number from 0 to 20.",
+    "JS(root=1)@20": "'JS(root=1)@20' sets root to 1: give True or False.",
+    "KL(smoothing=0)@20": "'KL(smoothing=0)@20' sets smoothing to 0: give a number between 0 and 1.",
+    "Entropy(base=1)@20": "'Entropy(base=1)@20' sets base to 1: give a number above 1, such as 2 for bits.",
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_name_that_is_written_wrongly_is_told_how(name):
+    with pytest.raises(UsageError) as caught:
+        parse_measure(name)
+    assert str(caught.value) == WRONG[name]
+
+
+def test_white_space_in_a_name_is_nothing():
+    assert parse_measure("Lang_nDCG( same = 3, other=1 ) @20").name == "Lang_nDCG(same=3,other=1)@20"
+
+
+def test_a_list_is_parted_by_blanks_and_commas_outside_of_brackets():
+    assert split_measures(" nDCG@20,TLR@20  Lang_nDCG(same=3, other=1)@20 nDCG(gains={1: 3, 2: 7})@5,LPR LPR ") == [
+        "nDCG@20",
+        "TLR@20",
+        "Lang_nDCG(same=3, other=1)@20",
+        "nDCG(gains={1: 3, 2: 7})@5",
+        "LPR",
+    ]
+    assert split_measures(" , ") == []
+    # What is no name stays in one piece for the error to show.
+    assert split_measures("nDCG@20) (TLR") == ["nDCG@20)", "(TLR"]
 
 
 @pytest.mark.parametrize("family", FAMILIES.values(), ids=FAMILIES)
 def test_every_measure_says_which_way_is_good_and_where_it_comes_from(family):
-    assert family.good in ("high", "low", "depends")
+    assert family.direction in ("high", "low", "report")
     assert family.says
     assert family.source
+    assert family.written.startswith(family.name)
+    if family.source.split()[0] not in ("trec_eval,", "ir_measures,"):
+        definition = " ".join(family.compute.__doc__.split())
+        assert f"Direction: {family.direction}" in definition
+        assert "Source: " in definition
+        assert family.source.split()[0] in definition.partition("Source: ")[2]
+
+
+ACROSS = ["TLR@20", "LPR", "TR@20", "Lang_nDCG@20", "Top1", "PEER", "JS@20", "KL@20"]
+
+
+@pytest.mark.parametrize("name", ACROSS)
+def test_data_judged_per_language_has_no_measures_across_languages(name):
+    material = Material({"q": {"a-en": 1}}, {}, {"q": "en"}, LANGUAGES, judged="per-language")
+    with pytest.raises(UsageError) as caught:
+        score(["nDCG@20", name], material)
+    assert str(caught.value) == (
+        f"{name} cannot be had from this data: its documents are judged only for queries in their own language "
+        '("judged": "per-language" in dataset.json), so that an answer in another language counts as wrong; '
+        "ask for measures that do not compare languages, such as nDCG@10, R@100 and SLR@20."
+    )
+
+
+def test_data_judged_per_language_has_the_others():
+    material = Material({"q": {"a-en": 1}}, {"q": {"a-en": 1.0}}, {"q": "en"}, LANGUAGES, judged="per-language")
+    assert default_measures("per-language") == ("nDCG@20", "R@20", "SLR@20")
+    assert default_measures("pooled") == ("nDCG@20", "R@20", "TLR@20", "SLR@20")
+    found = score([*default_measures("per-language"), "Share@5", "Entropy@5"], material)
+    assert {name: scores.mean for name, scores in found.items()} == {
+        "nDCG@20": 1.0,
+        "R@20": 1.0,
+        "SLR@20": 1.0,
+        "Share@5": 1.0,
+        "Entropy@5": 0.0,
+    }

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 import os
+from collections import Counter
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
 from langshift.errors import UsageError
-from langshift.evaluate.commands import dataset as command
+from langshift.evaluate.convert.xquad import convert_xquad
 from langshift.evaluate.dataset import load_dataset
-from langshift.evaluate.xquad import convert_xquad
+from langshift.evaluate.dataset_commands import dataset as command
 
 TEXTS = {
     "en": [
@@ -89,14 +90,21 @@ def test_every_version_of_the_paragraph_is_relevant(folder, tmp_path):
         "judgements": 6,
     }
     assert lines(out / "corpus.jsonl") == [
-        {"_id": f"p000{n + 1}-{tag}", "title": "", "text": TEXTS[tag][n][0], "language": tag, "group": f"p000{n + 1}"}
+        {
+            "_id": f"p000{n + 1}-{tag}",
+            "title": "",
+            "text": TEXTS[tag][n][0],
+            "language": tag,
+            "group": f"p000{n + 1}",
+            "article": f"Title_{n}",
+        }
         for n in range(2)
         for tag in ("de", "en")
     ]
     assert lines(out / "queries.jsonl") == [
-        {"_id": "00", "text": "How many points?", "language": "en", "group": "p0001"},
-        {"_id": "01", "text": "Who gave them up?", "language": "en", "group": "p0001"},
-        {"_id": "10", "text": "Which city?", "language": "en", "group": "p0002"},
+        {"_id": "00", "text": "How many points?", "language": "en", "group": "p0001", "article": "Title_0"},
+        {"_id": "01", "text": "Who gave them up?", "language": "en", "group": "p0001", "article": "Title_0"},
+        {"_id": "10", "text": "Which city?", "language": "en", "group": "p0002", "article": "Title_1"},
     ]
     assert (out / "qrels/test.tsv").read_text() == (
         "query-id\tcorpus-id\tscore\n"
@@ -255,3 +263,32 @@ def test_the_real_one(tmp_path, languages, documents):
     assert {len(judged) for judged in dataset.qrels.values()} == {documents // 240}
     for query in dataset.queries[::100]:
         assert {dataset.documents[name].group for name in dataset.qrels[query.id]} == {query.group}
+    assert len({query.article for query in dataset.queries}) == 48
+
+
+@pytest.mark.skipif(not (DATA / "xquad").is_dir(), reason=f"no XQuAD in {DATA}; LANGSHIFT_DATA names another place")
+def test_the_real_one_in_many_languages_thinned_and_split(tmp_path):
+    arguments = [
+        "convert",
+        "xquad",
+        str(DATA / "xquad"),
+        str(tmp_path / "out"),
+        "--languages",
+        "ar,de,en,es,hi,ru,vi,zh",
+    ]
+    options = ["--multilingual-queries", "--keep", "2", "--split-by-article", "--json"]
+    said = CliRunner().invoke(command, [*arguments, *options], catch_exceptions=False)
+    halves = [load_dataset(tmp_path / "out" / name) for name in ("dev", "test")]
+    assert [one["folder"] for one in json.loads(said.stdout)["sets"]] == [str(one.folder) for one in halves]
+    assert halves[0].documents == halves[1].documents
+    assert Counter(Counter(one.group for one in halves[0].documents.values()).values()) == {2: 240}
+    assert sum(len(half.queries) for half in halves) == 9520
+    dev, test = ({query.article for query in half.queries} for half in halves)
+    assert (len(dev), len(test), dev & test) == (24, 24, set())
+    assert {len(judged) for half in halves for judged in half.qrels.values()} == {2}
+    own = [
+        sum(half.documents[name].language == query.language for name in half.qrels[query.id])
+        for half in halves
+        for query in half.queries
+    ]
+    assert 0.23 < sum(own) / len(own) < 0.27  # nothing favours the question's language: 2 of 8

@@ -1,0 +1,1 @@
+"""Runs of one dataset compared: who gains, who loses, and whether chance could have done it."""

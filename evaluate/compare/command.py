@@ -1,0 +1,191 @@
+"""What ``langshift evaluate compare`` does and prints."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from langshift import console
+from langshift.errors import LangshiftError, UsageError
+from langshift.evaluate.clusters import clusters
+from langshift.evaluate.compare import baseline as baselines
+from langshift.evaluate.compare import gate, junit, runs, tables
+from langshift.evaluate.compare.advice import advice
+from langshift.evaluate.compare.baseline import Baseline
+from langshift.evaluate.compare.comparing import Comparison, compare, sign
+from langshift.evaluate.compare.document import document, in_words
+from langshift.evaluate.compare.gate import Condition, Figures, Verdict
+from langshift.evaluate.compare.matrix import Matrix, matrices
+from langshift.evaluate.compare.sections import SECTIONS, across, column_of, columns
+from langshift.evaluate.compare.winners import Extremes, extremes
+from langshift.evaluate.identity import identity
+from langshift.evaluate.scoring import parse_names
+from langshift.evaluate.shown import heading, line
+from langshift.evaluate.texts import Languages, read_texts
+
+
+def run(
+    places: Sequence[Path],
+    folder: Path | None,
+    measures: str | None,
+    *,
+    conditions: Sequence[str],
+    baseline: Path | None,
+    save_baseline: Path | None,
+    junit: Path | None,
+    as_json: bool,
+) -> None:
+    """Compare, print, and judge.
+
+    Raises:
+        UsageError: something given cannot be used.
+        LangshiftError: a condition holds; everything is printed and written all the same.
+    """
+    parsed = [gate.parse(text) for text in conditions]
+    _require_sense(len(places), parsed, baseline, save_baseline, junit)
+    compared = _compare(places, folder, measures, parsed)
+    before = baselines.read(baseline, identity(compared.dataset)["hash"]) if baseline else None
+    verdicts = _judge(compared, parsed, before)
+    primary, several = compared.primary, len(places) > 1
+    found = matrices(compared) if several and across(compared.dataset) else []
+    examples = extremes(compared, sign(primary), primary) if several and primary else []
+    told = [*compared.languages.warnings, *runs.warnings(compared.dataset, compared.candidates), *_notes(compared)]
+    advised = advice(compared)
+    for warning in told:
+        console.note(f"Warning: {warning}")
+    if as_json:
+        console.emit_json(document(compared, found, examples, advised, verdicts, told))
+    else:
+        show(compared, found, examples, advised, verdicts)
+    _end(compared, verdicts, save_baseline, junit)
+
+
+def _require_sense(
+    count: int, conditions: Sequence[Condition], baseline: Path | None, save: Path | None, junit: Path | None
+) -> None:
+    if junit is not None and not conditions:
+        raise UsageError("--junit has nothing to write: give conditions with --fail-if.")
+    if baseline is not None and not conditions:
+        raise UsageError("--baseline has nothing to judge: give conditions with --fail-if.")
+    if count == 1 and not conditions and save is None:
+        raise UsageError("There is one run only: give two or more to compare, or --fail-if or --save-baseline.")
+
+
+def _compare(
+    places: Sequence[Path], folder: Path | None, measures: str | None, conditions: Sequence[Condition]
+) -> Comparison:
+    dataset, candidates = runs.load(places, folder)
+    names = parse_names(measures, dataset)
+    if measures is None and not all(candidate.group_scores for candidate in candidates):
+        names = [name for name in names if name != "LPR"]
+    names += parse_names(" ".join(condition.measure for condition in conditions), dataset) if conditions else []
+    unnamed = {name for name, document in dataset.documents.items() if document.language is None}
+    languages = Languages.of(dataset, read_texts(dataset, unnamed) if unnamed else {})
+    wanted = columns(list(dict.fromkeys(names)), cross=across(dataset))
+    return compare(dataset, languages, clusters(dataset), candidates, wanted)
+
+
+def _notes(compared: Comparison) -> list[str]:
+    """What measures say of their figures, each once."""
+    return list(
+        dict.fromkeys(
+            f"{run.label}, {column.measure}: {found.note}"
+            for run in compared.candidates
+            for column, found in compared.scores[run.letter].items()
+            if found.note
+        )
+    )
+
+
+def _judge(compared: Comparison, conditions: Sequence[Condition], baseline: Baseline | None) -> list[Verdict]:
+    letters = [candidate.letter for candidate in compared.candidates]
+
+    def figures(letter: str) -> Figures:
+        return lambda name, language: compared.mean(letter, column_of(name), language)
+
+    before = baseline.mean if baseline else figures(letters[0]) if len(letters) > 1 else None
+    for condition in conditions:
+        if baseline and condition.change and condition.measure not in baseline.measures:
+            raise UsageError(
+                f"The baseline of {baseline.name} has no {condition.measure}: "
+                f"save it again with --measures '{condition.measure}' among others."
+            )
+    return [gate.judge(condition, list(compared.asked), figures(letters[-1]), before) for condition in conditions]
+
+
+def _end(compared: Comparison, verdicts: Sequence[Verdict], save: Path | None, report: Path | None) -> None:
+    """Write what is to be kept, and fail where a condition holds."""
+    last = compared.candidates[-1]
+    if report is not None:
+        junit.write(report, " ".join(candidate.name for candidate in compared.candidates), verdicts)
+    failed = [verdict for verdict in verdicts if verdict.failed]
+    if failed:
+        raise LangshiftError(" ".join(verdict.says for verdict in failed))
+    if save is not None:
+        baselines.save(save, baselines.of(compared, last.letter))
+        console.note(f"Kept the figures of {last.label} in {save}.")
+
+
+def show(
+    compared: Comparison,
+    found: Sequence[Matrix],
+    examples: Sequence[Extremes],
+    advised: Sequence[str],
+    verdicts: Sequence[Verdict],
+) -> None:
+    """Print everything for a person."""
+    _show_sections(compared)
+    if len(compared.candidates) > 1:
+        line("\nA superscript names a run that is significantly lower. " + in_words(compared))
+        _show_languages(compared)
+    for one in found:
+        earlier, later = one.pair
+        heading(f"\n{one.measure} by query and document language: what {later} changes against {earlier}")
+        _table(tables.matrix(one))
+    for extreme in examples:
+        _show_extremes(extreme)
+    if advised:
+        heading("\nWhich to use")
+        for sentence in advised:
+            line(f"- {sentence}")
+    if verdicts:
+        heading("\nConditions")
+        for verdict in verdicts:
+            line(f"- {'FAILS' if verdict.failed else 'passes'}: {verdict.says}")
+
+
+def _show_sections(compared: Comparison) -> None:
+    present = {column.section for column in compared.columns}
+    heading(f"{compared.dataset.folder}: {len(compared.dataset.queries):,} queries")
+    for section, title in SECTIONS.items():
+        if section in present:
+            heading(f"\n{title}")
+            _table(tables.figures(compared, section))
+            if len(compared.candidates) > 1:
+                _table(tables.chances(compared, section))
+
+
+def _show_languages(compared: Comparison) -> None:
+    if len(compared.asked) < 2:
+        return
+    first, *later = (candidate.letter for candidate in compared.candidates)
+    for letter in later:
+        for section in dict.fromkeys(column.section for column in compared.columns):
+            heading(f"\nBy query language, {section}: {first}, and what {letter} changes (* significant)")
+            _table(tables.by_language(compared, section, letter))
+
+
+def _show_extremes(extreme: Extremes) -> None:
+    line(f"\n{tables.tally(extreme)}")
+    # Two texts, the rank, and what parts them.
+    width = max(20, (console.out.width - 5) // 2)
+    for title, examples in (("Biggest winners", extreme.winners), ("Biggest losers", extreme.losers)):
+        if examples:
+            heading(f"\n{title} (* answers the query)")
+        for example in examples:
+            line(tables.example_head(example))
+            _table(tables.example_hits(example, extreme.pair, width), left=True)
+
+
+def _table(made: tables.Table, *, left: bool = False) -> None:
+    console.table(None, made.heads, made.rows, right=set() if left else set(made.heads[1:]))

@@ -1,0 +1,145 @@
+"""The queries that gain and lose most, by name, with what each run finds first."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from langshift.evaluate.compare.comparing import Comparison, Pair, changed
+from langshift.evaluate.compare.sections import Column
+from langshift.evaluate.dataset import Query
+from langshift.evaluate.measures.ranked import ranking
+from langshift.evaluate.texts import Text, read_texts
+
+MANY = 5
+_HITS = 3
+
+
+class Found(NamedTuple):
+    """A document that a run finds among the first.
+
+    Attributes:
+        id: the document's.
+        language: its language, None where unknown.
+        relevant: whether it answers the query.
+        text: title and text.
+    """
+
+    id: str
+    language: str | None
+    relevant: bool
+    text: str
+
+
+class Example(NamedTuple):
+    """A query and what two runs find for it.
+
+    Attributes:
+        query: the query.
+        language: its language, named or detected.
+        before: the earlier run's figure.
+        after: the later run's.
+        hits_before: what the earlier run finds first.
+        hits_after: what the later run finds first.
+    """
+
+    query: Query
+    language: str | None
+    before: float
+    after: float
+    hits_before: Sequence[Found]
+    hits_after: Sequence[Found]
+
+
+@dataclass(frozen=True)
+class Extremes:
+    """Those who gain and lose most between two runs.
+
+    Attributes:
+        pair: the earlier and the later run.
+        column: by which measure.
+        better: how many queries the later run serves better.
+        worse: how many it serves worse.
+        same: how many it serves alike.
+        winners: the largest gains, largest first.
+        losers: the largest losses, largest first.
+    """
+
+    pair: Pair
+    column: Column
+    better: int
+    worse: int
+    same: int
+    winners: Sequence[Example]
+    losers: Sequence[Example]
+
+
+def extremes(compared: Comparison, sign: int, column: Column, many: int = MANY) -> list[Extremes]:
+    """Winners and losers of every later run against the first.
+
+    Args:
+        compared: the runs.
+        sign: 1 where a higher figure is better, -1 where a lower one is.
+        column: by which measure.
+        many: how many of each at most; those with equal changes by query id.
+    """
+    first, *later = (candidate.letter for candidate in compared.candidates)
+    chosen: dict[str, tuple[list[str], list[str], dict[str, float]]] = {}
+    for letter in later:
+        changes = changed(compared.scores[first][column], compared.scores[letter][column])
+        gains = {query: sign * change for query, change in changes.items()}
+        order = sorted(gains, key=lambda query: (-gains[query], query))
+        losing = sorted(gains, key=lambda query: (gains[query], query))
+        winners = [query for query in order[:many] if gains[query] > 0]
+        losers = [query for query in losing[:many] if gains[query] < 0]
+        chosen[letter] = winners, losers, gains
+    shown = {
+        letter: {run: _first(compared, run, [*winners, *losers]) for run in (first, letter)}
+        for letter, (winners, losers, _) in chosen.items()
+    }
+    wanted = {name for runs in shown.values() for hits in runs.values() for names in hits.values() for name in names}
+    texts = read_texts(compared.dataset, wanted)
+    queries = {query.id: query for query in compared.dataset.queries}
+    made = []
+    for letter, (winners, losers, gains) in chosen.items():
+        pair = (first, letter)
+        better, worse = sum(gain > 0 for gain in gains.values()), sum(gain < 0 for gain in gains.values())
+        examples = [
+            [_example(compared, column, pair, queries[name], shown[letter], texts) for name in names]
+            for names in (winners, losers)
+        ]
+        made.append(Extremes(pair, column, better, worse, len(gains) - better - worse, *examples))
+    return made
+
+
+def _first(compared: Comparison, letter: str, queries: Sequence[str]) -> dict[str, list[str]]:
+    """Query id -> the documents that a run finds first."""
+    run = compared.candidate(letter).run
+    return {query: ranking(run.get(query, {}))[:_HITS] for query in queries}
+
+
+def _example(
+    compared: Comparison,
+    column: Column,
+    pair: Pair,
+    query: Query,
+    hits: Mapping[str, Mapping[str, Sequence[str]]],
+    texts: Mapping[str, Text],
+) -> Example:
+    judged = compared.dataset.qrels.get(query.id, {})
+    documents = compared.languages.documents
+    before, after = (compared.scores[letter][column].per_query[query.id] for letter in pair)
+    found = [
+        [
+            Found(name, documents.get(name), judged.get(name, 0) > 0, _words(texts.get(name)))
+            for name in hits[letter][query.id]
+        ]
+        for letter in pair
+    ]
+    return Example(query, compared.languages.queries[query.id], before, after, *found)
+
+
+def _words(text: Text | None) -> str:
+    """Title and text in one line; a document that is not in the dataset has none."""
+    return "" if text is None else " ".join(f"{text.title} {text.text}".split())

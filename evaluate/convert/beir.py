@@ -1,0 +1,131 @@
+"""Any folder in BEIR's layout: ``corpus.jsonl``, ``queries.jsonl`` (plain or ``.gz``), ``qrels/<split>.tsv``.
+
+Every field is kept. Where lines name ``language`` and ``group``, as langshift's own folders do, a
+pool can be cut from it: some languages, one pivot, K translations a group. Queries that the split
+does not judge are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from langshift.errors import UsageError
+from langshift.evaluate.convert.judgements import collect, place_of
+from langshift.evaluate.convert.source import Passage, Question, Source
+from langshift.evaluate.dataset import CORPUS, EVIDENCE, FACTS, LANGUAGES, QUERIES, read_judged
+from langshift.evaluate.evidence import Evidence, read_evidence
+from langshift.evaluate.reading import identifier, read_columns, records, string
+from langshift.languages import parse_tag, primary
+
+_OWN = {"_id", "text", "title", "language", "group", "article"}
+
+
+def read_beir(folder: Path, languages: Sequence[str] | None, split: str) -> Source:
+    """A folder in BEIR's layout as a source of pools.
+
+    Args:
+        folder: the folder.
+        languages: tags of the documents to take; None takes all, also those that name none.
+        split: which file of ``qrels``.
+
+    Raises:
+        UsageError: a missing file, a language that no document has, or a line of another layout.
+    """
+    if not folder.is_dir():
+        raise UsageError(f"There is no folder {folder}: a BEIR folder holds {CORPUS}, {QUERIES} and qrels/{split}.tsv.")
+    corpus, queries, qrels = _find(folder, CORPUS), _find(folder, QUERIES), folder / "qrels" / f"{split}.tsv"
+    if not qrels.is_file():
+        found = ", ".join(sorted(path.stem for path in qrels.parent.glob("*.tsv"))) or "none"
+        raise UsageError(f"{folder} has no qrels/{split}.tsv: name another --split, of which it has {found}.")
+    wanted = _tags(languages)
+    judged = collect([qrels])
+    evidence = read_evidence(folder / EVIDENCE) if (folder / EVIDENCE).is_file() else Evidence()
+    told = _told(folder / LANGUAGES)
+    return Source(
+        folder,
+        wanted or [],
+        [*_questions(queries, judged, evidence)],
+        lambda: _passages(corpus, told, wanted),
+        whole=wanted is None,
+        judged=read_judged(folder / FACTS),
+        place=lambda name: place_of([qrels], name),
+    )
+
+
+def _find(folder: Path, name: str) -> Path:
+    for path in (folder / name, folder / f"{name}.gz"):
+        if path.is_file():
+            return path
+    raise UsageError(f"{folder} has no {name}: a BEIR folder holds {CORPUS}, {QUERIES} and qrels/test.tsv.")
+
+
+def _tags(languages: Sequence[str] | None) -> list[str] | None:
+    if languages is None:
+        return None
+    tags = {language: parse_tag(language) for language in languages}
+    if strange := [language for language, tag in tags.items() if tag is None]:
+        raise UsageError(f"{strange[0]!r} is no language tag: give some such as en or zh.")
+    return [tag for tag in tags.values() if tag]
+
+
+def _told(path: Path) -> dict[str, str]:
+    """Document id -> language, from a ``languages.tsv``."""
+    if not path.is_file():
+        return {}
+    return {columns[0]: columns[1] for line, columns in read_columns(path) if len(columns) == 2 and line > 1}
+
+
+def _language(record: Mapping[str, Any], where: str) -> str | None:
+    value = record.get("language")
+    if value is None or value in ("", "und"):
+        return None
+    tag = parse_tag(value) if isinstance(value, str) else None
+    if tag is None:
+        raise UsageError(f"{where}, has the language {value!r}, which is no language tag: give one such as en or zh.")
+    return tag
+
+
+def _questions(path: Path, judged: Mapping[str, Mapping[str, int]], evidence: Evidence) -> Iterator[Question]:
+    asked = set()
+    for line, record in records(path):
+        where = f"{path}, line {line}"
+        name = identifier(record.get("_id"), where)
+        asked.add(name)
+        if name in judged:
+            text = string(record, "text", where, f"give the query {name!r} one, or remove it")
+            at = {
+                document: (position, evidence.lengths.get(document))
+                for document, position in evidence.positions.get(name, {}).items()
+            }
+            tag, group, article = _language(record, where), _word(record, "group"), _word(record, "article")
+            yield Question(name, text, tag, judged[name], group, article, at or None)
+    if unknown := judged.keys() - asked:
+        raise UsageError(f"{path} lacks the query {min(unknown)!r}, which the judgements name: fetch the file again.")
+
+
+def _passages(path: Path, told: Mapping[str, str], wanted: Sequence[str] | None) -> Iterator[Passage]:
+    present: set[str] = set()
+    for line, record in records(path):
+        where = f"{path}, line {line}"
+        name = identifier(record.get("_id"), where)
+        tag = _language(record, where) or told.get(name)
+        if wanted is not None:
+            if tag is None:
+                raise UsageError(f"{where}, names no language, so none can be chosen: leave --languages out.")
+            present.add(tag)
+            if tag not in wanted and primary(tag) not in wanted:
+                continue
+        title, text = record.get("title") or "", record.get("text") or ""
+        if not isinstance(title, str) or not isinstance(text, str):
+            raise UsageError(f"{where}, has a title or text that is no string: correct or remove the line.")
+        more = {field: value for field, value in record.items() if field not in _OWN}
+        yield Passage(name, text, tag, _word(record, "group"), _word(record, "article"), title, more)
+    if missing := [tag for tag in wanted or () if tag not in present and tag not in {primary(one) for one in present}]:
+        raise UsageError(f"{path} has no document in the language {missing[0]!r}: it has {', '.join(sorted(present))}.")
+
+
+def _word(record: Mapping[str, Any], field: str) -> str | None:
+    value = record.get(field)
+    return None if value is None else str(value)

@@ -1,0 +1,111 @@
+"""MIRACL (Zhang et al., 2023) in one language or several.
+
+Its passages were judged for questions in their own language alone, never across languages, so a pool
+of several says nothing about passages in other languages (Shift, Appendix A). ``dataset.json`` says
+so, for measures that must then be refused.
+
+Layout (miracl/miracl and miracl/miracl-corpus on the Hugging Face Hub)::
+
+    miracl-v1.0-<l>/topics/topics.miracl-v1.0-<l>-<split>.tsv    id and question, parted by a tab
+    miracl-v1.0-<l>/qrels/qrels.miracl-v1.0-<l>-<split>.tsv      TREC, four columns
+    miracl-corpus-v1.0-<l>/docs-<n>.jsonl.gz                     docid, title, text
+
+Ids are unique within a language only (``39#0`` is the first passage of article 39), so they get it as
+a suffix: ``39#0-en``. A corpus has up to 33 million passages; it is read line by line.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from langshift.errors import UsageError
+from langshift.evaluate.convert.judgements import collect, place_of
+from langshift.evaluate.convert.languages import choose, tag_of
+from langshift.evaluate.convert.source import Passage, Question, Source
+from langshift.evaluate.dataset import PER_LANGUAGE
+from langshift.evaluate.reading import identifier, read_columns, records
+
+_TOPICS, _CORPUS = re.compile(r"miracl-v1\.0-([a-z]{2})"), "miracl-corpus-v1.0-{}"
+_LAYOUT = "MIRACL has miracl-v1.0-<language>/topics and /qrels, and miracl-corpus-v1.0-<language>/docs-0.jsonl.gz"
+
+
+def read_miracl(folder: Path, languages: Sequence[str] | None, split: str) -> Source:
+    """MIRACL as a source of pools.
+
+    Args:
+        folder: holds both collections' folders, or ``miracl`` and ``miracl-corpus`` with them.
+        languages: the languages; None takes all whose topics are there.
+        split: ``dev`` or ``train``; the test splits' judgements are not published.
+
+    Raises:
+        UsageError: a language without topics, judgements or corpus, or a line of another layout.
+    """
+    homes = _homes(folder)
+    chosen = choose({code: tag_of(code) or code for code in homes}, languages, None, folder, "no topics in")
+    corpora = {code: _corpus(folder, code) for code in chosen}
+    qrels = {code: _file(homes[code], "qrels", code, split) for code in chosen}
+    questions = [
+        question
+        for code, tag in chosen.items()
+        for question in _questions(_file(homes[code], "topics", code, split), collect([qrels[code]]), code, tag)
+    ]
+
+    def place(name: str) -> str:
+        document, _, code = name.rpartition("-")
+        return place_of([qrels[code]], document)
+
+    return Source(
+        folder, list(chosen.values()), questions, lambda: _passages(corpora, chosen), judged=PER_LANGUAGE, place=place
+    )
+
+
+def _homes(folder: Path) -> dict[str, Path]:
+    """Language -> the folder of its topics and judgements."""
+    if not folder.is_dir():
+        raise UsageError(f"There is no folder {folder}: {_LAYOUT}.")
+    for place in (folder, folder / "miracl"):
+        paths = sorted(place.iterdir()) if place.is_dir() else []
+        if homes := {match[1]: path for path in paths if (match := _TOPICS.fullmatch(path.name))}:
+            return homes
+    raise UsageError(f"{folder} holds no topics: {_LAYOUT}.")
+
+
+def _file(home: Path, kind: str, code: str, split: str) -> Path:
+    path = home / kind / f"{kind}.miracl-v1.0-{code}-{split}.tsv"
+    if not path.is_file():
+        raise UsageError(f"There is no file {path}: fetch it, or name another --split.")
+    return path
+
+
+def _corpus(folder: Path, code: str) -> list[Path]:
+    for place in (folder, folder / "miracl-corpus"):
+        home = place / _CORPUS.format(code)
+        found = [(int(match[1]), path) for path in home.glob("docs-*") if (match := re.match(r"docs-(\d+)", path.name))]
+        if found:
+            return [path for _, path in sorted(found)]
+    raise UsageError(f"{folder} holds no corpus of the language {code!r}: {_LAYOUT}.")
+
+
+def _questions(path: Path, judged: Mapping[str, Mapping[str, int]], code: str, tag: str) -> Iterator[Question]:
+    for line, columns in read_columns(path):
+        where = f"{path}, line {line}"
+        if len(columns) != 2 or not columns[1].strip():
+            raise UsageError(f"{where}, cannot be read: give an id and a question, parted by a tab.")
+        name = identifier(columns[0], where, "id")
+        grades = {f"{document}-{code}": grade for document, grade in judged.get(name, {}).items()}
+        yield Question(f"{name}-{code}", columns[1].strip(), tag, grades)
+
+
+def _passages(corpora: Mapping[str, Sequence[Path]], chosen: Mapping[str, str]) -> Iterator[Passage]:
+    for code, paths in corpora.items():
+        for path in paths:
+            for line, record in records(path):
+                where = f"{path}, line {line}"
+                name = identifier(record.get("docid"), where, "docid")
+                title, text = record.get("title") or "", record.get("text") or ""
+                if not isinstance(title, str) or not isinstance(text, str):
+                    raise UsageError(f"{where}, has a title or text that is no string: fetch the file again.")
+                article = f"{name.partition('#')[0]}-{code}" if "#" in name else None
+                yield Passage(f"{name}-{code}", text, chosen[code], None, article, title)

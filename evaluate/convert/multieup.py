@@ -1,0 +1,108 @@
+"""MultiEuP v2 (Yang et al., 2024) as in Shift (Jang et al., 2026), section 4.2.
+
+A debate's title is a query, and every speech in that debate is relevant, in whatever language.
+
+Layout (unimelb-nlp/MultiEup-v2 on the Hugging Face Hub): ``clean_all_with_did_qid.MEP.csv``, a speech a
+row: ``did``, ``TEXT``, ``LANGUAGE`` (``EN``), and for each of 24 languages ``title_EN`` and ``qid_EN``, the
+debate's title in that language and its id. The file is read twice, row by row. Speeches are no
+translations of each other, so there are no groups; a debate is its questions' article.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from langshift.errors import UsageError
+from langshift.evaluate.convert.languages import choose, tag_of
+from langshift.evaluate.convert.source import Passage, Question, Source
+from langshift.evaluate.reading import identifier
+
+_NAME = "clean_all_with_did_qid.MEP.csv"
+_LAYOUT = "MultiEuP has did, TEXT, LANGUAGE, and title_EN and qid_EN for each language"
+_TITLE, _ID = "title_", "qid_"
+_LONGEST = 2**31 - 1  # bytes in a field; a speech can be longer than the csv module expects
+
+
+def read_multieup(source: Path, languages: Sequence[str] | None, pivots: Sequence[str] | None) -> Source:
+    """MultiEuP as a source of pools.
+
+    Args:
+        source: the file, or the folder that holds it.
+        languages: of the speeches and titles; None takes all.
+        pivots: languages of the titles, to be checked; None takes all.
+
+    Raises:
+        UsageError: no such file, a language that it lacks, or a row of another layout.
+    """
+    path = source / _NAME if source.is_dir() else source
+    if not path.is_file():
+        raise UsageError(f"There is no file {path}: name MultiEuP's {_NAME}, or the folder that holds it.")
+    with _table(path) as (columns, _):
+        codes = [name.removeprefix(_TITLE) for name in columns if name.startswith(_TITLE)]
+    available = {code: tag for code in codes if f"{_ID}{code}" in columns and (tag := tag_of(code))}
+    if not available or not {"did", "TEXT", "LANGUAGE"} <= set(columns):
+        raise UsageError(f"{path} is not MultiEuP's file: {_LAYOUT}.")
+    chosen = choose(available, languages, pivots, path, "no titles in")
+    return Source(path, list(chosen.values()), _questions(path, chosen), lambda: _passages(path, chosen))
+
+
+@contextmanager
+def _table(path: Path) -> Iterator[tuple[list[str], Iterator[tuple[str, dict[str, str]]]]]:
+    """The names of the columns, and each row with its place."""
+    csv.field_size_limit(_LONGEST)
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        table = csv.DictReader(file)
+
+        def rows() -> Iterator[tuple[str, dict[str, str]]]:
+            for row in table:
+                where = f"{path}, line {table.line_num}"
+                if None in row or None in row.values():
+                    raise UsageError(f"{where}, ends a row that has not as many fields as the head: {_LAYOUT}.")
+                yield where, row
+
+        try:
+            yield list(table.fieldnames or ()), rows()
+        except UnicodeDecodeError as error:
+            raise UsageError(f"{path} is not UTF-8 after line {table.line_num}: fetch the file again.") from error
+        except csv.Error as error:
+            raise UsageError(
+                f"{path}, line {table.line_num}, cannot be read ({error}): fetch the file again."
+            ) from error
+
+
+def _speeches(path: Path, chosen: dict[str, str]) -> Iterator[tuple[str, str, dict[str, str]]]:
+    """Document id, tag and row of every speech in a chosen language."""
+    with _table(path) as (_, rows):
+        for where, row in rows:
+            code = row["LANGUAGE"].strip().upper()
+            if code in chosen:
+                yield identifier(row["did"].strip(), where, "did"), chosen[code], row
+
+
+def _questions(path: Path, chosen: dict[str, str]) -> list[Question]:
+    titles: dict[tuple[str, str], str] = {}
+    judged: dict[tuple[str, str], dict[str, int]] = {}
+    debates: dict[tuple[str, str], str] = {}
+    for document, _, row in _speeches(path, chosen):
+        first = ""
+        for code, tag in chosen.items():
+            name, title = "_".join(row[f"{_ID}{code}"].split()), row[f"{_TITLE}{code}"].strip()
+            if not name or not title:
+                continue
+            first = first or name
+            titles.setdefault((tag, name), title)
+            debates.setdefault((tag, name), first)
+            judged.setdefault((tag, name), {})[document] = 1
+    order = list(chosen.values())
+    return [
+        Question(name, title, tag, judged[tag, name], None, debates[tag, name])
+        for (tag, name), title in sorted(titles.items(), key=lambda item: order.index(item[0][0]))
+    ]
+
+
+def _passages(path: Path, chosen: dict[str, str]) -> Iterator[Passage]:
+    for document, tag, row in _speeches(path, chosen):
+        yield Passage(document, row["TEXT"].strip(), tag)

@@ -1,0 +1,85 @@
+"""The journals of a replay: one for each index, opened anew or gone on with."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+
+import orjson
+
+from langshift.errors import UsageError
+from langshift.evaluate.asked import Asked, Plan
+from langshift.evaluate.load.journal import Identity, Journal, begin, resume, unfinished
+from langshift.evaluate.load.requests import TOP_K
+from langshift.evaluate.result import command
+from langshift.ingest.search import Searcher
+
+
+def folders_of(output: Path, names: Sequence[str]) -> list[Path]:
+    """Where the files of each index go: ``output``, or folders there of their names where there are several."""
+    return [output / name for name in names] if len(names) > 1 else [output]
+
+
+def check_resume(output: Path, names: Sequence[str], *, resume: bool) -> None:
+    """Refuse what cannot be gone on with, and to begin anew over what can.
+
+    Args:
+        output: the folder.
+        names: the indices.
+        resume: whether to go on.
+
+    Raises:
+        UsageError: there is something to go on with and nobody says so, or nothing.
+    """
+    begun = [folder for folder in folders_of(output, names) if unfinished(folder)]
+    if begun and not resume:
+        raise UsageError(
+            f"{begun[0]} holds an unfinished replay: go on with it by --resume, or name another --output, "
+            "or remove the folder to begin anew."
+        )
+    if resume and not begun:
+        raise UsageError(f"{output} holds no unfinished replay: leave --resume out to begin one.")
+
+
+def open_journals(output: Path, asked: Asked, plan: Plan) -> list[Journal]:
+    """Open the journal of each index: go on with one that was cut off, and begin the others.
+
+    Nothing is written or removed before all is checked.
+
+    Args:
+        output: the folder.
+        asked: what is replayed.
+        plan: how.
+
+    Raises:
+        UsageError: a journal is of something else.
+    """
+    folders = folders_of(output, [searcher.index.name for searcher in asked.searchers])
+    identities = [_identity(searcher, asked, plan) for searcher in asked.searchers]
+    journals = {
+        folder: resume(folder, identity)
+        for folder, identity in zip(folders, identities, strict=True)
+        if unfinished(folder)
+    }
+    for folder, identity in zip(folders, identities, strict=True):
+        if folder not in journals:
+            journals[folder] = begin(folder, identity, command())
+    return [journals[folder] for folder in folders]
+
+
+def _identity(searcher: Searcher, asked: Asked, plan: Plan) -> Identity:
+    """What must be the same for answers to belong together: queries, index, and how they are sent."""
+    queries = [[query.id, query.text, asked.languages[query.id]] for query in asked.queries]
+    times = None if plan.log is None else [logged.time for logged in plan.log]
+    sent = {name: value for name, value in plan.load.to_dict().items() if name != "warm_up"}
+    return {
+        "queries": hashlib.sha256(orjson.dumps([queries, times])).hexdigest()[:16],
+        "index": searcher.index.index,
+        "documents": searcher.index.documents,
+        "mode": plan.mode,
+        "top_k": TOP_K,
+        "indices": [one.index.name for one in asked.searchers],
+        "load": sent,
+        "fingerprint": searcher.index.fingerprint.to_dict(),
+    }

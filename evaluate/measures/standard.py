@@ -1,0 +1,139 @@
+"""The standard measures, each computed by ir_measures (mostly by trec_eval's code), never by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from langshift.errors import UsageError
+from langshift.evaluate.measures.family import Family, Measure
+from langshift.evaluate.measures.ranked import Ranked
+from langshift.evaluate.measures.scores import Scores
+
+# gdeval calls a Perl script, and ir_measures' Accuracy divides by zero where all that was found is relevant.
+_PROVIDERS = ("pytrec_eval", "cwl_eval", "compat", "pyndeval", "judged", "msmarco")
+
+
+class Standard(Family):
+    """A measure of ir_measures."""
+
+    def check(self, measure: Measure) -> None:
+        """Refuse what ir_measures does not take, or cannot compute here.
+
+        Raises:
+            UsageError: an unknown option, a value that does not fit, or no provider for it.
+        """
+        base = _base(measure)
+        _provider(base, measure)
+
+
+def calculate(
+    base: Any,  # noqa: ANN401 - a measure of ir_measures, which has no types
+    qrels: Mapping[str, Mapping[str, int]],
+    run: Mapping[str, Mapping[str, float]],
+    name: str = "",
+) -> dict[str, float]:
+    """The figure of every query of ``qrels``; a query that ``run`` does not answer gets 0.
+
+    Args:
+        base: a measure of ir_measures.
+        qrels: query id -> document id -> grade.
+        run: query id -> document id -> score, no two of a query the same.
+        name: what to call the measure in an error.
+    """
+    if not qrels:
+        return {}
+    # pytrec_eval takes dicts alone; the hits of the answers it only reads.
+    given = {query: dict(judged) for query, judged in qrels.items()}
+    results = _provider(base, name or str(base)).evaluator([base], given).iter_calc(dict(run))
+    found = {result.query_id: float(result.value) for result in results}
+    return {query: found.get(query, 0.0) for query in qrels}
+
+
+def compute(measure: Measure, ranked: Ranked) -> Scores:
+    """A measure of ir_measures over all judgements of a query.
+
+    A query without answer counts 0, and a query without relevant document is left out. What is
+    relevant follows the options ``rel`` (the least grade) and ``gains`` (grades mapped to gains).
+    """
+    base = _base(measure)
+    least, gains = measure.options.get("rel", 1), measure.options.get("gains")
+    kept = {}
+    for query in ranked.queries:
+        judged = ranked.material.qrels.get(query, {})
+        grades = judged.values() if gains is None else (gains.get(grade, grade) for grade in judged.values())
+        if any(grade >= least for grade in grades):
+            kept[query] = judged
+    run = {query: ranked.run[query] for query in kept if query in ranked.run}
+    return Scores(calculate(base, kept, run, measure.name), len(ranked.queries) - len(kept))
+
+
+def find(name: str) -> Family | None:
+    """A measure of ir_measures by its own name; None where it has no such measure."""
+    import ir_measures
+
+    base = ir_measures.measures.registry.get(name)
+    if base is None:
+        return None
+    counts = isinstance(base.aggregator(), ir_measures.SumAgg)
+    cut = base.SUPPORTED_PARAMS.get(base.AT_PARAM)
+    return Standard(
+        name,
+        base.SHORT_DESC.rstrip(".").lower(),
+        "report" if counts else "high",
+        f"ir_measures, {base.NAME}",
+        compute,
+        f"{name}@k" if cut is not None and cut.required else name,
+    )
+
+
+def _base(measure: Measure) -> Any:  # noqa: ANN401
+    """The measure of ir_measures, with its options.
+
+    ir_measures' own reading of names is not used: it needs parts of ``ast`` that Python 3.14 has no more.
+    """
+    import ir_measures
+
+    base = ir_measures.measures.registry[measure.family.name]
+    takes = base.SUPPORTED_PARAMS
+    given = dict(measure.options)
+    if measure.cutoff is not None:
+        if base.AT_PARAM not in takes:
+            raise UsageError(f"{measure.name!r} is not how {base.NAME} is written: it takes no cutoff.")
+        given[base.AT_PARAM] = measure.cutoff
+    for key, value in given.items():
+        if key not in takes:
+            raise UsageError(
+                f"{measure.name!r} sets {key!r}, which is no option of {base.NAME}: "
+                f"its options are {', '.join(sorted(takes.keys() - {'cutoff'}))}."
+            )
+        if not takes[key].validate(value) or (key == "gains" and not _whole(value)):
+            raise UsageError(f"{measure.name!r} sets {key} to {value!r}, which {base.NAME} does not take.")
+    if any(takes[key].required and key not in given for key in takes):
+        missing = next(key for key in takes if takes[key].required and key not in given)
+        how = f"write {measure.family.written_out}" if missing == "cutoff" else f"it needs {missing}"
+        raise UsageError(f"{measure.name!r} is not how {base.NAME} is written: {how}.")
+    return base(**given)
+
+
+def _whole(gains: Mapping[object, object]) -> bool:
+    return all(type(number) is int for pair in gains.items() for number in pair)
+
+
+def _provider(base: Any, measure: Measure | str) -> Any:  # noqa: ANN401
+    import ir_measures
+
+    for name in _PROVIDERS:
+        provider = ir_measures.providers.registry[name]
+        if provider.is_available() and provider.supports(base):
+            return provider
+    name = measure.name if isinstance(measure, Measure) else measure
+    if base.NAME == "nDCG" and base["dcg"] == "exp-log2":
+        raise UsageError(
+            f"{name!r} would call a Perl script: map grades to gains instead, "
+            f"such as nDCG(gains={{2:3,3:7}}){name.partition(')')[2]} for 2^grade - 1."
+        )
+    wanted = [ir_measures.providers.registry[name] for name in ("cwl_eval", "pyndeval")]
+    extra = next((provider.NAME for provider in wanted if provider.supports(base)), None)
+    remedy = f"pip install 'ir-measures[{extra}]'" if extra else "ask for another, such as nDCG@20"
+    raise UsageError(f"{name!r} is a measure of ir_measures that nothing here can compute: {remedy}.")

@@ -1,0 +1,1 @@
+"""The same evaluation without a cluster: exact cosine in NumPy, from one encoding."""

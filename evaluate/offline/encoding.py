@@ -1,0 +1,120 @@
+"""A dataset encoded once: the vectors of its documents and queries, and the languages of both."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import orjson
+from numpy.typing import NDArray
+
+from langshift.errors import LangshiftError
+from langshift.evaluate.dataset import Dataset
+from langshift.evaluate.texts import Languages, read_texts
+from langshift.evaluate.whole import whole
+from langshift.ingest.encoders import Encoder
+
+Matrix = NDArray[np.float32]
+OnTexts = Callable[[str, int], None]
+_AT_ONCE = 256
+
+
+def _unwatched(_: str, __: int) -> None:
+    """Nobody wants to know how far it is."""
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """A dataset and the vectors that an encoder gives its texts, not shifted.
+
+    Attributes:
+        dataset: what was encoded.
+        ids: document ids, in the order of the rows of ``documents``.
+        documents: shape (documents, dimension), float32, as the encoder makes them.
+        queries: shape (queries, dimension), float32, in the dataset's order.
+        languages: the languages of documents and queries, named or detected.
+    """
+
+    dataset: Dataset
+    ids: Sequence[str]
+    documents: Matrix = field(repr=False)
+    queries: Matrix = field(repr=False)
+    languages: Languages
+
+
+def encode(dataset: Dataset, encoder: Encoder, cache: Path | None = None, on_texts: OnTexts = _unwatched) -> Encoded:
+    """Encode a dataset's documents and queries, or take both from the cache.
+
+    Args:
+        dataset: what to encode; documents are encoded as ingest does, title before text.
+        encoder: gives the vectors.
+        cache: a folder for the encodings; None keeps none.
+        on_texts: called with ``documents`` or ``queries`` and how many of them were done, after each batch.
+
+    Raises:
+        UsageError: a document that cannot be read.
+        LangshiftError: the encoder gives no usable vector for a text.
+    """
+    texts = read_texts(dataset)
+    languages = Languages.of(dataset, texts)
+    ids = list(texts)
+    bodies = [f"{text.title} {text.text}".strip() for text in texts.values()]
+    asked = [query.text for query in dataset.queries]
+    documents = _encoded("documents", bodies, encoder, cache, on_texts)
+    queries = _encoded("queries", asked, encoder, cache, on_texts)
+    _require_usable(documents, ids, "Document", encoder)
+    _require_usable(queries, [query.id for query in dataset.queries], "Query", encoder)
+    return Encoded(dataset, ids, documents, queries, languages)
+
+
+def _encoded(kind: str, texts: list[str], encoder: Encoder, cache: Path | None, on_texts: OnTexts) -> Matrix:
+    """The vectors of some texts, shape (len(texts), dimension); written to the cache where there is one."""
+    kept = cache / f"{kind}-{_key(kind, texts, encoder)}.npy" if cache else None
+    if kept is not None and (found := _kept(kept, (len(texts), encoder.dimension))) is not None:
+        on_texts(kind, len(texts))
+        return found
+    encode_batch = encoder.encode_documents if kind == "documents" else encoder.encode_queries
+    vectors = np.empty((len(texts), encoder.dimension), np.float32)
+    for start in range(0, len(texts), _AT_ONCE):
+        batch = texts[start : start + _AT_ONCE]
+        vectors[start : start + len(batch)] = encode_batch(batch)
+        on_texts(kind, len(batch))
+    if kept is not None:
+        _keep(kept, vectors)
+    return vectors
+
+
+def _key(kind: str, texts: Sequence[str], encoder: Encoder) -> str:
+    """32 hexadecimal digits of what makes the vectors: the encoder, its revision and prefix, every text."""
+    prefix = encoder.document_prefix if kind == "documents" else encoder.query_prefix
+    digest = hashlib.sha256(orjson.dumps([encoder.id, encoder.revision, prefix, encoder.dimension]))
+    for text in texts:
+        content = text.encode()
+        digest.update(len(content).to_bytes(8, "little") + content)
+    return digest.hexdigest()[:32]
+
+
+def _kept(path: Path, shape: tuple[int, int]) -> Matrix | None:
+    """The vectors in a file of the cache; None where there is none, or it is damaged and to be made anew."""
+    try:
+        vectors: Matrix = np.load(path, mmap_mode="r", allow_pickle=False)
+    except (FileNotFoundError, ValueError, EOFError):
+        return None
+    return vectors if vectors.shape == shape and vectors.dtype == np.float32 else None
+
+
+def _keep(path: Path, vectors: Matrix) -> None:
+    with whole(path) as partial, partial.open("wb") as file:
+        np.save(file, vectors, allow_pickle=False)
+
+
+def _require_usable(vectors: Matrix, names: Sequence[str], what: str, encoder: Encoder) -> None:
+    for start in range(0, len(vectors), _AT_ONCE):
+        block = vectors[start : start + _AT_ONCE]
+        usable = np.isfinite(block).all(axis=1) & (block != 0).any(axis=1)
+        if not usable.all():
+            name = names[start + int(np.flatnonzero(~usable)[0])]
+            raise LangshiftError(f"{what} {name!r}: the encoder {encoder.id} gives no usable vector for its text.")

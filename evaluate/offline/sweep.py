@@ -1,0 +1,186 @@
+"""Sweeps of alpha and beta from one encoding: the best on one half of the data, reported on the other."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from langshift.errors import UsageError
+from langshift.evaluate.measures import Scores, parse_measure
+from langshift.evaluate.offline.encoding import Encoded
+from langshift.evaluate.offline.found import score_ranked
+from langshift.evaluate.offline.ranking import TOP_K, rank, shifted_documents
+from langshift.ingest.vectors import LanguageVectors
+from langshift.languages import UNDETERMINED
+
+Step = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Halves:
+    """A dataset's queries in two halves that share no article or group.
+
+    Attributes:
+        by: what is kept together: ``article``, ``group`` or ``query``.
+        development: the queries on which settings are chosen.
+        test: the queries on which they are reported.
+        units: how many articles, groups or queries each half holds, development first.
+    """
+
+    by: str
+    development: Sequence[str]
+    test: Sequence[str]
+    units: tuple[int, int]
+
+
+def halves(clusters: Mapping[str, str], by: str) -> Halves:
+    """Part queries by a hash of the cluster that each belongs to.
+
+    The clusters, sorted by the hash of their names, go to the two halves in turn: as many to one as to the
+    other, whatever the order of the file.
+
+    Args:
+        clusters: query id -> article, group, or the query itself.
+        by: which of these it is.
+
+    Raises:
+        UsageError: there is one cluster only.
+    """
+    ordered = sorted(set(clusters.values()), key=lambda name: hashlib.sha256(name.encode()).digest())
+    if len(ordered) < 2:
+        raise UsageError(
+            f"All queries belong to one {by}, so there is no other half to report on: "
+            f"give a dataset with at least two, or leave the {by} out of queries.jsonl."
+        )
+    chosen = set(ordered[::2])
+    development = [query for query, name in clusters.items() if name in chosen]
+    test = [query for query, name in clusters.items() if name not in chosen]
+    return Halves(by, development, test, (len(chosen), len(ordered) - len(chosen)))
+
+
+@dataclass(frozen=True)
+class Point:
+    """One setting and what it gives.
+
+    Attributes:
+        alpha: scale of the shift.
+        alphas: scales of single languages that differ from it.
+        beta: language preference.
+        scores: measure -> figures over all queries.
+    """
+
+    alpha: float
+    alphas: Mapping[str, float]
+    beta: float
+    scores: Mapping[str, Scores] = field(repr=False)
+
+    def mean(self, measure: str, queries: Sequence[str]) -> float | None:
+        """A measure over some of the queries."""
+        return self.scores[measure].over(queries).mean
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """All that a sweep found.
+
+    Attributes:
+        halves: how the queries were parted.
+        select: the measure by which settings were chosen.
+        alphas: one point for each alpha, all languages alike.
+        best: the best of them on the development half.
+        languages: language vector -> one point for each alpha of that language, the others at the best.
+        own: each language at its own best alpha.
+        betas: beta -> one point for each of a few alphas.
+    """
+
+    halves: Halves
+    select: str
+    alphas: Sequence[Point]
+    best: Point
+    languages: Mapping[str, Sequence[Point]]
+    own: Point
+    betas: Mapping[float, Sequence[Point]]
+
+
+class Sweeper:
+    """Searches one encoded dataset at one setting after the other."""
+
+    def __init__(
+        self, encoded: Encoded, vectors: LanguageVectors, names: Sequence[str], on_point: Step = lambda _: None
+    ) -> None:
+        """Keep what all settings share.
+
+        Args:
+            encoded: the dataset's vectors.
+            vectors: the language vectors.
+            names: measures.
+            on_point: called with a word on the setting after each.
+        """
+        self._encoded, self._vectors, self._names, self._on_point = encoded, vectors, names, on_point
+        self._depth = depth(names)
+
+    def point(self, alpha: float, alphas: Mapping[str, float] | None = None, beta: float = 0.0) -> Point:
+        """Search exactly at one setting, and score."""
+        documents = shifted_documents(self._encoded, self._vectors, alpha, alphas)
+        ranked = rank(self._encoded, documents, beta=beta, depth=self._depth)
+        found = Point(alpha, dict(alphas or {}), beta, score_ranked(self._names, self._encoded, ranked))
+        self._on_point(f"alpha {alpha:g}")
+        return found
+
+    def shiftable(self) -> list[str]:
+        """The language vectors that documents of this dataset take, sorted."""
+        tags = set(self._encoded.languages.tags.values()) - {UNDETERMINED}
+        return sorted({key for tag in tags if (key := self._vectors.key(tag))})
+
+
+def sweep(sweeper: Sweeper, parts: Halves, select: str, alphas: Sequence[float], betas: Sequence[float]) -> Sweep:
+    """Try every alpha for all languages, then for each language alone, then every beta.
+
+    Args:
+        sweeper: searches.
+        parts: the halves of the queries.
+        select: the measure that is to be high.
+        alphas: what to try, ascending.
+        betas: language preferences to try, each at the smallest, the best and the largest alpha.
+
+    Raises:
+        UsageError: the measure has no figure on the development half.
+    """
+    points = [sweeper.point(alpha) for alpha in alphas]
+    best = _best(points, select, parts.development, points[0].alpha)
+    known = {point.alpha: point for point in points}
+    languages: dict[str, list[Point]] = {}
+    own: dict[str, float] = {}
+    for key in sweeper.shiftable():
+        tried = [best if alpha == best.alpha else sweeper.point(best.alpha, {key: alpha}) for alpha in alphas]
+        languages[key] = tried
+        chosen = _best(tried, select, parts.development, best.alpha, key)
+        if chosen.alphas:
+            own |= chosen.alphas
+    combined = sweeper.point(best.alpha, own) if own else best
+    across = sorted({alphas[0], best.alpha, alphas[-1]})
+    preferred = {
+        beta: [known[alpha] if not beta else sweeper.point(alpha, beta=beta) for alpha in across] for beta in betas
+    }
+    return Sweep(parts, select, points, best, languages, combined, preferred)
+
+
+def _best(points: Sequence[Point], select: str, queries: Sequence[str], usual: float, key: str | None = None) -> Point:
+    """The point with the highest figure; among equals the one nearest to the usual alpha, then the smaller."""
+
+    def order(point: Point) -> tuple[float, float, float]:
+        figure = point.mean(select, queries)
+        if figure is None:
+            raise UsageError(f"{select} has no figure on the development half, so nothing can be chosen by it.")
+        own = point.alphas.get(key, point.alpha) if key else point.alpha
+        return (-figure, abs(own - usual), own)
+
+    return min(points, key=order)
+
+
+def depth(names: Sequence[str]) -> int:
+    """How many documents of a ranking the measures look at."""
+    cutoffs = [parse_measure(name).cutoff for name in names]
+    deepest = [cutoff if isinstance(cutoff, int) else TOP_K for cutoff in cutoffs]
+    return max([*deepest, 1])

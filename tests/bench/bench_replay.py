@@ -1,0 +1,182 @@
+"""What replay itself costs, what the shift costs in time, and what approximate search loses.
+
+Run with ``make bench``. XQuAD in eight languages where it is there (LANGSHIFT_DATA), else the demo's corpus.
+Machines differ and are shared: look at the ratios, which are of rounds taken in turn, not at the times.
+"""
+
+import statistics
+from dataclasses import replace
+from itertools import count
+from threading import Lock, Thread
+from time import perf_counter, process_time
+
+import numpy as np
+import pytest
+from command_line import langshift
+from readme import DATA
+
+from langshift.evaluate.asked import Asked, Plan
+from langshift.evaluate.dataset import load_dataset
+from langshift.evaluate.demo import FOLDER
+from langshift.evaluate.groups import ask_groups, exact
+from langshift.evaluate.load.histogram import percentiles
+from langshift.evaluate.load.journal import begin
+from langshift.evaluate.load.schedule import Load
+from langshift.evaluate.load.sending import send
+from langshift.evaluate.replay import replay_all
+from langshift.ingest.detect import open_detector
+from langshift.ingest.encoders import open_encoder
+from langshift.ingest.load import load
+from langshift.ingest.making import choose
+from langshift.ingest.search import Searcher
+
+ROUNDS = 7
+QUERIES = 600
+LANGUAGES = "ar,de,en,es,ru,th,tr,zh"
+DEPTHS = (20, 100)
+
+
+@pytest.fixture
+def dataset(tmp_path):
+    """A dataset with questions in every language of its corpus, thinned out to about ``QUERIES``."""
+    folder = FOLDER
+    if (DATA / "xquad").is_dir():
+        folder = tmp_path / "xquad8"
+        made = langshift(
+            *("dataset", "convert", "xquad", DATA / "xquad", folder, "--languages", LANGUAGES, "--multilingual-queries")
+        )
+        assert made.returncode == 0, made.stderr
+    whole = load_dataset(folder)
+    # The step shares no factor with the number of languages, so that all of them stay.
+    step = len(whole.queries) // QUERIES // 2 * 2 + 1
+    return replace(whole, queries=whole.queries[::step])
+
+
+def test_replay(client, index_name, dataset, tmp_path):
+    searchers = []
+    for kind, alpha in (("plain", 0.0), ("shifted", 1.0)):
+        name = f"{index_name}-{kind}"
+        load(
+            client,
+            str(dataset.folder / "corpus.jsonl"),
+            name,
+            choose(open_encoder("use-m"), open_detector(), None, alpha),
+        )
+        client.indices.forcemerge(index=f"{name}-v0001", max_num_segments=1)
+        searchers.append(Searcher(client, name))
+    print(f"\n{len(dataset.queries):,} questions, {len(dataset.documents):,} documents, {ROUNDS} rounds in turn")
+    _throughput(client, searchers[0], dataset, tmp_path)
+    _shifted(client, searchers, dataset)
+    _recall(client, searchers, dataset)
+
+
+def _throughput(client, searcher, dataset, folder):
+    """Answers a second of replay, with its journal, beside a loop that sends the same bytes and forgets the answers."""
+    for concurrency in (1, 4):
+        plan = Plan(load=Load(concurrency=concurrency, warm_up=0))
+        requests = Asked.of([searcher], dataset, plan).requests
+        numbers = count()
+
+        def ours(plan=plan, requests=requests, numbers=numbers):
+            with begin(folder / f"journal-{plan.load.concurrency}-{next(numbers)}", {}, "") as journal:
+                (_,), (sending,) = send([client], requests, 1, plan.load, [journal])
+            assert sending.answered == len(requests)
+            return sending.throughput
+
+        def bare(concurrency=concurrency, requests=requests):
+            return _bare(client, requests, concurrency)
+
+        found, spent = _in_turn({"bare loop": bare, "replay": ours}, len(requests))
+        print(f"\n{concurrency} at once: answers a second")
+        _show(found, "{:10.1f}")
+        _show_ratio(found["replay"], found["bare loop"])
+        print(f"{concurrency} at once: the client's own CPU, ms a query")
+        _show(spent, "{:10.3f}")
+        _show_ratio(spent["replay"], spent["bare loop"])
+
+
+def _bare(client, requests, concurrency):
+    waiting, lock = iter(requests), Lock()
+
+    def work():
+        while True:
+            with lock:
+                request = next(waiting, None)
+            if request is None:
+                return
+            client.search(index=request.target, body=request.body)
+
+    threads = [Thread(target=work) for _ in range(concurrency)]
+    start = perf_counter()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return len(requests) / (perf_counter() - start)
+
+
+def _shifted(client, searchers, dataset):
+    """Median time of a query on either index, query by query in turn."""
+    plan = Plan(load=Load(warm_up=20))
+    asked = Asked.of(searchers, dataset, plan)
+    found = {clock: {"plain": [], "shifted": []} for clock in ("wall", "took")}
+    for _ in range(ROUNDS):
+        for name, one in zip(("plain", "shifted"), replay_all([client], asked, plan), strict=True):
+            for clock, times in found.items():
+                times[name].append(percentiles(getattr(answer, clock) for answer in one.answers)["p50"])
+    for clock, times in found.items():
+        print(f"\np50 of {clock}, ms, one at a time")
+        _show(times, "{:10.3f}")
+        _show_ratio(times["shifted"], times["plain"])
+
+
+def _recall(client, searchers, dataset):
+    """Share of the exact first k that the approximate first k have, by the question's language."""
+    plan = Plan()
+    asked = Asked.of(searchers, dataset, plan)
+    print("\nRecall of approximate against exact search, by the question's language")
+    print(f"{'':10}{'':>8}" + "".join(f"{f'plain@{k}':>12}{f'shifted@{k}':>12}" for k in DEPTHS))
+    recalls = {}
+    for place, one in enumerate(replay_all([client], asked, plan)):
+        bodies = (
+            (query.id, exact(vector, {"match_all": {}}, max(DEPTHS)))
+            for query, vector in zip(dataset.queries, asked.vectors[place], strict=True)
+        )
+        everything = {query.id: list(dataset.documents) for query in dataset.queries}
+        scores, errors = ask_groups(client, one.version, bodies, everything)
+        assert not errors
+        for answer in one.answers:
+            given = {name: score for name, score in scores[answer.query].items() if score is not None}
+            best = sorted(given, key=given.__getitem__, reverse=True)
+            for k in DEPTHS:
+                share = len({name for name, _ in answer.hits[:k]} & set(best[:k])) / k
+                recalls.setdefault(asked.languages[answer.query], {}).setdefault((k, place), []).append(share)
+    for language in sorted(recalls):
+        shares = recalls[language]
+        cells = "".join(f"{np.mean(shares[k, place]):12.4f}" for k in DEPTHS for place in range(2))
+        print(f"{language:10}{len(shares[DEPTHS[0], 0]):8}{cells}")
+
+
+def _in_turn(candidates, queries):
+    """Name -> figures of all rounds, and CPU of a query; the order goes round, after a round that is not counted."""
+    found, spent = ({name: [] for name in candidates} for _ in range(2))
+    names = list(candidates)
+    for number in range(ROUNDS + 1):
+        for name in names[number % 2 :] + names[: number % 2]:
+            start = process_time()
+            figure = candidates[name]()
+            if number:
+                found[name].append(figure)
+                spent[name].append((process_time() - start) * 1000 / queries)
+    return found, spent
+
+
+def _show(found, form):
+    print(f"{'':10}{'median':>10}{'least':>10}{'most':>10}")
+    for name, figures in found.items():
+        print(f"{name:10}" + "".join(form.format(f(figures)) for f in (statistics.median, min, max)))
+
+
+def _show_ratio(ours, theirs):
+    ratios = [one / other for one, other in zip(ours, theirs, strict=True)]
+    print(f"{'ratio':10}" + "".join(f"{f(ratios):10.3f}" for f in (statistics.median, min, max)))

@@ -1,0 +1,37 @@
+"""Encoded datasets and language vectors made of numbers alone."""
+
+from pathlib import Path
+
+import numpy as np
+
+from langshift.evaluate.dataset import Dataset, Document, Query
+from langshift.evaluate.offline.encoding import Encoded
+from langshift.evaluate.texts import Languages
+from langshift.ingest.vectors import LanguageVectors
+
+
+def encoded(documents, queries, tags, asked, groups=None, qrels=None):
+    """An encoded dataset of documents d0, d1 ... and queries q0, q1 ..."""
+    ids = [f"d{number}" for number in range(len(documents))]
+    groups = groups or [None] * len(ids)
+    primary = [None if tag == "und" else tag.partition("-")[0] for tag in tags]
+    names = [f"q{number}" for number in range(len(queries))]
+    dataset = Dataset(
+        Path("data"),
+        {name: Document(tag, group) for name, tag, group in zip(ids, primary, groups, strict=True)},
+        tuple(Query(name, "?", tag, None) for name, tag in zip(names, asked, strict=True)),
+        qrels or {},
+    )
+    languages = Languages(
+        dict(zip(ids, tags, strict=True)),
+        dict(zip(ids, primary, strict=True)),
+        dict(zip(names, asked, strict=True)),
+        (),
+    )
+    return Encoded(dataset, ids, np.array(documents, np.float32), np.array(queries, np.float32), languages)
+
+
+def vectors(of, pivot="en"):
+    dimension = len(next(iter(of.values())))
+    made = {tag: np.array(vector, np.float32) for tag, vector in of.items()}
+    return LanguageVectors(pivot, made, dict.fromkeys(of, 9), "toy", "1", "", dimension, False, "made up")

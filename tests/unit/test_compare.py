@@ -1,0 +1,221 @@
+"""A comparison worked by hand: figures, parts, matrix, winners, and what is said of them."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import pytest
+from data_folder import write_dataset, write_run
+
+from langshift.evaluate.clusters import clusters
+from langshift.evaluate.compare.advice import advice
+from langshift.evaluate.compare.comparing import compare
+from langshift.evaluate.compare.document import document, in_words
+from langshift.evaluate.compare.matrix import matrices
+from langshift.evaluate.compare.runs import load
+from langshift.evaluate.compare.sections import ALL, CROSS, SAME, Column, column_of, columns
+from langshift.evaluate.compare.tables import by_language, cut, figures, matrix, probability
+from langshift.evaluate.compare.winners import extremes
+from langshift.evaluate.texts import Languages
+
+# Twenty topics in English, German and Thai, each asked about in English and in Thai.
+TOPICS = [f"t{number:02d}" for number in range(20)]
+TAGS = ("en", "de", "th")
+DOCUMENTS = {f"{topic}-{tag}": (tag, topic, f"On {topic} in {tag}.") for topic in TOPICS for tag in TAGS}
+QUERIES = {f"{topic}-q{tag}": (tag, topic, None, f"What of {topic}?") for topic in TOPICS for tag in ("en", "th")}
+QRELS = {query: {f"{topic}-{tag}": 1 for tag in TAGS} for query, (_, topic, *_) in QUERIES.items()}
+
+
+def other(topic, tag):
+    """A wrong answer: a passage of another topic."""
+    return f"{TOPICS[(TOPICS.index(topic) + 1) % len(TOPICS)]}-{tag}"
+
+
+def answers(en, th):
+    """Rankings in which every English question finds ``en`` and every Thai one ``th``; ``x`` stands for a wrong one."""
+    return {
+        query: [other(topic, "de") if tag == "x" else f"{topic}-{tag}" for tag in (en if language == "en" else th)]
+        for query, (language, topic, *_) in QUERIES.items()
+    }
+
+
+# The later run finds the German passage for English questions, and loses the Thai one for Thai questions.
+BEFORE = answers(en=["en", "x"], th=["th", "en"])
+AFTER = answers(en=["en", "de"], th=["x", "en"])
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return write_dataset(tmp_path / "data", DOCUMENTS, QUERIES, QRELS)
+
+
+def compared(folder, *runs, names=("nDCG@2", "R@2", "TLR@2", "SLR@2")):
+    places = [write_run(folder.parent / f"run{number}.trec", rankings) for number, rankings in enumerate(runs)]
+    dataset, candidates = load(places, folder)
+    return compare(dataset, Languages.of(dataset, {}), clusters(dataset), candidates, columns(names))
+
+
+def test_measures_stand_apart_by_the_documents_language():
+    names = ["nDCG@20", "R@20", "TLR@20", "SLR@5", "LPR", "Judged@10", "R(rel=2)@20", "Lang_nDCG@20"]
+    assert columns(names) == [
+        *(Column(ALL, name) for name in ("nDCG@20", "R@20", "LPR", "Judged@10", "R(rel=2)@20", "Lang_nDCG@20")),
+        *(Column(SAME, name) for name in ("nDCG@20", "SLR@20", "SLR@5", "R(rel=2)@20")),
+        *(Column(CROSS, name) for name in ("nDCG@20", "TLR@20", "R(rel=2)@20")),
+    ]
+    assert {column.section for column in columns(names, cross=False)} == {ALL, SAME}
+    assert [column_of(name) for name in ("nDCG@20", "SLR@5", "TLR@5")] == [
+        Column(ALL, "nDCG@20"),
+        Column(SAME, "SLR@5"),
+        Column(CROSS, "TLR@5"),
+    ]
+
+
+def test_figures_by_hand(folder):
+    found = compared(folder, BEFORE, AFTER)
+    second = 1 / math.log2(3)
+    expected = {
+        # English: 1 of 3 and then 2 of 3; Thai: 2 of 3 and then 1 of 3.
+        (ALL, "R@2"): (0.5, 0.5),
+        (ALL, "nDCG@2"): ((1 + (1 + second)) / 2 / (1 + second), ((1 + second) + second) / 2 / (1 + second)),
+        # Same-language: the English passage always, the Thai one at first only; nDCG has one answer to find.
+        (SAME, "SLR@2"): (1.0, 0.5),
+        (SAME, "nDCG@2"): (1.0, 0.5),
+        # Cross-language: German and Thai for English questions, of which one is found in the end.
+        (CROSS, "TLR@2"): (0.25, 0.5),
+        (CROSS, "nDCG@2"): (second / (1 + second) / 2, second / (1 + second)),
+    }
+    assert set(found.columns) == {Column(*key) for key in expected}
+    for key, pair in expected.items():
+        assert (found.mean("a", Column(*key)), found.mean("b", Column(*key))) == pytest.approx(pair)
+    tested = found.tested(Column(SAME, "SLR@2"), ("a", "b"))
+    assert (tested.difference, tested.queries, tested.clusters) == (-0.5, 40, 20)
+    assert tested.significant
+    # Over all queries, the gain of one language hides the loss of the other; by language it does not.
+    recall = Column(ALL, "R@2")
+    assert not found.tested(recall, ("a", "b")).significant
+    assert [round(found.tested(recall, ("a", "b"), tag).difference, 6) for tag in ("en", "th")] == [0.333333, -0.333333]
+    assert all(found.tested(recall, ("a", "b"), tag).significant for tag in ("en", "th"))
+
+
+def test_tables(folder):
+    found = compared(folder, BEFORE, AFTER, BEFORE)
+    assert figures(found, SAME) == (
+        ["run", "nDCG@2", "SLR@2"],
+        [
+            ["a (run0)", "1.0000ᵇ ", "1.0000ᵇ "],
+            ["b (run1)", ".5000  ", ".5000  "],
+            ["c (run2)", "1.0000ᵇ ", "1.0000ᵇ "],
+            ["queries", "40", "40"],
+        ],
+    )
+    assert by_language(found, SAME, "b") == (
+        ["language", "queries", "nDCG@2", "SLR@2"],
+        [["en", "20", "1.0000      = ", "1.0000      = "], ["th", "20", "1.0000 -1.0000*", "1.0000 -1.0000*"]],
+    )
+    first, second = matrices(found)
+    assert matrix(first) == (
+        ["query", "de", "en", "th"],
+        [["en", "+1.0000*", "= ", "= "], ["th", "= ", "= ", "-1.0000*"]],
+    )
+    assert (first.pair, second.pair, first.measure) == (("a", "b"), ("a", "c"), "R@2")
+    cell = first.cells["th"]["th"]
+    assert (cell.before, cell.after, cell.tested.queries) == (1.0, 0.0, 20)
+    assert in_words(found) == (
+        "Significant: p below 0.05 by a paired randomisation test that flips the signs of whole clusters, 20 by group, "
+        "in 100,000 random ways (seed 20260), corrected for several tests after Benjamini and Yekutieli "
+        "(scipy.stats.false_discovery_control, method 'by')."
+    )
+
+
+def test_winners_and_losers_by_name(folder):
+    after = {**BEFORE, "t03-qen": ["t03-en", "t03-de"], "t05-qth": [], "t07-qth": ["t07-en", "t09-th"]}
+    found = extremes(compared(folder, BEFORE, after), 1, Column(ALL, "nDCG@2"), many=2)[0]
+    assert (found.better, found.worse, found.same) == (1, 2, 37)
+    assert [example.query.id for example in found.winners] == ["t03-qen"]
+    # From 1 to 0, and from 1 to one answer of two places: the largest loss first.
+    assert [example.query.id for example in found.losers] == ["t05-qth", "t07-qth"]
+    assert found.losers[0].hits_after == []
+    lost = found.losers[1]
+    assert (lost.language, lost.before, lost.after) == ("th", 1.0, pytest.approx(1 / (1 + 1 / math.log2(3))))
+    assert [tuple(hit) for hit in lost.hits_before] == [
+        ("t07-th", "th", True, "On t07 in th."),
+        ("t07-en", "en", True, "On t07 in en."),
+    ]
+    assert [hit.relevant for hit in lost.hits_after] == [True, False]
+
+
+def test_what_to_use_for_whom(folder):
+    found = compared(folder, BEFORE, AFTER)
+    assert advice(found) == [
+        "For queries in en (+.3869 against a), use b (run1): nDCG@2 is significantly better there.",
+        "For queries in th (+.6131 against b), use a (run0): nDCG@2 is significantly better there.",
+    ]
+
+
+def test_a_gain_does_not_hide_a_loss(folder):
+    # English questions find two translations more, and lose the English passage.
+    after = answers(en=["de", "th"], th=["th", "en"])
+    found = compared(folder, BEFORE, after)
+    assert advice(found) == [
+        "For queries in en (+.3869 against a), use b (run1): nDCG@2 is significantly better there.",
+        "For queries in th (b =), nDCG@2 does not tell a and b apart: "
+        "chance alone gives differences as large (corrected p at least 0.05).",
+        "But nDCG@2 over same-language documents is significantly worse with b than with a "
+        "for queries in en (-1.0000).",
+        "But SLR@2 is significantly worse with b than with a for queries in en (-1.0000).",
+    ]
+
+
+def test_chance_is_called_chance(folder):
+    # One question of twenty lost: no test says that this is more than luck.
+    found = compared(folder, BEFORE, {**BEFORE, "t05-qth": []})
+    assert advice(found) == [
+        "For queries in en (b =) and th (b -.0500), nDCG@2 does not tell a and b apart: "
+        "chance alone gives differences as large (corrected p at least 0.05)."
+    ]
+    # And where the better run loses a little elsewhere, that is said with its doubt.
+    one = {**AFTER, "t05-qen": ["t05-de", "t05-th"]}
+    told = advice(compared(folder, BEFORE, one))
+    assert told[-1] == (
+        "SLR@2 is worse, too, with b than with a for queries in en (-.0500), though chance may have given that much."
+    )
+
+
+def test_three_runs(folder):
+    found = compared(folder, BEFORE, AFTER, AFTER)
+    assert advice(found)[0] == (
+        "For queries in en (+.3869 against a, no different from c), use b (run1): nDCG@2 is significantly better there."
+    )
+    assert advice(compared(folder, BEFORE, BEFORE, BEFORE)) == [
+        "For queries in en (highest with a) and th (highest with a), nDCG@2 does not tell a, b and c apart: "
+        "chance alone gives differences as large (corrected p at least 0.05)."
+    ]
+
+
+def test_measures_without_a_good_direction_choose_nothing(folder):
+    assert advice(compared(folder, BEFORE, AFTER, names=["Judged@2"])) == []
+    assert advice(compared(folder, BEFORE)) == []
+
+
+def test_the_document_holds_everything(folder):
+    found = compared(folder, BEFORE, AFTER)
+    made = json.loads(
+        json.dumps(document(found, matrices(found), extremes(found, 1, found.primary), advice(found), [], ["one"]))
+    )
+    assert [run["name"] for run in made["runs"]] == ["run0", "run1"]
+    assert made["test"]["clustered_by"] == "group"
+    (tested,) = made["sections"][SAME]["SLR@2"]["tests"]
+    assert (tested["before"], tested["after"], tested["difference"], tested["significant"]) == ("a", "b", -0.5, True)
+    assert made["by_language"]["th"]["sections"][ALL]["R@2"]["means"] == pytest.approx({"a": 2 / 3, "b": 1 / 3})
+    assert made["matrices"][0]["cells"]["en"]["de"]["after"] == 1.0
+    assert len(made["examples"][0]["winners"]) == 5
+    assert made["examples"][0]["losers"][0]["hits"]["after"][0]["text"].startswith("On t")
+    assert (made["warnings"], made["conditions"]) == (["one"], [])
+
+
+def test_small_things():
+    assert [probability(p) for p in (None, 0.00001, 0.0312, 1.0)] == ["-", "<.0001", ".0312", "1.0000"]
+    assert cut("short", 5) == "short"
+    assert cut("a longer one", 5) == "a lo…"
+    assert cut("纽卡斯尔大学", 7) == "纽卡斯…"

@@ -1,0 +1,378 @@
+"""Pools: source languages, thinned groups, halves by article, and what is said of bad collections."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from convert_sources import (
+    jsonl,
+    write_belebele,
+    write_miracl,
+    write_mlqa,
+    write_multieup,
+    write_neuclir,
+    write_posir,
+)
+
+from langshift.errors import UsageError
+from langshift.evaluate.convert.beir import read_beir
+from langshift.evaluate.convert.belebele import read_belebele
+from langshift.evaluate.convert.languages import pick, tagged
+from langshift.evaluate.convert.miracl import read_miracl
+from langshift.evaluate.convert.mlqa import read_mlqa
+from langshift.evaluate.convert.multieup import read_multieup
+from langshift.evaluate.convert.neuclir import read_neuclir
+from langshift.evaluate.convert.pool import Choice, build
+from langshift.evaluate.convert.posir import read_posir
+from langshift.evaluate.convert.source import Passage, Question, Source
+from langshift.evaluate.dataset import load_dataset
+
+TAGS = ["ar", "de", "en", "zh"]
+
+
+def parallel(groups: int = 40, tags=TAGS, backwards: bool = False) -> Source:
+    """Groups of one passage a language, two groups an article, one question in each language."""
+    numbers = list(range(groups))
+
+    def passages():
+        for n in reversed(numbers) if backwards else numbers:
+            for tag in reversed(tags) if backwards else tags:
+                yield Passage(f"g{n}-{tag}", f"{tag} text {n}", tag, f"g{n}", f"article {n // 2}")
+
+    questions = [
+        Question(f"q{n}", f"{tag} {n}?", tag, {f"g{n}-{one}": 1 for one in tags}, f"g{n}", f"article {n // 2}")
+        for tag in tags
+        for n in numbers
+    ]
+    return Source(Path("made-up"), tags, questions, passages)
+
+
+def refusal(tmp_path: Path, source, choice: Choice = Choice()) -> str:  # noqa: B008 - frozen
+    out = tmp_path / "taken-by-nobody"
+    before = sorted(tmp_path.rglob("*"))
+    with pytest.raises(UsageError) as caught:
+        build(out, source if callable(source) else lambda: source, choice)
+    assert sorted(tmp_path.rglob("*")) == before
+    return str(caught.value)
+
+
+def kept(folder: Path) -> set[str]:
+    return set(load_dataset(folder).documents)
+
+
+def test_each_source_language_makes_a_set_of_its_own(tmp_path):
+    made = build(tmp_path / "out", parallel, Choice(pivots=["zh", "de"]))
+    assert [(one.folder, one.pivot, one.queries) for one in made] == [
+        (str(tmp_path / "out/zh"), "zh", 40),
+        (str(tmp_path / "out/de"), "de", 40),
+    ]
+    assert {query.language for query in load_dataset(tmp_path / "out/zh").queries} == {"zh"}
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["de", "zh"]
+
+
+def test_thinned_pools_depend_on_nothing_but_group_and_languages(tmp_path):
+    sets = {
+        "once": (parallel(), Choice(keep=2)),
+        "again": (parallel(backwards=True), Choice(keep=2)),
+        "pivot": (parallel(), Choice(pivots=["zh"], keep=2)),
+        "every": (parallel(), Choice(pivots=None, keep=2)),
+        "more": (parallel(), Choice(keep=3)),
+        "all": (parallel(), Choice(keep=9)),
+    }
+    for name, (source, choice) in sets.items():
+        build(tmp_path / name, lambda source=source: source, choice)
+    two = kept(tmp_path / "once")
+    assert len(two) == 80
+    assert two == kept(tmp_path / "again") == kept(tmp_path / "pivot") == kept(tmp_path / "every")
+    assert two < kept(tmp_path / "more")
+    assert kept(tmp_path / "all") == {f"g{n}-{tag}" for n in range(40) for tag in TAGS}
+    for query, judged in load_dataset(tmp_path / "once").qrels.items():
+        assert set(judged) == {name for name in two if name.startswith(f"g{query[1:]}-")}
+        assert len(judged) == 2
+    # Which stay differs from group to group, and the question's language is now among them, now not.
+    assert (
+        len({tuple(sorted(name.partition("-")[2] for name in two if name.startswith(f"g{n}-"))) for n in range(40)}) > 3
+    )
+    assert 0 < sum(name.endswith("-en") for name in two) < 40
+
+
+def test_halves_share_the_corpus_and_no_article(tmp_path):
+    made = build(tmp_path / "out", parallel, Choice(by_article=True, with_language=False))
+    assert [(one.folder, one.documents, one.queries) for one in made] == [
+        (str(tmp_path / "out/dev"), 160, 20),
+        (str(tmp_path / "out/test"), 160, 20),
+    ]
+    dev, test = (load_dataset(tmp_path / "out" / name) for name in ("dev", "test"))
+    assert dev.documents == test.documents
+    assert dev.documents["g0-zh"].language == "zh"
+    assert {query.article for query in dev.queries} == {f"article {n}" for n in range(0, 20, 2)}
+    assert {query.article for query in test.queries} == {f"article {n}" for n in range(1, 20, 2)}
+    # Halves are the same in every language, and what is done to one corpus is not done to the other.
+    build(tmp_path / "zh", lambda: parallel(backwards=True), Choice(pivots=["zh"], by_article=True))
+    assert {query.article for query in load_dataset(tmp_path / "zh/dev").queries} == {q.article for q in dev.queries}
+
+
+def test_passages_are_read_one_by_one_and_counted(tmp_path):
+    steps = []
+    build(tmp_path / "out", lambda: parallel(700), Choice(), steps.append)
+    assert sum(steps) == 2800
+    assert max(steps) == 1000
+
+
+def test_pools_that_cannot_be_made(tmp_path):
+    assert refusal(tmp_path, parallel(), Choice(pivots=["en", "th"])) == (
+        "made-up has no questions in the language 'th': it has ar, de, en, zh."
+    )
+    alone = Source(
+        Path("made-up"), ["en"], [Question("q", "?", "en", {"d": 1})], lambda: iter([Passage("d", "text", "en")])
+    )
+    assert refusal(tmp_path, alone, Choice(keep=1)) == (
+        "made-up has no translation groups, so no translations can be chosen: leave --keep out."
+    )
+    assert refusal(tmp_path, alone, Choice(by_article=True)) == (
+        "made-up names no article for its questions, so they cannot be split: leave --split-by-article out."
+    )
+    assert refusal(tmp_path, parallel(2), Choice(by_article=True)) == (
+        "made-up has questions on one article only, so they cannot be split in two."
+    )
+    empty = Source(Path("made-up"), ["en"], alone.questions, lambda: iter(()))
+    assert refusal(tmp_path, empty) == "made-up gives no passage at all: nothing was written."
+    twice = Source(Path("made-up"), ["en"], [*alone.questions, *alone.questions], alone.passages)
+    assert refusal(tmp_path, twice) == "made-up has two questions of the id 'q-en': fetch it again."
+    unjudged = Source(Path("made-up"), ["en"], [Question("q", "?", "en", {"d": 0})], alone.passages)
+    assert refusal(tmp_path, unjudged) == (
+        f"made-up gives no question with a relevant passage for {tmp_path / 'taken-by-nobody'}: nothing was written."
+    )
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full/mine").write_text("mine")
+    with pytest.raises(UsageError) as caught:
+        build(tmp_path / "full", parallel, Choice())
+    assert (
+        str(caught.value)
+        == f"{tmp_path / 'full'} is not empty: name a folder that does not exist yet, or empty this one."
+    )
+
+
+def damage(path: Path, old: str, new: str) -> Path:
+    text = path.read_text(encoding="utf-8")
+    assert old in text
+    path.write_text(text.replace(old, new, 1), encoding="utf-8")
+    return path
+
+
+def test_bad_mlqa(tmp_path):
+    named = "they are named test-context-en-question-en.json, for each language"
+    assert refusal(tmp_path, lambda: read_mlqa(tmp_path / "no", None, ["en"], "test")) == (
+        f"There is no folder {tmp_path / 'no'}: name the one that holds MLQA's files; {named}."
+    )
+    folder = write_mlqa(tmp_path / "mlqa")
+    assert refusal(tmp_path, lambda: read_mlqa(folder, ["fr"], ["en"], "test")) == (
+        f"{folder} has no file for the language 'fr': it has de, en, zh."
+    )
+    assert refusal(tmp_path, lambda: read_mlqa(folder, ["de"], ["en"], "test")) == (
+        "The pivot 'en' is not among the languages de: add it, or name another --pivot."
+    )
+    path = folder / "test/test-context-de-question-de.json"
+    path.write_text('{"data": [{"paragraphs": [{"context": "x"}]}]}')
+    assert refusal(tmp_path, lambda: read_mlqa(folder, None, ["en"], "test")) == (
+        f"{path} is not an MLQA file: MLQA's layout is data[].paragraphs[] with a context and qas[] of id and question."
+    )
+    assert refusal(tmp_path, lambda: read_mlqa(tmp_path, None, ["en"], "test")) == (
+        f"{tmp_path} holds no MLQA file of the split test: {named}."
+    )
+
+
+def test_bad_belebele(tmp_path):
+    folder = write_belebele(tmp_path / "bele")
+    path = folder / "data/eng_Latn.jsonl"
+    layout = "each line of Belebele has link, question_number, flores_passage and question"
+    whole, zero = path.read_text(), "https://en.wikinews.org/wiki/0"
+    for old, new, expected in (
+        ('"question_number": 2', '"question_number": 1',
+         f"line 2, has question 1 of {zero} a second time: fetch the file again."),
+        ('"question_number": 2', '"question_number": 3', f"line 2, has no question_number of 1 or 2: {layout}."),
+        ('"flores_passage": "eng_Latn passage 1"', '"flores_passage": ""', f"line 3, has no flores_passage: {layout}."),
+        ("eng_Latn passage 0", "another",
+         f"line 2, has another passage for {zero} than an earlier line: fetch the file again."),
+    ):  # fmt: skip
+        damage(path, old, new)
+        assert refusal(tmp_path, lambda: read_belebele(folder, None, ["en"])) == f"{path}, {expected}"
+        path.write_text(whole)
+    path.write_text("".join(whole.splitlines(keepends=True)[:2]))
+    assert refusal(tmp_path, lambda: read_belebele(folder, ["zh", "en"], ["en"])) == (
+        f"{path} and zho_Hans.jsonl do not have the same questions (question 1 of https://en.wikinews.org/wiki/1 "
+        "is in one only), so they are not translations of each other: take both from the same release."
+    )
+    path.write_text("")
+    assert refusal(tmp_path, lambda: read_belebele(folder, None, ["en"])) == f"{path} holds no question: {layout}."
+
+
+def test_bad_miracl(tmp_path):
+    folder = write_miracl(tmp_path / "miracl")
+    assert refusal(tmp_path, lambda: read_miracl(folder, ["te"], "dev")) == (
+        f"{folder} has no topics in the language 'te': it has en, sw."
+    )
+    train = folder / "miracl-v1.0-en/topics/topics.miracl-v1.0-en-train.tsv"
+    qrels = folder / "miracl-v1.0-en/qrels/qrels.miracl-v1.0-en-train.tsv"
+    assert refusal(tmp_path, lambda: read_miracl(folder, ["en"], "train")) in (
+        f"There is no file {train}: fetch it, or name another --split.",
+        f"There is no file {qrels}: fetch it, or name another --split.",
+    )
+    docs = folder / "miracl-corpus-v1.0-sw/docs-0.jsonl.gz"
+    packed = docs.read_bytes()
+    docs.write_bytes(packed[: len(packed) // 2])
+    assert refusal(tmp_path, lambda: read_miracl(folder, None, "dev"), Choice(pivots=None)).startswith(
+        f"{docs} breaks off or is damaged after line "
+    )
+    docs.write_text(jsonl([{"docid": "a b", "text": "x"}]))
+    assert refusal(tmp_path, lambda: read_miracl(folder, None, "dev"), Choice(pivots=None)) == (
+        f"{docs}, line 1, has the docid 'a b', but an id with white space cannot stand in a TREC run: "
+        "take the white space out."
+    )
+    docs.write_text(jsonl([{"docid": "41#0", "text": "x"}]))
+    judged = folder / "miracl-v1.0-sw/qrels/qrels.miracl-v1.0-sw-dev.tsv"
+    assert refusal(tmp_path, lambda: read_miracl(folder, None, "dev"), Choice(pivots=None)) == (
+        f"{judged}, line 1, judges the passage '39#0-sw', which the corpus lacks: fetch all of it, or remove the line."
+    )
+    docs.unlink()
+    assert refusal(tmp_path, lambda: read_miracl(folder, None, "dev"), Choice(pivots=None)) == (
+        f"{folder} holds no corpus of the language 'sw': MIRACL has miracl-v1.0-<language>/topics and /qrels, "
+        "and miracl-corpus-v1.0-<language>/docs-0.jsonl.gz."
+    )
+    topics = folder / "miracl-v1.0-en/topics/topics.miracl-v1.0-en-dev.tsv"
+    topics.write_text("0 What is albedo?\n")
+    assert refusal(tmp_path, lambda: read_miracl(folder, ["en"], "dev"), Choice(pivots=None)) == (
+        f"{topics}, line 1, cannot be read: give an id and a question, parted by a tab."
+    )
+
+
+def test_bad_posir(tmp_path):
+    folder = write_posir(tmp_path / "posir", "jsonl")
+    assert refusal(tmp_path, lambda: read_posir(folder, ["en"], ["en"], ["Lawn"])) == (
+        f"{folder / 'eng-Latn'} has no domain 'Lawn': it has Law, Real Estate."
+    )
+    assert refusal(tmp_path, lambda: read_posir(folder, ["fr"], ["en"], None)) == (
+        f"{folder} has no folder for the language 'fr': it has cmn-Hans, deu-Latn, eng-Latn."
+    )
+    queries = folder / "eng-Latn/Law/queries.jsonl"
+    damage(queries, "[0, 1000]", "[0]")
+    assert refusal(tmp_path, lambda: read_posir(folder, ["en"], ["en"], ["Law"])) == (
+        f"{queries}, line 1, has no evidence that can be read: "
+        "give pos_char_span (first and last character) and pos_char_length."
+    )
+    (folder / "eng-Latn/Law/corpus.jsonl").unlink()
+    queries.unlink()
+    assert refusal(tmp_path, lambda: read_posir(folder, ["en"], ["en"], ["Law"])) == (
+        f"{folder / 'eng-Latn/Law'} has no queries.parquet: "
+        "PosIR has <language>/<domain>/corpus.parquet, queries.parquet and qrels/test.parquet."
+    )
+
+
+def test_a_damaged_parquet_file(tmp_path):
+    pytest.importorskip("pyarrow", reason="PosIR's own files are Parquet: pip install 'langshift[parquet]'")
+    folder = write_posir(tmp_path / "posir", "parquet")
+    path = folder / "eng-Latn/Law/corpus.parquet"
+    path.write_bytes(b"PAR1 and no more")
+    assert refusal(tmp_path, lambda: read_posir(folder, ["en"], ["en"], ["Law"])) == (
+        f"{path} is damaged or no Parquet file: fetch it again."
+    )
+
+
+def test_bad_neuclir(tmp_path):
+    folder = write_neuclir(tmp_path / "neuclir", "downloaded")
+    qrels = folder / "neuclir-2023-qrels.final/qrels.mlir"
+    damage(qrels, "0 0 f1 1", "0 0 f9 1")
+    assert refusal(tmp_path, lambda: read_neuclir(folder, None)) == (
+        f"{qrels}, line 4, judges the passage 'f9', which the corpus lacks: fetch all of it, or remove the line."
+    )
+    damage(qrels, "0 0 z1 1", "0 0 z1 3")
+    assert refusal(tmp_path, lambda: read_neuclir(folder, None)) == (
+        f"{qrels.with_name('qrels.zho')}, line 1, gives '0' and 'z1' another grade than an earlier line: "
+        "keep one of the two."
+    )
+    damage(qrels, "0 0 z1 3", "0 0 z1")
+    assert refusal(tmp_path, lambda: read_neuclir(folder, None)) == (
+        f"{qrels}, line 2, cannot be read: give query-id, corpus-id and score parted by tabs, "
+        "or TREC's four columns (query, 0, document, grade)."
+    )
+    layout = "NeuCLIR has <language>/docs.jsonl for zho, fas and rus, topics in *topics*.jsonl, and TREC qrels"
+    (folder / "neuclir-2023-topics.0605.jsonl").unlink()
+    assert refusal(tmp_path, lambda: read_neuclir(folder, None)) == f"{folder} holds no topics: {layout}."
+    assert refusal(tmp_path, lambda: read_neuclir(tmp_path, None)) == f"{tmp_path} holds no documents: {layout}."
+
+
+def test_bad_multieup(tmp_path):
+    folder = write_multieup(tmp_path / "eup")
+    path = folder / "clean_all_with_did_qid.MEP.csv"
+    damage(path, "\n3,", "\n3,too,many,fields,")
+    assert refusal(tmp_path, lambda: read_multieup(folder, None, ["en"])).startswith(
+        f"{path}, line 5, ends a row that "
+    )
+    path.write_text("did,TEXT\n1,x\n")
+    assert refusal(tmp_path, lambda: read_multieup(folder, None, ["en"])) == (
+        f"{path} is not MultiEuP's file: MultiEuP has did, TEXT, LANGUAGE, and title_EN and qid_EN for each language."
+    )
+    path.unlink()
+    assert refusal(tmp_path, lambda: read_multieup(folder, None, ["en"])) == (
+        f"There is no file {path}: name MultiEuP's clean_all_with_did_qid.MEP.csv, or the folder that holds it."
+    )
+
+
+def test_bad_beir(tmp_path):
+    folder = tmp_path / "beir"
+    (folder / "qrels").mkdir(parents=True)
+    (folder / "corpus.jsonl").write_text('{"_id": "1", "text": "x"}\n{"_id": "2", "text": \n')
+    (folder / "queries.jsonl").write_text('{"_id": "a", "text": "x?"}\n')
+    (folder / "qrels/dev.tsv").write_text("query-id\tcorpus-id\tscore\na\t1\t1\na\t3\t1\n")
+    every = Choice(pivots=None)
+    assert refusal(tmp_path, lambda: read_beir(folder, None, "test"), every) == (
+        f"{folder} has no qrels/test.tsv: name another --split, of which it has dev."
+    )
+    assert refusal(tmp_path, lambda: read_beir(folder, None, "dev"), every) == (
+        f"{folder / 'corpus.jsonl'}, line 2, is not valid JSON (unexpected end of data at character 21): "
+        "correct or remove the line."
+    )
+    (folder / "corpus.jsonl").write_text('{"_id": "1", "text": "x"}\n')
+    assert refusal(tmp_path, lambda: read_beir(folder, None, "dev"), every) == (
+        f"{folder / 'qrels/dev.tsv'}, line 3, judges the passage '3', which the corpus lacks: "
+        "fetch all of it, or remove the line."
+    )
+    assert refusal(tmp_path, lambda: read_beir(folder, ["en"], "dev"), every) == (
+        f"{folder / 'corpus.jsonl'}, line 1, names no language, so none can be chosen: leave --languages out."
+    )
+    assert refusal(tmp_path, lambda: read_beir(folder, ["klingonese"], "dev"), every) == (
+        "'klingonese' is no language tag: give some such as en or zh."
+    )
+    assert refusal(tmp_path, lambda: read_beir(folder, None, "dev"), Choice()) == (
+        f"{folder} has no questions in the language 'en': it has none whose language it names."
+    )
+    (folder / "corpus.jsonl").write_text(json.dumps({"_id": "1", "text": "x", "language": "de"}))
+    assert refusal(tmp_path, lambda: read_beir(folder, ["en"], "dev"), every) == (
+        f"{folder / 'corpus.jsonl'} has no document in the language 'en': it has de."
+    )
+    (folder / "queries.jsonl").write_text('{"_id": "b", "text": "x?"}\n')
+    assert refusal(tmp_path, lambda: read_beir(folder, None, "dev"), every) == (
+        f"{folder / 'queries.jsonl'} lacks the query 'a', which the judgements name: fetch the file again."
+    )
+
+
+VARIANTS = {
+    "zho_Hant": "zh-TW",
+    "zho_Hans": "zh",
+    "eng_Latn": "en",
+    "nob_Latn": "nb",
+    "arb_Arab": "ar",
+    "arb_Latn": "ar-EG",
+}
+
+
+@pytest.mark.parametrize(
+    ("wanted", "code"),
+    [("zh", "zho_Hans"), ("zho_Hant", "zho_Hant"), ("zh-TW", "zho_Hant"), ("eng", "eng_Latn"), ("no", "nob_Latn"),
+     ("ar", "arb_Arab"), ("arb_Latn", "arb_Latn"), ("fr", None), ("klingonese", None)],
+)  # fmt: skip
+def test_a_language_is_named_by_code_or_by_tag(wanted, code):
+    assert pick(VARIANTS, wanted) == code
+    assert pick(tagged(VARIANTS), wanted) == code

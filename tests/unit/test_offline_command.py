@@ -1,0 +1,161 @@
+"""The commands over a small dataset with the real encoder, and what they refuse."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from data_folder import write_dataset
+
+from langshift.errors import FingerprintError, UsageError
+from langshift.evaluate.commands import evaluate
+from langshift.evaluate.dataset import load_dataset
+from langshift.evaluate.identity import identity
+from langshift.evaluate.run import read_run
+from langshift.ingest.encoders import open_encoder
+from langshift.ingest.vectors import LanguageVectors, shipped
+
+DOCUMENTS = {
+    "sea-en": ("en", "sea", "The sea rises and falls twice a day because the Moon pulls at it."),
+    "sea-de": ("de", "sea", "Das Meer steigt und fällt zweimal am Tag, weil der Mond an ihm zieht."),
+    "bread-en": ("en", "bread", "Yeast makes the dough rise before it is baked in a hot oven."),
+    "bread-de": ("de", "bread", "Hefe lässt den Teig aufgehen, ehe er im heißen Ofen gebacken wird."),
+}
+QUERIES = {
+    "q1": ("en", "sea", "nature", "Why does the water level change?"),
+    "q2": ("de", "bread", "kitchen", "Warum geht der Teig auf?"),
+}
+QRELS = {"q1": {"sea-en": 1, "sea-de": 1}, "q2": {"bread-en": 1, "bread-de": 1}}
+
+
+@pytest.fixture
+def data(tmp_path):
+    return write_dataset(tmp_path / "data", DOCUMENTS, QUERIES, QRELS)
+
+
+def run(*arguments):
+    return CliRunner().invoke(evaluate, list(map(str, arguments)))
+
+
+def refusal(*arguments, kind=UsageError):
+    said = run(*arguments)
+    assert isinstance(said.exception, kind), (said.exception, said.output)
+    assert said.stdout == ""
+    return str(said.exception)
+
+
+def test_files_in_the_form_of_a_replay(data, tmp_path):
+    out, cache = tmp_path / "results" / "shifted", tmp_path / "cache"
+    said = run("offline", data, "--alpha", "1", "--beta", ".125", "--output", out, "--cache", cache, "--json")
+    assert said.exit_code == 0, said.output
+    result = json.loads(said.stdout)
+    assert json.loads((out / "result.json").read_text()) == result
+    assert sorted(path.name for path in out.iterdir()) == [
+        "group-scores.jsonl",
+        "per-query.jsonl",
+        "result.json",
+        "run.trec",
+    ]
+    assert (result["mode"], result["beta"], result["complete"], result["errors"]) == ("exact", 0.125, True, 0)
+    assert result["dataset"] == identity(load_dataset(data))
+    assert result["queries"]["asked"] == 2
+    assert result["measures"]["R@20"] == 1.0
+    assert result["by_language"].keys() == {"de", "en"}
+    assert (result["fingerprint"]["pivot"], result["fingerprint"]["alpha"]) == ("en", 1.0)
+    # The scores are those of the encoder and the language vectors, with the preference on top.
+    encoder, known = open_encoder("use-m"), LanguageVectors.load(shipped("use-m"))
+    documents = encoder.encode_documents([text for _, _, text in DOCUMENTS.values()]).astype(np.float64)
+    documents[[1, 3]] -= known.vectors["de"]
+    documents /= np.linalg.norm(documents, axis=1, keepdims=True)
+    scores = encoder.encode_queries([text for *_, text in QUERIES.values()]).astype(np.float64) @ documents.T
+    scores[0, [0, 2]] += 0.125
+    scores[1, [1, 3]] += 0.125
+    found = read_run(out / "run.trec")
+    for query, row in zip(QUERIES, scores, strict=True):
+        assert found[query] == pytest.approx(dict(zip(DOCUMENTS, row, strict=True)), abs=1e-6)
+    groups = [json.loads(line) for line in (out / "group-scores.jsonl").read_text().splitlines()]
+    assert groups[1]["query"] == "q2"
+    assert groups[1]["scores"] == {name: found["q2"][name] for name in ("bread-en", "bread-de")}
+    rows = [json.loads(line) for line in (out / "per-query.jsonl").read_text().splitlines()]
+    assert [(row["query"], row["language"], row["hits"], row["error"]) for row in rows] == [
+        ("q1", "en", 4, None),
+        ("q2", "de", 4, None),
+    ]
+    assert len(list(cache.iterdir())) == 2
+    # What was written can be compared at once.
+    plain = run("offline", data, "--alpha", "0", "--output", tmp_path / "results" / "plain", "--cache", cache)
+    assert plain.exit_code == 0
+    assert plain.stdout.startswith(f"{data}: 2 queries, exact search, alpha 0\n")
+    assert plain.stderr == (
+        f"Wrote run.trec, group-scores.jsonl, per-query.jsonl and result.json to {tmp_path / 'results' / 'plain'}.\n"
+    )
+    compared = run("compare", tmp_path / "results" / "plain", out, "--json")
+    assert json.loads(compared.stdout)["test"]["clustered_by"] == "article"
+
+
+def test_another_pivot(data):
+    said = run("offline", data, "--pivot", "de", "--measures", "nDCG@20, P@1")
+    assert said.stdout.startswith(f"{data}: 2 queries, exact search, alpha 1, pivot de\n")
+    assert "P@1" in said.stdout
+
+
+def test_a_sweep(data):
+    said = run("sweep", data, "--alpha", "1,0", "--beta", "0,.05", "--json")
+    assert said.exit_code == 0, said.output
+    found = json.loads(said.stdout)
+    assert found["halves"] == {
+        "by": "article",
+        "development": {"units": 1, "queries": 1},
+        "test": {"units": 1, "queries": 1},
+    }
+    assert [point["alpha"] for point in found["alpha"]] == [0.0, 1.0]
+    assert set(found["best"]["test"]) == {"nDCG@20", "R@20", "TLR@20", "SLR@20", "LPR", "Lang_nDCG@20"}
+    assert found["languages"].keys() == {"de"}
+    assert [(point["beta"], point["alpha"]) for point in found["beta"]] == [(0, 0), (0, 1), (0.05, 0), (0.05, 1)]
+    shown = run("sweep", data, "--alpha", "0,1")
+    assert shown.stdout.startswith("Development half (1 by article, 1 queries)\nalpha  nDCG@20")
+    assert "\nThe other half (1 by article, 1 queries)\n" in shown.stdout
+    assert "Language preference" not in shown.stdout
+
+
+def test_what_is_refused_before_anything_is_encoded(data, tmp_path):
+    none, file = tmp_path / "none", tmp_path / "file"
+    file.write_text("")
+    holds = "a dataset folder holds corpus.jsonl, queries.jsonl and qrels/test.tsv"
+    for command in ("offline", "sweep"):
+        assert refusal(command, none) == f"There is no dataset folder {none}: {holds}."
+        assert refusal(command, data, "--encoder", "m3") == "There is no encoder 'm3'; there is: use-m."
+        assert refusal(command, data, "--cache", file) == f"{file} is a file: name a folder for --cache."
+        assert refusal(command, data, "--vectors", none) == (
+            f"{none}: there is no such file of language vectors; make one with `langshift vectors fit`."
+        )
+        assert refusal(command, data, "--pivot", "xx").startswith("The language vectors know nothing of the pivot 'xx'")
+        assert refusal(command, data, "--measures", "best").startswith("'best' is no known measure: ")
+    assert refusal("offline", data, "--output", file) == f"{file} is a file: name a folder for --output."
+    assert refusal("sweep", data, "--select", "LPR") == (
+        "--select LPR cannot choose, since neither high nor low is good there: name another, such as nDCG@20."
+    )
+
+
+def test_vectors_of_another_encoder(data, tmp_path):
+    path = tmp_path / "other.safetensors"
+    LanguageVectors("en", {"de": np.ones(512, np.float32)}, {"de": 1}, "m3", "1", "", 512, True, "").save(path)
+    assert refusal("offline", data, "--vectors", path, kind=FingerprintError) == (
+        f"{path}: these language vectors were fitted with encoder m3, not use-m: "
+        "fit some for this encoder with `langshift vectors fit`."
+    )
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "reach"),
+    [("--alpha", "0,2", "from 0 to 1"), ("--alpha", ",", "from 0 to 1"), ("--beta", "a", "from 0 up")],
+)
+def test_numbers_that_are_none(data, option, value, reach):
+    said = run("sweep", data, option, value)
+    assert said.exit_code == 2
+    assert said.stderr.endswith(
+        f"Invalid value for '{option}': {value!r} is no list of numbers {reach}, "
+        "parted by commas, such as 0,.02,.05,.1.\n"
+    )

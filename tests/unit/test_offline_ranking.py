@@ -1,0 +1,115 @@
+"""Exact rankings against brute force and cases worked by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from encoded_data import encoded, vectors
+
+from langshift.errors import UsageError
+from langshift.evaluate.offline import ranking
+from langshift.evaluate.offline.ranking import rank, repivoted, shifted_documents, target_groups, top
+
+TAGS = ("en", "de", "zh-TW", "th", "und")
+
+
+def random_case(seed):
+    draw = np.random.default_rng(seed)
+    count, asked = 60, 13
+    documents, queries = draw.normal(size=(count, 6)), draw.normal(size=(asked, 6))
+    # Some passages are there twice or three times, so that there are ties.
+    documents[draw.integers(0, count, 30)] = documents[draw.integers(0, count, 30)]
+    tags = draw.choice(TAGS, count).tolist()
+    of = {tag: draw.normal(size=6) / 2 for tag in ("de", "zh-TW")}
+    return encoded(documents, queries, tags, draw.choice(["en", "de", "zh"], asked).tolist()), vectors(of), draw
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("beta", [0.0, 0.07])
+@pytest.mark.parametrize("depth", [1, 20, 100])
+def test_against_brute_force_in_any_size_of_blocks(seed, beta, depth, monkeypatch):
+    data, known, draw = random_case(seed)
+    alpha, alphas = float(draw.random()), {"de": 0.25}
+    expected = {}
+    for query, asked in zip(data.dataset.queries, np.float64(data.queries), strict=True):
+        scored = []
+        for name, document in zip(data.ids, np.float64(data.documents), strict=True):
+            tag = data.languages.tags[name]
+            if tag in known.vectors:
+                document = document - alphas.get(tag, alpha) * np.float64(known.vectors[tag])
+            cosine = asked @ document / np.linalg.norm(asked) / np.linalg.norm(document)
+            scored.append((cosine + (beta if data.languages.documents[name] == query.language else 0.0), name))
+        expected[query.id] = scored
+    for scores_at_once, documents_at_once in ((1 << 20, 1 << 14), (70, 7), (1, 1)):
+        monkeypatch.setattr(ranking, "_SCORES_AT_ONCE", scores_at_once)
+        monkeypatch.setattr(ranking, "_DOCUMENTS_AT_ONCE", documents_at_once)
+        done = []
+        documents = shifted_documents(data, known, alpha, alphas)
+        found = rank(data, documents, beta=beta, depth=depth, on_queries=done.append).rankings
+        assert sum(done) == len(expected)
+        assert np.linalg.norm(documents, axis=1) == pytest.approx(np.ones(len(documents)))
+        for query, scored in expected.items():
+            # Equal vectors are equal to the last digit, whatever block they fell into: the greater id comes first.
+            order = sorted(scored, key=lambda hit: (round(hit[0], 6), hit[1]), reverse=True)[:depth]
+            assert [name for name, _ in found[query]] == [name for _, name in order]
+            assert [score for _, score in found[query]] == pytest.approx([score for score, _ in order], abs=1e-6)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_top_among_many_ties(seed):
+    draw = np.random.default_rng(seed)
+    scores = draw.integers(0, 4, draw.integers(1, 40)).astype(np.float32)
+    for depth in (1, 3, 10, 50):
+        expected = sorted(range(len(scores)), key=lambda place: (-scores[place], place))[:depth]
+        assert top(scores, depth).tolist() == expected
+
+
+def test_by_hand():
+    # Documents at 0, 90 and 45 degrees; the German one is shifted from 45 degrees onto the x axis.
+    data = encoded([[2, 0], [0, 3], [1, 1]], [[1, 0]], ["en", "en", "de"], ["de"])
+    known = vectors({"de": [0, 1]})
+    plain = rank(data, shifted_documents(data, known, 0.0)).rankings["q0"]
+    assert [name for name, _ in plain] == ["d0", "d2", "d1"]
+    assert [score for _, score in plain] == pytest.approx([1, 0.5**0.5, 0])
+    shifted = rank(data, shifted_documents(data, known, 1.0)).rankings["q0"]
+    assert shifted == [("d2", 1.0), ("d0", 1.0), ("d1", 0.0)]
+    half = rank(data, shifted_documents(data, known, 1.0, {"de": 0.5}), beta=0.25).rankings["q0"]
+    assert dict(half) == pytest.approx({"d2": 2 / 5**0.5 + 0.25, "d0": 1, "d1": 0})
+    # Without language vectors nothing moves, and only the direction of a vector counts.
+    assert rank(data, shifted_documents(data, None, 0.0)).rankings["q0"] == plain
+
+
+def test_scores_of_the_whole_target_group():
+    qrels = {"q0": {"d0": 1, "d3": 0}, "q1": {"d3": 2}, "q2": {"d1": 0}}
+    data = encoded(
+        [[1, 0], [0, 1], [1, 1], [3, 4]],
+        [[1, 0]] * 3,
+        ["en", "de", "th", "en"],
+        ["en"] * 3,
+        ["a", "b", "a", None],
+        qrels,
+    )
+    assert target_groups(data.dataset) == {"q0": ["d0", "d2"], "q1": ["d3"], "q2": []}
+    found = rank(data, shifted_documents(data, None, 0.0), beta=0.125, depth=1)
+    assert found.rankings["q0"] == [("d0", 1.125)]
+    assert found.group_scores.keys() == {"q0", "q1"}
+    assert found.group_scores["q0"] == pytest.approx({"d0": 1.125, "d2": 0.5**0.5})
+    assert found.group_scores["q1"] == pytest.approx({"d3": 0.6 + 0.125})
+
+
+def test_another_pivot_is_what_a_fit_towards_it_gives():
+    draw = np.random.default_rng(1)
+    means = {tag: draw.normal(size=4) for tag in ("en", "de", "th")}
+    english = vectors({tag: means[tag] - means["en"] for tag in ("de", "th")})
+    german = vectors({tag: means[tag] - means["de"] for tag in ("en", "th")}, pivot="de")
+    moved = repivoted(english, "de")
+    assert (moved.pivot, moved.pairs) == ("de", {"en": 9, "th": 9})
+    assert moved.vectors.keys() == german.vectors.keys()
+    for tag, vector in german.vectors.items():
+        assert moved.vectors[tag] == pytest.approx(vector, abs=1e-6)
+        assert moved.vectors[tag].dtype == np.float32
+    assert moved.key("de") is None
+    assert repivoted(english, "en") is english
+    with pytest.raises(UsageError) as caught:
+        repivoted(english, "fr")
+    assert str(caught.value) == "The language vectors know nothing of the pivot 'fr': they have de, en, th."

@@ -1,0 +1,114 @@
+"""Logs of queries, and the options that go with them."""
+
+import json
+
+import pytest
+
+from langshift.errors import UsageError
+from langshift.evaluate.asked import merged
+from langshift.evaluate.dataset import Dataset, Query
+from langshift.evaluate.load import query_log
+from langshift.evaluate.load.query_log import Logged, read_log
+from langshift.evaluate.replay_options import replay_command
+
+
+def log(folder, *lines):
+    path = folder / "log.jsonl"
+    path.write_text("".join(f"{line if isinstance(line, str) else json.dumps(line)}\n" for line in lines))
+    return path
+
+
+def refused(path):
+    with pytest.raises(UsageError) as caught:
+        read_log(path)
+    return str(caught.value)
+
+
+def test_times_in_every_form_and_any_order(tmp_path):
+    path = log(
+        tmp_path,
+        {"timestamp": "2026-03-01T08:30:02.5Z", "text": "third", "language": "zh-TW", "_id": "a"},
+        {"timestamp": "2026-03-01T09:30:00+01:00", "text": "first"},
+        {"timestamp": 1772353801, "text": "second", "language": "und"},
+        "",
+        {"timestamp": "2026-03-01T08:30:03", "text": "fourth, in UTC"},
+    )
+    found = read_log(path)
+    assert [time - 1772353800 for time, _ in found] == [0, 1, 2.5, 3]
+    assert [query for _, query in found] == [
+        Query("2", "first", None, None),
+        Query("3", "second", None, None),
+        Query("a", "third", "zh", None),
+        Query("5", "fourth, in UTC", None, None),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ({"text": "x"}, "has the timestamp None: give one such as 2026-03-01T08:30:00.250Z, or seconds since 1970."),
+        (
+            {"timestamp": True, "text": "x"},
+            "has the timestamp True: give one such as 2026-03-01T08:30:00.250Z, or seconds since 1970.",
+        ),
+        (
+            {"timestamp": "noon", "text": "x"},
+            "has the timestamp 'noon': give one such as 2026-03-01T08:30:00.250Z, or seconds since 1970.",
+        ),
+        ({"timestamp": 1, "text": " "}, "has no text: give the query one, or remove the line."),
+        (
+            {"timestamp": 1, "text": "x", "_id": "q"},
+            "has the _id 'q' of an earlier line: every query needs one of its own.",
+        ),
+        (
+            {"timestamp": 1, "text": "x", "language": "klingonish"},
+            "has the language 'klingonish', which is no language tag: give one such as en or zh.",
+        ),
+        ("[]", "is not a JSON object: correct or remove the line."),
+    ],
+)
+def test_a_line_that_cannot_be_used_is_named(tmp_path, line, told):
+    path = log(tmp_path, {"timestamp": 0, "text": "good", "_id": "q"}, line)
+    assert refused(path) == f"{path}, line 2, {told}"
+
+
+def test_no_file_no_query_and_too_many(tmp_path, monkeypatch):
+    missing = tmp_path / "none.jsonl"
+    assert refused(missing) == f"There is no file {missing}: --log names a file with timestamp and text on each line."
+    path = log(tmp_path)
+    assert refused(path) == f"{path} holds no query: put one JSON object with timestamp and text on each line."
+    monkeypatch.setattr(query_log, "MOST_QUERIES", 2)
+    path = log(tmp_path, *({"timestamp": n, "text": "x"} for n in range(3)))
+    assert refused(path) == f"{path} has more than 2 queries: split it, and replay the parts in turn."
+
+
+def test_a_logs_query_takes_what_the_dataset_knows_of_its_id(tmp_path):
+    dataset = Dataset(tmp_path, {}, (Query("q1", "old", "en", "g", "a"), Query("q2", "never asked", "en", None)), {})
+    asked = [Logged(1.0, Query("q1", "new", None, None)), Logged(2.0, Query("q9", "other", "de", None))]
+    assert merged(asked, dataset) == [Query("q1", "new", "en", "g", "a"), Query("q9", "other", "de", None)]
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (["D", "--index", "a", "--index", "a"], "--index names an index twice: name each once."),
+        (
+            ["D", "--index", "a", "--rate", "1", "--log", "L"],
+            "--rate and --log both say when queries are sent: give one of them.",
+        ),
+        (["D", "--index", "a", "--speed", "2"], "--speed is for a log: give one with --log."),
+        (["D", "--index", "a", "--resume"], "--resume goes on with what is in a folder: name it with --output."),
+        (["--index", "a"], "There is nothing to replay: name a DATASET, a log with --log, or both."),
+    ],
+)
+def test_options_that_do_not_go_together(options, told):
+    with pytest.raises(UsageError) as caught:
+        replay_command.main(options, standalone_mode=False)
+    assert str(caught.value) == told
+
+
+def test_measures_need_judgements(tmp_path):
+    path = log(tmp_path, {"timestamp": 1, "text": "x"})
+    with pytest.raises(UsageError) as caught:
+        replay_command.main(["--log", str(path), "--index", "a", "--measures", "nDCG@20"], standalone_mode=False)
+    assert str(caught.value) == "--measures needs judgements: name the DATASET that the log's queries are from."

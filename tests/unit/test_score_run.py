@@ -1,0 +1,278 @@
+"""Scoring any TREC run: what is read, what is refused, and what the command prints."""
+
+from __future__ import annotations
+
+import gzip
+import json
+
+import pytest
+from command_line import langshift, refusal
+
+from langshift.errors import UsageError
+from langshift.evaluate.group_scores import read_group_scores
+from langshift.evaluate.run import format_run, read_run
+
+CORPUS = "".join(
+    json.dumps({"_id": f"{topic}-{tag}", "text": topic, "language": tag, "group": topic}) + "\n"
+    for topic in ("rain", "tides")
+    for tag in ("de", "en", "th")
+)
+QUERIES = "".join(
+    json.dumps({"_id": f"{topic}?{tag}", "text": topic, "language": tag}) + "\n"
+    for topic in ("rain", "tides")
+    for tag in ("de", "en")
+)
+QRELS = "".join(
+    f"{topic}?{asked}\t{topic}-{tag}\t1\n"
+    for topic in ("rain", "tides")
+    for asked in ("de", "en")
+    for tag in ("de", "en", "th")
+)
+# The German questions find their topic in German and Thai, the English one of rain finds nothing right,
+# and the English one of tides was not answered.
+RUN = """\
+rain?de Q0 rain-de 1 0.9 other
+tides?de Q0 tides-th 1 0.9 other
+rain?de\tQ0\train-th  2 0.8 other
+tides?de Q0 rain-en 2 8e-1 other
+
+rain?en Q0 tides-en 1 0.5 other
+"""
+GROUPS = [
+    {"query": "rain?de", "scores": {"rain-de": 0.9, "rain-en": 0.1, "rain-th": 0.8}},
+    {"query": "tides?de", "scores": {"tides-de": 0.2, "tides-en": None, "tides-th": 0.9}},
+    {"query": "rain?en", "scores": {"rain-de": 0.3, "rain-en": 0.3}},
+    {"query": "tides?en", "scores": {}},
+]
+
+
+@pytest.fixture
+def folder(tmp_path):
+    data = tmp_path / "data"
+    (data / "qrels").mkdir(parents=True)
+    (data / "corpus.jsonl").write_text(CORPUS)
+    (data / "queries.jsonl").write_text(QUERIES)
+    (data / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\n" + QRELS)
+    return data
+
+
+@pytest.fixture
+def run(tmp_path):
+    path = tmp_path / "mine" / "run.trec"
+    path.parent.mkdir()
+    path.write_text(RUN)
+    return path
+
+
+def with_groups(run):
+    path = run.with_name("group-scores.jsonl")
+    path.write_text("".join(json.dumps(line) + "\n" for line in GROUPS))
+    return path
+
+
+def test_a_run_is_read(run):
+    expected = {
+        "rain?de": {"rain-de": 0.9, "rain-th": 0.8},
+        "tides?de": {"tides-th": 0.9, "rain-en": 0.8},
+        "rain?en": {"tides-en": 0.5},
+    }
+    assert read_run(run) == expected
+    run.write_bytes(gzip.compress(RUN.replace("\n", "\r\n").encode()))
+    assert read_run(run) == expected
+
+
+def test_a_run_that_was_written_is_read_back(tmp_path):
+    rankings = {"q1": [("b", 0.75), ("a", 0.1 + 0.2)], "q2": [("ü", -1e-9)]}
+    path = tmp_path / "run.trec"
+    path.write_text(format_run(rankings, "my index"), encoding="utf-8")
+    assert read_run(path) == {query: dict(hits) for query, hits in rankings.items()}
+
+
+COLUMNS = "a TREC run has six columns on each line: query, Q0, document, rank, score, tag"
+BAD = {
+    "rain?de Q0 rain-de 1 0.9\n": f", line 7, has 5 columns: {COLUMNS}.",
+    "rain?de Q0 rain de 1 0.9 x\n": f", line 7, has 7 columns: {COLUMNS}.",
+    "rain?en Q0 rain-de 1 high x\n": ", line 7, has the score 'high': give a finite number.",
+    "rain?en Q0 rain-de 1 nan x\n": ", line 7, has the score 'nan': give a finite number.",
+    "rain?en Q0 rain-de 1 inf x\n": ", line 7, has the score 'inf': give a finite number.",
+    "rain?de Q0 rain-th 9 0.1 x\n": (
+        ", line 7, gives the query 'rain?de' the document 'rain-th' a second time, after line 3: "
+        "every document must be there once for a query."
+    ),
+}
+
+
+@pytest.mark.parametrize("line", BAD)
+def test_a_bad_line_is_named(run, line):
+    run.write_text(RUN + line)
+    with pytest.raises(UsageError) as caught:
+        read_run(run)
+    assert str(caught.value) == f"{run}{BAD[line]}"
+
+
+def test_other_files_that_are_no_run(tmp_path, run):
+    for path, text, expected in (
+        (tmp_path / "none", None, f"There is no run {tmp_path / 'none'}: name a file in TREC's six columns."),
+        (run, b" \n", f"{run} holds no answer: {COLUMNS}."),
+        (run, RUN.encode() + b"q Q0 r\xe4in 1 1 x\n", f"{run}, line 7, is not UTF-8: save the file as UTF-8."),
+    ):
+        if text is not None:
+            path.write_bytes(text)
+        with pytest.raises(UsageError) as caught:
+            read_run(path)
+        assert str(caught.value) == expected
+
+
+def test_group_scores_are_read(run):
+    assert read_group_scores(with_groups(run)) == {
+        "rain?de": {"rain-de": 0.9, "rain-en": 0.1, "rain-th": 0.8},
+        "tides?de": {"tides-de": 0.2, "tides-th": 0.9},  # null did not match
+        "rain?en": {"rain-de": 0.3, "rain-en": 0.3},
+        "tides?en": {},
+    }
+
+
+FORM = 'give {"query": id, "scores": {document: score}}'
+BAD_GROUPS = {
+    '{"query": "q"': "is not valid JSON (unexpected end of data at character 14): correct or remove the line.",
+    '{"query": 1, "scores": {}}': f"cannot be read: {FORM}.",
+    '{"query": "q", "scores": [1]}': f"cannot be read: {FORM}.",
+    '{"query": "q", "scores": {"d": "1"}}': f"gives 'd' the score '1': {FORM}.",
+    '{"query": "q", "scores": {"d": true}}': f"gives 'd' the score True: {FORM}.",
+    '{"query": "rain?de", "scores": {}}': "has the query 'rain?de' a second time: keep one of the lines.",
+}
+
+
+@pytest.mark.parametrize("line", BAD_GROUPS)
+def test_a_bad_line_of_group_scores_is_named(run, line):
+    path = with_groups(run)
+    path.write_text(path.read_text() + line + "\n")
+    with pytest.raises(UsageError) as caught:
+        read_group_scores(path)
+    assert str(caught.value) == f"{path}, line 5, {BAD_GROUPS[line]}"
+
+
+def score(run, folder, *options):
+    return langshift("evaluate", "score", run, "--dataset", folder, *options)
+
+
+def test_figures_as_json(run, folder):
+    with_groups(run)
+    done = score(run, folder, "--json", "--measures", "R@2 TLR@2,SLR@2 LPR Top1 TR@2 Share@2 P@1")
+    assert (done.returncode, done.stderr) == (0, "")
+    document = json.loads(done.stdout)
+    # Two of three for rain?de, one for tides?de; nothing for the other two.
+    assert document["measures"] == {
+        "R@2": pytest.approx((2 / 3 + 1 / 3 + 0 + 0) / 4),
+        "TLR@2": pytest.approx((1 / 2 + 1 / 2 + 0 + 0) / 4),
+        "SLR@2": (1 + 0 + 0 + 0) / 4,
+        "LPR": (1 + 0 + 1 / 2 + 0) / 4,  # German; Thai; a tie of German and English; nothing matched
+        "Top1": 1 / 4,
+        "TR@2": pytest.approx((2 / 3 + 1 / 3 + 0 + 0) / 4),
+        "Share@2": ((1 / 2 + 0) / 2 + 1) / 2,  # German: half of rain?de's, none of tides?de's; English: all
+        "P@1": 2 / 4,
+    }
+    assert document["queries"] == {"asked": 4, "answered": 3} | dict.fromkeys(document["measures"], 4) | {"Share@2": 3}
+    assert document["left_out"]["Share@2"] == 1
+    assert document["direction"] == dict.fromkeys(document["measures"], "high") | {"LPR": "report", "Share@2": "report"}
+    assert document["source"]["TLR@2"] == "Shift (Jang et al., 2026), section 4.3"
+    assert document["by_language"]["en"]["measures"]["R@2"] == 0
+    assert document["by_language"]["de"]["queries"]["R@2"] == 2
+    assert document["by_language"]["de"]["measures"]["Share@2"] == 0.25
+    assert document["tables"]["TR@2"] == {
+        "rows": "query language",
+        "columns": "document language",
+        "cells": {
+            "de": {tag: {"mean": mean, "queries": 2} for tag, mean in (("de", 0.5), ("en", 0), ("th", 1))},
+            "en": {tag: {"mean": 0, "queries": 2} for tag in ("de", "en", "th")},
+        },
+    }
+    assert set(document["tables"]) == {"Top1", "TR@2", "Share@2"}
+    assert document["warnings"] == []
+    assert document["dataset"]["queries"] == 4
+    assert document["run"] == str(run)
+
+
+def test_tables(run, folder):
+    done = score(run, folder, "--measures", "R@2 Share@2")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert [" ".join(line.split()) for line in done.stdout.splitlines()] == [
+        f"{run}: 3 of 4 queries answered",
+        "measure mean good is queries left out",
+        "R@2 .2500 high 4 0",
+        "Share@2 .6250 report 3 1",
+        "",
+        "By query language",
+        "language R@2 Share@2",
+        "de .5000 .2500",
+        "en .0000 1.0000",
+        "",
+        "Share@2: query language down, document language across",
+        "de en th",
+        "de .250 .250 .500",
+        "en - 1.000 -",
+    ]
+
+
+def test_without_measures_the_usual_ones(run, folder):
+    document = json.loads(score(run, folder, "--json").stdout)
+    assert list(document["measures"]) == ["nDCG@20", "R@20", "TLR@20", "SLR@20"]
+    with_groups(run)
+    document = json.loads(score(run, folder, "--json").stdout)
+    assert list(document["measures"]) == ["nDCG@20", "R@20", "TLR@20", "SLR@20", "LPR"]
+
+
+def test_lpr_without_group_scores_says_what_is_missing(run, folder):
+    done = score(run, folder, "--json", "--measures", "LPR")
+    warning = (
+        f"LPR: there is no group-scores.jsonl beside {run}, with the scores of every passage of each query's target "
+        "group; `langshift evaluate replay --output` and `offline --output` write it."
+    )
+    assert done.stderr == f"Warning: {warning}\n"
+    document = json.loads(done.stdout)
+    assert document["measures"] == {"LPR": None}
+    assert document["queries"]["LPR"] == 0
+    assert document["warnings"] == [warning]
+
+
+def test_what_the_dataset_does_not_have_is_counted(run, folder):
+    run.write_text(RUN + "rain?en Q0 snow 2 0.4 x\nrain?de Q0 sleet 3 0.4 x\nwind?en Q0 snow 1 1 x\n")
+    done = score(run, folder, "--measures", "R@2")
+    assert done.returncode == 0
+    assert done.stderr.splitlines() == [
+        f"Warning: 2 of the documents in {run} are not in the dataset (sleet, say) and count as not relevant.",
+        f"Warning: 1 of the 4 queries in {run} are not in the dataset (wind?en, say) and are not scored.",
+    ]
+    assert "R@2 .2500" in " ".join(done.stdout.split())
+
+
+def test_refusals(run, folder, tmp_path):
+    assert refusal(score(run, folder, "--measures", "nDCG@20 TRL@20")).startswith("'TRL@20' is no known measure: ")
+    assert refusal(score(run, folder, "--measures", " ,")) == (
+        "--measures names nothing: give some, such as 'nDCG@20 TLR@20 SLR@20'."
+    )
+    assert refusal(score(run, tmp_path / "none")).startswith(f"There is no dataset folder {tmp_path / 'none'}: ")
+    assert refusal(score(tmp_path / "no.trec", folder)).startswith(f"There is no run {tmp_path / 'no.trec'}: ")
+
+
+def test_data_judged_per_language_has_no_measures_across_languages(run, folder):
+    (folder / "dataset.json").write_text('{"judged": "per-language"}')
+    assert refusal(score(run, folder, "--measures", "nDCG@10 TLR@20 LPR")) == (
+        "TLR@20, LPR cannot be had from this data: its documents are judged only for queries in their own language "
+        '("judged": "per-language" in dataset.json), so that an answer in another language counts as wrong; '
+        "ask for measures that do not compare languages, such as nDCG@10, R@100 and SLR@20."
+    )
+    document = json.loads(score(run, folder, "--json").stdout)
+    assert list(document["measures"]) == ["nDCG@20", "R@20", "SLR@20"]
+
+
+def test_positions_of_evidence_come_from_the_dataset(run, folder):
+    rows = [("rain?de", "rain-de", ".1"), ("tides?de", "tides-de", ".9"), ("rain?en", "rain-en", ".92")]
+    lines = ["query-id\tcorpus-id\tposition\tlength", *("\t".join((*row, "100")) for row in rows)]
+    (folder / "evidence.tsv").write_text("\n".join(lines) + "\n")
+    document = json.loads(score(run, folder, "--json", "--measures", "PSI@1").stdout)
+    # nDCG@1 is 1 in the bin from .10, and (1 + 0) / 2 in the one from .90.
+    assert document["measures"] == {"PSI@1": 1 - 0.5 / 1}
+    assert (document["queries"]["PSI@1"], document["left_out"]["PSI@1"]) == (3, 1)
+    assert document["tables"]["PSI@1"]["cells"]["0.90-0.95"] == {"Q1": {"mean": 0.5, "queries": 2}}
+    assert document["warnings"] == ["PSI@1: 18 of 20 position bins hold no query and are left out."]
