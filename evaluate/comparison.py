@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from statistics import fmean
 
+from langshift.evaluate import shown
 from langshift.evaluate.dataset import Dataset
 from langshift.evaluate.measures import Scores
 from langshift.evaluate.replay import Replay
+from langshift.evaluate.shown import listed
 
 _DIGITS = 3
 _DEPTH = 20
@@ -87,22 +89,19 @@ def shown_change(old: float, new: float) -> float:
 
 def figure(value: float) -> str:
     """A figure between 0 and 1 as ``.612``."""
-    text = f"{value:.{_DIGITS}f}"
-    return text.removeprefix("0") if text.startswith("0.") else text
+    return shown.figure(value, _DIGITS)
 
 
 def signed(change: float) -> str:
     """A change as ``+.029`` or ``-.004``; ``=`` where it does not show."""
-    if not change:
-        return "="
-    return ("+" if change > 0 else "-") + figure(abs(change))
+    return shown.signed(change, _DIGITS)
 
 
 def _overall(compared: Comparison) -> str:
     parts = [
         f"{name} {movement(before, compared.after.scores[name])}" for name, before in compared.before.scores.items()
     ]
-    return f"Over all {len(compared.before.answers):,} questions, {_listed(parts)}."
+    return f"Over all {len(compared.before.answers):,} questions, {listed(parts)}."
 
 
 def _pivot(compared: Comparison) -> str:
@@ -111,7 +110,7 @@ def _pivot(compared: Comparison) -> str:
     if before is None or after is None:
         return ""
     parts = [f"{name} {movement(before[name], after[name])}" for name in before]
-    return f"For questions in {pivot}, the pivot language that passages are shifted towards, {_listed(parts)}."
+    return f"For questions in {pivot}, the pivot language that passages are shifted towards, {listed(parts)}."
 
 
 def _by_language(compared: Comparison, measure: str) -> str:
@@ -125,7 +124,7 @@ def _by_language(compared: Comparison, measure: str) -> str:
     if losses:
         parts.append(f"falls for questions in {_named(losses)}")
     if same:
-        parts.append(f"stays for {_listed(same)}")
+        parts.append(f"stays for {listed(same)}")
     return f"{measure} by the question's language: {'; '.join(parts)}." if parts else ""
 
 
@@ -160,8 +159,4 @@ def _grain(compared: Comparison) -> str:
 
 
 def _named(changes: Mapping[str, float]) -> str:
-    return _listed([f"{language} ({signed(change)})" for language, change in changes.items()])
-
-
-def _listed(parts: Sequence[str]) -> str:
-    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
+    return listed([f"{language} ({signed(change)})" for language, change in changes.items()])

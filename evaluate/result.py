@@ -22,7 +22,7 @@ from langshift.evaluate.load.journal import PER_QUERY, RESULT, unfinished
 from langshift.evaluate.measures import Scores
 from langshift.evaluate.replay import TOP_K, Replay
 from langshift.evaluate.run import format_run
-from langshift.evaluate.whole import whole
+from langshift.whole import whole
 
 RUN = "run.trec"
 LATE_MS = 10.0

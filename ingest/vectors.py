@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import resources
@@ -16,6 +15,7 @@ from numpy.typing import NDArray
 from langshift.errors import FingerprintError, UsageError
 from langshift.ingest.encoders import Encoder
 from langshift.languages import macrolanguage, parse_tag, primary
+from langshift.whole import whole
 
 _HEADER = "langshift"
 _HOW_TO_FIT = "make one with `langshift vectors fit`"
@@ -99,13 +99,8 @@ class LanguageVectors:
             "alpha": self.alpha,
         }
         content = save(dict(self.vectors), metadata={_HEADER: orjson.dumps(header).decode()})
-        path.parent.mkdir(parents=True, exist_ok=True)
-        unfinished = path.with_name(f".{path.name}.{os.getpid()}")
-        try:
-            unfinished.write_bytes(content)
-            unfinished.replace(path)
-        finally:
-            unfinished.unlink(missing_ok=True)
+        with whole(path) as partial:
+            partial.write_bytes(content)
 
     @classmethod
     def load(cls, path: Path) -> LanguageVectors:

@@ -14,7 +14,7 @@ from langshift.errors import UsageError
 from langshift.evaluate.compare.comparing import Comparison
 from langshift.evaluate.compare.sections import Column, column_of
 from langshift.evaluate.identity import identity
-from langshift.evaluate.whole import whole
+from langshift.whole import whole
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from langshift.evaluate.compare.gate import Verdict
-from langshift.evaluate.whole import whole
+from langshift.whole import whole
 
 
 def write(path: Path, suite: str, verdicts: Sequence[Verdict]) -> None:

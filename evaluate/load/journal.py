@@ -16,7 +16,7 @@ import orjson
 
 from langshift.errors import UsageError
 from langshift.evaluate.load.answer import Answer
-from langshift.evaluate.whole import whole
+from langshift.whole import whole
 
 PER_QUERY, RESULT, UNFINISHED = "per-query.jsonl", "result.json", "unfinished.json"
 WRITTEN_AT_THE_END = ("run.trec", "group-scores.jsonl")

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from langshift.errors import LangshiftError
 from langshift.evaluate.dataset import Dataset
 from langshift.evaluate.texts import Languages, read_texts
-from langshift.evaluate.whole import whole
 from langshift.ingest.encoders import Encoder
+from langshift.whole import whole
 
 Matrix = NDArray[np.float32]
 OnTexts = Callable[[str, int], None]

@@ -20,9 +20,9 @@ from langshift.evaluate.offline.ranking import TOP_K, Ranked, rank, shifted_docu
 from langshift.evaluate.result import RUN, command, write_json
 from langshift.evaluate.run import format_run
 from langshift.evaluate.scoring import by_language, scored
-from langshift.evaluate.whole import whole
 from langshift.ingest.making import Making
 from langshift.plugin.fingerprint import Fingerprint
+from langshift.whole import whole
 
 
 @dataclass(frozen=True)
