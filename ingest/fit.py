@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from langshift.errors import LangshiftError, UsageError
 from langshift.ingest.encoders import Encoder
+from langshift.ingest.methods.shift import mean_difference
 from langshift.ingest.parallel import count_lines, joined, language_files, read_aligned, read_documents
-from langshift.ingest.shift import mean_difference
 from langshift.ingest.vectors import LanguageVectors
 from langshift.languages import parse_tag
 

@@ -18,7 +18,7 @@ from langshift.ingest.detect import Detection
 from langshift.ingest.documents import Corpus, Document, open_corpus, read_corpus
 from langshift.ingest.encoders import Encoder
 from langshift.ingest.making import Making
-from langshift.ingest.shift import shift
+from langshift.ingest.methods.shift import shift
 from langshift.ingest.summary import OnStage, Summary, unwatched
 from langshift.ingest.write import BulkWriter, entry
 from langshift.languages import UNDETERMINED, primary

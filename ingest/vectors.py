@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import orjson
@@ -19,6 +20,10 @@ from langshift.whole import whole
 
 _HEADER = "langshift"
 _HOW_TO_FIT = "make one with `langshift vectors fit`"
+Vectors = Mapping[str, NDArray[np.float32]]
+# Attribute -> what stands before the language in the names of its tensors.
+_PARTS = {"query_vectors": "query", "means": "mean", "directions": "lir", "maps": "affine"}
+_TEXTS = ("encoder", "revision", "document_prefix", "query_prefix", "source")
 
 
 @dataclass(frozen=True)
@@ -36,10 +41,21 @@ class LanguageVectors:
         normalised: whether the encoder's vectors have norm 1.
         source: what the pairs were, for a person.
         alpha: the scale recommended by measurement, or None.
+        alphas: recommended scales of single languages that differ from ``alpha``.
+        shift_queries: whether measurement recommends to shift queries of other languages too; None where
+            nobody measured.
+        query_prefix: prefix with which ``query_vectors`` were encoded.
+        query_vectors: tag -> V_ℓ of texts encoded as queries, shape (dimension,), float32; empty where the
+            encoder makes no difference.
+        means: tag -> mean embedding μ_ℓ, the pivot's included, shape (dimension,), float32; may be empty.
+        directions: tag -> principal directions (``lir``), shape (rank, dimension), float32; may be empty.
+        maps: tag -> W_ℓ (``affine``), shape (dimension, dimension), float32; may be empty.
+        evidence: tag -> what ``langshift vectors check`` judges by; may be empty.
+        tuning: what ``langshift vectors tune`` measured; may be empty.
     """
 
     pivot: str
-    vectors: Mapping[str, NDArray[np.float32]]
+    vectors: Vectors
     pairs: Mapping[str, int]
     encoder: str
     revision: str
@@ -48,6 +64,15 @@ class LanguageVectors:
     normalised: bool
     source: str
     alpha: float | None = None
+    alphas: Mapping[str, float] = field(default_factory=dict)
+    shift_queries: bool | None = None
+    query_prefix: str = ""
+    query_vectors: Vectors = field(default_factory=dict)
+    means: Vectors = field(default_factory=dict)
+    directions: Vectors = field(default_factory=dict)
+    maps: Vectors = field(default_factory=dict)
+    evidence: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    tuning: Mapping[str, Any] = field(default_factory=dict)
 
     def key(self, language: str) -> str | None:
         """Which vector a document of this language takes: its own, its primary tag's, or its macrolanguage's.
@@ -63,10 +88,11 @@ class LanguageVectors:
 
     @property
     def hash(self) -> str:
-        """16 hexadecimal digits that name the numbers, whatever else the header says."""
+        """16 hexadecimal digits that name the numbers that move documents, whatever else the file holds."""
         digest = hashlib.sha256(orjson.dumps([self.pivot, self.encoder, self.revision, self.document_prefix]))
-        for tag in sorted(self.vectors):
-            digest.update(tag.encode() + b"\0" + self.vectors[tag].astype("<f4").tobytes())
+        _add(digest, self.vectors)
+        # The means only move documents beside a map, and are named by it.
+        _add(digest, self.maps)
         return digest.hexdigest()[:16]
 
     def require_encoder(self, encoder: Encoder, place: str) -> None:
@@ -97,8 +123,16 @@ class LanguageVectors:
             "normalised": self.normalised,
             "source": self.source,
             "alpha": self.alpha,
+            "alphas": dict(self.alphas),
+            "shift_queries": self.shift_queries,
+            "query_prefix": self.query_prefix,
+            "evidence": dict(self.evidence),
+            "tuning": dict(self.tuning),
         }
-        content = save(dict(self.vectors), metadata={_HEADER: orjson.dumps(header).decode()})
+        tensors = dict(self.vectors)
+        for name, part in _PARTS.items():
+            tensors |= {f"{part}/{tag}": tensor for tag, tensor in getattr(self, name).items()}
+        content = save(tensors, metadata={_HEADER: orjson.dumps(header).decode()})
         with whole(path) as partial:
             partial.write_bytes(content)
 
@@ -116,8 +150,9 @@ class LanguageVectors:
         try:
             with safe_open(path, framework="numpy") as file:
                 header = orjson.loads((file.metadata() or {})[_HEADER])
-                tensors = {tag: file.get_tensor(tag) for tag in file.keys()}  # noqa: SIM118 - no mapping
-            loaded = cls(vectors=tensors, **header)
+                tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - no mapping
+            parts = {name: _of_part(tensors, part) for name, part in _PARTS.items()}
+            loaded = cls(vectors=_of_part(tensors, ""), **parts, **header)
         except (SafetensorError, KeyError, TypeError, orjson.JSONDecodeError):
             raise UsageError(f"{path}: is not a file of language vectors, or is damaged; {_HOW_TO_FIT}.") from None
         loaded._require_sound(path)
@@ -130,24 +165,46 @@ class LanguageVectors:
             isinstance(self.dimension, int),
             isinstance(self.normalised, bool),
             self.alpha is None or isinstance(self.alpha, int | float),
-            all(isinstance(text, str) for text in (self.encoder, self.revision, self.document_prefix, self.source)),
+            self.shift_queries is None or isinstance(self.shift_queries, bool),
+            all(isinstance(part, dict) for part in (self.alphas, self.evidence, self.tuning)),
+            all(isinstance(alpha, int | float) for alpha in self.alphas.values()),
+            all(isinstance(getattr(self, name), str) for name in _TEXTS),
         )
         if not all(kinds):
             raise UsageError(f"{path}: is not a file of language vectors, or is damaged; {_HOW_TO_FIT}.")
         if set(self.pairs) != set(self.vectors) or not self.vectors or self.pivot in self.vectors:
             raise UsageError(f"{path}: its header and its vectors do not name the same languages; {_HOW_TO_FIT}.")
-        if self.alpha is not None and not 0 <= self.alpha <= 1:
-            raise UsageError(f"{path}: it recommends alpha {self.alpha}, but alpha is between 0 and 1; {_HOW_TO_FIT}.")
-        for tag, vector in self.vectors.items():
-            if parse_tag(tag) != tag:
-                raise UsageError(f"{path}: the tensor {tag!r} is named for no language.")
-            if vector.shape != (self.dimension,) or vector.dtype != np.float32:
-                raise UsageError(
-                    f"{path}: the vector of {tag} has shape {vector.shape} and type {vector.dtype}, "
-                    f"not ({self.dimension},) and float32 as its header says."
-                )
-            if not np.isfinite(vector).all():
-                raise UsageError(f"{path}: the vector of {tag} holds values that are not numbers.")
+        for alpha in [self.alpha, *self.alphas.values()]:
+            if alpha is not None and not 0 <= alpha <= 1:
+                raise UsageError(f"{path}: it recommends alpha {alpha}, but alpha is between 0 and 1; {_HOW_TO_FIT}.")
+        for name in ("vectors", *_PARTS):
+            for tag, tensor in getattr(self, name).items():
+                self._require_tensor(path, name, tag, tensor)
+
+    def _require_tensor(self, path: Path, name: str, tag: str, tensor: NDArray[np.float32]) -> None:
+        if parse_tag(tag) != tag:
+            raise UsageError(f"{path}: the tensor {tag!r} is named for no language.")
+        square = {"maps": (self.dimension, self.dimension), "directions": (*tensor.shape[:1], self.dimension)}
+        shape = square.get(name, (self.dimension,))
+        what = "vector" if name == "vectors" else f"tensor {_PARTS[name]}"
+        if tensor.shape != shape or tensor.dtype != np.float32:
+            raise UsageError(
+                f"{path}: the {what} of {tag} has shape {tensor.shape} and type {tensor.dtype}, "
+                f"not {shape} and float32 as its header says."
+            )
+        if not np.isfinite(tensor).all():
+            raise UsageError(f"{path}: the {what} of {tag} holds values that are not numbers.")
+
+
+def _add(digest: Any, tensors: Vectors) -> None:  # noqa: ANN401 - hashlib names no public type
+    for tag in sorted(tensors):
+        digest.update(tag.encode() + b"\0" + tensors[tag].astype("<f4").tobytes())
+
+
+def _of_part(tensors: Vectors, part: str) -> dict[str, NDArray[np.float32]]:
+    """The tensors named ``part/<tag>``, by tag."""
+    named = {name.rpartition("/"): tensor for name, tensor in tensors.items()}
+    return {tag: tensor for (prefix, _, tag), tensor in named.items() if prefix == part}
 
 
 def shipped(encoder: str) -> Path | None:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from langshift.errors import UsageError
 from langshift.evaluate.dataset import Dataset
 from langshift.evaluate.offline.encoding import Encoded
-from langshift.ingest.shift import shift
+from langshift.ingest.methods.shift import shift
 from langshift.ingest.vectors import LanguageVectors
 from langshift.languages import UNDETERMINED, primary
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from langshift.ingest.shift import mean_difference, shift
+from langshift.ingest.methods.shift import mean_difference, shift
 
 SEEDS = st.integers(0, 2**32 - 1)
 
