@@ -109,7 +109,7 @@ class Debias:
             raise UsageError(f"Only the method shift can be soft, not {self.method}.")
         known = self.vectors
         if known is None:
-            return vectors.copy()
+            return _copy(vectors)
         tags = sorted(known.vectors)
         place = {tag: column for column, tag in enumerate(tags)}
         weights = np.zeros((len(vectors), len(tags)))
@@ -129,9 +129,9 @@ class Debias:
 
     def _moved(self, vectors: Matrix, keys: Sequence[str | None], *, query: bool) -> Matrix:
         known = self.vectors
+        made = _copy(vectors)
         if known is None or not any(keys):
-            return vectors.copy()
-        made = vectors.copy()
+            return made
         named = np.array([key or "" for key in keys])
         for key in sorted({key for key in keys if key}):
             rows = named == key
@@ -148,3 +148,8 @@ class Debias:
             return map_affine(vectors, mean, known.maps[key], mean - known.vectors[key], self.scale(key))
         offset = known.query_vectors.get(key, known.vectors[key]) if query else known.vectors[key]
         return shift(vectors, np.broadcast_to(offset, vectors.shape), np.full(len(vectors), self.scale(key)))
+
+
+def _copy(vectors: Matrix) -> Matrix:
+    made: Matrix = vectors.copy()
+    return made

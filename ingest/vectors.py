@@ -151,7 +151,7 @@ class LanguageVectors:
             with safe_open(path, framework="numpy") as file:
                 header = orjson.loads((file.metadata() or {})[_HEADER])
                 tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - no mapping
-            parts = {name: _of_part(tensors, part) for name, part in _PARTS.items()}
+            parts: dict[str, Any] = {name: _of_part(tensors, part) for name, part in _PARTS.items()}
             loaded = cls(vectors=_of_part(tensors, ""), **parts, **header)
         except (SafetensorError, KeyError, TypeError, orjson.JSONDecodeError):
             raise UsageError(f"{path}: is not a file of language vectors, or is damaged; {_HOW_TO_FIT}.") from None
