@@ -28,9 +28,8 @@ def map_affine(
         Shape (n, d), float32.
     """
     made: NDArray[np.float32] = vectors.copy()
-    if alpha == 0:
-        return made
-    rows = vectors.astype(np.float64)
-    mapped = (rows - mean.astype(np.float64)) @ map_.astype(np.float64) + pivot_mean.astype(np.float64)
-    made = (rows + alpha * (mapped - rows)).astype(np.float32)
+    if alpha:
+        rows = vectors.astype(np.float64)
+        mapped = (rows - mean.astype(np.float64)) @ map_.astype(np.float64) + pivot_mean.astype(np.float64)
+        made = (rows + alpha * (mapped - rows)).astype(np.float32)
     return made
