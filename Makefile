@@ -22,6 +22,12 @@ $(VENV)/.installed-dev: $(VENV)/.installed
 	@$(PIP) -e '.[embedded,test,lint]'
 	@: > $@
 
+# Several GB: the tests of `st:` models skip without it.
+$(VENV)/.installed-transformers: $(VENV)/.installed-dev
+	@echo "Adding sentence-transformers and torch ..."
+	@$(PIP) -e '.[transformers]'
+	@: > $@
+
 demo: $(VENV)/.installed  ## start OpenSearch, index the demo corpus twice, show before and after
 	@$(VENV)/bin/langshift demo
 

@@ -44,7 +44,8 @@ class Asked:
         dataset: the judgements, and the documents.
         queries: what is asked.
         languages: query id -> language, None where unknown; the same for all indices.
-        vectors: for each index, the queries' vectors, shape (queries, dimension), float32; None in lexical mode.
+        vectors: for each index, the vectors that it is searched with, shape (queries, dimension), float32; None in
+            lexical mode.
         requests: each query to each index, in the order of sending.
     """
 
@@ -64,56 +65,67 @@ class Asked:
         vectors: NDArray[np.float32] | None = None,
         on_batch: Callable[[int], None] = lambda _: None,
     ) -> Asked:
-        """Encode the queries, once for each encoder, and make the requests.
+        """Encode the queries, once for each encoder, shift them where they are to be, and make the requests.
 
         Args:
             searchers: over the indices.
             dataset: the judgements, and the queries where the plan has none.
             plan: how to replay.
-            vectors: the queries' vectors for the first index where they are there already.
+            vectors: the queries' vectors for the first index, as its encoder makes them, where they are there.
             on_batch: called with the number of queries encoded after each batch.
 
         Raises:
-            UsageError: a query that cannot be asked, or too much for the memory.
+            UsageError: a query that cannot be asked, queries to be shifted by nothing, or too much for the memory.
         """
         queries = dataset.queries if plan.log is None else merged(plan.log, dataset)
         tags = languages(queries)
-        encoded: dict[tuple[object, ...], NDArray[np.float32] | None] = {}
-        content: dict[tuple[object, ...], list[bytes]] = {}
         keys = [_same_bodies(searcher, plan.mode) for searcher in searchers]
+        encoded: dict[tuple[object, ...], NDArray[np.float32]] = {}
+        if vectors is not None:
+            encoded[_same_vectors(searchers[0])] = vectors
+        moved: dict[tuple[object, ...], NDArray[np.float32] | None] = {}
+        content: dict[tuple[object, ...], list[bytes]] = {}
         for searcher, key in zip(searchers, keys, strict=True):
             if key in content:
                 continue
-            if plan.mode == "lexical":
-                encoded[key] = None
-            elif vectors is not None and not encoded:
-                encoded[key] = vectors
-            else:
-                encoded[key] = encode(searcher, queries, on_batch)
-            content[key] = bodies(searcher, queries, plan.mode, tags, encoded[key])
+            moved[key] = None
+            if plan.mode == "dense":
+                made = _same_vectors(searcher)
+                if made not in encoded:
+                    encoded[made] = encode(searcher, queries, on_batch)
+                moved[key] = searcher.move(encoded[made], [tags[query.id] for query in queries])
+            content[key] = bodies(searcher, queries, plan.mode, tags, moved[key])
         names = [searcher.index.index for searcher in searchers]
         due = plan.load.due(len(queries), None if plan.log is None else [logged.time for logged in plan.log])
         requests = list(alternating(names, queries, [content[key] for key in keys], due))
-        return cls(searchers, dataset, queries, tags, [encoded[key] for key in keys], requests)
+        return cls(searchers, dataset, queries, tags, [moved[key] for key in keys], requests)
+
+
+def _same_vectors(searcher: Searcher) -> tuple[object, ...]:
+    """Equal for two indices whose encoders give queries the same vectors."""
+    encoder = searcher.encoder
+    return encoder.id, encoder.revision, encoder.query_prefix, encoder.dimension
 
 
 def _same_bodies(searcher: Searcher, mode: Mode) -> tuple[object, ...]:
     """Equal for two indices that are asked with the same bodies."""
-    made = searcher.index.fingerprint
     if mode == "lexical":
         return searcher.index.languages
-    return made.encoder, made.revision, made.query_prefix
+    debias = searcher.query_debias
+    shift = (debias.vectors.hash, debias.alpha, *sorted(debias.alphas.items())) if debias.vectors else ()
+    return *_same_vectors(searcher), *shift
 
 
 def merged(log: Sequence[Logged], dataset: Dataset) -> list[Query]:
     """The queries of a log, with what the dataset knows of those of the same id."""
     known = {query.id: query for query in dataset.queries}
-    return [
-        known[query.id]._replace(text=query.text, language=query.language or known[query.id].language)
-        if query.id in known
-        else query
-        for _, query in log
-    ]
+    return [_merged(query, known[query.id]) if query.id in known else query for _, query in log]
+
+
+def _merged(logged: Query, known: Query) -> Query:
+    # A vector that the dataset brings is that of its own words.
+    embedding = known.embedding if logged.text == known.text else None
+    return known._replace(text=logged.text, language=logged.language or known.language, embedding=embedding)
 
 
 def detected(asked: Asked) -> list[str]:

@@ -2,8 +2,8 @@
 
 ::
 
-    corpus.jsonl     BEIR: _id, title, text; optional: language, group
-    queries.jsonl    BEIR: _id, text; optional: language, group, article
+    corpus.jsonl     BEIR: _id, title, text; optional: language, group, embedding
+    queries.jsonl    BEIR: _id, text; optional: language, group, article, embedding
     qrels/test.tsv   BEIR (query-id, corpus-id, score under a header) or TREC (four columns)
     languages.tsv    optional: corpus-id and language under a header
     evidence.tsv     optional: query-id, corpus-id, position (0 to 1) and, where known, length (tokens)
@@ -24,12 +24,15 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import orjson
+from numpy.typing import NDArray
 
 from langshift.errors import UsageError
 from langshift.evaluate.evidence import Evidence, read_evidence
 from langshift.evaluate.qrels import Qrels, read_qrels
 from langshift.evaluate.reading import read_columns, records
+from langshift.ingest.fields import EMBEDDING, parse_embedding, require_dimension
 from langshift.languages import UNDETERMINED, parse_tag, primary
 
 CORPUS, QUERIES, QRELS, LANGUAGES = "corpus.jsonl", "queries.jsonl", "qrels/test.tsv", "languages.tsv"
@@ -46,13 +49,14 @@ class Document(NamedTuple):
 
 
 class Query(NamedTuple):
-    """One query, with its language, translation group and article where the dataset names them."""
+    """One query, with its language, translation group, article and vector where the dataset brings them."""
 
     id: str
     text: str
     language: str | None
     group: str | None
     article: str | None = None
+    embedding: NDArray[np.float32] | None = None
 
 
 @dataclass(frozen=True)
@@ -170,6 +174,7 @@ def _add_languages(documents: dict[str, Document], path: Path) -> None:
 
 def _queries(path: Path) -> Iterator[Query]:
     seen: set[str] = set()
+    dimension = None
     for line, record in records(path):
         name = _id(record, path, line, seen)
         text = record.get("text")
@@ -177,7 +182,12 @@ def _queries(path: Path) -> Iterator[Query]:
             raise UsageError(f"{path}, line {line}, has no text: give the query {name!r} one, or remove it.")
         seen.add(name)
         language = _language(record.get("language"), path, line)
-        yield Query(name, text, language, _word(record, "group"), _word(record, "article"))
+        embedding = None
+        if record.get(EMBEDDING) is not None:
+            embedding = parse_embedding(record[EMBEDDING], f"{path}, line {line}")
+            dimension = dimension or len(embedding)
+            require_dimension(embedding, dimension, f"{path}, line {line}")
+        yield Query(name, text, language, _word(record, "group"), _word(record, "article"), embedding)
     if not seen:
         raise UsageError(f"{path} holds no query: put one JSON object with _id and text on each line.")
 

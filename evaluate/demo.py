@@ -13,9 +13,10 @@ from langshift.evaluate.comparison import Comparison
 from langshift.evaluate.dataset import CORPUS, Query
 from langshift.ingest.detect import open_detector
 from langshift.ingest.encoders import open_encoder
+from langshift.ingest.hit import Hit
 from langshift.ingest.load import load
 from langshift.ingest.making import choose
-from langshift.ingest.search import Hit, Searcher
+from langshift.ingest.search import Searcher
 from langshift.plugin.versions import drop
 
 PLAIN, SHIFTED = "langshift-demo-plain", "langshift-demo-shifted"
@@ -41,7 +42,7 @@ class Example:
     def to_dict(self) -> dict[str, Any]:
         """As it stands in the demo's JSON document."""
         return {
-            "query": self.query._asdict(),
+            "query": {name: value for name, value in self.query._asdict().items() if name != "embedding"},
             "before": [_brief(hit, self.query) for hit in self.before],
             "after": [_brief(hit, self.query) for hit in self.after],
         }

@@ -45,6 +45,7 @@ def run(output: Path | None, *, as_json: bool) -> None:
     searchers = [Searcher(client, name) for name in (PLAIN, SHIFTED)]
     console.note(f"Asking {len(dataset.queries):,} questions of both.")
     before = replay_with_progress(client, searchers[0], dataset, mode="dense")
+    # The plain index shifts nothing, queries neither: its vectors are the encoder's own.
     after = replay_with_progress(client, searchers[1], dataset, mode="dense", vectors=before.vectors)
     compared = Comparison(dataset, before, after)
     shown = example(compared, *searchers)

@@ -10,6 +10,7 @@ import orjson
 
 from langshift.errors import UsageError
 from langshift.evaluate.asked import Asked, Plan
+from langshift.evaluate.dataset import Query
 from langshift.evaluate.load.journal import Identity, Journal, begin, resume, unfinished
 from langshift.evaluate.load.requests import TOP_K
 from langshift.evaluate.result import command
@@ -70,7 +71,7 @@ def open_journals(output: Path, asked: Asked, plan: Plan) -> list[Journal]:
 
 def _identity(searcher: Searcher, asked: Asked, plan: Plan) -> Identity:
     """What must be the same for answers to belong together: queries, index, and how they are sent."""
-    queries = [[query.id, query.text, asked.languages[query.id]] for query in asked.queries]
+    queries = [[query.id, query.text, asked.languages[query.id], _digest(query)] for query in asked.queries]
     times = None if plan.log is None else [logged.time for logged in plan.log]
     sent = {name: value for name, value in plan.load.to_dict().items() if name != "warm_up"}
     return {
@@ -78,8 +79,14 @@ def _identity(searcher: Searcher, asked: Asked, plan: Plan) -> Identity:
         "index": searcher.index.index,
         "documents": searcher.index.documents,
         "mode": plan.mode,
+        "shift_queries": plan.mode == "dense" and searcher.query_debias.shift_queries,
         "top_k": TOP_K,
         "indices": [one.index.name for one in asked.searchers],
         "load": sent,
         "fingerprint": searcher.index.fingerprint.to_dict(),
     }
+
+
+def _digest(query: Query) -> str | None:
+    """What tells a vector that came with a query from another."""
+    return None if query.embedding is None else hashlib.sha256(query.embedding.tobytes()).hexdigest()[:16]

@@ -2,61 +2,69 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 import click
 
-from langshift.options import JSON
+from langshift.evaluate.offline.options import (
+    FOLDER,
+    Sides,
+    choose_making,
+    encode_shown,
+    encoding_options,
+    parse_sides,
+    parse_sources,
+)
+from langshift.options import JSON, parse_list
 
 if TYPE_CHECKING:
-    from langshift.evaluate.dataset import Dataset
     from langshift.evaluate.offline.encoding import Encoded
     from langshift.evaluate.offline.found import Offline
-    from langshift.ingest.encoders import Encoder
+    from langshift.evaluate.offline.setting import Setting
+    from langshift.evaluate.offline.sources import Source
     from langshift.ingest.making import Making
 
-_FOLDER = click.Path(path_type=Path)
-_Command = TypeVar("_Command", bound=Callable[..., object])
-
-
-def encoding_options(command: _Command) -> _Command:
-    """The options that say how texts become vectors."""
-    for option in reversed(
-        (
-            click.option("--encoder", default="use-m", show_default=True, help="The encoder of both sides."),
-            click.option(
-                "--vectors",
-                type=_FOLDER,
-                metavar="FILE",
-                help="Language vectors; those that come with langshift if not given.",
-            ),
-            click.option(
-                "--pivot",
-                metavar="LANGUAGE",
-                help="Move the language vectors to this pivot; the file's own pivot if not given.",
-            ),
-            click.option(
-                "--cache",
-                type=_FOLDER,
-                metavar="FOLDER",
-                help="Keep the encodings here, for the next time; not kept if not given.",
-            ),
-        )
-    ):
-        command = option(command)
-    return command
+_FILES = "run.trec, group-scores.jsonl, per-query.jsonl and result.json"
 
 
 @click.command("offline")
-@click.argument("dataset", type=_FOLDER)
+@click.argument("dataset", type=FOLDER)
 @encoding_options
+@click.option(
+    "--method",
+    "methods",
+    default="shift",
+    show_default=True,
+    callback=partial(parse_list, example="none,shift,affine"),
+    metavar="LIST",
+    help="What takes language out of the vectors: none, shift, centering, lir, affine.",
+)
 @click.option(
     "--alpha",
     type=click.FloatRange(0, 1),
     metavar="A",
-    help="Scale of the shift, 0 to 1; what the language vectors recommend, else 1, if not given.",
+    help="Scale of shift and affine, 0 to 1; what the language vectors recommend, else 1, if not given.",
+)
+@click.option(
+    "--shift-queries",
+    default="auto",
+    show_default=True,
+    callback=parse_sides,
+    metavar="LIST",
+    help="Whether queries move, too: never, always, or auto, as the language vectors recommend, else never.",
+)
+@click.option(
+    "--language-from",
+    "sources",
+    default="given",
+    show_default=True,
+    callback=parse_sources,
+    metavar="LIST",
+    help="Languages by which documents move: given by the dataset, detected, detected:20 (from 20 characters), "
+    "soft or soft:20 (all that are possible).",
 )
 @click.option(
     "--beta",
@@ -67,15 +75,19 @@ def encoding_options(command: _Command) -> _Command:
     help="Language preference: added to the cosine of documents in the query's language.",
 )
 @click.option("--measures", metavar="NAMES", help="Measures, such as 'nDCG@20 TLR@20 SLR@20 LPR'.")
-@click.option("--output", type=_FOLDER, metavar="FOLDER", help="Write the run, group scores and result.json here.")
+@click.option("--output", type=FOLDER, metavar="FOLDER", help="Write the run, group scores and result.json here.")
 @JSON
 def offline(
     dataset: Path,
     encoder: str,
+    trust_remote_code: bool,
     vectors: Path | None,
     pivot: str | None,
     cache: Path | None,
+    methods: list[str],
     alpha: float | None,
+    shift_queries: list[str],
+    sources: list[Source],
     beta: float,
     measures: str | None,
     output: Path | None,
@@ -83,20 +95,27 @@ def offline(
 ) -> None:
     """Search DATASET exactly, without a cluster, and score the answers.
 
-    Documents and queries are encoded here, documents shifted as ingest shifts them, and every query is
+    Documents and queries are encoded here, documents moved as ingest moves them, and every query is
     compared with every document by cosine. The best 100 documents count. Languages that the dataset does
-    not name are detected. --output gets run.trec, group-scores.jsonl, per-query.jsonl and result.json,
-    which `langshift evaluate compare` reads.
+    not name are detected; measures go by the dataset's languages, whatever --language-from says. --output
+    gets run.trec, group-scores.jsonl, per-query.jsonl and result.json, which `langshift evaluate compare`
+    reads.
+
+    Several methods, sources of languages or sides make one table, and one folder each in --output. The
+    methods centering and lir change queries, too, and have no alpha.
 
     \b
     Example:
       langshift dataset convert xquad XQUAD xquad8 --languages ar,de,en,es,ru,th,tr,zh
-      langshift evaluate offline xquad8 --alpha 0 --output results/plain
-      langshift evaluate offline xquad8 --alpha 1 --output results/shifted
+      langshift evaluate offline xquad8 --method none,shift,centering,lir,affine --vectors FILE
+      langshift evaluate offline xquad8 --method none,shift --shift-queries never,always
+      langshift evaluate offline xquad8 --method none,shift --language-from given,detected,detected:20
     """
     from langshift import console
     from langshift.evaluate.dataset import load_dataset
-    from langshift.evaluate.offline.found import evaluate, result, write_files
+    from langshift.evaluate.offline.found import result, write_files
+    from langshift.evaluate.offline.setting import settings
+    from langshift.evaluate.offline.tables import show, show_rows
     from langshift.evaluate.result import check_output
     from langshift.evaluate.scoring import parse_names
 
@@ -104,86 +123,68 @@ def offline(
         check_output(output)
     given = load_dataset(dataset)
     names = parse_names(measures, given)
-    encoded, making = prepare(given, encoder, vectors, pivot, cache, alpha)
-    with console.progress() as bars:
-        searching = bars.add_task("Searching", total=len(encoded.queries), rate="")
-        found = evaluate(encoded, making, names, beta=beta, on_queries=lambda done: bars.advance(searching, done))
-    document = result(found)
-    for warning in document["warnings"]:
+    sides = Sides(encoder, trust_remote_code, vectors, pivot, cache)
+    making = choose_making(given, sides, 0.0 if methods == ["none"] else alpha, methods)
+    rows = settings(making.debias.vectors, methods, alpha, shift_queries, sources)
+    folders = _folders(output, rows)
+    encoded = encode_shown(given, making.encoder, cache)
+    documents = []
+    for found in _evaluated(encoded, making, rows, names, beta):
+        documents.append(result(found))
+        if found.setting.name in folders:
+            folder = folders[found.setting.name]
+            write_files(folder, found, documents[-1], folder.name or "offline")
+    for warning in dict.fromkeys(warning for document in documents for warning in document["warnings"]):
         console.note(f"Warning: {warning}")
-    if output is not None:
-        write_files(output, found, document, output.name or "offline")
     if as_json:
-        console.emit_json(document)
+        console.emit_json(documents[0] if len(rows) == 1 else {"rows": documents})
+        return
+    if len(rows) == 1:
+        show(dataset, rows[0], documents[0])
     else:
-        show(found)
-        if output is not None:
-            console.note(f"Wrote run.trec, group-scores.jsonl, per-query.jsonl and result.json to {output}.")
+        show_rows(dataset, list(zip(rows, documents, strict=True)))
+    if output is not None:
+        told = f"to {output}" if len(rows) == 1 else f"for each of {', '.join(folders)} to {output}"
+        console.note(f"Wrote {_FILES} {told}.")
 
 
-def prepare(
-    dataset: Dataset, name: str, vectors: Path | None, pivot: str | None, cache: Path | None, alpha: float | None
-) -> tuple[Encoded, Making]:
-    """Encode a dataset, with progress bars, and choose the language vectors.
+def _folders(output: Path | None, rows: Sequence[Setting]) -> dict[str, Path]:
+    """Setting's name -> where its files go; nothing where none are written.
 
     Raises:
-        UsageError: an encoder, file of vectors or pivot that cannot be used.
-        FingerprintError: the vectors were fitted with another encoder.
+        UsageError: one of these places cannot be written to.
     """
     from langshift.evaluate.result import check_output
-    from langshift.ingest.encoders import open_encoder
 
-    if cache is not None:
-        check_output(cache, "--cache")
-    encoder = open_encoder(name)
-    making = _making(encoder, vectors, pivot, alpha)
-    return _encode(dataset, encoder, cache), making
-
-
-def _making(encoder: Encoder, vectors: Path | None, pivot: str | None, alpha: float | None) -> Making:
-    from dataclasses import replace
-
-    from langshift.errors import UsageError
-    from langshift.evaluate.offline.ranking import repivoted
-    from langshift.ingest.detect import open_detector
-    from langshift.ingest.making import choose
-
-    making = choose(encoder, open_detector(), vectors, alpha)
-    if pivot is None:
-        return making
-    if making.vectors is None:
-        raise UsageError(f"--pivot {pivot} has nothing to move: give language vectors with --vectors.")
-    return replace(making, vectors=repivoted(making.vectors, pivot))
+    if output is None:
+        return {}
+    if len(rows) == 1:
+        return {rows[0].name: output}
+    folders = {setting.name: output / setting.name for setting in rows}
+    for folder in folders.values():
+        check_output(folder)
+    return folders
 
 
-def _encode(dataset: Dataset, encoder: Encoder, cache: Path | None) -> Encoded:
+def _evaluated(
+    encoded: Encoded, making: Making, rows: Sequence[Setting], names: Sequence[str], beta: float
+) -> Iterator[Offline]:
+    """One evaluation after the other, with a progress bar."""
     from langshift import console
-    from langshift.evaluate.offline.encoding import encode
+    from langshift.evaluate.offline.found import evaluate
+    from langshift.evaluate.offline.sources import tell
 
+    told = tell(encoded, [setting.source for setting in rows], making)
     with console.progress() as bars:
-        totals = {"documents": len(dataset.documents), "queries": len(dataset.queries)}
-        tasks = {kind: bars.add_task(f"Encoding {kind}", total=total, rate="") for kind, total in totals.items()}
-        return encode(dataset, encoder, cache, lambda kind, done: bars.advance(tasks[kind], done))
-
-
-def show(found: Offline) -> None:
-    """Print measures, and by query language where there are several."""
-    from langshift import console
-    from langshift.evaluate.scoring import by_language
-    from langshift.evaluate.shown import figure, heading
-
-    names, asked = list(found.scores), len(found.encoded.queries)
-    pivot = f", pivot {found.fingerprint.pivot}" if found.fingerprint.alpha else ""
-    beta = f", beta {found.beta:g}" if found.beta else ""
-    folder = found.encoded.dataset.folder
-    heading(f"{folder}: {asked:,} queries, exact search, alpha {found.fingerprint.alpha:g}{pivot}{beta}")
-    rows = [[name, figure(scores.mean), f"{scores.queries:,}"] for name, scores in found.scores.items()]
-    console.table(None, ["measure", "mean", "queries"], rows, right={"mean", "queries"})
-    languages = by_language(found.scores, found.encoded.languages)
-    if len(languages) > 1:
-        rows = [
-            [language, *(figure(scores[name].mean) for name in names), f"{scores[names[0]].queries:,}"]
-            for language, scores in languages.items()
-        ]
-        heading("\nBy query language")
-        console.table(None, ["language", *names, "queries"], rows, right={*names, "queries"})
+        searching = bars.add_task("Searching", total=len(encoded.queries) * len(rows), rate="")
+        for setting in rows:
+            bars.update(searching, rate=setting.name)
+            yield evaluate(
+                encoded,
+                setting,
+                told[setting.source],
+                making,
+                names,
+                beta=beta,
+                on_queries=lambda done: bars.advance(searching, done),
+            )

@@ -38,7 +38,8 @@ class Replay:
         answers: one for each query, in the order of the dataset or log.
         scores: measure -> figures.
         warnings: sentences on what makes the figures less than they seem.
-        vectors: the queries' vectors, shape (queries, dimension), float32; None in lexical mode.
+        vectors: what was searched with, shape (queries, dimension), float32; None in lexical mode.
+        shift_queries: whether queries in other languages than the pivot were shifted.
         load: how the queries were sent.
         sending: how that went.
         group_scores: query id -> every document of its target -> score, None where it has none; empty if not
@@ -55,6 +56,7 @@ class Replay:
     scores: Mapping[str, Scores]
     warnings: Sequence[str]
     vectors: NDArray[np.float32] | None = field(default=None, repr=False, compare=False)
+    shift_queries: bool = False
     load: Load = field(default_factory=Load)
     sending: Sending = field(default_factory=Sending)
     group_scores: groups.GroupScores = field(default_factory=dict, repr=False)
@@ -110,7 +112,7 @@ def replay(
         searcher: over the index.
         dataset: queries and judgements.
         mode: how to search.
-        vectors: the queries' vectors where they are there already, shape (queries, dimension).
+        vectors: the queries' vectors as the encoder makes them, where they are there, shape (queries, dimension).
         on_answer: called after each query.
 
     Raises:
@@ -177,6 +179,7 @@ def _found(
         scores=scores,
         warnings=[*misfits(searcher, dataset, run), *detected(asked), *told, *warnings, *notes],
         vectors=asked.vectors[place],
+        shift_queries=plan.mode == "dense" and searcher.query_debias.shift_queries,
         load=plan.load,
         sending=sending,
         group_scores=group_scores,

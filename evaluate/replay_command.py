@@ -30,6 +30,8 @@ from langshift.evaluate.replay_tables import show, show_drifts
 from langshift.evaluate.result import check_output, result, server_version, write_files, write_json
 from langshift.evaluate.scoring import parse_names
 from langshift.evaluate.shown import heading as heading
+from langshift.ingest.encoders import Encoder
+from langshift.ingest.opening import USUAL, SearchOptions
 from langshift.ingest.search import Searcher
 from langshift.settings import Settings
 
@@ -51,6 +53,7 @@ class Options:
         measures: names of measures as given, or None.
         output: where to write, or None.
         resume: whether to go on with what was cut off.
+        search: how the indices are opened.
         as_json: whether to print JSON.
     """
 
@@ -62,6 +65,7 @@ class Options:
     measures: str | None = None
     output: Path | None = None
     resume: bool = False
+    search: SearchOptions = USUAL
     as_json: bool = False
 
 
@@ -77,7 +81,8 @@ def run(options: Options) -> None:
         check_resume(options.output, options.names, resume=options.resume)
     client = open_cluster()
     server = server_version(client)
-    searchers = [Searcher(client, name) for name in options.names]
+    opened: dict[str, Encoder] = {}
+    searchers = [Searcher(client, name, options.search, opened) for name in options.names]
     found = _replay(client, searchers, dataset, plan, options)
     documents = [result(one, server) for one in found]
     compared = drifts(client, found) if len(found) > 1 and all(one.complete for one in found) else []

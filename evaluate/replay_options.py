@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from langshift.errors import UsageError
 from langshift.evaluate.load.schedule import AT_ONCE_IN_OPEN_LOOP, MOST_AT_ONCE, WARM_UP, Load
+from langshift.ingest.options import SHIFT_QUERIES, index_encoder_options
 from langshift.options import JSON
+
+if TYPE_CHECKING:
+    from langshift.ingest.query_shift import ShiftQueries
 
 _FOLDER = click.Path(path_type=Path)
 
@@ -58,6 +63,8 @@ _FOLDER = click.Path(path_type=Path)
 )
 @click.option("--output", type=_FOLDER, metavar="FOLDER", help="Write run.trec, per-query.jsonl and result.json here.")
 @click.option("--resume", is_flag=True, help="Go on with a replay that was cut off: send what --output lacks.")
+@SHIFT_QUERIES
+@index_encoder_options
 @JSON
 def replay_command(
     dataset: Path | None,
@@ -71,6 +78,9 @@ def replay_command(
     warm_up: int,
     output: Path | None,
     resume: bool,
+    shift_queries: ShiftQueries,
+    encoder: str | None,
+    trust_remote_code: bool,
     as_json: bool,
 ) -> None:
     """Send every query of DATASET to the cluster, and score the answers.
@@ -108,6 +118,7 @@ def replay_command(
       langshift evaluate replay --log queries.jsonl --speed 2 --index plain --index shifted
     """
     from langshift.evaluate.replay_command import Options, run
+    from langshift.ingest.opening import SearchOptions
 
     if len(set(names)) < len(names):
         raise UsageError("--index names an index twice: name each once.")
@@ -131,6 +142,7 @@ def replay_command(
             measures=measures,
             output=output,
             resume=resume,
+            search=SearchOptions(encoder, trust_remote_code, shift_queries),
             as_json=as_json,
         )
     )

@@ -38,12 +38,19 @@ def show(found: Replay, document: Mapping[str, Any]) -> None:
     """Print measures, by query language where there are several, and times."""
     names = list(found.scores)
     partial = "" if found.complete else ", not complete"
-    heading(f"{found.index}: {len(found.answers):,} queries, {found.mode}, alpha {found.fingerprint.alpha:g}{partial}")
+    heading(f"{found.index}: {len(found.answers):,} queries, {found.mode}, {_making(found)}{partial}")
     if names:
         rows = [[name, figure(scores.mean), f"{scores.queries:,}"] for name, scores in found.scores.items()]
         console.table(None, ["measure", "mean", "queries"], rows, right={"mean", "queries"})
         _show_by_language(found, names)
     _show_times(found, document)
+
+
+def _making(found: Replay) -> str:
+    """How documents and queries were moved: ``alpha 1``, and what is not the usual."""
+    made = found.fingerprint
+    method = "soft shift, " if made.soft else "" if made.method == "shift" else f"{made.method}, "
+    return f"{method}alpha {made.alpha:g}{', queries shifted' if found.shift_queries else ''}"
 
 
 def _show_by_language(found: Replay, names: Sequence[str]) -> None:

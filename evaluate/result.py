@@ -41,6 +41,7 @@ def result(replay: Replay, server: str) -> dict[str, Any]:
         "index": replay.index,
         "version": replay.version,
         "mode": replay.mode,
+        "shift_queries": replay.shift_queries,
         "top_k": TOP_K,
         "measures": _means(replay.scores),
         "queries": {"asked": len(replay.answers), **_counts(replay.scores)},

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from langshift.evaluate.offline_command import encoding_options, prepare
+from langshift.evaluate.offline.options import FOLDER, Sides, choose_making, encode_shown, encoding_options
 from langshift.options import JSON
 
 if TYPE_CHECKING:
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from langshift.evaluate.offline.sweep import Sweep
     from langshift.ingest.making import Making
 
-_FOLDER = click.Path(path_type=Path)
 _ALPHAS = "0,.1,.2,.3,.4,.5,.6,.7,.8,.9,1"
 
 
@@ -35,7 +34,7 @@ def _numbers(ctx: click.Context, parameter: click.Parameter, given: str | None) 
 
 
 @click.command("sweep")
-@click.argument("dataset", type=_FOLDER)
+@click.argument("dataset", type=FOLDER)
 @encoding_options
 @click.option("--alpha", "alphas", default=_ALPHAS, callback=_numbers, metavar="LIST", help="Alphas to try.")
 @click.option("--beta", "betas", callback=_numbers, metavar="LIST", help="Language preferences to try, if any.")
@@ -45,6 +44,7 @@ def _numbers(ctx: click.Context, parameter: click.Parameter, given: str | None) 
 def sweep(
     dataset: Path,
     encoder: str,
+    trust_remote_code: bool,
     vectors: Path | None,
     pivot: str | None,
     cache: Path | None,
@@ -73,7 +73,8 @@ def sweep(
 
     given = load_dataset(dataset)
     names, select = _names(given, measures, select, betas)
-    encoded, making = prepare(given, encoder, vectors, pivot, cache, 1.0)
+    making = choose_making(given, Sides(encoder, trust_remote_code, vectors, pivot, cache), 1.0)
+    encoded = encode_shown(given, making.encoder, cache)
     found = _sweep(encoded, making, names, select, alphas, betas)
     for warning in encoded.languages.warnings:
         console.note(f"Warning: {warning}")
@@ -113,7 +114,7 @@ def _sweep(
     from langshift.evaluate.clusters import clusters
     from langshift.evaluate.offline.sweep import Sweeper, halves, sweep
 
-    if making.vectors is None:
+    if making.debias.vectors is None:
         raise UsageError("A sweep needs language vectors: give some with --vectors.")
     parts = halves(*clusters(encoded.dataset))
     with console.progress() as bars:
@@ -122,7 +123,7 @@ def _sweep(
         def on_point(setting: str) -> None:
             bars.update(task, advance=1, rate=setting)
 
-        sweeper = Sweeper(encoded, making.vectors, names, on_point)
+        sweeper = Sweeper(encoded, making.debias.vectors, names, on_point)
         steps = len(sweeper.shiftable()) * (len(alphas) - 1)
         bars.update(task, total=len(alphas) + steps + 1 + len(betas) * min(3, len(alphas)))
         return sweep(sweeper, parts, select, alphas, betas)

@@ -34,7 +34,7 @@ def read_texts(dataset: Dataset, wanted: Collection[str] | None = None) -> dict[
     """
     return {
         document.id: Text(document.title, document.text, document.language)
-        for document in read_corpus(dataset.folder / CORPUS, str(dataset.folder / CORPUS))
+        for document in read_corpus(dataset.folder / CORPUS, str(dataset.folder / CORPUS), "ignored")
         if wanted is None or document.id in wanted
     }
 
@@ -90,8 +90,19 @@ class Languages:
         return cls({name: tags[name] for name in named}, {name: documents[name] for name in named}, queries, warnings)
 
 
+def detected_from(text: Text, characters: int | None = None) -> str:
+    """The words of a document that its language is detected from, as ingest does.
+
+    Args:
+        text: the document.
+        characters: how much of them to read; None leaves that to the detector.
+    """
+    words = text.text or text.title
+    return words if characters is None else " ".join(words.split())[:characters]
+
+
 def _document(detector: Detector, text: Text) -> str:
-    found = detector.detect(text.text or text.title)
+    found = detector.detect(detected_from(text))
     return found.language if found.confidence >= LEAST_CONFIDENCE else UNDETERMINED
 
 

@@ -1,26 +1,41 @@
-"""The commands of this room: ``ingest``, ``search`` and ``vectors``."""
+"""The commands ``ingest`` and ``search``."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from langshift.options import JSON, Share, parse_list
+from langshift.ingest.options import SHIFT_QUERIES, encoder_options, index_encoder_options
+from langshift.options import JSON, Share
 
-_ENCODER = click.option("--encoder", default="use-m", show_default=True, metavar="NAME", help="The encoder: use-m.")
+if TYPE_CHECKING:
+    from langshift.ingest.query_shift import ShiftQueries
 
 
 @click.command()
 @click.argument("corpus")
 @click.option("--index", "name", required=True, metavar="NAME", help="The index, made if there is none.")
-@_ENCODER
+@encoder_options
 @click.option("--vectors", type=click.Path(path_type=Path), metavar="FILE", help="Language vectors. [default: shipped]")
 @click.option(
     "--alpha",
     type=Share(),
     metavar="A",
-    help="Scale of the shift, 0 (none) to 1. [default: what the vectors recommend, else 1]",
+    help="Scale of the shift, 0 (none) to 1, in all languages. [default: what the vectors recommend, else 1]",
+)
+@click.option(
+    "--method",
+    default="shift",
+    show_default=True,
+    metavar="NAME",
+    help="How documents are moved: shift, or affine (a linear map of each language onto the pivot's space).",
+)
+@click.option(
+    "--soft",
+    is_flag=True,
+    help="Shift a detected document by all languages that it may be in, as far as each is probable.",
 )
 @click.option(
     "--lid-model",
@@ -34,15 +49,18 @@ _ENCODER = click.option("--encoder", default="use-m", show_default=True, metavar
     default=0.5,
     show_default=True,
     metavar="P",
-    help="A detection below this makes a document `und`, which is not shifted.",
+    help="A detection below this makes a document `und`, which is not shifted, unless by --soft.",
 )
 @JSON
 def ingest(
     corpus: str,
     name: str,
     encoder: str,
+    trust_remote_code: bool,
     vectors: Path | None,
     alpha: float | None,
+    method: str,
+    soft: bool,
     lid_model: Path | None,
     min_confidence: float,
     as_json: bool,
@@ -57,9 +75,23 @@ def ingest(
     Example:
       langshift ingest corpus.jsonl --index news
     """
-    from langshift.ingest.ingest_command import run
+    from langshift.ingest.ingest_command import Options, run
 
-    run(corpus, name, encoder, vectors, alpha, lid_model, min_confidence, as_json=as_json)
+    run(
+        Options(
+            corpus=corpus,
+            name=name,
+            encoder=encoder,
+            trust_remote_code=trust_remote_code,
+            vectors=vectors,
+            alpha=alpha,
+            method=method,
+            soft=soft,
+            lid_model=lid_model,
+            least_confidence=min_confidence,
+            as_json=as_json,
+        )
+    )
 
 
 @click.command()
@@ -77,9 +109,20 @@ def ingest(
     metavar="FIELD=VALUE",
     help="Only documents with this value; several values of one field are alternatives.",
 )
+@SHIFT_QUERIES
+@index_encoder_options
 @JSON
 def search(
-    name: str, words: str, mode: str, language: str | None, size: int, filters: tuple[str, ...], as_json: bool
+    name: str,
+    words: str,
+    mode: str,
+    language: str | None,
+    size: int,
+    filters: tuple[str, ...],
+    shift_queries: ShiftQueries,
+    encoder: str | None,
+    trust_remote_code: bool,
+    as_json: bool,
 ) -> None:
     """Search the index NAME for WORDS.
 
@@ -87,77 +130,8 @@ def search(
     Example:
       langshift search news "how do tides come about" --filter language=th --filter language=de
     """
+    from langshift.ingest.opening import SearchOptions
     from langshift.ingest.search_command import run
 
-    run(name, words, mode, language, size, filters, as_json=as_json)
-
-
-@click.group()
-def vectors() -> None:
-    """Language vectors: fit them on parallel text, and look at them.
-
-    \b
-    Example:
-      langshift vectors show use-m
-    """
-
-
-@vectors.command("fit")
-@click.option("--pairs", type=click.Path(path_type=Path), required=True, metavar="FOLDER", help="Files <lang>.txt.")
-@click.option(
-    "--languages", callback=parse_list, metavar="LIST", help="Such as ar,de,en. [default: all that FOLDER has]"
-)
-@click.option("--pivot", default="en", show_default=True, metavar="TAG", help="The language to shift towards.")
-@_ENCODER
-@click.option("--output", type=click.Path(path_type=Path), required=True, metavar="FILE", help="Where to write them.")
-@click.option(
-    "--join-lines",
-    type=click.IntRange(1, 1000),
-    default=1,
-    show_default=True,
-    metavar="N",
-    help="Join N consecutive lines to one passage: vectors are best fitted on texts as long as the index's.",
-)
-@click.option(
-    "--documents",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="A document id a line: joined passages never cross documents.",
-)
-@JSON
-def fit(
-    pairs: Path,
-    languages: list[str] | None,
-    pivot: str,
-    encoder: str,
-    output: Path,
-    join_lines: int,
-    documents: Path | None,
-    as_json: bool,
-) -> None:
-    """Fit language vectors on parallel text: the mean difference to the pivot language's embeddings.
-
-    FOLDER holds one file a language, such as th.txt and en.txt, whose lines are translations of each other.
-
-    \b
-    Example:
-      langshift vectors fit --pairs parallel --pivot en --output mine.safetensors
-    """
-    from langshift.ingest.vectors_command import run_fit
-
-    run_fit(pairs, languages, pivot, encoder, output, join_lines, documents, as_json=as_json)
-
-
-@vectors.command("show")
-@click.argument("file")
-@JSON
-def show(file: str, as_json: bool) -> None:
-    """Show what is in FILE, or in the language vectors shipped for an encoder (use-m).
-
-    \b
-    Example:
-      langshift vectors show use-m
-    """
-    from langshift.ingest.vectors_command import run_show
-
-    run_show(file, as_json=as_json)
+    options = SearchOptions(encoder, trust_remote_code, shift_queries)
+    run(name, words, mode, language, size, filters, options, as_json=as_json)

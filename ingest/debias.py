@@ -13,11 +13,13 @@ from langshift.ingest.methods import METHODS
 from langshift.ingest.methods.affine import map_affine
 from langshift.ingest.methods.centering import centre
 from langshift.ingest.methods.lir import remove_directions
-from langshift.ingest.methods.shift import expected_offsets, shift
+from langshift.ingest.methods.shift import shift, soft_shift
 from langshift.ingest.vectors import LanguageVectors
 from langshift.languages import UNDETERMINED, macrolanguage, primary
 
 Matrix = NDArray[np.float32]
+# Rows of one language that are raised to 64 bits at once.
+_AT_ONCE = 4096
 # Language tag -> posterior p(ℓ) of one document.
 Posterior = Mapping[str, float]
 
@@ -29,7 +31,7 @@ class Debias:
     Attributes:
         vectors: the language vectors and what else was fitted; None where nothing is known, which moves nothing.
         method: one of ``METHODS``.
-        alpha: scale, 0 to 1; of centering and LIR too, where only 0 and 1 make sense.
+        alpha: scale, 0 to 1: every method moves z to ``z + α (method(z) − z)``.
         alphas: scales of single languages, by the tag of their vector, that differ from ``alpha``.
         shift_queries: whether queries of other languages than the pivot are moved as documents are.
     """
@@ -48,8 +50,7 @@ class Debias:
         """
         if self.method not in METHODS:
             raise UsageError(f"There is no method {self.method!r}; there are: {', '.join(METHODS)}.")
-        needed = {"centering": "means", "lir": "directions", "affine": "maps"}.get(self.method)
-        if needed and self.vectors is not None and not getattr(self.vectors, needed):
+        if self.vectors is not None and not self._fitted:
             raise UsageError(
                 f"The language vectors hold nothing for the method {self.method}: fit them with "
                 f"`langshift vectors fit --methods {self.method}`."
@@ -57,10 +58,16 @@ class Debias:
 
     def key(self, language: str) -> str | None:
         """The tag under which documents of a language are moved; None where they stay as they are."""
-        if self.vectors is None or language == UNDETERMINED or self.method == "none":
+        known = self.vectors
+        if known is None or language == UNDETERMINED or self.method == "none":
             return None
-        key = self._query_side_key(language) if METHODS[self.method].query_side else self.vectors.key(language)
-        return key if key is not None and self.scale(key) else None
+        if METHODS[self.method].query_side:
+            # The pivot language changes, too.
+            tags = (language, primary(language), macrolanguage(language))
+            key = next((tag for tag in tags if tag in self._fitted), None)
+        else:
+            key = known.key(language)
+        return key if key is not None and key in self._fitted and self.scale(key) else None
 
     def scale(self, key: str) -> float:
         """The scale of one language, by the tag of its vector."""
@@ -100,56 +107,61 @@ class Debias:
             posteriors: each document's languages and how probable they are.
 
         Returns:
-            Shape (n, d), float32; a posterior of 1 moves as ``documents`` does, to rounding.
+            Shape (n, d), float32; a document with one language of posterior 1 is what ``documents`` makes of it,
+            bit for bit.
 
         Raises:
             UsageError: another method than ``shift``.
         """
         if self.method != "shift":
             raise UsageError(f"Only the method shift can be soft, not {self.method}.")
+        made = np.array(vectors, np.float32)
         known = self.vectors
         if known is None:
-            return _copy(vectors)
+            return made
         tags = sorted(known.vectors)
+        offsets, scales = np.stack([known.vectors[tag] for tag in tags]), np.array([self.scale(tag) for tag in tags])
         place = {tag: column for column, tag in enumerate(tags)}
-        weights = np.zeros((len(vectors), len(tags)))
-        for row, posterior in enumerate(posteriors):
-            for language, probability in posterior.items():
-                key = self.key(language)
-                if key is not None:
-                    weights[row, place[key]] += probability * self.scale(key)
-        offsets = expected_offsets(weights, np.stack([known.vectors[tag] for tag in tags]))
-        return shift(vectors, offsets, np.where(weights.any(axis=1), 1.0, 0.0))
+        for start in range(0, len(made), _AT_ONCE):
+            rows = slice(start, start + _AT_ONCE)
+            probable = np.zeros((len(made[rows]), len(tags)))
+            for row, posterior in enumerate(posteriors[rows]):
+                for language, probability in posterior.items():
+                    key = self.key(language)
+                    if key is not None:
+                        probable[row, place[key]] += probability
+            made[rows] = soft_shift(made[rows], probable * scales, offsets)
+        return made
 
-    def _query_side_key(self, language: str) -> str | None:
-        """Centering and LIR change the pivot language too."""
+    @property
+    def _fitted(self) -> Mapping[str, Matrix]:
+        """What the method moves by, by tag."""
         known = self.vectors
-        table = {} if known is None else known.means if self.method == "centering" else known.directions
-        return next((tag for tag in (language, primary(language), macrolanguage(language)) if tag in table), None)
+        if known is None:
+            return {}
+        return {"centering": known.means, "lir": known.directions, "affine": known.maps}.get(self.method, known.vectors)
 
     def _moved(self, vectors: Matrix, keys: Sequence[str | None], *, query: bool) -> Matrix:
+        made = np.array(vectors, np.float32)
         known = self.vectors
-        made = _copy(vectors)
         if known is None or not any(keys):
             return made
         named = np.array([key or "" for key in keys])
         for key in sorted({key for key in keys if key}):
-            rows = named == key
-            made[rows] = self._of_language(vectors[rows], key, known, query=query)
+            places = np.flatnonzero(named == key)
+            for start in range(0, len(places), _AT_ONCE):
+                rows = places[start : start + _AT_ONCE]
+                made[rows] = self._of_language(made[rows], key, known, query=query)
         return made
 
     def _of_language(self, vectors: Matrix, key: str, known: LanguageVectors, *, query: bool) -> Matrix:
+        alpha = self.scale(key)
         if self.method == "centering":
-            return centre(vectors, np.broadcast_to(known.means[key], vectors.shape))
+            return centre(vectors, known.means[key], alpha)
         if self.method == "lir":
-            return remove_directions(vectors, known.directions[key])
+            return remove_directions(vectors, known.directions[key], alpha)
         if self.method == "affine":
             mean = known.means[key]
-            return map_affine(vectors, mean, known.maps[key], mean - known.vectors[key], self.scale(key))
+            return map_affine(vectors, mean, known.maps[key], mean - known.vectors[key], alpha)
         offset = known.query_vectors.get(key, known.vectors[key]) if query else known.vectors[key]
-        return shift(vectors, np.broadcast_to(offset, vectors.shape), np.full(len(vectors), self.scale(key)))
-
-
-def _copy(vectors: Matrix) -> Matrix:
-    made: Matrix = vectors.copy()
-    return made
+        return shift(vectors, offset, alpha)

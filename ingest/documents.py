@@ -2,39 +2,40 @@
 
 from __future__ import annotations
 
-import gzip
-import hashlib
 import shutil
 import sys
 import tempfile
-import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
+import numpy as np
 import orjson
+from numpy.typing import NDArray
 
 from langshift.errors import UsageError
-from langshift.languages import UNDETERMINED, parse_tag
-from langshift.plugin.template import RESERVED_FIELDS
-
-if sys.version_info >= (3, 14):
-    from compression import zstd
-else:
-    from backports import zstd
+from langshift.ingest.compressed import DAMAGED, open_unpacked
+from langshift.ingest.encoders import Brought
+from langshift.ingest.encoders.given import LookedAt
+from langshift.ingest.fields import (
+    EMBEDDING,
+    KNOWN_FIELDS,
+    check_name,
+    id_field,
+    kind,
+    language_field,
+    parse_embedding,
+    require_dimension,
+    string_field,
+)
 
 STANDARD_INPUT = "-"
 _TELL_EVERY = 1000
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-_LONGEST_ID = 512  # bytes, the server's limit
-_KNOWN_FIELDS = {"_id", "title", "text", "language"}
-# Fields of OpenSearch itself, which no document may bring.
-_METADATA = {
-    *("_index", "_source", "_routing", "_field_names", "_ignored", "_nested_path", "_doc_count", "_seq_no", "_version"),
-    *("_primary_term", "_size", "_type", "_uid", "_feature", "_data_stream_timestamp", "_tier"),
-}
+# What becomes of a document's own vector: an error, taken (and an error where there is none), or left aside unread.
+Embeddings = Literal["refused", "needed", "ignored"]
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,7 @@ class Document:
         text: may be empty where there is a title.
         language: BCP 47 tag that the document brought (``zh-TW``), ``und``, or None where it brought none.
         other: every other field, as it came.
+        embedding: the vector that came with it, shape (dimension,), float32; None where none is wanted.
     """
 
     id: str
@@ -54,6 +56,7 @@ class Document:
     text: str
     language: str | None
     other: Mapping[str, Any]
+    embedding: NDArray[np.float32] | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True)
@@ -64,33 +67,45 @@ class Corpus:
         path: a file that can be read again.
         shown: how messages name it.
         documents: how many it holds.
+        embeddings: what becomes of vectors that come with documents.
+        brought: what is known of these; None where none are wanted.
     """
 
     path: Path
     shown: str
     documents: int
+    embeddings: Embeddings
+    brought: Brought | None
+
+    def read(self) -> Iterator[Document]:
+        """Read it again."""
+        return read_corpus(self.path, self.shown, self.embeddings)
 
 
 @contextmanager
-def open_corpus(given: str, on_checked: Callable[[int], None] | None = None) -> Iterator[Corpus]:
+def open_corpus(
+    given: str, on_checked: Callable[[int], None] | None = None, *, embeddings: Embeddings = "refused"
+) -> Iterator[Corpus]:
     """Open a corpus, and read it through once.
 
     Args:
         given: path of a file, or ``-`` for standard input, which is kept in a temporary file meanwhile.
         on_checked: called now and then with the number of documents found sound.
+        embeddings: what becomes of vectors that come with documents.
 
     Raises:
         UsageError: there is no such file, it holds no document, or a line cannot be used.
     """
     with _as_file(given) as path:
         shown = "standard input" if given == STANDARD_INPUT else given
-        documents = 0
-        for documents, _ in enumerate(read_corpus(path, shown), start=1):
+        documents, looked_at = 0, LookedAt()
+        for documents, document in enumerate(read_corpus(path, shown, embeddings), start=1):
+            looked_at.add(document.embedding)
             if on_checked and documents % _TELL_EVERY == 0:
                 on_checked(documents)
         if not documents:
             raise UsageError(f"{shown} holds no document.")
-        yield Corpus(path, shown, documents)
+        yield Corpus(path, shown, documents, embeddings, looked_at.brought())
 
 
 @contextmanager
@@ -112,31 +127,43 @@ def _as_file(given: str) -> Iterator[Path]:
         yield Path(kept.name)
 
 
-def read_corpus(path: Path, shown: str) -> Iterator[Document]:
+def read_corpus(path: Path, shown: str, embeddings: Embeddings = "refused") -> Iterator[Document]:
     """Read the documents of a corpus, in order; blank lines are passed over.
 
     Args:
         path: the file; its first bytes tell how it is compressed.
         shown: how messages name it.
+        embeddings: what becomes of vectors that come with documents.
 
     Raises:
         UsageError: a line that is no document, named by file and line with what is wrong.
     """
-    number = 0
+    number, dimension = 0, None
     try:
-        with _open(path) as lines:
+        with open_unpacked(path) as lines:
             for number, line in enumerate(lines, start=1):
                 line = line.removeprefix(_BYTE_ORDER_MARK) if number == 1 else line
-                if line.strip():
-                    yield parse_document(line, f"{shown}, line {number}")
-    except (EOFError, gzip.BadGzipFile, zlib.error, zstd.ZstdError) as error:
+                if not line.strip():
+                    continue
+                place = f"{shown}, line {number}"
+                document = parse_document(line, place, embeddings)
+                if document.embedding is not None:
+                    dimension = dimension or len(document.embedding)
+                    require_dimension(document.embedding, dimension, place)
+                yield document
+    except DAMAGED as error:
         raise UsageError(
             f"{shown}: the compressed data break off or are damaged after line {number} ({error})."
         ) from error
 
 
-def parse_document(line: bytes, place: str) -> Document:
+def parse_document(line: bytes, place: str, embeddings: Embeddings = "refused") -> Document:
     """One line of a corpus as a document.
+
+    Args:
+        line: the line.
+        place: file and line, which begin a message.
+        embeddings: what becomes of a vector that comes with it.
 
     Raises:
         UsageError: beginning with ``place``, what is wrong and what should be there.
@@ -146,85 +173,34 @@ def parse_document(line: bytes, place: str) -> Document:
     except orjson.JSONDecodeError as error:
         raise UsageError(f"{place}: not valid JSON ({error.msg} at character {error.pos + 1}).") from None
     if not isinstance(fields, dict):
-        raise UsageError(f"{place}: must be a JSON object with a text, but is {_kind(fields)}.")
+        raise UsageError(f"{place}: must be a JSON object with a text, but is {kind(fields)}.")
     for name in fields:
-        _check_name(name, place)
+        check_name(name, place)
     group = fields.get("group")
     if not isinstance(group, str | int | None):
-        raise UsageError(f"{place}: the field 'group' must be a string, but is {_kind(group)}.")
-    title, text = (_string(fields, name, place) for name in ("title", "text"))
+        raise UsageError(f"{place}: the field 'group' must be a string, but is {kind(group)}.")
+    title, text = (string_field(fields, name, place) for name in ("title", "text"))
     if not title.strip() and not text.strip():
         raise UsageError(f"{place}: has neither a text nor a title.")
     return Document(
-        id=_id(fields, place),
+        id=id_field(fields, place),
         title=title,
         text=text,
-        language=_language(fields, place),
-        other={name: value for name, value in fields.items() if name not in _KNOWN_FIELDS},
+        language=language_field(fields, place),
+        other={name: value for name, value in fields.items() if name not in KNOWN_FIELDS},
+        embedding=_embedding(fields, place, embeddings),
     )
 
 
-def _check_name(name: str, place: str) -> None:
-    """Refuse a field's name that the server refuses, or that means one of our own fields."""
-    parts = name.split(".")
-    if not all(part.strip() for part in parts) or name in _METADATA:
-        raise UsageError(f"{place}: OpenSearch takes no field of the name {name!r}; rename it.")
-    if name in RESERVED_FIELDS or (len(parts) > 1 and parts[0] in (*RESERVED_FIELDS, *_KNOWN_FIELDS, "group")):
-        raise UsageError(f"{place}: the field {name!r} is one that langshift writes itself; rename it.")
-
-
-def _string(fields: dict[str, Any], name: str, place: str) -> str:
-    value = fields.get(name)
-    if value is None:
-        return ""
-    if not isinstance(value, str):
-        raise UsageError(f"{place}: the field {name!r} must be a string, but is {_kind(value)}.")
-    return value
-
-
-def _id(fields: dict[str, Any], place: str) -> str:
-    given = fields.get("_id")
-    if given is None or given == "":
-        # The same content gets the same id: writing it twice never doubles it.
-        return hashlib.sha256(orjson.dumps(fields, option=orjson.OPT_SORT_KEYS)).hexdigest()[:32]
-    if isinstance(given, bool) or not isinstance(given, str | int):
-        raise UsageError(f"{place}: the field '_id' must be a string, but is {_kind(given)}.")
-    identifier = str(given)
-    if len(identifier.encode()) > _LONGEST_ID:
-        raise UsageError(f"{place}: the '_id' is longer than {_LONGEST_ID} bytes.")
-    return identifier
-
-
-def _language(fields: dict[str, Any], place: str) -> str | None:
-    given = _string(fields, "language", place).strip()
-    if not given:
+def _embedding(fields: dict[str, Any], place: str, embeddings: Embeddings) -> NDArray[np.float32] | None:
+    there = fields.get(EMBEDDING) is not None
+    if embeddings == "ignored" or (embeddings == "refused" and not there):
         return None
-    if given.lower() == UNDETERMINED:
-        return UNDETERMINED
-    tag = parse_tag(given)
-    if tag is None:
+    if embeddings == "refused":
         raise UsageError(
-            f"{place}: {given!r} is no language: use a BCP 47 tag such as 'th' or 'zh-TW', "
-            "or leave the field out to have it detected."
+            f"{place}: the document brings an 'embedding', which only --encoder given takes; "
+            "choose that, or leave the field out."
         )
-    return tag
-
-
-def _kind(value: object) -> str:
-    names = {dict: "an object", list: "a list", str: "a string", bool: "true or false", type(None): "null"}
-    return names.get(type(value), "a number")
-
-
-@contextmanager
-def _open(path: Path) -> Iterator[Iterable[bytes]]:
-    with path.open("rb") as raw:
-        magic = raw.read(4)
-        raw.seek(0)
-        if magic[:2] == b"\x1f\x8b":
-            with gzip.open(raw, "rb") as unpacked:
-                yield unpacked
-        elif magic == b"\x28\xb5\x2f\xfd":
-            with zstd.open(raw, "rb") as unpacked:
-                yield unpacked
-        else:
-            yield raw
+    if not there:
+        raise UsageError(f"{place}: the document brings no 'embedding', which --encoder given needs; give it one.")
+    return parse_embedding(fields[EMBEDDING], place)

@@ -2,122 +2,172 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import chain, islice
-from pathlib import Path
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 
-import numpy as np
-from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
 
-from langshift.errors import LangshiftError, UsageError
+from langshift.console import counted
+from langshift.errors import UsageError
 from langshift.ingest.encoders import Encoder
+from langshift.ingest.fitting.ahead import read_ahead
+from langshift.ingest.fitting.embedding import Embedding
+from langshift.ingest.fitting.evidence import Evidence
+from langshift.ingest.fitting.language import LanguageSums
+from langshift.ingest.fitting.pair import PairSums, add_queries
+from langshift.ingest.fitting.reliability import reliability
 from langshift.ingest.methods.shift import mean_difference
-from langshift.ingest.parallel import count_lines, joined, language_files, read_aligned, read_documents
+from langshift.ingest.parallel import ParallelText, Rows
 from langshift.ingest.vectors import LanguageVectors
 from langshift.languages import parse_tag
 
-_BATCH = 256
+# What can be fitted; the first two need means alone, which every file has.
+FITTED = ("shift", "centering", "lir", "affine")
 
 
 def fit(
-    folder: Path,
-    pivot: str,
+    source: ParallelText,
+    pivots: Sequence[str],
     encoder: Encoder,
     *,
-    languages: Sequence[str] | None = None,
-    join_lines: int = 1,
-    documents: Path | None = None,
-    on_lines: Callable[[int, int], None] | None = None,
-) -> LanguageVectors:
-    """Fit V_ℓ for every language of a folder (Shift, Eq. 1), in one pass and bounded memory.
+    methods: Sequence[str] = ("shift",),
+    on_rows: Callable[[int, int | None], None] | None = None,
+) -> dict[str, LanguageVectors]:
+    """Fit V_ℓ of every language towards every pivot (Shift, Eq. 1) in one pass, each text encoded once.
 
-    A pair with an empty side is left out, and is missing from that language's count.
+    Memory is O(languages × pivots × dimension), and × dimension² for ``lir`` and ``affine``, whatever the
+    number of pairs. A pair with an empty side is left out and counted as missing. Beside V_ℓ there are always the
+    means μ_ℓ, the evidence by which ``langshift vectors check`` judges, and, where the encoder encodes queries in
+    another way, V_ℓ of texts encoded as queries.
 
     Args:
-        folder: files ``<lang>.txt``, aligned by line.
-        pivot: the pivot language, one of them.
-        encoder: the encoder, whose document prefix is applied.
-        languages: the languages to fit, in any form of their tags; None takes all of the folder.
-        join_lines: this many consecutive lines make one passage.
-        documents: file with a document id a line; passages never cross documents.
-        on_lines: called with the lines done and how many there are.
+        source: the parallel text, or given vectors.
+        pivots: the pivot languages, in any form of their tags.
+        encoder: the encoder; ``given`` for given vectors.
+        methods: some of ``FITTED``.
+        on_rows: called with the rows done and how many there are, where that is known.
+
+    Returns:
+        The language vectors by pivot, in the order given.
 
     Raises:
-        UsageError: files that cannot be used, named with the reason.
-        LangshiftError: the encoder gave something that is not a number.
+        UsageError: a language or method that there is not, a language with fewer than two pairs, texts or vectors that
+            the encoder cannot take.
+        LangshiftError: the encoder gave a vector that is not a number.
     """
-    files = language_files(folder)
-    tag = _require(pivot, files, folder)
-    if languages is not None:
-        files = {
-            language: files[language] for language in sorted({tag, *(_require(t, files, folder) for t in languages)})
-        }
-    if len(files) < 2:
-        raise UsageError(f"{folder}: there is text in {tag} alone; a second language is needed.")
-    batches = read_aligned(files, _BATCH)
-    lines = count_lines(files[tag])
-    if join_lines > 1:
-        passages = joined(batches, join_lines, iter(read_documents(documents, lines)))
-        batches = _regrouped(passages, _BATCH)
-    sums = {language: np.zeros(encoder.dimension, np.float64) for language in files if language != tag}
-    pairs = dict.fromkeys(sums, 0)
+    _require_methods(methods)
+    tags = list(dict.fromkeys(_require_pivot(pivot, source) for pivot in pivots))
+    embedding = Embedding(source, encoder)
+    languages = {
+        language: LanguageSums(embedding.dimension, directions="lir" in methods) for language in source.languages
+    }
+    pairs = [
+        PairSums(language, pivot, embedding.dimension, maps="affine" in methods)
+        for pivot in tags
+        for language in source.languages
+        if language != pivot
+    ]
     done = 0
-    for batch in batches:
-        add_pairs(batch, tag, encoder, sums, pairs)
-        done += len(batch[tag])
-        if on_lines:
-            on_lines(done * join_lines, lines)
-    for language, count in pairs.items():
-        if not count:
-            raise UsageError(f"{files[language]}: not one line has text here and in {files[tag].name}.")
-    return LanguageVectors(
-        pivot=tag,
-        vectors={language: mean_difference(sums[language], pairs[language]) for language in sums},
-        pairs=pairs,
-        encoder=encoder.id,
-        revision=encoder.revision,
-        document_prefix=encoder.document_prefix,
-        dimension=encoder.dimension,
-        normalised=encoder.normalised,
-        source=f"{folder.resolve().name}, {join_lines} lines a passage" if join_lines > 1 else folder.resolve().name,
-    )
+    with _blas_threads(embedding, methods):
+        for rows in read_ahead(source.batches(embedding.batch)):
+            _add(rows, embedding, tags, languages, pairs, done)
+            done += len(rows.places)
+            if on_rows:
+                on_rows(done, source.total)
+    for pair in pairs:
+        _require_pairs(pair, source)
+    return {
+        pivot: _made(pivot, [pair for pair in pairs if pair.pivot == pivot], languages, done, source, encoder)
+        for pivot in tags
+    }
 
 
-def _require(written: str, files: Mapping[str, Path], folder: Path) -> str:
+def _add(
+    rows: Rows,
+    embedding: Embedding,
+    pivots: Sequence[str],
+    languages: dict[str, LanguageSums],
+    pairs: Sequence[PairSums],
+    done: int,
+) -> None:
+    sides = embedding.sides(rows, pivots)
+    closely = embedding.closely(done, rows)
+    units = {language: languages[language].add(side, closely) for language, side in sides.items()}
+    if embedding.has_queries:
+        add_queries(pairs, sides, rows, embedding)
+    for pair in pairs:
+        one, pivot = pair.language, pair.pivot
+        pair.add(sides[one], sides[pivot], units[one], units[pivot], rows.places)
+
+
+def _blas_threads(embedding: Embedding, methods: Sequence[str]) -> AbstractContextManager[object]:
+    """One thread where only small products are made, for which more take longer, and wait in each other's way."""
+    small = embedding.given and not {"lir", "affine"} & set(methods)
+    threads: AbstractContextManager[object] = threadpool_limits(1, user_api="blas") if small else nullcontext()
+    return threads
+
+
+def _require_methods(methods: Sequence[str]) -> None:
+    for method in methods:
+        if method not in FITTED:
+            raise UsageError(f"There is no method {method!r} to fit; there are: {', '.join(FITTED)}.")
+
+
+def _require_pivot(written: str, source: ParallelText) -> str:
     tag = parse_tag(written)
-    if tag is None or tag not in files:
-        raise UsageError(f"{folder}: has no text in the language {written!r}; it has {', '.join(files)}.")
+    if tag is None or tag not in source.languages:
+        holds = "text" if source.dimension is None else "vectors"
+        raise UsageError(
+            f"{source.shown}: has no {holds} in the language {written!r}; it has {', '.join(source.languages)}."
+        )
     return tag
 
 
-def add_pairs(
-    batch: dict[str, list[str]],
+def _require_pairs(pair: PairSums, source: ParallelText) -> None:
+    count = pair.blocks.pairs
+    if count < 2:
+        raise UsageError(
+            f"{source.shown}: {pair.language} has {counted(count, 'pair') if count else 'no pair'} with the pivot "
+            f"{pair.pivot}, and a mean that can be trusted needs two at least; give more, or leave {pair.language} out."
+        )
+
+
+def _made(
     pivot: str,
+    pairs: Sequence[PairSums],
+    languages: dict[str, LanguageSums],
+    rows: int,
+    source: ParallelText,
     encoder: Encoder,
-    sums: dict[str, NDArray[np.float64]],
-    pairs: dict[str, int],
-) -> None:
-    """Add a batch's differences ``z^ℓ − z^pivot`` to each language's running sum, in place."""
-    pivot_vectors = _encode(batch[pivot], pivot, encoder)
-    has_pivot = np.array([bool(text) for text in batch[pivot]])
-    for language, total in sums.items():
-        both = has_pivot & np.array([bool(text) for text in batch[language]])
-        if both.any():
-            texts = [text for text, kept in zip(batch[language], both, strict=True) if kept]
-            differences = _encode(texts, language, encoder).astype(np.float64) - pivot_vectors[both]
-            total += differences.sum(axis=0)
-            pairs[language] += int(both.sum())
+) -> LanguageVectors:
+    means = {pair.language: mean_difference(pair.blocks.language, pair.blocks.pairs) for pair in pairs}
+    directions = {language: sums.directions() for language, sums in languages.items()}
+    queries = {pair.language: pair.query_vector() for pair in pairs}
+    return LanguageVectors(
+        pivot=pivot,
+        vectors={pair.language: mean_difference(pair.blocks.difference, pair.blocks.pairs) for pair in pairs},
+        pairs={pair.language: pair.blocks.pairs for pair in pairs},
+        encoder=encoder.id,
+        revision=encoder.revision,
+        document_prefix=encoder.document_prefix,
+        dimension=source.dimension or encoder.dimension,
+        normalised=encoder.normalised,
+        source=source.shown,
+        query_prefix=encoder.query_prefix,
+        query_vectors={language: vector for language, vector in queries.items() if vector is not None},
+        means={**means, pivot: languages[pivot].mean.astype("float32")},
+        directions={language: found for language, found in directions.items() if found is not None},
+        maps={pair.language: pair.moments.fit().map_ for pair in pairs if pair.moments is not None},
+        evidence={pair.language: _evidence(pair, languages, rows).to_json() for pair in pairs},
+    )
 
 
-def _encode(texts: list[str], language: str, encoder: Encoder) -> NDArray[np.float32]:
-    vectors = encoder.encode_documents(texts)
-    if not np.isfinite(vectors).all():
-        raise LangshiftError(f"The encoder {encoder.id} gave a vector that is not a number for a text in {language}.")
-    return vectors
-
-
-def _regrouped(passages: Iterator[dict[str, list[str]]], size: int) -> Iterator[dict[str, list[str]]]:
-    """Batches of ``size`` passages out of single ones."""
-    for first in passages:
-        group: Iterable[dict[str, list[str]]] = list(chain([first], islice(passages, size - 1)))
-        yield {tag: [row[tag][0] for row in group] for tag in first}
+def _evidence(pair: PairSums, languages: dict[str, LanguageSums], rows: int) -> Evidence:
+    return Evidence(
+        pairs=pair.blocks.pairs,
+        missing=rows - pair.blocks.pairs,
+        norm=languages[pair.language].norm,
+        pivot_norm=languages[pair.pivot].norm,
+        reliability=reliability(pair.blocks.sums, pair.blocks.counts),
+        alignment=pair.alignment.result(),
+    )

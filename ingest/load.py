@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import islice
 from typing import Any
 
@@ -14,11 +15,12 @@ from opensearchpy.exceptions import OpenSearchException
 from langshift.cluster import address, failure
 from langshift.console import counted, note
 from langshift.errors import LangshiftError
-from langshift.ingest.detect import Detection
-from langshift.ingest.documents import Corpus, Document, open_corpus, read_corpus
-from langshift.ingest.encoders import Encoder
+from langshift.ingest import query_shift
+from langshift.ingest.documents import Corpus, Document, Embeddings, open_corpus
+from langshift.ingest.encoders import Encoder, is_given
+from langshift.ingest.encoding import document_vectors, full_text
 from langshift.ingest.making import Making
-from langshift.ingest.methods.shift import shift
+from langshift.ingest.moving import Told, move, tell
 from langshift.ingest.summary import OnStage, Summary, unwatched
 from langshift.ingest.write import BulkWriter, entry
 from langshift.languages import UNDETERMINED, primary
@@ -35,7 +37,7 @@ def load(client: OpenSearch, corpus: str, name: str, making: Making, on_stage: O
         client: the cluster.
         corpus: path of a JSONL file (plain, gzip or zstd), or ``-`` for standard input.
         name: the index's name, an alias over its versions.
-        making: encoder, language vectors, alpha and detector.
+        making: encoder, method, language vectors, scales and detector.
         on_stage: called after each batch of each stage with the documents and seconds of that batch.
 
     Raises:
@@ -43,7 +45,8 @@ def load(client: OpenSearch, corpus: str, name: str, making: Making, on_stage: O
         FingerprintError: the index holds vectors of another making; it is as it was.
         ClusterError: the cluster refuses documents; a version made by this load is removed.
     """
-    with open_corpus(corpus) as checked:
+    embeddings: Embeddings = "needed" if is_given(making.encoder.id) else "refused"
+    with open_corpus(corpus, embeddings=embeddings) as checked:
         return load_checked(client, checked, name, making, on_stage)
 
 
@@ -51,13 +54,14 @@ def load_checked(
     client: OpenSearch, corpus: Corpus, name: str, making: Making, on_stage: OnStage = unwatched
 ) -> Summary:
     """Index a corpus that is open and found sound; see ``load``."""
-    target = versions.open_for_writing(client, name, making.fingerprint())
+    fingerprint = making.fingerprint()
+    target = versions.open_for_writing(client, name, fingerprint, query_shift.kept(making.debias))
     writer = BulkWriter(client, target)
-    summary = Summary(name, target.index, making.alpha, longest=making.encoder.longest)
+    summary = Summary(name, target.index, fingerprint, longest=making.encoder.longest)
     try:
-        for batch in _batches(read_corpus(corpus.path, corpus.shown), summary, on_stage):
+        for batch in _batches(corpus.read(), summary, on_stage):
             _index(batch, making, writer, summary, on_stage)
-        versions.publish(client, target, making.fingerprint())
+        versions.publish(client, target)
     except (Exception, KeyboardInterrupt) as error:
         raise _undo(client, target, writer, error) from error
     summary.replaced = writer.replaced
@@ -77,13 +81,12 @@ def _batches(documents: Iterator[Document], summary: Summary, on_stage: OnStage)
 def _index(batch: list[Document], making: Making, writer: BulkWriter, summary: Summary, on_stage: OnStage) -> None:
     size = len(batch)
     with summary.timed("detect", on_stage, size):
-        detections = [_language(document, making) for document in batch]
+        told = [tell(document, making) for document in batch]
     with summary.timed("encode", on_stage, size):
-        texts = [f"{document.title} {document.text}".strip() for document in batch]
-        vectors = making.encoder.encode_documents(texts)
+        vectors = document_vectors(making.encoder, batch)
         _require_numbers(vectors, batch, making.encoder)
     with summary.timed("shift", on_stage, size):
-        shifted, stamps = _shift(vectors, [detection.language for detection in detections], making)
+        moved, stamps = move(vectors, told, making)
     with summary.timed("write", on_stage, size):
         entries = [
             entry(
@@ -95,52 +98,29 @@ def _index(batch: list[Document], making: Making, writer: BulkWriter, summary: S
                 stamp,
                 dict(document.other),
             )
-            for document, found, vector, stamp in zip(batch, detections, shifted, stamps, strict=True)
+            for document, found, vector, stamp in zip(batch, told, moved, stamps, strict=True)
         ]
         writer.write([document.id for document in batch], entries)
-    _count(summary, making, texts, detections, entries)
+    _count(summary, making, batch, told, entries)
 
 
 def _count(
-    summary: Summary, making: Making, texts: list[str], detections: list[Detection], entries: list[dict[str, Any]]
+    summary: Summary, making: Making, batch: list[Document], told: list[Told], entries: list[dict[str, Any]]
 ) -> None:
-    longest = making.encoder.longest
+    longest, known = making.encoder.longest, making.debias.vectors
+    # Whatever its scale: a language that is left alone on purpose lacks no vector.
+    unscaled = replace(making.debias, alpha=1.0, alphas={})
     summary.documents += len(entries)
-    summary.cut += sum(len(text) > longest for text in texts) if longest else 0
-    known = {making.vectors.pivot, UNDETERMINED} if making.vectors and making.alpha else None
-    for found, made in zip(detections, entries, strict=True):
-        language, is_shifted = made["language"], "language" in made["shift"]
+    summary.cut += sum(len(full_text(one.title, one.text)) > longest for one in batch) if longest else 0
+    needless = {known.pivot, UNDETERMINED} if known else set()
+    for found, made in zip(told, entries, strict=True):
+        language = made["language"]
         summary.languages[language] += 1
-        summary.shifted += is_shifted
+        summary.shifted += "language" in made["shift"]
         if language != primary(found.language):
             summary.folded[primary(found.language)] += 1
-        if known is not None and not is_shifted and language not in known:
+        if known and summary.made.moves and language not in needless and unscaled.key(found.language) is None:
             summary.without_vector[language] += 1
-
-
-def _language(document: Document, making: Making) -> Detection:
-    if document.language is not None:
-        return Detection(document.language, 1.0)
-    found = making.detector.detect(document.text or document.title)
-    return found if found.confidence >= making.least_confidence else Detection(UNDETERMINED, found.confidence)
-
-
-def _shift(
-    vectors: NDArray[np.float32], languages: list[str], making: Making
-) -> tuple[NDArray[np.float32], list[dict[str, Any]]]:
-    known = making.vectors
-    keys = [known.key(tag) if known and making.alpha and tag != UNDETERMINED else None for tag in languages]
-    offsets = np.zeros_like(vectors)
-    for row, key in enumerate(keys):
-        if known and key:
-            offsets[row] = known.vectors[key]
-    alphas = np.array([making.alpha if key else 0.0 for key in keys])
-    name = known.hash if known else None
-    stamps = [
-        {"vectors": name, "alpha": making.alpha, "language": key} if key else {"vectors": name, "alpha": 0.0}
-        for key in keys
-    ]
-    return shift(vectors, offsets, alphas), stamps
 
 
 def _require_numbers(vectors: NDArray[np.float32], batch: list[Document], encoder: Encoder) -> None:

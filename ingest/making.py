@@ -7,8 +7,10 @@ from pathlib import Path
 
 from langshift import __version__
 from langshift.errors import UsageError
+from langshift.ingest.debias import Debias
 from langshift.ingest.detect import Detector
 from langshift.ingest.encoders import Encoder
+from langshift.ingest.methods import INDEX_SIDE, METHODS
 from langshift.ingest.vectors import LanguageVectors, shipped
 from langshift.plugin.fingerprint import Fingerprint
 
@@ -21,21 +23,22 @@ class Making:
 
     Attributes:
         encoder: gives the vectors.
-        vectors: language vectors, or None where alpha is 0 and none are known.
-        alpha: scale of the shift, 0 to 1.
+        debias: moves them.
         detector: names the languages.
         least_confidence: a posterior below this makes a document ``und``.
+        soft: whether a detected document is moved by all languages that it may be in, as far as each is probable.
     """
 
     encoder: Encoder
-    vectors: LanguageVectors | None
-    alpha: float
+    debias: Debias
     detector: Detector
     least_confidence: float = LEAST_CONFIDENCE
+    soft: bool = False
 
     def fingerprint(self) -> Fingerprint:
         """What an index with vectors of this making carries."""
-        encoder, vectors = self.encoder, self.vectors
+        encoder, debias = self.encoder, self.debias
+        vectors = debias.vectors
         return Fingerprint(
             encoder=encoder.id,
             revision=encoder.revision,
@@ -44,11 +47,42 @@ class Making:
             dimension=encoder.dimension,
             normalised=encoder.normalised,
             pivot=vectors.pivot if vectors else None,
-            alpha=self.alpha,
+            alpha=debias.alpha,
+            alphas={tag: alpha for tag, alpha in sorted(debias.alphas.items()) if alpha != debias.alpha},
             vectors=vectors.hash if vectors else None,
+            method=debias.method,
+            soft=self.soft,
             detector=self.detector.id,
             langshift=__version__,
         )
+
+
+def recommended(
+    known: LanguageVectors | None,
+    method: str = "shift",
+    alpha: float | None = None,
+    shift_queries: bool | None = None,
+) -> Debias:
+    """Complete what was given by what a file of language vectors recommends.
+
+    Args:
+        known: the file; None moves nothing.
+        method: one of ``METHODS``. What a file recommends was measured for ``shift`` alone.
+        alpha: scale of all languages; None takes the file's scales, else 1.
+        shift_queries: whether queries are shifted; None takes what the file recommends, else no.
+
+    Raises:
+        UsageError: the file holds nothing for the method.
+    """
+    if known is None:
+        return Debias(None, method, 0.0)
+    measured = method == "shift"
+    alphas = known.alphas if measured and alpha is None else {}
+    if alpha is None:
+        alpha = known.alpha if measured and known.alpha is not None else 1.0
+    if shift_queries is None:
+        shift_queries = measured and bool(known.shift_queries)
+    return Debias(known, method, alpha, dict(alphas), shift_queries)
 
 
 def choose(
@@ -57,20 +91,27 @@ def choose(
     vectors: Path | None,
     alpha: float | None,
     least_confidence: float = LEAST_CONFIDENCE,
+    *,
+    method: str = "shift",
+    soft: bool = False,
 ) -> Making:
-    """Complete what was given: the shipped vectors, and the alpha that they recommend, else 1.
+    """Complete what was given: the shipped vectors, and the scales that they recommend, else 1.
 
     Args:
         encoder: the encoder.
         detector: the language detector.
         vectors: a file of language vectors; None takes those shipped for the encoder.
-        alpha: scale of the shift; None takes what the vectors recommend, else 1.
+        alpha: scale of all languages; None takes what the vectors recommend, else 1.
         least_confidence: a detection below this makes a document ``und``.
+        method: one of ``INDEX_SIDE``.
+        soft: whether to move detected documents by all languages that they may be in.
 
     Raises:
-        UsageError: the encoder has no shipped vectors and alpha is not 0.
+        UsageError: the encoder has no shipped vectors and alpha is not 0, or a method that an index cannot be
+            made with.
         FingerprintError: the vectors were fitted with another encoder.
     """
+    _require_index_side(method, soft=soft)
     path = vectors or shipped(encoder.id)
     if path is None:
         if alpha != 0:
@@ -78,9 +119,23 @@ def choose(
                 f"There are no language vectors for the encoder {encoder.id}: give some with --vectors, "
                 "or --alpha 0 to index without a shift."
             )
-        return Making(encoder, None, 0.0, detector, least_confidence)
+        return Making(encoder, recommended(None, method), detector, least_confidence, soft)
     known = LanguageVectors.load(path)
     known.require_encoder(encoder, str(path))
-    if alpha is None:
-        alpha = 1.0 if known.alpha is None else known.alpha
-    return Making(encoder, known, alpha, detector, least_confidence)
+    return Making(encoder, recommended(known, method, alpha), detector, least_confidence, soft)
+
+
+def _require_index_side(method: str, *, soft: bool) -> None:
+    choices = " or ".join(INDEX_SIDE)
+    if method in METHODS and METHODS[method].query_side:
+        raise UsageError(
+            f"The method {method} changes queries too, which an index cannot: choose {choices}, or try {method} with "
+            f"`langshift evaluate offline --method {method}`."
+        )
+    if method not in INDEX_SIDE:
+        raise UsageError(
+            f"There is no method {method!r} for an index: choose {choices}, "
+            "or --alpha 0 to leave documents as they are."
+        )
+    if soft and method != "shift":
+        raise UsageError(f"Only the method shift can be soft, not {method}.")

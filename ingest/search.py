@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,36 +13,19 @@ from opensearchpy.exceptions import RequestError
 
 from langshift.errors import UsageError
 from langshift.failures import reason
+from langshift.ingest import query_shift
+from langshift.ingest.debias import Debias
 from langshift.ingest.detect import Detection, open_detector
-from langshift.ingest.encoders import Encoder, open_encoder
+from langshift.ingest.encoders import Encoder
+from langshift.ingest.hit import Hit, to_hit
+from langshift.ingest.opening import USUAL, SearchOptions, open_encoder_of
 from langshift.languages import UNDETERMINED, parse_tag
 from langshift.plugin import query, versions
-from langshift.plugin.fingerprint import Fingerprint
 from langshift.plugin.template import text_language
 
 # Types of fields that a term does not find.
 _NOT_EXACT = {"text", "object", "nested", "knn_vector"}
 MODES = ("dense", "lexical")
-
-
-class Hit(NamedTuple):
-    """One document found.
-
-    Attributes:
-        id: its ``_id``.
-        score: as the cluster gives it; in dense mode ``(1 + cos) / 2``.
-        language: primary tag, or ``und``.
-        title: may be empty.
-        text: may be empty.
-        group: translation group, or None.
-    """
-
-    id: str
-    score: float
-    language: str
-    title: str
-    text: str
-    group: str | None
 
 
 class Searcher:
@@ -52,30 +36,61 @@ class Searcher:
         encoder: the encoder that the index was made with.
     """
 
-    def __init__(self, client: OpenSearch, name: str) -> None:
+    def __init__(
+        self, client: OpenSearch, name: str, options: SearchOptions = USUAL, opened: dict[str, Encoder] | None = None
+    ) -> None:
         """Open the index ``name``.
+
+        Args:
+            client: the cluster.
+            name: the index.
+            options: how.
+            opened: encoders by name that are open already; this one's is added.
 
         Raises:
             ClusterError: there is no such index of langshift's.
             FingerprintError: the encoder installed here is not the one that made the index.
         """
-        self._client = client
+        self._client, self._options = client, options
         self.index = versions.live(client, name)
-        self.encoder: Encoder = open_encoder(self.index.fingerprint.encoder)
-        self.index.fingerprint.require_same(
-            _as_installed(self.index.fingerprint, self.encoder),
-            name,
-            "search with the same encoder, or index the corpus again",
-        )
+        self.encoder = open_encoder_of(self.index, options, {} if opened is None else opened)
         self._detector = open_detector()
 
+    @cached_property
+    def query_debias(self) -> Debias:
+        """What moves queries, if anything does; read from the index at first use.
+
+        Raises:
+            UsageError: queries are to be shifted always, and the index holds nothing to shift them by.
+        """
+        return query_shift.of_index(self._client, self.index, self._options.shift_queries)
+
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Query vectors, shape (len(texts), dimension), float32."""
+        """Query vectors as the encoder makes them, shape (len(texts), dimension), float32."""
         return self.encoder.encode_queries(texts)
 
-    def language(self, words: str) -> Detection:
-        """The language of a query, detected among those of the index's documents."""
-        return self._detector.detect(words, among=self.index.languages)
+    def move(self, vectors: NDArray[np.float32], languages: Sequence[str | None]) -> NDArray[np.float32]:
+        """Query vectors as they are searched with.
+
+        Args:
+            vectors: as the encoder makes them, shape (n, dimension), float32.
+            languages: each query's tag, None where unknown.
+
+        Returns:
+            Shape (n, dimension), float32; the same bits where queries are not shifted.
+        """
+        return self.query_debias.queries(vectors, languages)
+
+    def language(self, words: str, mode: str = "dense") -> Detection:
+        """The language of a query, detected among those of the index's documents.
+
+        In dense mode, where queries are shifted, languages without a document may be meant just as well.
+        """
+        among = set(self.index.languages)
+        if mode == "dense" and self.query_debias.vectors is not None:
+            known = self.query_debias.vectors
+            among |= {text_language(tag) for tag in (known.pivot, *known.vectors)}
+        return self._detector.detect(words, among=among)
 
     def body(
         self,
@@ -95,17 +110,25 @@ class Searcher:
             language: language of the query, detected if None.
             size: how many hits.
             filters: field -> values, any of which a hit must have.
-            vector: the query's vector, shape (dimension,), if it is known already.
+            vector: the vector to search with, shape (dimension,), as ``move`` gives it, if it is known already.
 
         Raises:
             UsageError: there is no such mode or language.
         """
         if mode == "dense":
-            return query.dense(self.encode([words])[0] if vector is None else vector, size=size, filters=filters)
+            return query.dense(self._vector(words, language) if vector is None else vector, size=size, filters=filters)
         if mode == "lexical":
             tag = self.language(words).language if language is None else require_language(language)
             return query.lexical(words, tag, self.index.languages, size=size, filters=filters)
         raise UsageError(f"There is no search mode {mode!r}; there are: {', '.join(MODES)}.")
+
+    def _vector(self, words: str, language: str | None) -> NDArray[np.float32]:
+        vectors = self.encode([words])
+        if self.query_debias.shift_queries:
+            tag = self.language(words).language if language is None else _require_tag(language)
+            vectors = self.move(vectors, [tag])
+        vector: NDArray[np.float32] = vectors[0]
+        return vector
 
     def search(
         self,
@@ -153,39 +176,17 @@ class Searcher:
         }
 
 
-def to_hit(found: dict[str, Any]) -> Hit:
-    """A hit of the cluster's answer."""
-    source = found["_source"]
-    return Hit(
-        id=found["_id"],
-        score=float(found["_score"]),
-        language=source["language"],
-        title=next(iter(source.get("title", {}).values()), ""),
-        text=next(iter(source.get("text", {}).values()), ""),
-        group=source.get("group"),
-    )
-
-
-def _as_installed(fingerprint: Fingerprint, encoder: Encoder) -> Fingerprint:
-    from dataclasses import replace
-
-    return replace(
-        fingerprint,
-        revision=encoder.revision,
-        query_prefix=encoder.query_prefix,
-        document_prefix=encoder.document_prefix,
-        dimension=encoder.dimension,
-        normalised=encoder.normalised,
-    )
-
-
 def require_language(language: str) -> str:
     """Which text fields a query of this language looks into first.
 
     Raises:
         UsageError: it names no language.
     """
+    return text_language(_require_tag(language))
+
+
+def _require_tag(language: str) -> str:
     tag = parse_tag(language)
     if tag is None and language != UNDETERMINED:
         raise UsageError(f"{language!r} is no language: use a BCP 47 tag such as th or zh-TW.")
-    return text_language(tag or UNDETERMINED)
+    return tag or UNDETERMINED

@@ -7,7 +7,9 @@ import textwrap
 from langshift.cluster import open_cluster
 from langshift.console import emit_json, note, table
 from langshift.errors import UsageError
-from langshift.ingest.search import Hit, Searcher, require_language
+from langshift.ingest.hit import Hit
+from langshift.ingest.opening import SearchOptions
+from langshift.ingest.search import Searcher, require_language
 from langshift.plugin.versions import check_name
 
 _SHOWN_CHARACTERS = 70
@@ -20,6 +22,7 @@ def run(
     language: str | None,
     size: int,
     filters: tuple[str, ...],
+    options: SearchOptions,
     *,
     as_json: bool,
 ) -> None:
@@ -27,11 +30,20 @@ def run(
     check_name(name)
     wanted = parse_filters(filters)
     tag = None if language is None else require_language(language)
-    searcher = Searcher(open_cluster(), name)
-    tag = tag or searcher.language(words).language
-    hits = searcher.search(words, mode=mode, language=tag, size=size, filters=wanted)
+    searcher = Searcher(open_cluster(), name, options)
+    tag = tag or searcher.language(words, mode).language
+    hits = searcher.search(words, mode=mode, language=language or tag, size=size, filters=wanted)
     if as_json:
-        emit_json({"index": searcher.index.index, "mode": mode, "language": tag, "hits": [h._asdict() for h in hits]})
+        shifted = mode == "dense" and searcher.query_debias.shift_queries
+        emit_json(
+            {
+                "index": searcher.index.index,
+                "mode": mode,
+                "language": tag,
+                "shift_queries": shifted,
+                "hits": [hit._asdict() for hit in hits],
+            }
+        )
     elif hits:
         rows = [[str(rank), h.language, f"{h.score:.4f}", headline(h), h.id] for rank, h in enumerate(hits, start=1)]
         table(None, ["rank", "language", "score", "title", "_id"], rows, right={"rank", "score"})

@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from langshift.plugin.fingerprint import Fingerprint
+
 STAGES = ("read", "detect", "encode", "shift", "write")
 
 # Called with a stage's name, and the documents and seconds that it has just spent.
@@ -26,7 +28,7 @@ class Summary:
     Attributes:
         name: the alias.
         index: the version that was written.
-        alpha: scale of the shift.
+        made: how the documents' vectors are made.
         documents: documents read and written.
         replaced: those that took the place of an entry with the same ``_id``.
         languages: documents by language, ``und`` included.
@@ -34,13 +36,14 @@ class Summary:
         cut: documents longer than the encoder reads, by ``longest`` characters.
         longest: characters of a text that the encoder reads.
         folded: documents by language that counts to its macrolanguage (``arz`` to ``ar``).
-        without_vector: documents by language that has no language vector and is not the pivot.
+        without_vector: documents by language that has no language vector and is not the pivot, where others
+            are moved.
         seconds: time spent in each stage.
     """
 
     name: str
     index: str
-    alpha: float
+    made: Fingerprint
     documents: int = 0
     replaced: int = 0
     languages: Counter[str] = field(default_factory=Counter)
@@ -52,8 +55,17 @@ class Summary:
     seconds: dict[str, float] = field(default_factory=lambda: dict.fromkeys(STAGES, 0.0))
 
     def to_dict(self) -> dict[str, Any]:
-        """As ``langshift ingest --json`` prints it."""
-        return {name: dict(value) if isinstance(value, dict) else value for name, value in vars(self).items()}
+        """As ``langshift ingest --json`` prints it; ``alphas``, ``method`` and ``soft`` where not the usual."""
+        counted = {name: dict(value) if isinstance(value, dict) else value for name, value in vars(self).items()}
+        counted.pop("made")
+        making: dict[str, Any] = {"alpha": self.made.alpha}
+        if self.made.alphas:
+            making["alphas"] = dict(self.made.alphas)
+        if self.made.method != "shift":
+            making["method"] = self.made.method
+        if self.made.soft:
+            making["soft"] = True
+        return {"name": counted.pop("name"), "index": counted.pop("index"), **making, **counted}
 
     @contextmanager
     def timed(self, stage: str, on_stage: OnStage, size: int | None = None) -> Iterator[list[int]]:

@@ -1,4 +1,4 @@
-"""The language-vector file: safetensors, one tensor a language, the making in its header."""
+"""Language vectors: what was fitted, for which encoder, and what is recommended."""
 
 from __future__ import annotations
 
@@ -13,17 +13,13 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
-from langshift.errors import FingerprintError, UsageError
+from langshift.errors import FingerprintError
 from langshift.ingest.encoders import Encoder
-from langshift.languages import macrolanguage, parse_tag, primary
+from langshift.languages import macrolanguage, primary
+from langshift.plugin.fingerprint import same_encoder
 from langshift.whole import whole
 
-_HEADER = "langshift"
-_HOW_TO_FIT = "make one with `langshift vectors fit`"
 Vectors = Mapping[str, NDArray[np.float32]]
-# Attribute -> what stands before the language in the names of its tensors.
-_PARTS = {"query_vectors": "query", "means": "mean", "directions": "lir", "maps": "affine"}
-_TEXTS = ("encoder", "revision", "document_prefix", "query_prefix", "source")
 
 
 @dataclass(frozen=True)
@@ -101,38 +97,29 @@ class LanguageVectors:
         Raises:
             FingerprintError: naming the first difference with both values.
         """
-        for name in ("encoder", "dimension", "revision", "document_prefix", "normalised"):
-            mine, theirs = getattr(self, name), getattr(encoder, "id" if name == "encoder" else name)
-            if mine != theirs:
-                raise FingerprintError(
-                    f"{place}: these language vectors were fitted with {name} {mine}, not {theirs}: "
-                    "fit some for this encoder with `langshift vectors fit`."
-                )
+        told = {"encoder": encoder.id}
+        names = ["encoder", "dimension", "revision", "document_prefix", "normalised"]
+        if self.query_vectors:
+            names.append("query_prefix")
+        for name in names:
+            mine, theirs = getattr(self, name), told.get(name) or getattr(encoder, name)
+            elsewhere = name == "encoder" and same_encoder((mine, self.revision), (theirs, encoder.revision))
+            if mine == theirs or elsewhere:
+                continue
+            difference = f"with {name} {mine}, not {theirs}"
+            if name == "normalised":
+                norms = ("embeddings that are not normalised", "embeddings of norm 1")
+                difference = f"on {norms[self.normalised]}, but {encoder.id} gives {norms[encoder.normalised]}"
+            raise FingerprintError(
+                f"{place}: these language vectors were fitted {difference}: "
+                "fit some for this encoder with `langshift vectors fit`."
+            )
 
     def save(self, path: Path) -> None:
         """Write the file; it appears whole or not at all."""
-        from safetensors.numpy import save
+        from langshift.ingest.vectors_file import to_bytes
 
-        header = {
-            "pivot": self.pivot,
-            "pairs": dict(self.pairs),
-            "encoder": self.encoder,
-            "revision": self.revision,
-            "document_prefix": self.document_prefix,
-            "dimension": self.dimension,
-            "normalised": self.normalised,
-            "source": self.source,
-            "alpha": self.alpha,
-            "alphas": dict(self.alphas),
-            "shift_queries": self.shift_queries,
-            "query_prefix": self.query_prefix,
-            "evidence": dict(self.evidence),
-            "tuning": dict(self.tuning),
-        }
-        tensors = dict(self.vectors)
-        for name, part in _PARTS.items():
-            tensors |= {f"{part}/{tag}": tensor for tag, tensor in getattr(self, name).items()}
-        content = save(tensors, metadata={_HEADER: orjson.dumps(header).decode()})
+        content = to_bytes(self)
         with whole(path) as partial:
             partial.write_bytes(content)
 
@@ -143,68 +130,16 @@ class LanguageVectors:
         Raises:
             UsageError: there is no such file, or it is not one of ours, or damaged.
         """
-        from safetensors import SafetensorError, safe_open
+        from langshift.ingest.vectors_file import read, require_sound
 
-        if not path.is_file():
-            raise UsageError(f"{path}: there is no such file of language vectors; {_HOW_TO_FIT}.")
-        try:
-            with safe_open(path, framework="numpy") as file:
-                header = orjson.loads((file.metadata() or {})[_HEADER])
-                tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - no mapping
-            parts: dict[str, Any] = {name: _of_part(tensors, part) for name, part in _PARTS.items()}
-            loaded = cls(vectors=_of_part(tensors, ""), **parts, **header)
-        except (SafetensorError, KeyError, TypeError, orjson.JSONDecodeError):
-            raise UsageError(f"{path}: is not a file of language vectors, or is damaged; {_HOW_TO_FIT}.") from None
-        loaded._require_sound(path)
+        loaded = cls(**read(path))
+        require_sound(loaded, path)
         return loaded
-
-    def _require_sound(self, path: Path) -> None:
-        kinds = (
-            isinstance(self.pairs, dict) and all(isinstance(count, int) for count in self.pairs.values()),
-            isinstance(self.pivot, str) and parse_tag(self.pivot) == self.pivot,
-            isinstance(self.dimension, int),
-            isinstance(self.normalised, bool),
-            self.alpha is None or isinstance(self.alpha, int | float),
-            self.shift_queries is None or isinstance(self.shift_queries, bool),
-            all(isinstance(part, dict) for part in (self.alphas, self.evidence, self.tuning)),
-            all(isinstance(alpha, int | float) for alpha in self.alphas.values()),
-            all(isinstance(getattr(self, name), str) for name in _TEXTS),
-        )
-        if not all(kinds):
-            raise UsageError(f"{path}: is not a file of language vectors, or is damaged; {_HOW_TO_FIT}.")
-        if set(self.pairs) != set(self.vectors) or not self.vectors or self.pivot in self.vectors:
-            raise UsageError(f"{path}: its header and its vectors do not name the same languages; {_HOW_TO_FIT}.")
-        for alpha in [self.alpha, *self.alphas.values()]:
-            if alpha is not None and not 0 <= alpha <= 1:
-                raise UsageError(f"{path}: it recommends alpha {alpha}, but alpha is between 0 and 1; {_HOW_TO_FIT}.")
-        for name in ("vectors", *_PARTS):
-            for tag, tensor in getattr(self, name).items():
-                self._require_tensor(path, name, tag, tensor)
-
-    def _require_tensor(self, path: Path, name: str, tag: str, tensor: NDArray[np.float32]) -> None:
-        if parse_tag(tag) != tag:
-            raise UsageError(f"{path}: the tensor {tag!r} is named for no language.")
-        square = {"maps": (self.dimension, self.dimension), "directions": (*tensor.shape[:1], self.dimension)}
-        shape = square.get(name, (self.dimension,))
-        what = "vector" if name == "vectors" else f"tensor {_PARTS[name]}"
-        if tensor.shape != shape or tensor.dtype != np.float32:
-            raise UsageError(
-                f"{path}: the {what} of {tag} has shape {tensor.shape} and type {tensor.dtype}, "
-                f"not {shape} and float32 as its header says."
-            )
-        if not np.isfinite(tensor).all():
-            raise UsageError(f"{path}: the {what} of {tag} holds values that are not numbers.")
 
 
 def _add(digest: Any, tensors: Vectors) -> None:  # noqa: ANN401 - hashlib names no public type
     for tag in sorted(tensors):
         digest.update(tag.encode() + b"\0" + tensors[tag].astype("<f4").tobytes())
-
-
-def _of_part(tensors: Vectors, part: str) -> dict[str, NDArray[np.float32]]:
-    """The tensors named ``part/<tag>``, by tag."""
-    named = {name.rpartition("/"): tensor for name, tensor in tensors.items()}
-    return {tag: tensor for (prefix, _, tag), tensor in named.items() if prefix == part}
 
 
 def shipped(encoder: str) -> Path | None:

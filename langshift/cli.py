@@ -7,6 +7,8 @@ import io
 import os
 import sys
 import traceback
+from collections.abc import Mapping
+from typing import Any
 
 import click
 from opensearchpy.exceptions import OpenSearchException
@@ -24,32 +26,43 @@ COMMANDS = {
     "status": "langshift.commands:status",
     "doctor": "langshift.doctor:doctor",
     "demo": "langshift.evaluate.commands:demo",
-    "vectors": "langshift.ingest.commands:vectors",
+    "vectors": "langshift.ingest.vectors_commands:vectors",
     "ingest": "langshift.ingest.commands:ingest",
     "search": "langshift.ingest.commands:search",
     "evaluate": "langshift.evaluate.commands:evaluate",
     "dataset": "langshift.evaluate.dataset_commands:dataset",
 }
 
+# Group -> commands that another room adds to it.
+ADDED = {"vectors": {"tune": "langshift.evaluate.tune.command:tune"}}
+
 
 class LazyGroup(click.Group):
     """A group that imports a sub-command's module on first use."""
 
-    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
-        """Name the commands in the order in which a newcomer meets them."""
-        return list(COMMANDS)
+    def __init__(self, *arguments: Any, lazy: Mapping[str, str], **options: Any) -> None:  # noqa: ANN401 - click's
+        super().__init__(*arguments, **options)
+        self._lazy = lazy
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Name the commands: first the group's own, then the others in the order in which a newcomer meets them."""
+        return [*super().list_commands(ctx), *self._lazy]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import and return a command; None where there is none of that name."""
-        if cmd_name not in COMMANDS:
-            return None
-        module, _, attribute = COMMANDS[cmd_name].partition(":")
+        if cmd_name not in self._lazy:
+            return super().get_command(ctx, cmd_name)
+        module, _, attribute = self._lazy[cmd_name].partition(":")
         command = getattr(importlib.import_module(module), attribute)
         assert isinstance(command, click.Command)  # noqa: S101
+        if isinstance(command, click.Group) and cmd_name in ADDED:
+            return LazyGroup(cmd_name, commands=command.commands, help=command.help, lazy=ADDED[cmd_name])
         return command
 
 
-@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.group(
+    cls=LazyGroup, lazy=COMMANDS, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
+)
 @click.version_option(__version__, prog_name="langshift")
 def root() -> None:
     """Language-fair vector search on OpenSearch: debiased at index time, measured on the live cluster.

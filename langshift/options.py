@@ -24,11 +24,16 @@ class Share(click.FloatRange):
         return number
 
 
-def parse_list(ctx: click.Context, parameter: click.Parameter, given: str | None) -> list[str] | None:  # noqa: ARG001
+def parse_list(
+    ctx: click.Context,  # noqa: ARG001
+    parameter: click.Parameter,  # noqa: ARG001
+    given: str | None,
+    example: str = "ar,de,en",
+) -> list[str] | None:
     """``"ar, de,en"`` as ``["ar", "de", "en"]``; None where the option was not given."""
     if given is None:
         return None
     items = list(dict.fromkeys(item.strip() for item in given.split(",") if item.strip()))
     if not items:
-        raise click.BadParameter("names nothing: give some, parted by commas, such as ar,de,en.")
+        raise click.BadParameter(f"names nothing: give some, parted by commas, such as {example}.")
     return items

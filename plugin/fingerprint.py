@@ -29,6 +29,8 @@ class Fingerprint:
         vectors: hash of the language vectors; None without.
         detector: id of the language detector.
         langshift: version that made the index.
+        method: how documents were moved.
+        soft: whether detected documents were moved by all languages that they may be in.
     """
 
     encoder: str
@@ -43,6 +45,8 @@ class Fingerprint:
     detector: str
     langshift: str
     alphas: Mapping[str, float] = field(default_factory=dict)
+    method: str = "shift"
+    soft: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         """As it stands in ``_meta.langshift``."""
@@ -53,12 +57,18 @@ class Fingerprint:
         """Read what ``to_dict`` made; fields of later versions are left aside."""
         return cls(**{f.name: stored[f.name] for f in fields(cls) if f.name in stored})
 
+    @property
+    def moves(self) -> bool:
+        """Whether any document is moved."""
+        return self.vectors is not None and bool(self.alpha or any(self.alphas.values()))
+
     def differences(self, other: Fingerprint) -> list[tuple[str, Any, Any]]:
         """Name, own value and other value of each field in which the two make different vectors."""
         mine, theirs = self.to_dict(), other.to_dict()
-        return [
-            (name, mine[name], theirs[name]) for name in mine if name not in _INFORMATIVE and mine[name] != theirs[name]
-        ]
+        same = set(_INFORMATIVE)
+        if same_encoder((self.encoder, self.revision), (other.encoder, other.revision)):
+            same.add("encoder")
+        return [(name, mine[name], theirs[name]) for name in mine if name not in same and mine[name] != theirs[name]]
 
     def require_same(self, other: Fingerprint, index: str, remedy: str) -> None:
         """Refuse to mix ``other`` into an index of this fingerprint.
@@ -70,6 +80,16 @@ class Fingerprint:
         if differing:
             told = ", ".join(f"{name} {_shown(there)}, not {_shown(here)}" for name, there, here in differing)
             raise FingerprintError(f"Index {index} was made with {told}: {remedy}.")
+
+
+def same_encoder(one: tuple[str, str], other: tuple[str, str]) -> bool:
+    """Whether two encoders, each an id and a revision, give the same vectors.
+
+    The same weights may lie in another folder (``st:…``), and a server may move (``http:…``): where the kind
+    of encoder and the revision are the same, the place makes no difference.
+    """
+    (mine, my_revision), (theirs, their_revision) = one, other
+    return my_revision == their_revision and mine.partition(":")[0] == theirs.partition(":")[0]
 
 
 def _shown(value: object) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 
 from langshift.languages import macrolanguage, primary
 from langshift.plugin.fingerprint import Fingerprint
+from langshift.plugin.query_vectors import QueryVectors
 
 # What langshift itself writes into every document.
 RESERVED_FIELDS = ("embedding", "language_confidence", "shift")
@@ -31,11 +32,18 @@ def text_language(tag: str) -> str:
     return wider if own not in analyzers() and wider is not None and wider in analyzers() else own
 
 
-def index_body(fingerprint: Fingerprint) -> dict[str, Any]:
-    """The body of ``PUT /index`` for an index that holds vectors of this fingerprint."""
+def index_body(fingerprint: Fingerprint, queries: QueryVectors | None = None) -> dict[str, Any]:
+    """The body of ``PUT /index`` for an index that holds vectors of this fingerprint.
+
+    Args:
+        fingerprint: what makes the vectors.
+        queries: what queries can be shifted by, or None.
+    """
     body: dict[str, Any] = _asset("index.json")
     mappings = body["mappings"]
     mappings["_meta"] = {"langshift": fingerprint.to_dict()}
+    if queries is not None:
+        mappings["_meta"]["langshift_queries"] = queries.to_dict()
     properties = mappings["properties"]
     properties["embedding"]["dimension"] = fingerprint.dimension
     for field in ("title", "text"):

@@ -13,10 +13,11 @@ from opensearchpy.exceptions import NotFoundError, RequestError
 from langshift.errors import ClusterError, UsageError
 from langshift.languages import UNDETERMINED
 from langshift.plugin.fingerprint import Fingerprint
+from langshift.plugin.query_vectors import QueryVectors
 from langshift.plugin.template import index_body
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]*")
-_OURS, _UNFINISHED = "langshift", "langshift_unfinished"
+_OURS, _QUERIES, _UNFINISHED = "langshift", "langshift_queries", "langshift_unfinished"
 _LONGEST_NAME = 200  # bytes; the server allows 255 for the name with its version
 
 
@@ -127,11 +128,25 @@ def read_fingerprint(client: OpenSearch, index: str) -> Fingerprint:
         ) from None
 
 
-def open_for_writing(client: OpenSearch, name: str, fingerprint: Fingerprint) -> Target:
+def read_query_vectors(client: OpenSearch, index: str) -> QueryVectors | None:
+    """What an index's queries can be shifted by; None where the index keeps nothing."""
+    kept = _meta(client, index).get(_QUERIES)
+    return None if kept is None else QueryVectors.from_dict(kept)
+
+
+def open_for_writing(
+    client: OpenSearch, name: str, fingerprint: Fingerprint, queries: QueryVectors | None = None
+) -> Target:
     """The version that documents of this fingerprint may be written to; made if there is none.
 
     A version that this makes stays out of sight until ``publish``, and is marked unfinished until then: what
     an interrupted load left behind is never mixed with another load's documents.
+
+    Args:
+        client: the cluster.
+        name: the alias.
+        fingerprint: what makes the documents' vectors.
+        queries: what queries can be shifted by; kept where the version is made here.
 
     Raises:
         FingerprintError: the alias points to a version with vectors of another making.
@@ -146,7 +161,7 @@ def open_for_writing(client: OpenSearch, name: str, fingerprint: Fingerprint) ->
     existing = versions(client, name)
     number = int(existing[-1].rpartition("-v")[2]) + 1 if existing else 1
     index = f"{name}-v{number:04}"
-    body = index_body(fingerprint)
+    body = index_body(fingerprint, queries)
     body["mappings"]["_meta"][_UNFINISHED] = True
     try:
         client.indices.create(index=index, body=body)
@@ -169,7 +184,7 @@ def versions(client: OpenSearch, name: str) -> Sequence[str]:
     return sorted((i for i in found if pattern.fullmatch(i)), key=lambda i: int(i.rpartition("-v")[2]))
 
 
-def publish(client: OpenSearch, target: Target, fingerprint: Fingerprint) -> None:
+def publish(client: OpenSearch, target: Target) -> None:
     """Make everything written searchable, and point the alias to a version made by this load.
 
     Raises:
@@ -178,7 +193,8 @@ def publish(client: OpenSearch, target: Target, fingerprint: Fingerprint) -> Non
     client.indices.refresh(index=target.index)
     if not target.created:
         return
-    if not _meta(client, target.index).get(_UNFINISHED):
+    meta = _meta(client, target.index)
+    if not meta.pop(_UNFINISHED, False):
         raise ClusterError(f"Index {target.index} was deleted by somebody while it was being written: run again.")
     present = version_behind(client, target.name)
     if present is not None:
@@ -186,7 +202,7 @@ def publish(client: OpenSearch, target: Target, fingerprint: Fingerprint) -> Non
             f"Another load has made {target.name} ({present}) meanwhile, so this one's documents were not added: "
             "run again to add them."
         )
-    client.indices.put_mapping(index=target.index, body={"_meta": {_OURS: fingerprint.to_dict()}})
+    client.indices.put_mapping(index=target.index, body={"_meta": meta})
     client.indices.update_aliases(body={"actions": [{"add": {"index": target.index, "alias": target.name}}]})
 
 

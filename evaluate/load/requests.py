@@ -14,6 +14,8 @@ from langshift.evaluate.dataset import Query
 from langshift.evaluate.load.answer import Request
 from langshift.evaluate.load.schedule import rotated
 from langshift.ingest.detect import open_detector
+from langshift.ingest.encoders import is_given
+from langshift.ingest.encoding import query_vectors
 from langshift.ingest.making import LEAST_CONFIDENCE
 from langshift.ingest.search import Searcher
 from langshift.plugin.template import text_language
@@ -33,7 +35,12 @@ def encode(
         searcher: the index's own way to encode queries.
         queries: whose texts are encoded; texts that come again are encoded once.
         on_batch: called with the number of texts after each batch.
+
+    Raises:
+        UsageError: a query without a vector of the index's dimension, where vectors come with the data.
     """
+    if is_given(searcher.encoder.id):
+        return query_vectors(searcher.encoder, queries)
     rows = {text: row for row, text in enumerate(dict.fromkeys(query.text for query in queries))}
     texts = list(rows)
     batches = []
@@ -69,7 +76,7 @@ def bodies(
 ) -> list[bytes]:
     """The body of each query's search for the best ``TOP_K`` hits, by id alone, as JSON.
 
-    A query that comes again in the same language has the same bytes, not a copy.
+    A query that comes again in the same language, and with the same vector, has the same bytes, not a copy.
 
     Args:
         searcher: over the index.
@@ -81,13 +88,13 @@ def bodies(
     Raises:
         UsageError: they would take more memory than ``MOST_BYTES``.
     """
-    made: dict[tuple[str, str | None], bytes] = {}
+    made: dict[tuple[object, ...], bytes] = {}
+    keys = [_same_body(query, tags) for query in queries]
     size = 0
-    for row, query in enumerate(queries):
-        key = query.text, tags[query.id]
+    for row, (query, key) in enumerate(zip(queries, keys, strict=True)):
         if key not in made:
             vector = vectors[row] if vectors is not None and mode == "dense" else None
-            body = searcher.body(query.text, mode=mode, language=key[1], size=TOP_K, vector=vector)
+            body = searcher.body(query.text, mode=mode, language=tags[query.id], size=TOP_K, vector=vector)
             made[key] = orjson.dumps(body | {"_source": False})
             size += len(made[key])
         if size > MOST_BYTES:
@@ -95,7 +102,12 @@ def bodies(
                 f"The first {row:,} of {len(queries):,} queries fill {MOST_BYTES // 10**9} GB of memory as requests: "
                 "split them, and replay the parts in turn."
             )
-    return [made[query.text, tags[query.id]] for query in queries]
+    return [made[key] for key in keys]
+
+
+def _same_body(query: Query, tags: Mapping[str, str | None]) -> tuple[object, ...]:
+    """Equal for two queries that are asked with the same body."""
+    return query.text, tags[query.id], None if query.embedding is None else query.embedding.tobytes()
 
 
 def alternating(

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -12,9 +13,12 @@ import orjson
 from numpy.typing import NDArray
 
 from langshift.errors import LangshiftError
-from langshift.evaluate.dataset import Dataset
+from langshift.evaluate.dataset import CORPUS, Dataset
 from langshift.evaluate.texts import Languages, read_texts
-from langshift.ingest.encoders import Encoder
+from langshift.ingest.documents import Document, read_corpus
+from langshift.ingest.encoders import Brought, Encoder, is_given
+from langshift.ingest.encoders.given import LOOKED_AT, LookedAt
+from langshift.ingest.encoding import document_vectors, full_text, query_vectors
 from langshift.whole import whole
 
 Matrix = NDArray[np.float32]
@@ -50,24 +54,63 @@ def encode(dataset: Dataset, encoder: Encoder, cache: Path | None = None, on_tex
 
     Args:
         dataset: what to encode; documents are encoded as ingest does, title before text.
-        encoder: gives the vectors.
-        cache: a folder for the encodings; None keeps none.
+        encoder: gives the vectors; ``given`` takes those that come with the documents and queries.
+        cache: a folder for the encodings; None keeps none, nor are vectors kept that come with the data.
         on_texts: called with ``documents`` or ``queries`` and how many of them were done, after each batch.
 
     Raises:
-        UsageError: a document that cannot be read.
+        UsageError: a document that cannot be read, or that lacks a vector that should come with it.
         LangshiftError: the encoder gives no usable vector for a text.
     """
     texts = read_texts(dataset)
     languages = Languages.of(dataset, texts)
     ids = list(texts)
-    bodies = [f"{text.title} {text.text}".strip() for text in texts.values()]
+    if is_given(encoder.id):
+        queries = query_vectors(encoder, dataset.queries)
+        documents = _brought(dataset, encoder, len(ids), on_texts)
+        on_texts("queries", len(queries))
+        return Encoded(dataset, ids, documents, queries, languages)
+    bodies = [full_text(text.title, text.text) for text in texts.values()]
     asked = [query.text for query in dataset.queries]
     documents = _encoded("documents", bodies, encoder, cache, on_texts)
     queries = _encoded("queries", asked, encoder, cache, on_texts)
     _require_usable(documents, ids, "Document", encoder)
     _require_usable(queries, [query.id for query in dataset.queries], "Query", encoder)
     return Encoded(dataset, ids, documents, queries, languages)
+
+
+def brought(dataset: Dataset, encoder: str) -> Brought | None:
+    """What is known of the vectors that come with a dataset's documents, by the first of them.
+
+    Args:
+        dataset: the dataset.
+        encoder: the encoder's name; None is returned for any but ``given``.
+
+    Raises:
+        UsageError: one of the first documents brings no vector.
+    """
+    if not is_given(encoder):
+        return None
+    looked_at = LookedAt()
+    for document in islice(_with_vectors(dataset), LOOKED_AT):
+        looked_at.add(document.embedding)
+    return looked_at.brought()
+
+
+def _with_vectors(dataset: Dataset) -> Iterator[Document]:
+    corpus = dataset.folder / CORPUS
+    return read_corpus(corpus, str(corpus), "needed")
+
+
+def _brought(dataset: Dataset, encoder: Encoder, count: int, on_texts: OnTexts) -> Matrix:
+    """The vectors that come with the documents, shape (count, dimension)."""
+    vectors = np.empty((count, encoder.dimension), np.float32)
+    documents = _with_vectors(dataset)
+    for start in range(0, count, _AT_ONCE):
+        batch = list(islice(documents, _AT_ONCE))
+        vectors[start : start + len(batch)] = document_vectors(encoder, batch)
+        on_texts("documents", len(batch))
+    return vectors
 
 
 def _encoded(kind: str, texts: list[str], encoder: Encoder, cache: Path | None, on_texts: OnTexts) -> Matrix:
@@ -90,7 +133,8 @@ def _encoded(kind: str, texts: list[str], encoder: Encoder, cache: Path | None, 
 def _key(kind: str, texts: Sequence[str], encoder: Encoder) -> str:
     """32 hexadecimal digits of what makes the vectors: the encoder, its revision and prefix, every text."""
     prefix = encoder.document_prefix if kind == "documents" else encoder.query_prefix
-    digest = hashlib.sha256(orjson.dumps([encoder.id, encoder.revision, prefix, encoder.dimension]))
+    made_by = [encoder.id, encoder.revision, prefix, encoder.dimension, encoder.normalised]
+    digest = hashlib.sha256(orjson.dumps(made_by))
     for text in texts:
         content = text.encode()
         digest.update(len(content).to_bytes(8, "little") + content)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,9 @@ from langshift.evaluate.load.histogram import PERCENTILES
 from langshift.evaluate.load.journal import PER_QUERY, RESULT, Journal
 from langshift.evaluate.measures import Scores
 from langshift.evaluate.offline.encoding import Encoded
-from langshift.evaluate.offline.ranking import TOP_K, Ranked, rank, shifted_documents
+from langshift.evaluate.offline.ranking import TOP_K, Ranked, place, rank
+from langshift.evaluate.offline.setting import BOTH_SIDES, Setting
+from langshift.evaluate.offline.sources import GIVEN, Told
 from langshift.evaluate.result import RUN, command, write_json
 from langshift.evaluate.run import format_run
 from langshift.evaluate.scoring import by_language, scored
@@ -31,6 +33,8 @@ class Offline:
 
     Attributes:
         encoded: the dataset and its vectors.
+        setting: what was done to these.
+        told: the languages by which documents moved.
         fingerprint: what made the vectors that were searched.
         beta: language preference, on the scale of the cosine.
         ranked: rankings and group scores.
@@ -38,6 +42,8 @@ class Offline:
     """
 
     encoded: Encoded
+    setting: Setting
+    told: Told
     fingerprint: Fingerprint
     beta: float
     ranked: Ranked
@@ -46,27 +52,32 @@ class Offline:
 
 def evaluate(
     encoded: Encoded,
+    setting: Setting,
+    told: Told,
     making: Making,
     names: Sequence[str],
     *,
     beta: float = 0.0,
     on_queries: Callable[[int], None] = lambda _: None,
 ) -> Offline:
-    """Shift, search exactly, and score.
+    """Move, search exactly, and score.
 
     Args:
         encoded: a dataset's vectors.
-        making: language vectors and alpha.
+        setting: what to do to them.
+        told: the languages by which documents move.
+        making: encoder and detector.
         names: measures.
         beta: what a document in the query's language gets on top of its cosine.
         on_queries: called with the number of queries after each block.
 
     Raises:
         UsageError: an unknown measure.
+        LangshiftError: a vector of which the method leaves nothing.
     """
-    documents = shifted_documents(encoded, making.vectors, making.alpha)
-    ranked = rank(encoded, documents, beta=beta, on_queries=on_queries)
-    return Offline(encoded, making.fingerprint(), beta, ranked, score_ranked(names, encoded, ranked))
+    ranked = rank(encoded, place(encoded, setting.debias, told), beta=beta, on_queries=on_queries)
+    fingerprint = replace(making, debias=setting.debias, soft=setting.source.soft).fingerprint()
+    return Offline(encoded, setting, told, fingerprint, beta, ranked, score_ranked(names, encoded, ranked))
 
 
 def score_ranked(names: Sequence[str], encoded: Encoded, ranked: Ranked) -> dict[str, Scores]:
@@ -84,6 +95,10 @@ def result(found: Offline) -> dict[str, Any]:
         "index": None,
         "version": None,
         "mode": "exact",
+        "method": found.setting.debias.method,
+        "shift_queries": found.setting.changes == BOTH_SIDES,
+        "language_from": str(found.setting.source),
+        "detection": _detection(found.told),
         "beta": found.beta,
         "top_k": TOP_K,
         "measures": _means(found.scores),
@@ -111,6 +126,13 @@ def warnings(found: Offline) -> list[str]:
     """What a reader of the figures must know, in sentences."""
     notes = [f"{name}: {scores.note}" for name, scores in found.scores.items() if scores.note]
     return [*found.encoded.languages.warnings, *notes]
+
+
+def _detection(told: Told) -> dict[str, Any] | None:
+    """How well the languages by which documents moved were detected; None where nothing was detected for it."""
+    if told.source == GIVEN:
+        return None
+    return {"accuracy": told.accuracy, "documents": told.judged, "unknown": told.unknown}
 
 
 def _means(scores: Mapping[str, Scores]) -> dict[str, float | None]:

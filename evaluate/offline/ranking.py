@@ -3,24 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from langshift.errors import UsageError
+from langshift.errors import LangshiftError
 from langshift.evaluate.dataset import Dataset
 from langshift.evaluate.offline.encoding import Encoded
-from langshift.ingest.methods.shift import shift
-from langshift.ingest.vectors import LanguageVectors
-from langshift.languages import UNDETERMINED, primary
+from langshift.evaluate.offline.sources import Told, given
+from langshift.ingest.debias import Debias
+from langshift.languages import UNDETERMINED
 
 Matrix = NDArray[np.float32]
 TOP_K = 100
-# Scores held at once, 4 bytes each, and documents that are raised to 64 bits at once.
+# Scores held at once, 4 bytes each, and vectors that are raised to 64 bits at once.
 _SCORES_AT_ONCE = 1 << 25
 _QUERIES_AT_ONCE = 512
-_DOCUMENTS_AT_ONCE = 1 << 14
+_ROWS_AT_ONCE = 1 << 14
+
+
+class Placed(NamedTuple):
+    """Both sides as they are compared: moved by their languages, every row of norm 1.
+
+    Attributes:
+        documents: shape (documents, dimension), float32.
+        queries: shape (queries, dimension), float32.
+    """
+
+    documents: Matrix
+    queries: Matrix
 
 
 @dataclass(frozen=True)
@@ -36,47 +49,48 @@ class Ranked:
     group_scores: Mapping[str, dict[str, float]]
 
 
-def shifted_documents(
-    encoded: Encoded, vectors: LanguageVectors | None, alpha: float, alphas: Mapping[str, float] | None = None
-) -> Matrix:
-    """The documents' vectors in the pivot language's space, of norm 1.
+def place(encoded: Encoded, debias: Debias, told: Told | None = None) -> Placed:
+    """Move both sides as a method asks, and bring every vector to norm 1.
 
     Args:
-        encoded: the documents' own vectors.
-        vectors: the language vectors; None shifts nothing.
-        alpha: scale of the shift.
-        alphas: scales of single languages, by the language vector's tag, that differ from ``alpha``.
+        encoded: the vectors as the encoder makes them.
+        debias: what moves documents, and queries where the method or its setting asks for it.
+        told: the languages by which documents move; those of ``encoded`` if not given. Queries move by
+            those of ``encoded``.
 
-    Returns:
-        Shape (documents, dimension), float32.
+    Raises:
+        UsageError: probable languages with a method that cannot take them.
+        LangshiftError: a vector of which the method leaves nothing.
     """
-    keys = [
-        vectors.key(tag) if vectors and tag != UNDETERMINED else None
-        for tag in (encoded.languages.tags[name] for name in encoded.ids)
-    ]
-    scales = {key: (alphas or {}).get(key, alpha) for key in keys if key}
-    made = np.empty(encoded.documents.shape, np.float32)
-    for start in range(0, len(made), _DOCUMENTS_AT_ONCE):
-        rows = slice(start, start + _DOCUMENTS_AT_ONCE)
-        block = np.asarray(encoded.documents[rows])
-        offsets = np.zeros_like(block)
-        for row, key in enumerate(keys[rows]):
-            if vectors and key:
-                offsets[row] = vectors.vectors[key]
-        factors = np.array([scales[key] if key else 0.0 for key in keys[rows]])
-        made[rows] = _unit(shift(block, offsets, factors))
+    told = told or given(encoded)
+    asked = [query.id for query in encoded.dataset.queries]
+    languages = [encoded.languages.queries[name] for name in asked]
+    documents = _unit_rows(
+        encoded.documents, encoded.ids, "Document", lambda block, rows: told.move(debias, block, rows)
+    )
+    queries = _unit_rows(encoded.queries, asked, "Query", lambda block, rows: debias.queries(block, languages[rows]))
+    return Placed(documents, queries)
+
+
+def _unit_rows(vectors: Matrix, names: Sequence[str], what: str, move: Callable[[Matrix, slice], Matrix]) -> Matrix:
+    made = np.empty(vectors.shape, np.float32)
+    for start in range(0, len(made), _ROWS_AT_ONCE):
+        rows = slice(start, start + _ROWS_AT_ONCE)
+        block = move(np.asarray(vectors[rows]), rows).astype(np.float64)
+        norms = np.linalg.norm(block, axis=1, keepdims=True)
+        if not norms.all():
+            name = names[start + int(np.flatnonzero(norms == 0)[0])]
+            raise LangshiftError(
+                f"{what} {name!r}: taking the language out leaves nothing of its vector, so it cannot be compared: "
+                "take it out of the dataset, or choose another --method."
+            )
+        made[rows] = block / norms
     return made
-
-
-def _unit(vectors: Matrix) -> Matrix:
-    long = vectors.astype(np.float64)
-    unit: Matrix = (long / np.linalg.norm(long, axis=1, keepdims=True)).astype(np.float32)
-    return unit
 
 
 def rank(
     encoded: Encoded,
-    documents: Matrix,
+    placed: Placed,
     *,
     beta: float = 0.0,
     depth: int = TOP_K,
@@ -89,7 +103,7 @@ def rank(
 
     Args:
         encoded: the queries, the documents' ids, and the languages.
-        documents: the documents' vectors, shape (documents, dimension), norm 1, in the order of ``encoded.ids``.
+        placed: the vectors of both sides, of norm 1, in the order of ``encoded``.
         beta: what a document in the query's language gets on top of its cosine.
         depth: how many documents to keep for each query.
         on_queries: called with the number of queries after each block.
@@ -102,7 +116,7 @@ def rank(
     targets = target_groups(encoded.dataset)
     rankings: dict[str, list[tuple[str, float]]] = {}
     groups: dict[str, dict[str, float]] = {}
-    for first, scores in _blocks(encoded.queries, documents, order):
+    for first, scores in _blocks(placed, order):
         for row, query in zip(scores, encoded.dataset.queries[first : first + len(scores)], strict=True):
             language = encoded.languages.queries[query.id]
             if beta and language:
@@ -115,19 +129,19 @@ def rank(
     return Ranked(rankings, groups)
 
 
-def _blocks(queries: Matrix, documents: Matrix, order: NDArray[np.int64]) -> Iterator[tuple[int, Matrix]]:
+def _blocks(placed: Placed, order: NDArray[np.int64]) -> Iterator[tuple[int, Matrix]]:
     """Yield the first query of each block and its scores, shape (queries, documents), float32, in ``order``.
 
     Products are summed up in 64 bits, so that equal vectors get equal scores wherever they stand.
     """
     count = len(order)
     size = max(1, min(_QUERIES_AT_ONCE, _SCORES_AT_ONCE // count))
-    for first in range(0, len(queries), size):
-        block = _unit(np.asarray(queries[first : first + size])).astype(np.float64)
+    for first in range(0, len(placed.queries), size):
+        block = placed.queries[first : first + size].astype(np.float64)
         scores = np.empty((len(block), count), np.float32)
-        for start in range(0, count, _DOCUMENTS_AT_ONCE):
-            rows = order[start : start + _DOCUMENTS_AT_ONCE]
-            scores[:, start : start + len(rows)] = block @ documents[rows].astype(np.float64).T
+        for start in range(0, count, _ROWS_AT_ONCE):
+            rows = order[start : start + _ROWS_AT_ONCE]
+            scores[:, start : start + len(rows)] = block @ placed.documents[rows].astype(np.float64).T
         yield first, scores
 
 
@@ -160,30 +174,3 @@ def target_groups(dataset: Dataset) -> dict[str, Sequence[str]]:
         together = (name for group in groups if group is not None for name in members[group])
         targets[query.id] = list(dict.fromkeys([*relevant, *together]))
     return targets
-
-
-def repivoted(vectors: LanguageVectors, pivot: str) -> LanguageVectors:
-    """The same language vectors towards another pivot: ``V_ℓ^p = V_ℓ − V_p``.
-
-    The mean of differences is linear, so where all languages were fitted on the same pairs this is what a fit
-    towards that pivot gives, up to rounding.
-
-    Raises:
-        UsageError: there is no vector for the new pivot.
-    """
-    pivot = primary(pivot)
-    if pivot == vectors.pivot:
-        return vectors
-    if pivot not in vectors.vectors:
-        known = ", ".join(sorted({vectors.pivot, *vectors.vectors}))
-        raise UsageError(f"The language vectors know nothing of the pivot {pivot!r}: they have {known}.")
-    origin = vectors.vectors[pivot].astype(np.float64)
-    moved = {tag: (vector.astype(np.float64) - origin).astype(np.float32) for tag, vector in vectors.vectors.items()}
-    del moved[pivot]
-    pairs = {tag: count for tag, count in vectors.pairs.items() if tag in moved}
-    return replace(
-        vectors,
-        pivot=pivot,
-        vectors=moved | {vectors.pivot: (-origin).astype(np.float32)},
-        pairs=pairs | {vectors.pivot: vectors.pairs[pivot]},
-    )

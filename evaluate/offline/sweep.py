@@ -10,7 +10,8 @@ from langshift.errors import UsageError
 from langshift.evaluate.measures import Scores, parse_measure
 from langshift.evaluate.offline.encoding import Encoded
 from langshift.evaluate.offline.found import score_ranked
-from langshift.evaluate.offline.ranking import TOP_K, rank, shifted_documents
+from langshift.evaluate.offline.ranking import TOP_K, place, rank
+from langshift.ingest.debias import Debias
 from langshift.ingest.vectors import LanguageVectors
 from langshift.languages import UNDETERMINED
 
@@ -122,8 +123,8 @@ class Sweeper:
 
     def point(self, alpha: float, alphas: Mapping[str, float] | None = None, beta: float = 0.0) -> Point:
         """Search exactly at one setting, and score."""
-        documents = shifted_documents(self._encoded, self._vectors, alpha, alphas)
-        ranked = rank(self._encoded, documents, beta=beta, depth=self._depth)
+        placed = place(self._encoded, Debias(self._vectors, alpha=alpha, alphas=alphas or {}))
+        ranked = rank(self._encoded, placed, beta=beta, depth=self._depth)
         found = Point(alpha, dict(alphas or {}), beta, score_ranked(self._names, self._encoded, ranked))
         self._on_point(f"alpha {alpha:g}")
         return found

@@ -15,7 +15,8 @@ from langshift.ingest.making import Making
 def document(found: Sweep, encoded: Encoded, making: Making, names: Sequence[str]) -> dict[str, Any]:
     """All that was found, and what it was found with."""
     halves = found.halves
-    fingerprint = replace(making.fingerprint(), alpha=found.best.alpha, alphas=found.own.alphas)
+    own = replace(making.debias, alpha=found.best.alpha, alphas=found.own.alphas)
+    fingerprint = replace(making, debias=own).fingerprint()
     return {
         "dataset": identity(encoded.dataset),
         "fingerprint": fingerprint.to_dict(),

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from langshift.errors import UsageError
+
+_NORM_TOLERANCE = 1e-3
 
 
 class Encoder(Protocol):
@@ -48,14 +50,60 @@ class Encoder(Protocol):
         ...
 
 
-def open_encoder(name: str) -> Encoder:
+class Brought(NamedTuple):
+    """What is known of vectors that come with the data, and that no encoder here makes.
+
+    Attributes:
+        dimension: length of a vector.
+        normalised: whether they have norm 1.
+    """
+
+    dimension: int
+    normalised: bool
+
+
+def open_encoder(name: str, *, trust_remote_code: bool = False, brought: Brought | None = None) -> Encoder:
     """Open an encoder by its name.
 
+    Args:
+        name: ``use-m``, ``st:NAME_OR_PATH``, ``http:URL#MODEL``, ``given`` or ``given:NAME``.
+        trust_remote_code: run code that comes with a model (``st:`` alone).
+        brought: the vectors that came with the data, where some did (``given`` alone).
+
     Raises:
-        UsageError: there is no encoder of that name.
+        UsageError: there is no encoder of that name, or it cannot be used with what there is.
+        LangshiftError: its model cannot be loaded, or its server does not answer as it should.
     """
+    kind, _, rest = name.partition(":")
     if name == "use-m":
         from langshift.ingest.encoders.use_m import UseM
 
         return UseM()
-    raise UsageError(f"There is no encoder {name!r}; there is: use-m.")
+    if kind == "st" and rest:
+        from langshift.ingest.encoders.st import open_st
+
+        return open_st(rest, trust_remote_code=trust_remote_code)
+    if kind in ("http", "https") and rest:
+        from langshift.ingest.encoders.http import open_http
+
+        return open_http(name)
+    if is_given(name):
+        from langshift.ingest.encoders.given import open_given
+
+        return open_given(rest, brought)
+    raise UsageError(
+        f"There is no encoder {name!r}; there are use-m, st:NAME_OR_PATH (sentence-transformers), http:URL#MODEL "
+        "(a server of embeddings), and given or given:NAME (vectors that come with the data)."
+    )
+
+
+def is_given(name: str) -> bool:
+    """Whether an encoder of this name or id takes vectors that come with the data."""
+    return name.partition(":")[0] == "given"
+
+
+def have_norm_1(vectors: NDArray[np.float32]) -> bool:
+    """Whether vectors, shape (n, d), are normalised, as far as rounding them for transport leaves them so."""
+    norms = np.linalg.norm(vectors.astype(np.float64), axis=1)
+    # A single broken vector does not make the others another model's.
+    return bool(np.median(np.abs(norms - 1)) < _NORM_TOLERANCE)

@@ -5,16 +5,18 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from langshift.ingest.methods.shift import shift
 
-def centre(vectors: NDArray[np.float32], means: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Subtract the language's mean embedding: ``x̃ = x − μ_ℓ`` (Shift, Appendix C.1).
+
+def centre(vectors: NDArray[np.float32], mean: NDArray[np.float32], alpha: float = 1.0) -> NDArray[np.float32]:
+    """Subtract the language's mean embedding: ``x̃ = x − α μ_ℓ`` (Shift, Appendix C.1, with α 1).
 
     Args:
-        vectors: embeddings of queries or documents, shape (n, d), float32.
-        means: each one's language mean μ_ℓ, shape (n, d), float32; zeros leave a row as it is.
+        vectors: embeddings of queries or documents of one language, shape (n, d), float32.
+        mean: the language's mean embedding μ_ℓ, shape (d,), float32.
+        alpha: scale, 0 (nothing changes, bit for bit) to 1.
 
     Returns:
-        Shape (n, d), float32.
+        Shape (n, d), float32, a new array.
     """
-    centred: NDArray[np.float32] = (vectors.astype(np.float64) - means.astype(np.float64)).astype(np.float32)
-    return centred
+    return shift(vectors, mean, alpha)

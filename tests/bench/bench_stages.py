@@ -1,9 +1,16 @@
-"""What each stage of indexing costs, without and with the shift, in turn.
+"""What each stage of indexing whole passages costs the client, and how well their languages are detected.
 
 Run with ``make bench``. Machines differ and are shared: look at the shares and ratios, not the seconds.
 """
 
+import json
+import random
 import statistics
+import time
+from collections import defaultdict
+
+import pytest
+from readme import DATA
 
 from langshift.evaluate.demo import FOLDER
 from langshift.ingest.detect import open_detector
@@ -11,25 +18,132 @@ from langshift.ingest.encoders import open_encoder
 from langshift.ingest.load import load
 from langshift.ingest.making import choose
 from langshift.ingest.summary import STAGES
+from langshift.languages import parse_tag
+from langshift.plugin.template import text_language
 from langshift.plugin.versions import drop
 
-REPETITIONS = 5
+REPETITIONS = 3
+PASSAGES_A_LANGUAGE = 12
+MOST_OF_CPU = 0.02
 _SPREAD = (statistics.median, min, max)
+_PASSAGE = 780  # characters, about as many as XQuAD's
+MAKINGS = {"alpha 0": {"alpha": 0.0}, "alpha 1": {"alpha": 1.0}, "alpha 1, soft": {"alpha": 1.0, "soft": True}}
+
+# What stands at the beginning of a text, or within it, in another language or in none.
+NAMES = ("Jean-Baptiste Poquelin, ", "Владимир Набоков (Vladimir Nabokov) ", "習近平 ", "Muḥammad al-Khwārizmī: ")
+URLS = ("https://www.example.com/articles/2020/the-history-of-the-city?lang=en&page=2 ", "www.example.de/a-101.html ")
+QUOTATIONS = (
+    "“It was the best of times, it was the worst of times, it was the age of wisdom, it was the age of foolishness.” ",
+    "»Es irrt der Mensch, solang er strebt. Da steh ich nun, ich armer Tor, und bin so klug als wie zuvor.« ",
+)
 
 
-def test_share_of_each_stage(client, index_name):
+def xquad():
+    """Language -> XQuAD's passages; of the demo's, joined to about that length, where XQuAD is not there."""
+    passages = defaultdict(list)
+    for path in sorted((DATA / "xquad").glob("*.json")):
+        for article in json.loads(path.read_text(encoding="utf-8"))["data"]:
+            passages[path.stem] += [paragraph["context"] for paragraph in article["paragraphs"]]
+    if not passages:
+        languages = dict(line.split("\t") for line in (FOLDER / "languages.tsv").read_text().splitlines())
+        for document in map(json.loads, (FOLDER / "corpus.jsonl").read_text(encoding="utf-8").splitlines()):
+            joined = passages[languages[document["_id"]]]
+            if not joined or len(joined[-1]) >= _PASSAGE:
+                joined.append("")
+            joined[-1] += f" {document['text']}"
+    return passages
+
+
+def ntrex():
+    """Language -> NTREX's lines, every tenth; empty where it is not there."""
+    lines = defaultdict(list)
+    for path in sorted((DATA / "ntrex").glob("*.txt")):
+        lines[text_language(parse_tag(path.stem))] += path.read_text(encoding="utf-8").splitlines()[::10]
+    return lines
+
+
+def inserted(passages, foreign, place):
+    """Every fourth passage with each of some other things put in, at a place from 0 to 1."""
+
+    def put_in(text, other):
+        where = int(len(text) * place)
+        return f"{text[:where]} {other}{text[where:]}"
+
+    return {tag: [put_in(text, other) for text in texts[::4] for other in foreign] for tag, texts in passages.items()}
+
+
+class CpuClock:
+    """Processor time of each stage, by the stages' own reports: all threads, the encoder's too."""
+
+    def __init__(self):
+        self.seconds = dict.fromkeys(STAGES, 0.0)
+        self._before = time.process_time()
+
+    def __call__(self, stage, _documents, _seconds):
+        now = time.process_time()
+        self.seconds[stage] += now - self._before
+        self._before = now
+
+
+def test_share_of_each_stage(client, index_name, tmp_path):
     encoder, detector = open_encoder("use-m"), open_detector()
-    seconds = {alpha: {stage: [] for stage in STAGES} for alpha in (0.0, 1.0)}
+    corpus = tmp_path / "corpus.jsonl"
+    texts = [text for texts in xquad().values() for text in texts[:: max(1, len(texts) // PASSAGES_A_LANGUAGE)]]
+    random.Random(0).shuffle(texts)
+    corpus.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
+    seconds = {name: {stage: [] for stage in STAGES} for name in MAKINGS}
     for _ in range(REPETITIONS):
-        for alpha, stages in seconds.items():
-            summary = load(client, str(FOLDER / "corpus.jsonl"), index_name, choose(encoder, detector, None, alpha))
+        for name, options in MAKINGS.items():
+            making, clock = choose(encoder, detector, None, **options), CpuClock()
+            load(client, str(corpus), index_name, making, clock)
             drop(client, index_name)
             for stage in STAGES:
-                stages[stage].append(summary.seconds[stage])
-    for alpha, stages in seconds.items():
+                seconds[name][stage].append(clock.seconds[stage])
+    characters = sum(map(len, texts)) / len(texts)
+    for name, stages in seconds.items():
         whole = sum(statistics.median(times) for times in stages.values())
-        print(f"\nalpha {alpha:g}, {summary.documents} documents, {REPETITIONS} repetitions in turn")
-        print(f"{'stage':8} {'share':>6} {'median ms':>10} {'least':>8} {'most':>8}")
+        print(f"\n{name}: {len(texts)} passages of {characters:.0f} characters, {REPETITIONS} repetitions in turn")
+        print(f"{'stage':8} {'of CPU':>7} {'median ms':>10} {'least':>8} {'most':>8}")
         for stage, times in stages.items():
             share, middle, least, most = statistics.median(times) / whole, *(f(times) for f in _SPREAD)
-            print(f"{stage:8} {share:6.1%} {middle * 1000:10.1f} {least * 1000:8.1f} {most * 1000:8.1f}")
+            print(f"{stage:8} {share:7.2%} {middle * 1000:10.1f} {least * 1000:8.1f} {most * 1000:8.1f}")
+        ours = sum(statistics.median(stages[stage]) for stage in ("detect", "shift")) / whole
+        print(f"detect and shift together: {ours:.2%}")
+        assert ours <= MOST_OF_CPU
+
+
+def test_accuracy_of_detection_on_a_piece_and_on_the_whole(monkeypatch):
+    detector, passages = open_detector(), xquad()
+    beginnings = {"a name": NAMES, "a URL": URLS, "a quotation": QUOTATIONS}
+    sets = {"passages": passages, "lines": ntrex()}
+    sets |= {f"{what} first": inserted(passages, foreign, 0) for what, foreign in beginnings.items()}
+    sets |= {f"a quotation at {place:g}": inserted(passages, QUOTATIONS, place) for place in (0.25, 0.5, 0.75, 1)}
+
+    def accuracies():
+        return {
+            name: {
+                tag: statistics.fmean(text_language(detector.detect(text).language) == tag for text in texts)
+                for tag, texts in some.items()
+            }
+            for name, some in sets.items()
+            if some
+        }
+
+    piece, cpu = accuracies(), time.process_time()
+    for text in passages["en"]:
+        detector.detect(text)
+    piece_cpu, cpu = time.process_time() - cpu, time.process_time()
+    monkeypatch.setattr("langshift.ingest.detect.piece", lambda text: " ".join(text.split()))
+    for text in passages["en"]:
+        detector.detect(text)
+    whole_cpu = time.process_time() - cpu
+    whole = accuracies()
+    print(f"\n{'share right, mean of the languages':36} {'piece':>7} {'whole':>7}   least of a language")
+    for name in piece:
+        means = [statistics.fmean(some[name].values()) for some in (piece, whole)]
+        least = " ".join(f"{min(some[name].values()):.3f}" for some in (piece, whole))
+        print(f"{name:36} {means[0]:7.4f} {means[1]:7.4f}   {least}")
+    overall = [statistics.fmean(statistics.fmean(found.values()) for found in some.values()) for some in (piece, whole)]
+    assert overall[0] >= overall[1] - 0.005
+    print(f"Time of a passage's detection: {piece_cpu / whole_cpu:.0%} of what the whole takes.")
+    assert piece["passages"] == pytest.approx(whole["passages"], abs=0.0)

@@ -2,6 +2,7 @@
 
 import json
 import socket
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -71,13 +72,13 @@ def test_missing_and_empty_corpora(client, cluster_env, index_name, tmp_path):
 def test_vectors_of_another_dimension_or_encoder(client, cluster_env, index_name, corpus, tmp_path):
     path = tmp_path / "v.safetensors"
     use_m = LanguageVectors.load(shipped("use-m"))
-    small = {tag: vector[:384] for tag, vector in use_m.vectors.items()}
-    LanguageVectors(**{**vars(use_m), "vectors": small, "dimension": 384}).save(path)
+    vectors, means = ({tag: vector[:384] for tag, vector in of.items()} for of in (use_m.vectors, use_m.means))
+    replace(use_m, vectors=vectors, means=means, dimension=384).save(path)
     assert refusal(ingest(cluster_env, corpus, index_name, "--vectors", path)) == (
         f"{path}: these language vectors were fitted with dimension 384, not 512: "
         "fit some for this encoder with `langshift vectors fit`."
     )
-    LanguageVectors(**{**vars(use_m), "encoder": "bge-m3"}).save(path)
+    replace(use_m, encoder="bge-m3").save(path)
     assert "fitted with encoder bge-m3, not use-m: fit" in refusal(
         ingest(cluster_env, corpus, index_name, "--vectors", path)
     )
@@ -103,7 +104,8 @@ def test_another_fingerprint(client, cluster_env, index_name, corpus):
 
 def test_unknown_encoder_and_bad_names(cluster_env, corpus, index_name):
     assert refusal(ingest(cluster_env, corpus, index_name, "--encoder", "bert")) == (
-        "There is no encoder 'bert'; there is: use-m."
+        "There is no encoder 'bert'; there are use-m, st:NAME_OR_PATH (sentence-transformers), http:URL#MODEL "
+        "(a server of embeddings), and given or given:NAME (vectors that come with the data)."
     )
     for name in ("News", "a b", "_x", "ä", "x" * 300):
         assert refusal(ingest(cluster_env, corpus, name)) == (

@@ -159,9 +159,9 @@ def test_what_a_killed_load_left_behind_is_never_mixed_with_another_load(client,
 def test_of_two_loads_at_once_the_second_is_refused(client, index_name, making):
     first = versions.open_for_writing(client, index_name, making.fingerprint())
     second = versions.open_for_writing(client, index_name, making.fingerprint())
-    versions.publish(client, second, making.fingerprint())
+    versions.publish(client, second)
     with pytest.raises(ClusterError) as refused:
-        versions.publish(client, first, making.fingerprint())
+        versions.publish(client, first)
     assert str(refused.value) == (
         f"Another load has made {index_name} ({second.index}) meanwhile, so this one's documents were not added: "
         "run again to add them."
@@ -175,7 +175,7 @@ def test_a_version_that_somebody_deleted_is_not_published(client, index_name, ma
     client.indices.delete(index=target.index)
     client.index(index=target.index, body={"text": "made anew by a write"})
     with pytest.raises(ClusterError, match=r"-v0001 was deleted by somebody while it was being written: run again\.$"):
-        versions.publish(client, target, making.fingerprint())
+        versions.publish(client, target)
 
 
 def test_an_index_deleted_while_documents_are_added_is_not_made_anew(client, index_name, corpus, making):

@@ -101,7 +101,7 @@ def test_another_encoder_than_the_indexs_is_refused(client, name, monkeypatch):
     real = open_encoder("use-m")
     fields = ("id", "dimension", "normalised", "query_prefix", "document_prefix")
     newer = SimpleNamespace(**{field: getattr(real, field) for field in fields}, revision="newer")
-    monkeypatch.setattr("langshift.ingest.search.open_encoder", lambda _: newer)
+    monkeypatch.setattr("langshift.ingest.opening.open_encoder", lambda _, **__: newer)
     with pytest.raises(FingerprintError) as refused:
         Searcher(client, name)
     assert str(refused.value) == (

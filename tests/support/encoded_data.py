@@ -31,7 +31,15 @@ def encoded(documents, queries, tags, asked, groups=None, qrels=None):
     return Encoded(dataset, ids, np.array(documents, np.float32), np.array(queries, np.float32), languages)
 
 
-def vectors(of, pivot="en"):
+def vectors(of, pivot="en", **parts):
+    """Language vectors of made-up numbers; ``parts`` are further tensors by tag, or recommendations."""
     dimension = len(next(iter(of.values())))
     made = {tag: np.array(vector, np.float32) for tag, vector in of.items()}
-    return LanguageVectors(pivot, made, dict.fromkeys(of, 9), "toy", "1", "", dimension, False, "made up")
+    tensors = {
+        name: {tag: np.array(tensor, np.float32) for tag, tensor in parts.pop(name).items()}
+        for name in ("query_vectors", "means", "directions", "maps")
+        if name in parts
+    }
+    return LanguageVectors(
+        pivot, made, dict.fromkeys(of, 9), "toy", "1", "", dimension, False, "made up", **tensors, **parts
+    )

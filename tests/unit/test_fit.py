@@ -1,138 +1,239 @@
-"""Fitting language vectors on parallel text."""
+"""Fitting language vectors: one pass, bounded memory, any number of pairs."""
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from parallel_source import Texts, Vectors, given_encoder
 from toy_encoder import ToyEncoder
 
 from langshift.errors import LangshiftError, UsageError
+from langshift.ingest.debias import Debias
 from langshift.ingest.fit import fit
-from langshift.ingest.parallel import language_files
+from langshift.ingest.fitting import pair
+from langshift.ingest.fitting.embedding import Embedding
 
 TEXTS = {
-    "eng_Latn": ["one", "two", "", "four", "five"],
     "de": ["eins", "zwei", "drei", "vier", "fünf"],
-    "tha": ["หนึ่ง", "", "สาม", "สี่", "ห้า"],
+    "en": ["one", "two", "", "four", "five"],
+    "th": ["หนึ่ง", "", "สาม", "สี่", "ห้า"],
 }
 
 
-@pytest.fixture
-def pairs(tmp_path):
-    folder = tmp_path / "pairs"
-    folder.mkdir()
-    for name, lines in TEXTS.items():
-        (folder / f"{name}.txt").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    (folder / "README.txt").write_text("no language")
-    return folder
+class Counting(ToyEncoder):
+    """Remembers what it encoded as a query too."""
+
+    def __init__(self):
+        super().__init__()
+        self.asked = []
+
+    def encode_queries(self, texts):
+        self.asked.extend(texts)
+        return super().encode_queries(texts)
 
 
-def test_the_vector_is_the_mean_difference_of_complete_pairs(pairs):
-    made = fit(pairs, "en", ToyEncoder())
-    encoder = ToyEncoder()
-    for tag, name, rows in [("de", "de", [0, 1, 3, 4]), ("th", "tha", [0, 3, 4])]:
-        own = encoder.encode_documents([TEXTS[name][i] for i in rows]).astype(np.float64)
-        pivot = encoder.encode_documents([TEXTS["eng_Latn"][i] for i in rows]).astype(np.float64)
-        assert np.abs(made.vectors[tag] - (own - pivot).mean(axis=0)).max() < 1e-6
-        assert made.pairs[tag] == len(rows)
-    assert sorted(made.vectors) == ["de", "th"]
-    assert (made.pivot, made.encoder, made.document_prefix, made.dimension) == ("en", "toy", "passage: ", 8)
+class Broken(ToyEncoder):
+    """Gives no number for one text."""
+
+    def _vector(self, text):
+        return np.full(8, np.inf) if text.endswith("vier") else super()._vector(text)
 
 
-def test_the_order_of_the_pairs_does_not_matter(pairs):
-    before = fit(pairs, "de", ToyEncoder())
-    for path in pairs.glob("*.txt"):
-        if path.name != "README.txt":
-            path.write_text("\n".join(reversed(path.read_text(encoding="utf-8").splitlines())), encoding="utf-8")
-    after = fit(pairs, "de", ToyEncoder())
-    for tag in before.vectors:
-        assert np.abs(before.vectors[tag] - after.vectors[tag]).max() < 1e-6
+def difference(language, pivot, rows, encode):
+    """The mean difference of some rows of ``TEXTS``, in float64."""
+    own, other = (encode([TEXTS[tag][row] for row in rows]).astype(np.float64) for tag in (language, pivot))
+    return (own - other).mean(axis=0)
 
 
-def test_lines_are_joined_within_documents(pairs, tmp_path):
-    ids = tmp_path / "ids.tsv"
-    ids.write_text("a\na\na\nb\nb\n")
-    encoder = ToyEncoder()
-    made = fit(pairs, "de", encoder, join_lines=2, documents=ids)
-    assert [text for text in encoder.seen if text in ("eins zwei", "drei", "vier fünf")] == [
-        "eins zwei", "drei", "vier fünf"
-    ]  # fmt: skip
-    # The second passage has no English, the first no whole Thai.
-    assert made.pairs == {"en": 2, "th": 2}
-    assert not any(text.startswith(" ") or text.endswith(" ") or "  " in text for text in encoder.seen)
-    assert made.source == "pairs, 2 lines a passage"
+def made_vectors(rows, dimension=12, norm=1.0, seed=0, languages=("de", "en", "th")):
+    """Given vectors with an offset of each language's own."""
+    random = np.random.default_rng(seed)
+    shared = random.standard_normal((rows, dimension))
+    return {
+        tag: (norm * (shared + random.standard_normal(dimension) + 0.5 * random.standard_normal((rows, dimension))))
+        .astype(np.float32)
+        for tag in languages
+    }  # fmt: skip
 
 
-def test_only_the_languages_asked_for_are_fitted(pairs):
-    assert list(fit(pairs, "en", ToyEncoder(), languages=["tha"]).vectors) == ["th"]
-    with pytest.raises(UsageError, match=r"pairs: has no text in the language 'fr'; it has de, en, th\.$"):
-        fit(pairs, "en", ToyEncoder(), languages=["th", "fr"])
+def test_the_vector_is_the_mean_difference_of_complete_pairs():
+    made = fit(Texts(TEXTS), ["en"], ToyEncoder())["en"]
+    encode = ToyEncoder().encode_documents
+    for tag, rows in [("de", [0, 1, 3, 4]), ("th", [0, 3, 4])]:
+        assert np.abs(made.vectors[tag] - difference(tag, "en", rows, encode)).max() < 1e-6
+        assert np.abs(made.means[tag] - encode([TEXTS[tag][row] for row in rows]).mean(axis=0)).max() < 1e-6
+    assert np.abs(made.means["en"] - encode(["one", "two", "four", "five"]).mean(axis=0)).max() < 1e-6
+    assert made.pairs == {"de": 4, "th": 3}
+    assert {tag: one["missing"] for tag, one in made.evidence.items()} == {"de": 1, "th": 2}
+    assert (made.pivot, made.encoder, made.dimension, made.source) == ("en", "toy", 8, "made")
+    assert (made.document_prefix, made.query_prefix, made.normalised) == ("passage: ", "query: ", False)
 
 
-def test_lines_done_are_reported(pairs):
+@settings(max_examples=100, deadline=None)
+@given(
+    rows=st.integers(2, 400), norm=st.floats(1, 50), size=st.integers(1, 300), seed=st.integers(0, 2**32 - 1),
+)  # fmt: skip
+def test_streaming_is_the_mean_over_all_at_once(rows, norm, size, seed):
+    vectors = made_vectors(rows, norm=norm, seed=seed)
+    source = Vectors(vectors)
+    source.batches = lambda _, batches=source.batches: batches(size)
+    made = fit(source, ["en"], given_encoder())["en"]
+    for tag in ("de", "th"):
+        mean = (vectors[tag].astype(np.float64) - vectors["en"]).mean(axis=0)
+        assert np.abs(made.vectors[tag] - mean).max() <= 1e-6 * norm
+        assert np.abs(made.means[tag] - vectors[tag].astype(np.float64).mean(axis=0)).max() <= 1e-6 * norm
+
+
+@settings(max_examples=20, deadline=None)
+@given(rows=st.integers(2, 3000), norm=st.floats(1, 50), seed=st.integers(0, 2**32 - 1))
+def test_the_order_of_the_pairs_does_not_matter(rows, norm, seed):
+    vectors = made_vectors(rows, norm=norm, seed=seed)
+    order = np.random.default_rng(seed).permutation(rows)
+    before = fit(Vectors(vectors), ["en"], given_encoder())["en"]
+    after = fit(Vectors({tag: of[order] for tag, of in vectors.items()}), ["en"], given_encoder())["en"]
+    for tag, vector in before.vectors.items():
+        assert np.abs(vector - after.vectors[tag]).max() <= 1e-6 * norm
+
+
+def test_several_pivots_are_fitted_in_one_pass_from_the_same_encodings():
+    encoder = Counting()
+    made = fit(Texts(TEXTS), ["en", "deu", "eng"], encoder)
+    assert list(made) == ["en", "de"]
+    written = [text for texts in TEXTS.values() for text in texts if text]
+    assert sorted(encoder.seen) == sorted(written)
+    for pivot, vectors in made.items():
+        alone = fit(Texts(TEXTS), [pivot], ToyEncoder())[pivot]
+        assert vectors.pairs == alone.pairs
+        for tag, vector in vectors.vectors.items():
+            assert np.abs(vector - alone.vectors[tag]).max() < 1e-6
+
+
+def test_texts_that_belong_to_no_pair_are_not_encoded():
+    encoder = Counting()
+    fit(Texts(TEXTS), ["en"], encoder)
+    assert "drei" not in encoder.seen
+    assert "สาม" not in encoder.seen
+
+
+def test_queries_have_vectors_of_their_own_where_the_encoder_tells_them_apart(monkeypatch):
+    encoder = Counting()
+    made = fit(Texts(TEXTS), ["en"], encoder)["en"]
+    for tag, rows in [("de", [0, 1, 3, 4]), ("th", [0, 3, 4])]:
+        assert np.abs(made.query_vectors[tag] - difference(tag, "en", rows, ToyEncoder().encode_queries)).max() < 1e-6
+    assert len(encoder.asked) == len(set(encoder.asked)) == 11
+    # Only the first pairs of each language are encoded once more: German has two of them before Thai has.
+    monkeypatch.setattr(pair, "QUERY_PAIRS", 2)
+    encoder = Counting()
+    made = fit(Texts(TEXTS), ["en"], encoder)["en"]
+    assert sorted(encoder.asked) == sorted(["eins", "zwei", "one", "two", "หนึ่ง", "สี่", "four"])
+    for tag, rows in [("de", [0, 1]), ("th", [0, 3])]:
+        assert np.abs(made.query_vectors[tag] - difference(tag, "en", rows, ToyEncoder().encode_queries)).max() < 1e-6
+    encoder = Counting()
+    encoder.query_prefix = encoder.document_prefix
+    made = fit(Texts(TEXTS), ["en"], encoder)["en"]
+    assert (made.query_vectors, encoder.asked) == ({}, [])
+
+
+def test_given_vectors_are_taken_as_they_are_and_may_be_missing():
+    vectors = made_vectors(300)
+    vectors["th"][10:20] = np.nan
+    vectors["en"][15:40] = np.nan
+    made = fit(Vectors(vectors), ["en"], given_encoder())["en"]
+    both = ~np.isnan(vectors["th"]).any(axis=1) & ~np.isnan(vectors["en"]).any(axis=1)
+    mean = (vectors["th"][both].astype(np.float64) - vectors["en"][both]).mean(axis=0)
+    assert np.abs(made.vectors["th"] - mean).max() < 1e-6
+    assert made.pairs == {"de": 275, "th": 270}
+    assert (made.dimension, made.encoder, made.query_vectors) == (12, "given", {})
+
+
+def test_each_method_gets_what_it_needs():
+    vectors = made_vectors(400)
+    # What no shift takes back: German has its directions in other places.
+    vectors["de"] = np.roll(vectors["de"], 1, axis=1)
+    made = fit(Vectors(vectors), ["en"], given_encoder(), methods=["lir", "affine"])["en"]
+    assert sorted(made.directions) == ["de", "en", "th"]
+    for tag, found in made.directions.items():
+        direction = np.linalg.svd(vectors[tag].astype(np.float64), full_matrices=False)[2][:1]
+        assert abs(float(found[0] @ direction[0])) == pytest.approx(1, abs=1e-5)
+    assert sorted(made.maps) == ["de", "th"]
+    rows = vectors["de"]
+    plain = np.square(rows - made.vectors["de"] - vectors["en"]).mean()
+    mapped = Debias(made, "affine").documents(rows, ["de"] * len(rows))
+    assert np.square(mapped - vectors["en"]).mean() < plain
+    shifted = fit(Vectors(vectors), ["en"], given_encoder(), methods=["shift", "centering"])["en"]
+    assert (shifted.directions, shifted.maps, sorted(shifted.means)) == ({}, {}, ["de", "en", "th"])
+    with pytest.raises(UsageError) as refused:
+        fit(Vectors(vectors), ["en"], given_encoder(), methods=["procrustes"])
+    assert str(refused.value) == "There is no method 'procrustes' to fit; there are: shift, centering, lir, affine."
+
+
+def test_rows_done_are_reported():
     seen = []
-    fit(pairs, "en", ToyEncoder(), on_lines=lambda done, total: seen.append((done, total)))
+    fit(Texts(TEXTS), ["en"], ToyEncoder(), on_rows=lambda done, total: seen.append((done, total)))
     assert seen == [(5, 5)]
+    seen.clear()
+    texts = {tag: lines * 100 for tag, lines in TEXTS.items()}
+    fit(Texts(texts), ["en"], ToyEncoder(), on_rows=lambda done, total: seen.append((done, total)))
+    assert seen == [(256, 500), (500, 500)]
 
 
-def test_regions_stand_for_their_language_where_no_other_file_does(tmp_path):
-    for name in ("zho-CN", "newstest-ref.zho-TW", "por", "por-BR", "spa-MX"):
-        (tmp_path / f"{name}.txt").touch()
-    assert list(language_files(tmp_path)) == ["es-MX", "pt", "pt-BR", "zh", "zh-TW"]
-
-
-def test_what_cannot_be_fitted_is_refused(pairs, tmp_path):
+@pytest.mark.parametrize(
+    ("texts", "pivots", "message"),
+    [
+        (TEXTS, ["fr"], "made: has no text in the language 'fr'; it has de, en, th."),
+        (TEXTS, ["en", "klingon"], "made: has no text in the language 'klingon'; it has de, en, th."),
+        (
+            {**TEXTS, "th": ["", "สอง", "สาม", "", ""]},
+            ["en"],
+            "made: th has 1 pair with the pivot en, and a mean that can be trusted needs two at least; give more, "
+            "or leave th out.",
+        ),
+        (
+            {**TEXTS, "th": ["", "", "สาม", "", ""]},
+            ["de", "en"],
+            "made: th has 1 pair with the pivot de, and a mean that can be trusted needs two at least; give more, "
+            "or leave th out.",
+        ),
+        (
+            {**TEXTS, "th": ["", "", "สาม", "", ""]},
+            ["en"],
+            "made: th has no pair with the pivot en, and a mean that can be trusted needs two at least; give more, "
+            "or leave th out.",
+        ),
+    ],
+)
+def test_what_cannot_be_fitted_is_refused(texts, pivots, message):
     with pytest.raises(UsageError) as refused:
-        fit(pairs, "fr", ToyEncoder())
-    assert str(refused.value) == f"{pairs}: has no text in the language 'fr'; it has de, en, th."
-    with pytest.raises(UsageError, match=r"nowhere: there is no such folder of parallel text\.$"):
-        fit(tmp_path / "nowhere", "en", ToyEncoder())
-    empty = tmp_path / "empty"
-    empty.mkdir()
-    with pytest.raises(UsageError, match=r"empty: holds no file named for a language, such as th\.txt\.$"):
-        fit(empty, "en", ToyEncoder())
-    (empty / "en.txt").write_text("alone\n")
-    with pytest.raises(UsageError, match=r"empty: there is text in en alone; a second language is needed\.$"):
-        fit(empty, "en", ToyEncoder())
-    (empty / "eng.txt").write_text("twice\n")
-    with pytest.raises(UsageError, match=r"empty: en\.txt and eng\.txt are both en; keep one of them\.$"):
-        fit(empty, "en", ToyEncoder())
+        fit(Texts(texts), pivots, ToyEncoder())
+    assert str(refused.value) == message
 
 
-def test_files_of_different_length_are_refused_before_anything_is_encoded(pairs):
-    with (pairs / "de.txt").open("a") as file:
-        file.write("sechs\n")
-    encoder = ToyEncoder()
+def test_texts_and_given_vectors_are_not_mixed_up():
     with pytest.raises(UsageError) as refused:
-        fit(pairs, "en", encoder)
+        fit(Texts(TEXTS), ["en"], given_encoder())
     assert str(refused.value) == (
-        f"{pairs / 'eng_Latn.txt'} has 5 lines but {pairs / 'de.txt'} has 6: "
-        "parallel files must be aligned line by line."
+        "made: holds texts, but the encoder given takes vectors that come with the data; "
+        "name an encoder of texts, such as use-m."
     )
-    assert encoder.seen == []
+    with pytest.raises(UsageError) as refused:
+        fit(Vectors(made_vectors(9)), ["en"], ToyEncoder())
+    assert str(refused.value) == "made: holds vectors, which toy cannot encode; fit them with --encoder given."
+    with pytest.raises(UsageError) as refused:
+        fit(Vectors(made_vectors(9)), ["fr"], given_encoder())
+    assert str(refused.value) == "made: has no vectors in the language 'fr'; it has de, en, th."
 
 
-def test_bad_bytes_are_named_by_line(pairs):
-    (pairs / "de.txt").write_bytes(b"eins\nzwei\ndr\xffi\nvier\nf\n")
-    with pytest.raises(UsageError, match=r"de\.txt, line 3: is not UTF-8 text\.$"):
-        fit(pairs, "en", ToyEncoder())
+def test_an_encoder_that_gives_no_number_is_caught_at_its_place():
+    for broken in (Broken(), ToyEncoder(norm=float("nan"))):
+        with pytest.raises(LangshiftError) as caught:
+            fit(Texts(TEXTS), ["en"], broken)
+        place, language = ("line 4", "de") if isinstance(broken, Broken) else ("line 1", "de")
+        assert str(caught.value) == (
+            f"made, {place}: the encoder toy gives a vector that is not a number for the text in {language}; "
+            "leave the text out, or use another encoder."
+        )
 
 
-def test_document_ids_must_fit(pairs, tmp_path):
-    ids = tmp_path / "ids"
-    with pytest.raises(UsageError, match=r"ids: there is no such file of document ids\.$"):
-        fit(pairs, "en", ToyEncoder(), join_lines=2, documents=ids)
-    ids.write_text("a\n")
-    with pytest.raises(UsageError, match=r"ids has 1 lines but the parallel text has 5: one id a line is needed\.$"):
-        fit(pairs, "en", ToyEncoder(), join_lines=2, documents=ids)
-
-
-def test_a_language_without_one_complete_pair_is_refused(pairs):
-    (pairs / "tha.txt").write_text("\n\nสาม\n\n\n", encoding="utf-8")
-    with pytest.raises(UsageError, match=r"tha\.txt: not one line has text here and in eng_Latn\.txt\.$"):
-        fit(pairs, "en", ToyEncoder())
-
-
-def test_an_encoder_that_gives_no_number_is_caught(pairs):
-    with pytest.raises(
-        LangshiftError, match=r"^The encoder toy gave a vector that is not a number for a text in en\.$"
-    ):
-        fit(pairs, "en", ToyEncoder(norm=float("nan")))
+def test_batches_of_vectors_are_as_large_as_a_processor_likes():
+    narrow, wide = (Vectors({"de": np.ones((2, d)), "en": np.ones((2, d))}) for d in (384, 100_000))
+    assert [Embedding(source, given_encoder()).batch for source in (narrow, wide)] == [1344, 64]

@@ -6,44 +6,19 @@ import json
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
-from data_folder import write_dataset
+from offline_data import DOCUMENTS, QUERIES, refusal, run, small_dataset
 
-from langshift.errors import FingerprintError, UsageError
-from langshift.evaluate.commands import evaluate
+from langshift.errors import FingerprintError
 from langshift.evaluate.dataset import load_dataset
 from langshift.evaluate.identity import identity
 from langshift.evaluate.run import read_run
 from langshift.ingest.encoders import open_encoder
 from langshift.ingest.vectors import LanguageVectors, shipped
 
-DOCUMENTS = {
-    "sea-en": ("en", "sea", "The sea rises and falls twice a day because the Moon pulls at it."),
-    "sea-de": ("de", "sea", "Das Meer steigt und fällt zweimal am Tag, weil der Mond an ihm zieht."),
-    "bread-en": ("en", "bread", "Yeast makes the dough rise before it is baked in a hot oven."),
-    "bread-de": ("de", "bread", "Hefe lässt den Teig aufgehen, ehe er im heißen Ofen gebacken wird."),
-}
-QUERIES = {
-    "q1": ("en", "sea", "nature", "Why does the water level change?"),
-    "q2": ("de", "bread", "kitchen", "Warum geht der Teig auf?"),
-}
-QRELS = {"q1": {"sea-en": 1, "sea-de": 1}, "q2": {"bread-en": 1, "bread-de": 1}}
-
 
 @pytest.fixture
 def data(tmp_path):
-    return write_dataset(tmp_path / "data", DOCUMENTS, QUERIES, QRELS)
-
-
-def run(*arguments):
-    return CliRunner().invoke(evaluate, list(map(str, arguments)))
-
-
-def refusal(*arguments, kind=UsageError):
-    said = run(*arguments)
-    assert isinstance(said.exception, kind), (said.exception, said.output)
-    assert said.stdout == ""
-    return str(said.exception)
+    return small_dataset(tmp_path / "data")
 
 
 def test_files_in_the_form_of_a_replay(data, tmp_path):
@@ -63,6 +38,8 @@ def test_files_in_the_form_of_a_replay(data, tmp_path):
     assert result["queries"]["asked"] == 2
     assert result["measures"]["R@20"] == 1.0
     assert result["by_language"].keys() == {"de", "en"}
+    assert (result["method"], result["shift_queries"]) == ("shift", False)
+    assert (result["language_from"], result["detection"]) == ("given", None)
     assert (result["fingerprint"]["pivot"], result["fingerprint"]["alpha"]) == ("en", 1.0)
     # The scores are those of the encoder and the language vectors, with the preference on top.
     encoder, known = open_encoder("use-m"), LanguageVectors.load(shipped("use-m"))
@@ -126,7 +103,10 @@ def test_what_is_refused_before_anything_is_encoded(data, tmp_path):
     holds = "a dataset folder holds corpus.jsonl, queries.jsonl and qrels/test.tsv"
     for command in ("offline", "sweep"):
         assert refusal(command, none) == f"There is no dataset folder {none}: {holds}."
-        assert refusal(command, data, "--encoder", "m3") == "There is no encoder 'm3'; there is: use-m."
+        assert refusal(command, data, "--encoder", "m3") == (
+            "There is no encoder 'm3'; there are use-m, st:NAME_OR_PATH (sentence-transformers), http:URL#MODEL "
+            "(a server of embeddings), and given or given:NAME (vectors that come with the data)."
+        )
         assert refusal(command, data, "--cache", file) == f"{file} is a file: name a folder for --cache."
         assert refusal(command, data, "--vectors", none) == (
             f"{none}: there is no such file of language vectors; make one with `langshift vectors fit`."

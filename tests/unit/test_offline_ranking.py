@@ -6,11 +6,16 @@ import numpy as np
 import pytest
 from encoded_data import encoded, vectors
 
-from langshift.errors import UsageError
+from langshift.errors import LangshiftError
 from langshift.evaluate.offline import ranking
-from langshift.evaluate.offline.ranking import rank, repivoted, shifted_documents, target_groups, top
+from langshift.evaluate.offline.ranking import place, rank, target_groups, top
+from langshift.evaluate.offline.sources import Source, Told
+from langshift.ingest.debias import Debias
 
 TAGS = ("en", "de", "zh-TW", "th", "und")
+
+
+AS_THEY_ARE = Debias(None, "none")
 
 
 def random_case(seed):
@@ -26,13 +31,15 @@ def random_case(seed):
 
 @pytest.mark.parametrize("seed", range(8))
 @pytest.mark.parametrize("beta", [0.0, 0.07])
-@pytest.mark.parametrize("depth", [1, 20, 100])
-def test_against_brute_force_in_any_size_of_blocks(seed, beta, depth, monkeypatch):
+@pytest.mark.parametrize(("depth", "both_sides"), [(1, False), (20, True), (100, False)])
+def test_against_brute_force_in_any_size_of_blocks(seed, beta, depth, both_sides, monkeypatch):
     data, known, draw = random_case(seed)
     alpha, alphas = float(draw.random()), {"de": 0.25}
     expected = {}
     for query, asked in zip(data.dataset.queries, np.float64(data.queries), strict=True):
         scored = []
+        if both_sides and query.language == "de":  # there is a vector of zh-TW, and none of zh
+            asked = asked - 0.25 * np.float64(known.vectors["de"])
         for name, document in zip(data.ids, np.float64(data.documents), strict=True):
             tag = data.languages.tags[name]
             if tag in known.vectors:
@@ -40,14 +47,15 @@ def test_against_brute_force_in_any_size_of_blocks(seed, beta, depth, monkeypatc
             cosine = asked @ document / np.linalg.norm(asked) / np.linalg.norm(document)
             scored.append((cosine + (beta if data.languages.documents[name] == query.language else 0.0), name))
         expected[query.id] = scored
-    for scores_at_once, documents_at_once in ((1 << 20, 1 << 14), (70, 7), (1, 1)):
+    for scores_at_once, rows_at_once in ((1 << 20, 1 << 14), (70, 7), (1, 1)):
         monkeypatch.setattr(ranking, "_SCORES_AT_ONCE", scores_at_once)
-        monkeypatch.setattr(ranking, "_DOCUMENTS_AT_ONCE", documents_at_once)
+        monkeypatch.setattr(ranking, "_ROWS_AT_ONCE", rows_at_once)
         done = []
-        documents = shifted_documents(data, known, alpha, alphas)
-        found = rank(data, documents, beta=beta, depth=depth, on_queries=done.append).rankings
+        placed = place(data, Debias(known, "shift", alpha, alphas, both_sides))
+        found = rank(data, placed, beta=beta, depth=depth, on_queries=done.append).rankings
         assert sum(done) == len(expected)
-        assert np.linalg.norm(documents, axis=1) == pytest.approx(np.ones(len(documents)))
+        for side in placed:
+            assert np.linalg.norm(side, axis=1) == pytest.approx(np.ones(len(side)))
         for query, scored in expected.items():
             # Equal vectors are equal to the last digit, whatever block they fell into: the greater id comes first.
             order = sorted(scored, key=lambda hit: (round(hit[0], 6), hit[1]), reverse=True)[:depth]
@@ -68,15 +76,52 @@ def test_by_hand():
     # Documents at 0, 90 and 45 degrees; the German one is shifted from 45 degrees onto the x axis.
     data = encoded([[2, 0], [0, 3], [1, 1]], [[1, 0]], ["en", "en", "de"], ["de"])
     known = vectors({"de": [0, 1]})
-    plain = rank(data, shifted_documents(data, known, 0.0)).rankings["q0"]
+    plain = rank(data, place(data, Debias(known, alpha=0.0))).rankings["q0"]
     assert [name for name, _ in plain] == ["d0", "d2", "d1"]
     assert [score for _, score in plain] == pytest.approx([1, 0.5**0.5, 0])
-    shifted = rank(data, shifted_documents(data, known, 1.0)).rankings["q0"]
+    shifted = rank(data, place(data, Debias(known))).rankings["q0"]
     assert shifted == [("d2", 1.0), ("d0", 1.0), ("d1", 0.0)]
-    half = rank(data, shifted_documents(data, known, 1.0, {"de": 0.5}), beta=0.25).rankings["q0"]
+    half = rank(data, place(data, Debias(known, alphas={"de": 0.5})), beta=0.25).rankings["q0"]
     assert dict(half) == pytest.approx({"d2": 2 / 5**0.5 + 0.25, "d0": 1, "d1": 0})
     # Without language vectors nothing moves, and only the direction of a vector counts.
-    assert rank(data, shifted_documents(data, None, 0.0)).rankings["q0"] == plain
+    assert rank(data, place(data, AS_THEY_ARE)).rankings["q0"] == plain
+
+
+def test_both_sides_by_hand():
+    # The German question stands where the German document does: shifted alike, both lie on the x axis.
+    data = encoded([[1, 0], [1, 1]], [[1, 1], [0, 2]], ["en", "de"], ["de", "en"])
+    known = vectors({"de": [0, 1]}, means={"en": [0, 0.5], "de": [0, 2]}, directions={"en": [[0, 1]], "de": [[1, 0]]})
+    assert place(data, Debias(known)).queries == pytest.approx(np.array([[0.5, 0.5], [0, 1]]) ** 0.5)
+    moved = place(data, Debias(known, shift_queries=True))
+    assert moved.queries.tolist() == [[1, 0], [0, 1]]
+    assert moved.documents.tolist() == [[1, 0], [1, 0]]
+    # Centering and LIR move the pivot language, and queries, whatever is asked for.
+    centred = place(data, Debias(known, "centering"))
+    assert centred.documents == pytest.approx(np.array([[2, -1], [1, -1]]) / np.sqrt([[5], [2]]))
+    assert centred.queries == pytest.approx(np.array([[1, -1], [0, 1]]) / np.sqrt([[2], [1]]))
+    # Languages told by somebody else move documents alone.
+    told = Told(Source("detected"), ["de", "und"])
+    assert place(data, Debias(known, shift_queries=True), told).documents == pytest.approx(
+        np.array([[0.5, -0.5], [0.5, 0.5]]) * 2**0.5
+    )
+    soft = Told(Source("soft"), ["und", "und"], [{"de": 0.25}, {"de": 0.5, "fr": 0.5}])
+    assert place(data, Debias(known), soft).documents == pytest.approx(
+        np.array([[1, -0.25], [1, 0.5]]) / np.sqrt([[1.0625], [1.25]])
+    )
+
+
+def test_a_vector_of_which_nothing_is_left_is_named():
+    data = encoded([[1, 0], [0, 2]], [[1, 0], [0, 1]], ["en", "de"], ["en", "de"])
+    known = vectors({"de": [0, 1]}, directions={"en": [[0, 1]], "de": [[0, 1]]})
+    with pytest.raises(LangshiftError) as caught:
+        place(data, Debias(known, "lir"))
+    assert str(caught.value) == (
+        "Document 'd1': taking the language out leaves nothing of its vector, so it cannot be compared: "
+        "take it out of the dataset, or choose another --method."
+    )
+    with pytest.raises(LangshiftError) as caught:
+        place(data, Debias(known, shift_queries=True))
+    assert str(caught.value).startswith("Query 'q1': taking the language out leaves nothing of its vector")
 
 
 def test_scores_of_the_whole_target_group():
@@ -90,26 +135,8 @@ def test_scores_of_the_whole_target_group():
         qrels,
     )
     assert target_groups(data.dataset) == {"q0": ["d0", "d2"], "q1": ["d3"], "q2": []}
-    found = rank(data, shifted_documents(data, None, 0.0), beta=0.125, depth=1)
+    found = rank(data, place(data, AS_THEY_ARE), beta=0.125, depth=1)
     assert found.rankings["q0"] == [("d0", 1.125)]
     assert found.group_scores.keys() == {"q0", "q1"}
     assert found.group_scores["q0"] == pytest.approx({"d0": 1.125, "d2": 0.5**0.5})
     assert found.group_scores["q1"] == pytest.approx({"d3": 0.6 + 0.125})
-
-
-def test_another_pivot_is_what_a_fit_towards_it_gives():
-    draw = np.random.default_rng(1)
-    means = {tag: draw.normal(size=4) for tag in ("en", "de", "th")}
-    english = vectors({tag: means[tag] - means["en"] for tag in ("de", "th")})
-    german = vectors({tag: means[tag] - means["de"] for tag in ("en", "th")}, pivot="de")
-    moved = repivoted(english, "de")
-    assert (moved.pivot, moved.pairs) == ("de", {"en": 9, "th": 9})
-    assert moved.vectors.keys() == german.vectors.keys()
-    for tag, vector in german.vectors.items():
-        assert moved.vectors[tag] == pytest.approx(vector, abs=1e-6)
-        assert moved.vectors[tag].dtype == np.float32
-    assert moved.key("de") is None
-    assert repivoted(english, "en") is english
-    with pytest.raises(UsageError) as caught:
-        repivoted(english, "fr")
-    assert str(caught.value) == "The language vectors know nothing of the pivot 'fr': they have de, en, th."

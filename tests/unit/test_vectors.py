@@ -39,6 +39,33 @@ def test_saved_and_loaded(tmp_path):
     assert [p.name for p in path.parent.iterdir()] == ["v.safetensors"]
 
 
+def test_everything_that_was_fitted_comes_back(tmp_path):
+    path = tmp_path / "v.safetensors"
+    means = {**MADE.vectors, "en": np.ones(8, np.float32)}
+    whole = replace(
+        MADE,
+        alpha=0.5,
+        alphas={"th": 0.25},
+        shift_queries=True,
+        query_prefix="query: ",
+        query_vectors=MADE.vectors,
+        means=means,
+        directions={tag: np.ones((1, 8), np.float32) for tag in means},
+        maps={"th": np.eye(8, dtype=np.float32)},
+        evidence={"th": {"pairs": 2}},
+        tuning={"budget": 0.01},
+    )
+    whole.save(path)
+    loaded = LanguageVectors.load(path)
+    for field in fields(whole):
+        saved, read = getattr(whole, field.name), getattr(loaded, field.name)
+        if field.name in ("vectors", "query_vectors", "means", "directions", "maps"):
+            assert saved.keys() == read.keys()
+            assert all(np.array_equal(saved[tag], read[tag]) for tag in saved)
+        else:
+            assert saved == read
+
+
 def test_the_hash_follows_the_numbers_and_not_the_recommendation():
     assert replace(MADE, alpha=0.6, source="other").hash == MADE.hash
     changed = {**MADE.vectors, "de": MADE.vectors["de"] + np.float32(1e-6)}
@@ -73,6 +100,17 @@ def test_another_encoder_is_refused_with_both_values_named():
     )
     with pytest.raises(FingerprintError, match="fitted with dimension 384, not 8"):
         replace(MADE, dimension=384).require_encoder(ToyEncoder(), "v.safetensors")
+    with pytest.raises(FingerprintError) as refused:
+        replace(MADE, normalised=True).require_encoder(ToyEncoder(), "v.safetensors")
+    assert str(refused.value) == (
+        "v.safetensors: these language vectors were fitted on embeddings of norm 1, but toy gives embeddings that are "
+        "not normalised: fit some for this encoder with `langshift vectors fit`."
+    )
+    # What queries were encoded with only matters to those vectors that belong to queries.
+    asked = replace(MADE, query_prefix="search: ")
+    asked.require_encoder(ToyEncoder(), "v.safetensors")
+    with pytest.raises(FingerprintError, match="fitted with query_prefix search: , not query: "):
+        replace(asked, query_vectors=MADE.vectors).require_encoder(ToyEncoder(), "v.safetensors")
 
 
 def test_missing_foreign_and_damaged_files_are_refused(tmp_path):
@@ -107,7 +145,13 @@ def test_unsound_tensors_are_refused(tmp_path):
 
 def test_a_header_that_does_not_fit_is_refused(tmp_path):
     path = tmp_path / "v.safetensors"
-    for wrong in (replace(MADE, pairs={}), replace(MADE, pivot="de"), replace(MADE, vectors={}, pairs={})):
+    strangers = {"fr": np.ones(8, np.float32)}
+    for wrong in (
+        replace(MADE, pairs={}),
+        replace(MADE, pivot="de"),
+        replace(MADE, vectors={}, pairs={}),
+        replace(MADE, means=strangers),
+    ):
         wrong.save(path)
         with pytest.raises(UsageError, match=r"its header and its vectors do not name the same languages; make one"):
             LanguageVectors.load(path)

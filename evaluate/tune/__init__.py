@@ -1,0 +1,1 @@
+"""``langshift vectors tune``: how far to shift documents, and whether queries too, by held-out parallel text."""

@@ -1,0 +1,196 @@
+"""The retrieval task that parallel text makes: questions cut out of items, the items to be found in every language."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from langshift.errors import LangshiftError
+from langshift.evaluate.dataset import Dataset, Document, Query
+from langshift.evaluate.offline.encoding import Encoded, Matrix
+from langshift.evaluate.texts import Languages
+from langshift.evaluate.tune.items import Items, question, question_share
+from langshift.ingest.encoders import Encoder
+from langshift.ingest.vectors import LanguageVectors
+
+FOLDS = 5
+# Neighbouring items are of one document, and share their luck: so many are one observation.
+_BLOCK = 10
+_AT_ONCE = 256
+
+
+@dataclass(frozen=True)
+class Task:
+    """Questions and items, encoded.
+
+    The query and the document named ``12 de`` are item 12 in German.
+
+    Attributes:
+        encoded: every text of every item as a document, every question as a query; its dataset knows which
+            documents answer which question: the item in every language.
+        pivot: the pivot language's tag.
+        languages: tag of each query, shape (queries,).
+        items: item of each query, shape (queries,).
+        document_items: item of each document, shape (documents,).
+        share: how long a question is, as a part of its item's characters.
+        pairs: tag -> how many items the parallel text has in all with this language and the pivot.
+    """
+
+    encoded: Encoded
+    pivot: str
+    languages: NDArray[np.str_] = field(repr=False)
+    items: NDArray[np.int64] = field(repr=False)
+    document_items: NDArray[np.int64] = field(repr=False)
+    share: float
+    pairs: dict[str, int]
+
+    @property
+    def count(self) -> int:
+        """How many items there are."""
+        return int(self.document_items.max()) + 1
+
+    @property
+    def blocks(self) -> NDArray[np.int64]:
+        """Block of neighbouring items that each query belongs to, shape (queries,)."""
+        blocks: NDArray[np.int64] = self.items // _BLOCK
+        return blocks
+
+    @property
+    def folds(self) -> NDArray[np.int64]:
+        """Fold of each query, 0 to 4, shape (queries,): a stretch of the text, made of whole blocks."""
+        return self._fold(self.items)
+
+    @property
+    def document_folds(self) -> NDArray[np.int64]:
+        """Fold of each document, shape (documents,)."""
+        return self._fold(self.document_items)
+
+    def _fold(self, items: NDArray[np.int64]) -> NDArray[np.int64]:
+        folds: NDArray[np.int64] = items // _BLOCK * FOLDS // -(-self.count // _BLOCK)
+        return folds
+
+    def asking(self, kept: NDArray[np.bool_]) -> Encoded:
+        """The same documents, searched with some of the questions.
+
+        Args:
+            kept: which queries, shape (queries,).
+        """
+        whole = self.encoded
+        queries = tuple(query for query, wanted in zip(whole.dataset.queries, kept, strict=True) if wanted)
+        names = {query.id: whole.languages.queries[query.id] for query in queries}
+        return replace(
+            whole,
+            dataset=replace(whole.dataset, queries=queries),
+            queries=whole.queries[kept],
+            languages=replace(whole.languages, queries=names),
+        )
+
+
+def make_task(items: Items, encoder: Encoder, on_texts: Callable[[int], None] = lambda _: None) -> Task:
+    """Cut questions, and encode everything once.
+
+    A question's document is the whole item: what a question shares with a document in its own language, a few
+    words, is what people's questions share with what answers them. Taking the question out of the document was
+    tried, and foretells less: with half a row asked for the other half, word order leaves parts of the question in
+    the translations alone, and with a line asked for the next two, a shift costs five times the same-language
+    recall that it costs on XQuAD (use-m, NTREX).
+
+    Args:
+        items: what to cut.
+        encoder: gives the vectors; questions are encoded as queries.
+        on_texts: called with how many texts were encoded, after each batch.
+
+    Raises:
+        LangshiftError: the encoder gives no usable vector for a text.
+    """
+    share = question_share(items)
+    documents = [(number, tag, text) for tag, texts in items.texts.items() for number, text in enumerate(texts) if text]
+    cut = [(number, tag, question(text, share)) for number, tag, text in documents]
+    queries = [(number, tag, text) for number, tag, text in cut if text is not None]
+    encoded = Encoded(
+        _dataset(documents, queries),
+        [f"{number} {tag}" for number, tag, _ in documents],
+        _encode("an item", documents, encoder.encode_documents, encoder, on_texts),
+        _encode("a question", queries, encoder.encode_queries, encoder, on_texts),
+        _languages(documents, queries),
+    )
+    return Task(
+        encoded,
+        items.pivot,
+        np.array([tag for _, tag, _ in queries]),
+        np.array([number for number, _, _ in queries]),
+        np.array([number for number, _, _ in documents]),
+        share,
+        dict(items.pairs),
+    )
+
+
+_Texts = Sequence[tuple[int, str, str]]
+
+
+def _dataset(documents: _Texts, queries: _Texts) -> Dataset:
+    answers: dict[int, dict[str, int]] = {}
+    for number, tag, _ in documents:
+        answers.setdefault(number, {})[f"{number} {tag}"] = 1
+    return Dataset(
+        Path(),
+        {f"{number} {tag}": Document(tag, None) for number, tag, _ in documents},
+        tuple(Query(f"{number} {tag}", text, tag, None) for number, tag, text in queries),
+        {f"{number} {tag}": answers[number] for number, tag, _ in queries},
+    )
+
+
+def _languages(documents: _Texts, queries: _Texts) -> Languages:
+    """Full tags: the same words in zh and zh-TW are two languages here, as they have two vectors."""
+    tags = {f"{number} {tag}": tag for number, tag, _ in documents}
+    return Languages(tags, tags, {f"{number} {tag}": tag for number, tag, _ in queries}, ())
+
+
+def _encode(
+    what: str,
+    texts: _Texts,
+    encode: Callable[[Sequence[str]], Matrix],
+    encoder: Encoder,
+    on_texts: Callable[[int], None],
+) -> Matrix:
+    vectors = np.empty((len(texts), encoder.dimension), np.float32)
+    for start in range(0, len(texts), _AT_ONCE):
+        batch = texts[start : start + _AT_ONCE]
+        made = encode([text for _, _, text in batch])
+        usable = np.isfinite(made).all(axis=1) & (made != 0).any(axis=1)
+        if not usable.all():
+            _, tag, text = batch[int(np.flatnonzero(~usable)[0])]
+            raise LangshiftError(f"The encoder {encoder.id} gives no usable vector for {what} in {tag}: {text[:60]!r}.")
+        vectors[start : start + len(batch)] = made
+        on_texts(len(batch))
+    return vectors
+
+
+def held_out_vectors(vectors: LanguageVectors, task: Task, fold: int) -> LanguageVectors:
+    """Language vectors fitted on this same text, less what one fold's items have in them.
+
+    ``V_ℓ' = V_ℓ - n/N (v_fold - v_rest)``, with n of the N pairs in the fold and v the mean differences of the
+    sampled pairs in and outside of it: what a fit on all other pairs would give, exactly so where every pair was
+    sampled and v_rest is that fit.
+
+    Args:
+        vectors: fitted on the text that the task was made from.
+        task: encoded items.
+        fold: the fold whose items are taken out.
+    """
+    tags = np.array([task.encoded.languages.tags[name] for name in task.encoded.ids])
+    items, inside = task.document_items, task.document_folds == fold
+    pivot = np.full(task.count, -1)
+    pivot[items[tags == task.pivot]] = np.flatnonzero(tags == task.pivot)
+    moved = dict(vectors.vectors)
+    for tag in sorted(set(tags) - {task.pivot}):
+        rows = np.flatnonzero(tags == tag)
+        differences = task.encoded.documents[rows].astype(np.float64) - task.encoded.documents[pivot[items[rows]]]
+        here = inside[rows]
+        excess = differences[here].mean(axis=0) - differences[~here].mean(axis=0)
+        moved[tag] = (vectors.vectors[tag] - here.sum() / vectors.pairs[tag] * excess).astype(np.float32)
+    return replace(vectors, vectors=moved)

@@ -1,0 +1,41 @@
+"""Options that the commands of this room, and those that search, share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+_KINDS = "use-m, st:NAME_OR_PATH, http:URL or given"
+
+REMOTE_CODE = click.option(
+    "--trust-remote-code", is_flag=True, help="Run code that comes with a model (st: alone); only if you trust it."
+)
+SHIFT_QUERIES = click.option(
+    "--shift-queries",
+    type=click.Choice(["auto", "always", "never"]),
+    default="auto",
+    show_default=True,
+    help="Whether queries are shifted as the documents are, those in the pivot language excepted; auto does what "
+    "the index's language vectors recommend from measurement.",
+)
+
+
+def encoder_options(command: _Command) -> _Command:
+    """The options of a command that makes vectors."""
+    encoder = click.option(
+        "--encoder", default="use-m", show_default=True, metavar="NAME", help=f"The encoder: {_KINDS}."
+    )
+    return encoder(REMOTE_CODE(command))
+
+
+def index_encoder_options(command: _Command) -> _Command:
+    """The options of a command that searches an index, whose encoder is known."""
+    encoder = click.option(
+        "--encoder",
+        metavar="NAME",
+        help="Where the index's encoder is now, if its model or server has moved. [default: the index's own]",
+    )
+    return encoder(REMOTE_CODE(command))

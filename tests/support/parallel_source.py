@@ -1,0 +1,45 @@
+"""Parallel text and given vectors in memory, for tests of what fits on them."""
+
+import numpy as np
+
+from langshift.ingest.encoders import Brought
+from langshift.ingest.encoders.given import Given
+from langshift.ingest.parallel import Rows
+
+
+class Texts:
+    """Texts by language, the same row the same in every one."""
+
+    shown = "made"
+    dimension = None
+
+    def __init__(self, texts):
+        self.texts, self.languages = texts, sorted(texts)
+        self.total = len(next(iter(texts.values())))
+
+    def batches(self, size):
+        for start in range(0, self.total, size):
+            part = slice(start, start + size)
+            texts = {tag: lines[part] for tag, lines in self.texts.items()}
+            yield Rows([f"line {start + i + 1}" for i in range(len(texts[self.languages[0]]))], texts, {})
+
+
+class Vectors:
+    """Given vectors by language, NaN in rows without one."""
+
+    shown = "made"
+
+    def __init__(self, vectors):
+        self.vectors = {tag: np.asarray(rows, np.float32) for tag, rows in vectors.items()}
+        self.languages = sorted(vectors)
+        self.total, self.dimension = self.vectors[self.languages[0]].shape
+
+    def batches(self, size):
+        for start in range(0, self.total, size):
+            vectors = {tag: rows[start : start + size] for tag, rows in self.vectors.items()}
+            yield Rows([f"row {start + i + 1}" for i in range(len(vectors[self.languages[0]]))], {}, vectors)
+
+
+def given_encoder():
+    """The encoder of given vectors; how long they are is their source's business."""
+    return Given("", Brought(0, normalised=False))

@@ -1,0 +1,205 @@
+"""Methods as documents and queries meet them: by language, on one side or both."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from langshift.errors import UsageError
+from langshift.ingest import debias as module
+from langshift.ingest.debias import Debias
+from langshift.ingest.methods import INDEX_SIDE, METHODS
+from langshift.ingest.vectors import LanguageVectors
+
+DIMENSION = 6
+TAGS = ("de", "th", "zh", "zh-TW")
+NAMES = st.sampled_from(["en", "en-GB", *TAGS, "zh-HK", "arz", "pt-BR", "und", "fr"])
+LANGUAGES = st.lists(NAMES, min_size=1, max_size=12)
+NORMS = st.floats(1, 50)
+SEEDS = st.integers(0, 2**32 - 1)
+
+
+def known(seed=0, norm=1.0, *, queries=False):
+    """Language vectors with everything that any method needs."""
+    random = np.random.default_rng(seed)
+
+    def rows(*shape):
+        made = random.standard_normal((*shape, DIMENSION))
+        return (norm * made / np.linalg.norm(made, axis=-1, keepdims=True)).astype(np.float32)
+
+    vectors = {tag: rows() for tag in TAGS}
+    return LanguageVectors(
+        "en", vectors, dict.fromkeys(TAGS, 9), "toy", "1", "", DIMENSION, False, "made up",
+        query_vectors={tag: rows() for tag in TAGS} if queries else {},
+        means={tag: rows() for tag in ("en", *TAGS)},
+        directions={tag: rows(1) / np.float32(norm) for tag in ("en", *TAGS)},
+        maps={tag: rows(DIMENSION) for tag in TAGS},
+    )  # fmt: skip
+
+
+def texts(seed, count, norm=1.0):
+    random = np.random.default_rng(seed)
+    made = random.standard_normal((count, DIMENSION))
+    return (norm * made / np.linalg.norm(made, axis=1, keepdims=True)).astype(np.float32)
+
+
+@given(SEEDS, NORMS, LANGUAGES, st.floats(0.05, 1))
+def test_each_document_moves_by_its_own_language_alone(seed, norm, languages, alpha):
+    file, given_ = known(seed, norm), texts(seed + 1, len(languages), norm)
+    moved = Debias(file, alpha=alpha, alphas={"th": alpha / 2}).documents(given_, languages)
+    for before, after, tag in zip(given_, moved, languages, strict=True):
+        key = file.key(tag) if tag != "und" else None
+        step = 0 if key is None else (alpha / 2 if key == "th" else alpha) * file.vectors[key].astype(np.float64)
+        assert np.array_equal(after, (before.astype(np.float64) - step).astype(np.float32))
+
+
+@given(SEEDS, NORMS, LANGUAGES)
+def test_shifting_there_and_back(seed, norm, languages):
+    debias, given_ = Debias(known(seed, norm), alpha=0.7), texts(seed + 1, len(languages), norm)
+    back = Debias(debias.vectors, alpha=-0.7).documents(debias.documents(given_, languages), languages)
+    assert (np.linalg.norm(back - given_, axis=1) <= 1e-5 * norm).all()
+
+
+@pytest.mark.parametrize("method", METHODS)
+@given(seed=SEEDS, norm=NORMS, languages=LANGUAGES)
+def test_alpha_0_changes_nothing_bit_for_bit(method, seed, norm, languages):
+    debias, given_ = Debias(known(seed, norm), method, 0.0, shift_queries=True), texts(seed + 1, len(languages), norm)
+    assert np.array_equal(debias.documents(given_, languages), given_)
+    assert np.array_equal(debias.queries(given_, languages), given_)
+
+
+@pytest.mark.parametrize("method", INDEX_SIDE)
+@given(seed=SEEDS, norm=NORMS, languages=LANGUAGES)
+def test_the_pivot_is_never_touched(method, seed, norm, languages):
+    debias, given_ = Debias(known(seed, norm), method, shift_queries=True), texts(seed + 1, len(languages), norm)
+    pivot = np.array([tag in ("en", "en-GB", "und", "fr", "pt-BR") for tag in languages])
+    for moved in (debias.documents(given_, languages), debias.queries(given_, languages)):
+        assert np.array_equal(moved[pivot], given_[pivot])
+
+
+@settings(deadline=None)
+@given(SEEDS, NORMS, LANGUAGES, st.floats(0, 1))
+def test_a_hard_posterior_makes_the_soft_shift_the_shift_bit_for_bit(seed, norm, languages, alpha):
+    debias, given_ = Debias(known(seed, norm), alpha=alpha, alphas={"de": 0.3}), texts(seed + 1, len(languages), norm)
+    soft = debias.soft(given_, [{} if tag == "und" else {tag: 1.0} for tag in languages])
+    assert np.array_equal(soft, debias.documents(given_, languages))
+
+
+@given(SEEDS, NORMS, st.floats(0, 1))
+def test_languages_of_one_vector_share_a_posterior(seed, norm, alpha):
+    debias, rows = Debias(known(seed, norm), alpha=alpha), texts(seed + 1, 1, norm)
+    soft = debias.soft(rows, [{"zh": 0.625, "zh-HK": 0.375}])
+    assert np.array_equal(soft, debias.documents(rows, ["zh-HK"]))
+
+
+@given(SEEDS, NORMS)
+def test_what_the_pivot_and_strangers_are_probable_by_moves_nothing(seed, norm):
+    debias, rows = Debias(known(seed, norm), alphas={"th": 0.0}), texts(seed + 1, 2, norm)
+    assert np.array_equal(debias.soft(rows, [{"en": 0.5, "en-GB": 0.2, "fr": 0.2, "und": 0.1}, {"th": 1.0}]), rows)
+
+
+def test_an_uncertain_document_moves_by_what_is_expected():
+    file, (row,) = known(), texts(1, 1)
+    (moved,) = Debias(file, alpha=0.5, alphas={"th": 1.0}).soft(row[np.newaxis], [{"de": 0.5, "th": 0.25, "en": 0.2}])
+    expected = row - 0.5 * 0.5 * file.vectors["de"] - 0.25 * file.vectors["th"]
+    assert np.abs(moved - expected).max() < 1e-6
+
+
+def test_queries_move_only_where_asked_and_by_their_own_vectors():
+    file, rows = known(queries=True), texts(1, 3)
+    languages = ["en", "de", None]
+    assert np.array_equal(Debias(file).queries(rows, languages), rows)
+    moved = Debias(file, shift_queries=True).queries(rows, languages)
+    assert np.array_equal(moved[[0, 2]], rows[[0, 2]])
+    assert np.abs(moved[1] - (rows[1] - file.query_vectors["de"])).max() < 1e-6
+
+
+def test_queries_move_as_documents_do_where_nothing_was_fitted_for_them():
+    rows, languages = texts(1, 4), ["en", "de", "zh-HK", "zh-TW"]
+    for method in INDEX_SIDE:
+        debias = Debias(known(), method, 0.5, shift_queries=True)
+        assert np.array_equal(debias.queries(rows, languages), debias.documents(rows, languages))
+
+
+@pytest.mark.parametrize("method", ["centering", "lir"])
+def test_methods_of_both_sides_change_the_pivot_and_queries_too(method):
+    debias, rows = Debias(known(), method), texts(1, 2)
+    moved = debias.documents(rows, ["en", "und"])
+    assert not np.array_equal(moved[0], rows[0])
+    assert np.array_equal(moved[1], rows[1])
+    assert np.array_equal(debias.queries(rows, ["en", None]), moved)
+
+
+@pytest.mark.parametrize("method", [name for name in METHODS if name != "none"])
+@given(seed=SEEDS, norm=NORMS, alpha=st.floats(0.05, 1))
+def test_alpha_goes_part_of_the_way(method, seed, norm, alpha):
+    file, rows, languages = known(seed, norm), texts(seed + 1, 4, norm), ["de", "zh-HK", "zh-TW", "th"]
+    entire = Debias(file, method).documents(rows, languages).astype(np.float64)
+    part = Debias(file, method, 0.0, dict.fromkeys(TAGS, alpha)).documents(rows, languages)
+    size = np.abs(entire).max() + norm
+    assert np.abs(part - (rows + alpha * (entire - rows))).max() <= 1e-6 * size
+    assert (part != rows).any(axis=1).all()
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_regional_tags_take_the_nearest_vector(method):
+    debias = Debias(known(), method)
+    found = [debias.key(tag) for tag in ("zh-TW", "zh-HK", "cmn", "de-AT", "fr", "und")]
+    assert found == ([None] * 6 if method == "none" else ["zh-TW", "zh", "zh", "de", None, None])
+    assert debias.key("en-GB") == ("en" if METHODS[method].query_side else None)
+
+
+def test_a_language_without_a_map_stays():
+    file = known()
+    debias = Debias(replace(file, maps={"de": file.maps["de"]}), "affine")
+    rows = texts(1, 2)
+    moved = debias.documents(rows, ["de", "th"])
+    assert not np.array_equal(moved[0], rows[0])
+    assert np.array_equal(moved[1], rows[1])
+
+
+def test_many_documents_go_in_parts(monkeypatch):
+    rows, languages = texts(1, 50), [*TAGS, "en"] * 10
+    posteriors = [{tag: 0.75, "th": 0.25} for tag in languages]
+    debiases = [Debias(known(), method, 0.7) for method in METHODS]
+    at_once = [debias.documents(rows, languages) for debias in debiases]
+    soft = Debias(known()).soft(rows, posteriors)
+    monkeypatch.setattr(module, "_AT_ONCE", 3)
+    for debias, expected in zip(debiases, at_once, strict=True):
+        assert np.abs(debias.documents(rows, languages) - expected).max() <= 1e-6
+    assert np.abs(Debias(known()).soft(rows, posteriors) - soft).max() <= 1e-6
+
+
+def test_vectors_on_disk_are_read_and_left_alone(tmp_path):
+    rows = texts(1, 4)
+    np.save(tmp_path / "rows.npy", rows)
+    kept = np.load(tmp_path / "rows.npy", mmap_mode="r")
+    for method in METHODS:
+        moved = Debias(known(), method).documents(kept, ["de", "en", "th", "und"])
+        assert (type(moved), moved.dtype, moved.flags.writeable) == (np.ndarray, np.float32, True)
+    assert type(Debias(None).soft(kept, [{}] * 4)) is np.ndarray
+    assert np.array_equal(kept, rows)
+
+
+def test_without_language_vectors_nothing_moves():
+    rows = texts(1, 2)
+    assert np.array_equal(Debias(None).documents(rows, ["de", "th"]), rows)
+    assert np.array_equal(Debias(None).soft(rows, [{"de": 1.0}, {}]), rows)
+
+
+def test_refusals():
+    bare = LanguageVectors("en", {"de": np.ones(2, np.float32)}, {"de": 9}, "toy", "1", "", 2, False, "made up")
+    for make, told in (
+        (lambda: Debias(None, "magic"), "There is no method 'magic'; there are: none, shift, centering, lir, affine."),
+        (
+            lambda: Debias(bare, "affine"),
+            "The language vectors hold nothing for the method affine: fit them with "
+            "`langshift vectors fit --methods affine`.",
+        ),
+        (lambda: Debias(known(), "affine").soft(texts(1, 1), [{}]), "Only the method shift can be soft, not affine."),
+    ):
+        with pytest.raises(UsageError) as error:
+            make()
+        assert str(error.value) == told

@@ -1,0 +1,260 @@
+"""Importing language vectors published as torch files."""
+
+import json
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from tiny_model import DIMENSION, require_transformers, save_tiny_model
+from toy_encoder import ToyEncoder
+
+from langshift.errors import LangshiftError, UsageError
+from langshift.ingest.import_command import import_
+from langshift.ingest.import_pt import read_pt, require_model_of, with_encoder
+from langshift.ingest.vectors import LanguageVectors
+
+require_transformers()
+
+import torch  # noqa: E402 - only where it is installed
+
+MODEL = "intfloat/multilingual-e5-large"
+GOOD = {
+    "model_name": MODEL,
+    "source_lang": "en",
+    "v_de": torch.arange(8.0),
+    "v_zh": torch.arange(8.0).reshape(1, 8).to(torch.bfloat16) / 2,
+    "v_th": torch.ones(8, dtype=torch.float16),
+    "n_pairs": 532_761,
+}
+
+
+@pytest.fixture
+def saved(tmp_path):
+    """A function that saves a file of language vectors, some keys changed, those that are None left out."""
+
+    def save(**changes):
+        path = tmp_path / "published.pt"
+        torch.save({key: value for key, value in {**GOOD, **changes}.items() if value is not None}, path)
+        return path
+
+    return save
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    return save_tiny_model(tmp_path_factory.mktemp("models") / "multilingual-e5-large")
+
+
+def tiny(**changes):
+    """Vectors of the tiny model's dimension."""
+    return {"v_de": torch.ones(DIMENSION), "v_zh": torch.zeros(1, DIMENSION), "v_th": None, **changes}
+
+
+def test_what_the_file_holds(saved):
+    published = read_pt(saved(v_en=torch.zeros(8), v_iw=torch.ones(8)))
+    assert (published.model, published.pivot, published.encoder) == (MODEL, "en", f"st:{MODEL}")
+    assert list(published.vectors) == ["de", "he", "th", "zh"]
+    assert {(vector.shape, vector.dtype.name) for vector in published.vectors.values()} == {((8,), "float32")}
+    assert np.array_equal(published.vectors["zh"], np.arange(8) / 2)
+
+
+@pytest.mark.parametrize(
+    ("written", "encoder"),
+    [
+        (MODEL, f"st:{MODEL}"),
+        ("multilingual-e5-large", f"st:{MODEL}"),
+        ("/data/models/multilingual-e5-large", f"st:{MODEL}"),
+        ("someone/bge-m3", "st:someone/bge-m3"),
+        ("LaBSE", "st:LaBSE"),
+    ],
+)
+def test_the_encoder_of_a_file(saved, written, encoder):
+    published = read_pt(saved(model_name=written))
+    assert published.encoder == encoder
+    require_model_of(published, encoder)
+
+
+@pytest.mark.parametrize(
+    "encoder",
+    [
+        f"st:{MODEL}",
+        "st:Intfloat/Multilingual-E5-Large",
+        "st:multilingual-e5-large",
+        "st:/models/multilingual-e5-large",
+        "st:/cache/models--intfloat--multilingual-e5-large/snapshots/0123abc",
+        f"http://localhost:8080/v1#{MODEL}",
+        f"given:{MODEL}",
+    ],
+)
+def test_encoders_of_the_same_model(saved, encoder):
+    require_model_of(read_pt(saved()), encoder)
+
+
+@pytest.mark.parametrize(
+    ("encoder", "model"),
+    [
+        ("st:BAAI/bge-m3", "BAAI/bge-m3"),
+        ("st:bge-m3", "BAAI/bge-m3"),
+        ("st:someone/multilingual-e5-large", "someone/multilingual-e5-large"),
+        ("st:intfloat/multilingual-e5-base", "intfloat/multilingual-e5-base"),
+        ("st:/models/mine", "mine"),
+        ("https://localhost:8080/v1#bge-m3", "bge-m3"),
+        ("use-m", "use-m"),
+        ("given", "given"),
+    ],
+)
+def test_an_encoder_of_another_model_is_refused_with_both_named(saved, encoder, model):
+    published = read_pt(saved())
+    with pytest.raises(UsageError) as refused:
+        require_model_of(published, encoder)
+    assert str(refused.value) == (
+        f"{published.path}: holds language vectors of the model {MODEL}, not of {model} (--encoder {encoder}): "
+        "vectors of one model mean nothing to another."
+    )
+
+
+class Code:
+    """Runs a command when it is unpickled."""
+
+    def __reduce__(self):
+        return (Path.touch, (Path("ran"),))
+
+
+def test_pickled_code_is_not_run(saved, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    by_hand = tmp_path / "by-hand.pt"
+    by_hand.write_bytes(pickle.dumps({**GOOD, "v_fr": Code()}))
+    old = tmp_path / "old.pt"
+    torch.save({**GOOD, "v_fr": Code()}, old, _use_new_zipfile_serialization=False)
+    for path in (saved(v_fr=Code()), by_hand, old):
+        with pytest.raises(UsageError) as refused:
+            read_pt(path)
+        assert str(refused.value) == (
+            f"{path}: holds pickled code, which is not run: ask whoever made it for a file of tensors alone."
+        )
+    assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"model_name": None}, "holds no language vectors: a dict with model_name, source_lang and a tensor v_<lang> "
+         "for every language is needed."),
+        ({"source_lang": 3}, "holds no language vectors: a dict with model_name, source_lang and a tensor v_<lang> "
+         "for every language is needed."),
+        ({"source_lang": "english"}, "'english' in source_lang is no language."),
+        ({"v_klingonisch": torch.ones(8)}, "'klingonisch' in v_klingonisch is no language."),
+        ({"v_deu": torch.ones(8)}, "holds two vectors of de; one of them must go."),
+        ({"v_en": torch.ones(8)}, "holds a vector of en towards en itself that is not 0, and so is damaged."),
+        ({"v_de": None, "v_zh": None, "v_th": None}, "holds no tensor v_<lang> of a language other than en."),
+        ({"v_fr": torch.ones(7)}, "its vectors have 7 and 8 dimensions; one is right."),
+        ({"v_fr": torch.ones(2, 8)}, "v_fr is no vector but of shape (2, 8)."),
+        ({"v_fr": torch.tensor(1.0)}, "v_fr is no vector but of shape ()."),
+        ({"v_fr": [1.0] * 8}, "v_fr is no vector but list."),
+        ({"v_fr": torch.tensor([float("nan")] * 8)}, "v_fr holds values that are not numbers."),
+        ({"v_fr": torch.tensor([float("inf")] * 8)}, "v_fr holds values that are not numbers."),
+    ],
+)  # fmt: skip
+def test_unsound_files_are_refused(saved, changes, reason):
+    path = saved(**changes)
+    with pytest.raises(UsageError) as refused:
+        read_pt(path)
+    assert str(refused.value) == f"{path}: {reason}"
+
+
+def test_other_files_are_refused(saved, tmp_path):
+    with pytest.raises(UsageError) as refused:
+        read_pt(tmp_path / "nowhere.pt")
+    assert str(refused.value) == f"{tmp_path / 'nowhere.pt'}: there is no such file of language vectors."
+    content = saved().read_bytes()
+    for other in (b"", b"words", b"version https://git-lfs.github.com/spec/v1\n", content[:-40], b"PK\3\4" + b"x" * 99):
+        path = tmp_path / "other.pt"
+        path.write_bytes(other)
+        with pytest.raises(UsageError) as refused:
+            read_pt(path)
+        assert str(refused.value) == f"{path}: is no file that torch saved, or is damaged: fetch it again."
+    torch.save(torch.ones(8), path)
+    with pytest.raises(UsageError, match=r"other\.pt: holds no language vectors: a dict with model_name, source_lang"):
+        read_pt(path)
+
+
+def test_a_missing_extra_is_named(saved):
+    path = saved()
+    script = (
+        "import sys, pathlib; sys.modules['torch'] = None\n"
+        "from langshift.ingest.import_pt import read_pt\n"
+        "try: read_pt(pathlib.Path(sys.argv[1]))\n"
+        "except Exception as error: print(error)"
+    )
+    done = subprocess.run([sys.executable, "-c", script, path], capture_output=True, text=True, check=True)
+    assert (done.stdout, done.stderr) == (
+        f"{path} is a file of torch, which needs an extra: pip install 'langshift[transformers]'.\n",
+        "",
+    )
+
+
+def test_the_encoder_fills_in_what_the_file_does_not_say(saved):
+    published = read_pt(saved())
+    encoder = ToyEncoder()
+    made = with_encoder(published, encoder)
+    made.require_encoder(encoder, "here")
+    assert made.pairs == {"de": 0, "th": 0, "zh": 0}
+    assert made.source == f"unknown pairs (imported from published.pt, made with {MODEL})"
+
+
+def test_encoders_whose_vectors_do_not_fit_are_refused(saved):
+    encoder = ToyEncoder()
+    path = saved(v_de=torch.ones(16), v_zh=None, v_th=None)
+    with pytest.raises(UsageError) as refused:
+        with_encoder(read_pt(path), encoder)
+    assert str(refused.value) == (
+        f"{path}: its vectors have 16 dimensions, but toy gives 8: this is another model, or another version of it."
+    )
+    encoder.normalised = True
+    path = saved()
+    with pytest.raises(UsageError) as refused:
+        with_encoder(read_pt(path), encoder)
+    assert str(refused.value) == (
+        f"{path}: its vectors were made from embeddings that are not normalised, but toy gives vectors of norm 1: "
+        f"import them for st:{MODEL}, or fit some for this encoder with `langshift vectors fit`."
+    )
+
+
+def run(*arguments):
+    """The command's standard output."""
+    return CliRunner().invoke(import_, [*map(str, arguments)], catch_exceptions=False).stdout
+
+
+def test_the_command(saved, model, tmp_path):
+    output = tmp_path / "e5.safetensors"
+    path = saved(**tiny())
+    document = json.loads(run(path, "--output", output, "--encoder", f"st:{model}", "--json"))
+    made = LanguageVectors.load(output)
+    assert document["hash"] == made.hash
+    assert (document["file"], document["encoder"], document["pivot"]) == (str(output), f"st:{model}", "en")
+    assert (document["document_prefix"], document["dimension"], document["normalised"]) == (
+        "passage: ",
+        DIMENSION,
+        False,
+    )
+    assert document["languages"]["de"] == {"pairs": 0, "norm": pytest.approx(DIMENSION**0.5)}
+    assert np.array_equal(made.vectors["de"], np.ones(DIMENSION))
+    assert f"{output}: 2 language vectors towards en, hash {made.hash}" in run(
+        path, "--output", output, "--encoder", f"st:{model}"
+    )
+
+
+def test_the_command_refuses_before_it_opens_the_encoder(saved, tmp_path):
+    output = tmp_path / "e5.safetensors"
+    with pytest.raises(
+        UsageError, match=r"of the model intfloat/multilingual-e5-large, not of BAAI/bge-m3 \(--encoder"
+    ):
+        run(saved(), "--output", output, "--encoder", "st:BAAI/bge-m3")
+    (tmp_path / "mine.txt").write_text("something else")
+    with pytest.raises(LangshiftError, match=r"holds something else than language vectors: name another file\.$"):
+        run(saved(), "--output", tmp_path / "mine.txt")
+    assert not output.exists()

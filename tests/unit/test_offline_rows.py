@@ -1,0 +1,133 @@
+"""Several methods, sources of languages and sides in one evaluation, and lists of them that are refused."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from offline_data import refusal, run, small_dataset
+
+from langshift.evaluate.run import read_run
+from langshift.ingest.vectors import LanguageVectors, shipped
+
+
+@pytest.fixture
+def data(tmp_path):
+    return small_dataset(tmp_path / "data")
+
+
+@pytest.fixture
+def fitted(tmp_path):
+    """The vectors that come with langshift, with made-up tensors for the other methods."""
+    known = LanguageVectors.load(shipped("use-m"))
+    draw = np.random.default_rng(1)
+    means = {tag: draw.normal(size=512).astype(np.float32) for tag in ("en", "de")}
+    maps = {tag: np.eye(512, dtype=np.float32) for tag in known.vectors}
+    path = tmp_path / "fitted.safetensors"
+    # With the identity as its map, and these means, affine is the shift.
+    means |= {tag: draw.normal(size=512).astype(np.float32) for tag in known.vectors if tag != "de"}
+    replace(known, means=means, maps=maps, alpha=None, alphas={}, shift_queries=None).save(path)
+    return path
+
+
+def test_several_rows_are_one_table_and_a_folder_each(data, fitted, tmp_path):
+    out, cache = tmp_path / "rows", tmp_path / "cache"
+    options = ["--vectors", fitted, "--cache", cache, "--measures", "nDCG@20, TLR@20", "--output", out]
+    every = ["offline", data, "--method", "none,shift,centering,affine", "--shift-queries", "never,always", *options]
+    said = run(*every)
+    assert said.exit_code == 0, said.output
+    folders = ["none", "shift", "shift-both-sides", "centering", "affine", "affine-both-sides"]
+    lines = said.stdout.splitlines()
+    assert lines[0] == f"{data}: 2 queries, exact search, alpha 1, pivot en"
+    assert lines[1].split() == ["method", "changes", "nDCG@20", "TLR@20"]
+    assert [line.split()[0] for line in lines[2:]] == [name.partition("-")[0] for name in folders]
+    assert said.stderr == (
+        "Wrote run.trec, group-scores.jsonl, per-query.jsonl and result.json for each of "
+        f"{', '.join(folders)} to {out}.\n"
+    )
+    assert sorted(path.name for path in out.iterdir()) == sorted(folders)
+    rows = json.loads(run(*every, "--json").stdout)["rows"]
+    assert [(row["method"], row["shift_queries"]) for row in rows] == [
+        ("none", False),
+        ("shift", False),
+        ("shift", True),
+        ("centering", True),
+        ("affine", False),
+        ("affine", True),
+    ]
+    for name, row in zip(folders, rows, strict=True):
+        assert json.loads((out / name / "result.json").read_text()) == row
+        assert row["fingerprint"]["method"] == row["method"]
+    runs = {name: read_run(out / name / "run.trec") for name in folders}
+    for moved in ("", "-both-sides"):
+        for query, scores in runs[f"shift{moved}"].items():
+            assert runs[f"affine{moved}"][query] == pytest.approx(scores, abs=1e-6)
+    assert runs["shift"]["q1"] == runs["shift-both-sides"]["q1"]  # in the pivot language
+    assert runs["shift"]["q2"] != runs["shift-both-sides"]["q2"]
+    compared = run("compare", out / "shift", out / "shift-both-sides", "--json")
+    assert compared.exit_code == 0, compared.output
+
+
+def test_languages_from_elsewhere_move_documents_and_measure_nothing(data, tmp_path):
+    arguments = ["offline", data, "--language-from", "given,detected,soft:1", "--cache", tmp_path / "cache", "--json"]
+    given, detected, soft = json.loads(run(*arguments).stdout)["rows"]
+    assert [row["language_from"] for row in (given, detected, soft)] == ["given", "detected", "soft:1"]
+    assert [row["fingerprint"]["soft"] for row in (given, detected, soft)] == [False, False, True]
+    assert detected["detection"] == {"accuracy": 1.0, "documents": 4, "unknown": 0}
+    assert detected["measures"] == given["measures"]
+    assert given["queries"] == soft["queries"]
+
+
+def test_no_language_vectors_are_needed_for_none(data, monkeypatch):
+    monkeypatch.setattr("langshift.ingest.making.shipped", lambda _: None)
+    said = run("offline", data, "--method", "none")
+    assert said.stdout.startswith(f"{data}: 2 queries, exact search, method none\n")
+    assert refusal("offline", data, "--method", "none,shift") == (
+        "There are no language vectors for the encoder use-m: give some with --vectors, or --alpha 0 to index "
+        "without a shift."
+    )
+
+
+def test_methods_that_are_refused_before_anything_is_encoded(data, fitted, tmp_path):
+    assert refusal("offline", data, "--method", "shift,best") == (
+        "There is no method 'best'; there are: none, shift, centering, lir, affine."
+    )
+    assert refusal("offline", data, "--vectors", fitted, "--method", "lir") == (
+        "The language vectors hold nothing for the method lir: fit them with `langshift vectors fit --methods lir`."
+    )
+    affine = ["offline", data, "--vectors", fitted, "--method", "none,affine"]
+    assert refusal(*affine, "--pivot", "de") == (
+        "The maps of the method affine lead to en and cannot be turned to de: fit some with "
+        "`langshift vectors fit --pivot de --methods affine`."
+    )
+    assert refusal(*affine, "--language-from", "soft") == (
+        "Only the method shift can be soft, not affine: leave affine out of --method, or soft out of --language-from."
+    )
+    (tmp_path / "rows").mkdir()
+    (tmp_path / "rows" / "shift").write_text("")
+    assert refusal("offline", data, "--method", "none,shift", "--output", tmp_path / "rows") == (
+        f"{tmp_path / 'rows' / 'shift'} is a file: name a folder for --output."
+    )
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "expected"),
+    [
+        ("--method", " , ", "names nothing: give some, parted by commas, such as none,shift,affine."),
+        ("--shift-queries", "", "names nothing: give some, parted by commas, such as never,always."),
+        ("--shift-queries", "never,often", "'often' is none of never, always, auto."),
+        ("--language-from", ",", "names nothing: give some, parted by commas, such as given,detected,detected:20."),
+        (
+            "--language-from",
+            "given,detected:0",
+            "'detected:0' is none of given, detected and soft; a number of characters, 1 or more, can follow the "
+            "latter two, such as detected:20.",
+        ),
+    ],
+)
+def test_lists_that_cannot_be_read(data, option, value, expected):
+    said = run("offline", data, option, value)
+    assert said.exit_code == 2
+    assert said.stderr.endswith(f"Invalid value for '{option}': {expected}\n")

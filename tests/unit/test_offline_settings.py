@@ -1,0 +1,213 @@
+"""Rows that options ask for, the languages that sources tell, and what tables say of them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from data_folder import write_dataset
+from encoded_data import vectors
+from toy_encoder import ToyEncoder
+
+from langshift.errors import UsageError
+from langshift.evaluate.dataset import load_dataset
+from langshift.evaluate.offline.encoding import encode
+from langshift.evaluate.offline.setting import Setting, settings
+from langshift.evaluate.offline.sources import GIVEN, Source, tell
+from langshift.evaluate.offline.tables import show, show_rows
+from langshift.ingest.debias import Debias
+from langshift.ingest.detect import open_detector
+from langshift.ingest.making import Making
+
+KNOWN = vectors(
+    {"de": np.ones(8), "es": np.arange(8)},
+    means={tag: np.ones(8) for tag in ("en", "de", "es")},
+    directions={tag: np.eye(8)[:1] for tag in ("en", "de", "es")},
+    maps={tag: np.eye(8) for tag in ("de", "es")},
+)
+BY_DETECTION = [GIVEN, Source("detected", 20)]
+
+
+def asked(known=KNOWN, methods=("shift",), alpha=None, shift_queries=("auto",), sources=(GIVEN,)):
+    return settings(known, methods, alpha, shift_queries, sources)
+
+
+def names(*arguments, **options):
+    return [setting.name for setting in asked(*arguments, **options)]
+
+
+def test_rows_that_come_to_the_same_are_one():
+    every = ("none", "shift", "centering", "lir", "affine")
+    assert names(methods=every) == list(every)
+    # Nothing is done by none, nor by a shift of nothing, whatever else is asked for.
+    both = ("never", "always")
+    assert names(methods=("none", "shift"), shift_queries=both, sources=BY_DETECTION) == [
+        "none",
+        "shift",
+        "shift-both-sides",
+        "shift-detected-20",
+        "shift-both-sides-detected-20",
+    ]
+    assert names(methods=("none", "shift"), alpha=0.0, shift_queries=both, sources=BY_DETECTION) == ["none"]
+    # Centering and LIR change queries without being asked.
+    assert names(methods=("centering", "affine"), shift_queries=both) == ["centering", "affine", "affine-both-sides"]
+    assert [setting.changes for setting in asked(methods=every)] == [
+        "nothing",
+        "documents",
+        "both sides",
+        "both sides",
+        "documents",
+    ]
+
+
+def test_what_the_language_vectors_recommend():
+    measured = vectors({"de": [1, 0]}, maps={"de": np.eye(2)}, means={"de": [0, 1]}, alpha=0.5, alphas={"de": 0.25})
+    (shift, affine) = asked(measured, methods=("shift", "affine"))
+    assert (shift.alpha, shift.debias.alphas, shift.changes) == ("0.5 (de 0.25)", {"de": 0.25}, "documents")
+    assert (affine.alpha, affine.debias.alphas) == ("1", {})
+    # A scale that is given holds for all languages; centering has none.
+    (shift, centering) = asked(measured, methods=("shift", "centering"), alpha=0.75)
+    assert (shift.alpha, shift.debias.alphas, centering.alpha, centering.debias.alpha) == ("0.75", {}, None, 1.0)
+    both = vectors({"de": [1, 0]}, shift_queries=True)
+    assert names(both) == ["shift-both-sides"]
+    assert names(both, shift_queries=("auto", "never")) == ["shift-both-sides", "shift"]
+    # Without language vectors nothing moves.
+    assert names(None, methods=("none", "shift")) == ["none"]
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({"methods": ("shift", "best")}, "There is no method 'best'; there are: none, shift, centering, lir, affine."),
+        (
+            {"known": None, "methods": ("lir",)},
+            "There are no language vectors for the method lir: give some with --vectors.",
+        ),
+        (
+            {"known": vectors({"de": [1, 0]}), "methods": ("shift", "centering")},
+            "The language vectors hold nothing for the method centering: fit them with "
+            "`langshift vectors fit --methods centering`.",
+        ),
+        (
+            {"methods": ("shift", "affine"), "sources": (Source("soft", 20),)},
+            "Only the method shift can be soft, not affine: leave affine out of --method, or soft:20 out of "
+            "--language-from.",
+        ),
+    ],
+)
+def test_methods_that_cannot_be_used(options, expected):
+    with pytest.raises(UsageError) as caught:
+        asked(**options)
+    assert str(caught.value) == expected
+
+
+def test_sources_in_words():
+    for text in ("given", "detected", "soft", "detected:20", "soft:1"):
+        assert str(Source.parse(text)) == text
+    for text in ("", "Detected", "given:20", "detected:", "detected:0", "soft:-1", "soft:2.5", "detected:²"):
+        assert Source.parse(text) is None
+
+
+DOCUMENTS = {
+    "a": ("en", "a", "The quick brown fox jumps over the lazy dog."),
+    "b": (
+        "de",
+        "b",
+        "The name stands in English, aber der lange Rest dieses Textes ist deutsch, und zwar ganz und gar.",
+    ),
+    "c": ("es", "c", "\n  1234 5678 9012 3456 El zorro salta sobre el perro perezoso, que duerme al sol."),
+    "d": (None, "d", "Der Fuchs springt über den faulen Hund, der in der Sonne schläft."),
+}
+
+
+def test_detection_reads_as_much_as_it_is_told(tmp_path):
+    folder = write_dataset(tmp_path / "data", DOCUMENTS, {"q": ("en", "a", None, "Fox?")}, {"q": {"a": 1}})
+    data = encode(load_dataset(folder), ToyEncoder())
+    making = Making(ToyEncoder(), Debias(KNOWN), open_detector())
+    sources = [GIVEN, Source("detected"), Source("detected", 20), Source("soft", 20)]
+    told = tell(data, sources, making)
+    given, whole, short, soft = (told[source] for source in sources)
+    assert (given.tags, given.accuracy, given.judged) == (["en", "de", "es", "de"], None, 0)
+    # The dataset names three languages; the fourth is detected, and judges nobody.
+    assert (whole.tags, whole.accuracy, whole.judged, whole.unknown) == (["en", "de", "es", "de"], 1.0, 3, 0)
+    assert (short.tags, short.unknown) == (["en", "en", "und", "de"], 1)
+    assert (short.accuracy, short.judged) == (pytest.approx(1 / 3), 3)
+    # English is the pivot, and most of the detector's languages have no vector: only what moves is kept.
+    assert (soft.accuracy, soft.unknown) == (short.accuracy, None)
+    assert all(posterior.keys() <= {"de", "es"} for posterior in soft.posteriors)
+    assert soft.posteriors[2] == {}
+    assert soft.posteriors[3]["de"] > 0.5
+    moved = soft.move(Debias(KNOWN), data.documents, slice(0, 4))
+    assert np.array_equal(moved[2], data.documents[2])
+    expected = sum(p * np.float64(KNOWN.vectors[tag]) for tag, p in soft.posteriors[3].items())
+    assert data.documents[3] - moved[3] == pytest.approx(expected, abs=1e-5)
+
+
+def found(ndcg, detection=None, beta=0.0):
+    figures = {"nDCG@20": ndcg, "LPR": None}
+    counts = {"nDCG@20": 1190, "LPR": 0}
+    return {
+        "measures": figures,
+        "queries": {"asked": 1190, **counts},
+        "detection": detection,
+        "beta": beta,
+        "by_language": {},
+    }
+
+
+def shown(capsys):
+    return capsys.readouterr().out.replace(" \n", "\n").splitlines()
+
+
+def test_a_table_leaves_out_what_says_nothing(tmp_path, capsys):
+    folder = tmp_path.relative_to(tmp_path.parent)
+    none, shift = asked(methods=("none", "shift"))
+    show_rows(folder, [(none, found(0.5)), (shift, found(0.75, beta=0.5))])
+    assert shown(capsys) == [
+        f"{folder}: 1,190 queries, exact search, alpha 1, pivot en",
+        "method  nDCG@20  LPR",
+        "none      .5000    -",
+        "shift     .7500    -",
+    ]
+    measured = vectors({"de": [1, 0]}, maps={"de": np.eye(2)}, alpha=0.5, alphas={"de": 0.25})
+    rows = asked(measured, methods=("none", "shift", "affine"), shift_queries=("never", "always"))
+    show_rows(folder, [(row, found(0.5, beta=0.02)) for row in rows])
+    assert shown(capsys) == [
+        f"{folder}: 1,190 queries, exact search, pivot en, beta 0.02",
+        "method          alpha  changes     nDCG@20  LPR",
+        "none                -  nothing       .5000    -",
+        "shift   0.5 (de 0.25)  documents     .5000    -",
+        "shift   0.5 (de 0.25)  both sides    .5000    -",
+        "affine              1  documents     .5000    -",
+        "affine              1  both sides    .5000    -",
+    ]
+    rows = asked(methods=("none", "shift"), sources=(*BY_DETECTION, Source("soft", 20)))
+    detection = {"accuracy": 0.75, "documents": 4, "unknown": 1200}
+    detected = [None, None, detection, {**detection, "accuracy": None, "unknown": None}]
+    show_rows(folder, [(row, found(0.5, one)) for row, one in zip(rows, detected, strict=True)])
+    assert shown(capsys) == [
+        f"{folder}: 1,190 queries, exact search, alpha 1, pivot en",
+        "method  languages      LID    und  nDCG@20  LPR",
+        "none    -                -      -    .5000    -",
+        "shift   given            -      -    .5000    -",
+        "shift   detected:20  .7500  1,200    .5000    -",
+        "shift   soft:20          -      -    .5000    -",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("setting", "expected"),
+    [
+        (Setting(Debias(KNOWN, alpha=0.0)), "alpha 0"),
+        (Setting(Debias(KNOWN, "none", 0.0)), "method none"),
+        (Setting(Debias(KNOWN, "affine", 0.5)), "method affine, alpha 0.5, pivot en"),
+        (Setting(Debias(KNOWN, "centering")), "method centering, both sides changed"),
+        (
+            Setting(Debias(KNOWN, shift_queries=True), Source("detected", 1000)),
+            "alpha 1, pivot en, both sides changed, languages detected from the first 1,000 characters",
+        ),
+        (Setting(Debias(KNOWN), Source("soft")), "alpha 1, pivot en, languages detected softly"),
+    ],
+)
+def test_one_setting_in_words(setting, expected, tmp_path, capsys):
+    show(tmp_path, setting, found(0.5))
+    assert shown(capsys)[0] == f"{tmp_path}: 1,190 queries, exact search, {expected}"

@@ -1,0 +1,257 @@
+"""``langshift vectors tune``: what it writes, says and refuses."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from planted import PlantedEncoder, direction, known, parallel_text, write_text
+
+from langshift.errors import FingerprintError, LangshiftError, UsageError
+from langshift.evaluate.tune.command import tune
+from langshift.ingest.vectors import LanguageVectors
+
+OFFSET = 2 * direction(10)
+
+
+@pytest.fixture(autouse=True)
+def encoder(monkeypatch):
+    """The encoder that every name opens: documents in German are biased."""
+    made = PlantedEncoder({"de": OFFSET}, {})
+    monkeypatch.setattr("langshift.ingest.encoders.open_encoder", lambda *_, **__: made)
+    return made
+
+
+@pytest.fixture
+def pairs(tmp_path):
+    return write_text(tmp_path / "pairs", parallel_text(["en", "de"]))
+
+
+def file_of(tmp_path, vectors):
+    path = tmp_path / "mine.safetensors"
+    vectors.save(path)
+    return path
+
+
+@pytest.fixture
+def file(tmp_path):
+    return file_of(tmp_path, known({"de": OFFSET}, alpha=0.3, alphas={"de": 0.2}))
+
+
+def run(*arguments):
+    return CliRunner().invoke(tune, list(map(str, arguments)))
+
+
+def refusal(file, *arguments, kind=UsageError):
+    before = file.read_bytes() if file.is_file() else None
+    said = run(file, *arguments)
+    assert isinstance(said.exception, kind), (said.exception, said.output)
+    assert said.stdout == ""
+    assert (file.read_bytes() if file.is_file() else None) == before
+    return str(said.exception)
+
+
+def test_the_recommendation_goes_into_the_file(file, pairs):
+    before = LanguageVectors.load(file)
+    said = run(file, "--pairs", pairs, "--json")
+    assert said.exit_code == 0, said.output
+    told = json.loads(said.stdout)
+    assert told["recommended"] == {"alpha": 1.0, "alphas": {}, "shift_queries": False}
+    assert told["shift"] is True
+    after = LanguageVectors.load(file)
+    assert (after.alpha, after.alphas, after.shift_queries) == (1.0, {}, False)
+    assert after.hash == before.hash
+    assert after.pairs == before.pairs
+    # The file keeps what the command told, with the curve in brief.
+    assert {name: told[name] for name in after.tuning if name != "curve"} == {
+        name: value for name, value in after.tuning.items() if name != "curve"
+    }
+    assert (told["file"], told["pairs"], told["items"], told["queries"]) == (str(file), "pairs", 100, 200)
+    assert (told["languages"], told["documents"], told["folds"], told["blocks"]) == (["de", "en"], 200, 5, 10)
+    assert (told["budget"], told["measure"], told["fitted_on_same_text"]) == (0.01, "TLR@20", False)
+    assert [row[0] for row in after.tuning["curve"]["documents"]] == [tenth / 10 for tenth in range(11)]
+    assert after.tuning["curve_columns"] == ["alpha", "TLR@20", "SLR@20", "nDCG@20", "R@20"]
+    for row, point in zip(after.tuning["curve"]["both"], told["curve"]["both"], strict=True):
+        assert row[1] == point["all"]["TLR@20"]
+        assert point["change"]["TLR@20"][0] <= point["all"]["TLR@20"] - told["curve"]["both"][0]["all"]["TLR@20"] + 1e-4
+    held_out = told["held_out"]["all"]["TLR@20"]
+    assert held_out["difference"] == pytest.approx(held_out["after"] - held_out["before"], abs=1e-5)
+    assert held_out["low"] <= held_out["difference"] <= held_out["high"]
+    assert [step["name"] for step in told["steps"]] == ["documents", "queries"]
+    # The same again gives the same.
+    assert json.loads(run(file, "--pairs", pairs, "--json").stdout) == told
+
+
+def test_what_a_person_reads(file, pairs):
+    said = run(file, "--pairs", pairs)
+    assert said.exit_code == 0, said.output
+    lines = said.stdout.splitlines()
+    assert lines[:2] == [
+        "pairs: 100 items in de and en. 200 questions, each about 42% of an item from its middle, search 200 "
+        "documents, the whole items; an item answers in every language.",
+        "The vectors are judged as they are. Every query language counts alike; the pivot is en, and the shift may "
+        "cost .0100 of SLR@20.",
+    ]
+    assert lines[-2] == "Recommended: alpha 1 for every language; queries as they are."
+    tuned = json.loads(run(file, "--pairs", pairs, "--json").stdout)["held_out"]["all"]["TLR@20"]
+    assert lines[-1].startswith(
+        f"On held-out items TLR@20 goes from {tuned['before']:.4f} to {tuned['after']:.4f}: ".replace("0.", ".")
+    )
+    assert f"Wrote the recommendation into {file}.\n" in said.stderr
+
+
+def test_where_nothing_is_gained_it_says_so(file, pairs, encoder):
+    encoder.offsets = ({}, {})
+    said = run(file, "--pairs", pairs)
+    assert said.exit_code == 0, said.output
+    assert said.stdout.splitlines()[-1] == (
+        "Do not shift this model: no alpha above 0 raises TLR@20 within the budget. Recommended: alpha 0."
+    )
+    after = LanguageVectors.load(file)
+    assert (after.alpha, after.alphas, after.shift_queries) == (0.0, {}, False)
+    assert after.tuning["shift"] is False
+
+
+def test_a_gain_within_chance_is_told_with_its_size(tmp_path, pairs, encoder):
+    encoder.offsets = ({}, {})
+    path = file_of(tmp_path, known({"de": 0.2 * direction(6)}))
+    assert run(path, "--pairs", pairs).stdout.splitlines()[-1] == (
+        "Do not shift this model: the alpha chosen on the other items changes TLR@20 on held-out ones by "
+        "+.0150 (95 % 0 to +.0300), p .2500, which is no gain beyond chance. Recommended: alpha 0."
+    )
+
+
+def test_vectors_of_the_same_text_are_known_by_their_pairs(tmp_path, pairs):
+    path = file_of(tmp_path, known({"de": OFFSET}, pairs=100))
+    said = run(path, "--pairs", pairs)
+    assert said.stdout.splitlines()[1].startswith(
+        "The vectors were fitted on this same text, so each fifth of it is judged without its share in them. "
+    )
+    assert LanguageVectors.load(path).tuning["fitted_on_same_text"] is True
+    # Passages of two lines are fifty pairs, and too few.
+    assert refusal(path, "--pairs", pairs, "--join-lines", 2) == (
+        f"{pairs}: 50 items have text in en and another language of the vectors, and fewer than 100 say nothing that "
+        "chance does not: give more parallel text, or join fewer lines."
+    )
+
+
+def test_rows_are_joined_within_documents(tmp_path, file):
+    folder = write_text(tmp_path / "long", parallel_text(["en", "de"], items=205))
+    ids = tmp_path / "ids"
+    ids.write_text("".join(f"{'first' if row < 5 else 'second'}\n" for row in range(205)))
+    told = json.loads(run(file, "--pairs", folder, "--join-lines", 2, "--documents", ids, "--json").stdout)
+    assert told["items"] == 3 + 100
+
+
+def test_languages_without_text_are_named(tmp_path, pairs):
+    path = file_of(tmp_path, known({"de": OFFSET, "es": OFFSET, "th": OFFSET}))
+    (pairs / "es.txt").write_text("es1 es2 es3 es4\n" * 20 + "\n" * 80)
+    said = run(path, "--pairs", pairs, "--json")
+    assert said.stderr.splitlines()[:2] == [
+        "Warning: pairs has no text in th: nothing is measured there.",
+        "Warning: Too few of the items have text in es: nothing is measured there; a higher --sample may help.",
+    ]
+    told = json.loads(said.stdout)
+    assert (told["absent"], told["too_few_items"], told["languages"]) == (["th"], ["es"], ["de", "en"])
+
+
+def test_an_easy_task_says_that_it_shows_little(file, pairs, encoder):
+    encoder.offsets = ({"de": 4 * OFFSET}, {})
+    assert "can hardly show" not in run(file, "--pairs", pairs).stderr
+    # Everybody says everything alike, and nothing is biased: all is found.
+    encoder.offsets, encoder.noise = ({}, {}), 0.0
+    assert (
+        "Warning: SLR@20 is 1.0000 with nothing shifted, so this task can hardly show what a shift costs: a higher "
+        "--sample makes it harder.\n"
+    ) in run(file, "--pairs", pairs).stderr
+
+
+@pytest.mark.parametrize("ending", [".svg", ".png", ".pdf"])
+def test_the_curves_are_drawn(file, pairs, tmp_path, ending):
+    path = tmp_path / "figures" / f"curve{ending}"
+    said = run(file, "--pairs", pairs, "--plot", path)
+    assert said.exit_code == 0, said.output
+    assert path.read_bytes().startswith({".svg": b"<?xml", ".png": b"\x89PNG", ".pdf": b"%PDF"}[ending])
+    assert said.stderr.splitlines()[-1] == f"Drew the curves in {path}."
+    if ending == ".svg":
+        drawn = path.read_text()
+        words = ["TLR@20, documents shifted", "SLR@20, queries shifted too", "budget 0.01", "recommended alpha"]
+        assert all(word in drawn for word in words)
+        assert "planted, pivot en, on pairs: 200 questions in 2 languages" in drawn
+        run(file, "--pairs", pairs, "--plot", path)
+        assert path.read_text() == drawn
+
+
+def test_a_figure_that_cannot_be_drawn_is_refused_before_the_work(file, pairs, tmp_path, monkeypatch):
+    assert refusal(file, "--pairs", pairs, "--plot", "curve.jpg") == (
+        "--plot curve.jpg: a figure's name ends in .svg, .png or .pdf."
+    )
+    taken = tmp_path / "taken.svg"
+    taken.mkdir()
+    assert refusal(file, "--pairs", pairs, "--plot", taken) == (
+        f"--plot {taken} cannot be written: it is a folder, or in none that you may write in."
+    )
+    monkeypatch.setattr("langshift.evaluate.tune.plot.find_spec", lambda _: None)
+    assert refusal(file, "--pairs", pairs, "--plot", "curve.svg", kind=LangshiftError) == (
+        "--plot needs an extra: pip install 'langshift[plot]'."
+    )
+
+
+def test_what_cannot_be_tuned_is_refused(tmp_path, file, pairs, encoder):
+    nowhere = tmp_path / "nowhere"
+    assert refusal(nowhere, "--pairs", pairs) == (
+        f"{nowhere}: there is no such file of language vectors; make one with `langshift vectors fit`."
+    )
+    assert refusal(file, "--pairs", nowhere) == f"{nowhere}: there is no such file or folder of parallel text."
+    french = write_text(tmp_path / "french", parallel_text(["en", "fr"]))
+    assert refusal(file, "--pairs", french) == (
+        f"{french}: has no text in any language of the vectors (de); it has en, fr."
+    )
+    without = write_text(tmp_path / "without", parallel_text(["de", "fr"]))
+    assert refusal(file, "--pairs", without) == (
+        f"{without}: has no text in the vectors' pivot language en; it has de, fr."
+    )
+    encoder.revision = "2"
+    assert refusal(file, "--pairs", pairs, kind=FingerprintError) == (
+        f"{file}: these language vectors were fitted with revision 1, not 2: fit some for this encoder with "
+        "`langshift vectors fit`."
+    )
+    encoder.revision = "1"
+    encoder.offsets = ({"de": np.full(48, np.nan)}, {})
+    said = refusal(file, "--pairs", pairs, kind=LangshiftError)
+    assert said.startswith("The encoder planted gives no usable vector for an item in de: 'de")
+
+
+def test_vectors_cannot_be_cut(tmp_path, file, pairs):
+    folder = tmp_path / "given"
+    folder.mkdir()
+    for tag in ("en", "de"):
+        np.save(folder / f"{tag}.npy", np.ones((100, 48), np.float32))
+    assert refusal(file, "--pairs", folder) == (
+        f"{folder}: holds vectors, and no question can be cut out of a vector: give texts."
+    )
+    given = LanguageVectors(**{**vars(known({"de": OFFSET})), "encoder": "given"})
+    path = file_of(tmp_path, given)
+    assert refusal(path, "--pairs", pairs) == (
+        f"{path}: was fitted on given vectors, and no question can be cut out of a vector: tune with texts, and "
+        "vectors fitted with the encoder that reads them."
+    )
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "complaint"),
+    [
+        ("--budget", "2", "Invalid value for '--budget': 2.0 is not in the range 0<=x<=1."),
+        ("--budget", "-.1", "Invalid value for '--budget': -0.1 is not in the range 0<=x<=1."),
+        ("--budget", "nan", "Invalid value for '--budget': nan is not in the range 0<=x<=1."),
+        ("--budget", "much", "Invalid value for '--budget': 'much' is not a valid float range."),
+        ("--sample", "99", "Invalid value for '--sample': 99 is not in the range x>=100."),
+        ("--join-lines", "0", "Invalid value for '--join-lines': 0 is not in the range 1<=x<=1000."),
+    ],
+)
+def test_options_out_of_range_are_refused(file, pairs, option, value, complaint):
+    said = run(file, "--pairs", pairs, option, value)
+    assert said.exit_code == 2
+    assert said.stderr.splitlines()[-1] == f"Error: {complaint}"

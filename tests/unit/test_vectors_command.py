@@ -1,0 +1,128 @@
+"""``langshift vectors fit`` and ``show``."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from command_line import langshift, refusal
+
+from langshift.ingest.vectors import LanguageVectors
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Given vectors in three languages; five rows have no Thai."""
+    random = np.random.default_rng(0)
+    said = random.standard_normal((60, 8))
+    path = tmp_path / "pairs"
+    path.mkdir()
+    for tag in ("de", "en", "th"):
+        rows = (said + random.standard_normal(8) + 0.3 * random.standard_normal((60, 8))).astype(np.float32)
+        if tag == "th":
+            rows[10:15] = np.nan
+        np.save(path / f"{tag}.npy", rows)
+    return path
+
+
+def fit(folder, output, *more):
+    return langshift("vectors", "fit", "--pairs", folder, "--encoder", "given", "--output", output, *more)
+
+
+def test_fitting_writes_a_file_and_shows_it(folder, tmp_path):
+    output = tmp_path / "new" / "v.safetensors"
+    done = fit(folder, output)
+    vectors = LanguageVectors.load(output)
+    norms = {tag: float(np.linalg.norm(vector)) for tag, vector in vectors.vectors.items()}
+    assert [line.rstrip() for line in done.stdout.splitlines()] == [
+        f"{output}: 2 language vectors towards en, hash {vectors.hash}",
+        "encoder given, 8 dimensions; fitted on pairs",
+        "methods shift, centering; alpha 1 (default: nobody measured another)",
+        "language  pairs  missing   norm",
+        f"de           60        0  {norms['de']:.3f}",
+        f"th           55        5  {norms['th']:.3f}",
+    ]
+    assert done.stderr == f"Use it: langshift ingest CORPUS --index NAME --encoder given --vectors {output}\n"
+    assert langshift("vectors", "show", output).stdout == done.stdout
+
+
+def test_several_pivots_are_written_to_a_folder(folder, tmp_path):
+    output = tmp_path / "made"
+    done = fit(folder, output, "--pivot", "en,deu", "--methods", "lir,affine", "--json")
+    documents = json.loads(done.stdout)["files"]
+    assert [document["pivot"] for document in documents] == ["en", "de"]
+    assert [document["file"] for document in documents] == [str(output / f"{tag}.safetensors") for tag in ("en", "de")]
+    assert sorted(path.name for path in output.iterdir()) == ["de.safetensors", "en.safetensors"]
+    for document in documents:
+        vectors = LanguageVectors.load(output / f"{document['pivot']}.safetensors")
+        assert document["methods"] == ["shift", "centering", "lir", "affine"]
+        assert document["hash"] == vectors.hash
+        assert document["languages"].keys() == vectors.vectors.keys()
+    assert langshift("vectors", "show", output / "en.safetensors").stdout.splitlines()[2] == (
+        "methods shift, centering, lir, affine; alpha 1 (default: nobody measured another)"
+    )
+
+
+def test_the_pivot_need_not_be_among_the_languages(folder, tmp_path):
+    output = tmp_path / "v.safetensors"
+    assert json.loads(fit(folder, output, "--languages", "tha", "--json").stdout)["languages"].keys() == {"th"}
+
+
+def test_what_is_recommended_is_shown(folder, tmp_path):
+    output = tmp_path / "v.safetensors"
+    fit(folder, output)
+    made = LanguageVectors.load(output)
+    replace(
+        made, alpha=0.6, alphas={"th": 0.25}, shift_queries=True, query_vectors={"de": made.vectors["de"]}
+    ).save(output)  # fmt: skip
+    lines = [line.rstrip() for line in langshift("vectors", "show", output).stdout.splitlines()]
+    norms = {tag: f"{np.linalg.norm(vector):.3f}" for tag, vector in made.vectors.items()}
+    assert lines[2:] == [
+        "methods shift, centering; recommended: alpha 0.6, queries shifted too",
+        "language  pairs  missing   norm  query norm  alpha",
+        f"de           60        0  {norms['de']}       {norms['de']}",
+        f"th           55        5  {norms['th']}               0.25",
+    ]
+    document = json.loads(langshift("vectors", "show", output, "--json").stdout)
+    assert (document["alpha"], document["shift_queries"]) == (0.6, True)
+    assert document["languages"]["th"] == {
+        "pairs": 55, "missing": 5, "norm": pytest.approx(float(norms["th"]), abs=1e-3), "alpha": 0.25
+    }  # fmt: skip
+    replace(made, alpha=0.0, shift_queries=False, pairs={"de": 0, "th": 0}, evidence={}).save(output)
+    lines = [line.rstrip() for line in langshift("vectors", "show", output).stdout.splitlines()]
+    assert lines[2] == "methods shift, centering; recommended: alpha 0, queries left as they are"
+    assert lines[3].split() == ["language", "norm"]
+
+
+def test_places_that_cannot_be_written_are_refused_before_the_work(folder, tmp_path):
+    assert refusal(fit(folder, tmp_path)) == (
+        f"{tmp_path} is a folder: --output takes the name of a file, such as mine.safetensors."
+    )
+    notes = tmp_path / "notes.txt"
+    notes.write_text("something")
+    assert refusal(fit(folder, notes)) == f"{notes} holds something else than language vectors: name another file."
+    assert refusal(fit(folder, notes, "--pivot", "en,de")) == (
+        f"{notes} is a file: with several pivots, --output takes the name of a folder."
+    )
+    (tmp_path / "made").mkdir()
+    (tmp_path / "made" / "de.safetensors").write_text("something")
+    assert refusal(fit(folder, tmp_path / "made", "--pivot", "en,de")) == (
+        f"{tmp_path / 'made' / 'de.safetensors'} holds something else than language vectors: name another file."
+    )
+    assert refusal(fit(folder, notes / "v.safetensors")) == (
+        f"{notes / 'v.safetensors'} cannot be written: {notes} is not a folder that you may write in."
+    )
+
+
+def test_texts_need_an_encoder_and_given_vectors_none(folder, tmp_path):
+    output = tmp_path / "v.safetensors"
+    assert refusal(langshift("vectors", "fit", "--pairs", folder, "--output", output)) == (
+        f"{folder}: holds vectors, which use-m cannot encode; fit them with --encoder given."
+    )
+    assert refusal(fit(folder, output, "--documents", "ids")) == (
+        "--documents says where joined passages end: give --join-lines too."
+    )
+    assert refusal(fit(folder, output, "--methods", "shift,mean")) == (
+        "There is no method 'mean' to fit; there are: shift, centering, lir, affine."
+    )
+    assert not output.exists()
