@@ -49,7 +49,7 @@ def run_check(
     if as_json:
         emit_json(_document(vectors, path, told, judged))
     else:
-        _print(vectors, path, told, judged)
+        _print(vectors, Path(file), told, judged)
 
 
 def _source(vectors: LanguageVectors, pairs: Path, join_lines: int, documents: Path | None) -> ParallelText:

@@ -111,7 +111,7 @@ def named_file(file: str) -> Path:
 def run_show(file: str, *, as_json: bool) -> None:
     """Show a file of language vectors, or those shipped for an encoder."""
     path = named_file(file)
-    show_vectors(LanguageVectors.load(path), path, as_json=as_json)
+    show_vectors(LanguageVectors.load(path), path if as_json else Path(file), as_json=as_json)
 
 
 def show_vectors(vectors: LanguageVectors, path: Path, *, as_json: bool) -> None:

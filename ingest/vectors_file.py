@@ -82,6 +82,8 @@ def require_sound(vectors: LanguageVectors, path: Path) -> None:
     strangers = any(set(getattr(vectors, name)) - known for name in _PARTS)
     if len(known) < 2 or set(vectors.pairs) != known - {vectors.pivot} or vectors.pivot in vectors.vectors or strangers:
         raise UsageError(f"{path}: its header and its vectors do not name the same languages; {_HOW_TO_FIT}.")
+    if set(vectors.maps) - set(vectors.means):
+        raise UsageError(f"{path}: has a map for a language without its mean embedding; {_HOW_TO_FIT}.")
     for alpha in [vectors.alpha, *vectors.alphas.values()]:
         if alpha is not None and not 0 <= alpha <= 1:
             raise UsageError(f"{path}: it recommends alpha {alpha}, but alpha is between 0 and 1; {_HOW_TO_FIT}.")
