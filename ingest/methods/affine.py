@@ -11,10 +11,9 @@ from numpy.typing import NDArray
 from langshift.ingest.methods.ridge import Moments, Ridge
 
 # Tried strengths: λ in mean squared norms of the language's embeddings, so that embeddings of norm 1 and 50 get the
-# same map. Whole powers of ten, since pairs held out tell no finer ones apart. None is below 10: measured with use-m,
-# 20 to 60 pairs prefer 1, which retrieves worse on another text than the shift does. Without end, the map is the
-# identity: the shift.
-STRENGTHS = np.append(10.0 ** np.arange(1, 5), np.inf)
+# same map; half powers of ten, since what is held out tells no finer ones apart. Below 10, maps lost in retrieval
+# however many pairs there were. Without end, the map is the identity: the shift.
+STRENGTHS = np.append(10.0 ** np.arange(1, 8.5, 0.5), np.inf)
 # Neighbouring pairs are alike, so that folds are made of runs of them. Runs begin with one pair, that few pairs fill
 # all folds, and double up to this length.
 _LONGEST_RUN = 512
@@ -55,8 +54,8 @@ class AffineFit(NamedTuple):
     Attributes:
         map_: W_ℓ, shape (d, d), float32; exactly the identity where no map does surely better than the shift.
         strength: λ in mean squared norms of the language's embeddings, one of ``STRENGTHS``.
-        gain: how much better than after the shift texts go with their translations, as a correlation, on pairs
-            held out.
+        gain: how much further than after the shift a translation stands above strangers, in cosine, on pairs held
+            out.
         mean: μ_ℓ over the pairs, shape (d,), float32.
         pivot_mean: μ_pivot over the same pairs, shape (d,), float32.
     """
@@ -98,10 +97,10 @@ class PairMoments:
     def fit(self) -> AffineFit:
         """The map by ridge regression toward the identity, its strength by cross-validation.
 
-        The strength is the greatest whose correlation on held-out pairs (``Ridge.correlations``) is within one standard
-        error of the best one's: where no map surely helps, it is the identity, and ``affine`` is the shift. At a given
-        strength, the map does not depend on the order of the pairs; the strength does as far as neighbours go, which
-        are held out together.
+        The strength is the one with the greatest margin on held-out pairs (``Ridge.margins``), unless the shift's is
+        within one standard error of it: where no map surely helps, it is the identity, and ``affine`` is the shift. At
+        a given strength, the map does not depend on the order of the pairs; the strength does as far as neighbours go,
+        which are held out together.
         """
         pairs = reduce(Moments.with_, self._folds)
         penalties = STRENGTHS * (pairs.square or 1.0)
@@ -119,8 +118,9 @@ class PairMoments:
         """Which strength, and what it gains over the shift."""
         if min(fold.count for fold in self._folds) < 2:
             return len(penalties) - 1, 0.0
-        found = np.array([Ridge.of(pairs.without(fold)).correlations(fold, penalties) for fold in self._folds])
-        lost = found[:, [found.mean(axis=0).argmax()]] - found
-        error = lost.std(axis=0, ddof=1) / np.sqrt(len(lost))
-        chosen = int(np.flatnonzero(lost.mean(axis=0) <= error)[-1])
+        found = np.array([Ridge.of(pairs.without(fold)).margins(fold, penalties) for fold in self._folds])
+        best = int(found.mean(axis=0).argmax())
+        lost = found[:, best] - found[:, -1]
+        sure = lost.mean() > lost.std(ddof=1) / np.sqrt(len(lost))
+        chosen = best if sure else len(penalties) - 1
         return chosen, float((found[:, chosen] - found[:, -1]).mean())

@@ -124,12 +124,13 @@ class Ridge(NamedTuple):
         made: Array = np.eye(len(weights)) + self.basis @ (weights[:, np.newaxis] * self.pull)
         return made
 
-    def correlations(self, held: Moments, penalties: Array) -> Array:
-        """How well mapped texts go with their translations, for pairs that were held out.
+    def margins(self, held: Moments, penalties: Array) -> Array:
+        """How far a translation stands above strangers in cosine, for pairs that were held out.
 
-        ``Σ z̃ᵢ·yᵢ / √(Σ ‖z̃ᵢ‖² Σ ‖yᵢ‖²)`` with ``z̃ = (x − μ_ℓ) W(λ)``, both z̃ and y less their means over these pairs.
-        Unlike the squared error, which is least where z̃ shrinks toward μ_pivot and so toward every pivot text alike, it
-        asks for no scale.
+        ``c·Cov / √((c²·V + ‖m‖²) · E‖y‖²)``, with ``z̃ = (x − μ_ℓ) W(λ) + μ_pivot``, Cov the covariance of z̃ and y
+        summed over the axes, V the variance of z̃, m its mean, and ``c = min(1, √(V_y / V))``. A map that shrinks z̃
+        toward μ_pivot, as the least squared error does more and more the more pairs there are, brings every text near
+        every other, and loses; one that only makes distances longer than the pivot's gains nothing by it.
 
         Args:
             held: sums over the pairs held out, two at least.
@@ -138,21 +139,25 @@ class Ridge(NamedTuple):
         Returns:
             Shape (penalties,).
         """
-        weights = self.weights(penalties)
+        weights, count = self.weights(penalties), held.count
         # With D = W − I = Q diag(w) B, all that is asked for is a polynomial in the weights w.
         spread = held.gram - np.outer(held.total, held.mean)
         turned = self.basis.T @ spread
         quadratic = (turned @ self.basis) * (self.pull @ self.pull.T)
-        squares = np.trace(spread) + 2 * weights @ _row_dots(self.pull, turned)
-        squares = squares + _row_dots(weights @ quadratic, weights)
-        covariance = held.cross - np.outer(held.total, held.pivot_mean)
-        products = np.trace(covariance) + weights @ _row_dots(self.pull, self.basis.T @ covariance)
-        pivot_squares = held.pivot_squares - held.pivot_total @ held.pivot_mean
-        norms = np.sqrt(np.maximum(squares, 0.0) * max(float(pivot_squares), 0.0))
-        # Texts that are all alike go with nothing.
-        found: Array = np.divide(
-            products, norms, out=np.zeros(len(products)), where=norms > _ALIKE * held.pivot_squares
-        )
+        variance = np.trace(spread) + 2 * weights @ _row_dots(self.pull, turned)
+        variance = np.maximum(variance + _row_dots(weights @ quadratic, weights), 0.0) / count
+        cross = held.cross - np.outer(held.total, held.pivot_mean)
+        covariance = (np.trace(cross) + weights @ _row_dots(self.pull, self.basis.T @ cross)) / count
+        apart = held.mean - self.mean
+        means = self.pivot_mean + apart + (weights * (apart @ self.basis)) @ self.pull
+        pivot_square = held.pivot_squares / count
+        pivot_variance = max(pivot_square - float(held.pivot_mean @ held.pivot_mean), 0.0)
+        longer = np.sqrt(np.maximum(variance, pivot_variance))
+        shrunk = np.divide(np.sqrt(pivot_variance), longer, out=np.ones(len(longer)), where=longer > 0)
+        norms = np.sqrt((shrunk**2 * variance + _row_dots(means, means)) * pivot_square)
+        # Texts that are all alike stand above nothing.
+        differ = variance > _ALIKE * np.maximum(pivot_square, norms)
+        found: Array = np.divide(shrunk * covariance, norms, out=np.zeros(len(norms)), where=differ)
         return found
 
 

@@ -165,17 +165,19 @@ def test_a_map_does_not_depend_on_the_scale_of_the_embeddings(seed, norm):
 
 
 @given(SEEDS, NORMS, st.integers(2, 60))
-def test_correlations_are_those_of_the_mapped_pairs(seed, norm, count):
+def test_margins_are_those_of_the_mapped_pairs(seed, norm, count):
     x, y = made_pairs(seed, norm, 100 + count)
     penalties = norm**2 * np.array([0.1, 10.0, 1000.0, np.inf])
     ridge = Ridge.of(moments(x[count:], y[count:]))
-    correlations = ridge.correlations(moments(x[:count], y[:count]), penalties)
-    pivot = y[:count] - y[:count].astype(np.float64).mean(axis=0)
-    for penalty, correlation in zip(penalties, correlations, strict=True):
-        mapped = (x[:count] - ridge.mean) @ ridge.map_(penalty)
-        mapped -= mapped.mean(axis=0)
-        expected = np.vdot(mapped, pivot) / np.linalg.norm(mapped) / np.linalg.norm(pivot)
-        assert correlation == pytest.approx(expected, abs=1e-6)
+    margins = ridge.margins(moments(x[:count], y[:count]), penalties)
+    pivot = y[:count].astype(np.float64)
+    for penalty, margin in zip(penalties, margins, strict=True):
+        mapped = (x[:count] - ridge.mean) @ ridge.map_(penalty) + ridge.pivot_mean
+        mean = mapped.mean(axis=0)
+        mapped = mean + (mapped - mean) * min(1.0, np.sqrt(pivot.var(axis=0).sum() / mapped.var(axis=0).sum()))
+        above = np.vdot(mapped - mean, pivot - pivot.mean(axis=0)) / count
+        norms = np.square(mapped).sum(axis=1).mean() * np.square(pivot).sum(axis=1).mean()
+        assert margin == pytest.approx(above / np.sqrt(norms), abs=1e-6)
 
 
 def test_a_map_brings_translations_nearer_where_a_shift_cannot():
