@@ -5,14 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from langshift.console import emit_json, note, out, table
+from langshift.console import emit_json, note, out, printable, table
 from langshift.errors import FingerprintError, UsageError
 from langshift.ingest.check import USE, Judged, judge
 from langshift.ingest.encoders import Encoder, open_encoder
 from langshift.ingest.encoders.given import brought_by
 from langshift.ingest.parallel import ParallelText, open_parallel
 from langshift.ingest.vectors import LanguageVectors
-from langshift.ingest.vectors_command import fit_shown, named_file, require_documents_joined
+from langshift.ingest.vectors_command import fit_shown, named_file
 
 # In the terminal; all that are known are in --json.
 _LISTED = 10
@@ -29,7 +29,8 @@ def run_check(
     as_json: bool,
 ) -> None:
     """Judge a file of language vectors, on the evidence that it holds or on that of other pairs."""
-    require_documents_joined(documents, join_lines)
+    if pairs is None and (documents is not None or join_lines > 1):
+        raise UsageError("--join-lines and --documents say how the rows of --pairs are joined: give --pairs too.")
     path = named_file(file)
     vectors = LanguageVectors.load(path)
     fitted = None
@@ -71,9 +72,10 @@ def _encoder(
     brought = brought_by(source)
     opened = open_encoder(name or vectors.encoder, trust_remote_code=trust_remote_code, brought=brought)
     if opened.dimension != vectors.dimension:
+        other = opened.id != vectors.encoder
         raise UsageError(
             f"{path}: holds vectors of {vectors.dimension} dimensions, but {opened.id} makes {opened.dimension}; "
-            f"take the encoder {vectors.encoder}."
+            + (f"take the encoder {vectors.encoder}." if other else "it is not the model that they were fitted with.")
         )
     try:
         vectors.require_encoder(opened, str(path))
@@ -86,7 +88,7 @@ def _encoder(
 
 def _print(vectors: LanguageVectors, path: Path, told: str, judged: list[Judged]) -> None:
     summary = f"{path}: towards {vectors.pivot}, encoder {vectors.encoder}; evidence of {told}"
-    out.print(summary, soft_wrap=True, markup=False)
+    out.print(printable(summary), soft_wrap=True, markup=False)
     rows = [_row(one) for one in judged]
     # A column in which nothing stands would only take room.
     columns = [name for name in rows[0] if any(row[name] for row in rows)]

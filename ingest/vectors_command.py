@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from langshift.console import counted, emit_json, note, out, progress, table
+from langshift.console import counted, emit_json, note, out, printable, progress, table
 from langshift.errors import UsageError
 from langshift.ingest.encoders import Encoder, open_encoder
 from langshift.ingest.encoders.given import brought_by
@@ -34,7 +34,6 @@ def run_fit(
     as_json: bool,
 ) -> None:
     """Fit, save, and show what was made."""
-    require_documents_joined(documents, join_lines)
     files = _files(output, pivots)
     wanted = None if languages is None else [*languages, *pivots]
     source = open_parallel(pairs, wanted, join_lines=join_lines, documents=documents)
@@ -53,12 +52,6 @@ def run_fit(
     for vectors, file in written:
         show_vectors(vectors, file, as_json=False)
     note(f"Use it: langshift ingest CORPUS --index NAME --encoder {encoder} --vectors {written[0][1]}")
-
-
-def require_documents_joined(documents: Path | None, join_lines: int) -> None:
-    """Refuse document ids where nothing is joined."""
-    if documents is not None and join_lines == 1:
-        raise UsageError("--documents says where joined passages end: give --join-lines too.")
 
 
 def fit_shown(
@@ -126,7 +119,7 @@ def show_vectors(vectors: LanguageVectors, path: Path, *, as_json: bool) -> None
         f"methods {', '.join(_methods(vectors))}; {_recommended(vectors)}",
     )
     for line in lines:
-        out.print(line, soft_wrap=True, markup=False)
+        out.print(printable(line), soft_wrap=True, markup=False)
     languages = _languages(vectors)
     figures = {name: form for name, form in _FIGURES.items() if any(name in one for one in languages.values())}
     rows = [

@@ -200,6 +200,9 @@ def test_what_cannot_be_judged_is_refused(folder, tmp_path, sides):
     assert refusal(langshift("vectors", "check", file)) == (
         f"{file}: its evidence is damaged; give parallel text with --pairs to gather it anew."
     )
+    assert refusal(langshift("vectors", "check", file, "--join-lines", "3")) == (
+        "--join-lines and --documents say how the rows of --pairs are joined: give --pairs too."
+    )
     assert refusal(langshift("vectors", "check", file, "--documents", "ids", "--pairs", folder)) == (
         "--documents says where joined passages end: give --join-lines too."
     )
