@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,7 +21,7 @@ def open_parquet(path: Path) -> Iterator[ParquetFile]:
     """Open a file; what is found damaged while it is read is told as well.
 
     Raises:
-        UsageError: the file is no Parquet file, or damaged.
+        UsageError: the file may not be read, is no Parquet file, or damaged.
         LangshiftError: the extra is not installed.
     """
     try:
@@ -30,6 +31,8 @@ def open_parquet(path: Path) -> Iterator[ParquetFile]:
         raise LangshiftError(
             f"{path} is a Parquet file, which needs an extra: pip install 'langshift[parquet]'."
         ) from error
+    if not os.access(path, os.R_OK):
+        raise UsageError(f"{path}: you may not read it; change its permissions, or copy it to where you may.")
     try:
         # By default a row group is read whole, and with pre_buffer all of them are kept until the file is closed.
         with ParquetFile(path, buffer_size=_BUFFER, pre_buffer=False) as file:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import MISSING, fields
 from pathlib import Path
+from types import UnionType
 from typing import Any
 
 import numpy as np
@@ -11,6 +13,7 @@ import orjson
 from numpy.typing import NDArray
 
 from langshift.errors import UsageError
+from langshift.ingest.parallel.given import LONGEST
 from langshift.ingest.vectors import LanguageVectors
 from langshift.languages import parse_tag
 
@@ -38,12 +41,14 @@ def read(path: Path) -> dict[str, Any]:
     """The attributes of the language vectors in a file, not yet known to be sound.
 
     Raises:
-        UsageError: there is no such file, or it is not one of ours.
+        UsageError: there is no such file, it may not be read, or it is not one of ours.
     """
     from safetensors import SafetensorError, safe_open
 
     if not path.is_file():
         raise UsageError(f"{path}: there is no such file of language vectors; {_HOW_TO_FIT}.")
+    if not os.access(path, os.R_OK):
+        raise UsageError(f"{path}: you may not read it; change its permissions, or copy it to where you may.")
     try:
         with safe_open(path, framework="numpy") as file:
             header = orjson.loads((file.metadata() or {})[_HEADER])
@@ -54,7 +59,8 @@ def read(path: Path) -> dict[str, Any]:
         needed = {field.name for field in fields(LanguageVectors) if field.default is field.default_factory is MISSING}
         if not needed <= set(attributes) <= known:
             raise KeyError
-    except (SafetensorError, KeyError, TypeError, orjson.JSONDecodeError):
+    # An AttributeError is safetensors' word for a type that NumPy does not have.
+    except (SafetensorError, KeyError, TypeError, AttributeError, orjson.JSONDecodeError):
         raise UsageError(f"{path}: is not a file of language vectors, or is damaged; {_HOW_TO_FIT}.") from None
     return attributes
 
@@ -66,20 +72,21 @@ def require_sound(vectors: LanguageVectors, path: Path) -> None:
         UsageError: naming the first thing that is wrong.
     """
     kinds = (
-        isinstance(vectors.pairs, dict) and all(isinstance(count, int) for count in vectors.pairs.values()),
+        _holds(vectors.pairs, int) and all(count >= 0 for count in vectors.pairs.values()),
         isinstance(vectors.pivot, str) and parse_tag(vectors.pivot) == vectors.pivot,
         isinstance(vectors.dimension, int),
         isinstance(vectors.normalised, bool),
         vectors.alpha is None or isinstance(vectors.alpha, int | float),
         vectors.shift_queries is None or isinstance(vectors.shift_queries, bool),
-        all(isinstance(part, dict) for part in (vectors.alphas, vectors.evidence, vectors.tuning)),
-        all(isinstance(alpha, int | float) for alpha in vectors.alphas.values()),
+        _holds(vectors.alphas, int | float),
+        _holds(vectors.evidence, dict),
+        isinstance(vectors.tuning, dict),
         all(isinstance(getattr(vectors, name), str) for name in _TEXTS),
     )
     if not all(kinds):
         raise UsageError(f"{path}: is not a file of language vectors, or is damaged; {_HOW_TO_FIT}.")
     known = {*vectors.vectors, vectors.pivot}
-    strangers = any(set(getattr(vectors, name)) - known for name in _PARTS)
+    strangers = any(set(getattr(vectors, name)) - known for name in (*_PARTS, "alphas", "evidence"))
     if len(known) < 2 or set(vectors.pairs) != known - {vectors.pivot} or vectors.pivot in vectors.vectors or strangers:
         raise UsageError(f"{path}: its header and its vectors do not name the same languages; {_HOW_TO_FIT}.")
     if set(vectors.maps) - set(vectors.means):
@@ -90,6 +97,11 @@ def require_sound(vectors: LanguageVectors, path: Path) -> None:
     for name in _TENSORS:
         for tag, tensor in getattr(vectors, name).items():
             _require_tensor(vectors.dimension, path, name, tag, tensor)
+
+
+def _holds(value: object, kind: type | UnionType) -> bool:
+    """Whether it is a mapping to such values."""
+    return isinstance(value, dict) and all(isinstance(one, kind) for one in value.values())
 
 
 def _require_tensor(dimension: int, path: Path, name: str, tag: str, tensor: NDArray[np.float32]) -> None:
@@ -105,6 +117,8 @@ def _require_tensor(dimension: int, path: Path, name: str, tag: str, tensor: NDA
         )
     if not np.isfinite(tensor).all():
         raise UsageError(f"{path}: the {what} of {tag} holds values that are not numbers.")
+    if np.linalg.norm(tensor.astype(np.float64)) > LONGEST:
+        raise UsageError(f"{path}: the {what} of {tag} is longer than {LONGEST:.0e}; it is damaged: {_HOW_TO_FIT}.")
 
 
 def _of_part(tensors: dict[str, NDArray[np.float32]], part: str) -> dict[str, NDArray[np.float32]]:

@@ -45,11 +45,11 @@ def table(title: str | None, columns: list[str], rows: list[list[str]], *, right
     for name in columns:
         view.add_column(Text(name), justify="right" if name in (right or set()) else "left", overflow="fold")
     for row in rows:
-        view.add_row(*(Text(_printable(cell)) for cell in row))
+        view.add_row(*(Text(printable(cell)) for cell in row))
     out.print(view)
 
 
-def _printable(text: str) -> str:
+def printable(text: str) -> str:
     """Without line breaks, and without what a terminal would take for a command."""
     return "".join(character if character.isprintable() else " " for character in text)
 

@@ -19,5 +19,10 @@ def whole(path: Path) -> Iterator[Path]:
     try:
         yield partial
         partial.replace(path)
+    except OSError as error:
+        # A full disk names no file by itself.
+        if error.filename is None:
+            error.filename = str(path)
+        raise
     finally:
         partial.unlink(missing_ok=True)

@@ -9,10 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from langshift.evaluate.compare.significance import LEVEL, SEED, paired_tests
-from langshift.evaluate.tune.task import Task
+from langshift.evaluate.tune.task import Mask, Task
 
 Floats = NDArray[np.float64]
-Mask = NDArray[np.bool_]
 _RESAMPLES = 9_999
 
 

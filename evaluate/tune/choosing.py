@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from langshift.evaluate.compare.significance import LEVEL
-from langshift.evaluate.tune.chance import Change, Floats, Mask, Weighing
+from langshift.evaluate.tune.chance import Change, Floats, Weighing
 from langshift.evaluate.tune.judging import COST, MEASURES, TARGET, Judge, Point, Setting
-from langshift.evaluate.tune.task import FOLDS
+from langshift.evaluate.tune.task import FOLDS, Mask
 
 ALPHAS = tuple(tenth / 10 for tenth in range(11))
 PLAIN = Setting()

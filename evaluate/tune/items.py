@@ -92,20 +92,23 @@ def sample_items(source: ParallelText, pivot: str, languages: Sequence[str], wan
 
 
 def well_covered(items: Items) -> tuple[Items, list[str]]:
-    """The items in the languages that enough of them have, and the languages that too few have.
+    """The items in the languages in which enough of them can be asked for, and the languages in which too few can.
 
     Raises:
-        UsageError: no language beside the pivot is left.
+        UsageError: the pivot language is one of the latter, or no language beside it is left.
     """
-    counts = {tag: sum(map(bool, texts)) for tag, texts in items.texts.items()}
+    share = question_share(items)
+    counts = {
+        tag: sum(question(text, share) is not None for text in texts if text) for tag, texts in items.texts.items()
+    }
     few = [tag for tag, count in counts.items() if count < LEAST]
     texts = {tag: of for tag, of in items.texts.items() if tag not in few}
     rows = [row for row in zip(*texts.values(), strict=True) if any(row[1:])]
-    if len(rows) < LEAST:
+    if items.pivot in few or len(rows) < LEAST:
         found = ", ".join(f"{count:,} in {tag}" for tag, count in counts.items())
         raise UsageError(
-            f"Of the {items.count:,} items sampled too few have text in any language beside {items.pivot} ({found}; "
-            f"at least {LEAST} are needed): raise --sample, or give more parallel text."
+            f"Of the {items.count:,} items sampled too few have text to cut a question out of in {items.pivot} and "
+            f"another language ({found}; at least {LEAST} are needed): raise --sample, or give more parallel text."
         )
     return Items(dict(zip(texts, zip(*rows, strict=True), strict=True)), items.pairs), few
 

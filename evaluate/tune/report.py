@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from langshift import __version__
 from langshift.evaluate.tune.chance import Change
-from langshift.evaluate.tune.choosing import Step, Tuned, groups
+from langshift.evaluate.tune.choosing import PLAIN, Step, Tuned, groups
 from langshift.evaluate.tune.judging import MEASURES, TARGET, Judge, Point, Setting
 from langshift.evaluate.tune.task import FOLDS
 from langshift.ingest.vectors import LanguageVectors
@@ -40,8 +40,9 @@ class Report:
 
     @property
     def told(self) -> Step:
-        """The step whose held-out figures are shown: the last that was taken, else the first that was tried."""
-        return self.found.last or self.found.steps[0]
+        """The step whose held-out figures are shown: the last taken, else the first that would shift anything."""
+        shifting = (step for step in self.found.steps if step.setting != PLAIN)
+        return self.found.last or next(shifting, self.found.steps[0])
 
     @property
     def every(self) -> NDArray[np.bool_]:

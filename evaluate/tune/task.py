@@ -17,6 +17,7 @@ from langshift.evaluate.tune.items import Items, question, question_share
 from langshift.ingest.encoders import Encoder
 from langshift.ingest.vectors import LanguageVectors
 
+Mask = NDArray[np.bool_]
 FOLDS = 5
 # Neighbouring items are of one document, and share their luck: so many are one observation.
 _BLOCK = 10
@@ -73,7 +74,7 @@ class Task:
         folds: NDArray[np.int64] = items // _BLOCK * FOLDS // -(-self.count // _BLOCK)
         return folds
 
-    def asking(self, kept: NDArray[np.bool_]) -> Encoded:
+    def asking(self, kept: Mask) -> Encoded:
         """The same documents, searched with some of the questions.
 
         Args:
@@ -175,7 +176,8 @@ def held_out_vectors(vectors: LanguageVectors, task: Task, fold: int) -> Languag
 
     ``V_ℓ' = V_ℓ - n/N (v_fold - v_rest)``, with n of the N pairs in the fold and v the mean differences of the
     sampled pairs in and outside of it: what a fit on all other pairs would give, exactly so where every pair was
-    sampled and v_rest is that fit.
+    sampled and v_rest is that fit. A language whose items all lie in the fold is left without a shift. Of the
+    vectors of queries the same is taken: their own differences are not known here, and are much the same.
 
     Args:
         vectors: fitted on the text that the task was made from.
@@ -186,11 +188,23 @@ def held_out_vectors(vectors: LanguageVectors, task: Task, fold: int) -> Languag
     items, inside = task.document_items, task.document_folds == fold
     pivot = np.full(task.count, -1)
     pivot[items[tags == task.pivot]] = np.flatnonzero(tags == task.pivot)
-    moved = dict(vectors.vectors)
+    moved, moved_queries = dict(vectors.vectors), dict(vectors.query_vectors)
     for tag in sorted(set(tags) - {task.pivot}):
         rows = np.flatnonzero(tags == tag)
-        differences = task.encoded.documents[rows].astype(np.float64) - task.encoded.documents[pivot[items[rows]]]
         here = inside[rows]
-        excess = differences[here].mean(axis=0) - differences[~here].mean(axis=0)
-        moved[tag] = (vectors.vectors[tag] - here.sum() / vectors.pairs[tag] * excess).astype(np.float32)
-    return replace(vectors, vectors=moved)
+        if not here.any():
+            continue
+        differences = task.encoded.documents[rows].astype(np.float64) - task.encoded.documents[pivot[items[rows]]]
+        for of in (moved, moved_queries):
+            if tag in of:
+                of[tag] = _without(of[tag], differences, here, vectors.pairs[tag])
+    return replace(vectors, vectors=moved, query_vectors=moved_queries)
+
+
+def _without(vector: Matrix, differences: NDArray[np.float64], here: Mask, pairs: int) -> Matrix:
+    """A mean over pairs without those of the sampled differences that are ``here``."""
+    if here.all():
+        return np.zeros_like(vector)
+    excess = differences[here].mean(axis=0) - differences[~here].mean(axis=0)
+    made: Matrix = (vector - here.sum() / pairs * excess).astype(np.float32)
+    return made

@@ -5,6 +5,7 @@ from __future__ import annotations
 from langshift.evaluate.compare.tables import probability
 from langshift.evaluate.shown import figure, listed, signed
 from langshift.evaluate.tune.chance import Change
+from langshift.evaluate.tune.choosing import PLAIN
 from langshift.evaluate.tune.judging import COST, TARGET
 from langshift.evaluate.tune.report import Report
 
@@ -50,8 +51,8 @@ def warnings(report: Report) -> list[str]:
         told.append(f"{report.pairs} has no text in {listed(list(report.absent))}: nothing is measured there.")
     if report.few:
         told.append(
-            f"Too few of the items have text in {listed(list(report.few))}: nothing is measured there; "
-            "a higher --sample may help."
+            f"Too few of the items have text to cut a question out of in {listed(list(report.few))}: nothing is "
+            "measured there; a higher --sample may help."
         )
     overall = report.held_out["all"][COST]
     if overall.before > _EASY:
@@ -77,8 +78,7 @@ def _bound(value: float) -> str:
 
 
 def _refusal(report: Report, target: Change) -> str:
-    tried = report.found.steps[0].setting
-    if tried.alpha:
+    if report.told.setting != PLAIN:
         why = (
             f"the alpha chosen on the other items changes {TARGET} on held-out ones by {change(target)}, "
             f"p {probability(target.p)}, which is no gain beyond chance"

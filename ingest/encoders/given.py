@@ -98,10 +98,10 @@ class LookedAt:
 
 
 def brought_by(source: ParallelText) -> Brought | None:
-    """What is known of the vectors of a parallel source by its first rows; None where it holds texts."""
+    """What is known of the vectors of a parallel source by its first ones; None where it holds texts."""
     if source.dimension is None:
         return None
-    for rows in source.batches(LOOKED_AT):
+    for rows in source.batches(max(LOOKED_AT // len(source.languages), 1)):
         vectors = np.concatenate([of[~np.isnan(of).any(axis=1)] for of in rows.vectors.values()])
         if len(vectors):
             return Brought(source.dimension, have_norm_1(vectors))

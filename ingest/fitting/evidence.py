@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+import numpy as np
+
 from langshift.ingest.fitting.alignment import Alignment, Suspect
 from langshift.ingest.fitting.reliability import Reliability
 
@@ -47,11 +49,16 @@ class Evidence:
         """
         try:
             found, pairs = document["reliability"], document["alignment"]
-            _require_numbers(document, "pairs", "missing", "norm", "pivot_norm")
-            _require_numbers(found, "split_half", "low", "high", "noise", "cosine")
-            _require_numbers(pairs, "checked", "sharpness", "told", "count")
+            _require(document, "pairs", "missing", kind=int)
+            _require(document, "norm", "pivot_norm")
+            _require(found, "split_half", "low", "high", "cosine", least=-1, most=1)
+            _require(found, "noise")
+            _require(pairs, "checked", kind=int)
+            _require(pairs, "count", kind=int, most=pairs["checked"])
+            _require(pairs, "sharpness", least=-np.inf)
+            _require(pairs, "told", kind=bool)
             if found["enough"] is not None:
-                _require_numbers(found, "enough")
+                _require(found, "enough", kind=int)
             worst = tuple(Suspect(str(one["place"]), str(one["fits"]), float(one["margin"])) for one in pairs["worst"])
             curve = tuple((int(step), float(cosine)) for step, cosine in found["curve"])
             parts = {
@@ -63,9 +70,13 @@ class Evidence:
             raise ValueError(str(error)) from error
 
 
-def _require_numbers(document: Mapping[str, Any], *names: str) -> None:
+def _require(
+    document: Mapping[str, Any], *names: str, kind: type = float, least: float = 0, most: float = np.inf
+) -> None:
+    """Numbers of that kind between two bounds; JSON may have written a whole float as an integer."""
+    kinds = (int, float) if kind is float else (kind,)
     for name in names:
-        if not isinstance(document[name], int | float):
+        if type(document[name]) not in kinds or not least <= document[name] <= most:
             raise TypeError(name)
 
 

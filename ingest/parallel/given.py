@@ -10,6 +10,9 @@ from numpy.typing import NDArray
 
 from langshift.errors import UsageError
 
+# Squares of longer ones, and sums of these, would soon be too large for float32.
+LONGEST = 1e15
+
 
 def sound(block: NDArray[Any], places: Sequence[str], tag: str, shown: str) -> NDArray[np.float32]:
     """The vectors of a batch as float32; without a copy where they are that already.
@@ -24,17 +27,23 @@ def sound(block: NDArray[Any], places: Sequence[str], tag: str, shown: str) -> N
         (n, d) float32.
 
     Raises:
-        UsageError: a vector that is neither finite throughout nor NaN throughout.
+        UsageError: a vector that is neither finite throughout nor NaN throughout, or too long.
     """
-    # The sum, which one pass gives without another array, is finite only where all is; it may overflow.
+    # The sum of squares, which one pass gives without another array, is small only where all is finite.
     with np.errstate(over="ignore", invalid="ignore"):
         vectors = np.asarray(block, np.float32)
-        if np.isfinite(vectors.sum()):
+        if np.vdot(vectors, vectors) < LONGEST**2:
             return vectors
     unsound = ~np.isfinite(vectors).all(axis=1) & ~np.isnan(vectors).all(axis=1)
     if unsound.any():
         place = places[int(unsound.argmax())]
         raise UsageError(f"{shown}, {place}: the vector in {tag} holds a value that is not a finite number.")
+    long = np.linalg.norm(vectors.astype(np.float64), axis=1) > LONGEST
+    if long.any():
+        raise UsageError(
+            f"{shown}, {places[int(long.argmax())]}: the vector in {tag} is longer than {LONGEST:.0e}; "
+            "it is damaged, or scale all vectors down."
+        )
     return vectors
 
 

@@ -217,3 +217,11 @@ def test_what_cannot_be_judged_is_refused(folder, tmp_path, sides):
     assert refusal(langshift("vectors", "check", file, "--pairs", texts, "--encoder", "use-m")) == (
         f"{file}: holds vectors of {DIMENSION} dimensions, but use-m makes 512; take the encoder given."
     )
+    made = fit(Vectors({tag: sides[tag][:, :-1] for tag in ("de", "en")}), ["en"], given_encoder())["en"]
+    made.save(file)
+    for tag in ("de", "en"):
+        np.save(folder / f"{tag}.npy", sides[tag])
+    assert refusal(langshift("vectors", "check", file, "--pairs", folder)) == (
+        f"{file}: holds vectors of {DIMENSION - 1} dimensions, but given makes {DIMENSION}; "
+        "it is not the model that they were fitted with."
+    )

@@ -203,7 +203,20 @@ def test_evidence_lives_in_json():
     assert again.to_json() == document
     assert again == found
     assert len(json.dumps(document)) < 6000
-    for damaged in ({}, {**document, "pairs": "many"}, {**document, "alignment": None}, {**document, "more": 1}):
+    found, alignment = document["reliability"], document["alignment"]
+    for damaged in (
+        {},
+        {**document, "pairs": "many"},
+        {**document, "pairs": True},
+        {**document, "missing": -1},
+        {**document, "norm": -1.0},
+        {**document, "reliability": {**found, "split_half": 1e308}},
+        {**document, "reliability": {**found, "enough": 2.5}},
+        {**document, "alignment": {**alignment, "checked": 0}},
+        {**document, "alignment": {**alignment, "told": 1}},
+        {**document, "alignment": None},
+        {**document, "more": 1},
+    ):
         with pytest.raises(ValueError):  # noqa: PT011 - any reason will do
             Evidence.from_json(damaged)
 

@@ -1,5 +1,7 @@
 """Parallel text and given vectors as Parquet."""
 
+import os
+
 import numpy as np
 import pytest
 from parallel_data import read, refusal
@@ -121,3 +123,9 @@ def test_damaged_files_are_refused(tmp_path):
     for content in (b"", b"no Parquet", whole[:-20], whole[:4] + b"\xff" * 2000 + whole[2004:]):
         path.write_bytes(content)
         assert refusal(path) == f"{path} is damaged or no Parquet file: fetch it again."
+
+
+def test_a_file_that_may_not_be_read_is_refused(tmp_path, monkeypatch):
+    path = save(tmp_path / "pairs.parquet", de=["eins"], en=["one"])
+    monkeypatch.setattr(os, "access", lambda *_: False)  # root may read anything
+    assert refusal(path) == f"{path}: you may not read it; change its permissions, or copy it to where you may."

@@ -93,9 +93,15 @@ def test_float64_beyond_float32_is_refused_without_a_warning(tmp_path):
     assert refusal(path) == f"{path / 'en.npy'}, row 1: the vector in en holds a value that is not a finite number."
 
 
-def test_large_vectors_are_sound_though_their_sum_overflows(tmp_path):
-    path = save_arrays(tmp_path, en=np.full((3, 2), 3e38, np.float32), de=np.ones((3, 2), np.float32))
-    np.testing.assert_array_equal(read(path)[1]["en"], np.full((3, 2), 3e38, np.float32))
+def test_vectors_too_long_to_compute_with_are_refused_without_a_warning(tmp_path):
+    large = np.full((3, 2), 7e14, np.float32)
+    path = save_arrays(tmp_path, en=large, de=np.ones((3, 2), np.float32))
+    np.testing.assert_array_equal(read(path)[1]["en"], large)
+    large[1] = 3e38
+    path = save_arrays(tmp_path, en=large, de=np.ones((3, 2), np.float32))
+    assert refusal(path) == (
+        f"{path / 'en.npy'}, row 2: the vector in en is longer than 1e+15; it is damaged, or scale all vectors down."
+    )
 
 
 def test_arrays_of_different_shape_are_refused_naming_both(tmp_path):

@@ -11,6 +11,7 @@ from planted import PlantedEncoder, direction, known, parallel_text, write_text
 
 from langshift.errors import FingerprintError, LangshiftError, UsageError
 from langshift.evaluate.tune.command import tune
+from langshift.ingest import vectors_command  # noqa: F401 - it would keep the encoder that stands in for others here
 from langshift.ingest.vectors import LanguageVectors
 
 OFFSET = 2 * direction(10)
@@ -123,6 +124,17 @@ def test_a_gain_within_chance_is_told_with_its_size(tmp_path, pairs, encoder):
     )
 
 
+def test_a_gain_of_queries_shifted_too_within_chance_is_told(tmp_path, pairs, encoder):
+    """Documents alone are best left as they are, but not so with the queries shifted too."""
+    encoder.offsets = ({}, {})
+    path = file_of(tmp_path, known({"de": 0.1 * direction(3)}))
+    assert run(path, "--pairs", pairs).stdout.splitlines()[-1] == (
+        "Do not shift this model: the alpha chosen on the other items changes TLR@20 on held-out ones by "
+        "0 (95 % 0 to 0), p 1.0000, which is no gain beyond chance. Recommended: alpha 0."
+    )
+    assert LanguageVectors.load(path).tuning["chosen_by"] == "queries"
+
+
 def test_vectors_of_the_same_text_are_known_by_their_pairs(tmp_path, pairs):
     path = file_of(tmp_path, known({"de": OFFSET}, pairs=100))
     said = run(path, "--pairs", pairs)
@@ -151,7 +163,8 @@ def test_languages_without_text_are_named(tmp_path, pairs):
     said = run(path, "--pairs", pairs, "--json")
     assert said.stderr.splitlines()[:2] == [
         "Warning: pairs has no text in th: nothing is measured there.",
-        "Warning: Too few of the items have text in es: nothing is measured there; a higher --sample may help.",
+        "Warning: Too few of the items have text to cut a question out of in es: nothing is measured there; a higher "
+        "--sample may help.",
     ]
     told = json.loads(said.stdout)
     assert (told["absent"], told["too_few_items"], told["languages"]) == (["th"], ["es"], ["de", "en"])

@@ -1,5 +1,7 @@
 """Items sampled from parallel text, and the questions cut out of them."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from planted import InMemory, PlantedEncoder, direction, known, parallel_text
@@ -53,8 +55,22 @@ def test_too_few_items_are_refused():
     with pytest.raises(UsageError) as refused:
         well_covered(sample_items(InMemory(texts), "en", ["de", "th"], 600))
     assert str(refused.value) == (
-        "Of the 160 items sampled too few have text in any language beside en (160 in en, 80 in de, 80 in th; "
-        "at least 100 are needed): raise --sample, or give more parallel text."
+        "Of the 160 items sampled too few have text to cut a question out of in en and another language (160 in en, "
+        "80 in de, 80 in th; at least 100 are needed): raise --sample, or give more parallel text."
+    )
+
+
+def test_texts_of_which_nothing_is_left_to_find_are_not_asked_for():
+    """A word of one character is itself the shortest question."""
+    texts = parallel_text(["en", "de", "zh"], items=120)
+    texts["zh"] = [chr(0x4E00 + row) for row in range(120)]
+    kept, few = well_covered(sample_items(InMemory(texts), "en", ["de", "zh"], 600))
+    assert (few, list(kept.texts)) == (["zh"], ["en", "de"])
+    with pytest.raises(UsageError) as refused:
+        well_covered(sample_items(InMemory(texts), "zh", ["de", "en"], 600))
+    assert str(refused.value) == (
+        "Of the 120 items sampled too few have text to cut a question out of in zh and another language (0 in zh, "
+        "120 in de, 120 in en; at least 100 are needed): raise --sample, or give more parallel text."
     )
 
 
@@ -145,3 +161,28 @@ def test_without_a_fold_vectors_are_those_of_a_fit_on_the_others():
     # Of vectors fitted on very much more, a fold's share is small.
     large = known({"de": direction(3), "th": direction(4)}, pairs=10**9)
     assert np.abs(held_out_vectors(large, task, 0).vectors["de"] - large.vectors["de"]).max() < 1e-6
+
+
+def test_without_a_fold_that_has_none_or_all_of_a_language():
+    texts = parallel_text(["en", "de", "es", "th"], items=600)
+    texts["es"][480:] = [""] * 120
+    texts["th"][120:] = [""] * 480
+    items = sample_items(InMemory(texts), "en", ["de", "es", "th"], 600)
+    offsets = {"de": direction(3), "es": direction(4), "th": direction(5)}
+    task = make_task(items, PlantedEncoder(offsets))
+    fitted = replace(known(offsets), pairs=items.pairs)
+    without = [held_out_vectors(fitted, task, fold).vectors for fold in range(5)]
+    assert np.array_equal(without[4]["es"], fitted.vectors["es"])
+    assert not without[0]["th"].any()
+    for fold in range(1, 5):
+        assert np.array_equal(without[fold]["th"], fitted.vectors["th"])
+
+
+def test_vectors_of_queries_are_held_out_as_those_of_documents():
+    items = sample_items(InMemory(parallel_text(["en", "de"], items=100)), "en", ["de"], 600)
+    task = make_task(items, PlantedEncoder({"de": direction(3)}, noise=2.0))
+    fitted = known({"de": direction(3)}, pairs=100, query_vectors={"de": direction(4).astype(np.float32)})
+    found = held_out_vectors(fitted, task, 2)
+    share = found.vectors["de"] - fitted.vectors["de"]
+    assert np.linalg.norm(share) > 0.01
+    assert np.abs(found.query_vectors["de"] - fitted.query_vectors["de"] - share).max() < 1e-6

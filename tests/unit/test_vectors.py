@@ -1,5 +1,6 @@
 """The language-vector file."""
 
+import os
 from dataclasses import fields, replace
 
 import numpy as np
@@ -129,6 +130,27 @@ def test_missing_foreign_and_damaged_files_are_refused(tmp_path):
         LanguageVectors.load(path)
 
 
+def test_a_file_that_may_not_be_read_is_refused(tmp_path, monkeypatch):
+    path = tmp_path / "v.safetensors"
+    MADE.save(path)
+    monkeypatch.setattr(os, "access", lambda *_: False)  # root may read anything
+    with pytest.raises(UsageError) as refused:
+        LanguageVectors.load(path)
+    assert str(refused.value) == f"{path}: you may not read it; change its permissions, or copy it to where you may."
+
+
+def test_a_type_that_numpy_lacks_is_refused(tmp_path):
+    header = {"__metadata__": {"langshift": "{}"}, "de": {"dtype": "F8_E4M3", "shape": [8], "data_offsets": [0, 8]}}
+    content = orjson.dumps(header)
+    path = tmp_path / "v.safetensors"
+    path.write_bytes(len(content).to_bytes(8, "little") + content + bytes(8))
+    with pytest.raises(UsageError) as refused:
+        LanguageVectors.load(path)
+    assert str(refused.value) == (
+        f"{path}: is not a file of language vectors, or is damaged; make one with `langshift vectors fit`."
+    )
+
+
 def test_unsound_tensors_are_refused(tmp_path):
     path = tmp_path / "v.safetensors"
     one = replace(MADE, pairs={"de": 3})
@@ -137,6 +159,9 @@ def test_unsound_tensors_are_refused(tmp_path):
         LanguageVectors.load(path)
     replace(one, vectors={"de": np.full(8, np.nan, np.float32)}).save(path)
     with pytest.raises(UsageError, match=r"the vector of de holds values that are not numbers\.$"):
+        LanguageVectors.load(path)
+    replace(one, vectors={"de": np.full(8, 3e38, np.float32)}).save(path)
+    with pytest.raises(UsageError, match=r"the vector of de is longer than 1e\+15; it is damaged: make one with"):
         LanguageVectors.load(path)
     replace(one, vectors={"deutsch": np.zeros(8, np.float32)}, pairs={"deutsch": 1}).save(path)
     with pytest.raises(UsageError, match=r"the tensor 'deutsch' is named for no language\.$"):
@@ -151,12 +176,17 @@ def test_a_header_that_does_not_fit_is_refused(tmp_path):
         replace(MADE, pivot="de"),
         replace(MADE, vectors={}, pairs={}),
         replace(MADE, means=strangers),
+        replace(MADE, alphas={"fr": 0.5}),
+        replace(MADE, evidence={"fr": {}}),
     ):
         wrong.save(path)
         with pytest.raises(UsageError, match=r"its header and its vectors do not name the same languages; make one"):
             LanguageVectors.load(path)
     for damaged in (
         {"pairs": None},
+        {"pairs": dict.fromkeys(MADE.pairs, -1)},
+        {"alphas": 1},
+        {"evidence": {"de": "x"}},
         {"pivot": "zzz"},
         {"pivot": None},
         {"dimension": "8"},

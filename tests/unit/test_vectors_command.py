@@ -1,11 +1,12 @@
 """``langshift vectors fit`` and ``show``."""
 
 import json
+import subprocess
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from command_line import langshift, refusal
+from command_line import LANGSHIFT, langshift, refusal
 
 from langshift.ingest.vectors import LanguageVectors
 
@@ -126,3 +127,27 @@ def test_texts_need_an_encoder_and_given_vectors_none(folder, tmp_path):
         "There is no method 'mean' to fit; there are: shift, centering, lir, affine."
     )
     assert not output.exists()
+
+
+def test_what_a_terminal_would_take_for_a_command_is_not_shown(folder, tmp_path):
+    output = tmp_path / "v.safetensors"
+    fit(folder, output)
+    replace(LanguageVectors.load(output), source="\x1b[2Ja\nb").save(output)
+    assert langshift("vectors", "show", output).stdout.splitlines()[1] == (
+        "encoder given, 8 dimensions; fitted on  [2Ja b"
+    )
+    assert langshift("vectors", "check", output).stdout.splitlines()[0] == (
+        f"{output}: towards en, encoder given; evidence of  [2Ja b"
+    )
+
+
+def test_a_disk_that_is_full_leaves_nothing_and_is_told_with_the_file(folder, tmp_path):
+    output = tmp_path / "made" / "v.safetensors"
+    # A file of over 1 KiB is refused while it is written, as on a full disk.
+    limited = 'ulimit -f 1 && exec "$@"'
+    command = [LANGSHIFT, "vectors", "fit", "--pairs", folder, "--encoder", "given", "--output", output]
+    done = subprocess.run(
+        ["bash", "-c", limited, "bash", *map(str, command)], capture_output=True, text=True, check=False, timeout=60
+    )
+    assert refusal(done) == f"File too large: {output}."
+    assert list(output.parent.iterdir()) == []
