@@ -89,6 +89,8 @@ def test_the_comparison_notices_what_is_not_so():
     assert differences(shown.replace(".7802", ".7700"), shown) == [
         "'nDCG@20  .7700    1,190' is shown as 'nDCG@20  .7802    1,190'"
     ]
+    assert differences("hash 19312964b33ce025\n", "hash dfe712fe0fb8e7a7\n") == []
+    assert len(differences("hash none\n", "hash dfe712fe0fb8e7a7\n")) == 1
     assert len(differences(shown.replace("1,190", "1,191"), shown)) == 1
     assert len(differences(shown.replace("took", "wall"), shown)) == 1
     assert differences(shown + "more\n", shown) == ["4 lines printed, 3 shown"]
