@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from langshift.errors import UsageError
 from langshift.evaluate.evidence import Evidence, read_evidence
 from langshift.evaluate.qrels import Qrels, read_qrels
-from langshift.evaluate.reading import read_columns, records
+from langshift.evaluate.reading import identifier, read_columns, records
 from langshift.ingest.fields import EMBEDDING, parse_embedding, require_dimension
 from langshift.languages import UNDETERMINED, parse_tag, primary
 
@@ -193,15 +193,8 @@ def _queries(path: Path) -> Iterator[Query]:
 
 
 def _id(record: dict[str, Any], path: Path, line: int, seen: Mapping[str, object] | set[str]) -> str:
-    value = record.get("_id")
-    if isinstance(value, bool) or not isinstance(value, (str, int)) or value == "":
-        raise UsageError(f"{path}, line {line}, has no _id: give it one that {path.name} has only once.")
-    name = str(value)
-    if len(name.split()) != 1 or name.strip() != name:
-        raise UsageError(
-            f"{path}, line {line}, has the _id {name!r}, but an id with white space cannot stand "
-            "in a TREC run: take the white space out."
-        )
+    remedy = f"give it one that {path.name} has only once"
+    name = identifier(record.get("_id"), f"{path}, line {line}", remedy=remedy)
     if name in seen:
         raise UsageError(f"{path}, line {line}, has the _id {name!r} of an earlier line: every _id must be there once.")
     return name

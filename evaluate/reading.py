@@ -103,14 +103,20 @@ def string(record: Mapping[str, Any], field: str, where: str, remedy: str) -> st
     return value
 
 
-def identifier(value: object, where: str, name: str = "_id") -> str:
+def identifier(value: object, where: str, name: str = "_id", remedy: str = "give it one") -> str:
     """An id that can stand in a TREC run.
+
+    Args:
+        value: what stands in its place.
+        where: the place, which begins a message.
+        name: how messages name the id.
+        remedy: what to do where there is none.
 
     Raises:
         UsageError: none, or one with white space.
     """
     if isinstance(value, bool) or not isinstance(value, (str, int)) or value == "":
-        raise UsageError(f"{where}, has no {name}: give it one.")
+        raise UsageError(f"{where}, has no {name}: {remedy}.")
     text = str(value)
     if len(text.split()) != 1 or text.strip() != text:
         raise UsageError(

@@ -9,7 +9,7 @@ from langshift import __version__
 from langshift.errors import UsageError
 from langshift.ingest.debias import Debias
 from langshift.ingest.detect import Detector
-from langshift.ingest.encoders import Encoder
+from langshift.ingest.encoders import Encoder, identity
 from langshift.ingest.methods import INDEX_SIDE, METHODS
 from langshift.ingest.vectors import LanguageVectors, shipped
 from langshift.plugin.fingerprint import Fingerprint
@@ -40,12 +40,7 @@ class Making:
         encoder, debias = self.encoder, self.debias
         vectors = debias.vectors
         return Fingerprint(
-            encoder=encoder.id,
-            revision=encoder.revision,
-            query_prefix=encoder.query_prefix,
-            document_prefix=encoder.document_prefix,
-            dimension=encoder.dimension,
-            normalised=encoder.normalised,
+            **identity(encoder),
             pivot=vectors.pivot if vectors else None,
             alpha=debias.alpha,
             alphas={tag: alpha for tag, alpha in sorted(debias.alphas.items()) if alpha != debias.alpha},

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import NamedTuple
 
-from langshift.ingest.encoders import Brought, Encoder, is_given, open_encoder
+from langshift.ingest.encoders import Brought, Encoder, identity, is_given, open_encoder
 from langshift.ingest.query_shift import ShiftQueries
 from langshift.plugin.versions import LiveIndex
 
@@ -46,14 +46,6 @@ def open_encoder_of(index: LiveIndex, options: SearchOptions, opened: dict[str, 
     if encoder is None:
         brought = Brought(made.dimension, made.normalised)
         encoder = opened[name] = open_encoder(name, trust_remote_code=options.trust_remote_code, brought=brought)
-    installed = replace(
-        made,
-        encoder=encoder.id,
-        revision=encoder.revision,
-        query_prefix=encoder.query_prefix,
-        document_prefix=encoder.document_prefix,
-        dimension=encoder.dimension,
-        normalised=encoder.normalised,
-    )
+    installed = replace(made, **identity(encoder))
     made.require_same(installed, index.name, "search with the same encoder, or index the corpus again")
     return encoder

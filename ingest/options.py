@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
@@ -39,3 +40,30 @@ def index_encoder_options(command: _Command) -> _Command:
         help="Where the index's encoder is now, if its model or server has moved. [default: the index's own]",
     )
     return encoder(REMOTE_CODE(command))
+
+
+def pairs_encoder_options(command: _Command) -> _Command:
+    """The options of a command that encodes parallel text for language vectors that are there."""
+    encoder = click.option(
+        "--encoder", metavar="NAME", help="What encodes --pairs. [default: the encoder that FILE names]"
+    )
+    return encoder(REMOTE_CODE(command))
+
+
+def passage_options(command: _Command) -> _Command:
+    """The options that join rows of parallel text to passages."""
+    join = click.option(
+        "--join-lines",
+        type=click.IntRange(1, 1000),
+        default=1,
+        show_default=True,
+        metavar="N",
+        help="Join N consecutive rows to one passage: best as long as the texts of the index.",
+    )
+    documents = click.option(
+        "--documents",
+        type=click.Path(path_type=Path),
+        metavar="FILE",
+        help="A document id for each row: joined passages never cross documents.",
+    )
+    return join(documents(command))

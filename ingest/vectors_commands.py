@@ -2,38 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
 
 import click
 
 from langshift.ingest.import_command import import_
-from langshift.ingest.options import REMOTE_CODE, encoder_options
+from langshift.ingest.options import encoder_options, pairs_encoder_options, passage_options
 from langshift.options import JSON, parse_list
 
 _PATH = click.Path(path_type=Path)
-_Command = TypeVar("_Command", bound=Callable[..., Any])
-
-
-def _passages(command: _Command) -> _Command:
-    """The options that join rows of parallel text to passages."""
-    join = click.option(
-        "--join-lines",
-        type=click.IntRange(1, 1000),
-        default=1,
-        show_default=True,
-        metavar="N",
-        help="Join N consecutive rows to one passage: vectors are best fitted on texts as long as the index's.",
-    )
-    documents = click.option(
-        "--documents",
-        type=_PATH,
-        metavar="FILE",
-        help="A document id for each row: joined passages never cross documents.",
-    )
-    return join(documents(command))
 
 
 @click.group()
@@ -74,7 +52,7 @@ def vectors() -> None:
     metavar="FILE",
     help="Where to write them; with several pivots a folder, which gets <pivot>.safetensors.",
 )
-@_passages
+@passage_options
 @JSON
 def fit(
     pairs: Path,
@@ -127,9 +105,8 @@ def show(file: str, as_json: bool) -> None:
 @click.option(
     "--pairs", type=_PATH, metavar="PATH", help="Gather the evidence anew on this parallel text, as for `vectors fit`."
 )
-@click.option("--encoder", metavar="NAME", help="What encodes --pairs. [default: the encoder that FILE names]")
-@REMOTE_CODE
-@_passages
+@pairs_encoder_options
+@passage_options
 @JSON
 def check(
     file: str,

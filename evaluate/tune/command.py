@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from langshift.ingest.options import REMOTE_CODE
+from langshift.ingest.options import pairs_encoder_options, passage_options
 from langshift.options import JSON, Share
 
 if TYPE_CHECKING:
@@ -23,17 +23,7 @@ _PATH = click.Path(path_type=Path)
 @click.command("tune")
 @click.argument("file", type=_PATH)
 @click.option("--pairs", type=_PATH, required=True, metavar="PATH", help="Parallel text, as for `vectors fit`.")
-@click.option(
-    "--join-lines",
-    type=click.IntRange(1, 1000),
-    default=1,
-    show_default=True,
-    metavar="N",
-    help="Join N consecutive rows to one item: best as long as the documents of the index.",
-)
-@click.option(
-    "--documents", type=_PATH, metavar="FILE", help="A document id for each row: joined items never cross documents."
-)
+@passage_options
 @click.option(
     "--budget",
     type=Share(),
@@ -42,8 +32,7 @@ _PATH = click.Path(path_type=Path)
     metavar="B",
     help="How much of SLR@20, recall in the query's own language, the shift may cost.",
 )
-@click.option("--encoder", metavar="NAME", help="What encodes --pairs. [default: the encoder that FILE names]")
-@REMOTE_CODE
+@pairs_encoder_options
 @click.option(
     "--sample",
     type=click.IntRange(min=100),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -95,6 +95,18 @@ def open_encoder(name: str, *, trust_remote_code: bool = False, brought: Brought
         f"There is no encoder {name!r}; there are use-m, st:NAME_OR_PATH (sentence-transformers), http:URL#MODEL "
         "(a server of embeddings), and given or given:NAME (vectors that come with the data)."
     )
+
+
+def identity(encoder: Encoder) -> dict[str, Any]:
+    """What a fingerprint says of the encoder, by the fingerprint's names."""
+    return {
+        "encoder": encoder.id,
+        "revision": encoder.revision,
+        "query_prefix": encoder.query_prefix,
+        "document_prefix": encoder.document_prefix,
+        "dimension": encoder.dimension,
+        "normalised": encoder.normalised,
+    }
 
 
 def is_given(name: str) -> bool:

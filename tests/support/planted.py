@@ -3,8 +3,8 @@
 import re
 
 import numpy as np
+from parallel_source import Texts
 
-from langshift.ingest.parallel import Rows
 from langshift.ingest.vectors import LanguageVectors
 
 DIMENSION = 48
@@ -25,20 +25,10 @@ def write_text(folder, texts):
     return folder
 
 
-class InMemory:
+class InMemory(Texts):
     """Parallel text in memory."""
 
     shown = "made up"
-    dimension = None
-
-    def __init__(self, texts):
-        self.texts, self.languages = texts, sorted(texts)
-        self.total = len(next(iter(texts.values())))
-
-    def batches(self, size):
-        for start in range(0, self.total, size):
-            part = {tag: of[start : start + size] for tag, of in self.texts.items()}
-            yield Rows([f"row {start + row}" for row in range(size)], part, {})
 
 
 def direction(seed):
