@@ -4,11 +4,11 @@ VENV := .venv
 PY := $(VENV)/bin/python
 PIP := $(PY) -m pip install --quiet --disable-pip-version-check
 
-.PHONY: help demo test lint bench clean
+.PHONY: help demo test soak lint bench bench-bulk clean
 .DEFAULT_GOAL := help
 
 help:  ## what there is to make
-	@$(PYTHON) -c "import re;[print(f'make {m[1]:6} {m[2]}') for m in re.finditer(r'(?m)^(\w+):.*?## (.*)',open('Makefile').read())]"
+	@$(PYTHON) -c "import re;[print(f'make {m[1]:10} {m[2]}') for m in re.finditer(r'(?m)^([\w-]+):.*?## (.*)',open('Makefile').read())]"
 
 $(VENV)/.installed: pyproject.toml
 	@echo "Setting up $(VENV) ..."
@@ -34,6 +34,10 @@ demo: $(VENV)/.installed  ## start OpenSearch, index the demo corpus twice, show
 test: $(VENV)/.installed-dev  ## run every test, those against a real OpenSearch included
 	@$(PY) -m pytest
 
+# The faults that loads survive, in full length: a hundred kills instead of a few.
+soak: $(VENV)/.installed-dev  ## the long form of the tests of faults: 100 SIGKILLs over a load
+	@LANGSHIFT_KILLS=100 $(PY) -m pytest tests/cluster/test_faults_kills.py -s
+
 lint: $(VENV)/.installed-dev  ## ruff, and mypy --strict over the built wheel
 	@$(PY) -m ruff check .
 	@$(PY) -m ruff format --check .
@@ -41,6 +45,9 @@ lint: $(VENV)/.installed-dev  ## ruff, and mypy --strict over the built wheel
 
 bench: $(VENV)/.installed-dev  ## benchmarks: candidates in turn, median and spread
 	@$(PY) -m pytest tests/bench -s
+
+bench-bulk: $(VENV)/.installed-dev  ## the benchmark of bulk indexing alone, beside the client library's helpers
+	@$(PY) -m pytest tests/bench/bench_bulk.py -s
 
 clean:  ## remove the environment and everything built
 	@$(PYTHON) -c "import shutil; [shutil.rmtree(p, ignore_errors=True) for p in ('$(VENV)', 'build', 'dist', '.build')]"

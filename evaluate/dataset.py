@@ -32,7 +32,7 @@ from langshift.errors import UsageError
 from langshift.evaluate.evidence import Evidence, read_evidence
 from langshift.evaluate.qrels import Qrels, read_qrels
 from langshift.evaluate.reading import identifier, read_columns, records
-from langshift.ingest.fields import EMBEDDING, parse_embedding, require_dimension
+from langshift.ingest.fields import EMBEDDING, at, parse_embedding, require_dimension
 from langshift.languages import UNDETERMINED, parse_tag, primary
 
 CORPUS, QUERIES, QRELS, LANGUAGES = "corpus.jsonl", "queries.jsonl", "qrels/test.tsv", "languages.tsv"
@@ -184,9 +184,10 @@ def _queries(path: Path) -> Iterator[Query]:
         language = _language(record.get("language"), path, line)
         embedding = None
         if record.get(EMBEDDING) is not None:
-            embedding = parse_embedding(record[EMBEDDING], f"{path}, line {line}")
-            dimension = dimension or len(embedding)
-            require_dimension(embedding, dimension, f"{path}, line {line}")
+            with at(f"{path}, line {line}"):
+                embedding = parse_embedding(record[EMBEDDING])
+                dimension = dimension or len(embedding)
+                require_dimension(embedding, dimension)
         yield Query(name, text, language, _word(record, "group"), _word(record, "article"), embedding)
     if not seen:
         raise UsageError(f"{path} holds no query: put one JSON object with _id and text on each line.")

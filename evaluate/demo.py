@@ -16,6 +16,7 @@ from langshift.ingest.encoders import open_encoder
 from langshift.ingest.hit import Hit
 from langshift.ingest.load import load
 from langshift.ingest.making import choose
+from langshift.ingest.opened_load import LoadOptions
 from langshift.ingest.search import Searcher
 from langshift.plugin.versions import drop
 
@@ -64,9 +65,11 @@ def index_twice(client: OpenSearch, on_document: Callable[[int], None] = lambda 
         if stage == "write":
             on_document(documents)
 
+    # A demo that was cut off is given up.
+    anew = LoadOptions(if_exists="replace")
     for name, alpha in ((PLAIN, 0.0), (SHIFTED, 1.0)):
         drop(client, name)
-        load(client, str(FOLDER / CORPUS), name, choose(encoder, detector, None, alpha), on_stage)
+        load(client, str(FOLDER / CORPUS), name, choose(encoder, detector, None, alpha), on_stage, anew)
 
 
 def example(compared: Comparison, plain: Searcher, shifted: Searcher) -> Example | None:

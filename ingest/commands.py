@@ -12,6 +12,7 @@ from langshift.options import JSON, Share
 
 if TYPE_CHECKING:
     from langshift.ingest.query_shift import ShiftQueries
+    from langshift.plugin.writing import IfExists
 
 
 @click.command()
@@ -51,6 +52,23 @@ if TYPE_CHECKING:
     metavar="P",
     help="A detection below this makes a document `und`, which is not shifted, unless by --soft.",
 )
+@click.option(
+    "--if-exists",
+    type=click.Choice(["fail", "append", "replace", "new-version"]),
+    default="fail",
+    show_default=True,
+    help="Where the index exists: refuse, add to it, put a new version in its place, or do so and keep the old one.",
+)
+@click.option("--resume", is_flag=True, help="Go on with a load that was cut off; without one, begin.")
+@click.option("--fast-load", is_flag=True, help="Make a new index without replicas, which it gets at the end.")
+@click.option(
+    "--patience",
+    type=click.FloatRange(min=0),
+    default=300,
+    show_default=True,
+    metavar="SECONDS",
+    help="How long to wait for a cluster that takes nothing.",
+)
 @JSON
 def ingest(
     corpus: str,
@@ -63,21 +81,29 @@ def ingest(
     soft: bool,
     lid_model: Path | None,
     min_confidence: float,
+    if_exists: IfExists,
+    resume: bool,
+    fast_load: bool,
+    patience: float,
     as_json: bool,
 ) -> None:
     """Index CORPUS: detect each document's language, encode it, shift it, write it.
 
-    CORPUS is a JSONL file (_id, title, text, language, group and any other field; plain, gzip or zstd), or
-    - for standard input. A document's own language wins over detection. The whole corpus is read once
-    before anything is written: a line that cannot be used stops the command, with the index as it was.
+    CORPUS is a JSONL file (_id, title, text, language, group and any other field; plain, gzip or zstd), a
+    Parquet file with such columns, or - for standard input. A document's own language wins over detection.
+    Of two documents with one _id the later wins; {"_op": "delete", "_id": ...} deletes. A line that cannot be
+    indexed goes to the dead letters (see langshift dead-letters), and the exit code is 3.
+
+    After a crash, a lost cluster or Ctrl-C the same command with --resume goes on; nothing is lost or doubled.
 
     \b
     Example:
       langshift ingest corpus.jsonl --index news
     """
     from langshift.ingest.ingest_command import Options, run
+    from langshift.ingest.opened_load import LoadOptions
 
-    run(
+    code = run(
         Options(
             corpus=corpus,
             name=name,
@@ -89,9 +115,12 @@ def ingest(
             soft=soft,
             lid_model=lid_model,
             least_confidence=min_confidence,
+            load=LoadOptions(if_exists, resume, fast_load, patience),
             as_json=as_json,
         )
     )
+    if code:
+        click.get_current_context().exit(code)
 
 
 @click.command()

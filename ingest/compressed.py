@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import gzip
+import io
 import sys
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, BinaryIO, Protocol
 
 if sys.version_info >= (3, 14):
     from compression import zstd
 else:
     from backports import zstd
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
+
+_MAGIC = 4  # bytes that tell how a file is compressed
+_BUFFER = 1 << 20  # bytes read at a time from what comes once
 
 #: What reading raises where the compressed data break off or are damaged.
 DAMAGED = (EOFError, gzip.BadGzipFile, zlib.error, zstd.ZstdError)
@@ -33,13 +40,46 @@ class Unpacked(Protocol):
 def open_unpacked(path: Path) -> Iterator[Unpacked]:
     """Open a file for reading its bytes, unpacked on the way."""
     with path.open("rb") as raw:
-        magic = raw.read(4)
+        magic = raw.read(_MAGIC)
         raw.seek(0)
-        if magic[:2] == b"\x1f\x8b":
-            with gzip.open(raw, "rb") as unpacked:
-                yield unpacked
-        elif magic == b"\x28\xb5\x2f\xfd":
-            with zstd.open(raw, "rb") as unpacked:
-                yield unpacked
-        else:
-            yield raw
+        with _unpacked(raw, magic) as unpacked:
+            yield unpacked
+
+
+@contextmanager
+def unpacked_stream(stream: io.BufferedIOBase) -> Iterator[Unpacked]:
+    """Read the bytes of a stream that cannot go back, unpacked on the way; it stays open."""
+    magic = stream.read(_MAGIC)
+    with io.BufferedReader(_Rejoined(magic, stream), _BUFFER) as raw, _unpacked(raw, magic) as unpacked:
+        yield unpacked
+
+
+@contextmanager
+def _unpacked(raw: BinaryIO, magic: bytes) -> Iterator[Unpacked]:
+    if magic[:2] == b"\x1f\x8b":
+        with gzip.open(raw, "rb") as unpacked:
+            yield unpacked
+    elif magic == b"\x28\xb5\x2f\xfd":
+        with zstd.open(raw, "rb") as unpacked:
+            yield unpacked
+    else:
+        yield raw
+
+
+class _Rejoined(io.RawIOBase):
+    """A stream with the bytes before it that were read already."""
+
+    def __init__(self, head: bytes, stream: io.BufferedIOBase) -> None:
+        self._head, self._stream = head, stream
+
+    def readable(self) -> bool:
+        """It is."""
+        return True
+
+    def readinto(self, buffer: Buffer, /) -> int:
+        """As ``RawIOBase`` has it: what is there at once."""
+        view = memoryview(buffer)
+        data = self._head or self._stream.read1(len(view))
+        taken, self._head = data[: len(view)], self._head[len(view) :]
+        view[: len(taken)] = taken
+        return len(taken)

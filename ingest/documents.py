@@ -1,39 +1,34 @@
-"""Read a corpus: BEIR ``corpus.jsonl``, plain, ``.gz`` or ``.zst``, or standard input."""
+"""Documents: what a line of BEIR's ``corpus.jsonl`` must be, and a file of them read strictly."""
 
 from __future__ import annotations
 
-import shutil
-import sys
-import tempfile
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import orjson
 from numpy.typing import NDArray
 
-from langshift.errors import UsageError
-from langshift.ingest.compressed import DAMAGED, open_unpacked
-from langshift.ingest.encoders import Brought
-from langshift.ingest.encoders.given import LookedAt
+from langshift.ingest.compressed import open_unpacked
 from langshift.ingest.fields import (
     EMBEDDING,
     KNOWN_FIELDS,
+    OPERATION,
+    Unusable,
+    at,
     check_name,
     id_field,
     kind,
     language_field,
     parse_embedding,
     require_dimension,
+    require_shallow,
     string_field,
 )
+from langshift.ingest.numbered import numbered
 
-STANDARD_INPUT = "-"
-_TELL_EVERY = 1000
-_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 # What becomes of a document's own vector: an error, taken (and an error where there is none), or left aside unread.
 Embeddings = Literal["refused", "needed", "ignored"]
 
@@ -59,72 +54,10 @@ class Document:
     embedding: NDArray[np.float32] | None = field(default=None, compare=False, repr=False)
 
 
-@dataclass(frozen=True)
-class Corpus:
-    """A corpus that was read through once and found sound.
+class Delete(NamedTuple):
+    """A line that takes a document out of the index: ``{"_op": "delete", "_id": "x"}``."""
 
-    Attributes:
-        path: a file that can be read again.
-        shown: how messages name it.
-        documents: how many it holds.
-        embeddings: what becomes of vectors that come with documents.
-        brought: what is known of these; None where none are wanted.
-    """
-
-    path: Path
-    shown: str
-    documents: int
-    embeddings: Embeddings
-    brought: Brought | None
-
-    def read(self) -> Iterator[Document]:
-        """Read it again."""
-        return read_corpus(self.path, self.shown, self.embeddings)
-
-
-@contextmanager
-def open_corpus(
-    given: str, on_checked: Callable[[int], None] | None = None, *, embeddings: Embeddings = "refused"
-) -> Iterator[Corpus]:
-    """Open a corpus, and read it through once.
-
-    Args:
-        given: path of a file, or ``-`` for standard input, which is kept in a temporary file meanwhile.
-        on_checked: called now and then with the number of documents found sound.
-        embeddings: what becomes of vectors that come with documents.
-
-    Raises:
-        UsageError: there is no such file, it holds no document, or a line cannot be used.
-    """
-    with _as_file(given) as path:
-        shown = "standard input" if given == STANDARD_INPUT else given
-        documents, looked_at = 0, LookedAt()
-        for documents, document in enumerate(read_corpus(path, shown, embeddings), start=1):
-            looked_at.add(document.embedding)
-            if on_checked and documents % _TELL_EVERY == 0:
-                on_checked(documents)
-        if not documents:
-            raise UsageError(f"{shown} holds no document.")
-        yield Corpus(path, shown, documents, embeddings, looked_at.brought())
-
-
-@contextmanager
-def _as_file(given: str) -> Iterator[Path]:
-    path = Path(given)
-    if given != STANDARD_INPUT:
-        if path.is_dir():
-            raise UsageError(f"{given} is a folder: name a file, such as {path / 'corpus.jsonl'}.")
-        if not path.exists():
-            raise UsageError(f"{given}: there is no such file.")
-        if path.is_file():
-            yield path
-            return
-    # A pipe gives its bytes once.
-    with tempfile.NamedTemporaryFile(prefix="langshift-", suffix=".jsonl") as kept:
-        with sys.stdin.buffer if given == STANDARD_INPUT else path.open("rb") as stream:
-            shutil.copyfileobj(stream, kept)
-        kept.flush()
-        yield Path(kept.name)
+    id: str
 
 
 def read_corpus(path: Path, shown: str, embeddings: Embeddings = "refused") -> Iterator[Document]:
@@ -138,23 +71,16 @@ def read_corpus(path: Path, shown: str, embeddings: Embeddings = "refused") -> I
     Raises:
         UsageError: a line that is no document, named by file and line with what is wrong.
     """
-    number, dimension = 0, None
-    try:
-        with open_unpacked(path) as lines:
-            for number, line in enumerate(lines, start=1):
-                line = line.removeprefix(_BYTE_ORDER_MARK) if number == 1 else line
-                if not line.strip():
-                    continue
-                place = f"{shown}, line {number}"
-                document = parse_document(line, place, embeddings)
-                if document.embedding is not None:
-                    dimension = dimension or len(document.embedding)
-                    require_dimension(document.embedding, dimension, place)
-                yield document
-    except DAMAGED as error:
-        raise UsageError(
-            f"{shown}: the compressed data break off or are damaged after line {number} ({error})."
-        ) from error
+    dimension = None
+    with open_unpacked(path) as unpacked:
+        for number, line in numbered(unpacked, shown):
+            place = f"{shown}, line {number}"
+            document = parse_document(line, place, embeddings)
+            if document.embedding is not None:
+                dimension = dimension or len(document.embedding)
+                with at(place):
+                    require_dimension(document.embedding, dimension)
+            yield document
 
 
 def parse_document(line: bytes, place: str, embeddings: Embeddings = "refused") -> Document:
@@ -168,39 +94,78 @@ def parse_document(line: bytes, place: str, embeddings: Embeddings = "refused") 
     Raises:
         UsageError: beginning with ``place``, what is wrong and what should be there.
     """
+    with at(place):
+        content = parse_fields(parse_object(line), embeddings)
+        if isinstance(content, Delete):
+            raise Unusable("takes a document out of an index, which only `langshift ingest` does; leave the line out.")
+        return content
+
+
+def parse_object(line: bytes) -> dict[str, Any]:
+    """The fields of one line.
+
+    Raises:
+        Unusable: it is no JSON, or no object.
+    """
     try:
         fields = orjson.loads(line)
     except orjson.JSONDecodeError as error:
-        raise UsageError(f"{place}: not valid JSON ({error.msg} at character {error.pos + 1}).") from None
+        raise Unusable(f"not valid JSON ({error.msg} at character {error.pos + 1}).", "invalid_json") from None
     if not isinstance(fields, dict):
-        raise UsageError(f"{place}: must be a JSON object with a text, but is {kind(fields)}.")
+        raise Unusable(f"must be a JSON object with a text, but is {kind(fields)}.")
+    return fields
+
+
+def parse_fields(fields: Mapping[str, Any], embeddings: Embeddings = "refused") -> Document | Delete:
+    """The fields of one line as a document, or as the deletion of one.
+
+    Args:
+        fields: as JSON has them; ``embedding`` may be an array, shape (dimension,).
+        embeddings: what becomes of a vector that comes with it.
+
+    Raises:
+        Unusable: what is wrong and what should be there.
+    """
+    operation = fields.get(OPERATION)
+    if operation == "delete":
+        if fields.get("_id") in (None, ""):
+            raise Unusable("a line with '_op': 'delete' needs the '_id' of the document.")
+        return Delete(id_field(fields))
+    if operation not in (None, "index"):
+        raise Unusable("the field '_op' must be 'index' or 'delete', or be left out.")
     for name in fields:
-        check_name(name, place)
+        check_name(name)
     group = fields.get("group")
     if not isinstance(group, str | int | None):
-        raise UsageError(f"{place}: the field 'group' must be a string, but is {kind(group)}.")
-    title, text = (string_field(fields, name, place) for name in ("title", "text"))
+        raise Unusable(f"the field 'group' must be a string, but is {kind(group)}.")
+    title, text = string_field(fields, "title"), string_field(fields, "text")
     if not title.strip() and not text.strip():
-        raise UsageError(f"{place}: has neither a text nor a title.")
+        raise Unusable("has neither a text nor a title.")
+    other = {name: value for name, value in fields.items() if name not in KNOWN_FIELDS}
+    if any(isinstance(value, dict | list) for value in other.values()):
+        require_shallow([other])
     return Document(
-        id=id_field(fields, place),
+        id=id_field(fields),
         title=title,
         text=text,
-        language=language_field(fields, place),
-        other={name: value for name, value in fields.items() if name not in KNOWN_FIELDS},
-        embedding=_embedding(fields, place, embeddings),
+        language=language_field(fields),
+        other=other,
+        embedding=_embedding(fields, embeddings),
     )
 
 
-def _embedding(fields: dict[str, Any], place: str, embeddings: Embeddings) -> NDArray[np.float32] | None:
+def _embedding(fields: Mapping[str, Any], embeddings: Embeddings) -> NDArray[np.float32] | None:
     there = fields.get(EMBEDDING) is not None
     if embeddings == "ignored" or (embeddings == "refused" and not there):
         return None
     if embeddings == "refused":
-        raise UsageError(
-            f"{place}: the document brings an 'embedding', which only --encoder given takes; "
-            "choose that, or leave the field out."
+        raise Unusable(
+            "the document brings an 'embedding', which only --encoder given takes; "
+            "choose that, or leave the field out.",
+            "invalid_embedding",
         )
     if not there:
-        raise UsageError(f"{place}: the document brings no 'embedding', which --encoder given needs; give it one.")
-    return parse_embedding(fields[EMBEDDING], place)
+        raise Unusable(
+            "the document brings no 'embedding', which --encoder given needs; give it one.", "invalid_embedding"
+        )
+    return parse_embedding(fields[EMBEDDING])

@@ -9,8 +9,8 @@ from threadpoolctl import threadpool_limits
 
 from langshift.console import counted
 from langshift.errors import UsageError
+from langshift.ingest.ahead import ahead
 from langshift.ingest.encoders import Encoder
-from langshift.ingest.fitting.ahead import read_ahead
 from langshift.ingest.fitting.embedding import Embedding
 from langshift.ingest.fitting.evidence import Evidence
 from langshift.ingest.fitting.language import LanguageSums
@@ -69,7 +69,7 @@ def fit(
     ]
     done = 0
     with _blas_threads(embedding, methods):
-        for rows in read_ahead(source.batches(embedding.batch)):
+        for rows in ahead(source.batches(embedding.batch)):
             _add(rows, embedding, tags, languages, pairs, done)
             done += len(rows.places)
             if on_rows:

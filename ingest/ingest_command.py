@@ -2,22 +2,36 @@
 
 from __future__ import annotations
 
+import logging
+import signal
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from rich.progress import Progress, TaskID
+import orjson
 
+from langshift import __version__
 from langshift.cluster import open_cluster
-from langshift.console import counted, emit_json, note, out, progress, table
+from langshift.console import counted, emit_json, note, out, table
+from langshift.errors import UsageError
+from langshift.ingest.bulk.place import LoadPlace
 from langshift.ingest.detect import open_detector
-from langshift.ingest.documents import Embeddings, open_corpus
+from langshift.ingest.documents import Embeddings
 from langshift.ingest.encoders import Brought, is_given, open_encoder
-from langshift.ingest.load import load_checked
+from langshift.ingest.load import load_source
+from langshift.ingest.load_progress import LoadProgress
 from langshift.ingest.making import Making, choose
-from langshift.ingest.summary import STAGES, Summary
-from langshift.plugin.fingerprint import Fingerprint
-from langshift.plugin.template import text_language
+from langshift.ingest.opened_load import LoadOptions
+from langshift.ingest.remarks import last_line, moved_in_words, remarks
+from langshift.ingest.source import open_source
+from langshift.ingest.summary import STAGES, Summary, unwatched
+from langshift.log_file import log_to
 from langshift.plugin.versions import check_name, unfinished
+from langshift.settings import Settings
+from langshift.whole import whole
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -35,6 +49,7 @@ class Options:
         soft: whether by all languages that each may be in.
         lid_model: a fastText model; None for the bundled one.
         least_confidence: a detection below this makes a document ``und``.
+        load: how the load is done.
         as_json: whether to print JSON.
     """
 
@@ -48,33 +63,115 @@ class Options:
     soft: bool
     lid_model: Path | None
     least_confidence: float
+    load: LoadOptions
     as_json: bool
 
 
-def run(options: Options) -> None:
-    """Check what was given, the whole corpus included, before anything is started; then load and tell."""
+def run(options: Options) -> int:
+    """Check what was given before anything is started; then load and tell.
+
+    Returns:
+        The exit code: 0, or 3 where documents went to dead letters.
+    """
     name = options.name
     check_name(name)
     # Vectors that come with the corpus are known when it is read, everything else before.
     making = None if is_given(options.encoder) else _making(options, None)
     embeddings: Embeddings = "refused" if making else "needed"
-    with progress() as shown:
-        checking = shown.add_task("check", total=None, rate="")
-        with open_corpus(
-            options.corpus, lambda documents: shown.update(checking, completed=documents), embeddings=embeddings
-        ) as checked:
-            shown.update(checking, completed=checked.documents, total=checked.documents)
-            making = making or _making(options, checked.brought)
-            client = open_cluster()
-            for index in unfinished(client, name):
-                note(f"{index} is unfinished: a load is making it, or one was killed; no search sees it.")
-            summary = load_checked(client, checked, name, making, StageProgress(shown, checked.documents).update)
+    with ExitStack() as stack:
+        stack.enter_context(_terminated_like_interrupted())
+        source = stack.enter_context(open_source(options.corpus, embeddings=embeddings))
+        if not source.resumable:
+            _tell_that_it_cannot_be_resumed(source.shown, options.load)
+        making = making or _making(options, source.brought)
+        client = open_cluster()
+        for index in unfinished(client, name):
+            note(f"{index} is unfinished: a load is making it, or one was cut off; no search sees it.")
+        watch = stack.enter_context(_Shown(options, LoadPlace.of(Settings.from_env().home, client, name)))
+        summary = load_source(client, source, name, making, unwatched, options.load, watch)
     if options.as_json:
         emit_json(summary.to_dict())
     else:
         _print(summary)
     for sentence in remarks(summary, making):
         note(sentence)
+    if options.as_json:
+        note(last_line(summary))
+    else:
+        out.print(last_line(summary), markup=False, soft_wrap=True)
+    return 3 if summary.dead else 0
+
+
+class _Shown:
+    """Shows how far the load is, and logs it; ``with`` ends both."""
+
+    def __init__(self, options: Options, place: LoadPlace) -> None:
+        self._options, self._place = options, place
+        self._before = 0
+        self._stack = ExitStack()
+        self._progress: LoadProgress | None = None
+
+    def __enter__(self) -> _Shown:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def begin(self, total: int | None, handled: int) -> None:
+        """The load begins."""
+        self._stack.enter_context(log_to(self._place.log))
+        _log.info("langshift %s: %s into %s", __version__, self._options.corpus, self._place.name)
+        _keep(self._options, self._place.making)
+        self._before = handled
+        self._progress = self._stack.enter_context(LoadProgress(total, handled))
+
+    def update(self, *, handled: int, documents: int, retries: int, dead: int, at_once: int) -> None:
+        """It has come further."""
+        if self._progress is not None:
+            self._progress.update(self._before + handled, documents, retries, dead, at_once)
+
+
+def _keep(options: Options, path: Path) -> None:
+    """Keep how documents are made, so that a dead letter can be sent again later."""
+    kept = {
+        "encoder": options.encoder,
+        "trust_remote_code": options.trust_remote_code,
+        "vectors": options.vectors and str(options.vectors.absolute()),
+        "alpha": options.alpha,
+        "method": options.method,
+        "soft": options.soft,
+        "lid_model": options.lid_model and str(options.lid_model.absolute()),
+        "least_confidence": options.least_confidence,
+    }
+    with whole(path) as partial:
+        partial.touch(mode=0o600)
+        partial.write_bytes(orjson.dumps(kept, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
+
+
+def _tell_that_it_cannot_be_resumed(shown: str, load: LoadOptions) -> None:
+    """Say so at the start, while there is still a choice.
+
+    Raises:
+        UsageError: it is to be resumed.
+    """
+    told = f"{shown[:1].upper()}{shown[1:]} cannot be resumed"
+    if load.resume:
+        raise UsageError(f"{told}: give a file, or leave --resume out.")
+    note(f"{told}: should this load be cut off, it has to begin again; a file can be gone on with.")
+
+
+@contextmanager
+def _terminated_like_interrupted() -> Iterator[None]:
+    """Who is asked to end, as by a system that shuts down, does what Ctrl-C does."""
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _making(options: Options, brought: Brought | None) -> Making:
@@ -89,50 +186,6 @@ def _making(options: Options, brought: Brought | None) -> Making:
     )
 
 
-class StageProgress:
-    """One line a stage: documents and documents a second of that stage's own time."""
-
-    def __init__(self, shown: Progress, total: int) -> None:
-        self._shown = shown
-        self._tasks: dict[str, TaskID] = {stage: shown.add_task(stage, total=total, rate="") for stage in STAGES}
-        self._seconds = dict.fromkeys(STAGES, 0.0)
-        self._documents = dict.fromkeys(STAGES, 0)
-
-    def update(self, stage: str, documents: int, seconds: float) -> None:
-        """Add what a stage has just done."""
-        self._seconds[stage] += seconds
-        self._documents[stage] += documents
-        rate = self._documents[stage] / max(self._seconds[stage], 1e-9)
-        self._shown.update(self._tasks[stage], completed=self._documents[stage], rate=f"{rate:,.0f} documents/s")
-
-
-def remarks(summary: Summary, making: Making) -> list[str]:
-    """What a person should know of a load that went through, one sentence each."""
-    told = []
-    if summary.cut:
-        told.append(
-            f"{counted(summary.cut, 'text')} longer than the {summary.longest:,} characters that {making.encoder.id} "
-            "reads: the vector stands for the beginning, word search finds all of it."
-        )
-    if summary.languages["und"]:
-        unclear = counted(summary.languages["und"], "document")
-        fate = "shifted by whatever languages they may be in" if summary.made.soft else f"not {_verb(summary.made)}"
-        told.append(f"{unclear} without a clear language: {fate}.")
-    for tag, count in summary.folded.most_common():
-        told.append(f"{counted(count, 'document')} in {tag} counted to {text_language(tag)}, its macrolanguage.")
-    if summary.without_vector:
-        named = ", ".join(
-            f"{tag} ({counted(count, 'document')})" for tag, count in summary.without_vector.most_common()
-        )
-        fate = f"not {_verb(summary.made)}" + (" by their own language" if summary.made.soft else "")
-        what = "language vector" if summary.made.method == "shift" else "map"
-        told.append(f"No {what} for {named}: {fate}.")
-    if summary.replaced:
-        replaced = counted(summary.replaced, "document")
-        told.append(f"{replaced} took the place of one with the same _id, in the index or this corpus.")
-    return told
-
-
 def _print(summary: Summary) -> None:
     rows = [[tag, f"{count:,}"] for tag, count in summary.languages.most_common()]
     table(None, ["language", "documents"], rows, right={"documents"})
@@ -145,14 +198,3 @@ def _print(summary: Summary) -> None:
         f"{summary.shifted:,} of them {moved_in_words(summary.made)}.",
         soft_wrap=True,
     )
-
-
-def moved_in_words(made: Fingerprint) -> str:
-    """How the documents of an index were moved, such as ``shifted with alpha 1 (fr .5)``."""
-    how = "softly " if made.soft else ""
-    alphas = ", ".join(f"{tag} {alpha:g}" for tag, alpha in made.alphas.items())
-    return f"{how}{_verb(made)} with alpha {made.alpha:g}{f' ({alphas})' if alphas else ''}"
-
-
-def _verb(made: Fingerprint) -> str:
-    return "shifted" if made.method == "shift" else "mapped"

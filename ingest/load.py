@@ -1,151 +1,276 @@
-"""The way of a document: read, detect, encode, shift, write."""
+"""The way of a document: read, detect, encode, shift, write; and how a load ends."""
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Iterator
-from dataclasses import replace
-from itertools import islice
-from typing import Any
+from typing import Protocol
 
-import numpy as np
-from numpy.typing import NDArray
 from opensearchpy import OpenSearch
 from opensearchpy.exceptions import OpenSearchException
 
-from langshift.cluster import address, failure
+from langshift.cluster import address, failure, make_client
 from langshift.console import counted, note
 from langshift.errors import LangshiftError
-from langshift.ingest import query_shift
-from langshift.ingest.documents import Corpus, Document, Embeddings, open_corpus
-from langshift.ingest.encoders import Encoder, is_given
-from langshift.ingest.encoding import document_vectors, full_text
+from langshift.ingest.ahead import ahead
+from langshift.ingest.bulk.check import Checked, check
+from langshift.ingest.bulk.chunks import COUNT, Chunker
+from langshift.ingest.bulk.dead_letters import DeadLetters
+from langshift.ingest.bulk.delivery import Courier
+from langshift.ingest.bulk.ledger import Ledger
+from langshift.ingest.bulk.patience import Patience
+from langshift.ingest.bulk.sender import UNDELIVERED, Sender
+from langshift.ingest.documents import Embeddings
+from langshift.ingest.encoders import is_given
+from langshift.ingest.items import Maker
 from langshift.ingest.making import Making
-from langshift.ingest.moving import Told, move, tell
+from langshift.ingest.opened_load import USUAL, LoadOptions, OpenedLoad, open_load
+from langshift.ingest.source import Read, Source, open_source
 from langshift.ingest.summary import OnStage, Summary, unwatched
-from langshift.ingest.write import BulkWriter, entry
-from langshift.languages import UNDETERMINED, primary
-from langshift.plugin import versions
-from langshift.plugin.template import text_language
+from langshift.plugin import load_settings, writing
+from langshift.plugin.writing import Target
+from langshift.settings import Settings
 
 _BATCH = 256
+_BATCH_BYTES = 8 << 20
+_REPAIRS = 3  # rounds
+_NAMED = 10  # ids in a message
 
 
-def load(client: OpenSearch, corpus: str, name: str, making: Making, on_stage: OnStage = unwatched) -> Summary:
-    """Index a corpus. Nothing is written unless the whole of it can be read.
+class Watch(Protocol):
+    """Somebody who looks on."""
+
+    def begin(self, total: int | None, handled: int) -> None:
+        """The load begins: lines of the input, None where nobody knows, and how many of them are handled."""
+
+    def update(self, *, handled: int, documents: int, retries: int, dead: int, at_once: int) -> None:
+        """Lines handled, documents written, requests sent again, and dead letters of this run; requests at once."""
+
+
+def load(
+    client: OpenSearch,
+    corpus: str,
+    name: str,
+    making: Making,
+    on_stage: OnStage = unwatched,
+    options: LoadOptions = USUAL,
+) -> Summary:
+    """Index a corpus; each of its lines is then on the server or in the dead letters.
 
     Args:
         client: the cluster.
-        corpus: path of a JSONL file (plain, gzip or zstd), or ``-`` for standard input.
+        corpus: path of a JSONL file (plain, gzip or zstd) or a Parquet file, or ``-`` for standard input.
         name: the index's name, an alias over its versions.
         making: encoder, method, language vectors, scales and detector.
         on_stage: called after each batch of each stage with the documents and seconds of that batch.
+        options: how it is done.
 
     Raises:
-        UsageError: a line that cannot be used; the index is as it was.
+        UsageError: the input cannot be used, or the index exists; nothing is changed.
         FingerprintError: the index holds vectors of another making; it is as it was.
-        ClusterError: the cluster refuses documents; a version made by this load is removed.
+        LangshiftError: the load broke off; unless nothing was written, it can be gone on with.
     """
     embeddings: Embeddings = "needed" if is_given(making.encoder.id) else "refused"
-    with open_corpus(corpus, embeddings=embeddings) as checked:
-        return load_checked(client, checked, name, making, on_stage)
+    with open_source(corpus, embeddings=embeddings) as source:
+        return load_source(client, source, name, making, on_stage, options)
 
 
-def load_checked(
-    client: OpenSearch, corpus: Corpus, name: str, making: Making, on_stage: OnStage = unwatched
+def load_source(
+    client: OpenSearch,
+    source: Source,
+    name: str,
+    making: Making,
+    on_stage: OnStage = unwatched,
+    options: LoadOptions = USUAL,
+    watch: Watch | None = None,
 ) -> Summary:
-    """Index a corpus that is open and found sound; see ``load``."""
-    fingerprint = making.fingerprint()
-    target = versions.open_for_writing(client, name, fingerprint, query_shift.kept(making.debias))
-    writer = BulkWriter(client, target)
-    summary = Summary(name, target.index, fingerprint, longest=making.encoder.longest)
-    try:
-        for batch in _batches(corpus.read(), summary, on_stage):
-            _index(batch, making, writer, summary, on_stage)
-        versions.publish(client, target)
-    except (Exception, KeyboardInterrupt) as error:
-        raise _undo(client, target, writer, error) from error
-    summary.replaced = writer.replaced
-    return summary
+    """Index a source that is open; see ``load``."""
+    with open_load(client, source, name, making, options) as opened:
+        return _Load(client, source, making, on_stage, options, watch, opened).run()
 
 
-def _batches(documents: Iterator[Document], summary: Summary, on_stage: OnStage) -> Iterator[list[Document]]:
-    while True:
-        with summary.timed("read", on_stage) as count:
-            batch = list(islice(documents, _BATCH))
-            count.append(len(batch))
-        if not batch:
-            return
-        yield batch
+class _Load:
+    """One run of a load."""
 
-
-def _index(batch: list[Document], making: Making, writer: BulkWriter, summary: Summary, on_stage: OnStage) -> None:
-    size = len(batch)
-    with summary.timed("detect", on_stage, size):
-        told = [tell(document, making) for document in batch]
-    with summary.timed("encode", on_stage, size):
-        vectors = document_vectors(making.encoder, batch)
-        _require_numbers(vectors, batch, making.encoder)
-    with summary.timed("shift", on_stage, size):
-        moved, stamps = move(vectors, told, making)
-    with summary.timed("write", on_stage, size):
-        entries = [
-            entry(
-                document.title,
-                document.text,
-                text_language(found.language),
-                found.confidence,
-                vector,
-                stamp,
-                dict(document.other),
-            )
-            for document, found, vector, stamp in zip(batch, told, moved, stamps, strict=True)
-        ]
-        writer.write([document.id for document in batch], entries)
-    _count(summary, making, batch, told, entries)
-
-
-def _count(
-    summary: Summary, making: Making, batch: list[Document], told: list[Told], entries: list[dict[str, Any]]
-) -> None:
-    longest, known = making.encoder.longest, making.debias.vectors
-    # Whatever its scale: a language that is left alone on purpose lacks no vector.
-    unscaled = replace(making.debias, alpha=1.0, alphas={})
-    summary.documents += len(entries)
-    summary.cut += sum(len(full_text(one.title, one.text)) > longest for one in batch) if longest else 0
-    needless = {known.pivot, UNDETERMINED} if known else set()
-    for found, made in zip(told, entries, strict=True):
-        language = made["language"]
-        summary.languages[language] += 1
-        summary.shifted += "language" in made["shift"]
-        if language != primary(found.language):
-            summary.folded[primary(found.language)] += 1
-        if known and summary.made.moves and language not in needless and unscaled.key(found.language) is None:
-            summary.without_vector[language] += 1
-
-
-def _require_numbers(vectors: NDArray[np.float32], batch: list[Document], encoder: Encoder) -> None:
-    usable = np.isfinite(vectors).all(axis=1) & (np.abs(vectors).max(axis=1, initial=0) > 0)
-    if not usable.all():
-        document = batch[int(np.flatnonzero(~usable)[0])]
-        raise LangshiftError(f"Document {document.id!r}: the encoder {encoder.id} gives no usable vector for its text.")
-
-
-def _undo(client: OpenSearch, target: versions.Target, writer: BulkWriter, error: BaseException) -> BaseException:
-    """Leave nothing half-written: remove a version of this load's own; else say what was written."""
-    if isinstance(error, OpenSearchException):
-        error = failure(error, address(client))
-    told = []
-    try:
-        versions.discard(client, target)
-    except OpenSearchException:
-        told.append(f"The unfinished version {target.index} could not be removed; no search sees it.")
-    if writer.written and not target.created:
-        told.append(
-            f"{counted(writer.written, 'document')} had been written to {target.index} before; "
-            "running the same command again doubles nothing."
+    def __init__(
+        self,
+        client: OpenSearch,
+        source: Source,
+        making: Making,
+        on_stage: OnStage,
+        options: LoadOptions,
+        watch: Watch | None,
+        opened: OpenedLoad,
+    ) -> None:
+        self._client, self._source, self._making, self._watch = client, source, making, watch
+        self._opened, self._journal, self._patience = opened, opened.journal, options.patience
+        place = opened.place
+        self._summary = Summary(
+            place.name,
+            "",
+            making.fingerprint(),
+            corpus=source.shown,
+            longest=making.encoder.longest,
+            resumed=opened.resumed,
+            dead_letters=str(place.dead_letters),
+            log=str(place.log),
         )
-    if told and isinstance(error, LangshiftError):
-        return type(error)(" ".join([str(error), *told]))
-    for sentence in told:
-        note(sentence)
-    return error
+        self._on_stage = on_stage
+        self._letters = DeadLetters(place.dead_letters)
+        self._ledger = Ledger(self._journal, self._letters, source.shown, opened.base, self._settled)
+        self._courier: Courier | None = None
+
+    def run(self) -> Summary:
+        """Load, check and publish."""
+        target = self._opened.target
+        if target is None:
+            return self._done_before()
+        self._summary.index = target.index
+        if self._watch:
+            self._watch.begin(self._source.total, self._opened.resumed)
+        try:
+            self._write(target)
+            checked = self._checked(target)
+            writing.publish(self._client, target)
+        except (Exception, KeyboardInterrupt) as error:
+            raise self._broken_off(target, error) from error
+        if target.created:
+            # Sent again, letters of the versions before would bring back what this one has left behind.
+            self._letters.keep(lambda letter: letter.version is None or letter.version >= self._opened.base)
+        self._summary.present = checked.documents
+        tallies = self._journal.tallies()
+        self._summary.count(tallies)
+        kept = {"index": target.index, "tallies": tallies, "present": checked.documents}
+        self._journal.finish({**kept, "repaired": self._summary.repaired})
+        return self._summary
+
+    def _done_before(self) -> Summary:
+        assert self._journal.finished is not None  # noqa: S101 - what `open_load` found
+        _, kept = self._journal.finished
+        self._summary.count(kept["tallies"])
+        self._summary.index, self._summary.present = kept["index"], kept["present"]
+        self._summary.repaired, self._summary.resumed = kept["repaired"], self._summary.lines
+        note(f"This load into {self._summary.name} was complete before: there is nothing to go on with.")
+        return self._summary
+
+    def _write(self, target: Target) -> None:
+        """Write every line that the journal does not have."""
+        stopping = threading.Event()
+        # The client must not send again by itself: what was sent, and how often, is counted here.
+        with make_client(Settings.from_env(), address(self._client), retries=0) as client:
+            self._courier = courier = Courier(
+                client,
+                target.bulk_parameters,
+                self._ledger.settle,
+                Patience(self._patience),
+                stopping,
+                self._doubtful(),
+            )
+            maker = Maker(self._making, self._ledger, self._opened.base, self._journal.wants, self._stage)
+            with Sender(courier.deliver, stopping) as sender:
+                chunker = Chunker()
+                for batch in ahead(self._batches()):
+                    for item in maker.items(batch):
+                        if (chunk := chunker.add(item)) is not None:
+                            sender.submit(chunk)
+                    # A slow encoder fills no chunk for a long time.
+                    if sender.idle and (chunk := chunker.take()) is not None:
+                        sender.submit(chunk)
+                if (chunk := chunker.take()) is not None:
+                    sender.submit(chunk)
+                sender.drain()
+        self._stage("write", 0, courier.limit.seconds)
+
+    def _doubtful(self) -> int:
+        """The last line that an earlier run may have sent without the journal's knowing; 0 in a first run."""
+        if not self._opened.goes_on:
+            return 0
+        ranges = self._journal.handled().ranges()
+        return (ranges[-1][1] if ranges else 0) + UNDELIVERED * COUNT
+
+    def _batches(self) -> Iterator[list[Read]]:
+        batch: list[Read] = []
+        size, begun = 0, time.perf_counter()
+        for read in self._source.read(self._journal.handled()):
+            batch.append(read)
+            size += len(read.original) if isinstance(read.original, bytes) else 0
+            if len(batch) >= _BATCH or size >= _BATCH_BYTES:
+                self._stage("read", len(batch), time.perf_counter() - begun)
+                yield batch
+                batch, size, begun = [], 0, time.perf_counter()
+        if batch:
+            self._stage("read", len(batch), time.perf_counter() - begun)
+            yield batch
+
+    def _checked(self, target: Target) -> Checked:
+        """The final check; what was lost is written once more where that is possible."""
+        for left in reversed(range(_REPAIRS + 1)):
+            checked = check(self._client, target, self._journal, self._opened.base)
+            lost = [*checked.missing, *checked.differing]
+            if not lost:
+                if checked.surplus:
+                    note(
+                        f"{target.index} holds {counted(checked.surplus, 'document')} that this load did not write: "
+                        "somebody else has written to it."
+                    )
+                return checked
+            self._journal.forget(line for _, line in lost)
+            told = f"The final check found that the cluster has lost {_named(lost)} that it had confirmed"
+            # In an index that people use, somebody may have deleted them.
+            if not left or not target.created or not self._source.resumable:
+                raise LangshiftError(f"{told}.")
+            note(f"{told}: writing them once more.")
+            self._summary.repaired += len(lost)
+            self._ledger.repairing = True
+            self._write(target)
+        raise AssertionError
+
+    def _broken_off(self, target: Target, error: BaseException) -> BaseException:
+        """Leave nothing half-written: what cannot be gone on with goes; else say how to go on."""
+        if isinstance(error, OpenSearchException):
+            error = failure(error, address(self._client))
+        handled = sum(self._journal.counts().values())
+        told = []
+        try:
+            if target.created and (handled == 0 or not self._source.resumable):
+                writing.discard(self._client, target)
+            else:
+                load_settings.restore(self._client, target.index)
+        except OpenSearchException:
+            told.append(f"The cluster could not be told to leave {target.index}: the next run will do it.")
+        if handled == 0:
+            self._journal.remove()
+        elif self._source.resumable:
+            told.append(f"{counted(handled, 'line')} of {self._source.shown} handled: go on with --resume.")
+        elif not target.created:
+            told.append(f"{counted(handled, 'line')} handled; running the same command again doubles nothing.")
+        if told and isinstance(error, LangshiftError):
+            return type(error)(" ".join([str(error), *told]))
+        for sentence in told:
+            note(sentence)
+        return error
+
+    def _stage(self, stage: str, documents: int, seconds: float) -> None:
+        self._summary.seconds[stage] += seconds
+        self._on_stage(stage, documents, seconds)
+
+    def _settled(self, lines: int) -> None:
+        courier = self._courier
+        self._summary.retries = courier.retries if courier else 0
+        self._on_stage("write", lines, 0.0)
+        if self._watch:
+            ledger = self._ledger
+            self._watch.update(
+                handled=ledger.handled,
+                documents=ledger.handled - ledger.dead,
+                retries=self._summary.retries,
+                dead=ledger.dead,
+                at_once=courier.limit.at_once if courier else 0,
+            )
+
+
+def _named(lost: list[tuple[str, int]]) -> str:
+    """``2 documents (_id 'a', 'b')``; of many the first."""
+    ids = ", ".join(repr(identifier) for identifier, _ in lost[:_NAMED])
+    return f"{counted(len(lost), 'document')} (_id {ids}{', ...' if len(lost) > _NAMED else ''})"

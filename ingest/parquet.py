@@ -13,6 +13,8 @@ from langshift.errors import LangshiftError, UsageError
 if TYPE_CHECKING:
     from pyarrow.parquet import ParquetFile
 
+#: The first bytes of every Parquet file.
+PARQUET = b"PAR1"
 _BUFFER = 1 << 20  # bytes of a column read at a time
 
 

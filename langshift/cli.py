@@ -29,6 +29,7 @@ COMMANDS = {
     "vectors": "langshift.ingest.vectors_commands:vectors",
     "ingest": "langshift.ingest.commands:ingest",
     "search": "langshift.ingest.commands:search",
+    "dead-letters": "langshift.ingest.dead_letters_commands:dead_letters",
     "evaluate": "langshift.evaluate.commands:evaluate",
     "dataset": "langshift.evaluate.dataset_commands:dataset",
 }
@@ -78,7 +79,7 @@ def root() -> None:
 def main() -> None:
     """Run the command line; a failure is one sentence on standard error and an exit code.
 
-    Exit codes: 0 done, 1 failed, 2 wrong use, 130 interrupted.
+    Exit codes: 0 done, 1 failed, 2 wrong use, 3 done but documents went to the dead letters, 130 interrupted.
     """
     for stream in (sys.stdout, sys.stderr):
         # A terminal that cannot show a character gets a question mark, not an error.

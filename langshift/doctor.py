@@ -54,6 +54,7 @@ def in_force(settings: Settings) -> list[Finding]:
     """The settings as they are; a password is never shown."""
     address = settings.url or "not set: the embedded OpenSearch is used"
     seconds = f"{settings.timeout:g} s for one request"
+    signing = settings.signing
     return [
         Finding("settings", "OPENSEARCH_URL", "ok", address),
         Finding("settings", "OPENSEARCH_USERNAME", "ok", settings.username or "not set"),
@@ -61,13 +62,17 @@ def in_force(settings: Settings) -> list[Finding]:
         _verification(settings),
         Finding("settings", "OPENSEARCH_CA_FILE", "ok", str(settings.ca_file or "not set")),
         Finding("settings", "OPENSEARCH_TIMEOUT", "ok", seconds),
+        Finding("settings", "OPENSEARCH_AWS_REGION", "ok", signing.region if signing else "not set: no signing"),
+        Finding("settings", "OPENSEARCH_AWS_SERVICE", "ok", signing.service if signing else "not set"),
     ]
 
 
 def _password(settings: Settings) -> Finding:
     name, value = "OPENSEARCH_PASSWORD", "set" if settings.password else "not set"
     remedy = ""
-    if settings.password and not settings.username:
+    if settings.password and settings.signing:
+        remedy = "Unset OPENSEARCH_PASSWORD: requests are signed, and it is not sent."
+    elif settings.password and not settings.username:
         remedy = "Set OPENSEARCH_USERNAME too: without it the password is not sent."
     elif settings.username and not settings.password:
         remedy = "Set OPENSEARCH_PASSWORD too: an empty one is sent."

@@ -17,6 +17,7 @@ from opensearchpy.exceptions import ConnectionError as UnreachableError
 from urllib3.exceptions import ConnectTimeoutError, NewConnectionError
 
 from langshift.errors import ClusterError
+from langshift.signing import of_credentials, refusal, unusable
 
 
 def failure(error: OpenSearchException, url: str | None = None, *, anonymous: bool = False) -> ClusterError:
@@ -28,11 +29,8 @@ def failure(error: OpenSearchException, url: str | None = None, *, anonymous: bo
         anonymous: no user name was sent.
     """
     place = f"The cluster at {url}" if url else "The cluster"
-    if isinstance(error, AuthenticationException):
-        what = "asks for a user name and password" if anonymous else "refuses the user name or password"
-        return ClusterError(f"{place} {what}: set OPENSEARCH_USERNAME and OPENSEARCH_PASSWORD.")
-    if isinstance(error, AuthorizationException):
-        return ClusterError(f"{place} does not let this user do that: {reason(error)}.")
+    if isinstance(error, AuthenticationException | AuthorizationException):
+        return ClusterError(f"{place} {_not_let_in(error, anonymous=anonymous)}")
     if isinstance(error, SSLError):
         return ClusterError(f"{place} {_tls_trouble(str(error.info))}")
     if isinstance(error, ConnectionTimeout) or _no_connection_in_time(error):
@@ -40,6 +38,8 @@ def failure(error: OpenSearchException, url: str | None = None, *, anonymous: bo
             f"{place} did not answer in time: check the address and the cluster's load, "
             "or raise OPENSEARCH_TIMEOUT (seconds)."
         )
+    if isinstance(error, UnreachableError) and of_credentials(error.info):
+        return ClusterError(unusable(error.info))
     if isinstance(error, UnreachableError):
         if not os.environ.get("OPENSEARCH_URL"):
             return ClusterError(
@@ -53,6 +53,18 @@ def failure(error: OpenSearchException, url: str | None = None, *, anonymous: bo
     if isinstance(error, TransportError):
         return ClusterError(f"{place} answered {error.status_code}: {reason(error)}.")
     return ClusterError(f"{place} gave an answer that cannot be read: {' '.join(str(error).split())[:200]}.")
+
+
+def _not_let_in(error: AuthenticationException | AuthorizationException, *, anonymous: bool) -> str:
+    """The end of a sentence about a request that is not allowed, or whose sender is not known."""
+    if end := refusal(error):
+        return end
+    if isinstance(error, AuthorizationException):
+        return f"does not let this user do that: {reason(error)}."
+    if os.environ.get("OPENSEARCH_AWS_REGION"):
+        return f"refuses the signed request: {reason(error)}."
+    what = "asks for a user name and password" if anonymous else "refuses the user name or password"
+    return f"{what}: set OPENSEARCH_USERNAME and OPENSEARCH_PASSWORD."
 
 
 def _no_connection_in_time(error: OpenSearchException) -> bool:
@@ -79,7 +91,8 @@ def reason(error: TransportError) -> str:
     cause = info.get("error", info) if isinstance(info, dict) else info
     if isinstance(cause, dict):
         roots = cause.get("root_cause") or [cause]
-        cause = cause.get("reason") or roots[0].get("reason") or cause.get("type")
+        said = cause.get("message") or cause.get("Message")  # of a gateway of AWS
+        cause = cause.get("reason") or roots[0].get("reason") or cause.get("type") or said
         nested = roots[0].get("reason")
         if nested and nested != cause:
             cause = f"{cause}: {nested}"

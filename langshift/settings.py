@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import NamedTuple
 from urllib.parse import unquote, urlsplit, urlunsplit
 
 import platformdirs
@@ -20,10 +22,25 @@ _NAMES = (
     "OPENSEARCH_SSL_VERIFY",
     "OPENSEARCH_CA_FILE",
     "OPENSEARCH_TIMEOUT",
+    "OPENSEARCH_AWS_REGION",
+    "OPENSEARCH_AWS_SERVICE",
     "LANGSHIFT_HOME",
 )
 _TRUE = {"1", "true", "yes", "on"}
 _FALSE = {"0", "false", "no", "off"}
+_SERVICES = ("es", "aoss")
+
+
+class Signing(NamedTuple):
+    """What requests are signed for.
+
+    Attributes:
+        region: region of AWS, such as ``"eu-central-1"``.
+        service: ``"es"``, or ``"aoss"`` for OpenSearch Serverless.
+    """
+
+    region: str
+    service: str
 
 
 @dataclass(frozen=True)
@@ -38,6 +55,7 @@ class Settings:
         ca_file: certificate authority that signs the server's certificate, or None.
         timeout: seconds that one request may take.
         home: folder of the embedded OpenSearch and of what was downloaded for it.
+        signing: what requests are signed for; None means that they are not signed.
     """
 
     url: str | None
@@ -47,6 +65,7 @@ class Settings:
     ca_file: Path | None
     timeout: float
     home: Path
+    signing: Signing | None = None
 
     @classmethod
     def from_env(cls, env: Mapping[str, str] | None = None) -> Settings:
@@ -68,11 +87,26 @@ class Settings:
             ca_file=Path(ca_file) if ca_file else None,
             timeout=_seconds(env, "OPENSEARCH_TIMEOUT", default=30.0),
             home=_home(env),
+            signing=_signing(env),
         )
         if settings.ca_file is not None and not settings.ca_file.is_file():
             raise UsageError(f"OPENSEARCH_CA_FILE names {settings.ca_file}, but there is no such file.")
         url = env.get("OPENSEARCH_URL")
-        return settings._with_url(url) if url else settings
+        return (settings._with_url(url) if url else settings)._checked()
+
+    def _checked(self) -> Settings:
+        """Refuse settings that contradict each other."""
+        if self.signing is not None and self.url is None:
+            raise UsageError(
+                "OPENSEARCH_AWS_REGION is set without OPENSEARCH_URL: set it to the address of the domain in AWS, "
+                "or unset OPENSEARCH_AWS_REGION."
+            )
+        if self.signing is not None and self.username is not None:
+            raise UsageError(
+                "OPENSEARCH_AWS_REGION and a user name (OPENSEARCH_USERNAME, or in OPENSEARCH_URL) exclude each other: "
+                "unset the one that the cluster does not ask for."
+            )
+        return self
 
     def _with_url(self, url: str) -> Settings:
         """Take credentials out of the address, so that printing it never shows them."""
@@ -128,6 +162,19 @@ def _seconds(env: Mapping[str, str], name: str, *, default: float) -> float:
     if not 0 < seconds < float("inf"):
         raise UsageError(f"{name} is {text!r}, but it must be a number of seconds above 0.")
     return seconds
+
+
+def _signing(env: Mapping[str, str]) -> Signing | None:
+    region, service = (env.get(f"OPENSEARCH_AWS_{name}", "").strip() for name in ("REGION", "SERVICE"))
+    if service and service not in _SERVICES:
+        raise UsageError(f"OPENSEARCH_AWS_SERVICE is {service!r}, but it must be es, or aoss for Serverless.")
+    if not region:
+        if service:
+            raise UsageError("OPENSEARCH_AWS_SERVICE is set without OPENSEARCH_AWS_REGION: set both, or neither.")
+        return None
+    if not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)+", region):
+        raise UsageError(f"OPENSEARCH_AWS_REGION is {region!r}, but it must be a region such as eu-central-1.")
+    return Signing(region, service or "es")
 
 
 def _home(env: Mapping[str, str]) -> Path:

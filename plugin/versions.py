@@ -8,16 +8,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from opensearchpy import OpenSearch
-from opensearchpy.exceptions import NotFoundError, RequestError
+from opensearchpy.exceptions import NotFoundError
 
 from langshift.errors import ClusterError, UsageError
 from langshift.languages import UNDETERMINED
+from langshift.plugin import meta
 from langshift.plugin.fingerprint import Fingerprint
 from langshift.plugin.query_vectors import QueryVectors
-from langshift.plugin.template import index_body
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]*")
-_OURS, _QUERIES, _UNFINISHED = "langshift", "langshift_queries", "langshift_unfinished"
 _LONGEST_NAME = 200  # bytes; the server allows 255 for the name with its version
 
 
@@ -38,30 +37,6 @@ class LiveIndex:
     fingerprint: Fingerprint
     languages: tuple[str, ...]
     documents: int
-
-
-@dataclass(frozen=True)
-class Target:
-    """The version that a load writes to.
-
-    Attributes:
-        name: the alias.
-        index: the versioned index.
-        created: whether this load made it; then nobody sees it before ``publish``.
-    """
-
-    name: str
-    index: str
-    created: bool
-
-    @property
-    def bulk_parameters(self) -> dict[str, Any]:
-        """Where a bulk request goes.
-
-        An index that somebody deletes meanwhile would be made anew by the next write, without its mapping:
-        the alias, which goes with the index, is demanded where there is one; ``publish`` checks the others.
-        """
-        return {"index": self.index} if self.created else {"index": self.name, "params": {"require_alias": "true"}}
 
 
 def live(client: OpenSearch, name: str) -> LiveIndex:
@@ -121,7 +96,7 @@ def read_fingerprint(client: OpenSearch, index: str) -> Fingerprint:
         ClusterError: the index has none.
     """
     try:
-        return Fingerprint.from_dict(_meta(client, index)[_OURS])
+        return Fingerprint.from_dict(meta.read(client, index)[meta.FINGERPRINT])
     except (KeyError, TypeError):
         raise ClusterError(
             f"Index {index} carries no fingerprint of langshift: it was made by something else."
@@ -130,51 +105,16 @@ def read_fingerprint(client: OpenSearch, index: str) -> Fingerprint:
 
 def read_query_vectors(client: OpenSearch, index: str) -> QueryVectors | None:
     """What an index's queries can be shifted by; None where the index keeps nothing."""
-    kept = _meta(client, index).get(_QUERIES)
+    kept = meta.read(client, index).get(meta.QUERIES)
     return None if kept is None else QueryVectors.from_dict(kept)
-
-
-def open_for_writing(
-    client: OpenSearch, name: str, fingerprint: Fingerprint, queries: QueryVectors | None = None
-) -> Target:
-    """The version that documents of this fingerprint may be written to; made if there is none.
-
-    A version that this makes stays out of sight until ``publish``, and is marked unfinished until then: what
-    an interrupted load left behind is never mixed with another load's documents.
-
-    Args:
-        client: the cluster.
-        name: the alias.
-        fingerprint: what makes the documents' vectors.
-        queries: what queries can be shifted by; kept where the version is made here.
-
-    Raises:
-        FingerprintError: the alias points to a version with vectors of another making.
-        UsageError: ``name`` cannot be an index's name.
-    """
-    index = version_behind(client, name)
-    if index is not None:
-        read_fingerprint(client, index).require_same(
-            fingerprint, name, "give what it was made with, or choose another index name"
-        )
-        return Target(name, index, created=False)
-    existing = versions(client, name)
-    number = int(existing[-1].rpartition("-v")[2]) + 1 if existing else 1
-    index = f"{name}-v{number:04}"
-    body = index_body(fingerprint, queries)
-    body["mappings"]["_meta"][_UNFINISHED] = True
-    try:
-        client.indices.create(index=index, body=body)
-    except RequestError as error:
-        if error.error != "resource_already_exists_exception":
-            raise
-        raise ClusterError(f"Another load is making {name} at this moment: run again when it is done.") from error
-    return Target(name, index, created=True)
 
 
 def unfinished(client: OpenSearch, name: str) -> list[str]:
     """Versions that a load is making, or that an interrupted one left behind; no search sees them."""
-    return [index for index in versions(client, name) if _meta(client, index).get(_UNFINISHED)]
+    # A load that was killed right after it put a version behind the alias has left its mark there.
+    published = version_behind(client, name)
+    others = [index for index in versions(client, name) if index != published]
+    return [index for index in others if meta.unfinished(client, index) is not None]
 
 
 def versions(client: OpenSearch, name: str) -> Sequence[str]:
@@ -182,34 +122,6 @@ def versions(client: OpenSearch, name: str) -> Sequence[str]:
     pattern = re.compile(re.escape(name) + r"-v\d{4,}")
     found = client.indices.get(index=f"{name}-v*", expand_wildcards="open,closed")
     return sorted((i for i in found if pattern.fullmatch(i)), key=lambda i: int(i.rpartition("-v")[2]))
-
-
-def publish(client: OpenSearch, target: Target) -> None:
-    """Make everything written searchable, and point the alias to a version made by this load.
-
-    Raises:
-        ClusterError: the version was deleted meanwhile, or another load has published one.
-    """
-    client.indices.refresh(index=target.index)
-    if not target.created:
-        return
-    meta = _meta(client, target.index)
-    if not meta.pop(_UNFINISHED, False):
-        raise ClusterError(f"Index {target.index} was deleted by somebody while it was being written: run again.")
-    present = version_behind(client, target.name)
-    if present is not None:
-        raise ClusterError(
-            f"Another load has made {target.name} ({present}) meanwhile, so this one's documents were not added: "
-            "run again to add them."
-        )
-    client.indices.put_mapping(index=target.index, body={"_meta": meta})
-    client.indices.update_aliases(body={"actions": [{"add": {"index": target.index, "alias": target.name}}]})
-
-
-def discard(client: OpenSearch, target: Target) -> None:
-    """Remove a version that this load made and that nobody has seen."""
-    if target.created:
-        client.indices.delete(index=target.index, ignore_unavailable=True)
 
 
 def drop(client: OpenSearch, name: str) -> None:
@@ -224,11 +136,6 @@ def drop(client: OpenSearch, name: str) -> None:
         read_fingerprint(client, index)
     for index in found:
         client.indices.delete(index=index)
-
-
-def _meta(client: OpenSearch, index: str) -> dict[str, Any]:
-    meta: dict[str, Any] = client.indices.get_mapping(index=index)[index]["mappings"].get("_meta", {})
-    return meta
 
 
 def check_name(name: str) -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from opensearchpy import OpenSearch
+from three_nodes import ThreeNodes
 
 from langshift import embedded
 from langshift.cluster import make_client
@@ -21,6 +22,16 @@ from langshift.errors import LangshiftError
 from langshift.settings import Settings
 
 IMAGE = "opensearchproject/opensearch:3"
+# Downloads are shared with the user; journals, dead letters and logs of the tests' loads are not.
+REAL_HOME = Settings.from_env().home
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _home_of_tests(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """A langshift home of the tests' own, also for the commands that they run."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("LANGSHIFT_HOME", str(tmp_path_factory.mktemp("home")))
+        yield
 
 
 @pytest.fixture(scope="session")
@@ -69,13 +80,12 @@ def new_home() -> Iterator[Callable[..., Path]]:
     homes: list[Path] = []
 
     def make(parent: Path | None = None) -> Path:
-        real = Settings.from_env().home
-        distribution = _distribution(real)
+        distribution = _distribution(REAL_HOME)
         home = Path(tempfile.mkdtemp(prefix="langshift tést ", dir=parent))
         homes.append(home)
         if parent is None:
             home.chmod(0o755)
-        (home / "downloads").symlink_to((real / "downloads").resolve())
+        (home / "downloads").symlink_to((REAL_HOME / "downloads").resolve())
         (home / distribution.name).symlink_to(distribution)
         return home
 
@@ -85,6 +95,18 @@ def new_home() -> Iterator[Callable[..., Path]]:
         embedded.down(home)
         for folder in {folder for folder in (home, base) if folder.is_dir()}:
             shutil.rmtree(folder)
+
+
+@pytest.fixture(scope="session")
+def _three_nodes(new_home: Callable[..., Path]) -> ThreeNodes:
+    return ThreeNodes(new_home())
+
+
+@pytest.fixture
+def three_nodes(_three_nodes: ThreeNodes) -> ThreeNodes:
+    """A cluster of three nodes, all of them up; one cluster serves every test, as forming it takes a minute."""
+    _three_nodes.up()
+    return _three_nodes
 
 
 def _distribution(home: Path) -> Path:

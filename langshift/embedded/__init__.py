@@ -7,18 +7,36 @@ processes) is the extra ``embedded``; nothing of it is imported before one of th
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 from langshift.errors import LangshiftError
 
-__all__ = ["Server", "down", "places", "prepare", "status", "up", "why_not_running"]
+__all__ = ["NodeStatus", "Server", "any_node", "down", "places", "prepare", "status", "up", "why_not_running"]
+
+
+@dataclass(frozen=True)
+class NodeStatus:
+    """One node of several.
+
+    Attributes:
+        name: its name in the cluster.
+        url: its address; None while it does not run.
+        pid: its process; None likewise.
+        running: whether it runs.
+    """
+
+    name: str
+    url: str | None
+    pid: int | None
+    running: bool
 
 
 @dataclass(frozen=True)
 class Server:
-    """A running embedded OpenSearch.
+    """A running embedded OpenSearch; of several nodes the first that runs.
 
     Attributes:
         url: its address on this machine.
@@ -29,6 +47,7 @@ class Server:
         data: the folder of its indices, kept between starts.
         log: its log.
         java: the Java program that runs it.
+        nodes: where the cluster has several nodes, all of them.
     """
 
     url: str
@@ -38,27 +57,48 @@ class Server:
     data: Path
     log: Path
     java: str
+    nodes: tuple[NodeStatus, ...] = ()
 
-    def to_dict(self) -> dict[str, str | int]:
-        """The same as JSON has it."""
-        return {name: value if isinstance(value, int) else str(value) for name, value in vars(self).items()}
+    def to_dict(self) -> dict[str, Any]:
+        """The same as JSON has it; ``nodes`` only where there are several."""
+        facts = {name: value if isinstance(value, int) else str(value) for name, value in vars(self).items()}
+        del facts["nodes"]
+        return facts | ({"nodes": [asdict(node) for node in self.nodes]} if self.nodes else {})
 
 
-def up(home: Path) -> Server:
+def up(home: Path, nodes: int | None = None) -> Server:
     """Return the OpenSearch of ``home``, started and healthy; download and assemble it first if need be.
 
+    Args:
+        home: langshift's folder.
+        nodes: 1 or 3; None for as many as the home has, 1 where it has none. A cluster of 1 that is to have 3
+            is restarted with its data. Nodes of it that died are started again.
+
     Raises:
-        ClusterError: the server died or did not become healthy; the end of its log follows.
+        ClusterError: a node died or did not become healthy; the end of its log follows.
         LangshiftError: the extra is missing, or a download or the home's folder failed.
+        UsageError: the home's nodes are more than those.
     """
     _require_extra()
     from langshift.embedded import manage
 
-    return manage.up(home)
+    return manage.up(home, nodes)
+
+
+def any_node(home: Path) -> Server:
+    """Return the OpenSearch of ``home`` by its first node that serves; where none does, start them all.
+
+    Raises:
+        ClusterError, LangshiftError: as :func:`up`.
+    """
+    _require_extra()
+    from langshift.embedded import manage
+
+    return manage.any_node(home)
 
 
 def down(home: Path) -> bool:
-    """Stop the OpenSearch of ``home``, if it runs; its data stays.
+    """Stop the OpenSearch of ``home``, all its nodes, if it runs; its data stays.
 
     Returns:
         Whether something was stopped.
@@ -85,7 +125,7 @@ def why_not_running(home: Path) -> str:
     return manage.why_not_running(home)
 
 
-def places(home: Path) -> dict[str, str | None]:
+def places(home: Path) -> dict[str, Any]:
     """What ``Server.to_dict`` gives, as far as it is known while no server runs."""
     _require_extra()
     from langshift.embedded import manage

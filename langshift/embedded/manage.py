@@ -1,152 +1,146 @@
-"""Up, down and status: one server per home, whatever state the last one was left in."""
+"""Up, down and status: one cluster per home, whatever state the last one was left in."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-import psutil
-
 from langshift.console import note
 from langshift.embedded import Server
-from langshift.embedded.distribution import assemble, is_assembled
-from langshift.embedded.java import choose_java
+from langshift.embedded.health import serves
 from langshift.embedded.lock import read_lock
-from langshift.embedded.node import check_folder, single_node_settings
-from langshift.embedded.place import Place
-from langshift.embedded.process import answers, launch, log_end, terminate, wait_until_healthy
-from langshift.embedded.state import State, find_server
+from langshift.embedded.place import Member, Place
+from langshift.embedded.process import log_end, terminate
+from langshift.embedded.start import Found, prepared, start
+from langshift.embedded.state import find_server
+from langshift.errors import ClusterError, UsageError
 
 
-def up(home: Path, settings: Mapping[str, Any] | None = None) -> Server:
-    """Return the running server of ``home``, or start one; see :func:`langshift.embedded.up`.
+def up(home: Path, nodes: int | None = None, settings: Mapping[str, Any] | None = None) -> Server:
+    """Return the running OpenSearch of ``home``, or start it; see :func:`langshift.embedded.up`.
 
     Args:
         home: langshift's folder.
+        nodes: how many nodes it is to have; None for those that it has.
         settings: settings of OpenSearch beside our own; they win.
     """
     place = Place.of(home)
-    running = status(home)
-    if running is not None and answers(running.url):
-        return running
+    size = _wanted(place, nodes)
+    if size == place.size and (server := _complete(place)) is not None:
+        return server
     with place.alone():
-        state, process = _running(place)
-        if process is not None:
-            state = wait_until_healthy(place.node, state, process, place.console)
-        else:
-            state = _start(place, state, settings or {})
-        state.write(place.state_file)
-        return place.server(state)
+        size = _wanted(place, nodes)  # another langshift may have been at work
+        if size > place.size and _stop([_find(member) for member in place.members()]):
+            note("Restarting OpenSearch, so that other nodes can join it; its data stays.")
+        start(place, [_find(member) for member in place.members(size)], settings or {})
+        server = place.server()
+        if server is None:
+            raise ClusterError(why_not_running(home))
+        return server
+
+
+def any_node(home: Path) -> Server:
+    """Return ``home``'s OpenSearch by a node that serves; see :func:`langshift.embedded.any_node`."""
+    return Place.of(home).server(serves) or up(home)
 
 
 def down(home: Path) -> bool:
-    """Stop the server of ``home``; whether there was one."""
+    """Stop all nodes of ``home``; whether one ran."""
     place = Place.of(home)
-    if not place.node.folder.is_dir():
+    if not any(member.node.folder.is_dir() for member in place.members()):
         return False
     with place.alone():
-        state, process = _running(place)
-        if process is not None:
-            terminate(process)
-        state.stopped().write(place.state_file)
-        return process is not None
+        return _stop([_find(member) for member in place.members()])
 
 
 def status(home: Path) -> Server | None:
-    """Return the running, once healthy server of ``home``, or None."""
-    place = Place.of(home)
-    state = place.state()
-    if not state.ready or state.process(place.node.folder) is None:
-        return None
-    return place.server(state)
+    """Return the running, once healthy OpenSearch of ``home`` by its first node that runs, or None."""
+    return Place.of(home).server()
 
 
 def why_not_running(home: Path) -> str:
     """Say in a sentence why there is no server, with the end of the log where one died."""
-    place = Place.of(home)
-    state = place.state()
-    if state.pid is None:
+    begun = [member for member in Place.of(home).members() if member.state().pid is not None]
+    alive = [member for member in begun if member.state().process(member.node.folder) is not None]
+    if not begun:
         return "The embedded OpenSearch is not running; langshift up starts it."
-    if state.process(place.node.folder) is not None:
-        return f"The embedded OpenSearch is starting (process {state.pid})."
+    if alive:
+        return f"The embedded OpenSearch is starting ({_processes(alive)})."
+    are, them = ("is", "it") if len(begun) == 1 else ("are", "them")
     return (
-        f"The embedded OpenSearch is not running: its process {state.pid} is gone, though nobody stopped it; "
-        f"langshift up starts it again; the end of its log:\n{log_end(place.node, place.console)}"
+        f"The embedded OpenSearch is not running: its {_processes(begun)} {are} gone, though nobody stopped {them}; "
+        f"langshift up starts {them} again; the end of its log:\n{log_end(begun[0].node, begun[0].console)}"
     )
 
 
-def places(home: Path) -> dict[str, str | None]:
+def places(home: Path) -> dict[str, Any]:
     """Where the files of a server that does not run are."""
     place = Place.of(home)
+    members = place.members()
     return {
         "url": None,
         "pid": None,
         "version": read_lock().version,
         "home": str(place.base),
-        "data": str(place.node.data),
-        "log": str(place.node.log),
+        "data": str(members[0].node.data),
+        "log": str(members[0].node.log),
         "java": None,
-    }
+    } | ({"nodes": [asdict(member.status()) for member in members]} if len(members) > 1 else {})
 
 
 def prepare(home: Path) -> Path:
     """Download and assemble for ``home``; the distribution's folder."""
     place = Place.of(home)
     with place.alone():
-        return _distribution(place)
+        return prepared(place)
 
 
-def _running(place: Place) -> tuple[State, psutil.Process | None]:
-    """The server's process, be it one that the state file does not know, and the state that fits it."""
-    state = place.state()
-    process = state.process(place.node.folder)
-    if process is None and (found := find_server(place.node.folder)) is not None:
+def _wanted(place: Place, nodes: int | None) -> int:
+    """How many nodes the home is to have.
+
+    Raises:
+        UsageError: fewer than it has.
+    """
+    if nodes is not None and nodes < place.size:
+        raise UsageError(
+            f"The OpenSearch in {place.base} has {place.size} nodes with its data spread over them, so it cannot "
+            f"be made one of {nodes}: start it with langshift up, or set LANGSHIFT_HOME to another folder."
+        )
+    return nodes or place.size
+
+
+def _complete(place: Place) -> Server | None:
+    """The cluster where all its nodes run and serve."""
+    server = place.server()
+    if server is None:
+        return None
+    urls = [node.url for node in server.nodes] or [server.url]
+    return server if all(url is not None and serves(url) for url in urls) else None
+
+
+def _find(member: Member) -> Found:
+    """A node with its process, be it one that the state file does not know, and the state that fits it."""
+    state = member.state()
+    process = state.process(member.node.folder)
+    if process is None and (found := find_server(member.node.folder)) is not None:
         # The file was lost, or langshift was killed before it could write it.
         state = replace(found, version=read_lock().version)
-        process = state.process(place.node.folder)
-    return state, process
+        process = state.process(member.node.folder)
+    return Found(member, state, process)
 
 
-def _start(place: Place, last: State, settings: Mapping[str, Any]) -> State:
-    """Start the server and wait until it is healthy; what does not become healthy is stopped again."""
-    check_folder(place.node.folder)
-    if place.account and place.base != place.home.resolve():
-        note(
-            f"OpenSearch cannot run as root, and the user {place.account.name} cannot reach {place.home}: "
-            f"its files, the data included, are in {place.base}."
-        )
-    distribution = _distribution(place)
-    java = choose_java(place.account)
-    ours = single_node_settings(last.port, last.transport)
-    place.node.lay_out(distribution, {**ours, **settings}, place.account)
-    process = launch(place.node, java, place.account, place.console)
-    state = State(
-        pid=process.pid,
-        created=process.create_time(),
-        port=last.port,
-        transport=last.transport,
-        java=str(java.program),
-        version=read_lock().version,
-    )
-    try:
-        state.write(place.state_file)
-        return wait_until_healthy(place.node, state, process, place.console)
-    except BaseException:  # Ctrl-C included
-        terminate(process)
-        state.stopped().write(place.state_file)
-        raise
+def _stop(nodes: Sequence[Found]) -> bool:
+    """Stop the nodes that run, all at once; whether one ran."""
+    processes = [node.process for node in nodes if node.process is not None]
+    terminate(*processes)
+    for member, state, _ in nodes:
+        state.stopped().write(member.state_file)
+    return bool(processes)
 
 
-def _distribution(place: Place) -> Path:
-    """The assembled distribution, where the server's user can read it."""
-    lock = read_lock()
-    folder = place.base / f"opensearch-{lock.version}"
-    reachable = place.account is None or (folder.exists() and place.account.reaches(folder))
-    if not (reachable and is_assembled(lock, folder)):
-        # Slow to load, and needed once in a home's life.
-        from langshift.embedded.download import download
-
-        assemble(lock, download(lock, place.home / "downloads"), folder)
-    return folder.resolve()
+def _processes(members: Sequence[Member]) -> str:
+    """``process 12``, ``processes 12, 13 and 14``."""
+    pids = [str(member.state().pid) for member in members]
+    return f"process {pids[0]}" if len(pids) == 1 else f"processes {', '.join(pids[:-1])} and {pids[-1]}"

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-import socket
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -14,12 +13,11 @@ from typing import Any
 import psutil
 
 from langshift.embedded.account import Account, make_folder
+from langshift.embedded.configuration import heap
 from langshift.embedded.distribution import PARTS
 from langshift.embedded.java import VECTOR, Java
 from langshift.embedded.state import MAIN_CLASS, path_home_option
 from langshift.errors import UsageError
-
-GIB = 1 << 30
 
 
 @dataclass(frozen=True)
@@ -79,6 +77,10 @@ class Node:
             for folder in (self.config, self.data, self.logs, self.temporary):
                 account.own(folder)
 
+    def tell_others(self, ports: Iterable[int]) -> None:
+        """Write where the cluster's nodes listen for each other; a running node looks again every second."""
+        self._write("unicast_hosts.txt", "".join(f"127.0.0.1:{port}\n" for port in ports).encode())
+
     def _write(self, name: str, content: bytes) -> None:
         temporary = self.config / f".{name}.new"
         temporary.unlink(missing_ok=True)
@@ -87,10 +89,10 @@ class Node:
         temporary.chmod(0o644)
         temporary.replace(self.config / name)
 
-    def command(self, java: Java) -> list[str]:
-        """The command line that starts this node, to be run in its folder."""
+    def command(self, java: Java, nodes: int = 1) -> list[str]:
+        """The command line that starts this node, one of ``nodes``, to be run in its folder."""
         agent = next((self.folder / "agent").glob("opensearch-agent-[0-9]*.jar"))
-        low, high = heap(psutil.virtual_memory().total)
+        low, high = heap(psutil.virtual_memory().total, nodes)
         return [
             str(java.program),
             f"-Xms{low}m",
@@ -131,51 +133,3 @@ def check_folder(folder: Path) -> None:
             f"OpenSearch cannot run in {folder}: it trips over the {' and the '.join(found)} in that path; "
             "set LANGSHIFT_HOME to another folder."
         )
-
-
-def heap(memory: int) -> tuple[int, int]:
-    """Smallest and largest heap in MiB for a machine with ``memory`` bytes: an eighth, 0.5 to 2 GiB."""
-    high = min(max(memory // 8, GIB // 2), 2 * GIB)
-    return 512, high >> 20
-
-
-def single_node_settings(port: int | None, transport: int | None) -> dict[str, Any]:
-    """Settings of a node of its own that listens on this machine only.
-
-    Args:
-        port: HTTP port to prefer, or None; where it is taken, the first free one from 9200.
-        transport: transport port to prefer, or None; likewise from 9300.
-    """
-    return {
-        "cluster.name": "langshift",
-        "node.name": "langshift",
-        "discovery.type": "single-node",
-        "network.host": "127.0.0.1",
-        "http.port": port_range(port, 9200),
-        "transport.port": port_range(transport, 9300),
-        # The server takes a free port itself, so that nobody can come between, and writes which.
-        "node.portsfile": True,
-        # By default a disk that is nine tenths full takes no new index, however much is free on it.
-        "cluster.routing.allocation.disk.watermark.low": "2gb",
-        "cluster.routing.allocation.disk.watermark.high": "1gb",
-        "cluster.routing.allocation.disk.watermark.flood_stage": "500mb",
-    }
-
-
-def port_range(preferred: int | None, first: int) -> str:
-    """The ports that a server may take, in their order: a hundred, beginning at the preferred one if free."""
-    last = first + 99
-    if preferred is None or not first <= preferred <= last or not _is_free(preferred):
-        preferred = first
-    return f"{preferred}-{last}"
-
-
-def _is_free(port: int) -> bool:
-    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
-        # As the server does: connections of the last one that still linger do not hinder.
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind(("127.0.0.1", port))
-        except OSError:
-            return False
-        return True

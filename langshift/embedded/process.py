@@ -1,33 +1,27 @@
-"""Start the server's process, watch it until it is healthy, stop it."""
+"""Start a server's process, and stop it."""
 
 from __future__ import annotations
 
-import http.client
-import json
 import os
 import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import psutil
 
-from langshift.console import err, note
 from langshift.embedded.account import Account, popen_options
 from langshift.embedded.java import Java
 from langshift.embedded.node import Node
-from langshift.embedded.state import State, is_alive
+from langshift.embedded.state import is_alive
 from langshift.errors import ClusterError
 
-START_SECONDS = 180
 STOP_SECONDS = 30
 LOG_LINES = 20
 
 
-def launch(node: Node, java: Java, account: Account | None, console: Path) -> psutil.Process:
+def launch(node: Node, java: Java, account: Account | None, console: Path, nodes: int = 1) -> psutil.Process:
     """Start the node in the background; it outlives this process and holds nothing of its terminal.
 
     Args:
@@ -35,6 +29,7 @@ def launch(node: Node, java: Java, account: Account | None, console: Path) -> ps
         java: the runtime.
         account: the user to run as; None for the present one.
         console: file for what is printed before the log is open.
+        nodes: how many nodes share this machine.
 
     Raises:
         ClusterError: the program could not be started at all.
@@ -47,7 +42,7 @@ def launch(node: Node, java: Java, account: Account | None, console: Path) -> ps
     with console.open("wb") as output:
         try:
             child = subprocess.Popen(
-                node.command(java),
+                node.command(java, nodes),
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
@@ -69,42 +64,25 @@ def launch(node: Node, java: Java, account: Account | None, console: Path) -> ps
     return process
 
 
-def wait_until_healthy(node: Node, state: State, process: psutil.Process, console: Path) -> State:
-    """Wait until the server answers and its health is at least yellow.
-
-    Returns:
-        The state with the server's ports.
-
-    Raises:
-        ClusterError: the process died, with the end of its log, or did not become healthy in time.
-    """
-    deadline = time.monotonic() + START_SECONDS
-    with _spinner(f"Starting OpenSearch {state.version} ..."):
-        while time.monotonic() < deadline:
-            if not is_alive(process):
-                raise ClusterError(f"OpenSearch died while starting; the end of its log:\n{log_end(node, console)}")
-            port, transport = _port(node.logs / "http.ports"), _port(node.logs / "transport.ports")
-            if port and transport and _healthy(port):
-                return replace(state, ready=True, port=port, transport=transport)
-            time.sleep(0.2)
-    raise ClusterError(
-        f"OpenSearch did not become healthy within {START_SECONDS} seconds; the end of its log:\n"
-        f"{log_end(node, console)}"
-    )
+def terminate(*processes: psutil.Process, patience: float = STOP_SECONDS) -> None:
+    """Ask the processes to stop, all at once; after ``patience`` seconds, kill them."""
+    asked = []
+    for process in processes:
+        with _ours(process):
+            process.terminate()
+            asked.append(process)
+    deadline = time.monotonic() + patience
+    for process in asked:
+        if not _gone(process, deadline - time.monotonic()):
+            with _ours(process):
+                process.kill()
+                _gone(process, STOP_SECONDS)
 
 
-def answers(url: str) -> bool:
-    """Whether a server answers at the address."""
-    return _get(int(url.rpartition(":")[2]), "/") is not None
-
-
-def terminate(process: psutil.Process, patience: float = STOP_SECONDS) -> None:
-    """Ask the process to stop; after ``patience`` seconds, kill it."""
+@contextmanager
+def _ours(process: psutil.Process) -> Iterator[None]:
     try:
-        process.terminate()
-        if not _gone(process, patience):
-            process.kill()
-            _gone(process, STOP_SECONDS)
+        yield
     except psutil.NoSuchProcess:
         return
     except psutil.AccessDenied:
@@ -133,41 +111,3 @@ def _gone(process: psutil.Process, seconds: float) -> bool:
             return False
         time.sleep(0.05)
     return True
-
-
-def _healthy(port: int) -> bool:
-    health = _get(port, "/_cluster/health?wait_for_status=yellow&timeout=2s")
-    return health is not None and health.get("status") in ("yellow", "green")
-
-
-def _get(port: int, path: str) -> Any:  # noqa: ANN401 - any JSON value
-    """Ask the server on this machine, past any proxy; None where there is no good answer."""
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
-    try:
-        connection.request("GET", path)
-        answer = connection.getresponse()
-        body = answer.read()
-        return json.loads(body) if answer.status == 200 else None
-    except (OSError, http.client.HTTPException, ValueError):
-        return None
-    finally:
-        connection.close()
-
-
-def _port(file: Path) -> int | None:
-    """The port in a file that the server wrote, one address a line; None while it is not there."""
-    try:
-        first = file.read_text(encoding="utf-8").split()[0]
-        return int(first.rpartition(":")[2])
-    except (OSError, IndexError, ValueError):
-        return None
-
-
-@contextmanager
-def _spinner(message: str) -> Iterator[None]:
-    if err.is_terminal:
-        with err.status(message):
-            yield
-    else:
-        note(message)
-        yield

@@ -13,7 +13,7 @@ from langshift.ingest.detect import open_detector
 from langshift.ingest.load import load
 from langshift.ingest.making import choose
 from langshift.ingest.vectors import LanguageVectors, shipped
-from langshift.plugin import versions
+from langshift.plugin import versions, writing
 
 TEXTS = {
     "en": "The sea rises and falls twice a day because the Moon pulls at it.",
@@ -217,9 +217,9 @@ def test_an_index_made_before_there_were_methods_takes_more_documents(client, in
     old = making.fingerprint().to_dict()
     for name in ("method", "soft", "alphas"):
         del old[name]
-    target = versions.open_for_writing(client, index_name, making.fingerprint())
+    target = writing.open_for_writing(client, index_name, making.fingerprint())
     client.indices.put_mapping(index=target.index, body={"_meta": {"langshift": old, "langshift_unfinished": True}})
-    versions.publish(client, target)
+    writing.publish(client, target)
     assert load(client, corpus, index_name, making).documents == 8
     assert versions.live(client, index_name).fingerprint == making.fingerprint()
 

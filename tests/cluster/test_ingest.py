@@ -13,7 +13,7 @@ from langshift.ingest.encoders import open_encoder
 from langshift.ingest.load import load
 from langshift.ingest.making import choose
 from langshift.ingest.vectors import LanguageVectors, shipped
-from langshift.plugin import versions
+from langshift.plugin import versions, writing
 
 TEXTS = {
     "en": "The sea rises and falls twice a day because the Moon pulls at it.",
@@ -146,7 +146,7 @@ def test_another_fingerprint_is_refused_and_nothing_changes(client, index_name, 
 
 
 def test_what_a_killed_load_left_behind_is_never_mixed_with_another_load(client, index_name, corpus, making):
-    left = versions.open_for_writing(client, index_name, making.fingerprint())
+    left = writing.open_for_writing(client, index_name, making.fingerprint())
     client.index(index=left.index, id="stale", body={"text": {"en": "stale"}}, refresh=True)
     assert not client.indices.exists_alias(name=index_name)
     summary = load(client, corpus({"_id": "a", "text": TEXTS["de"]}), index_name, making)
@@ -157,25 +157,25 @@ def test_what_a_killed_load_left_behind_is_never_mixed_with_another_load(client,
 
 
 def test_of_two_loads_at_once_the_second_is_refused(client, index_name, making):
-    first = versions.open_for_writing(client, index_name, making.fingerprint())
-    second = versions.open_for_writing(client, index_name, making.fingerprint())
-    versions.publish(client, second)
+    first = writing.open_for_writing(client, index_name, making.fingerprint())
+    second = writing.open_for_writing(client, index_name, making.fingerprint())
+    writing.publish(client, second)
     with pytest.raises(ClusterError) as refused:
-        versions.publish(client, first)
+        writing.publish(client, first)
     assert str(refused.value) == (
         f"Another load has made {index_name} ({second.index}) meanwhile, so this one's documents were not added: "
         "run again to add them."
     )
-    versions.discard(client, first)
+    writing.discard(client, first)
     assert versions.live(client, index_name).index == second.index
 
 
 def test_a_version_that_somebody_deleted_is_not_published(client, index_name, making):
-    target = versions.open_for_writing(client, index_name, making.fingerprint())
+    target = writing.open_for_writing(client, index_name, making.fingerprint())
     client.indices.delete(index=target.index)
     client.index(index=target.index, body={"text": "made anew by a write"})
     with pytest.raises(ClusterError, match=r"-v0001 was deleted by somebody while it was being written: run again\.$"):
-        versions.publish(client, target)
+        writing.publish(client, target)
 
 
 def test_an_index_deleted_while_documents_are_added_is_not_made_anew(client, index_name, corpus, making):

@@ -7,6 +7,7 @@ import threading
 from base64 import b64encode
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from email.message import Message
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import urllib3
@@ -14,6 +15,8 @@ import urllib3
 from langshift.settings import Settings
 
 Rewrite = Callable[[str, int, bytes], tuple[int, bytes]]
+# Method, path with query, headers and body of a request to the status and body that refuse it; None lets it pass.
+Refuse = Callable[[str, str, Message, bytes], "tuple[int, bytes] | None"]
 
 
 class Proxy(ThreadingHTTPServer):
@@ -24,6 +27,7 @@ class Proxy(ThreadingHTTPServer):
         real: the connections to it, with the credentials and certificates of the settings.
         demanded: the Authorization header that a request must carry; None for any.
         rewrite: path, status and body of an answer to the status and body that are sent; None for as it is.
+        refuse: what is asked before a request is passed on; None for nothing.
         seen: path and whether it carried an Authorization header, of every request.
     """
 
@@ -33,6 +37,7 @@ class Proxy(ThreadingHTTPServer):
     demanded: str | None
     rewrite: Rewrite | None
     seen: list[tuple[str, bool]]
+    refuse: Refuse | None
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -45,6 +50,10 @@ class _Handler(BaseHTTPRequestHandler):
         if self.server.demanded is not None and given != self.server.demanded:
             # What OpenSearch's security plugin answers.
             self._answer(401, "text/plain; charset=UTF-8", b"Unauthorized")
+            return
+        refused = self.server.refuse and self.server.refuse(self.command, self.path, self.headers, body)
+        if refused:
+            self._answer(refused[0], "application/json", refused[1])
             return
         self._answer(*self._forward(body))
 
@@ -79,10 +88,12 @@ def proxy(
     tls: ssl.SSLContext | None = None,
     credentials: tuple[str, str] | None = None,
     rewrite: Rewrite | None = None,
+    refuse: Refuse | None = None,
 ) -> Iterator[tuple[str, Proxy]]:
     """Run a proxy on a free port of 127.0.0.1; yields its address (host ``localhost``) and itself."""
     server = Proxy(("127.0.0.1", 0), _Handler)
     server.target, server.real = target, _connections(Settings.from_env())
+    server.refuse = refuse
     server.rewrite, server.seen, server.demanded = rewrite, [], None
     if credentials is not None:
         server.demanded = _basic(*credentials)

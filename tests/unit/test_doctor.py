@@ -15,7 +15,7 @@ from langshift import __version__, embedded, findings
 from langshift.doctor import doctor, examine
 from langshift.findings import Finding
 
-VARIABLES = ("URL", "USERNAME", "PASSWORD", "SSL_VERIFY", "CA_FILE", "TIMEOUT")
+VARIABLES = ("URL", "USERNAME", "PASSWORD", "SSL_VERIFY", "CA_FILE", "TIMEOUT", "AWS_REGION", "AWS_SERVICE")
 
 
 @pytest.fixture(autouse=True)
@@ -76,6 +76,8 @@ def test_what_is_looked_at():
         ("settings", "OPENSEARCH_SSL_VERIFY"),
         ("settings", "OPENSEARCH_CA_FILE"),
         ("settings", "OPENSEARCH_TIMEOUT"),
+        ("settings", "OPENSEARCH_AWS_REGION"),
+        ("settings", "OPENSEARCH_AWS_SERVICE"),
         ("cluster", "reachable"),
     ]
 
@@ -170,6 +172,8 @@ def test_settings_in_force(monkeypatch, down):
         "OPENSEARCH_SSL_VERIFY": "off (no TLS at an http address)",
         "OPENSEARCH_CA_FILE": "not set",
         "OPENSEARCH_TIMEOUT": "2.5 s for one request",
+        "OPENSEARCH_AWS_REGION": "not set: no signing",
+        "OPENSEARCH_AWS_SERVICE": "not set",
     }
     assert "s3cret" not in str(report)
 

@@ -1,10 +1,7 @@
 """Reading a corpus, and what is said of a line that cannot be used."""
 
 import gzip
-import io
-import os
 import sys
-import threading
 
 import orjson
 import pytest
@@ -12,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from langshift.errors import UsageError
-from langshift.ingest.documents import open_corpus, parse_document, read_corpus
+from langshift.ingest.documents import parse_document, read_corpus
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -40,57 +37,19 @@ def test_compressed_data_that_break_off_are_refused(tmp_path, pack):
         list(read_corpus(path, str(path)))
 
 
-def texts(corpus):
-    return [document.text for document in read_corpus(corpus.path, corpus.shown)]
-
-
-def test_standard_input_can_be_read_again(monkeypatch):
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(LINES)))
-    with open_corpus("-") as corpus:
-        assert (corpus.documents, corpus.shown) == (2, "standard input")
-        assert texts(corpus) == texts(corpus) == ["first", "second"]
-    assert not corpus.path.exists()
-
-
-def test_a_pipe_can_be_read_again(tmp_path):
-    pipe = tmp_path / "pipe"
-    os.mkfifo(pipe)
-    writer = threading.Thread(target=pipe.write_bytes, args=(LINES,))
-    writer.start()
-    with open_corpus(str(pipe)) as corpus:
-        assert texts(corpus) == ["first", "second"]
-    writer.join()
-
-
-def test_a_corpus_is_read_through_before_it_is_open(tmp_path):
+def test_reading_stops_at_a_bad_line(tmp_path):
     path = tmp_path / "corpus.jsonl"
-    path.write_bytes(b'{"text": "t"}\n' * 2500)
-    told = []
-    with open_corpus(str(path), told.append) as corpus:
-        assert (corpus.documents, told) == (2500, [1000, 2000])
-    path.write_bytes(LINES + b"oops\n")
-    with pytest.raises(UsageError, match=r"corpus\.jsonl, line 4: not valid JSON \("), open_corpus(str(path)):
-        pytest.fail("a corpus with a bad line was opened")
-
-
-def test_what_is_no_corpus(tmp_path):
-    with pytest.raises(UsageError, match=r"^nowhere\.jsonl: there is no such file\.$"), open_corpus("nowhere.jsonl"):
-        pass
-    with (
-        pytest.raises(UsageError, match=r" is a folder: name a file, such as .*corpus\.jsonl\.$"),
-        open_corpus(str(tmp_path)),
-    ):
-        pass
-    (tmp_path / "empty").touch()
-    with pytest.raises(UsageError, match=r"empty holds no document\.$"), open_corpus(str(tmp_path / "empty")):
-        pass
+    path.write_bytes(LINES + b"oops\n" + LINES)
+    documents = read_corpus(path, "c")
+    assert [next(documents).text, next(documents).text] == ["first", "second"]
+    with pytest.raises(UsageError, match=r"^c, line 4: not valid JSON \("):
+        next(documents)
 
 
 def test_a_byte_order_mark_and_windows_line_ends(tmp_path):
     path = tmp_path / "corpus.jsonl"
     path.write_bytes(b"\xef\xbb\xbf" + LINES.replace(b"\n", b"\r\n"))
-    with open_corpus(str(path)) as corpus:
-        assert texts(corpus) == ["first", "second"]
+    assert [document.text for document in read_corpus(path, "c")] == ["first", "second"]
 
 
 def test_the_same_content_gets_the_same_id():
@@ -134,6 +93,19 @@ BAD_LINES = [
     ),
     ('{"text": "t", "group": {}}', "f, line 7: the field 'group' must be a string, but is an object."),
     (
+        '{"_op": "delete", "_id": "a"}',
+        "f, line 7: takes a document out of an index, which only `langshift ingest` does; leave the line out.",
+    ),
+    (
+        '{"text": "t", "language": "' + "x" * 1000 + '"}',
+        f"f, line 7: '{'x' * 60}'... is no language: use a BCP 47 tag such as 'th' or 'zh-TW', "
+        "or leave the field out to have it detected.",
+    ),
+    (
+        '{"text": "t", "' + "x" * 1000 + '..": 1}',
+        f"f, line 7: OpenSearch takes no field of the name '{'x' * 60}'...; rename it.",
+    ),
+    (
         '{"text": "t", "shift": {}}',
         "f, line 7: the field 'shift' is one that langshift writes itself; rename it.",
     ),
@@ -166,7 +138,7 @@ def test_any_json_object_is_a_document_or_one_clear_sentence(fields):
         refusal = str(refused)
     if refusal is None:
         assert document.id
-        assert set(document.other) == set(fields) - {"_id", "title", "text", "language"}
+        assert set(document.other) == set(fields) - {"_id", "_op", "title", "text", "language"}
     else:
         assert refusal.startswith("place: ")
         assert refusal.endswith(".")

@@ -61,3 +61,10 @@ def test_help_has_an_example(tmp_path: Path, command: str) -> None:
     code, out, err = langshift(tmp_path, command, "--help")
     assert (code, err) == (0, "")
     assert f"Example:\n    langshift {command}" in out
+
+
+def test_two_nodes_are_no_choice(tmp_path: Path) -> None:
+    code, out, err = langshift(tmp_path / "home", "up", "--nodes", "2")
+    assert (code, out) == (2, "")
+    assert err.splitlines()[-1] == "Error: Invalid value for '--nodes': '2' is not one of '1', '3'."
+    assert not (tmp_path / "home").exists()

@@ -17,9 +17,10 @@ from langshift.evaluate.load.query_log import Logged
 from langshift.evaluate.load.requests import bodies, encode
 from langshift.evaluate.offline.encoding import encode as encode_dataset
 from langshift.evaluate.run import read_run
-from langshift.ingest.documents import open_corpus, parse_document, read_corpus
+from langshift.ingest.documents import parse_document, read_corpus
 from langshift.ingest.encoders import Brought, have_norm_1, is_given, open_encoder
 from langshift.ingest.encoding import document_vectors, query_vectors
+from langshift.ingest.source import open_source
 from langshift.ingest.vectors import LanguageVectors
 
 NOWHERE = "http://127.0.0.1:1"
@@ -50,13 +51,13 @@ def test_a_documents_own_vector(tmp_path):
         tmp_path / "corpus.jsonl",
         [{"_id": "a", "text": "A", "embedding": [1, 2.5, -3], "year": 1}, {"text": "B", "embedding": [0.5, 0, 0]}],
     )
-    with open_corpus(str(path), embeddings="needed") as corpus:
-        assert corpus.brought == Brought(3, normalised=False)
-        first, second = corpus.read()
+    with open_source(str(path), embeddings="needed") as source:
+        assert source.brought == Brought(3, normalised=False)
+        first, second = (read.content for read in source.read(()))
     assert first.embedding.dtype == np.float32
     assert first.embedding.tolist() == [1, 2.5, -3]
     assert first.other == {"year": 1}
-    assert document_vectors(open_encoder("given", brought=corpus.brought), [second, first]).tolist() == [
+    assert document_vectors(open_encoder("given", brought=source.brought), [second, first]).tolist() == [
         [0.5, 0, 0],
         [1, 2.5, -3],
     ]
@@ -109,11 +110,10 @@ def test_a_vector_that_is_missing_or_of_another_dimension(tmp_path):
     path = write_lines(tmp_path / "c", [{"text": "A", "embedding": [1, 2]}, {"text": "B", "embedding": [1, 2, 3]}])
 
     def read(kind):
-        with open_corpus(str(path), embeddings=kind):
-            pass
+        return list(read_corpus(path, str(path), kind))
 
     assert message(lambda: read("needed")) == (
-        f"{path}, line 2: the field 'embedding' has 3 numbers, but the first one of the file has 2: "
+        f"{path}, line 2: the field 'embedding' has 3 numbers, but those of the file have 2: "
         "all must be made by the same model."
     )
     assert message(lambda: read("refused")) == (
@@ -133,11 +133,10 @@ def test_ingest_refuses_before_it_asks_for_a_cluster(made):
         f"{corpus}, line 1: the document brings an 'embedding', which only --encoder given takes; "
         "choose that, or leave the field out."
     )
-    with corpus.open("a") as file:
-        file.write('{"_id": "x", "text": "t", "embedding": [1, null]}\n')
+    write_lines(corpus, [{"_id": "x", "text": "t", "embedding": [1, None]}] * 2)
     assert (
         refusal(langshift(*ingest, "--encoder", "given", url=NOWHERE))
-        == f"{corpus}, line 19: {NUMBERS}, but holds null."
+        == f"{corpus}, line 1: {NUMBERS}, but holds null."
     )
 
 
@@ -264,7 +263,7 @@ def test_queries_without_a_vector_that_fits(made):
     )
     write_lines(made.data / "queries.jsonl", [rows[0], rows[1] | {"embedding": [1.0] * 8}])
     assert refused(made.offline(*offline)) == (
-        f"{made.data}/queries.jsonl, line 2: the field 'embedding' has 8 numbers, but the first one of the file has 7: "
+        f"{made.data}/queries.jsonl, line 2: the field 'embedding' has 8 numbers, but those of the file have 7: "
         "all must be made by the same model."
     )
 

@@ -13,7 +13,7 @@ import pytest
 
 from langshift.cli import root
 from langshift.errors import UsageError
-from langshift.settings import Settings
+from langshift.settings import Settings, Signing
 
 BAD_URL = (
     "OPENSEARCH_URL is not an address: it must look like https://host:9200 "
@@ -74,7 +74,7 @@ def test_the_process_environment_is_read_when_none_is_given(monkeypatch):
 
 
 def test_empty_variables_count_as_not_set():
-    names = ("URL", "USERNAME", "PASSWORD", "SSL_VERIFY", "CA_FILE", "TIMEOUT")
+    names = ("URL", "USERNAME", "PASSWORD", "SSL_VERIFY", "CA_FILE", "TIMEOUT", "AWS_REGION", "AWS_SERVICE")
     empty = {f"OPENSEARCH_{name}": "" for name in names} | {"LANGSHIFT_HOME": ""}
     assert Settings.from_env(empty) == Settings.from_env({})
 
@@ -142,6 +142,60 @@ def test_no_password_when_settings_are_shown(env):
 )
 def test_bad_addresses_are_refused_without_being_repeated(given):
     assert refusal(OPENSEARCH_URL=given) == BAD_URL
+
+
+@pytest.mark.parametrize(
+    ("variables", "signing"),
+    [
+        ({"REGION": "eu-central-1"}, Signing("eu-central-1", "es")),
+        ({"REGION": " us-gov-west-1 ", "SERVICE": ""}, Signing("us-gov-west-1", "es")),
+        ({"REGION": "eu-central-1", "SERVICE": "aoss"}, Signing("eu-central-1", "aoss")),
+        ({"REGION": "", "SERVICE": ""}, None),
+    ],
+)
+def test_signing_is_switched_on_by_a_region(variables, signing):
+    env = {f"OPENSEARCH_AWS_{name}": value for name, value in variables.items()}
+    assert Settings.from_env({"OPENSEARCH_URL": "https://host", **env}).signing == signing
+
+
+@pytest.mark.parametrize(
+    ("env", "sentence"),
+    [
+        (
+            {"OPENSEARCH_AWS_REGION": "eu-central-1", "OPENSEARCH_AWS_SERVICE": "s3"},
+            "OPENSEARCH_AWS_SERVICE is 's3', but it must be es, or aoss for Serverless.",
+        ),
+        (
+            {"OPENSEARCH_AWS_SERVICE": "es"},
+            "OPENSEARCH_AWS_SERVICE is set without OPENSEARCH_AWS_REGION: set both, or neither.",
+        ),
+        (
+            {"OPENSEARCH_AWS_REGION": "Frankfurt/1"},
+            "OPENSEARCH_AWS_REGION is 'Frankfurt/1', but it must be a region such as eu-central-1.",
+        ),
+        (
+            {"OPENSEARCH_AWS_REGION": "eu-central-1"},
+            "OPENSEARCH_AWS_REGION is set without OPENSEARCH_URL: set it to the address of the domain in AWS, "
+            "or unset OPENSEARCH_AWS_REGION.",
+        ),
+    ],
+)
+def test_signing_that_cannot_be(env, sentence):
+    assert refusal(**env) == sentence
+
+
+@pytest.mark.parametrize(
+    "env",
+    [
+        {"OPENSEARCH_URL": "https://host", "OPENSEARCH_USERNAME": "anna"},
+        {"OPENSEARCH_URL": "https://anna:s3cret@host"},
+    ],
+)
+def test_signing_and_a_user_name_exclude_each_other(env):
+    assert refusal(OPENSEARCH_AWS_REGION="eu-central-1", **env) == (
+        "OPENSEARCH_AWS_REGION and a user name (OPENSEARCH_USERNAME, or in OPENSEARCH_URL) exclude each other: "
+        "unset the one that the cluster does not ask for."
+    )
 
 
 @pytest.mark.parametrize("text", ["true", "TRUE", "1", "yes", "on", " True "])

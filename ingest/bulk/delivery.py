@@ -1,0 +1,203 @@
+"""Delivering one chunk, whatever it takes: until each of its documents is settled."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from opensearchpy import OpenSearch
+from opensearchpy.exceptions import OpenSearchException
+from tenacity import RetryCallState, Retrying, retry_if_exception_type, wait_random_exponential
+from tenacity.nap import sleep_using_event
+
+from langshift.cluster import address
+from langshift.console import counted
+from langshift.errors import ClusterError
+from langshift.ingest.bulk import answer
+from langshift.ingest.bulk.breaker import Breaker
+from langshift.ingest.bulk.concurrency import Limit
+from langshift.ingest.bulk.item import Chunk, Outcome
+from langshift.ingest.bulk.patience import Patience
+from langshift.ingest.bulk.trouble import Again, Refused, Stopped, meaning
+
+#: Only what is read of an answer, which is otherwise as long as short documents are.
+_FIELDS = {"filter_path": "items.*._id,items.*.status,items.*.result,items.*.error"}
+# A request whose answer was lost so often in a row is perhaps too much for the server or a gateway: it is halved,
+# unless it is so small that this cannot be why.
+_HALVED_AFTER, _SMALL = 3, 1 << 16
+_LONGEST_WAIT = 10.0  # seconds between two tries
+
+_log = logging.getLogger(__name__)
+
+
+class Courier:
+    """Delivers chunks; several threads may call it at once.
+
+    Attributes:
+        retries: requests sent again.
+        limit: how many requests are sent at once.
+    """
+
+    def __init__(
+        self,
+        client: OpenSearch,
+        parameters: Mapping[str, Any],
+        settle: Callable[[list[Outcome]], None],
+        patience: Patience,
+        stopping: threading.Event,
+        doubtful: int = 0,
+    ) -> None:
+        """Make a courier.
+
+        Args:
+            client: the cluster; it must not try again by itself.
+            parameters: where a request goes, as ``client.bulk`` takes it.
+            settle: called with what became of items for good, from the thread that delivers them.
+            patience: how long trouble is borne.
+            stopping: set when nothing is to be sent any more.
+            doubtful: up to this line an earlier run may have sent lines whose answers it did not live to see.
+        """
+        self.retries = 0
+        self.limit = Limit()
+        self._client = client
+        self._parameters = {**parameters, "params": {**parameters.get("params", {}), **_FIELDS}}
+        self._settle = settle
+        self._patience = patience
+        self._stopping = stopping
+        self._doubtful = doubtful
+        self._largest: int | None = None
+        self._accepted = False
+
+    def deliver(self, chunk: Chunk) -> None:
+        """Deliver a chunk; returns when each of its items is settled.
+
+        Raises:
+            ClusterError: the cluster has taken nothing at all so far and refuses each of several documents, or has
+                taken nothing for too long.
+            Stopped: somebody has asked to stop.
+        """
+        unsure = chunk.items[0].line <= self._doubtful
+        refused = [outcome for part in self._fitting(chunk) for outcome in self._persist(part, unsure=unsure)]
+        if len(refused) == len(chunk) > 1 and not self._accepted:
+            # No document's fault, it seems: nothing would ever be taken.
+            raise ClusterError(f"The cluster refuses every document of a bulk request: {refused[0].reason}.")
+        if refused:
+            self._settle(refused)
+
+    def _fitting(self, chunk: Chunk) -> Iterator[Chunk]:
+        """The chunk in parts that are not larger than what was refused for its size before."""
+        if self._largest is None or len(chunk.body) <= self._largest or len(chunk) == 1:
+            yield chunk
+        else:
+            for half in chunk.halves():
+                yield from self._fitting(half)
+
+    def _persist(self, chunk: Chunk, *, unsure: bool) -> list[Outcome]:
+        """Send until all is settled but what makes the server refuse a whole request; that is returned."""
+        rest = _Rest(chunk, unsure, Breaker(self._client))
+        trying = Retrying(
+            wait=wait_random_exponential(multiplier=0.25, max=_LONGEST_WAIT),
+            stop=lambda _: self._stopping.is_set() or self._patience.over or rest.too_heavy,
+            retry=retry_if_exception_type(Again),
+            sleep=sleep_using_event(self._stopping),
+            before_sleep=self._note,
+            reraise=True,
+        )
+        try:
+            for attempt in trying:
+                with attempt:
+                    self._once(rest)
+        except Refused as refusal:
+            return self._smaller(rest, refusal)
+        except Again as trouble:
+            if self._stopping.is_set():
+                raise Stopped from trouble
+            if self._patience.over:
+                raise ClusterError(_diagnosis(str(trouble), self._patience.seconds)) from trouble
+            self.retries += 1
+            return self._halved(rest)
+        return []
+
+    def _once(self, rest: _Rest) -> None:
+        """Send what is left of a chunk once."""
+        if self._stopping.is_set():
+            raise Stopped
+        with self.limit.request() as turn:
+            rest.breaker.begin()
+            try:
+                told = self._client.bulk(body=rest.chunk.body, **self._parameters)
+                verdict = answer.read(told, rest.chunk, rest.breaker.caused, unsure=rest.unsure)
+            except answer.Broken as error:
+                raise self._again(rest, Again(str(error), lost=True)) from error
+            except OpenSearchException as error:
+                trouble = meaning(error, address(self._client))
+                if isinstance(trouble, Again):
+                    turn.overloaded = trouble.overloaded
+                    trouble = self._again(rest, trouble)
+                raise trouble from error
+            turn.overloaded, turn.accepted = verdict.overloaded, not verdict.again
+        if verdict.fatal:
+            raise ClusterError(f"The cluster does not take documents any more: {verdict.fatal}.")
+        rest.lost_in_a_row = 0
+        if verdict.settled:
+            self._accepted = True
+            self._patience.taken()
+            self._settle(verdict.settled)
+        if verdict.again:
+            if not verdict.settled:
+                self._patience.trouble()
+            rest.chunk = Chunk(verdict.again)
+            raise Again(verdict.why)
+
+    def _again(self, rest: _Rest, trouble: Again) -> Again:
+        self._patience.trouble()
+        if trouble.lost:
+            rest.unsure = True
+            rest.lost_in_a_row += 1
+        return trouble
+
+    def _smaller(self, rest: _Rest, refusal: Refused) -> list[Outcome]:
+        chunk = rest.chunk
+        if refusal.too_large:
+            half = len(chunk.body) // 2
+            self._largest = half if self._largest is None else min(self._largest, half)
+        if len(chunk) == 1:
+            kind = "too_large" if refusal.too_large else "refused_request"
+            return [Outcome(chunk.items[0], "dead", "", kind, str(refusal).rstrip("."))]
+        _log.info("a request of %d documents, %d bytes, is halved: %s", len(chunk), len(chunk.body), refusal)
+        return self._halved(rest)
+
+    def _halved(self, rest: _Rest) -> list[Outcome]:
+        return [outcome for half in rest.chunk.halves() for outcome in self._persist(half, unsure=rest.unsure)]
+
+    def _note(self, state: RetryCallState) -> None:
+        self.retries += 1
+        trouble = state.outcome.exception() if state.outcome else None
+        wait = state.next_action.sleep if state.next_action else 0.0
+        _log.warning("sent again in %.1f s, %s at once: %s", wait, self.limit.at_once, trouble)
+
+
+class _Rest:
+    """What is left of a chunk, and what is known of the tries."""
+
+    def __init__(self, chunk: Chunk, unsure: bool, breaker: Breaker) -> None:
+        self.chunk, self.unsure, self.breaker = chunk, unsure, breaker
+        self.lost_in_a_row = 0
+
+    @property
+    def too_heavy(self) -> bool:
+        return self.lost_in_a_row >= _HALVED_AFTER and len(self.chunk) > 1 and len(self.chunk.body) > _SMALL
+
+
+def _diagnosis(why: str, seconds: float) -> str:
+    waited = f"The cluster has taken no document for {counted(round(seconds), 'second')}"
+    if "flood-stage" in why or "flood stage" in why:
+        return f"{waited}, since its disk is full ({why}): free space on its nodes."
+    if "circuit breaker" in why or "[knn_vector]" in why:
+        return (
+            f"{waited}, since its memory for k-NN graphs is used up ({why}): give the nodes more memory, "
+            "or raise knn.memory.circuit_breaker.limit."
+        )
+    return f"{waited} (last: {why})."

@@ -1,0 +1,124 @@
+"""What ``langshift dead-letters replay`` does and prints."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from langshift.cluster import open_cluster
+from langshift.console import counted, emit_json, note
+from langshift.errors import UsageError
+from langshift.ingest.bulk.dead_letters import DeadLetters
+from langshift.ingest.bulk.delivery import Courier
+from langshift.ingest.bulk.journal import Journal
+from langshift.ingest.bulk.place import LoadPlace
+from langshift.ingest.dead_letters_list import none_of, say, with_letters
+from langshift.ingest.detect import open_detector
+from langshift.ingest.encoders import Brought, open_encoder
+from langshift.ingest.load_progress import LoadProgress
+from langshift.ingest.making import Making, choose
+from langshift.ingest.replaying import Replayed, Verdicts, replay
+from langshift.log_file import log_to
+from langshift.plugin.fingerprint import Fingerprint
+from langshift.plugin.versions import live
+from langshift.plugin.writing import Target
+from langshift.settings import Settings
+
+SOME_LEFT = 3
+# What `langshift ingest` keeps of its options.
+_KEPT = ("encoder", "trust_remote_code", "vectors", "alpha", "method", "soft", "lid_model", "least_confidence")
+
+
+def run_replay(name: str, *, as_json: bool) -> int:
+    """Send the dead letters of an index again.
+
+    Returns:
+        The exit code: 0, or 3 where some stay.
+
+    Raises:
+        UsageError: a load into the index was cut off; the letters' file is damaged; how documents were made is not
+            known any more.
+        FingerprintError: the index holds vectors of another making.
+        ClusterError: there is no such index.
+        LangshiftError: a load is at work; the cluster or the encoder fails.
+    """
+    found = with_letters(name)
+    if not found:
+        return _tell(name, Replayed(0, 0, 0, 0), None, as_json=as_json)
+    client = open_cluster()
+    place = LoadPlace.of(Settings.from_env().home, client, name)
+    if place not in found:
+        note(f"Those in {found[0].dead_letters} are of another cluster.")
+        return _tell(name, Replayed(0, 0, 0, 0), place, as_json=as_json)
+    letters = DeadLetters(place.dead_letters)
+    with ExitStack() as stack:
+        # Also keeps loads away, which would write to the file of letters.
+        journal = stack.enter_context(Journal.open(place.journal))
+        _require_no_load(journal, name)
+        index = live(client, name)
+        making = _making(place, index.fingerprint)
+        index.fingerprint.require_same(
+            making.fingerprint(), name, "load these documents again, with what the index was made with"
+        )
+        stack.enter_context(log_to(place.log))
+        progress = stack.enter_context(LoadProgress(letters.total()))
+
+        def show(verdicts: Verdicts, courier: Courier) -> None:
+            gone = verdicts.indexed + verdicts.superseded
+            progress.update(
+                gone + verdicts.wrong, verdicts.indexed, courier.retries, verdicts.wrong, courier.limit.at_once
+            )
+
+        target = Target(name, index.index, "", created=False, live=index.index, if_exists="append")
+        told = replay(client, letters, target, making, show)
+    return _tell(name, told, place, as_json=as_json)
+
+
+def _require_no_load(journal: Journal, name: str) -> None:
+    if journal.begun and journal.fact("resumable"):
+        raise UsageError(
+            f"The load of {journal.identity.get('corpus')} into {name} was cut off: go on with it by --resume first."
+        )
+
+
+def _making(place: LoadPlace, made: Fingerprint) -> Making:
+    """How the last load into the index made its documents."""
+    try:
+        kept = orjson.loads(place.making.read_bytes())
+        encoder, trust, vectors, alpha, method, soft, lid_model, least_confidence = (kept[name] for name in _KEPT)
+    except (OSError, orjson.JSONDecodeError, KeyError, TypeError) as error:
+        raise UsageError(
+            f"{place.making} does not tell how the documents of {place.name} are made: load those of "
+            f"{place.dead_letters} again with `langshift ingest`."
+        ) from error
+    return choose(
+        open_encoder(encoder, trust_remote_code=trust, brought=Brought(made.dimension, made.normalised)),
+        open_detector(_path(lid_model)),
+        _path(vectors),
+        alpha,
+        least_confidence,
+        method=method,
+        soft=soft,
+    )
+
+
+def _path(kept: Any) -> Path | None:  # noqa: ANN401 - JSON
+    return None if kept is None else Path(kept)
+
+
+def _tell(name: str, told: Replayed, place: LoadPlace | None, *, as_json: bool) -> int:
+    if as_json:
+        emit_json(told._asdict())
+    elif not told.replayed:
+        say(none_of(name))
+    else:
+        left = f"{told.left:,} stay in {place.dead_letters}" if told.left and place else "none is left"
+        why = f" (langshift dead-letters list --index {name} says why)" if told.left else ""
+        say(
+            f"Sent {counted(told.replayed, 'dead letter')} of {name} again: {told.indexed:,} went through, "
+            f"{told.superseded:,} came after a later version of the document, {left}{why}."
+        )
+    return SOME_LEFT if told.left else 0

@@ -1,0 +1,131 @@
+"""Lines of the input made to operations: detect, encode, shift."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from langshift.ingest.bulk.dead_letter import Stage
+from langshift.ingest.bulk.item import Item, Original
+from langshift.ingest.documents import Document
+from langshift.ingest.encoding import document_vectors, full_text
+from langshift.ingest.entry import body, entry
+from langshift.ingest.making import Making
+from langshift.ingest.moving import Stamp, Told, move, tell
+from langshift.ingest.source import Bad, Delete, Read
+from langshift.ingest.summary import OnStage, unwatched
+from langshift.languages import UNDETERMINED, primary
+from langshift.plugin.template import text_language
+
+Matrix = NDArray[np.float32]
+
+
+class Refusing(Protocol):
+    """Takes lines that never become a document, as a ledger does."""
+
+    def refuse(self, line: int, identifier: str | None, kind: str, why: str, original: Original, stage: Stage) -> None:
+        """Take a line, its document's ``_id`` where that is known, the error's type and words, and where it failed."""
+
+
+class Maker:
+    """Makes operations of lines; those that can be none go to the ledger."""
+
+    def __init__(
+        self,
+        making: Making,
+        ledger: Refusing,
+        base: int,
+        wants: Callable[[int], bool],
+        on_stage: OnStage = unwatched,
+    ) -> None:
+        """Make a maker.
+
+        Args:
+            making: encoder, method, language vectors and detector.
+            ledger: takes what cannot be used.
+            base: the version that line 0 would have.
+            wants: whether the final check compares the vector of a line.
+            on_stage: called after each stage of each batch with its documents and seconds.
+        """
+        self._making, self._ledger, self._base, self._wants = making, ledger, base, wants
+        self._on_stage = on_stage
+        known = making.debias.vectors
+        self._needless = {known.pivot, UNDETERMINED} if known else set()
+        self._moves = making.fingerprint().moves
+        # Whatever its scale: a language that is left alone on purpose lacks no vector.
+        self._unscaled = replace(making.debias, alpha=1.0, alphas={})
+
+    def items(self, batch: Sequence[Read]) -> list[Item]:
+        """The operations of a batch of lines, in their order.
+
+        Raises:
+            LangshiftError: the encoder fails.
+        """
+        documents = [read.content for read in batch if isinstance(read.content, Document)]
+        made = iter(self._entries(documents))
+        items = []
+        for read in batch:
+            content = read.content
+            if isinstance(content, Bad):
+                self._ledger.refuse(read.line, None, content.type, content.reason, read.original, "read")
+            elif isinstance(content, Delete):
+                version = self._base + read.line
+                items.append(Item(read.line, content.id, "delete", body("delete", content.id, version), read.original))
+            elif (item := self._item(read, content, *next(made))) is not None:
+                items.append(item)
+        return items
+
+    def _entries(self, documents: list[Document]) -> list[tuple[Matrix, Matrix, Told, Stamp]]:
+        """Each document's vector as the encoder makes it, the moved one, its language, and its stamp."""
+        if not documents:
+            return []
+        size, making = len(documents), self._making
+        times = [time.perf_counter()]
+        told = [tell(document, making) for document in documents]
+        times.append(time.perf_counter())
+        vectors = document_vectors(making.encoder, documents)
+        times.append(time.perf_counter())
+        moved, stamps = move(vectors, told, making)
+        times.append(time.perf_counter())
+        for stage, begun, ended in zip(("detect", "encode", "shift"), times, times[1:], strict=False):
+            self._on_stage(stage, size, ended - begun)
+        return list(zip(vectors, moved, told, stamps, strict=True))
+
+    def _item(
+        self, read: Read, document: Document, plain: Matrix, moved: Matrix, told: Told, stamp: Stamp
+    ) -> Item | None:
+        line = read.line
+        # A sum tells of any number that is none, and of a vector of zeros.
+        if not np.isfinite(length := float(plain @ plain)) or length == 0 or not np.isfinite(moved).all():
+            why = f"the encoder {self._making.encoder.id} gives no usable vector for its text"
+            self._ledger.refuse(line, document.id, "unusable_vector", why, read.original, "encode")
+            return None
+        language = text_language(told.language)
+        source = entry(document.title, document.text, language, told.confidence, moved, stamp, dict(document.other))
+        return Item(
+            line,
+            document.id,
+            "index",
+            body("index", document.id, self._base + line, source),
+            read.original,
+            moved.tobytes() if self._wants(line) else None,
+            self._tallies(document, told, language, stamp),
+        )
+
+    def _tallies(self, document: Document, told: Told, language: str, stamp: Stamp) -> tuple[str, ...]:
+        tallies = [f"language {language}"]
+        if "language" in stamp:
+            tallies.append("shifted")
+        longest = self._making.encoder.longest
+        if longest and len(full_text(document.title, document.text)) > longest:
+            tallies.append("cut")
+        if language != primary(told.language):
+            tallies.append(f"folded {primary(told.language)}")
+        if self._moves and language not in self._needless and self._unscaled.key(told.language) is None:
+            tallies.append(f"without_vector {language}")
+        return tuple(tallies)

@@ -1,0 +1,176 @@
+"""Versions that loads write to: made, opened again, published, discarded."""
+
+from __future__ import annotations
+
+from opensearchpy import OpenSearch
+from opensearchpy.exceptions import NotFoundError, RequestError
+
+from langshift.errors import ClusterError, UsageError
+from langshift.plugin import load_settings, meta
+from langshift.plugin.fingerprint import Fingerprint
+from langshift.plugin.query_vectors import QueryVectors
+from langshift.plugin.target import IfExists, Target, require_there, uuid_of
+from langshift.plugin.template import index_body
+from langshift.plugin.versions import read_fingerprint, version_behind, versions
+
+__all__ = ["IfExists", "Target", "discard", "open_for_writing", "publish", "reopen"]
+
+
+def open_for_writing(
+    client: OpenSearch,
+    name: str,
+    fingerprint: Fingerprint,
+    queries: QueryVectors | None = None,
+    *,
+    if_exists: IfExists = "fail",
+    fast: bool = False,
+) -> Target:
+    """The version that documents of this fingerprint may be written to.
+
+    A version that this makes stays out of sight until ``publish``, and is marked unfinished until then: what
+    an interrupted load left behind is never mixed with another load's documents.
+
+    Args:
+        client: the cluster.
+        name: the alias.
+        fingerprint: what makes the documents' vectors.
+        queries: what queries can be shifted by; kept where the version is made here.
+        if_exists: what to do where there is a version already: refuse; add to it; make a new one that takes its
+            place, and delete it then; make a new one that takes its place, and keep it.
+        fast: whether a version that is made does without replicas until ``publish``.
+
+    Raises:
+        FingerprintError: documents are to be added to a version with vectors of another making.
+        UsageError: there is a version already, and it is to be refused; or ``name`` cannot be an index's name.
+        ClusterError: what is there was not made by langshift.
+    """
+    live = version_behind(client, name)
+    if live is not None:
+        there = read_fingerprint(client, live)
+        if if_exists == "fail":
+            raise UsageError(_already_there(client, name, live))
+        if if_exists == "append":
+            there.require_same(fingerprint, name, "give what it was made with, or choose another index name")
+            return Target(name, live, uuid_of(client, live), created=False, live=live, if_exists=if_exists)
+    existing = versions(client, name)
+    number = int(existing[-1].rpartition("-v")[2]) + 1 if existing else 1
+    index = f"{name}-v{number:04}"
+    body = index_body(fingerprint, queries)
+    restore = load_settings.quickened(body["settings"]["index"], fast)
+    body["mappings"]["_meta"][meta.UNFINISHED] = {**restore, "live": live, "if_exists": if_exists}
+    try:
+        client.indices.create(index=index, body=body)
+    except RequestError as error:
+        if error.error != "resource_already_exists_exception":
+            raise
+        raise ClusterError(f"Another load is making {name} at this moment: run again when it is done.") from error
+    return Target(name, index, uuid_of(client, index), created=True, live=live, if_exists=if_exists)
+
+
+def reopen(client: OpenSearch, name: str, index: str, uuid: str, *, fast: bool = False) -> Target:
+    """The version that a load which was cut off was writing to, with the settings of a load again.
+
+    A version that the load had published already is given as one to add to.
+
+    Args:
+        client: the cluster.
+        name: the alias.
+        index: the version, and
+        uuid: its id, both as the target had them.
+        fast: whether to do without replicas until ``publish``.
+
+    Raises:
+        ClusterError: the version is gone, or the alias points to another by now.
+    """
+    if uuid_of(client, index) != uuid:
+        raise ClusterError(
+            f"Index {index}, which this load was writing to, was deleted by somebody: run it again without --resume."
+        )
+    if version_behind(client, name) == index:
+        return Target(name, index, uuid, created=False, live=index, if_exists="append")
+    noted = meta.unfinished(client, index)
+    if noted is None:
+        raise ClusterError(
+            f"{name} does not stand for {index} any more, which this load was adding to: run it again without --resume."
+        )
+    load_settings.quicken(client, index, fast)
+    return Target(name, index, uuid, created=True, live=noted.get("live"), if_exists=noted.get("if_exists", "fail"))
+
+
+def publish(client: OpenSearch, target: Target) -> None:
+    """Make everything written searchable, and let the alias stand for a version made by this load.
+
+    May be called again where it was cut off: what is done already is passed over.
+
+    Raises:
+        ClusterError: the version was deleted meanwhile, or the alias does not stand any more for what it stood for.
+    """
+    require_there(client, target)
+    now = version_behind(client, target.name)
+    if now != target.index:
+        _require_unchanged(target, now)
+        load_settings.restore(client, target.index)
+    client.indices.refresh(index=target.index)
+    if now != target.index:
+        _swap(client, target)
+    _finish(client, target.index)
+
+
+def discard(client: OpenSearch, target: Target) -> None:
+    """Remove a version that this load made and that nobody has seen.
+
+    What a write has made of its name after somebody deleted it goes too; another load's version stays.
+    """
+    if not target.created or client.indices.exists_alias(index=target.index, name=target.name):
+        return
+    uuid = uuid_of(client, target.index)
+    if uuid == target.uuid or (uuid and meta.FINGERPRINT not in meta.read(client, target.index)):
+        client.indices.delete(index=target.index, ignore_unavailable=True)
+
+
+def _require_unchanged(target: Target, now: str | None) -> None:
+    name, index = target.name, target.index
+    told = f"stands for {now}" if now else "is gone"
+    if not target.created:
+        raise ClusterError(f"{name} {told} by now, so this load's documents are not all in {index}: run it again.")
+    if target.live is None and now is not None:
+        raise ClusterError(
+            f"Another load has made {name} ({now}) meanwhile, so this one's documents were not added: "
+            "run again to add them."
+        )
+    if target.live != now:
+        raise ClusterError(
+            f"{name} stood for {target.live} when this load began and {told} by now, so {index} was not put in its "
+            "place: run it again."
+        )
+
+
+def _swap(client: OpenSearch, target: Target) -> None:
+    drop = {"remove": {"index": target.live, "alias": target.name, "must_exist": True}}
+    add = {"add": {"index": target.index, "alias": target.name}}
+    try:
+        # One request: no search may find both versions, or none.
+        client.indices.update_aliases(body={"actions": [add] if target.live is None else [drop, add]})
+    except NotFoundError:
+        require_there(client, target)
+        _require_unchanged(target, version_behind(client, target.name))
+        raise
+
+
+def _finish(client: OpenSearch, index: str) -> None:
+    """Do what is left to do for a version that is live; the mark goes last, so that a killed run is made up for."""
+    noted = meta.unfinished(client, index)
+    if noted is None:
+        return
+    if noted.get("if_exists") == "replace" and noted["live"] is not None:
+        client.indices.delete(index=noted["live"], ignore_unavailable=True)
+    meta.note_unfinished(client, index, None)
+
+
+def _already_there(client: OpenSearch, name: str, index: str) -> str:
+    documents = client.count(index=index)["count"]
+    held = "1 document" if documents == 1 else f"{documents:,} documents"
+    return (
+        f"There is an index {name} already ({index}, {held}): add to it with --if-exists append, replace it with "
+        "--if-exists replace, or put a new version before it with --if-exists new-version."
+    )

@@ -1,0 +1,226 @@
+"""Dead letters of real loads, and what becomes of them when they are sent again."""
+
+import json
+import os
+import signal
+import stat
+import subprocess
+import time
+from itertools import repeat
+
+import pytest
+from command_line import LANGSHIFT, langshift, refusal
+from fault_proxy import fault_proxy
+from faults import delayed
+from faulty_load import FaultyLoad
+
+DIMENSION = 4
+
+
+@pytest.fixture
+def load(client, cluster_url, index_name, tmp_path):
+    with fault_proxy(cluster_url) as proxy:
+        yield FaultyLoad(client, proxy, index_name, tmp_path)
+
+
+def line(name, **fields):
+    return {"_id": name, "text": f"Text of {name}.", "language": "en", "embedding": [0.5] * DIMENSION, **fields}
+
+
+def write(load, *lines):
+    texts = [one if isinstance(one, str) else json.dumps(one) for one in lines]
+    load.corpus.write_text("".join(f"{text}\n" for text in texts))
+
+
+def dead_letters(load, command, *options):
+    return langshift("dead-letters", command, "--index", load.index, *options, **load.environment)
+
+
+def replay(load):
+    done = dead_letters(load, "replay", "--json")
+    assert done.stderr == ""
+    return done.returncode, json.loads(done.stdout)
+
+
+def mend(load, **documents):
+    """Change documents in the file as a person with an editor does; ``None`` leaves one as it is."""
+    letters = load.letters()
+    for letter in letters:
+        changed = documents.get(letter["_id"])
+        if changed is not None:
+            letter["document"] = json.dumps(changed)
+    load.place.dead_letters.write_text("".join(json.dumps(letter) + "\n" for letter in letters))
+
+
+def indexed(client, load):
+    """What the index holds: text and number by id."""
+    client.indices.refresh(index=load.index)
+    hits = client.search(index=load.index, body={"size": 100, "query": {"match_all": {}}})["hits"]["hits"]
+    return {hit["_id"]: hit["_source"].get("number") for hit in hits}
+
+
+@pytest.fixture
+def with_letters(load):
+    """A load of five lines of which the last three cannot be used: no JSON, and numbers that are none."""
+    write(load, line("a", number=1), line("b", number=2), "no JSON", line("c", number="many"), line("d", number="few"))
+    done = load.run()
+    assert done.returncode == 3, done
+    return load
+
+
+def counts(replayed, went_through, superseded, left):
+    return {"replayed": replayed, "indexed": went_through, "superseded": superseded, "left": left}
+
+
+def test_the_list_tells_why_and_how_to_go_on(with_letters):
+    load = with_letters
+    done = dead_letters(load, "list", "--json")
+    assert done.returncode == 0, done
+    told = json.loads(done.stdout)
+    assert (told["total"], told["files"]) == (3, [str(load.place.dead_letters)])
+    first, second = told["groups"]
+    assert (first["type"], first["stage"], first["count"]) == ("mapper_parsing_exception", "write", 2)
+    assert first["reason"].startswith("failed to parse field [number] of type [long] in document with id ...")
+    example = first["example"]
+    assert (example["corpus"], example["line"], example["_id"]) == (str(load.corpus), 4, "c")
+    assert (second["type"], second["stage"], second["count"]) == ("invalid_json", "read", 1)
+    assert stat.S_IMODE(load.place.dead_letters.stat().st_mode) == 0o600
+
+    plain = dead_letters(load, "list")
+    assert plain.stdout.splitlines()[-2:] == [
+        f"3 dead letters of {load.index} in {load.place.dead_letters}",
+        f"Repair what is wrong, then send them again: `langshift dead-letters replay --index {load.index}`.",
+    ]
+
+
+def test_what_is_still_wrong_stays_with_its_new_reason(client, with_letters):
+    load = with_letters
+    mend(load, c=line("c", number="several"), d={"_id": "d"})
+    before = {letter["line"]: letter for letter in load.letters()}
+    done = dead_letters(load, "replay")
+    assert done.returncode == 3, done
+    assert done.stdout.splitlines()[-1] == (
+        f"Sent 3 dead letters of {load.index} again: 0 went through, 0 came after a later version of the document, "
+        f"3 stay in {load.place.dead_letters} (langshift dead-letters list --index {load.index} says why)."
+    )
+    after = {letter["line"]: letter for letter in load.letters()}
+    assert after.keys() == before.keys() == {3, 4, 5}
+    assert after[3]["type"] == "invalid_json"
+    assert (after[4]["type"], after[4]["stage"]) == ("mapper_parsing_exception", "write")
+    assert "several" in after[4]["reason"]
+    assert "several" not in before[4]["reason"]
+    assert (after[5]["type"], after[5]["stage"]) == ("invalid_document", "read")
+    assert "has neither a text nor a title" in after[5]["reason"]
+    for number, letter in after.items():
+        kept = ("document", "line", "_id", "corpus", "version")
+        assert {name: letter[name] for name in kept} == {name: before[number][name] for name in kept}
+    assert indexed(client, load) == {"a": 1, "b": 2}
+    assert stat.S_IMODE(load.place.dead_letters.stat().st_mode) == 0o600
+
+
+def test_what_a_person_has_mended_goes_through_and_is_removed(client, with_letters):
+    load = with_letters
+    letters = load.letters()
+    mend(load, c=line("c", number=3))
+    assert replay(load) == (3, counts(3, 1, 0, 2))
+    assert sorted(letter["line"] for letter in load.letters()) == [3, 5]
+    assert indexed(client, load) == {"a": 1, "b": 2, "c": 3}
+
+    # An object in the place of the line does too; a letter that nobody needs is taken out.
+    (last,) = [letter for letter in load.letters() if letter["line"] == 5]
+    load.place.dead_letters.write_text(json.dumps({**last, "document": line("d", number=4)}) + "\n")
+    done = dead_letters(load, "replay")
+    assert done.returncode == 0, done
+    assert done.stdout == (
+        f"Sent 1 dead letter of {load.index} again: 1 went through, 0 came after a later version of the document, "
+        "none is left.\n"
+    )
+    assert not load.place.dead_letters.exists()
+    assert indexed(client, load) == {"a": 1, "b": 2, "c": 3, "d": 4}
+    found = client.get(index=load.index, id="d")
+    assert found["_version"] == next(letter["version"] for letter in letters if letter["line"] == 5)
+    assert found["_source"]["shift"]
+    assert replay(load) == (0, counts(0, 0, 0, 0))
+
+
+def test_what_was_updated_later_is_not_overwritten(client, with_letters):
+    load = with_letters
+    mend(load, c=line("c", number=3), d=line("d", number=4))
+    write(load, line("c", number=33), {"_op": "delete", "_id": "a"})
+    assert load.run("--if-exists", "append").returncode == 0
+    assert replay(load) == (3, counts(3, 1, 1, 1))
+    assert indexed(client, load) == {"b": 2, "c": 33, "d": 4}
+    assert [letter["line"] for letter in load.letters()] == [3]
+
+
+def test_a_delete_that_was_refused_can_be_mended(client, load):
+    write(load, line("a", number=1), {"_op": "delete", "_id": "x" * 600})
+    assert load.run().returncode == 3
+    (letter,) = load.letters()
+    mend(load, **{letter["_id"] or "None": {"_op": "delete", "_id": "a"}})
+    if letter["_id"] is None:
+        path = load.place.dead_letters
+        path.write_text(json.dumps({**letter, "document": json.dumps({"_op": "delete", "_id": "a"})}) + "\n")
+    assert replay(load) == (0, counts(1, 1, 0, 0))
+    assert indexed(client, load) == {}
+
+
+def test_letters_wait_for_a_load_that_was_cut_off(with_letters):
+    load = with_letters
+    write(load, *(line(f"more{n}") for n in range(4000)))
+    load.proxy.inject("_bulk", repeat(delayed(0.5)))
+    command = [LANGSHIFT, "ingest", load.corpus, *load.arguments, "--if-exists", "append"]
+    killed_after(load, command, bulks=len(load.proxy.bulks) + 2)
+    load.proxy.clear()
+    said = refusal(dead_letters(load, "replay"))
+    assert said == f"The load of {load.corpus} into {load.index} was cut off: go on with it by --resume first."
+    assert load.run("--if-exists", "append", "--resume").returncode == 0
+    assert replay(load)[0] == 3
+
+
+def test_killed_while_it_replays_nothing_is_lost(client, load):
+    lines = [line(f"d{n}", number="none") for n in range(2500)]
+    write(load, line("first", number=0), *lines)
+    assert load.run().returncode == 3
+    mend(load, **{f"d{n}": line(f"d{n}", number=n) for n in range(2500)})
+    before = load.place.dead_letters.read_bytes()
+    load.proxy.inject("_bulk", [delayed(0), *repeat(delayed(2), 10)])
+    command = [LANGSHIFT, "dead-letters", "replay", "--index", load.index]
+    killed_after(load, command, bulks=len(load.proxy.bulks) + 2)
+    load.proxy.clear()
+    assert load.place.dead_letters.read_bytes() == before
+    assert replay(load) == (0, counts(2500, 2500, 0, 0))
+    client.indices.refresh(index=load.index)
+    assert client.count(index=load.index)["count"] == 2501
+
+
+def test_letters_of_an_index_made_otherwise_are_refused(with_letters):
+    load = with_letters
+    making = json.loads(load.place.making.read_text())
+    load.place.making.write_text(json.dumps({**making, "encoder": "given:other"}))
+    before = load.place.dead_letters.read_bytes()
+    said = refusal(dead_letters(load, "replay"))
+    assert said.startswith(f"Index {load.index} was made with encoder given, not given:other")
+    assert said.endswith(": load these documents again, with what the index was made with.")
+    load.place.making.unlink()
+    assert refusal(dead_letters(load, "replay")) == (
+        f"{load.place.making} does not tell how the documents of {load.index} are made: load those of "
+        f"{load.place.dead_letters} again with `langshift ingest`."
+    )
+    assert load.place.dead_letters.read_bytes() == before
+
+
+def killed_after(load, command, bulks):
+    """Start a command and kill it once so many bulk requests have come through."""
+    process = subprocess.Popen(
+        command, env={**os.environ, **load.environment}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    try:
+        deadline = time.monotonic() + 120
+        while len(load.proxy.bulks) < bulks:
+            assert process.poll() is None, "it ended before it could be killed"
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+    finally:
+        process.send_signal(signal.SIGKILL)
+        process.wait()

@@ -1,0 +1,180 @@
+"""Fault 1: SIGKILL at any moment; and fault 12: Ctrl-C. LANGSHIFT_KILLS=100 gives the long form (``make soak``)."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import time
+
+import numpy as np
+import pytest
+from command_line import LANGSHIFT
+from embeddings_server import embeddings_server, vector
+from opensearchpy import helpers
+
+from langshift.ingest.bulk.dead_letters import DeadLetters
+from langshift.ingest.bulk.journal import Journal
+from langshift.plugin.versions import versions
+
+KILLS = int(os.environ.get("LANGSHIFT_KILLS", "6"))
+KILLS_AT_THE_END = max(2, KILLS // 10)
+LINES_A_KILL = 500
+PATIENCE = 120  # seconds
+
+
+class Load:
+    """One load, run after run, in processes of its own."""
+
+    def __init__(self, server, corpus, lines, index, home, url):
+        self.server, self.lines, self.index, self.home = server, lines, index, home
+        self.command = [LANGSHIFT, "ingest", corpus, "--index", index, "--encoder", server.name, "--alpha", "0"]
+        self.env = {**os.environ, "LANGSHIFT_HOME": str(home), "OPENSEARCH_URL": os.environ.get("OPENSEARCH_URL", url)}
+        self.processes = []
+
+    def start(self):
+        with self.server.lock:
+            self.server.asked.clear()
+        self.processes.append(
+            process := subprocess.Popen(
+                [*self.command, "--resume", "--json"],
+                env=self.env,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+            )
+        )
+        return process
+
+    def asked(self):
+        """Lines whose text was encoded in this run."""
+        with self.server.lock:
+            texts = [text for some in self.server.asked for text in some]
+        # The encoder is tried with texts of its own.
+        return [int(text.split()[1]) for text in texts if text.startswith("Document ")]
+
+    def handled(self):
+        """Lines that the journal has; none where there is no journal yet."""
+        found = list(self.home.glob(f"loads/*/{self.index}/journal.sqlite"))
+        if not found:
+            return []
+        with Journal.open(found[0]) as journal:
+            return [line for first, last in journal.handled().ranges() for line in range(first, last + 1)]
+
+    def wait_for(self, process, condition):
+        deadline = time.monotonic() + PATIENCE
+        while process.poll() is None and not condition():
+            assert time.monotonic() < deadline, "the load stands still"
+            time.sleep(0.005)
+
+    def end(self, process, how=None):
+        """The exit code and what was printed, after a signal where one is given; nothing was encoded twice."""
+        if how is not None and process.poll() is None:
+            process.send_signal(how)
+        out, err = process.communicate(timeout=PATIENCE)
+        return process.returncode, out.decode(), err.decode()
+
+
+def bad(line):
+    return line % 97 == 0
+
+
+@pytest.fixture
+def begun(tmp_path, index_name, cluster_env):
+    """A function that gives the load of so many lines."""
+    loads = []
+    with embeddings_server() as server:
+
+        def make(lines):
+            corpus = tmp_path / "corpus.jsonl"
+            with corpus.open("w") as file:
+                for line in range(1, lines + 1):
+                    document = {"_id": f"d{line}", "text": f"Document {line} of a number.", "language": "en"}
+                    file.write("{broken\n" if bad(line) else json.dumps(document) + "\n")
+            loads.append(Load(server, corpus, lines, index_name, tmp_path / "home", cluster_env))
+            return loads[-1]
+
+        yield make
+        for process in loads[0].processes:
+            if process.poll() is None:
+                process.kill()
+                process.communicate()
+
+
+def assert_nothing_lost(client, load):
+    good = {f"d{line}": f"Document {line} of a number." for line in range(1, load.lines + 1) if not bad(line)}
+    client.indices.refresh(index=load.index)
+    found = {hit["_id"]: hit["_source"] for hit in helpers.scan(client, index=load.index, size=1000)}
+    assert found.keys() == good.keys()
+    assert client.count(index=load.index)["count"] == len(good)
+    for name, text in good.items():
+        assert np.abs(np.array(found[name]["embedding"], np.float32) - vector(text)).max() < 1e-6
+    (letters,) = load.home.glob(f"loads/*/{load.index}/dead-letters.jsonl")
+    assert sorted(letter.line for letter in DeadLetters(letters).read()) == list(filter(bad, range(1, load.lines + 1)))
+
+
+def test_sigkill_at_random_moments(client, begun):
+    load = begun(KILLS * LINES_A_KILL)
+    chance = random.Random(6)
+    kills = 0
+    for number in range(KILLS):
+        handled = set(load.handled())
+        process = load.start()
+        if number % 10 == 9:
+            # While it starts, or opens its files.
+            time.sleep(chance.uniform(0, 3))
+        else:
+            enough = chance.randrange(LINES_A_KILL)
+            load.wait_for(process, lambda enough=enough: len(load.asked()) > enough)
+            time.sleep(chance.uniform(0, 0.2))
+        assert load.end(process, signal.SIGKILL)[0] == -signal.SIGKILL
+        kills += 1
+        assert handled.isdisjoint(load.asked()), "encoded again what was acknowledged"
+        assert handled <= set(load.handled())
+    # The end of a load: last answers, final check, publishing.
+    last = max(line for line in range(load.lines + 1) if not bad(line))
+    for _ in range(KILLS_AT_THE_END):
+        handled = set(load.handled())
+        process = load.start()
+        load.wait_for(process, lambda handled=handled: last in load.asked() or last in handled)
+        time.sleep(chance.uniform(0, 1) if last in load.asked() else chance.uniform(1, 3))
+        if load.end(process, signal.SIGKILL)[0] == -signal.SIGKILL:
+            kills += 1
+        assert handled.isdisjoint(load.asked())
+    process = load.start()
+    code, out, err = load.end(process)
+    assert code == 3, err
+    assert f"All {load.lines:,} lines of " in err.splitlines()[-1]
+    assert json.loads(out)["lines"] == load.lines
+    assert_nothing_lost(client, load)
+    print(f"\n{kills} kills, {load.lines} lines, {len(load.processes)} runs")
+    settings = client.indices.get_settings(index=load.index)
+    assert all("refresh_interval" not in index["settings"]["index"] for index in settings.values())
+    assert len(list(versions(client, load.index))) <= 1 + KILLS // 10
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+def test_interrupting_finishes_what_is_under_way_and_restores_the_settings(client, begun, how):
+    load = begun(1500)
+    load.server.pause = 0.02
+    process = load.start()
+    load.wait_for(process, lambda: len(load.asked()) > 700)
+    code, out, err = load.end(process, how)
+    assert (code, out) == (130, ""), err
+    handled = load.handled()
+    assert [line for line in err.splitlines() if line][-2:] == [
+        f"{len(handled):,} lines of {load.command[2]} handled: go on with --resume.",
+        "Interrupted.",
+    ]
+    assert 0 < len(handled) < load.lines
+    (index,) = versions(client, load.index)
+    settings = client.indices.get_settings(index=index)[index]["settings"]["index"]
+    assert "refresh_interval" not in settings
+    # What was under way was finished and counted: the server has no document that the journal does not have.
+    client.indices.refresh(index=index)
+    assert client.count(index=index)["count"] == sum(not bad(line) for line in handled)
+    code, out, err = load.end(load.start())
+    assert code == 3, err
+    assert json.loads(out)["resumed"] == len(handled)
+    assert set(handled).isdisjoint(load.asked())
+    assert_nothing_lost(client, load)

@@ -1,0 +1,121 @@
+"""One way to write vectors in bulk, in a process of its own, which tells its time, processor time and peak memory.
+
+``python bulk_candidate.py WAY URL INDEX VECTORS DOCUMENTS DIMENSION CHUNK THREADS``; VECTORS is a file of float32.
+"""
+
+import json
+import resource
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+from opensearchpy import OpenSearch, helpers
+
+from langshift.ingest.bulk.check import check
+from langshift.ingest.bulk.chunks import Chunker
+from langshift.ingest.bulk.dead_letters import DeadLetters
+from langshift.ingest.bulk.delivery import Courier
+from langshift.ingest.bulk.item import Item
+from langshift.ingest.bulk.journal import Journal
+from langshift.ingest.bulk.ledger import Ledger
+from langshift.ingest.bulk.patience import Patience
+from langshift.ingest.bulk.sender import Sender
+from langshift.ingest.entry import body
+from langshift.plugin.writing import Target
+
+_BLOCK = 1000
+BODY = {
+    "plain": {"mappings": {"properties": {"embedding": {"type": "float"}}}},
+    "HNSW": {
+        "settings": {"index": {"knn": True}},
+        "mappings": {
+            "properties": {
+                "embedding": {
+                    "type": "knn_vector",
+                    "dimension": 0,
+                    "method": {"name": "hnsw", "engine": "lucene", "space_type": "cosinesimil"},
+                }
+            }
+        },
+    },
+}
+
+
+def make_index(client, name, kind, dimension):
+    """An index with nothing but a vector; as for any load, it is not refreshed meanwhile."""
+    body = json.loads(json.dumps(BODY[kind]))
+    body.setdefault("settings", {}).setdefault("index", {})["refresh_interval"] = "-1"
+    if kind == "HNSW":
+        body["mappings"]["properties"]["embedding"]["dimension"] = dimension
+    client.indices.create(index=name, body=body)
+
+
+def rows(path, documents, dimension):
+    """The vectors one after the other, a block of them read at a time."""
+    with Path(path).open("rb") as file:
+        for first in range(0, documents, _BLOCK):
+            count = min(_BLOCK, documents - first)
+            yield from np.fromfile(file, np.float32, count * dimension).reshape(count, dimension)
+
+
+def actions(index, vectors):
+    for number, row in enumerate(vectors):
+        yield {"_index": index, "_id": str(number), "_source": {"embedding": row.tolist()}}
+
+
+def by_bulk(client, index, vectors, chunk, _threads):
+    for ok, told in helpers.streaming_bulk(client, actions(index, vectors), chunk_size=chunk):
+        assert ok, told
+
+
+def by_parallel_bulk(client, index, vectors, chunk, threads):
+    for ok, told in helpers.parallel_bulk(client, actions(index, vectors), chunk_size=chunk, thread_count=threads):
+        assert ok, told
+
+
+def by_langshift(client, index, vectors, _chunk, _threads):
+    """The engine with all that makes it lose nothing: journal, versions, final check."""
+    uuid = client.indices.get_settings(index=index)[index]["settings"]["index"]["uuid"]
+    target = Target(index, index, uuid, True, None, "fail")
+    base, stopping = 1 << 40, threading.Event()
+    with tempfile.TemporaryDirectory() as folder, Journal.open(Path(folder) / "journal.sqlite") as journal:
+        journal.begin({"corpus": "rows"}, {})
+        ledger = Ledger(journal, DeadLetters(Path(folder) / "dead-letters.jsonl"), "rows", base, lambda _: None)
+        courier = Courier(client, target.bulk_parameters, ledger.settle, Patience(60), stopping)
+        with Sender(courier.deliver, stopping) as sender:
+            chunker = Chunker()
+            for line, row in enumerate(vectors, start=1):
+                name = str(line - 1)
+                lines = body("index", name, base + line, {"embedding": row})
+                vector = row.tobytes() if journal.wants(line) else None
+                chunk = chunker.add(Item(line, name, "index", lines, lines, vector))
+                if chunk is not None:
+                    sender.submit(chunk)
+            if (chunk := chunker.take()) is not None:
+                sender.submit(chunk)
+            sender.drain()
+        checked = check(client, target, journal, base)
+        assert not checked.missing
+        assert not checked.differing
+
+
+WAYS = {"helpers.bulk": by_bulk, "helpers.parallel_bulk": by_parallel_bulk, "langshift": by_langshift}
+
+
+def main(way, url, index, vectors, documents, dimension, chunk, threads):
+    client = OpenSearch(hosts=[url], pool_maxsize=16, timeout=120, max_retries=0)
+    began, cpu = time.perf_counter(), time.process_time()
+    WAYS[way](client, index, rows(vectors, int(documents), int(dimension)), int(chunk), int(threads))
+    client.indices.refresh(index=index)
+    seconds, cpu = time.perf_counter() - began, time.process_time() - cpu
+    assert client.count(index=index)["count"] == int(documents)
+    # Kibibytes on Linux, bytes on macOS.
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+    print(json.dumps({"seconds": seconds, "cpu": cpu, "megabytes": peak / 1e6}))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,32 @@
+"""Indices of small vectors, without an encoder."""
+
+from __future__ import annotations
+
+from opensearchpy import OpenSearch
+
+from langshift.plugin import writing
+from langshift.plugin.fingerprint import Fingerprint
+from langshift.plugin.target import Target
+
+PLAIN = Fingerprint(
+    encoder="toy",
+    revision="1",
+    query_prefix="",
+    document_prefix="",
+    dimension=4,
+    normalised=False,
+    pivot=None,
+    alpha=0.0,
+    vectors=None,
+    detector="none",
+    langshift="0.1.0",
+)
+
+
+def made(client: OpenSearch, name: str, documents: int = 0) -> Target:
+    """A version that is live and holds documents."""
+    target = writing.open_for_writing(client, name, PLAIN)
+    for number in range(documents):
+        client.index(index=target.index, id=str(number), body={"n": number})
+    writing.publish(client, target)
+    return target

@@ -1,0 +1,203 @@
+"""The journal of a load: what it keeps, what is to be on the server by it, and what is refused."""
+
+import tempfile
+import threading
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from langshift.errors import UsageError
+from langshift.ingest.bulk.journal import Acknowledged, Journal, Sampled
+from langshift.plugin.fingerprint import Fingerprint
+
+IDS = st.sampled_from(["a", "b", "c", "Ä", "\0", "z\0z"])
+ROWS = st.builds(
+    Acknowledged, st.integers(1, 20), IDS, st.sampled_from(["index", "index", "delete", "superseded", "dead"])
+)
+STEPS = st.lists(st.one_of(st.lists(ROWS, max_size=8), st.frozensets(st.integers(1, 20), max_size=4)), max_size=10)
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "loads" / "news" / "journal.sqlite"
+
+
+@pytest.fixture
+def journal(path):
+    with Journal.open(path) as opened:
+        yield opened
+
+
+def rows(first, last, state="index"):
+    return [Acknowledged(line, f"d{line}", state) for line in range(first, last + 1)]
+
+
+@settings(deadline=None, max_examples=60)
+@given(steps=STEPS)
+def test_what_is_to_be_there_is_what_a_dictionary_of_lines_says(steps):
+    with tempfile.TemporaryDirectory() as folder, Journal.open(Path(folder) / "journal.sqlite") as journal:
+        model = {}
+        for step in steps:
+            if isinstance(step, frozenset):
+                journal.forget(step)
+                model = {line: row for line, row in model.items() if line not in step}
+            else:
+                sampled = [Sampled(row.line, row.id, row.id.encode()) for row in step if row.state == "index"]
+                journal.acknowledge(step, sampled)
+                model |= {row.line: row for row in step}
+        expected = {}
+        for row in sorted(model.values()):
+            if row.state in ("index", "delete"):
+                expected[row.id] = row
+        there = sorted((row.id, row.line) for row in expected.values() if row.state == "index")
+        handled = journal.handled()
+        assert {line for line in range(25) if line in handled} == set(model)
+        assert journal.counts() == {
+            state: sum(row.state == state for row in model.values())
+            for state in ("index", "delete", "superseded", "dead")
+        }
+        assert journal.documents() == len(there)
+        assert [pair for some in journal.ids(3) for pair in some] == there
+        assert journal.sample() == sorted(Sampled(line, id, id.encode()) for id, line in there)
+
+
+def test_ids_come_in_batches_also_while_lines_are_forgotten(journal):
+    journal.acknowledge(rows(1, 7))
+    batches = journal.ids(3)
+    seen = [next(batches)]
+    journal.forget([1, 2, 5, 6])
+    seen += batches
+    assert seen == [[(f"d{line}", line) for line in some] for some in ((1, 2, 3), (4, 5, 6), (7,))]
+    assert journal.handled().ranges() == [(3, 4), (7, 7)]
+
+
+def test_what_was_begun_is_there_after_it_was_closed(path):
+    identity = {"corpus": "corpus.jsonl", "index": "news-v0001"}
+    with Journal.open(path) as journal:
+        assert (journal.begun, journal.identity, journal.fact("base")) == (False, {}, None)
+        journal.begin(identity, {"base": 1 << 60, "index": None})
+        journal.set_fact("created", True)
+        journal.acknowledge([*rows(1, 3), *rows(7, 9, "delete")])
+    with Journal.open(path) as journal:
+        assert (journal.begun, journal.identity) == (True, identity)
+        assert [journal.fact(name) for name in ("base", "index", "created")] == [1 << 60, None, True]
+        assert journal.handled().ranges() == [(1, 3), (7, 9)]
+        journal.begin({**identity, "index": "news-v0002"}, {})
+        assert journal.identity["index"] == "news-v0002"
+        assert (len(journal.handled()), journal.documents(), journal.fact("base")) == (0, 0, None)
+
+
+def test_tallies_are_added_up_over_all_runs(path):
+    with Journal.open(path) as journal:
+        journal.acknowledge(rows(1, 2), tallies={"created": 2, "Ä": 1})
+    with Journal.open(path) as journal:
+        journal.acknowledge(rows(3, 3), tallies={"created": 1, "updated": 5})
+        journal.forget([1, 2, 3])
+        assert journal.tallies() == {"created": 3, "Ä": 1, "updated": 5}
+        journal.begin({"corpus": "other.jsonl"}, {})
+        assert journal.tallies() == {}
+
+
+def test_of_a_finished_load_its_identity_and_summary_stay(path):
+    identity, summary = {"corpus": "corpus.jsonl"}, {"present": 5_000, "tallies": {"created": 5_000}}
+    with Journal.open(path) as journal:
+        journal.begin(identity, {"base": 7})
+        assert (journal.begun, journal.finished) == (True, None)
+        journal.acknowledge(rows(1, 5_000), [Sampled(1, "d1", b"v")], {"created": 5_000})
+        journal.finish(summary)
+        assert journal.finished == (identity, summary)
+    assert path.stat().st_size < 50_000
+    with Journal.open(path) as journal:
+        assert (journal.begun, journal.finished, journal.fact("base")) == (False, (identity, summary), None)
+        assert (len(journal.handled()), journal.sample(), journal.tallies()) == (0, [], {})
+        journal.begin(identity, {})
+        assert (journal.begun, journal.finished) == (True, None)
+
+
+def test_the_sample_is_the_same_two_hundred_lines_however_the_load_went(tmp_path):
+    def sampled(name, stops, starts):
+        for first in starts:
+            with Journal.open(tmp_path / name / "journal.sqlite") as journal:
+                for begin in range(first, first + stops, 500):
+                    new = rows(begin, begin + 499)
+                    journal.acknowledge(new, [Sampled(r.line, r.id, b"") for r in new if journal.wants(r.line)])
+        with Journal.open(tmp_path / name / "journal.sqlite") as journal:
+            assert sum(map(journal.wants, range(1, 20_001))) == 200
+            return [each.line for each in journal.sample()]
+
+    at_once = sampled("at-once", 20_000, [1])
+    assert len(at_once) == 200
+    assert 60 < sum(line <= 10_000 for line in at_once) < 140
+    assert sampled("in-parts", 5_000, [1, 5_001, 10_001, 15_001]) == at_once
+    assert sampled("in-disorder", 5_000, [15_001, 5_001, 1, 10_001]) == at_once
+
+
+def test_a_small_load_is_sampled_whole(journal):
+    journal.acknowledge(
+        rows(1, 150), [Sampled(line, f"d{line}", b"v") for line in range(1, 151) if journal.wants(line)]
+    )
+    assert len(journal.sample()) == 150
+
+
+def test_threads_share_a_journal(journal):
+    def work(first):
+        for begin in range(first, first + 1_000, 100):
+            journal.acknowledge(rows(begin, begin + 99))
+            journal.counts()
+
+    threads = [threading.Thread(target=work, args=(1 + 1_000 * each,)) for each in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert journal.handled().ranges() == [(1, 4_000)]
+    assert journal.documents() == 4_000
+
+
+IDENTITY = {
+    "corpus": "corpus.jsonl",
+    "content": "c" * 64,
+    "index": "news",
+    "fingerprint": Fingerprint("use-m", "1", "", "", 512, True, "en", 1.0, "v1", "lid.176", "0.1.0").to_dict(),
+    "least_confidence": 0.5,
+}
+CANNOT = (
+    "The load of corpus.jsonl into news cannot be resumed, because since then {} changed: run it with what it began "
+)
+REMEDY = "with, or remove {} to give it up."
+
+
+def changed(**parts):
+    return {**IDENTITY, "fingerprint": {**IDENTITY["fingerprint"], **parts}}
+
+
+@pytest.mark.parametrize(
+    ("now", "told"),
+    [
+        ({**IDENTITY, "content": "d" * 64}, "the content of corpus.jsonl"),
+        (
+            {**changed(encoder="st:x", revision="2"), "content": "d" * 64},
+            "the content of corpus.jsonl, the encoder (use-m, not st:x) and the revision (1, not 2)",
+        ),
+        (changed(alpha=0.5, query_prefix="q: "), "the query prefix ('', not q: ) and the alpha (1.0, not 0.5)"),
+        (changed(vectors=None), "the vectors (v1, not none)"),
+        ({**IDENTITY, "least_confidence": 0.25}, "the least confidence (0.5, not 0.25)"),
+        (
+            {**IDENTITY, "corpus": "other.jsonl", "content": None},
+            "the corpus (corpus.jsonl, not other.jsonl) and the content of other.jsonl",
+        ),
+        ({**IDENTITY, "given_vectors": True}, "the given vectors (none, not True)"),
+    ],
+)
+def test_what_changed_since_the_load_began_is_told(journal, path, now, told):
+    journal.begin(IDENTITY, {})
+    with pytest.raises(UsageError) as caught:
+        journal.require_same(now)
+    assert str(caught.value) == CANNOT.format(told) + REMEDY.format(path)
+
+
+def test_the_same_load_goes_on_also_with_another_langshift(journal):
+    journal.begin(IDENTITY, {})
+    journal.require_same(changed(langshift="9.9"))

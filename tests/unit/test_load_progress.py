@@ -1,0 +1,162 @@
+"""The line that a person sees while a load runs."""
+
+from __future__ import annotations
+
+import io
+import re
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from langshift import console
+from langshift.ingest.load_progress import LoadProgress
+
+
+class Terminal:
+    """A terminal on standard error of a chosen width, with a clock of its own."""
+
+    def __init__(self, width: int, *, terminal: bool = True) -> None:
+        self.now = 100.0
+        self.written = io.StringIO()
+        self.console = Console(
+            file=self.written, force_terminal=terminal, width=width, height=24, color_system=None, highlight=False,
+            get_time=lambda: self.now,
+        )  # fmt: skip
+
+    def line(self, progress: LoadProgress) -> str:
+        """What is shown now; its bar and the picture of its spinner taken out."""
+        beside = Console(file=io.StringIO(), width=self.console.width, color_system=None, highlight=False)
+        with beside.capture() as capture:
+            beside.print(progress._shown.get_renderable())
+        lines = capture.get().splitlines()
+        assert len(lines) == 1
+        assert len(lines[0]) <= self.console.width
+        return " ".join(re.sub("[━╸╺\u2800-\u28ff]", " ", lines[0]).split())
+
+
+@pytest.fixture
+def on_terminal(monkeypatch: pytest.MonkeyPatch) -> Any:
+    def make(width: int = 120, *, terminal: bool = True) -> Terminal:
+        made = Terminal(width, terminal=terminal)
+        monkeypatch.setattr(console, "err", made.console)
+        return made
+
+    return make
+
+
+def test_one_line_tells_how_far_how_fast_and_what_went_wrong(on_terminal: Any) -> None:
+    terminal = on_terminal()
+    with LoadProgress(20_000) as progress:
+        assert terminal.line(progress) == "0/20,000 -/s -:--:-- retries 0 dead letters 0 at once 0"
+        for second in range(1, 6):
+            terminal.now += 1
+            progress.update(1000 * second, 990 * second, 3, 2, 8)
+        terminal.now += 1
+        assert terminal.line(progress) == "5,000/20,000 990/s 0:00:15 retries 3 dead letters 2 at once 8"
+
+
+def test_without_a_total_lines_are_counted(on_terminal: Any) -> None:
+    terminal = on_terminal()
+    with LoadProgress(None) as progress:
+        for second in range(1, 4):
+            terminal.now += 1
+            progress.update(1000 * second, 1000 * second, 0, 0, 4)
+        assert terminal.line(progress) == "3,000 lines 1,000/s retries 0 dead letters 0 at once 4"
+
+
+def test_speed_is_that_of_the_last_ten_seconds(on_terminal: Any) -> None:
+    terminal = on_terminal()
+    with LoadProgress(1_000_000) as progress:
+        handled = 0
+        for speed in [5000] * 30 + [100] * 12:
+            terminal.now += 1
+            handled += speed
+            progress.update(handled, handled, 0, 0, 4)
+        assert "151,200/1,000,000 100/s 2:21:28" in terminal.line(progress)
+
+
+def test_a_load_that_stands_still_has_no_speed(on_terminal: Any) -> None:
+    terminal = on_terminal()
+    with LoadProgress(1_000_000) as progress:
+        for second in range(1, 4):
+            terminal.now += 1
+            progress.update(1000 * second, 1000 * second, 0, 0, 4)
+        terminal.now += 11
+        assert "3,000/1,000,000 -/s -:--:--" in terminal.line(progress)
+
+
+def test_what_an_earlier_run_did_is_done_but_no_speed(on_terminal: Any) -> None:
+    terminal = on_terminal()
+    with LoadProgress(1_000_000, 600_000, 600_000) as progress:
+        assert "600,000/1,000,000 -/s" in terminal.line(progress)
+        for second in range(1, 4):
+            terminal.now += 1
+            progress.update(600_000 + 500 * second, 600_000 + 500 * second, 0, 0, 4)
+        assert "601,500/1,000,000 500/s 0:13:17" in terminal.line(progress)
+
+
+def test_an_answer_that_comes_late_counts_nothing_twice(on_terminal: Any) -> None:
+    terminal = on_terminal()
+    with LoadProgress(10_000) as progress:
+        for handled in (1000, 3000, 2000, 4000):
+            terminal.now += 1
+            progress.update(handled, handled, 0, 0, 4)
+        assert "4,000/10,000 1,000/s" in terminal.line(progress)
+
+
+@pytest.mark.parametrize(
+    ("width", "shown"),
+    [
+        (100, "4,000,000/10,000,000 1,000,000/s 0:00:06 retries 12 dead letters 3 at once 8"),
+        (70, "4,000,000/10,000,000 1,000,000/s 0:00:06 dead letters 3"),
+        (50, "4,000,000/10,000,000 1,000,000/s 0:00:06"),
+        (40, "4,000,000/10,000,000 0:00:06"),
+        (20, "4,000,000/10,000,000"),
+        (10, "4,000,000…"),
+    ],
+)
+def test_a_narrow_terminal_keeps_one_line_with_what_matters_most(on_terminal: Any, width: int, shown: str) -> None:
+    terminal = on_terminal(width)
+    with LoadProgress(10_000_000) as progress:
+        for second in range(1, 5):
+            terminal.now += 1
+            progress.update(1_000_000 * second, 1_000_000 * second, 12, 3, 8)
+        assert terminal.line(progress) == shown
+
+
+def test_the_usual_load_shows_speed_and_time_left_on_40_columns(on_terminal: Any) -> None:
+    terminal = on_terminal(40)
+    with LoadProgress(1_000_000) as progress:
+        for second in range(1, 5):
+            terminal.now += 1
+            progress.update(9000 * second, 9000 * second, 0, 0, 8)
+        assert terminal.line(progress) == "36,000/1,000,000 9,000/s 0:01:48"
+
+
+def test_notes_stand_above_the_line_and_leave_it_whole(on_terminal: Any) -> None:
+    terminal = on_terminal(60)
+    told = "The cluster is busy [429]: waiting until it has room again, which may take a while, then going on."
+
+    def work(first: int) -> None:
+        for handled in range(first, 1000, 4):
+            progress.update(handled, handled, 0, 0, 4)
+            if handled % 100 == first:
+                console.note(told)
+
+    with LoadProgress(1000) as progress, ThreadPoolExecutor(4) as pool:
+        list(pool.map(work, range(4)))
+    # What stands in a line of the screen is what was written after it was last cleared.
+    lines = [line.rpartition("\x1b[2K")[2] for line in terminal.written.getvalue().split("\n")]
+    lines = [re.sub("\x1b\\[[?0-9;]*[A-Za-z]|\r", "", line) for line in lines]
+    assert lines.count(told) == 40
+    assert set(lines) - {told, ""} == {line for line in lines if "/1,000" in line}
+    assert lines[-1] == ""
+
+
+def test_it_is_silent_where_that_is_no_terminal(on_terminal: Any) -> None:
+    terminal = on_terminal(terminal=False)
+    with LoadProgress(1000) as progress:
+        progress.update(500, 500, 0, 0, 4)
+    assert terminal.written.getvalue() == ""

@@ -1,0 +1,224 @@
+"""Opening and reading a file of JSON lines: every bad line is told with its number, every neighbour comes through."""
+
+import gzip
+import hashlib
+import sys
+
+import numpy as np
+import orjson
+import pytest
+
+from langshift.errors import UsageError
+from langshift.ingest.bulk.lines import Lines
+from langshift.ingest.encoders import Brought
+from langshift.ingest.source import Bad, Delete, open_source
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
+
+GOOD = b'{"_id": "a", "text": "t"}'
+
+
+def write(path, *lines, end=b"\n"):
+    path.write_bytes(b"\n".join(lines) + end)
+    return path
+
+
+def read(path, embeddings="refused", skip=()):
+    with open_source(str(path), embeddings=embeddings) as source:
+        return list(source.read(skip))
+
+
+def refused(path, embeddings="refused"):
+    with pytest.raises(UsageError) as caught, open_source(str(path), embeddings=embeddings):
+        pass
+    return str(caught.value)
+
+
+def skipping(*ranges):
+    lines = Lines()
+    for first, last in ranges:
+        lines.add(first, last)
+    return lines
+
+
+BAD = {
+    b'{"text": "t"': ("invalid_json", "not valid JSON (unexpected end of data at character 13)."),
+    b'{"text": "\xff"}': (
+        "invalid_json",
+        "not valid JSON (str is not valid UTF-8: surrogates not allowed at character 1).",
+    ),
+    b'{"text": "\\ud800"}': None,
+    b'{"text": "a\x00b"}': ("invalid_json", "not valid JSON (unexpected control character in string at character 12)."),
+    b"\x00\x00\x00\x00": None,
+    b'{"text": "t", "price": NaN}': None,
+    b'{"text": "t", "price": 1e999}': None,
+    b'"a text"': ("invalid_document", "must be a JSON object with a text, but is a string."),
+    b'{"_id": "x", "text": " "}': ("invalid_document", "has neither a text nor a title."),
+    b'{"text": "t", "_id": true}': ("invalid_document", "the field '_id' must be a string, but is true or false."),
+    b'{"text": "t", "_id": "%s"}' % (b"x" * 513): ("invalid_document", "the '_id' is longer than 512 bytes."),
+    b'{"text": "t", "language": "klingonese"}': (
+        "invalid_document",
+        "'klingonese' is no language: use a BCP 47 tag such as 'th' or 'zh-TW', "
+        "or leave the field out to have it detected.",
+    ),
+    b'{"text": "t", "_source": 1}': (
+        "invalid_document",
+        "OpenSearch takes no field of the name '_source'; rename it.",
+    ),
+    b'{"text": "t", "deep": %s1%s}' % (b"[" * 600, b"]" * 600): (
+        "invalid_document",
+        "is nested too deep: OpenSearch takes 20 objects within each other.",
+    ),
+    b'{"text": "t", "embedding": [1]}': (
+        "invalid_embedding",
+        "the document brings an 'embedding', which only --encoder given takes; choose that, or leave the field out.",
+    ),
+    b'{"_op": "delete"}': ("invalid_document", "a line with '_op': 'delete' needs the '_id' of the document."),
+    b'{"_op": "update", "_id": "a", "text": "t"}': (
+        "invalid_document",
+        "the field '_op' must be 'index' or 'delete', or be left out.",
+    ),
+}
+
+
+@pytest.mark.parametrize("line", BAD)
+def test_a_bad_line_is_told_and_its_neighbours_come_through(line, tmp_path):
+    before, bad, after = read(write(tmp_path / "c", GOOD, line, GOOD))
+    assert (before.line, before.content.id, before.original) == (1, "a", GOOD)
+    assert (bad.line, bad.original) == (2, line)
+    assert isinstance(bad.content, Bad)
+    if BAD[line]:
+        assert bad.content == BAD[line]
+    else:
+        assert bad.content.type == "invalid_json"
+        assert bad.content.reason.startswith("not valid JSON (")
+    assert (after.line, after.content.id) == (3, "a")
+
+
+NUMBERS = "the field 'embedding' must be a list of numbers"
+BAD_VECTORS = {
+    b"[0, 0]": f"{NUMBERS} that are not all zero: such a vector has no direction.",
+    b"[1, 1e39]": f"{NUMBERS}, but holds one too large for 32 bits.",
+    b"[1, -1e300]": f"{NUMBERS}, but holds one too large for 32 bits.",
+    b"[1, null]": f"{NUMBERS}, but holds null.",
+    b"[1, true]": f"{NUMBERS}, but holds true or false.",
+    b"[false, 0.5]": f"{NUMBERS}, but holds true or false.",
+    b"[]": f"{NUMBERS}, but is empty.",
+    b'"AAAA"': f"{NUMBERS}, but is a string.",
+    b"null": "the document brings no 'embedding', which --encoder given needs; give it one.",
+    b"[1, 2, 3]": "the field 'embedding' has 3 numbers, but those of the file have 2: "
+    "all must be made by the same model.",
+}
+
+
+@pytest.mark.parametrize("vector", BAD_VECTORS)
+def test_a_bad_vector_is_told_and_decides_nothing(vector, tmp_path):
+    sound, bad = b'{"text": "t", "embedding": [1e30, -2.5]}', b'{"text": "t", "embedding": %s}' % vector
+    first = bad if vector != b"[1, 2, 3]" else sound
+    found = read(write(tmp_path / "c", first, sound, bad, sound), "needed")
+    assert found[2].content == Bad("invalid_embedding", BAD_VECTORS[vector])
+    for good in (found[1], found[3]):
+        assert good.content.embedding.dtype == np.float32
+        assert np.array_equal(good.content.embedding, np.float32([1e30, -2.5]))
+
+
+def test_numbers_of_any_size_are_taken_as_they_are(tmp_path):
+    numbers = [0.1, 1e-60, -3e38, 18446744073709551615, 1, 0]
+    (found,) = read(write(tmp_path / "c", orjson.dumps({"text": "t", "embedding": numbers})), "needed")
+    assert np.array_equal(found.content.embedding, np.array(numbers, np.float32))
+    # The squares of these have a sum that 32 bits cannot hold.
+    (tiny,) = read(write(tmp_path / "c", b'{"text": "t", "embedding": [1e-30, 1e-35]}'), "needed")
+    assert np.array_equal(tiny.content.embedding, np.float32([1e-30, 1e-35]))
+
+
+def test_what_is_strange_but_sound(tmp_path):
+    long = "x" * 10_000_000
+    lines = [
+        b'{"text": "a\\nb\\u2028c"}',
+        orjson.dumps({"_id": "long", "text": long}),
+        b'{"_op": "index", "_id": 7, "text": "t"}',
+        b'{"_op": "delete", "_id": "a", "text": 1}',
+        b'{"text": "same"}',
+        b'{"_op": "index", "text": "same"}',
+    ]
+    broken, huge, index, delete, one, two = read(write(tmp_path / "c", *lines))
+    assert broken.content.text == "a\nb\u2028c"
+    assert huge.content.text == long
+    assert (index.content.id, index.content.other) == ("7", {})
+    assert delete.content == Delete("a")
+    assert one.content.id == two.content.id
+
+
+def test_lines_are_counted_with_blank_ones_and_the_last_without_a_line_break(tmp_path):
+    content = b"\xef\xbb\xbf" + GOOD + b"\r\n\r\n  \n" + GOOD + b"\n\n" + GOOD
+    for pack in (bytes, gzip.compress, zstd.compress):
+        path = tmp_path / "corpus"
+        path.write_bytes(pack(content))
+        with open_source(str(path)) as source:
+            assert (source.total, source.content) == (6, hashlib.sha256(content).hexdigest())
+            assert (source.resumable, source.shown, source.brought) == (True, str(path), None)
+            for _ in range(2):
+                assert [(one.line, one.original) for one in source.read(())] == [(1, GOOD), (4, GOOD), (6, GOOD)]
+    with open_source(str(write(path, GOOD, GOOD))) as source:
+        assert source.total == 2
+
+
+def test_lines_to_skip_are_not_looked_at(tmp_path):
+    path = write(tmp_path / "c", *[b'{"_id": "%d", "text": "t"}' % line for line in range(1, 9)], b"oops")
+    assert [one.line for one in read(path, skip=skipping((1, 3), (5, 5), (7, 9)))] == [4, 6]
+    assert [one.line for one in read(path, skip=skipping((1, 9)))] == []
+
+
+def test_the_first_sound_vector_decides_even_where_its_line_is_skipped(tmp_path):
+    path = write(
+        tmp_path / "c",
+        b'{"text": "t", "embedding": [0, 0, 0]}',
+        b'{"text": "t", "embedding": [3, 4]}',
+        b'{"text": "t", "embedding": [1, 2, 3]}',
+    )
+    with open_source(str(path), embeddings="needed") as source:
+        assert source.brought == Brought(2, normalised=False)
+        (last,) = source.read(skipping((1, 2)))
+    assert isinstance(last.content, Bad)
+
+
+def test_a_file_without_a_document_among_its_first_1000_lines_is_refused(tmp_path):
+    path = write(tmp_path / "c", b"", b"oops", *[b"{}"] * 999, GOOD)
+    assert (
+        refused(path) == f"{path}, line 2: not valid JSON (unexpected character, expected a JSON value at character 1)."
+    )
+    assert len(read(write(path, b"oops", *[b"{}"] * 998, GOOD))) == 1000
+    assert len(read(write(path, b'{"_op": "delete", "_id": "a"}', b"oops"))) == 2
+
+
+def test_what_is_no_corpus(tmp_path):
+    assert refused("nowhere.jsonl") == "nowhere.jsonl: there is no such file."
+    assert refused(tmp_path) == f"{tmp_path} is a folder: name a file, such as {tmp_path / 'corpus.jsonl'}."
+    for content in (b"", b"\n \n"):
+        (tmp_path / "empty").write_bytes(content)
+        assert refused(tmp_path / "empty") == f"{tmp_path / 'empty'} holds no document."
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, zstd.compress], ids=["gzip", "zstd"])
+def test_compressed_data_that_break_off_are_refused_with_the_place(pack, tmp_path):
+    lines = [b'{"text": "%s"}' % np.random.default_rng(line).bytes(50).hex().encode() for line in range(20_000)]
+    path = tmp_path / "c"
+    path.write_bytes(pack(b"\n".join(lines))[:-1000])
+    told = refused(path)
+    start = f"{path}: the compressed data break off or are damaged after line "
+    assert told.startswith(start)
+    assert 1000 < int(told.removeprefix(start).split(" ")[0]) < 20_000
+
+
+def test_a_file_that_is_cut_while_it_is_read_is_told_with_the_place(tmp_path):
+    path = tmp_path / "c"
+    packed = gzip.compress(b"\n".join([GOOD] * 3000))
+    path.write_bytes(packed)
+    with open_source(str(path)) as source:
+        path.write_bytes(packed[:-10])
+        with pytest.raises(UsageError) as caught:
+            list(source.read(()))
+    assert str(caught.value).startswith(f"{path}: the compressed data break off or are damaged after line ")

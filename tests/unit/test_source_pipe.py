@@ -1,0 +1,102 @@
+"""Reading standard input and pipes, whose lines come once."""
+
+import gzip
+import io
+import itertools
+import os
+import sys
+import threading
+
+import pytest
+
+from langshift.errors import LangshiftError, UsageError
+from langshift.ingest.encoders import Brought
+from langshift.ingest.source import Bad, open_source
+
+LINE = b'{"_id": "a", "text": "t"}\n'
+
+
+class Endless(io.RawIOBase):
+    """Gives the same line without end, and counts its bytes."""
+
+    def __init__(self):
+        self.given = 0
+        self._lines = itertools.repeat(LINE * 100)
+
+    def readable(self):
+        return True
+
+    def readinto(self, buffer):
+        block = next(self._lines)[: len(buffer)]
+        buffer[: len(block)] = block
+        self.given += len(block)
+        return len(block)
+
+
+def standard_input(monkeypatch, raw):
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BufferedReader(raw)))
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress], ids=["plain", "gzip"])
+def test_standard_input_is_read_once(monkeypatch, pack):
+    standard_input(monkeypatch, io.BytesIO(pack(b"\xef\xbb\xbf" + LINE + b"\noops\n" + LINE * 3000)))
+    with open_source("-") as source:
+        assert (source.shown, source.resumable, source.total, source.content) == ("standard input", False, None, None)
+        found = list(source.read(()))
+        assert [one.line for one in found] == [1, *range(3, 3004)]
+        assert isinstance(found[1].content, Bad)
+        with pytest.raises(LangshiftError) as caught:
+            source.read(())
+    assert str(caught.value) == "standard input can be read only once: put the corpus into a file."
+
+
+def test_standard_input_is_read_no_further_than_wanted(monkeypatch):
+    endless = Endless()
+    standard_input(monkeypatch, endless)
+    with open_source("-") as source:
+        for number, read in enumerate(source.read(()), start=1):
+            assert read.line == number
+            if number == 200_000:
+                break
+        # What was read ahead is a buffer or two.
+        assert endless.given < 200_000 * len(LINE) + (4 << 20)
+
+
+def test_lines_to_skip(monkeypatch):
+    standard_input(monkeypatch, io.BytesIO(LINE * 4))
+    with open_source("-") as source:
+        assert [one.line for one in source.read({1, 3})] == [2, 4]
+
+
+def test_vectors_that_a_pipe_brings(tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    lines = b'{"text": "t", "embedding": [0.6, 0.8]}\n' * 1500
+    writer = threading.Thread(target=pipe.write_bytes, args=(lines,))
+    writer.start()
+    with open_source(str(pipe), embeddings="needed") as source:
+        assert (source.brought, source.resumable, source.shown) == (Brought(2, normalised=True), False, str(pipe))
+        assert sum(one.content.embedding.shape == (2,) for one in source.read(())) == 1500
+    writer.join()
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "standard input holds no document."),
+        (b"{}", "standard input, line 1: has neither a text nor a title."),
+        (b"PAR1\x15\x04\n", "standard input holds Parquet, which must be read from a file: name the file."),
+    ],
+)
+def test_what_is_no_corpus(monkeypatch, content, message):
+    standard_input(monkeypatch, io.BytesIO(content))
+    with pytest.raises(UsageError) as caught, open_source("-"):
+        pass
+    assert str(caught.value) == message
+
+
+def test_compressed_data_that_break_off(monkeypatch):
+    standard_input(monkeypatch, io.BytesIO(gzip.compress(LINE * 5000)[:-10]))
+    with open_source("-") as source, pytest.raises(UsageError) as caught:
+        list(source.read(()))
+    assert str(caught.value).startswith("standard input: the compressed data break off or are damaged after line ")
