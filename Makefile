@@ -36,7 +36,7 @@ test: $(VENV)/.installed-dev  ## run every test, those against a real OpenSearch
 
 # The faults that loads survive, in full length: a hundred kills instead of a few.
 soak: $(VENV)/.installed-dev  ## the long form of the tests of faults: 100 SIGKILLs over a load
-	@LANGSHIFT_KILLS=100 $(PY) -m pytest tests/cluster/test_faults_kills.py -s
+	@LANGSHIFT_KILLS=100 $(PY) -m pytest tests/cluster/test_faults_kills.py tests/cluster/test_nodes_growth.py -s
 
 lint: $(VENV)/.installed-dev  ## ruff, and mypy --strict over the built wheel
 	@$(PY) -m ruff check .

@@ -100,8 +100,7 @@ class Maker:
         self, read: Read, document: Document, plain: Matrix, moved: Matrix, told: Told, stamp: Stamp
     ) -> Item | None:
         line = read.line
-        # A sum tells of any number that is none, and of a vector of zeros.
-        if not np.isfinite(length := float(plain @ plain)) or length == 0 or not np.isfinite(moved).all():
+        if not _usable(plain, moved):
             why = f"the encoder {self._making.encoder.id} gives no usable vector for its text"
             self._ledger.refuse(line, document.id, "unusable_vector", why, read.original, "encode")
             return None
@@ -129,3 +128,10 @@ class Maker:
         if self._moves and language not in self._needless and self._unscaled.key(told.language) is None:
             tallies.append(f"without_vector {language}")
         return tuple(tallies)
+
+
+def _usable(plain: Matrix, moved: Matrix) -> bool:
+    """Whether a vector has a cosine with others: no number that is none, not all zeros, no length that overflows."""
+    with np.errstate(all="ignore"):
+        length = float(plain @ plain)
+    return 0 < length < float("inf") and bool(np.isfinite(moved).all())

@@ -14,6 +14,7 @@ from langshift.cluster import address, failure, make_client
 from langshift.console import counted, note
 from langshift.errors import LangshiftError
 from langshift.ingest.ahead import ahead
+from langshift.ingest.bulk import sampling
 from langshift.ingest.bulk.check import Checked, check
 from langshift.ingest.bulk.chunks import COUNT, Chunker
 from langshift.ingest.bulk.dead_letters import DeadLetters
@@ -167,7 +168,14 @@ class _Load:
                 stopping,
                 self._doubtful(),
             )
-            maker = Maker(self._making, self._ledger, self._opened.base, self._journal.wants, self._stage)
+            likely = sampling.likely(self._source.total)
+            maker = Maker(
+                self._making,
+                self._ledger,
+                self._opened.base,
+                lambda line: sampling.rank(line) <= likely and self._journal.wants(line),
+                self._stage,
+            )
             with Sender(courier.deliver, stopping) as sender:
                 chunker = Chunker()
                 for batch in ahead(self._batches()):

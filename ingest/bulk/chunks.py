@@ -5,9 +5,9 @@ from __future__ import annotations
 from langshift.ingest.bulk.item import Chunk, Item
 
 #: More than this gains nothing (tests/bench/bench_bulk.py), and a lost answer costs as much again.
-COUNT = 1000
+COUNT = 500
 #: Far below any server's limit (http.max_content_length: 100 MB by default, 10 MB on some managed services).
-SIZE = 4 << 20
+SIZE = 2 << 20
 
 
 class Chunker:

@@ -29,6 +29,8 @@ _FIELDS = {"filter_path": "items.*._id,items.*.status,items.*.result,items.*.err
 _HALVED_AFTER, _SMALL = 3, 1 << 16
 _LONGEST_WAIT = 10.0  # seconds between two tries
 
+_NOTHING = Chunk(())
+
 _log = logging.getLogger(__name__)
 
 
@@ -109,6 +111,8 @@ class Courier:
             for attempt in trying:
                 with attempt:
                     self._once(rest)
+            # What tries again refers to itself, and so would keep the chunk until the garbage is collected.
+            rest.chunk = _NOTHING
         except Refused as refusal:
             return self._smaller(rest, refusal)
         except Again as trouble:

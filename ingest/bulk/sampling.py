@@ -21,3 +21,11 @@ def rank(line: int) -> int:
     mixed = ((mixed ^ (mixed >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
     mixed = ((mixed ^ (mixed >> 27)) * 0x94D049BB133111EB) & _MASK
     return (mixed ^ (mixed >> 31)) >> 1
+
+
+def likely(total: int | None) -> int:
+    """A rank above which no line of so many can be expected to stay in the sample; the highest where nobody knows.
+
+    Without it the first lines would all be kept, until enough are there to tell which ranks are low.
+    """
+    return HIGHEST if total is None else min(HIGHEST, HIGHEST * 2 * SIZE // max(total, 1))

@@ -106,6 +106,7 @@ class Sender:
                 error = caught
             with self._changed:
                 self._flying.remove(chunk)
+                del chunk
                 if error is not None:
                     self._error = self._error or error
                     self._stopping.set()

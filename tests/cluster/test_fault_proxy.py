@@ -20,28 +20,15 @@ from faults import (
     page,
     poisoned,
     refusing,
-    refusing_all,
     whole,
     with_items,
 )
 from opensearchpy.exceptions import ConnectionError as BrokenOff
-from opensearchpy.exceptions import RequestError, SerializationError, TransportError
+from opensearchpy.exceptions import SerializationError, TransportError
 from urllib3.util import make_headers
 
 from langshift.cluster import make_client
 from langshift.settings import Settings
-
-
-@pytest.fixture
-def proxy(cluster_url):
-    with fault_proxy(cluster_url) as running:
-        yield running
-
-
-@pytest.fixture
-def through(proxy):
-    with make_client(Settings.from_env(), proxy.url, retries=0) as opened:
-        yield opened
 
 
 def body(*ids):
@@ -131,33 +118,6 @@ def test_refused_items_never_reach_the_server_and_the_others_do(client, proxy, t
         "failed to parse field [year] of type [integer] in"
     )
     assert stored(client, index_name) == {"b", "e"}
-
-
-def test_refused_words_are_those_of_the_server(client, proxy, through, index_name):
-    client.indices.create(index=index_name, body={"mappings": {"properties": {"year": {"type": "integer"}}}})
-    bad = b'{"index": {"_id": "x"}}\n{"year": "soon"}\n'
-    real = client.bulk(body=bad, index=index_name)["items"]
-    proxy.inject("_bulk", [refusing_all(server_words.unparsable)])
-    assert through.bulk(body=bad, index=index_name)["items"] == real
-
-
-def test_the_words_for_a_whole_request_are_those_of_the_server(client, proxy, through, index_name):
-    proxy.inject("_bulk", [whole(server_words.malformed())])
-    answers = []
-    for one, sent in ((client, b'"nothing"\n'), (through, body("a"))):
-        with pytest.raises(RequestError) as refused:
-            one.bulk(body=sent, index=index_name)
-        answers.append(refused.value.info)
-    assert answers[0] == answers[1]
-
-
-def test_a_flooded_disk(client, proxy, through, index_name):
-    client.indices.create(index=index_name, body={"settings": {"blocks.read_only_allow_delete": True}})
-    real = write(client, index_name, "a")["items"]
-    proxy.inject("_bulk", [refusing_all(server_words.flooded)])
-    shown = write(through, index_name, "a")["items"]
-    client.indices.put_settings(index=index_name, body={"index.blocks.read_only_allow_delete": None})
-    assert shown == real
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,7 @@ from faults import (
     cut_before,
     cut_midway,
     delayed,
+    page,
     refusing_all,
     whole,
     with_items,
@@ -69,6 +70,15 @@ def test_fault_2_an_old_chunk_that_is_sent_again_never_overwrites_what_is_newer(
     )
     found = client.mget(index=load.index, body={"ids": ["d5", "d7", "d8"]})["docs"]
     assert [one["found"] and one["_source"]["text"]["en"] for one in found] == ["Newer.", False, "Back again."]
+
+
+def test_fault_3_whole_requests_refused_by_the_server_or_a_gateway_are_sent_again(load):
+    write_corpus(load.corpus, 100)
+    refusals = [page(502), page(503), whole(server_words.pressed()), whole(server_words.not_recovered())]
+    load.proxy.inject("_bulk", refusals)
+    assert load.accounted_for(load.run()) == []
+    assert [bulk.status for bulk in load.proxy.bulks] == [502, 503, 429, 503, 200]
+    assert set(often(load).values()) == {5}
 
 
 MIXED = {0: server_words.unparsable, 1: server_words.rejected, 2: server_words.unavailable}

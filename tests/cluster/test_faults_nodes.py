@@ -74,6 +74,15 @@ def load(opened: OpenSearch, proxy: FaultProxy, tmp_path: Path) -> FaultyLoad:
     return load
 
 
+@pytest.fixture
+def _pinned(opened: OpenSearch) -> Iterator[None]:
+    """The load's index comes to be on the node that is going to lose it."""
+    template = {"settings": {"index.routing.allocation.include._name": FAR}}
+    opened.indices.put_index_template(name="pinned", body={"index_patterns": [f"{INDEX}-v*"], "template": template})
+    yield
+    opened.indices.delete_index_template(name="pinned")
+
+
 def confirmed(load: FaultyLoad) -> list[str]:
     """The ids that the cluster has confirmed; waits until they are those that the gate lets pass."""
     deadline = time.monotonic() + PATIENCE
@@ -104,11 +113,10 @@ def test_fault_11_nodes_killed_and_restarted_in_the_middle(
     assert None in [bulk.status for bulk in load.proxy.bulks], "no request has met a dead node"
 
 
+@pytest.mark.usefixtures("_pinned")
 def test_fault_11_a_primary_lost_without_a_replica_is_found_named_and_repaired(
     three_nodes: ThreeNodes, opened: OpenSearch, load: FaultyLoad, gate: Gate
 ) -> None:
-    pinned = {"template": {"settings": {"index.routing.allocation.include._name": FAR}}}
-    opened.indices.put_index_template(name="pinned", body={"index_patterns": [f"{INDEX}-v*"], **pinned})
     with ThreadPoolExecutor(1) as pool:
         running = pool.submit(load.run, "--fast-load")
         lost = confirmed(load)
@@ -122,10 +130,8 @@ def test_fault_11_a_primary_lost_without_a_replica_is_found_named_and_repaired(
         empty = {"index": index, "shard": 0, "node": FAR, "accept_data_loss": True}
         opened.cluster.reroute(body={"commands": [{"allocate_empty_primary": empty}]})
         done = running.result()
-    opened.indices.delete_index_template(name="pinned")
 
     assert load.accounted_for(done) == []
-    print(done.stderr)
     assert 0 < len(lost) < COUNT
     told = [line for line in done.stderr.splitlines() if line.startswith("The final check")]
     first = ", ".join(map(repr, sorted(lost)[:10]))

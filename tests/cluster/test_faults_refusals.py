@@ -124,11 +124,13 @@ def test_fault_8_a_cluster_that_refuses_every_request_is_no_documents_fault(load
 
 
 BAD = {
+    "wrong dimension": line("bad", embedding=[0.5] * (DIMENSION - 1)),
     "NaN": line("bad", embedding=[float("nan")] * DIMENSION),
     "infinite": line("bad", embedding=[0.5] * (DIMENSION - 1)).replace(b"]", b", 1e999]"),
     "too large for float32": line("bad", embedding=[1e300] * DIMENSION),
+    "too large for a cosine": line("bad", embedding=[1e30] * DIMENSION),
+    "too small for a cosine": line("bad", embedding=[1e-30] * DIMENSION),
     "zero": line("bad", embedding=[0.0] * DIMENSION),
-    "wrong dimension": line("bad", embedding=[0.5] * (DIMENSION - 1)),
     "no vector": b'{"_id": "bad", "text": "Text."}',
     "lone surrogate": line("bad", "\ud800"),
     "lone surrogate in the _id": line("\ud800"),
@@ -149,14 +151,17 @@ GOOD = {
 
 def test_fault_9_bad_lines_are_caught_before_sending_and_their_neighbours_are_indexed(client, load):
     write_corpus(load.corpus, 1000, DIMENSION)
-    bad = dict(zip(range(20, 1000, 20), BAD.values(), strict=False))
+    # The very first line is no measure for the others.
+    bad = dict(zip([1, *range(20, 1000, 20)], BAD.values(), strict=False))
     good = dict(zip(range(21, 1000, 20), GOOD.values(), strict=False))
     assert len(bad) >= len(BAD)
     assert len(good) >= len(GOOD)
     change(load, bad | good)
-    letters = load.accounted_for(load.run())
+    done = load.run()
+    letters = load.accounted_for(done)
+    assert done.stderr == "2 documents took the place of one with the same _id, in the index or this corpus.\n"
     assert [letter["line"] for letter in letters] == list(bad)
-    assert all(letter["type"] and letter["reason"] and letter["stage"] == "read" for letter in letters)
+    assert all(letter["type"] and letter["reason"] and letter["stage"] in ("read", "encode") for letter in letters)
     assert not {"bad", "ü" * 257} & set(load.sent())
     assert client.get(index=load.index, id="d1")["_source"]["text"] == {"en": "The last one."}
     assert client.get(index=load.index, id="break")["_source"]["text"]["en"].startswith("Two\nlines\r\nand")

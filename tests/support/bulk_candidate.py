@@ -9,11 +9,14 @@ import sys
 import tempfile
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 from opensearchpy import OpenSearch, helpers
 
+from langshift.cluster import address, make_client
+from langshift.ingest.bulk import sampling
 from langshift.ingest.bulk.check import check
 from langshift.ingest.bulk.chunks import Chunker
 from langshift.ingest.bulk.dead_letters import DeadLetters
@@ -25,6 +28,7 @@ from langshift.ingest.bulk.patience import Patience
 from langshift.ingest.bulk.sender import Sender
 from langshift.ingest.entry import body
 from langshift.plugin.writing import Target
+from langshift.settings import Settings
 
 _BLOCK = 1000
 BODY = {
@@ -66,7 +70,7 @@ def actions(index, vectors):
         yield {"_index": index, "_id": str(number), "_source": {"embedding": row.tolist()}}
 
 
-def by_bulk(client, index, vectors, chunk, _threads):
+def by_bulk(client, index, vectors, chunk):
     for ok, told in helpers.streaming_bulk(client, actions(index, vectors), chunk_size=chunk):
         assert ok, told
 
@@ -76,11 +80,12 @@ def by_parallel_bulk(client, index, vectors, chunk, threads):
         assert ok, told
 
 
-def by_langshift(client, index, vectors, _chunk, _threads):
+def by_langshift(client, index, vectors, documents):
     """The engine with all that makes it lose nothing: journal, versions, final check."""
+    client = make_client(replace(Settings.from_env(), timeout=120), address(client), retries=0)
     uuid = client.indices.get_settings(index=index)[index]["settings"]["index"]["uuid"]
     target = Target(index, index, uuid, True, None, "fail")
-    base, stopping = 1 << 40, threading.Event()
+    base, stopping, likely = 1 << 40, threading.Event(), sampling.likely(documents)
     with tempfile.TemporaryDirectory() as folder, Journal.open(Path(folder) / "journal.sqlite") as journal:
         journal.begin({"corpus": "rows"}, {})
         ledger = Ledger(journal, DeadLetters(Path(folder) / "dead-letters.jsonl"), "rows", base, lambda _: None)
@@ -90,7 +95,7 @@ def by_langshift(client, index, vectors, _chunk, _threads):
             for line, row in enumerate(vectors, start=1):
                 name = str(line - 1)
                 lines = body("index", name, base + line, {"embedding": row})
-                vector = row.tobytes() if journal.wants(line) else None
+                vector = row.tobytes() if sampling.rank(line) <= likely and journal.wants(line) else None
                 chunk = chunker.add(Item(line, name, "index", lines, lines, vector))
                 if chunk is not None:
                     sender.submit(chunk)
@@ -102,16 +107,20 @@ def by_langshift(client, index, vectors, _chunk, _threads):
         assert not checked.differing
 
 
-WAYS = {"helpers.bulk": by_bulk, "helpers.parallel_bulk": by_parallel_bulk, "langshift": by_langshift}
-
-
 def main(way, url, index, vectors, documents, dimension, chunk, threads):
+    documents, chunk = int(documents), int(chunk)
+    ways = {
+        "helpers.bulk": lambda: by_bulk(client, index, some, chunk),
+        "helpers.parallel_bulk": lambda: by_parallel_bulk(client, index, some, chunk, int(threads)),
+        "langshift": lambda: by_langshift(client, index, some, documents),
+    }
     client = OpenSearch(hosts=[url], pool_maxsize=16, timeout=120, max_retries=0)
+    some = rows(vectors, documents, int(dimension))
     began, cpu = time.perf_counter(), time.process_time()
-    WAYS[way](client, index, rows(vectors, int(documents), int(dimension)), int(chunk), int(threads))
+    ways[way]()
     client.indices.refresh(index=index)
     seconds, cpu = time.perf_counter() - began, time.process_time() - cpu
-    assert client.count(index=index)["count"] == int(documents)
+    assert client.count(index=index)["count"] == documents
     # Kibibytes on Linux, bytes on macOS.
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
     print(json.dumps({"seconds": seconds, "cpu": cpu, "megabytes": peak / 1e6}))
