@@ -189,10 +189,11 @@ def _making(options: Options, brought: Brought | None) -> Making:
 def _print(summary: Summary) -> None:
     rows = [[tag, f"{count:,}"] for tag, count in summary.languages.most_common()]
     table(None, ["language", "documents"], rows, right={"documents"})
-    rates = ", ".join(
-        f"{stage} {summary.documents / max(summary.seconds[stage], 1e-9):,.0f}/s" for stage in STAGES if stage != "read"
-    )
-    out.print(f"Speed of each stage: {rates}.", soft_wrap=True)
+    # Of this run: what earlier ones did took no time in it.
+    if (documents := min(summary.documents, summary.lines - summary.resumed)) > 0 and summary.seconds["encode"]:
+        timed = [(stage, max(summary.seconds[stage], 1e-9)) for stage in STAGES if stage != "read"]
+        rates = ", ".join(f"{stage} {documents / seconds:,.0f}/s" for stage, seconds in timed)
+        out.print(f"Speed of each stage: {rates}.", soft_wrap=True)
     out.print(
         f"Indexed {counted(summary.documents, 'document')} into {summary.name} ({summary.index}), "
         f"{summary.shifted:,} of them {moved_in_words(summary.made)}.",

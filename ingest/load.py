@@ -22,6 +22,7 @@ from langshift.ingest.bulk.delivery import Courier
 from langshift.ingest.bulk.ledger import Ledger
 from langshift.ingest.bulk.patience import Patience
 from langshift.ingest.bulk.sender import UNDELIVERED, Sender
+from langshift.ingest.bulk.waiting import waited_out
 from langshift.ingest.documents import Embeddings
 from langshift.ingest.encoders import is_given
 from langshift.ingest.items import Maker
@@ -133,7 +134,7 @@ class _Load:
         try:
             self._write(target)
             checked = self._checked(target)
-            writing.publish(self._client, target)
+            waited_out(lambda: writing.publish(self._client, target), Patience(self._patience))
         except (Exception, KeyboardInterrupt) as error:
             raise self._broken_off(target, error) from error
         if target.created:
@@ -214,7 +215,9 @@ class _Load:
     def _checked(self, target: Target) -> Checked:
         """The final check; what was lost is written once more where that is possible."""
         for left in reversed(range(_REPAIRS + 1)):
-            checked = check(self._client, target, self._journal, self._opened.base)
+            checked = waited_out(
+                lambda: check(self._client, target, self._journal, self._opened.base), Patience(self._patience)
+            )
             lost = [*checked.missing, *checked.differing]
             if not lost:
                 if checked.surplus:

@@ -19,6 +19,10 @@ _TOLERANCE = 1e-6  # of the largest component; a server may keep a vector in ano
 Identified = tuple[str, int]
 
 
+class Unreadable(ClusterError):
+    """A part of the index does not answer."""
+
+
 class Checked(NamedTuple):
     """What the check found.
 
@@ -49,7 +53,8 @@ def check(client: OpenSearch, target: Target, journal: Journal, base: int) -> Ch
         base: a line's version less its number.
 
     Raises:
-        ClusterError: the version was deleted, or part of it cannot be read.
+        ClusterError: the version was deleted.
+        Unreadable: part of it does not answer.
     """
     require_there(client, target)
     client.indices.refresh(index=target.index)
@@ -115,7 +120,7 @@ class _Index:
         documents: list[dict[str, Any]] = self._client.mget(index=self._name, body={"docs": wanted})["docs"]
         for document in documents:
             if "error" in document:
-                raise ClusterError(
+                raise Unreadable(
                     f"Document {document['_id']!r} of {self._name} cannot be read "
                     f"({document['error'].get('reason', 'no reason given')}): see that all its shards are there."
                 )

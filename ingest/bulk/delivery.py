@@ -19,7 +19,7 @@ from langshift.ingest.bulk import answer
 from langshift.ingest.bulk.breaker import Breaker
 from langshift.ingest.bulk.concurrency import Limit
 from langshift.ingest.bulk.item import Chunk, Outcome
-from langshift.ingest.bulk.patience import Patience
+from langshift.ingest.bulk.patience import LONGEST_WAIT, Patience
 from langshift.ingest.bulk.trouble import Again, Refused, Stopped, meaning
 
 #: Only what is read of an answer, which is otherwise as long as short documents are.
@@ -27,7 +27,6 @@ _FIELDS = {"filter_path": "items.*._id,items.*.status,items.*.result,items.*.err
 # A request whose answer was lost so often in a row is perhaps too much for the server or a gateway: it is halved,
 # unless it is so small that this cannot be why.
 _HALVED_AFTER, _SMALL = 3, 1 << 16
-_LONGEST_WAIT = 10.0  # seconds between two tries
 
 _NOTHING = Chunk(())
 
@@ -100,7 +99,7 @@ class Courier:
         """Send until all is settled but what makes the server refuse a whole request; that is returned."""
         rest = _Rest(chunk, unsure, Breaker(self._client))
         trying = Retrying(
-            wait=wait_random_exponential(multiplier=0.25, max=_LONGEST_WAIT),
+            wait=wait_random_exponential(multiplier=0.25, max=LONGEST_WAIT),
             stop=lambda _: self._stopping.is_set() or self._patience.over or rest.too_heavy,
             retry=retry_if_exception_type(Again),
             sleep=sleep_using_event(self._stopping),

@@ -5,6 +5,9 @@ from __future__ import annotations
 import threading
 import time
 
+#: Seconds between two tries at most.
+LONGEST_WAIT = 10.0
+
 
 class Patience:
     """Counts from the first trouble after something was last taken, whichever request met it.

@@ -26,3 +26,12 @@ def through(proxy):
 def load(client, proxy, index_name, tmp_path):
     """``langshift ingest`` on its way through the proxy."""
     return FaultyLoad(client, proxy, index_name, tmp_path)
+
+
+@pytest.fixture
+def unwatched_disk(client):
+    """A cluster that does not lift a block by itself because the disk is not full in truth."""
+    name = "cluster.routing.allocation.disk.threshold_enabled"
+    client.cluster.put_settings(body={"transient": {name: False}})
+    yield
+    client.cluster.put_settings(body={"transient": {name: None}})

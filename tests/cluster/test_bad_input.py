@@ -1,4 +1,4 @@
-"""Bad input to the commands that index and search: one sentence, exit code 1 or 2, nothing half-written."""
+"""Bad input to the commands that index and search: dead letters, or one sentence and nothing half-written."""
 
 import json
 import socket
@@ -7,9 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from command_line import langshift, refusal
+from nothing_lost import read_letters
 from safetensors.numpy import save_file
 
+from langshift.ingest.bulk.place import LoadPlace
 from langshift.ingest.vectors import LanguageVectors, shipped
+from langshift.settings import Settings
 
 GOOD = {"_id": "a", "text": "The sea rises and falls twice a day."}
 
@@ -30,31 +33,107 @@ def ingest(cluster_env, corpus, name, *more):
 
 
 BAD_LINES = [
-    ('{"text": "broken', "not valid JSON ("),
+    ('{"text": "broken', "invalid_json", "not valid JSON (unexpected end of data at character 17)."),
     (
         '{"text": "t", "language": "xx"}',
+        "invalid_document",
         "'xx' is no language: use a BCP 47 tag such as 'th' or 'zh-TW', or leave the field out to have it detected.",
     ),
-    ("{}", "has neither a text nor a title."),
+    ("{}", "invalid_document", "has neither a text nor a title."),
 ]
 
 
-@pytest.mark.parametrize(("line", "message"), BAD_LINES)
-def test_a_bad_line_at_the_end_of_a_corpus(client, cluster_env, index_name, corpus, line, message):
-    corpus.write_text((json.dumps({"text": GOOD["text"]}) + "\n") * 600 + line + "\n")
-    assert refusal(ingest(cluster_env, corpus, index_name)).startswith(f"{corpus}, line 601: {message}")
-    assert indices(client, index_name) == []
+def letters(client, name):
+    """Where the dead letters are, and what each says: line, type, sentence, document."""
+    path = LoadPlace.of(Settings.from_env().home, client, name).dead_letters
+    return path, [
+        tuple(letter[field] for field in ("line", "_id", "type", "reason", "stage", "document", "corpus"))
+        for letter in read_letters(path)
+    ]
+
+
+def told(lines, corpus, present, dead, path, name):
+    """The last line of a load that had dead letters."""
+    return (
+        f"All {lines} of {corpus} are accounted for: {present} on the server, checked, {dead} in {path} "
+        f"(langshift dead-letters list --index {name} says why)."
+    )
+
+
+def test_bad_lines_at_the_end_of_a_corpus(client, cluster_env, index_name, corpus):
+    good = "".join(json.dumps({"_id": str(number), "text": GOOD["text"]}) + "\n" for number in range(600))
+    corpus.write_text(good + "".join(f"{line}\n" for line, _, _ in BAD_LINES))
+    piped = f"{index_name}-piped"
+    for name, shown, done in (
+        (index_name, str(corpus), ingest(cluster_env, corpus, index_name, "--json")),
+        (
+            piped,
+            "standard input",
+            langshift("ingest", "-", "--index", piped, "--json", url=cluster_env, stdin=corpus.read_bytes()),
+        ),
+    ):
+        assert done.returncode == 3, done
+        summary = json.loads(done.stdout)
+        assert {key: summary[key] for key in ("lines", "documents", "present", "dead")} == {
+            "lines": 603, "documents": 600, "present": 600, "dead": 3
+        }  # fmt: skip
+        path, found = letters(client, name)
+        assert summary["dead_letters"] == str(path)
+        assert path.stat().st_mode & 0o777 == 0o600
+        assert found == [
+            (601 + row, None, kind, message, "read", line, shown) for row, (line, kind, message) in enumerate(BAD_LINES)
+        ]
+        assert done.stderr.splitlines()[-1] == told("603 lines", shown, "600 documents", "3 dead letters", path, name)
+        assert client.count(index=name)["count"] == 600
+
+
+@pytest.mark.parametrize(("line", "message"), [(line, message) for line, _, message in BAD_LINES])
+def test_a_file_that_holds_no_documents_is_refused_before_anything_is_written(
+    client, cluster_env, index_name, corpus, line, message
+):
+    corpus.write_text(f"{line}\n" * 1000 + json.dumps(GOOD) + "\n")
+    assert refusal(ingest(cluster_env, corpus, index_name)) == f"{corpus}, line 1: {message}"
     through_a_pipe = langshift("ingest", "-", "--index", index_name, url=cluster_env, stdin=corpus.read_bytes())
-    assert refusal(through_a_pipe).startswith(f"standard input, line 601: {message}")
+    assert refusal(through_a_pipe) == f"standard input, line 1: {message}"
     assert indices(client, index_name) == []
+    assert letters(client, index_name)[1] == []
 
 
-def test_a_bad_line_leaves_an_index_as_it_was(client, cluster_env, index_name, corpus):
+def test_one_document_among_the_first_lines_is_enough(client, cluster_env, index_name, corpus):
+    corpus.write_text("{}\n" * 999 + json.dumps(GOOD) + "\n")
+    done = ingest(cluster_env, corpus, index_name)
+    path, found = letters(client, index_name)
+    assert [line for line, *_ in found] == list(range(1, 1000))
+    assert (done.returncode, done.stderr) == (3, "")
+    assert done.stdout.splitlines()[-1] == told(
+        "1,000 lines", corpus, "1 document", "999 dead letters", path, index_name
+    )
+
+
+def test_an_index_that_is_there_is_left_alone(client, cluster_env, index_name, corpus):
     assert ingest(cluster_env, corpus, index_name).returncode == 0
     before = client.get(index=index_name, id="a")
-    corpus.write_text('{"_id": "a", "text": "something else"}\n{"_id": "b", "text": 5}\n')
-    assert refusal(ingest(cluster_env, corpus, index_name)).endswith("must be a string, but is a number.")
+    corpus.write_text('{"_id": "a", "text": "something else"}\n')
+    again = ingest(cluster_env, corpus, index_name)
+    assert (again.returncode, refusal(again)) == (
+        2,
+        f"There is an index {index_name} already ({index_name}-v0001, 1 document): add to it with --if-exists append, "
+        "replace it with --if-exists replace, or put a new version before it with --if-exists new-version.",
+    )
     assert client.get(index=index_name, id="a") == before
+
+
+def test_a_bad_line_among_what_is_added(client, cluster_env, index_name, corpus):
+    assert ingest(cluster_env, corpus, index_name).returncode == 0
+    bad = '{"_id": "b", "text": 5}'
+    corpus.write_text(f'{{"_id": "a", "text": "something else"}}\n{bad}\n')
+    done = ingest(cluster_env, corpus, index_name, "--if-exists", "append")
+    path, found = letters(client, index_name)
+    message = "the field 'text' must be a string, but is a number."
+    assert found == [(2, None, "invalid_document", message, "read", bad, str(corpus))]
+    assert done.returncode == 3
+    assert done.stdout.splitlines()[-1] == told("2 lines", corpus, "1 document", "1 dead letter", path, index_name)
+    assert client.get(index=index_name, id="a")["_source"]["text"] == {"en": "something else"}
     assert client.count(index=index_name)["count"] == 1
 
 
@@ -95,7 +174,7 @@ def test_vectors_of_another_dimension_or_encoder(client, cluster_env, index_name
 
 def test_another_fingerprint(client, cluster_env, index_name, corpus):
     assert ingest(cluster_env, corpus, index_name, "--alpha", "0.5").returncode == 0
-    assert refusal(ingest(cluster_env, corpus, index_name, "--alpha", "0.7")) == (
+    assert refusal(ingest(cluster_env, corpus, index_name, "--alpha", "0.7", "--if-exists", "append")) == (
         f"Index {index_name} was made with alpha 0.5, not 0.7: "
         "give what it was made with, or choose another index name."
     )
@@ -114,22 +193,28 @@ def test_unknown_encoder_and_bad_names(cluster_env, corpus, index_name):
         )
 
 
-def test_documents_that_the_cluster_refuses_leave_nothing_behind(client, cluster_env, index_name, corpus):
-    corpus.write_text('{"_id": "a", "text": "t", "year": 1990}\n{"_id": "b", "text": "t", "year": {"deep": 1}}\n')
-    said = refusal(ingest(cluster_env, corpus, index_name))
-    assert said.startswith("The cluster refuses 1 of 2 documents of a bulk request, first 'b': ")
-    assert "year" in said
-    assert indices(client, index_name) == []
-
-
-def test_documents_that_the_cluster_refuses_in_an_index_that_was_there(client, cluster_env, index_name, corpus):
-    assert ingest(cluster_env, corpus, index_name).returncode == 0
-    corpus.write_text('{"_id": "b", "text": "t", "year": 1990}\n{"_id": "c", "text": "t", "year": {"deep": 1}}\n')
-    said = refusal(ingest(cluster_env, corpus, index_name))
-    assert said.endswith(
-        f" 1 document had been written to {index_name}-v0001 before; running the same command again doubles nothing."
+def test_documents_that_the_cluster_refuses(client, cluster_env, index_name, corpus):
+    bad = '{"_id": "b", "text": "t", "year": {"deep": 1}}'
+    corpus.write_text(f'{{"_id": "a", "text": "t", "year": 1990}}\n{bad}\n')
+    done = ingest(cluster_env, corpus, index_name)
+    assert done.returncode == 3, done
+    path, found = letters(client, index_name)
+    reason = (
+        "failed to parse field [year] of type [long] in document with id 'b'. Preview of field's value: '{deep=1}' "
+        "(Current token (START_OBJECT) not numeric, can not use numeric value accessors"
     )
-    assert client.get(index=index_name, id="a")["found"]
+    ((line, name, kind, why, stage, document, shown),) = found
+    assert (line, name, kind, stage, document, shown) == (2, "b", "mapper_parsing_exception", "write", bad, str(corpus))
+    # Where the server's parser was comes after it.
+    assert why.startswith(reason)
+    assert done.stdout.splitlines()[-1] == told("2 lines", corpus, "1 document", "1 dead letter", path, index_name)
+    # What is added later meets the same mapping.
+    corpus.write_text(f'{{"_id": "c", "text": "t", "year": 1991}}\n{bad}\n')
+    assert ingest(cluster_env, corpus, index_name, "--if-exists", "append").returncode == 3
+    assert len(letters(client, index_name)[1]) == 2
+    assert client.count(index=index_name)["count"] == 2
+    for name in ("a", "c"):
+        assert client.get(index=index_name, id=name)["found"]
 
 
 def test_a_cluster_that_is_down(corpus):

@@ -12,6 +12,7 @@ from langshift.errors import FingerprintError, UsageError
 from langshift.ingest.detect import open_detector
 from langshift.ingest.load import load
 from langshift.ingest.making import choose
+from langshift.ingest.opened_load import LoadOptions
 from langshift.ingest.vectors import LanguageVectors, shipped
 from langshift.plugin import versions, writing
 
@@ -24,6 +25,7 @@ TEXTS = {
     "none": "123",
 }
 TAGS = ("de", "nl", "th")
+APPEND = LoadOptions(if_exists="append")
 
 
 @pytest.fixture(scope="module")
@@ -199,7 +201,7 @@ def test_another_method_is_refused(client, index_name, corpus, detector, file, f
     load(client, corpus, index_name, choose(ToyEncoder(), detector, path, None, **first))
     before = sources(client, index_name)
     with pytest.raises(FingerprintError) as refused:
-        load(client, corpus, index_name, choose(ToyEncoder(), detector, path, None, **then))
+        load(client, corpus, index_name, choose(ToyEncoder(), detector, path, None, **then), options=APPEND)
     assert str(refused.value) == (
         f"Index {index_name} was made with {told}: give what it was made with, or choose another index name."
     )
@@ -209,7 +211,7 @@ def test_another_method_is_refused(client, index_name, corpus, detector, file, f
 def test_other_scales_are_refused_with_both(client, index_name, corpus, detector, file):
     load(client, corpus, index_name, choose(ToyEncoder(), detector, file(alphas={"th": 0.5}), None))
     with pytest.raises(FingerprintError, match=r" was made with alphas \{'th': 0\.5\}, not \{\}: give"):
-        load(client, corpus, index_name, choose(ToyEncoder(), detector, file(alphas={"th": 0.5}), 1.0))
+        load(client, corpus, index_name, choose(ToyEncoder(), detector, file(alphas={"th": 0.5}), 1.0), options=APPEND)
 
 
 def test_an_index_made_before_there_were_methods_takes_more_documents(client, index_name, corpus, detector, file):
@@ -220,7 +222,7 @@ def test_an_index_made_before_there_were_methods_takes_more_documents(client, in
     target = writing.open_for_writing(client, index_name, making.fingerprint())
     client.indices.put_mapping(index=target.index, body={"_meta": {"langshift": old, "langshift_unfinished": True}})
     writing.publish(client, target)
-    assert load(client, corpus, index_name, making).documents == 8
+    assert load(client, corpus, index_name, making, options=APPEND).documents == 8
     assert versions.live(client, index_name).fingerprint == making.fingerprint()
 
 

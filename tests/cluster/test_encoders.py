@@ -62,11 +62,11 @@ def test_given_vectors_of_another_model_are_kept_out(index_name, made, tmp_path)
     ingest = ["--index", index_name, "--encoder", "given", "--alpha", "0"]
     assert done("ingest", corpus, *ingest)["documents"] == len(made.documents)
     other = write_lines(tmp_path / "other.jsonl", [{"_id": "x", "text": "t", "embedding": [1.0] * 9}])
-    assert refused(FingerprintError, "ingest", other, *ingest).startswith(
+    assert refused(FingerprintError, "ingest", other, *ingest, "--if-exists", "append").startswith(
         f"Index {index_name} was made with dimension 8, not 9: "
     )
     named = ["--index", index_name, "--encoder", "given:mine", "--alpha", "0"]
-    assert refused(FingerprintError, "ingest", corpus, *named).startswith(
+    assert refused(FingerprintError, "ingest", corpus, *named, "--if-exists", "append").startswith(
         f"Index {index_name} was made with encoder given, not given:mine, revision '', not mine: "
     )
     made.bring("queries.jsonl", {name: [1.0] * 7 for name in made.queries})

@@ -51,15 +51,6 @@ def test_fault_6_a_full_disk_ends_the_load_with_the_diagnosis_and_it_can_be_resu
     assert Counter(load.sent()) == dict.fromkeys({f"d{n}" for n in range(4000)} - taken, 1)
 
 
-@pytest.fixture
-def unwatched_disk(client):
-    """A cluster that does not lift a block by itself because the disk is not full in truth."""
-    name = "cluster.routing.allocation.disk.threshold_enabled"
-    client.cluster.put_settings(body={"transient": {name: False}})
-    yield
-    client.cluster.put_settings(body={"transient": {name: None}})
-
-
 @pytest.mark.usefixtures("unwatched_disk")
 def test_fault_6_the_servers_own_block_keeps_settings_from_being_restored_and_the_next_run_does_it(client, load):
     write_corpus(load.corpus, 3000)

@@ -2,19 +2,24 @@
 
 import gzip
 import json
+import threading
 
 import numpy as np
 import pytest
-from command_line import langshift
+from command_line import langshift, refusal
 
-from langshift.errors import ClusterError, FingerprintError
+from langshift.errors import ClusterError, FingerprintError, UsageError
+from langshift.ingest.bulk.place import LoadPlace
 from langshift.ingest.detect import open_detector
 from langshift.ingest.encoders import open_encoder
 from langshift.ingest.load import load
 from langshift.ingest.making import choose
+from langshift.ingest.opened_load import LoadOptions
 from langshift.ingest.vectors import LanguageVectors, shipped
 from langshift.plugin import versions, writing
+from langshift.settings import Settings
 
+APPEND, RESUME = LoadOptions(if_exists="append"), LoadOptions(resume=True)
 TEXTS = {
     "en": "The sea rises and falls twice a day because the Moon pulls at it.",
     "de": "Das Meer steigt und fällt zweimal am Tag, weil der Mond an ihm zieht.",
@@ -37,6 +42,10 @@ def corpus(tmp_path):
         return str(path)
 
     return write
+
+
+def journal(client, name):
+    return LoadPlace.of(Settings.from_env().home, client, name).journal
 
 
 def stored(client, index, identifier):
@@ -102,19 +111,23 @@ def test_below_the_confidence_a_document_is_undetermined_and_not_shifted(client,
 
 def test_writing_twice_never_doubles(client, index_name, corpus, making):
     path = corpus({"text": TEXTS["en"]}, {"text": TEXTS["de"]})
-    load(client, path, index_name, making)
-    again = load(client, path, index_name, making)
-    assert (again.documents, again.replaced) == (2, 2)
+    first = load(client, path, index_name, making)
+    assert (first.lines, first.documents, first.present, first.replaced) == (2, 2, 2, 0)
+    again = load(client, path, index_name, making, options=APPEND)
+    assert (again.lines, again.documents, again.present, again.replaced) == (2, 2, 2, 2)
     assert client.count(index=index_name)["count"] == 2
 
 
-def test_a_long_text_is_counted_and_said_and_found_by_its_last_word(cluster_env, index_name, corpus):
+def test_a_long_text_is_counted_and_said_and_found_by_its_last_word(cluster_env, index_name, corpus, tmp_path):
     text = TEXTS["en"] * 400 + " Zwiebelfisch"
     done = langshift("ingest", corpus({"_id": "long", "text": text}), "--index", index_name, url=cluster_env)
     assert done.returncode == 0, done.stderr
     assert done.stderr == (
         "1 text longer than the 20,000 characters that use-m reads: the vector stands for the beginning, "
         "word search finds all of it.\n"
+    )
+    assert done.stdout.splitlines()[-1] == (
+        f"All 1 line of {tmp_path / 'corpus.jsonl'} are accounted for: 1 document on the server, checked."
     )
     found = langshift("search", index_name, "Zwiebelfisch", "--mode", "lexical", "--json", url=cluster_env)
     assert [hit["id"] for hit in json.loads(found.stdout)["hits"]] == ["long"]
@@ -128,7 +141,17 @@ def test_standard_input_compressed(client, cluster_env, index_name):
     assert summary["languages"] == dict.fromkeys(TEXTS, 1)
     assert summary["index"] == f"{index_name}-v0001"
     assert client.count(index=index_name)["count"] == 5
-    assert done.stderr == "No language vector for vi (1 document): not shifted.\n"
+    assert done.stderr == (
+        "Standard input cannot be resumed: should this load be cut off, it has to begin again; "
+        "a file can be gone on with.\n"
+        "No language vector for vi (1 document): not shifted.\n"
+        "All 5 lines of standard input are accounted for: 5 documents on the server, checked.\n"
+    )
+    resumed = langshift("ingest", "-", "--index", index_name, "--resume", url=cluster_env, stdin=lines)
+    assert (resumed.returncode, refusal(resumed)) == (
+        2,
+        "Standard input cannot be resumed: give a file, or leave --resume out.",
+    )
 
 
 def test_another_fingerprint_is_refused_and_nothing_changes(client, index_name, corpus, making):
@@ -136,7 +159,7 @@ def test_another_fingerprint_is_refused_and_nothing_changes(client, index_name, 
     before = stored(client, index_name, "a")
     plain = choose(open_encoder("use-m"), open_detector(), None, 0.0)
     with pytest.raises(FingerprintError) as refused:
-        load(client, corpus({"_id": "a", "text": TEXTS["en"]}), index_name, plain)
+        load(client, corpus({"_id": "a", "text": TEXTS["en"]}), index_name, plain, options=APPEND)
     assert str(refused.value) == (
         f"Index {index_name} was made with alpha 1.0, not 0.0: "
         "give what it was made with, or choose another index name."
@@ -185,34 +208,99 @@ def test_an_index_deleted_while_documents_are_added_is_not_made_anew(client, ind
         if stage == "shift":
             client.indices.delete(index=f"{index_name}-v0001")
 
-    with pytest.raises(ClusterError, match="The cluster refuses 1 of 1 documents of a bulk request, first 'b': "):
-        load(client, corpus({"_id": "b", "text": TEXTS["de"]}), index_name, making, delete)
+    with pytest.raises(ClusterError) as ended:
+        load(client, corpus({"_id": "b", "text": TEXTS["de"]}), index_name, making, delete, APPEND)
+    assert str(ended.value) == (
+        "The cluster does not take documents any more: no such index "
+        f"[{index_name}] and [require_alias] request flag is [true] and [{index_name}] is not an alias."
+    )
     assert list(client.indices.get(index=f"{index_name}*")) == []
+    assert not journal(client, index_name).exists()
 
 
-def test_interrupting_leaves_nothing_behind(client, index_name, corpus, making):
+def test_interrupting_before_anything_is_written_leaves_nothing_behind(client, index_name, corpus, making):
     def interrupt(stage, _documents, _seconds):
-        if stage == "write":
+        if stage == "shift":
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         load(client, corpus({"_id": "a", "text": TEXTS["de"]}), index_name, making, interrupt)
     assert list(versions.versions(client, index_name)) == []
+    assert not journal(client, index_name).exists()
 
 
-def test_an_answer_that_leaves_documents_out_is_noticed(client, index_name, corpus, making, monkeypatch):
-    real = client.bulk
+@pytest.fixture
+def interrupted(client, index_name, corpus, making, capsys):
+    """A load of 300 documents that was interrupted when 256 had been written; its corpus."""
+    path = corpus(*({"_id": str(number), "text": f"Das Meer, Teil {number}."} for number in range(300)))
+    written = threading.Event()
 
-    def short(**arguments):
-        answer = real(**arguments)
-        return {**answer, "items": answer["items"][:-1]}
+    def interrupt(stage, _documents, _seconds):
+        if stage == "write":
+            written.set()
+        elif stage == "shift" and interrupt.batches:
+            assert written.wait(60)
+            raise KeyboardInterrupt
+        elif stage == "shift":
+            interrupt.batches += 1
 
-    monkeypatch.setattr(client, "bulk", short)
-    with pytest.raises(
-        ClusterError, match=r"^The cluster answered for 1 of 2 documents of a bulk request: run again\.$"
-    ):
-        load(client, corpus({"text": TEXTS["de"]}, {"text": TEXTS["en"]}), index_name, making)
-    assert list(versions.versions(client, index_name)) == []
+    interrupt.batches = 0
+    with pytest.raises(KeyboardInterrupt):
+        load(client, path, index_name, making, interrupt)
+    assert capsys.readouterr().err == f"256 lines of {path} handled: go on with --resume.\n"
+    return path
+
+
+def test_an_interrupted_load_is_gone_on_with_where_it_was(client, index_name, making, interrupted, capsys):
+    index = f"{index_name}-v0001"
+    assert versions.unfinished(client, index_name) == [index]
+    assert versions.version_behind(client, index_name) is None
+    detected = []
+
+    def listen(stage, documents, _seconds):
+        if stage == "detect":
+            detected.append(documents)
+
+    summary = load(client, interrupted, index_name, making, listen, RESUME)
+    # What the server had confirmed is not encoded again.
+    assert (summary.resumed, detected) == (256, [44])
+    assert (summary.lines, summary.documents, summary.present, summary.replaced) == (300, 300, 300, 0)
+    assert versions.live(client, index_name).index == summary.index == index
+    assert versions.unfinished(client, index_name) == []
+    assert client.count(index=index_name)["count"] == 300
+    assert capsys.readouterr().err == f"Going on with the load into {index_name} ({index}): 256 lines handled before.\n"
+    again = load(client, interrupted, index_name, making, listen, RESUME)
+    assert capsys.readouterr().err == (
+        f"This load into {index_name} was complete before: there is nothing to go on with.\n"
+    )
+    assert (again.resumed, again.lines, again.present, detected) == (300, 300, 300, [44])
+
+
+def test_an_interrupted_load_is_not_left_without_a_word(client, index_name, making, interrupted, capsys):
+    with pytest.raises(UsageError) as refused:
+        load(client, interrupted, index_name, making)
+    assert str(refused.value) == (
+        f"A load of {interrupted} into {index_name} was cut off after 256 lines: go on with it by --resume, "
+        f"or remove {journal(client, index_name)} to give it up."
+    )
+    capsys.readouterr()
+    summary = load(client, interrupted, index_name, making, options=LoadOptions(if_exists="replace"))
+    assert capsys.readouterr().err == (
+        f"A load of {interrupted} into {index_name} that was cut off after 256 lines is given up.\n"
+    )
+    assert (summary.resumed, summary.present) == (0, 300)
+    assert list(versions.versions(client, index_name)) == [summary.index]
+
+
+def test_a_load_that_has_changed_is_not_gone_on_with(client, index_name, corpus, interrupted):
+    corpus({"_id": "other", "text": TEXTS["de"]})
+    with pytest.raises(UsageError) as refused:
+        load(client, interrupted, index_name, choose(open_encoder("use-m"), open_detector(), None, 0.5), options=RESUME)
+    assert str(refused.value) == (
+        f"The load of {interrupted} into {index_name} cannot be resumed, because since then the content of "
+        f"{interrupted} and the alpha (1.0, not 0.5) changed: run it with what it began with, or remove "
+        f"{journal(client, index_name)} to give it up."
+    )
 
 
 def test_languages_without_an_analyzer_go_to_their_macrolanguages_fields(client, cluster_env, index_name, corpus):

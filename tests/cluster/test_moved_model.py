@@ -12,7 +12,7 @@ def test_a_model_that_has_moved_is_named_and_another_is_refused(client, cluster_
     here = save_tiny_model(tmp_path / "here")
     corpus = tmp_path / "corpus.jsonl"
     corpus.write_text("".join(json.dumps({"_id": f"d{row}", "text": f"word {'abc' * row}"}) + "\n" for row in range(9)))
-    ingest = ("ingest", corpus, "--index", index_name, "--alpha", "0", "--encoder")
+    ingest = ("ingest", corpus, "--index", index_name, "--if-exists", "append", "--alpha", "0", "--encoder")
     done = langshift(*ingest, f"st:{here}", url=cluster_env)
     assert done.returncode == 0, done.stderr
     there = here.rename(tmp_path / "there")

@@ -26,7 +26,8 @@ def test_the_words_for_a_whole_request_are_those_of_the_server(client, proxy, th
     assert answers[0] == answers[1]
 
 
-def test_a_flooded_disk(client, proxy, through, index_name):
+@pytest.mark.usefixtures("unwatched_disk")
+def test_the_words_of_a_flooded_disk_are_those_of_the_server(client, proxy, through, index_name):
     client.indices.create(index=index_name, body={"settings": {"blocks.read_only_allow_delete": True}})
     real = client.bulk(body=BODY, index=index_name)["items"]
     proxy.inject("_bulk", [refusing_all(server_words.flooded)])

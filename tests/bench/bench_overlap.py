@@ -1,0 +1,129 @@
+"""With text to encode: how much longer the whole takes than the slower of encoding alone and writing alone.
+
+Run with ``make bench``. The client is held to one core and the server to another, so that neither takes the
+other's time; the whole and its parts are measured in turn.
+"""
+
+import json
+import os
+import statistics
+import threading
+import time
+
+import psutil
+import pytest
+
+from langshift.evaluate.demo import FOLDER
+from langshift.ingest.bulk.chunks import Chunker
+from langshift.ingest.bulk.delivery import Courier
+from langshift.ingest.bulk.patience import Patience
+from langshift.ingest.bulk.sender import Sender
+from langshift.ingest.detect import open_detector
+from langshift.ingest.encoders import open_encoder
+from langshift.ingest.items import Maker
+from langshift.ingest.load import load
+from langshift.ingest.making import choose
+from langshift.ingest.opened_load import LoadOptions
+from langshift.ingest.source import open_source
+from langshift.plugin import writing
+from langshift.plugin.versions import drop
+
+DOCUMENTS, REPETITIONS, BATCH = 3000, 5, 256
+
+
+class Refusals:
+    def refuse(self, *told):
+        raise AssertionError(told)
+
+
+@pytest.fixture
+def server(cluster_url):
+    """The embedded server's process; only that can be held to a core."""
+    found = [
+        p for p in psutil.process_iter() if any(c.laddr.port == int(cluster_url.rpartition(":")[2]) for c in ports(p))
+    ]
+    if not found or (os.cpu_count() or 1) < 2:
+        pytest.skip("needs two cores and the embedded OpenSearch")
+    return found[0]
+
+
+def ports(process):
+    try:
+        return [c for c in process.net_connections("tcp") if c.status == psutil.CONN_LISTEN]
+    except psutil.Error:
+        return []
+
+
+@pytest.fixture
+def pinned(server):
+    """The client on the first core, the server on the second."""
+    ours, theirs = psutil.Process(), server.cpu_affinity()
+    before = ours.cpu_affinity()
+    hold(ours, [before[0]])
+    hold(server, [before[1]])
+    yield
+    hold(ours, before)
+    hold(server, theirs)
+
+
+def hold(process, cores):
+    """Threads that are there already, too."""
+    for thread in process.threads():
+        os.sched_setaffinity(thread.id, cores)
+    process.cpu_affinity(cores)
+
+
+@pytest.fixture
+def corpus(tmp_path):
+    path = tmp_path / "corpus.jsonl"
+    lines = (FOLDER / "corpus.jsonl").read_text(encoding="utf-8").splitlines()
+    with path.open("w", encoding="utf-8") as file:
+        for number in range(DOCUMENTS):
+            document = json.loads(lines[number % len(lines)])
+            file.write(json.dumps({**document, "_id": str(number)}, ensure_ascii=False) + "\n")
+    return str(path)
+
+
+def encode(corpus, making):
+    """All that comes before writing, and nothing else."""
+    maker = Maker(making, Refusals(), 1 << 40, lambda _: False)
+    with open_source(corpus) as source:
+        reads = list(source.read(()))
+    return [item for first in range(0, len(reads), BATCH) for item in maker.items(reads[first : first + BATCH])]
+
+
+def write(client, name, making, items):
+    target = writing.open_for_writing(client, name, making.fingerprint())
+    stopping, chunker = threading.Event(), Chunker()
+    courier = Courier(client, target.bulk_parameters, lambda _: None, Patience(60), stopping)
+    with Sender(courier.deliver, stopping) as sender:
+        for item in items:
+            if (chunk := chunker.add(item)) is not None:
+                sender.submit(chunk)
+        if (chunk := chunker.take()) is not None:
+            sender.submit(chunk)
+        sender.drain()
+    writing.publish(client, target)
+
+
+@pytest.mark.usefixtures("pinned")
+def test_encoding_and_writing_overlap(client, index_name, corpus):
+    making = choose(open_encoder("use-m"), open_detector(), None, None)
+    times = {"encoding": [], "writing": [], "whole": []}
+    for _ in range(REPETITIONS):
+        began = time.perf_counter()
+        items = encode(corpus, making)
+        times["encoding"].append(time.perf_counter() - began)
+        began = time.perf_counter()
+        write(client, index_name, making, items)
+        times["writing"].append(time.perf_counter() - began)
+        drop(client, index_name)
+        began = time.perf_counter()
+        load(client, corpus, index_name, making, options=LoadOptions())
+        times["whole"].append(time.perf_counter() - began)
+        drop(client, index_name)
+    print(f"\n{DOCUMENTS:,} texts, client and server on a core each, {REPETITIONS} repetitions in turn")
+    for name, seconds in times.items():
+        print(f"{name:9} {statistics.median(seconds):6.2f} s ({min(seconds):.2f} to {max(seconds):.2f})")
+    ratios = [whole / max(e, w) for e, w, whole in zip(*times.values(), strict=True)]
+    print(f"whole / slower part: {statistics.median(ratios):.3f} ({min(ratios):.3f} to {max(ratios):.3f})")
