@@ -47,7 +47,7 @@ bench: $(VENV)/.installed-dev  ## benchmarks: candidates in turn, median and spr
 	@$(PY) -m pytest tests/bench -s
 
 bench-bulk: $(VENV)/.installed-dev  ## the benchmark of bulk indexing alone, beside the client library's helpers
-	@$(PY) -m pytest tests/bench/bench_bulk.py -s
+	@$(PY) -m pytest tests/bench/bench_bulk.py tests/bench/bench_overlap.py tests/bench/bench_million.py -s
 
 clean:  ## remove the environment and everything built
 	@$(PYTHON) -c "import shutil; [shutil.rmtree(p, ignore_errors=True) for p in ('$(VENV)', 'build', 'dist', '.build')]"

@@ -14,7 +14,7 @@ import orjson
 from langshift import __version__
 from langshift.cluster import open_cluster
 from langshift.console import counted, emit_json, note, out, table
-from langshift.errors import UsageError
+from langshift.errors import LangshiftError, UsageError
 from langshift.ingest.bulk.place import LoadPlace
 from langshift.ingest.detect import open_detector
 from langshift.ingest.documents import Embeddings
@@ -89,6 +89,7 @@ def run(options: Options) -> int:
             note(f"{index} is unfinished: a load is making it, or one was cut off; no search sees it.")
         watch = stack.enter_context(_Shown(options, LoadPlace.of(Settings.from_env().home, client, name)))
         summary = load_source(client, source, name, making, unwatched, options.load, watch)
+        _log.info("%s", last_line(summary))
     if options.as_json:
         emit_json(summary.to_dict())
     else:
@@ -114,7 +115,9 @@ class _Shown:
     def __enter__(self) -> _Shown:
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, *_: object) -> None:
+        if kind is not None:
+            _log.error("%s", error if isinstance(error, LangshiftError) else kind.__name__)
         self._stack.close()
 
     def begin(self, total: int | None, handled: int) -> None:

@@ -16,9 +16,10 @@ def last_line(summary: Summary) -> str:
     if summary.deleted:
         told.append(f"{summary.deleted:,} deleted")
     if summary.dead:
-        told.append(f"{counted(summary.dead, 'dead letter')} in {summary.dead_letters}")
+        told.append(counted(summary.dead, "dead letter"))
     why = f" (langshift dead-letters list --index {summary.name} says why)" if summary.dead else ""
-    return f"All {counted(summary.lines, 'line')} of {summary.corpus} are accounted for: {', '.join(told)}{why}."
+    all_ = "The 1 line of {} is" if summary.lines == 1 else f"All {summary.lines:,} lines of {{}} are"
+    return f"{all_.format(summary.corpus)} accounted for: {', '.join(told)}{why}."
 
 
 def remarks(summary: Summary, making: Making) -> list[str]:

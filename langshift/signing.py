@@ -63,7 +63,7 @@ def credentials() -> object:
     return found
 
 
-def unusable(error: Exception) -> str:
+def unusable(error: object) -> str:
     """The sentence for credentials that cannot be had.
 
     What a metadata service or a program answered is left out: botocore repeats it, and keys may be in it.

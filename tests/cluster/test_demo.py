@@ -16,8 +16,8 @@ from readme import README
 from langshift.evaluate.commands import demo
 from langshift.evaluate.dataset import Dataset, load_dataset
 from langshift.evaluate.dataset_files import write_dataset
-from langshift.evaluate.demo import FOLDER
-from langshift.plugin.versions import drop, live, versions
+from langshift.evaluate.demo import FOLDER, index_twice
+from langshift.plugin.versions import drop, live, unfinished, versions
 
 
 @pytest.fixture
@@ -66,6 +66,15 @@ def check_readme(document):
 def test_the_demo_twice(client, tmp_path, monkeypatch, names):
     plain, shifted = names
     dataset = load_dataset(FOLDER)
+
+    # A demo that was interrupted is in nobody's way.
+    def interrupt(_documents):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        index_twice(client, interrupt)
+    assert unfinished(client, plain) == [f"{plain}-v0001"]
+
     said = CliRunner().invoke(demo, ["--json", "--output", str(tmp_path)], catch_exceptions=False)
     document = json.loads(said.stdout)
     assert set(document) == {"plain", "shifted", "own_language_share", "words", "example", "seconds"}

@@ -19,7 +19,8 @@ from langshift.plugin.versions import versions
 
 KILLS = int(os.environ.get("LANGSHIFT_KILLS", "6"))
 KILLS_AT_THE_END = max(2, KILLS // 10)
-LINES_A_KILL = 500
+LINES_A_KILL = 600
+MOST_BEFORE_A_KILL = 400
 PATIENCE = 120  # seconds
 
 
@@ -115,6 +116,8 @@ def assert_nothing_lost(client, load):
 
 def test_sigkill_at_random_moments(client, begun):
     load = begun(KILLS * LINES_A_KILL)
+    # Slow enough that no run comes to the end before all the kills.
+    load.server.pause = 0.1
     chance = random.Random(6)
     kills = 0
     for number in range(KILLS):
@@ -124,7 +127,7 @@ def test_sigkill_at_random_moments(client, begun):
             # While it starts, or opens its files.
             time.sleep(chance.uniform(0, 3))
         else:
-            enough = chance.randrange(LINES_A_KILL)
+            enough = chance.randrange(MOST_BEFORE_A_KILL)
             load.wait_for(process, lambda enough=enough: len(load.asked()) > enough)
             time.sleep(chance.uniform(0, 0.2))
         assert load.end(process, signal.SIGKILL)[0] == -signal.SIGKILL

@@ -127,7 +127,7 @@ def test_a_long_text_is_counted_and_said_and_found_by_its_last_word(cluster_env,
         "word search finds all of it.\n"
     )
     assert done.stdout.splitlines()[-1] == (
-        f"All 1 line of {tmp_path / 'corpus.jsonl'} are accounted for: 1 document on the server, checked."
+        f"The 1 line of {tmp_path / 'corpus.jsonl'} is accounted for: 1 document on the server, checked."
     )
     found = langshift("search", index_name, "Zwiebelfisch", "--mode", "lexical", "--json", url=cluster_env)
     assert [hit["id"] for hit in json.loads(found.stdout)["hits"]] == ["long"]

@@ -1,6 +1,7 @@
 """Order: of two writes to one document the later wins, whoever made them and however often they are sent."""
 
 import json
+import random
 from pathlib import Path
 
 import numpy as np
@@ -110,6 +111,27 @@ def test_deletes_take_their_turn_among_the_lines(client, index_name, corpus, mak
     assert last_line(summary) == (
         f"All 7 lines of {summary.corpus} are accounted for: 1 document on the server, checked, 3 deleted."
     )
+
+
+def test_many_writes_and_deletes_in_any_order_leave_what_the_last_line_of_each_id_says(
+    client, index_name, corpus, making
+):
+    drawn = random.Random(6)
+    lines, expected, deletes = [], {}, 0
+    for number in range(1500):
+        name = f"d{drawn.randrange(300)}"
+        if drawn.random() < 0.1:
+            lines.append(delete(name))
+            expected.pop(name, None)
+            deletes += 1
+        else:
+            lines.append({"_id": name, "text": "Das Meer.", "language": "de", "number": number})
+            expected[name] = number
+    summary = load(client, corpus(*lines), index_name, making)
+    assert numbers(client, index_name) == expected
+    assert (summary.lines, summary.present, summary.dead) == (1500, len(expected), 0)
+    # A delete of what is not there, or not any more, is none.
+    assert 0 < summary.deleted <= deletes
 
 
 def test_a_delete_needs_an_id_and_an_operation_must_be_one(cluster_env, index_name, corpus):

@@ -68,7 +68,7 @@ class FaultyLoad:
         if deleted:
             told += f", {deleted:,} deleted"
         if letters:
-            told += f", {counted(len(letters), 'dead letter')} in {self.place.dead_letters}"
+            told += f", {counted(len(letters), 'dead letter')}"
             told += f" (langshift dead-letters list --index {self.index} says why)"
         assert done.stdout.splitlines()[-1] == f"{told}."
         return sorted(letters, key=itemgetter("line"))
