@@ -36,6 +36,16 @@ class Unpacked(Protocol):
         """The lines, with their line breaks."""
 
 
+class Readable(Protocol):
+    """A stream of bytes, such as ``FileIO``."""
+
+    def read(self, size: int, /) -> bytes | None:
+        """At most ``size`` bytes, and fewer where fewer are there; none at the end."""
+
+    def readinto(self, buffer: Buffer, /) -> int | None:
+        """Likewise into a buffer; how many."""
+
+
 @contextmanager
 def open_unpacked(path: Path) -> Iterator[Unpacked]:
     """Open a file for reading its bytes, unpacked on the way."""
@@ -47,39 +57,44 @@ def open_unpacked(path: Path) -> Iterator[Unpacked]:
 
 
 @contextmanager
-def unpacked_stream(stream: io.BufferedIOBase) -> Iterator[Unpacked]:
-    """Read the bytes of a stream that cannot go back, unpacked on the way; it stays open."""
-    magic = stream.read(_MAGIC)
-    with io.BufferedReader(_Rejoined(magic, stream), _BUFFER) as raw, _unpacked(raw, magic) as unpacked:
-        yield unpacked
+def unpacked_stream(stream: Readable) -> Iterator[Unpacked]:
+    """Read the bytes of a stream that cannot go back, unpacked on the way; it stays open.
+
+    Args:
+        stream: without a buffer: another thread may wait in it for bytes that never come, and would lock its buffer.
+    """
+    magic = b""
+    while len(magic) < _MAGIC and (more := stream.read(_MAGIC - len(magic))):
+        magic += more
+    unpacked = _unpacked(io.BufferedReader(_Rejoined(magic, stream), _BUFFER), magic)
+    yield unpacked
+    # Not after an error: closing would wait for a thread that still reads.
+    unpacked.close()
 
 
-@contextmanager
-def _unpacked(raw: BinaryIO, magic: bytes) -> Iterator[Unpacked]:
+def _unpacked(raw: BinaryIO, magic: bytes) -> BinaryIO | gzip.GzipFile | zstd.ZstdFile:
     if magic[:2] == b"\x1f\x8b":
-        with gzip.open(raw, "rb") as unpacked:
-            yield unpacked
-    elif magic == b"\x28\xb5\x2f\xfd":
-        with zstd.open(raw, "rb") as unpacked:
-            yield unpacked
-    else:
-        yield raw
+        return gzip.open(raw, "rb")
+    if magic == b"\x28\xb5\x2f\xfd":
+        return zstd.open(raw, "rb")
+    return raw
 
 
 class _Rejoined(io.RawIOBase):
     """A stream with the bytes before it that were read already."""
 
-    def __init__(self, head: bytes, stream: io.BufferedIOBase) -> None:
+    def __init__(self, head: bytes, stream: Readable) -> None:
         self._head, self._stream = head, stream
 
     def readable(self) -> bool:
         """It is."""
         return True
 
-    def readinto(self, buffer: Buffer, /) -> int:
+    def readinto(self, buffer: Buffer, /) -> int | None:
         """As ``RawIOBase`` has it: what is there at once."""
+        if not self._head:
+            return self._stream.readinto(buffer)
         view = memoryview(buffer)
-        data = self._head or self._stream.read1(len(view))
-        taken, self._head = data[: len(view)], self._head[len(view) :]
+        taken, self._head = self._head[: len(view)], self._head[len(view) :]
         view[: len(taken)] = taken
         return len(taken)

@@ -6,9 +6,7 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from io import BufferedIOBase
 from pathlib import Path
-from typing import cast
 
 from langshift.errors import UsageError
 from langshift.ingest.documents import Delete, Embeddings
@@ -37,7 +35,8 @@ def open_source(given: str, *, embeddings: Embeddings = "refused") -> Iterator[S
         LangshiftError: it is Parquet, and the extra is not installed.
     """
     if given == STANDARD_INPUT:
-        with open_pipe(cast(BufferedIOBase, sys.stdin.buffer), "standard input", embeddings) as pipe:
+        stream = getattr(sys.stdin.buffer, "raw", sys.stdin.buffer)  # see `unpacked_stream`
+        with open_pipe(stream, "standard input", embeddings) as pipe:
             yield pipe
         return
     path = Path(given)
@@ -50,7 +49,7 @@ def open_source(given: str, *, embeddings: Embeddings = "refused") -> Iterator[S
     if path.is_file():
         yield _file(path, given, embeddings)
         return
-    with path.open("rb") as stream, open_pipe(stream, given, embeddings) as pipe:
+    with path.open("rb", buffering=0) as stream, open_pipe(stream, given, embeddings) as pipe:
         yield pipe
 
 

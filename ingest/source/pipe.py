@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
-from io import BufferedIOBase
 
 from langshift.errors import LangshiftError, UsageError
-from langshift.ingest.compressed import unpacked_stream
+from langshift.ingest.compressed import Readable, unpacked_stream
 from langshift.ingest.documents import Embeddings
 from langshift.ingest.numbered import LineNumbers, numbered
 from langshift.ingest.parquet import PARQUET
@@ -56,7 +55,7 @@ class Pipe:
 
 
 @contextmanager
-def open_pipe(stream: BufferedIOBase, shown: str, embeddings: Embeddings) -> Iterator[Pipe]:
+def open_pipe(stream: Readable, shown: str, embeddings: Embeddings) -> Iterator[Pipe]:
     """Open a stream that gives its bytes once; it may be compressed.
 
     Raises:

@@ -52,10 +52,10 @@ def letters(client, name):
     ]
 
 
-def told(lines, corpus, present, dead, path, name):
+def told(lines, corpus, present, dead, name):
     """The last line of a load that had dead letters."""
     return (
-        f"All {lines} of {corpus} are accounted for: {present} on the server, checked, {dead} in {path} "
+        f"All {lines} of {corpus} are accounted for: {present} on the server, checked, {dead} "
         f"(langshift dead-letters list --index {name} says why)."
     )
 
@@ -83,7 +83,7 @@ def test_bad_lines_at_the_end_of_a_corpus(client, cluster_env, index_name, corpu
         assert found == [
             (601 + row, None, kind, message, "read", line, shown) for row, (line, kind, message) in enumerate(BAD_LINES)
         ]
-        assert done.stderr.splitlines()[-1] == told("603 lines", shown, "600 documents", "3 dead letters", path, name)
+        assert done.stderr.splitlines()[-1] == told("603 lines", shown, "600 documents", "3 dead letters", name)
         assert client.count(index=name)["count"] == 600
 
 
@@ -102,12 +102,10 @@ def test_a_file_that_holds_no_documents_is_refused_before_anything_is_written(
 def test_one_document_among_the_first_lines_is_enough(client, cluster_env, index_name, corpus):
     corpus.write_text("{}\n" * 999 + json.dumps(GOOD) + "\n")
     done = ingest(cluster_env, corpus, index_name)
-    path, found = letters(client, index_name)
+    _, found = letters(client, index_name)
     assert [line for line, *_ in found] == list(range(1, 1000))
     assert (done.returncode, done.stderr) == (3, "")
-    assert done.stdout.splitlines()[-1] == told(
-        "1,000 lines", corpus, "1 document", "999 dead letters", path, index_name
-    )
+    assert done.stdout.splitlines()[-1] == told("1,000 lines", corpus, "1 document", "999 dead letters", index_name)
 
 
 def test_an_index_that_is_there_is_left_alone(client, cluster_env, index_name, corpus):
@@ -128,11 +126,11 @@ def test_a_bad_line_among_what_is_added(client, cluster_env, index_name, corpus)
     bad = '{"_id": "b", "text": 5}'
     corpus.write_text(f'{{"_id": "a", "text": "something else"}}\n{bad}\n')
     done = ingest(cluster_env, corpus, index_name, "--if-exists", "append")
-    path, found = letters(client, index_name)
+    _, found = letters(client, index_name)
     message = "the field 'text' must be a string, but is a number."
     assert found == [(2, None, "invalid_document", message, "read", bad, str(corpus))]
     assert done.returncode == 3
-    assert done.stdout.splitlines()[-1] == told("2 lines", corpus, "1 document", "1 dead letter", path, index_name)
+    assert done.stdout.splitlines()[-1] == told("2 lines", corpus, "1 document", "1 dead letter", index_name)
     assert client.get(index=index_name, id="a")["_source"]["text"] == {"en": "something else"}
     assert client.count(index=index_name)["count"] == 1
 
@@ -198,7 +196,7 @@ def test_documents_that_the_cluster_refuses(client, cluster_env, index_name, cor
     corpus.write_text(f'{{"_id": "a", "text": "t", "year": 1990}}\n{bad}\n')
     done = ingest(cluster_env, corpus, index_name)
     assert done.returncode == 3, done
-    path, found = letters(client, index_name)
+    _, found = letters(client, index_name)
     reason = (
         "failed to parse field [year] of type [long] in document with id 'b'. Preview of field's value: '{deep=1}' "
         "(Current token (START_OBJECT) not numeric, can not use numeric value accessors"
@@ -207,7 +205,7 @@ def test_documents_that_the_cluster_refuses(client, cluster_env, index_name, cor
     assert (line, name, kind, stage, document, shown) == (2, "b", "mapper_parsing_exception", "write", bad, str(corpus))
     # Where the server's parser was comes after it.
     assert why.startswith(reason)
-    assert done.stdout.splitlines()[-1] == told("2 lines", corpus, "1 document", "1 dead letter", path, index_name)
+    assert done.stdout.splitlines()[-1] == told("2 lines", corpus, "1 document", "1 dead letter", index_name)
     # What is added later meets the same mapping.
     corpus.write_text(f'{{"_id": "c", "text": "t", "year": 1991}}\n{bad}\n')
     assert ingest(cluster_env, corpus, index_name, "--if-exists", "append").returncode == 3

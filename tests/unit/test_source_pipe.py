@@ -6,6 +6,7 @@ import itertools
 import os
 import sys
 import threading
+from contextlib import suppress
 
 import pytest
 
@@ -60,6 +61,34 @@ def test_standard_input_is_read_no_further_than_wanted(monkeypatch):
                 break
         # What was read ahead is a buffer or two.
         assert endless.given < 200_000 * len(LINE) + (4 << 20)
+
+
+def test_who_stops_does_not_wait_for_a_standard_input_that_gives_nothing(monkeypatch):
+    """As Ctrl-C does while `langshift ingest -` waits for the next line."""
+    out, into = os.pipe()
+    begun, left, readers = threading.Event(), threading.Event(), []
+
+    def read(lines):
+        for _ in lines:
+            begun.set()
+
+    def stop_while_it_reads():
+        with suppress(KeyboardInterrupt), open_source("-") as source:
+            readers.append(threading.Thread(target=read, args=(source.read(()),), daemon=True))
+            readers[0].start()
+            assert begun.wait(30)
+            readers[0].join(0.3)
+            raise KeyboardInterrupt
+        left.set()
+
+    with io.FileIO(out) as raw:
+        standard_input(monkeypatch, raw)
+        os.write(into, LINE * 1500)
+        threading.Thread(target=stop_while_it_reads, daemon=True).start()
+        stopped = left.wait(30)
+        os.close(into)
+        readers[0].join(30)
+    assert stopped
 
 
 def test_lines_to_skip(monkeypatch):
