@@ -14,7 +14,7 @@ import orjson
 from langshift import __version__
 from langshift.cluster import open_cluster
 from langshift.console import counted, emit_json, note, out, table
-from langshift.errors import LangshiftError, UsageError
+from langshift.errors import ClusterError, LangshiftError, UsageError
 from langshift.ingest.bulk.place import LoadPlace
 from langshift.ingest.detect import open_detector
 from langshift.ingest.documents import Embeddings
@@ -27,7 +27,7 @@ from langshift.ingest.remarks import last_line, moved_in_words, remarks
 from langshift.ingest.source import open_source
 from langshift.ingest.summary import STAGES, Summary, unwatched
 from langshift.log_file import log_to
-from langshift.plugin.versions import check_name, unfinished
+from langshift.plugin.versions import check_name, live, unfinished
 from langshift.settings import Settings
 from langshift.whole import whole
 
@@ -83,7 +83,7 @@ def run(options: Options) -> int:
         source = stack.enter_context(open_source(options.corpus, embeddings=embeddings))
         if not source.resumable:
             _tell_that_it_cannot_be_resumed(source.shown, options.load)
-        making = making or _making(options, source.brought)
+        making = making or _making(options, source.brought or _held(name))
         client = open_cluster()
         for index in unfinished(client, name):
             note(f"{index} is unfinished: a load is making it, or one was cut off; no search sees it.")
@@ -175,6 +175,15 @@ def _terminated_like_interrupted() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGTERM, before)
+
+
+def _held(name: str) -> Brought | None:
+    """What vectors an index holds, for a corpus that brings none since it only deletes; None without an index."""
+    try:
+        made = live(open_cluster(), name).fingerprint
+    except ClusterError:
+        return None
+    return Brought(made.dimension, made.normalised)
 
 
 def _making(options: Options, brought: Brought | None) -> Making:

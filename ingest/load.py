@@ -12,7 +12,7 @@ from opensearchpy.exceptions import OpenSearchException
 
 from langshift.cluster import address, failure, make_client
 from langshift.console import counted, note
-from langshift.errors import LangshiftError
+from langshift.errors import ClusterError, LangshiftError, UsageError
 from langshift.ingest.ahead import ahead
 from langshift.ingest.bulk import sampling
 from langshift.ingest.bulk.check import Checked, check
@@ -38,6 +38,7 @@ _BATCH = 256
 _BATCH_BYTES = 8 << 20
 _REPAIRS = 3  # rounds
 _NAMED = 10  # ids in a message
+_LOST = "lost"  # the journal's name for lines that the server had confirmed, and lost
 
 
 class Watch(Protocol):
@@ -121,6 +122,8 @@ class _Load:
         self._on_stage = on_stage
         self._letters = DeadLetters(place.dead_letters)
         self._ledger = Ledger(self._journal, self._letters, source.shown, opened.base, self._settled)
+        for first, last in self._journal.fact(_LOST) or ():
+            self._ledger.lost.add(first, last)
         self._courier: Courier | None = None
 
     def run(self) -> Summary:
@@ -129,23 +132,33 @@ class _Load:
         if target is None:
             return self._done_before()
         self._summary.index = target.index
-        if self._watch:
-            self._watch.begin(self._source.total, self._opened.resumed)
         try:
+            if self._watch:
+                self._watch.begin(self._source.total, self._opened.resumed)
             self._write(target)
             checked = self._checked(target)
             waited_out(lambda: writing.publish(self._client, target), Patience(self._patience))
         except (Exception, KeyboardInterrupt) as error:
-            raise self._broken_off(target, error) from error
-        if target.created:
-            # Sent again, letters of the versions before would bring back what this one has left behind.
-            self._letters.keep(lambda letter: letter.version is None or letter.version >= self._opened.base)
+            if (told := self._broken_off(target, error)) is error:
+                raise
+            raise told from error
+        # An earlier run may have made the version, and have been killed when it was published.
+        if self._journal.fact("created"):
+            self._drop_letters_of_versions_before()
         self._summary.present = checked.documents
         tallies = self._journal.tallies()
         self._summary.count(tallies)
-        kept = {"index": target.index, "tallies": tallies, "present": checked.documents}
+        kept = {"index": target.index, "uuid": target.uuid, "tallies": tallies, "present": checked.documents}
         self._journal.finish({**kept, "repaired": self._summary.repaired})
         return self._summary
+
+    def _drop_letters_of_versions_before(self) -> None:
+        """Sent again, they would bring back what this version has left behind."""
+        try:
+            self._letters.keep(lambda letter: letter.version is None or letter.version >= self._opened.base)
+        except UsageError as error:
+            # A line that somebody has broken by hand; the documents are all there.
+            note(str(error))
 
     def _done_before(self) -> Summary:
         assert self._journal.finished is not None  # noqa: S101 - what `open_load` found
@@ -226,16 +239,23 @@ class _Load:
                         "somebody else has written to it."
                     )
                 return checked
-            self._journal.forget(line for _, line in lost)
+            self._forget(sorted(line for _, line in lost))
             told = f"The final check found that the cluster has lost {_named(lost)} that it had confirmed"
             # In an index that people use, somebody may have deleted them.
             if not left or not target.created or not self._source.resumable:
                 raise LangshiftError(f"{told}.")
             note(f"{told}: writing them once more.")
             self._summary.repaired += len(lost)
-            self._ledger.repairing = True
             self._write(target)
         raise AssertionError
+
+    def _forget(self, lines: list[int]) -> None:
+        """Have lines written once more, by this run or another, without counting them again."""
+        for line in lines:
+            self._ledger.lost.add(line, line)
+        # Noted first: a line that is noted and not forgotten is as it was.
+        self._journal.set_fact(_LOST, self._ledger.lost.ranges())
+        self._journal.forget(lines)
 
     def _broken_off(self, target: Target, error: BaseException) -> BaseException:
         """Leave nothing half-written: what cannot be gone on with goes; else say how to go on."""
@@ -243,17 +263,20 @@ class _Load:
             error = failure(error, address(self._client))
         handled = sum(self._journal.counts().values())
         told = []
+        may_go_on = True
         try:
             if target.created and (handled == 0 or not self._source.resumable):
                 writing.discard(self._client, target)
             else:
                 load_settings.restore(self._client, target.index)
+                may_go_on = _may_go_on(self._client, target)
         except OpenSearchException:
             told.append(f"The cluster could not be told to leave {target.index}: the next run will do it.")
         if handled == 0:
             self._journal.remove()
         elif self._source.resumable:
-            told.append(f"{counted(handled, 'line')} of {self._source.shown} handled: go on with --resume.")
+            remedy = ": go on with" if may_go_on else ", but this load cannot be gone on with: begin anew without"
+            told.append(f"{counted(handled, 'line')} of {self._source.shown} handled{remedy} --resume.")
         elif not target.created:
             told.append(f"{counted(handled, 'line')} handled; running the same command again doubles nothing.")
         if told and isinstance(error, LangshiftError):
@@ -279,6 +302,14 @@ class _Load:
                 dead=ledger.dead,
                 at_once=courier.limit.at_once if courier else 0,
             )
+
+
+def _may_go_on(client: OpenSearch, target: Target) -> bool:
+    try:
+        return writing.may_reopen(client, target.name, target.index, target.uuid)
+    except ClusterError:
+        # The alias is none, or one of several indices: whoever made that so can undo it.
+        return True
 
 
 def _named(lost: list[tuple[str, int]]) -> str:

@@ -97,7 +97,7 @@ def open_load(
     with Journal.open(place.journal) as journal:
         if journal.begun and options.resume and source.resumable:
             yield _resumed(client, place, journal, identity)
-        elif options.resume and _is_finished(journal, identity):
+        elif options.resume and _is_finished(client, journal, identity):
             yield OpenedLoad(place, journal, 0, None, True, 0)
         else:
             if journal.begun:
@@ -114,12 +114,14 @@ def _resumed(client: OpenSearch, place: LoadPlace, journal: Journal, identity: d
     return OpenedLoad(place, journal, journal.fact("base"), target, True, resumed)
 
 
-def _is_finished(journal: Journal, identity: dict[str, Any]) -> bool:
-    """Whether the load that is to be gone on with was done by the time its process died."""
+def _is_finished(client: OpenSearch, journal: Journal, identity: dict[str, Any]) -> bool:
+    """Whether the load that is to be gone on with was done by the time its process died, and still stands."""
     if journal.finished is None:
         return False
-    kept, _ = journal.finished
-    return kept.get("content") is not None and {**kept, "corpus": ""} == {**identity, "corpus": ""}
+    kept, summary = journal.finished
+    if kept.get("content") is None or {**kept, "corpus": ""} != {**identity, "corpus": ""}:
+        return False
+    return writing.stands(client, kept["index"], summary["index"], summary["uuid"])
 
 
 def _begun(
@@ -142,7 +144,7 @@ def _begun(
 
 
 def _give_up(client: OpenSearch, journal: Journal, place: LoadPlace, options: LoadOptions) -> None:
-    """Leave a load that was cut off, if that is what the person wants.
+    """Leave a load that was cut off, if that is what the person wants, or if its version is gone.
 
     Raises:
         UsageError: nobody says so.
@@ -150,7 +152,8 @@ def _give_up(client: OpenSearch, journal: Journal, place: LoadPlace, options: Lo
     index, corpus = journal.fact("index"), journal.identity.get("corpus")
     handled = counted(sum(journal.counts().values()), "line")
     load_settings.restore(client, index)
-    if journal.fact("resumable") and options.if_exists not in ("replace", "new-version"):
+    there = writing.may_reopen(client, place.name, index, journal.fact("uuid"))
+    if journal.fact("resumable") and there and options.if_exists not in ("replace", "new-version"):
         raise UsageError(
             f"A load of {corpus} into {place.name} was cut off after {handled}: go on with it by --resume, "
             f"or remove {place.journal} to give it up."

@@ -13,7 +13,7 @@ from langshift.plugin.target import IfExists, Target, require_there, uuid_of
 from langshift.plugin.template import index_body
 from langshift.plugin.versions import read_fingerprint, version_behind, versions
 
-__all__ = ["IfExists", "Target", "discard", "open_for_writing", "publish", "reopen"]
+__all__ = ["IfExists", "Target", "discard", "may_reopen", "open_for_writing", "publish", "reopen", "stands"]
 
 
 def open_for_writing(
@@ -95,6 +95,22 @@ def reopen(client: OpenSearch, name: str, index: str, uuid: str, *, fast: bool =
         )
     load_settings.quicken(client, index, fast)
     return Target(name, index, uuid, created=True, live=noted.get("live"), if_exists=noted.get("if_exists", "fail"))
+
+
+def may_reopen(client: OpenSearch, name: str, index: str, uuid: str) -> bool:
+    """Whether a load that was cut off can be gone on with, which ``reopen`` or ``publish`` may refuse.
+
+    Its version must be there, and the alias must stand for that, or for what it stood for when the load began.
+    """
+    if uuid_of(client, index) != uuid:
+        return False
+    now, noted = version_behind(client, name), meta.unfinished(client, index)
+    return now == index or (noted is not None and noted.get("live") == now)
+
+
+def stands(client: OpenSearch, name: str, index: str, uuid: str) -> bool:
+    """Whether the alias stands for a version, and that is still the one with this id."""
+    return uuid_of(client, index) == uuid and version_behind(client, name) == index
 
 
 def publish(client: OpenSearch, target: Target) -> None:

@@ -73,6 +73,9 @@ def read(answer: Any, chunk: Chunk, breaks: Callable[[Mapping[str, Any]], bool],
             overloaded = overloaded or status in (_BUSY, 503)
         elif status in (401, 403) or kind == "index_not_found_exception":
             fatal = said
+        elif kind == "index_closed_exception":
+            # No document's fault, and the server's word for it is just "closed".
+            fatal = "the index is closed, open it"
         else:
             settled.append(Outcome(item, "dead", "", kind, said))
     return Verdict(settled, again, why, overloaded, fatal)

@@ -20,12 +20,10 @@ class Limit:
 
     Attributes:
         seconds: how long at least one request was under way.
-        peak: the most requests that were under way at once.
     """
 
     def __init__(self, most: int = MOST) -> None:
         self.seconds = 0.0
-        self.peak = 0
         self._most = most
         self._limit = float(min(_FIRST, most))
         self._under_way = 0
@@ -44,7 +42,6 @@ class Limit:
         with self._changed:
             self._changed.wait_for(lambda: self._under_way < int(self._limit))
             self._under_way += 1
-            self.peak = max(self.peak, self._under_way)
             if self._under_way == 1:
                 self._since = time.perf_counter()
             turn = Turn(self._round)

@@ -120,14 +120,16 @@ class Courier:
             if self._patience.over:
                 raise ClusterError(_diagnosis(str(trouble), self._patience.seconds)) from trouble
             self.retries += 1
-            return self._halved(rest)
+            # Where it is neither, another request was taken since patience was asked.
+            return self._halved(rest) if rest.too_heavy else self._persist(rest.chunk, unsure=rest.unsure)
         return []
 
     def _once(self, rest: _Rest) -> None:
         """Send what is left of a chunk once."""
-        if self._stopping.is_set():
-            raise Stopped
         with self.limit.request() as turn:
+            # Asked now, as the turn may have been long in coming.
+            if self._stopping.is_set():
+                raise Stopped
             rest.breaker.begin()
             try:
                 told = self._client.bulk(body=rest.chunk.body, **self._parameters)

@@ -63,8 +63,8 @@ class JournalFile:
             LangshiftError: it cannot be written.
         """
         with self.reading() as database:
-            database.execute("BEGIN IMMEDIATE")
             try:
+                database.execute("BEGIN IMMEDIATE")
                 yield database
                 database.execute("COMMIT")
             except BaseException:

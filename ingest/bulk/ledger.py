@@ -11,6 +11,7 @@ from typing import Literal
 from langshift.ingest.bulk.dead_letters import DeadLetter, DeadLetters
 from langshift.ingest.bulk.item import Original, Outcome
 from langshift.ingest.bulk.journal import Acknowledged, Journal, Sampled
+from langshift.ingest.bulk.lines import Lines
 
 Stage = Literal["read", "encode", "write"]
 
@@ -26,7 +27,7 @@ class Ledger:
 
     Attributes:
         results: lines by what became of them in this run: the server's word (``created`` …), ``superseded``, ``dead``.
-        repairing: whether what is settled was settled before, and lost.
+        lost: lines that were settled before and that the server has lost: they are counted already.
     """
 
     def __init__(
@@ -45,7 +46,7 @@ class Ledger:
         self._journal, self._letters = journal, letters
         self._corpus, self._base = corpus, base
         self._on_settled = on_settled
-        self.repairing = False
+        self.lost = Lines()
         self._lock = threading.Lock()
 
     @property
@@ -74,8 +75,9 @@ class Ledger:
             for o in outcomes
             if o.item.vector is not None and o.state == "done"
         ]
-        results = Counter(o.result if o.state == "done" else o.state for o in outcomes)
-        tallies = Counter(tally for o in outcomes if o.state == "done" for tally in o.item.tallies)
+        new = [o for o in outcomes if o.item.line not in self.lost]
+        results = Counter(o.result if o.state == "done" else o.state for o in new)
+        tallies = Counter(tally for o in new if o.state == "done" for tally in o.item.tallies)
         self._write(letters, rows, sampled, results, tallies)
 
     def refuse(self, line: int, identifier: str | None, kind: str, why: str, original: Original, stage: Stage) -> None:
@@ -90,7 +92,8 @@ class Ledger:
             stage: where it was found out.
         """
         letter = self._letter(line, identifier, kind, why, original, stage)
-        self._write([letter], [Acknowledged(line, identifier or "", "dead")], [], Counter(dead=1), Counter())
+        results = Counter() if line in self.lost else Counter(dead=1)
+        self._write([letter], [Acknowledged(line, identifier or "", "dead")], [], results, Counter())
 
     def _write(
         self,
@@ -100,8 +103,7 @@ class Ledger:
         results: Counter[str],
         tallies: Counter[str],
     ) -> None:
-        # A line that is written once more was counted before.
-        counted = {} if self.repairing else {**tallies, **{f"{RESULT}{name}": n for name, n in results.items()}}
+        counted = {**tallies, **{f"{RESULT}{name}": n for name, n in results.items()}}
         with self._lock:
             if letters:
                 self._letters.add(letters)

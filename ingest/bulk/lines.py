@@ -33,25 +33,12 @@ class Lines:
         begin, end = bisect_left(self._lasts, first - 1), bisect_right(self._firsts, last + 1)
         if begin < end:
             first, last = min(first, self._firsts[begin]), max(last, self._lasts[end - 1])
-        self._replace(begin, end, [(first, last)])
-
-    def remove(self, line: int) -> None:
-        """Take one line out, if it is there."""
-        place = bisect_right(self._firsts, line) - 1
-        if place < 0 or line > self._lasts[place]:
-            return
-        first, last = self._firsts[place], self._lasts[place]
-        left = [(a, b) for a, b in ((first, line - 1), (line + 1, last)) if a <= b]
-        self._replace(place, place + 1, left)
+        for place in range(begin, end):
+            self._count -= self._lasts[place] - self._firsts[place] + 1
+        self._count += last - first + 1
+        self._firsts[begin:end] = array("q", [first])
+        self._lasts[begin:end] = array("q", [last])
 
     def ranges(self) -> list[tuple[int, int]]:
         """First and last line of each range, in order; no two of them touch."""
         return list(zip(self._firsts, self._lasts, strict=True))
-
-    def _replace(self, begin: int, end: int, ranges: list[tuple[int, int]]) -> None:
-        """Put ``ranges`` where the ranges from ``begin`` up to ``end`` were."""
-        for place in range(begin, end):
-            self._count -= self._lasts[place] - self._firsts[place] + 1
-        self._count += sum(last - first + 1 for first, last in ranges)
-        self._firsts[begin:end] = array("q", [first for first, _ in ranges])
-        self._lasts[begin:end] = array("q", [last for _, last in ranges])

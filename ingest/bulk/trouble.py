@@ -16,6 +16,7 @@ from opensearchpy.exceptions import ConnectionError as UnreachableError
 from urllib3.exceptions import NewConnectionError
 
 from langshift.failures import failure, reason
+from langshift.signing import of_credentials
 
 TOO_LARGE = 413
 
@@ -59,9 +60,13 @@ def meaning(error: OpenSearchException, url: str) -> Exception:
     Returns:
         ``Again``, ``Refused``, or the ``ClusterError`` to give up with.
     """
-    if isinstance(error, AuthenticationException | AuthorizationException | SSLError):
+    if isinstance(error, AuthenticationException | AuthorizationException):
         return failure(error, url)
     if isinstance(error, UnreachableError):
+        # A node that ends breaks its TLS connections off; a certificate and credentials do not mend themselves.
+        untrusted = isinstance(error, SSLError) and "CERTIFICATE_VERIFY_FAILED" in str(error.info)
+        if untrusted or of_credentials(error.info):
+            return failure(error, url)
         # A refused connection is one that the request never went through.
         reached = isinstance(error, ConnectionTimeout) or not isinstance(error.info, NewConnectionError)
         timeout = isinstance(error, ConnectionTimeout)

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from langshift.errors import UsageError
 from langshift.ingest.documents import Delete, Embeddings
@@ -35,8 +36,10 @@ def open_source(given: str, *, embeddings: Embeddings = "refused") -> Iterator[S
         LangshiftError: it is Parquet, and the extra is not installed.
     """
     if given == STANDARD_INPUT:
-        stream = getattr(sys.stdin.buffer, "raw", sys.stdin.buffer)  # see `unpacked_stream`
-        with open_pipe(stream, "standard input", embeddings) as pipe:
+        if sys.stdin is None:
+            raise UsageError("Standard input is closed: give a file, or pipe the corpus in.")
+        stdin: Any = sys.stdin.buffer
+        with open_pipe(getattr(stdin, "raw", stdin), "standard input", embeddings) as pipe:
             yield pipe
         return
     path = Path(given)
