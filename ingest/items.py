@@ -31,6 +31,9 @@ class Refusing(Protocol):
     def refuse(self, line: int, identifier: str | None, kind: str, why: str, original: Original, stage: Stage) -> None:
         """Take a line, its document's ``_id`` where that is known, the error's type and words, and where it failed."""
 
+    def flush(self) -> None:
+        """Nothing more is refused of this batch."""
+
 
 class Maker:
     """Makes operations of lines; those that can be none go to the ledger."""
@@ -78,6 +81,7 @@ class Maker:
                 items.append(Item(read.line, content.id, "delete", body("delete", content.id, version), read.original))
             elif (item := self._item(read, content, *next(made))) is not None:
                 items.append(item)
+        self._ledger.flush()
         return items
 
     def _entries(self, documents: list[Document]) -> list[tuple[Matrix, Matrix, Told, Stamp]]:

@@ -137,10 +137,21 @@ def _begun(
     target = writing.open_for_writing(
         client, place.name, making.fingerprint(), kept, if_exists=options.if_exists, fast=options.fast
     )
-    base = int(time.time() * 1000) << _LINES_A_MILLISECOND
+    base = _base(journal)
     facts = {"index": target.index, "uuid": target.uuid, "created": target.created, "fast": options.fast}
     journal.begin(identity, {**facts, "base": base, "resumable": source.resumable})
     return OpenedLoad(place, journal, base, target, False, 0)
+
+
+def _base(journal: Journal) -> int:
+    """The time, but after every line of the load before: the clock may have been set back since."""
+    last = 0
+    if journal.begun:
+        ranges = journal.handled().ranges()
+        last = journal.fact("base") + (ranges[-1][1] if ranges else 0)
+    elif journal.finished is not None:
+        last = journal.finished[1].get("last", 0)
+    return max(int(time.time() * 1000) << _LINES_A_MILLISECOND, last)
 
 
 def _give_up(client: OpenSearch, journal: Journal, place: LoadPlace, options: LoadOptions) -> None:

@@ -93,6 +93,9 @@ class Verdicts:
         with self._lock:
             self._wrong[line] = identifier, kind, why, stage
 
+    def flush(self) -> None:
+        """Nothing is put off."""
+
     def revised(self, letter: DeadLetter) -> DeadLetter | None:
         """A letter as it is now: gone, or with its new reason, or as it was where it was not sent."""
         if letter.version in self._gone:

@@ -61,7 +61,7 @@ class DeadLetters:
         """The letters in the order in which they came, one at a time.
 
         A load that was killed between its letter and its journal writes the letter again: one that repeats the
-        corpus, line and version of an earlier one is passed over.
+        line and version of an earlier one is passed over.
 
         Raises:
             UsageError: a line is no dead letter.
@@ -108,7 +108,8 @@ class DeadLetters:
         seen: defaultdict[tuple[str, int | None], Lines] = defaultdict(Lines)
         for row, letter in self._all_rows():
             line = letter.line
-            lines = seen[letter.corpus, None if letter.version is None else letter.version - line]
+            # What a load's versions begin with tells it from every other, whatever path its input had.
+            lines = seen[(letter.corpus, None) if letter.version is None else ("", letter.version - line)]
             if line not in lines:
                 lines.add(line, line)
                 yield row, letter

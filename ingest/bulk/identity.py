@@ -39,8 +39,12 @@ def require_same(begun: Identity, now: Identity, journal: Path) -> None:
 
 
 def _changed(begun: Identity, now: Identity) -> Iterator[str]:
+    # The same input under another path is the same input.
+    same_input = begun.get("content") is not None and begun.get("content") == now.get("content")
     for name in dict.fromkeys((*begun, *now)):
         old, new = begun.get(name), now.get(name)
+        if name == "corpus" and same_input:
+            continue
         if name == "fingerprint" and old and new:
             for part, was, is_now in Fingerprint.from_dict(old).differences(Fingerprint.from_dict(new)):
                 yield f"the {part.replace('_', ' ')} ({_value(was)}, not {_value(is_now)})"

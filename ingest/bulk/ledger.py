@@ -47,6 +47,7 @@ class Ledger:
         self._corpus, self._base = corpus, base
         self._on_settled = on_settled
         self.lost = Lines()
+        self._refused: list[DeadLetter] = []
         self._lock = threading.Lock()
 
     @property
@@ -81,7 +82,7 @@ class Ledger:
         self._write(letters, rows, sampled, results, tallies)
 
     def refuse(self, line: int, identifier: str | None, kind: str, why: str, original: Original, stage: Stage) -> None:
-        """Write down a line that never becomes a document.
+        """Take a line that never becomes a document; ``flush`` writes it down. Both are for one thread alone.
 
         Args:
             line: where the input has it.
@@ -91,9 +92,19 @@ class Ledger:
             original: the line as the input has it.
             stage: where it was found out.
         """
-        letter = self._letter(line, identifier, kind, why, original, stage)
-        results = Counter() if line in self.lost else Counter(dead=1)
-        self._write([letter], [Acknowledged(line, identifier or "", "dead")], [], results, Counter())
+        self._refused.append(self._letter(line, identifier, kind, why, original, stage))
+
+    def flush(self) -> None:
+        """Write down what was refused, all at once: each writing waits for the disk.
+
+        Raises:
+            LangshiftError: the dead letters or the journal cannot be written; then nothing counts as handled.
+        """
+        letters, self._refused = self._refused, []
+        if letters:
+            rows = [Acknowledged(letter.line, letter.id or "", "dead") for letter in letters]
+            results = Counter(dead=sum(letter.line not in self.lost for letter in letters))
+            self._write(letters, rows, [], results, Counter())
 
     def _write(
         self,
@@ -105,8 +116,7 @@ class Ledger:
     ) -> None:
         counted = {**tallies, **{f"{RESULT}{name}": n for name, n in results.items()}}
         with self._lock:
-            if letters:
-                self._letters.add(letters)
+            self._letters.add(letters)
             self._journal.acknowledge(rows, sampled, counted)
             self.results += results
         self._on_settled(results.total())

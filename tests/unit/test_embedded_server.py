@@ -15,8 +15,8 @@ import psutil
 import pytest
 
 from langshift.embedded.account import SHARED, Account, make_folder, reachable_base
-from langshift.embedded.java import Java, choose_java
 from langshift.embedded.configuration import heap, port_range
+from langshift.embedded.java import Java, choose_java
 from langshift.embedded.node import Node, check_folder
 from langshift.embedded.process import terminate
 from langshift.embedded.state import State, path_home_option
