@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple
+from uuid import uuid4
 
 from opensearchpy import OpenSearch
 
@@ -25,6 +26,7 @@ PATIENCE = 300.0  # seconds
 # Lines of a load have consecutive versions from its begin on; in a millisecond nobody reads a million of them, so
 # that the next load's are later.
 _LINES_A_MILLISECOND = 20  # bits
+_PLANNED = "planned"  # the journal's name for the token of a version that is about to be made
 
 
 class LoadOptions(NamedTuple):
@@ -95,6 +97,9 @@ def open_load(
         "least_confidence": making.least_confidence,
     }
     with Journal.open(place.journal) as journal:
+        if token := journal.fact(_PLANNED):
+            writing.discard_planned(client, name, token)
+            journal.set_fact(_PLANNED, None)
         if journal.begun and options.resume and source.resumable:
             yield _resumed(client, place, journal, identity)
         elif options.resume and _is_finished(client, journal, identity):
@@ -133,9 +138,11 @@ def _begun(
     options: LoadOptions,
     identity: dict[str, Any],
 ) -> OpenedLoad:
-    kept = query_shift.kept(making.debias)
+    token, kept = uuid4().hex, query_shift.kept(making.debias)
+    # Who is killed between the two leaves a version that the next run knows for its own.
+    journal.set_fact(_PLANNED, token)
     target = writing.open_for_writing(
-        client, place.name, making.fingerprint(), kept, if_exists=options.if_exists, fast=options.fast
+        client, place.name, making.fingerprint(), kept, if_exists=options.if_exists, fast=options.fast, token=token
     )
     base = _base(journal)
     facts = {"index": target.index, "uuid": target.uuid, "created": target.created, "fast": options.fast}

@@ -11,7 +11,7 @@ from langshift.plugin.fingerprint import Fingerprint
 from langshift.plugin.query_vectors import QueryVectors
 from langshift.plugin.target import IfExists, Target, require_there, uuid_of
 from langshift.plugin.template import index_body
-from langshift.plugin.versions import read_fingerprint, version_behind, versions
+from langshift.plugin.versions import read_fingerprint, unfinished, version_behind, versions
 
 __all__ = ["IfExists", "Target", "discard", "may_reopen", "open_for_writing", "publish", "reopen", "stands"]
 
@@ -24,6 +24,7 @@ def open_for_writing(
     *,
     if_exists: IfExists = "fail",
     fast: bool = False,
+    token: str | None = None,
 ) -> Target:
     """The version that documents of this fingerprint may be written to.
 
@@ -38,6 +39,7 @@ def open_for_writing(
         if_exists: what to do where there is a version already: refuse; add to it; make a new one that takes its
             place, and delete it then; make a new one that takes its place, and keep it.
         fast: whether a version that is made does without replicas until ``publish``.
+        token: noted in a version that is made; see ``discard_planned``.
 
     Raises:
         FingerprintError: documents are to be added to a version with vectors of another making.
@@ -57,7 +59,7 @@ def open_for_writing(
     index = f"{name}-v{number:04}"
     body = index_body(fingerprint, queries)
     restore = load_settings.quickened(body["settings"]["index"], fast)
-    body["mappings"]["_meta"][meta.UNFINISHED] = {**restore, "live": live, "if_exists": if_exists}
+    body["mappings"]["_meta"][meta.UNFINISHED] = {**restore, "live": live, "if_exists": if_exists, "token": token}
     try:
         client.indices.create(index=index, body=body)
     except RequestError as error:
@@ -130,6 +132,13 @@ def publish(client: OpenSearch, target: Target) -> None:
     if now != target.index:
         _swap(client, target)
     _finish(client, target.index)
+
+
+def discard_planned(client: OpenSearch, name: str, token: str) -> None:
+    """Remove the version that a load has made and was killed before it could write that down."""
+    for index in unfinished(client, name):
+        if (meta.unfinished(client, index) or {}).get("token") == token:
+            client.indices.delete(index=index, ignore_unavailable=True)
 
 
 def discard(client: OpenSearch, target: Target) -> None:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from langshift.ingest.bulk.item import Chunk, Item, Outcome
 
 #: Statuses of an item that say nothing against it: too many requests, and what a server in trouble answers.
-_BUSY, _TROUBLE = 429, range(500, 600)
+_BUSY, _TROUBLE, _FAILED = 429, range(500, 600), 500
 
 
 class Broken(Exception):
@@ -23,6 +23,7 @@ class Verdict(NamedTuple):
         again: items that the server may take another time.
         why: the last reason for that, in the server's words; empty where there are none.
         overloaded: whether the server had too much to do.
+        failed: whether it met an error of its own over each of ``again``, and nothing else.
         fatal: a reason that no document could be written, or empty.
     """
 
@@ -30,6 +31,7 @@ class Verdict(NamedTuple):
     again: list[Item]
     why: str
     overloaded: bool
+    failed: bool
     fatal: str
 
 
@@ -52,7 +54,7 @@ def read(answer: Any, chunk: Chunk, breaks: Callable[[Mapping[str, Any]], bool],
     settled: list[Outcome] = []
     again: list[Item] = []
     why = fatal = ""
-    overloaded = False
+    overloaded, failed = False, True
     for item, one in zip(chunk.items, told, strict=True):
         result = one.get(item.operation) if isinstance(one, dict) else None
         if not isinstance(result, dict) or result.get("_id") != item.id or not isinstance(result.get("status"), int):
@@ -71,6 +73,7 @@ def read(answer: Any, chunk: Chunk, breaks: Callable[[Mapping[str, Any]], bool],
             again.append(item)
             why = said
             overloaded = overloaded or status in (_BUSY, 503)
+            failed = failed and status == _FAILED
         elif status in (401, 403) or kind == "index_not_found_exception":
             fatal = said
         elif kind == "index_closed_exception":
@@ -78,7 +81,7 @@ def read(answer: Any, chunk: Chunk, breaks: Callable[[Mapping[str, Any]], bool],
             fatal = "the index is closed, open it"
         else:
             settled.append(Outcome(item, "dead", "", kind, said))
-    return Verdict(settled, again, why, overloaded, fatal)
+    return Verdict(settled, again, why, overloaded, failed and bool(again), fatal)
 
 
 def reason(error: Mapping[str, Any]) -> str:

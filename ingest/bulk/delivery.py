@@ -6,6 +6,7 @@ import logging
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
+from uuid import uuid4
 
 from opensearchpy import OpenSearch
 from opensearchpy.exceptions import OpenSearchException
@@ -18,9 +19,10 @@ from langshift.errors import ClusterError
 from langshift.ingest.bulk import answer
 from langshift.ingest.bulk.breaker import Breaker
 from langshift.ingest.bulk.concurrency import Limit
-from langshift.ingest.bulk.item import Chunk, Outcome
+from langshift.ingest.bulk.item import Chunk, Item, Outcome
 from langshift.ingest.bulk.patience import LONGEST_WAIT, Patience
 from langshift.ingest.bulk.trouble import Again, Refused, Stopped, meaning
+from langshift.ingest.entry import body
 
 #: Only what is read of an answer, which is otherwise as long as short documents are.
 _FIELDS = {"filter_path": "items.*._id,items.*.status,items.*.result,items.*.error"}
@@ -28,6 +30,9 @@ _FIELDS = {"filter_path": "items.*._id,items.*.status,items.*.result,items.*.err
 # unless it is so small that this cannot be why.
 _HALVED_AFTER, _SMALL = 3, 1 << 16
 
+# So often in a row the server may fail over a chunk before the document is looked for that it fails over, and so
+# many seconds it gets to recover before it is asked whether it fails over others too.
+_ISOLATED_AFTER, _BEFORE_ASKING = 3, 1.0
 _NOTHING = Chunk(())
 
 _log = logging.getLogger(__name__)
@@ -95,34 +100,60 @@ class Courier:
             for half in chunk.halves():
                 yield from self._fitting(half)
 
-    def _persist(self, chunk: Chunk, *, unsure: bool) -> list[Outcome]:
-        """Send until all is settled but what makes the server refuse a whole request; that is returned."""
+    def _persist(self, chunk: Chunk, *, unsure: bool, suspect: bool = False) -> list[Outcome]:
+        """Send until all is settled but what makes the server refuse or fail; that is returned.
+
+        Args:
+            chunk: what to send.
+            unsure: whether it was sent before, and its answer lost.
+            suspect: whether the server has failed over it often enough already.
+        """
         rest = _Rest(chunk, unsure, Breaker(self._client))
-        trying = Retrying(
+        rest.failed_in_a_row = _ISOLATED_AFTER - 1 if suspect else 0
+        while True:
+            try:
+                for attempt in self._trying(rest):
+                    with attempt:
+                        self._once(rest)
+                # What tries again refers to itself, and so would keep the chunk until the garbage is collected.
+                rest.chunk = _NOTHING
+                return []
+            except Refused as refusal:
+                return self._smaller(rest, refusal)
+            except Again as trouble:
+                if self._stopping.is_set():
+                    raise Stopped from trouble
+                if self._patience.over:
+                    raise ClusterError(_diagnosis(str(trouble), self._patience.seconds)) from trouble
+                self.retries += 1
+                if len(rest.chunk) > 1 and (rest.too_heavy or rest.stubborn):
+                    return self._halved(rest)
+                if rest.stubborn and rest.alone:
+                    return [Outcome(rest.chunk.items[0], "dead", "", "server_error", str(trouble).rstrip("."))]
+                # The last word has the document itself: the server may have recovered before it was asked.
+                rest.alone = rest.stubborn and self._takes_others()
+                rest.failed_in_a_row = _ISOLATED_AFTER - 1 if rest.alone else 0
+
+    def _trying(self, rest: _Rest) -> Retrying:
+        return Retrying(
             wait=wait_random_exponential(multiplier=0.25, max=LONGEST_WAIT),
-            stop=lambda _: self._stopping.is_set() or self._patience.over or rest.too_heavy,
+            stop=lambda _: self._stopping.is_set() or self._patience.over or rest.too_heavy or rest.stubborn,
             retry=retry_if_exception_type(Again),
             sleep=sleep_using_event(self._stopping),
             before_sleep=self._note,
             reraise=True,
         )
+
+    def _takes_others(self) -> bool:
+        """Whether the cluster takes a request that changes nothing, while it fails over one document."""
+        self._stopping.wait(_BEFORE_ASKING)
+        name = uuid4().hex
+        probe = Chunk([Item(0, name, "delete", body("delete", name, 1), b"")])
         try:
-            for attempt in trying:
-                with attempt:
-                    self._once(rest)
-            # What tries again refers to itself, and so would keep the chunk until the garbage is collected.
-            rest.chunk = _NOTHING
-        except Refused as refusal:
-            return self._smaller(rest, refusal)
-        except Again as trouble:
-            if self._stopping.is_set():
-                raise Stopped from trouble
-            if self._patience.over:
-                raise ClusterError(_diagnosis(str(trouble), self._patience.seconds)) from trouble
-            self.retries += 1
-            # Where it is neither, another request was taken since patience was asked.
-            return self._halved(rest) if rest.too_heavy else self._persist(rest.chunk, unsure=rest.unsure)
-        return []
+            told = self._client.bulk(body=probe.body, **self._parameters)
+            return bool(answer.read(told, probe, lambda _: False, unsure=False).settled)
+        except (OpenSearchException, answer.Broken):
+            return False
 
     def _once(self, rest: _Rest) -> None:
         """Send what is left of a chunk once."""
@@ -146,6 +177,7 @@ class Courier:
         if verdict.fatal:
             raise ClusterError(f"The cluster does not take documents any more: {verdict.fatal}.")
         rest.lost_in_a_row = 0
+        rest.failed_in_a_row = rest.failed_in_a_row + 1 if verdict.failed else 0
         if verdict.settled:
             self._accepted = True
             self._patience.taken()
@@ -158,6 +190,7 @@ class Courier:
 
     def _again(self, rest: _Rest, trouble: Again) -> Again:
         self._patience.trouble()
+        rest.failed_in_a_row = rest.failed_in_a_row + 1 if trouble.failed else 0
         if trouble.lost:
             rest.unsure = True
             rest.lost_in_a_row += 1
@@ -175,7 +208,8 @@ class Courier:
         return self._halved(rest)
 
     def _halved(self, rest: _Rest) -> list[Outcome]:
-        return [outcome for half in rest.chunk.halves() for outcome in self._persist(half, unsure=rest.unsure)]
+        halves, suspect = rest.chunk.halves(), rest.stubborn
+        return [o for half in halves for o in self._persist(half, unsure=rest.unsure, suspect=suspect)]
 
     def _note(self, state: RetryCallState) -> None:
         self.retries += 1
@@ -189,7 +223,12 @@ class _Rest:
 
     def __init__(self, chunk: Chunk, unsure: bool, breaker: Breaker) -> None:
         self.chunk, self.unsure, self.breaker = chunk, unsure, breaker
-        self.lost_in_a_row = 0
+        self.lost_in_a_row = self.failed_in_a_row = 0
+        self.alone = False  # whether the server takes others
+
+    @property
+    def stubborn(self) -> bool:
+        return self.failed_in_a_row >= _ISOLATED_AFTER
 
     @property
     def too_heavy(self) -> bool:

@@ -18,7 +18,7 @@ from urllib3.exceptions import NewConnectionError
 from langshift.failures import failure, reason
 from langshift.signing import of_credentials
 
-TOO_LARGE = 413
+TOO_LARGE, FAILED = 413, 500
 
 
 class Again(Exception):
@@ -27,11 +27,12 @@ class Again(Exception):
     Attributes:
         lost: whether the request may have reached the server, and its answer did not come back.
         overloaded: whether the cluster had too much to do.
+        failed: whether the server met an error of its own, perhaps over what one of the documents holds.
     """
 
-    def __init__(self, why: str, *, lost: bool = False, overloaded: bool = False) -> None:
+    def __init__(self, why: str, *, lost: bool = False, overloaded: bool = False, failed: bool = False) -> None:
         super().__init__(why)
-        self.lost, self.overloaded = lost, overloaded
+        self.lost, self.overloaded, self.failed = lost, overloaded, failed
 
 
 class Refused(Exception):
@@ -79,5 +80,6 @@ def meaning(error: OpenSearchException, url: str) -> Exception:
     status = error.status_code
     if status in (408, 425, 429) or (isinstance(status, int) and status >= 500):
         # A gateway's 502 or 504 does not tell whether the cluster has written.
-        return Again(f"{status}: {reason(error)}", lost=status != 429, overloaded=status in (408, 429, 503, 504))
+        overloaded = status in (408, 429, 503, 504)
+        return Again(f"{status}: {reason(error)}", lost=status != 429, overloaded=overloaded, failed=status == FAILED)
     return failure(error, url)

@@ -99,6 +99,33 @@ def test_fault_8_documents_that_fail_a_whole_request_are_found_by_halving(load):
     assert len(load.proxy.bulks) < 70
 
 
+def test_fault_8_documents_that_the_server_fails_over_are_found_too(load):
+    write_corpus(load.corpus, 200)
+    change(load, {n: line(f"bad{n}", "a poisonous word") for n in (1, 200)})
+    load.proxy.inject("_bulk", repeat(poisoned(b"poisonous", server_words.failed())))
+    letters = load.accounted_for(load.run())
+    assert [(letter["line"], letter["type"]) for letter in letters] == [(1, "server_error"), (200, "server_error")]
+    assert "value" in letters[0]["reason"]
+
+
+def test_fault_8_single_documents_that_the_server_fails_over(load):
+    write_corpus(load.corpus, 200)
+    broken = ("d7", "d150")
+
+    def fails(_):
+        return server_words.failed()
+
+    load.proxy.inject("_bulk", repeat(refusing(lambda one: fails if one.id in broken else None)))
+    letters = load.accounted_for(load.run())
+    assert [(letter["_id"], letter["type"]) for letter in letters] == [(name, "server_error") for name in broken]
+
+
+def test_a_server_that_fails_over_everything_is_waited_for(load):
+    write_corpus(load.corpus, 50)
+    load.proxy.inject("_bulk", chain(repeat(whole(server_words.failed()), 12)))
+    assert load.accounted_for(load.run()) == []
+
+
 def test_fault_8_a_cluster_that_refuses_every_request_is_no_documents_fault(load):
     write_corpus(load.corpus, 100)
     load.proxy.inject("_bulk", repeat(whole(server_words.malformed())))

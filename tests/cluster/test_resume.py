@@ -112,3 +112,19 @@ def test_a_log_that_cannot_be_opened_leaves_nothing_behind(client, index_name, c
         load_source(client, source, index_name, making, watch=Watch())
     assert list(versions.versions(client, index_name)) == []
     assert not place.journal.exists()
+
+
+def test_a_version_that_was_made_and_not_written_down_goes(client, index_name, corpus, making, monkeypatch):
+    def killed(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("langshift.ingest.bulk.journal.Journal.begin", killed)
+        with pytest.raises(KeyboardInterrupt):
+            load(client, str(corpus), index_name, making)
+    (left,) = versions.unfinished(client, index_name)
+    uuid = client.indices.get_settings(index=left)[left]["settings"]["index"]["uuid"]
+    load(client, str(corpus), index_name, making, options=RESUME)
+    (index,) = versions.versions(client, index_name)
+    assert versions.version_behind(client, index_name) == index
+    assert client.indices.get_settings(index=index)[index]["settings"]["index"]["uuid"] != uuid

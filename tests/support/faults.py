@@ -129,11 +129,11 @@ def at_most(size: int) -> Fault:
     return fault
 
 
-def poisoned(poison: bytes) -> Fault:
+def poisoned(poison: bytes, refusal: Refusal | None = None) -> Fault:
     """Refuse a whole request because of what one of its documents holds."""
 
     async def fault(exchange: Exchange) -> Reply:
-        return await (whole(malformed()) if poison in exchange.body else passed)(exchange)
+        return await (whole(refusal or malformed()) if poison in exchange.body else passed)(exchange)
 
     return fault
 

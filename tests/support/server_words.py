@@ -106,6 +106,12 @@ def malformed() -> Refusal:
     return Refusal(400, {"type": "illegal_argument_exception", "reason": reason})
 
 
+def failed() -> Refusal:
+    """The server met an error of its own."""
+    reason = 'Cannot invoke "String.length()" because "value" is null'
+    return Refusal(500, {"type": "null_pointer_exception", "reason": reason})
+
+
 def nginx(status: int) -> bytes:
     """The page of a proxy."""
     title = {413: "413 Request Entity Too Large", 502: "502 Bad Gateway", 503: "503 Service Temporarily Unavailable"}
