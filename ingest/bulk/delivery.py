@@ -14,25 +14,20 @@ from tenacity import RetryCallState, Retrying, retry_if_exception_type, wait_ran
 from tenacity.nap import sleep_using_event
 
 from langshift.cluster import address
-from langshift.console import counted
 from langshift.errors import ClusterError
 from langshift.ingest.bulk import answer
 from langshift.ingest.bulk.breaker import Breaker
 from langshift.ingest.bulk.concurrency import Limit
 from langshift.ingest.bulk.item import Chunk, Item, Outcome
 from langshift.ingest.bulk.patience import LONGEST_WAIT, Patience
-from langshift.ingest.bulk.trouble import Again, Refused, Stopped, meaning
+from langshift.ingest.bulk.rest import ISOLATED_AFTER, Rest
+from langshift.ingest.bulk.trouble import Again, Refused, Stopped, diagnosis, meaning
 from langshift.ingest.entry import body
 
 #: Only what is read of an answer, which is otherwise as long as short documents are.
 _FIELDS = {"filter_path": "items.*._id,items.*.status,items.*.result,items.*.error"}
-# A request whose answer was lost so often in a row is perhaps too much for the server or a gateway: it is halved,
-# unless it is so small that this cannot be why.
-_HALVED_AFTER, _SMALL = 3, 1 << 16
-
-# So often in a row the server may fail over a chunk before the document is looked for that it fails over, and so
-# many seconds it gets to recover before it is asked whether it fails over others too.
-_ISOLATED_AFTER, _BEFORE_ASKING = 3, 1.0
+# Seconds that a server which fails over one document gets to recover before it is asked whether it takes others.
+_BEFORE_ASKING = 1.0
 _NOTHING = Chunk(())
 
 _log = logging.getLogger(__name__)
@@ -108,8 +103,8 @@ class Courier:
             unsure: whether it was sent before, and its answer lost.
             suspect: whether the server has failed over it often enough already.
         """
-        rest = _Rest(chunk, unsure, Breaker(self._client))
-        rest.failed_in_a_row = _ISOLATED_AFTER - 1 if suspect else 0
+        rest = Rest(chunk, unsure, Breaker(self._client))
+        rest.failed_in_a_row = ISOLATED_AFTER - 1 if suspect else 0
         while True:
             try:
                 for attempt in self._trying(rest):
@@ -124,7 +119,7 @@ class Courier:
                 if self._stopping.is_set():
                     raise Stopped from trouble
                 if self._patience.over:
-                    raise ClusterError(_diagnosis(str(trouble), self._patience.seconds)) from trouble
+                    raise ClusterError(diagnosis(str(trouble), self._patience.seconds)) from trouble
                 self.retries += 1
                 if len(rest.chunk) > 1 and (rest.too_heavy or rest.stubborn):
                     return self._halved(rest)
@@ -132,9 +127,9 @@ class Courier:
                     return [Outcome(rest.chunk.items[0], "dead", "", "server_error", str(trouble).rstrip("."))]
                 # The last word has the document itself: the server may have recovered before it was asked.
                 rest.alone = rest.stubborn and self._takes_others()
-                rest.failed_in_a_row = _ISOLATED_AFTER - 1 if rest.alone else 0
+                rest.failed_in_a_row = ISOLATED_AFTER - 1 if rest.alone else 0
 
-    def _trying(self, rest: _Rest) -> Retrying:
+    def _trying(self, rest: Rest) -> Retrying:
         return Retrying(
             wait=wait_random_exponential(multiplier=0.25, max=LONGEST_WAIT),
             stop=lambda _: self._stopping.is_set() or self._patience.over or rest.too_heavy or rest.stubborn,
@@ -155,7 +150,7 @@ class Courier:
         except (OpenSearchException, answer.Broken):
             return False
 
-    def _once(self, rest: _Rest) -> None:
+    def _once(self, rest: Rest) -> None:
         """Send what is left of a chunk once."""
         with self.limit.request() as turn:
             # Asked now, as the turn may have been long in coming.
@@ -188,7 +183,7 @@ class Courier:
             rest.chunk = Chunk(verdict.again)
             raise Again(verdict.why)
 
-    def _again(self, rest: _Rest, trouble: Again) -> Again:
+    def _again(self, rest: Rest, trouble: Again) -> Again:
         self._patience.trouble()
         rest.failed_in_a_row = rest.failed_in_a_row + 1 if trouble.failed else 0
         if trouble.lost:
@@ -196,7 +191,7 @@ class Courier:
             rest.lost_in_a_row += 1
         return trouble
 
-    def _smaller(self, rest: _Rest, refusal: Refused) -> list[Outcome]:
+    def _smaller(self, rest: Rest, refusal: Refused) -> list[Outcome]:
         chunk = rest.chunk
         if refusal.too_large:
             half = len(chunk.body) // 2
@@ -207,7 +202,7 @@ class Courier:
         _log.info("a request of %d documents, %d bytes, is halved: %s", len(chunk), len(chunk.body), refusal)
         return self._halved(rest)
 
-    def _halved(self, rest: _Rest) -> list[Outcome]:
+    def _halved(self, rest: Rest) -> list[Outcome]:
         halves, suspect = rest.chunk.halves(), rest.stubborn
         return [o for half in halves for o in self._persist(half, unsure=rest.unsure, suspect=suspect)]
 
@@ -216,32 +211,3 @@ class Courier:
         trouble = state.outcome.exception() if state.outcome else None
         wait = state.next_action.sleep if state.next_action else 0.0
         _log.warning("sent again in %.1f s, %s at once: %s", wait, self.limit.at_once, trouble)
-
-
-class _Rest:
-    """What is left of a chunk, and what is known of the tries."""
-
-    def __init__(self, chunk: Chunk, unsure: bool, breaker: Breaker) -> None:
-        self.chunk, self.unsure, self.breaker = chunk, unsure, breaker
-        self.lost_in_a_row = self.failed_in_a_row = 0
-        self.alone = False  # whether the server takes others
-
-    @property
-    def stubborn(self) -> bool:
-        return self.failed_in_a_row >= _ISOLATED_AFTER
-
-    @property
-    def too_heavy(self) -> bool:
-        return self.lost_in_a_row >= _HALVED_AFTER and len(self.chunk) > 1 and len(self.chunk.body) > _SMALL
-
-
-def _diagnosis(why: str, seconds: float) -> str:
-    waited = f"The cluster has taken no document for {counted(round(seconds), 'second')}"
-    if "flood-stage" in why or "flood stage" in why:
-        return f"{waited}, since its disk is full ({why}): free space on its nodes."
-    if "circuit breaker" in why or "[knn_vector]" in why:
-        return (
-            f"{waited}, since its memory for k-NN graphs is used up ({why}): give the nodes more memory, "
-            "or raise knn.memory.circuit_breaker.limit."
-        )
-    return f"{waited} (last: {why})."

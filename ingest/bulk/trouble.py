@@ -15,6 +15,7 @@ from opensearchpy.exceptions import (
 from opensearchpy.exceptions import ConnectionError as UnreachableError
 from urllib3.exceptions import NewConnectionError
 
+from langshift.console import counted
 from langshift.failures import failure, reason
 from langshift.signing import of_credentials
 
@@ -83,3 +84,21 @@ def meaning(error: OpenSearchException, url: str) -> Exception:
         overloaded = status in (408, 429, 503, 504)
         return Again(f"{status}: {reason(error)}", lost=status != 429, overloaded=overloaded, failed=status == FAILED)
     return failure(error, url)
+
+
+def diagnosis(why: str, seconds: float) -> str:
+    """What a cluster that has taken nothing for so many seconds lacks, and what to do.
+
+    Args:
+        why: the last reason, in the server's words.
+        seconds: how long it was waited for.
+    """
+    waited = f"The cluster has taken no document for {counted(round(seconds), 'second')}"
+    if "flood-stage" in why or "flood stage" in why:
+        return f"{waited}, since its disk is full ({why}): free space on its nodes."
+    if "circuit breaker" in why or "[knn_vector]" in why:
+        return (
+            f"{waited}, since its memory for k-NN graphs is used up ({why}): give the nodes more memory, "
+            "or raise knn.memory.circuit_breaker.limit."
+        )
+    return f"{waited} (last: {why})."
