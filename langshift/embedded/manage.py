@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -16,6 +17,9 @@ from langshift.embedded.process import log_end, terminate
 from langshift.embedded.start import Found, prepared, start
 from langshift.embedded.state import find_server
 from langshift.errors import ClusterError, UsageError
+
+# What remains of a cluster whose manager died serves again when it has chosen another.
+_ELECTION_SECONDS = 60
 
 
 def up(home: Path, nodes: int | None = None, settings: Mapping[str, Any] | None = None) -> Server:
@@ -43,7 +47,15 @@ def up(home: Path, nodes: int | None = None, settings: Mapping[str, Any] | None 
 
 def any_node(home: Path) -> Server:
     """Return ``home``'s OpenSearch by a node that serves; see :func:`langshift.embedded.any_node`."""
-    return Place.of(home).server(serves) or up(home)
+    place = Place.of(home)
+    deadline = time.monotonic() + _ELECTION_SECONDS
+    while (server := place.server(serves)) is None:
+        alive = place.server()
+        majority = alive is not None and 2 * sum(node.running for node in alive.nodes) > len(alive.nodes) > 1
+        if not majority or time.monotonic() > deadline:
+            return up(home)
+        time.sleep(0.2)
+    return server
 
 
 def down(home: Path) -> bool:

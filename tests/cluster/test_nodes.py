@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
+from typing import Any
 
 import psutil
 import pytest
 from command_line import langshift, refusal
 from opensearchpy import OpenSearch
+from opensearchpy.exceptions import TransportError
 from three_nodes import NAMES, ThreeNodes
 
 from langshift import embedded
@@ -19,8 +22,23 @@ from langshift.settings import Settings
 @pytest.fixture
 def opened(three_nodes: ThreeNodes) -> Iterator[OpenSearch]:
     """A client of the last node."""
-    with OpenSearch(three_nodes.url(NAMES[2]), timeout=60) as client:
+    with OpenSearch(three_nodes.url(NAMES[2]), timeout=PATIENCE) as client:
         yield client
+
+
+PATIENCE = 180  # seconds, for a machine with much else to do
+
+
+def green(client: OpenSearch, **index: str) -> dict[str, Any]:
+    """The cluster's or an index's health once it is green; the server itself waits no longer than half a minute."""
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        try:
+            found: dict[str, Any] = client.cluster.health(params={"wait_for_status": "green"}, **index)
+        except TransportError as error:
+            found = error.info
+        if found["status"] == "green" or time.monotonic() > deadline:
+            return found
 
 
 def home(three_nodes: ThreeNodes) -> dict[str, str]:
@@ -37,7 +55,7 @@ def test_three_processes_of_this_machine_are_one_cluster(three_nodes: ThreeNodes
     assert [node.name for node in server.nodes] == list(NAMES)
     assert (server.url, server.pid) == (server.nodes[0].url, server.nodes[0].pid)
     assert len({node.pid for node in server.nodes}) == 3
-    health = opened.cluster.health(params={"wait_for_status": "green"})
+    health = green(opened)
     assert (health["number_of_nodes"], health["status"]) == (3, "green")
     for node in server.nodes:
         listening = [c.laddr.ip for c in psutil.Process(node.pid).net_connections("tcp") if c.status == "LISTEN"]
@@ -70,9 +88,9 @@ def test_a_killed_node_leaves_the_others_serving_and_comes_back(
 ) -> None:
     monkeypatch.delenv("OPENSEARCH_URL", raising=False)
     before = three_nodes.nodes()
-    with OpenSearch(three_nodes.url(NAMES[0]), timeout=60) as client:
+    with OpenSearch(three_nodes.url(NAMES[0]), timeout=PATIENCE) as client:
         client.indices.create(index="kept", body={"settings": {"number_of_shards": 3, "number_of_replicas": 1}})
-        client.cluster.health(index="kept", params={"wait_for_status": "green"})
+        green(client, index="kept")
         for number in range(20):
             client.index(index="kept", id=str(number), body={"n": number})
     three_nodes.kill(NAMES[0])
@@ -88,7 +106,7 @@ def test_a_killed_node_leaves_the_others_serving_and_comes_back(
         f"OpenSearch 3.6.0 is running at {before[NAMES[1]].url}, {before[NAMES[2]].url}; "
         "its node langshift is not running, langshift up starts it again\n"
     )
-    with OpenSearch(server.url, timeout=60) as client:
+    with OpenSearch(server.url, timeout=PATIENCE) as client:
         client.index(index="kept", id="20", body={"n": 20})
         client.indices.refresh(index="kept")
         assert client.count(index="kept")["count"] == 21
@@ -99,8 +117,8 @@ def test_a_killed_node_leaves_the_others_serving_and_comes_back(
     after = three_nodes.nodes()
     assert [after[name] for name in NAMES[1:]] == [before[name] for name in NAMES[1:]]
     assert after[NAMES[0]].pid != before[NAMES[0]].pid
-    with OpenSearch(three_nodes.url(NAMES[0]), timeout=60) as client:
-        health = client.cluster.health(index="kept", params={"wait_for_status": "green"})
+    with OpenSearch(three_nodes.url(NAMES[0]), timeout=PATIENCE) as client:
+        health = green(client, index="kept")
         assert (health["number_of_nodes"], health["status"]) == (3, "green")
         assert client.count(index="kept")["count"] == 21
 
@@ -118,6 +136,6 @@ def test_down_stops_all_and_the_data_stays(three_nodes: ThreeNodes, opened: Open
     # Without the option: what is there is started.
     server = embedded.up(three_nodes.home)
     assert [node.running for node in server.nodes] == [True, True, True]
-    with OpenSearch(server.url, timeout=60) as client:
+    with OpenSearch(server.url, timeout=PATIENCE) as client:
         assert client.get(index="stays", id="1")["_source"] == {"n": 1}
     embedded.down(three_nodes.home)
