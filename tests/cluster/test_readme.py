@@ -93,4 +93,9 @@ def test_the_comparison_notices_what_is_not_so():
     assert len(differences("hash none\n", "hash dfe712fe0fb8e7a7\n")) == 1
     assert len(differences(shown.replace("1,190", "1,191"), shown)) == 1
     assert len(differences(shown.replace("took", "wall"), shown)) == 1
+    changes = "th 1,190 .121 de -.013, th +.013, ru +.012\n"
+    assert differences("th 1,190 .121 de -.013, ru +.013, es -.012\n", changes) == []
+    assert len(differences(changes.replace("de -.013", "de -.023"), changes)) == 1
+    far = "es 1,190 .217 es -.038, de -.029, ru +.020\n"
+    assert len(differences(far.replace("es -.038", "zh -.038"), far)) == 1
     assert differences(shown + "more\n", shown) == ["4 lines printed, 3 shown"]

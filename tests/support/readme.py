@@ -58,21 +58,38 @@ def differences(printed, shown):
 
 
 def _same(mine, other):
+    if _CHANGES.search(mine) and _CHANGES.search(other):
+        mine_changes, other_changes = _CHANGES.findall(mine), _CHANGES.findall(other)
+        if not _same_changes(mine_changes, other_changes):
+            return False
+        mine, other = _CHANGES.sub("", mine), _CHANGES.sub("", other)
     pairs = list(zip(mine.split(), other.split(), strict=False))
     return len(mine.split()) == len(other.split()) and all(_same_word(a, b) for a, b in pairs)
+
+
+def _same_changes(mine, other):
+    """Whether two lists of the languages that change most say the same; those as near as the last may change places."""
+    ours, theirs = ([abs(float(change)) for _, change in found] for found in (mine, other))
+    if len(ours) != len(theirs) or any(abs(a - b) > _NEAR for a, b in zip(ours, theirs, strict=True)):
+        return False
+    clear = [(language, change[0]) for language, change in mine if abs(float(change)) > min(ours) + _NEAR]
+    return set(clear) <= {(language, change[0]) for language, change in other}
 
 
 def _same_word(mine, other):
     if mine == other or (re.fullmatch(_SPEED, mine) and re.fullmatch(_SPEED, other)):
         return True
     if re.fullmatch(_SCORE, mine) and re.fullmatch(_SCORE, other):
-        return abs(float(mine.rstrip(",")) - float(other.rstrip(","))) <= 0.006
+        return abs(float(mine.rstrip(",")) - float(other.rstrip(","))) <= _NEAR
     # A processor that rounds otherwise gives language vectors another hash.
     return any(re.fullmatch(form, mine) and re.fullmatch(form, other) for form in (_MILLISECONDS, _HASH))
 
 
 _SPEED, _SCORE, _MILLISECONDS = r"[\d,]+/s[,.]", r"[+-]?0?\.\d+,?", r"\d+\.\d"
 _HASH = r"[0-9a-f]{16}"
+_CHANGES = re.compile(r"\b([a-z]{2,3}) ([+-]\.\d{3}),?")
+# How far approximate search and other processors move a figure.
+_NEAR = 0.006
 _PLACE = re.compile(r"\S*/loads/\S+?/")
 
 
