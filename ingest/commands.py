@@ -101,20 +101,23 @@ def ingest(
       langshift ingest corpus.jsonl --index news
     """
     from langshift.ingest.ingest_command import Options, run
+    from langshift.ingest.making_options import MakingOptions
     from langshift.ingest.opened_load import LoadOptions
 
     code = run(
         Options(
             corpus=corpus,
             name=name,
-            encoder=encoder,
-            trust_remote_code=trust_remote_code,
-            vectors=vectors,
-            alpha=alpha,
-            method=method,
-            soft=soft,
-            lid_model=lid_model,
-            least_confidence=min_confidence,
+            making=MakingOptions(
+                encoder=encoder,
+                trust_remote_code=trust_remote_code,
+                vectors=vectors,
+                alpha=alpha,
+                method=method,
+                soft=soft,
+                lid_model=lid_model,
+                least_confidence=min_confidence,
+            ),
             load=LoadOptions(if_exists, resume, fast_load, patience),
             as_json=as_json,
         )

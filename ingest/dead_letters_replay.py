@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from pathlib import Path
-from typing import Any
-
-import orjson
 
 from langshift.cluster import open_cluster
 from langshift.console import counted, emit_json, note
@@ -16,10 +12,10 @@ from langshift.ingest.bulk.delivery import Courier
 from langshift.ingest.bulk.journal import Journal
 from langshift.ingest.bulk.place import LoadPlace
 from langshift.ingest.dead_letters_list import none_of, say, with_letters
-from langshift.ingest.detect import open_detector
-from langshift.ingest.encoders import Brought, open_encoder
+from langshift.ingest.encoders import Brought
 from langshift.ingest.load_progress import LoadProgress
-from langshift.ingest.making import Making, choose
+from langshift.ingest.making import Making
+from langshift.ingest.making_options import MakingOptions
 from langshift.ingest.replaying import Replayed, Verdicts, replay
 from langshift.log_file import log_to
 from langshift.plugin.fingerprint import Fingerprint
@@ -28,8 +24,6 @@ from langshift.plugin.writing import Target
 from langshift.settings import Settings
 
 SOME_LEFT = 3
-# What `langshift ingest` keeps of its options.
-_KEPT = ("encoder", "trust_remote_code", "vectors", "alpha", "method", "soft", "lid_model", "least_confidence")
 
 
 def run_replay(name: str, *, as_json: bool) -> int:
@@ -87,26 +81,13 @@ def _require_no_load(journal: Journal, name: str) -> None:
 def _making(place: LoadPlace, made: Fingerprint) -> Making:
     """How the last load into the index made its documents."""
     try:
-        kept = orjson.loads(place.making.read_bytes())
-        encoder, trust, vectors, alpha, method, soft, lid_model, least_confidence = (kept[name] for name in _KEPT)
-    except (OSError, orjson.JSONDecodeError, KeyError, TypeError) as error:
+        options = MakingOptions.read(place.making)
+    except (OSError, ValueError, KeyError, TypeError) as error:
         raise UsageError(
             f"{place.making} does not tell how the documents of {place.name} are made: load those of "
             f"{place.dead_letters} again with `langshift ingest`."
         ) from error
-    return choose(
-        open_encoder(encoder, trust_remote_code=trust, brought=Brought(made.dimension, made.normalised)),
-        open_detector(_path(lid_model)),
-        _path(vectors),
-        alpha,
-        least_confidence,
-        method=method,
-        soft=soft,
-    )
-
-
-def _path(kept: Any) -> Path | None:  # noqa: ANN401 - JSON
-    return None if kept is None else Path(kept)
+    return options.open(Brought(made.dimension, made.normalised))
 
 
 def _tell(name: str, told: Replayed, place: LoadPlace | None, *, as_json: bool) -> int:

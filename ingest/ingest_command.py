@@ -7,21 +7,17 @@ import signal
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from pathlib import Path
-
-import orjson
 
 from langshift import __version__
 from langshift.cluster import open_cluster
 from langshift.console import counted, emit_json, note, out, table
 from langshift.errors import ClusterError, LangshiftError, UsageError
 from langshift.ingest.bulk.place import LoadPlace
-from langshift.ingest.detect import open_detector
 from langshift.ingest.documents import Embeddings
-from langshift.ingest.encoders import Brought, is_given, open_encoder
+from langshift.ingest.encoders import Brought, is_given
 from langshift.ingest.load import load_source
 from langshift.ingest.load_progress import LoadProgress
-from langshift.ingest.making import Making, choose
+from langshift.ingest.making_options import MakingOptions
 from langshift.ingest.opened_load import LoadOptions
 from langshift.ingest.remarks import last_line, moved_in_words, remarks
 from langshift.ingest.source import open_source
@@ -29,7 +25,6 @@ from langshift.ingest.summary import STAGES, Summary, unwatched
 from langshift.log_file import log_to
 from langshift.plugin.versions import check_name, live, unfinished
 from langshift.settings import Settings
-from langshift.whole import whole
 
 _log = logging.getLogger(__name__)
 
@@ -41,28 +36,14 @@ class Options:
     Attributes:
         corpus: a file, or ``-`` for standard input.
         name: the index.
-        encoder: how it is asked for.
-        trust_remote_code: whether to run code that comes with a model.
-        vectors: a file of language vectors; None for those shipped.
-        alpha: scale of all languages; None for what the vectors recommend.
-        method: how documents are moved.
-        soft: whether by all languages that each may be in.
-        lid_model: a fastText model; None for the bundled one.
-        least_confidence: a detection below this makes a document ``und``.
+        making: how documents are made.
         load: how the load is done.
         as_json: whether to print JSON.
     """
 
     corpus: str
     name: str
-    encoder: str
-    trust_remote_code: bool
-    vectors: Path | None
-    alpha: float | None
-    method: str
-    soft: bool
-    lid_model: Path | None
-    least_confidence: float
+    making: MakingOptions
     load: LoadOptions
     as_json: bool
 
@@ -76,14 +57,14 @@ def run(options: Options) -> int:
     name = options.name
     check_name(name)
     # Vectors that come with the corpus are known when it is read, everything else before.
-    making = None if is_given(options.encoder) else _making(options, None)
+    making = None if is_given(options.making.encoder) else options.making.open(None)
     embeddings: Embeddings = "refused" if making else "needed"
     with ExitStack() as stack:
         stack.enter_context(_terminated_like_interrupted())
         source = stack.enter_context(open_source(options.corpus, embeddings=embeddings))
         if not source.resumable:
             _tell_that_it_cannot_be_resumed(source.shown, options.load)
-        making = making or _making(options, source.brought or _held(name))
+        making = making or options.making.open(source.brought or _held(name))
         client = open_cluster()
         for index in unfinished(client, name):
             note(f"{index} is unfinished: a load is making it, or one was cut off; no search sees it.")
@@ -124,7 +105,7 @@ class _Shown:
         """The load begins."""
         self._stack.enter_context(log_to(self._place.log))
         _log.info("langshift %s: %s into %s", __version__, self._options.corpus, self._place.name)
-        _keep(self._options, self._place.making)
+        self._options.making.keep(self._place.making)
         self._before = handled
         self._progress = self._stack.enter_context(LoadProgress(total, handled))
 
@@ -132,23 +113,6 @@ class _Shown:
         """It has come further."""
         if self._progress is not None:
             self._progress.update(self._before + handled, documents, retries, dead, at_once)
-
-
-def _keep(options: Options, path: Path) -> None:
-    """Keep how documents are made, so that a dead letter can be sent again later."""
-    kept = {
-        "encoder": options.encoder,
-        "trust_remote_code": options.trust_remote_code,
-        "vectors": options.vectors and str(options.vectors.absolute()),
-        "alpha": options.alpha,
-        "method": options.method,
-        "soft": options.soft,
-        "lid_model": options.lid_model and str(options.lid_model.absolute()),
-        "least_confidence": options.least_confidence,
-    }
-    with whole(path) as partial:
-        partial.touch(mode=0o600)
-        partial.write_bytes(orjson.dumps(kept, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
 
 
 def _tell_that_it_cannot_be_resumed(shown: str, load: LoadOptions) -> None:
@@ -184,18 +148,6 @@ def _held(name: str) -> Brought | None:
     except ClusterError:
         return None
     return Brought(made.dimension, made.normalised)
-
-
-def _making(options: Options, brought: Brought | None) -> Making:
-    return choose(
-        open_encoder(options.encoder, trust_remote_code=options.trust_remote_code, brought=brought),
-        open_detector(options.lid_model),
-        options.vectors,
-        options.alpha,
-        options.least_confidence,
-        method=options.method,
-        soft=options.soft,
-    )
 
 
 def _print(summary: Summary) -> None:

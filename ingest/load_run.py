@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Iterator
 from typing import Protocol
 
 from opensearchpy import OpenSearch
 
-from langshift.cluster import address, make_client
 from langshift.console import counted, note
 from langshift.errors import LangshiftError, UsageError
 from langshift.ingest.ahead import ahead
 from langshift.ingest.broken_off import broken_off
 from langshift.ingest.bulk import sampling
 from langshift.ingest.bulk.check import Checked, check
-from langshift.ingest.bulk.chunks import COUNT, Chunker
+from langshift.ingest.bulk.chunks import COUNT
 from langshift.ingest.bulk.dead_letters import DeadLetters
 from langshift.ingest.bulk.delivery import Courier
 from langshift.ingest.bulk.ledger import Ledger
 from langshift.ingest.bulk.patience import Patience
-from langshift.ingest.bulk.sender import UNDELIVERED, Sender
+from langshift.ingest.bulk.sender import UNDELIVERED
+from langshift.ingest.bulk.stream import open_stream
 from langshift.ingest.bulk.waiting import waited_out
 from langshift.ingest.items import Maker
 from langshift.ingest.making import Making
@@ -30,7 +29,6 @@ from langshift.ingest.source import Read, Source
 from langshift.ingest.summary import OnStage, Summary
 from langshift.plugin import writing
 from langshift.plugin.writing import Target
-from langshift.settings import Settings
 
 _BATCH = 256
 _BATCH_BYTES = 8 << 20
@@ -105,7 +103,7 @@ class LoadRun:
         tallies = self._journal.tallies()
         self._summary.count(tallies)
         kept = {"index": target.index, "uuid": target.uuid, "tallies": tallies, "present": checked.documents}
-        last = self._opened.base + max((last for _, last in self._journal.handled().ranges()), default=0)
+        last = self._opened.base + self._journal.last_line()
         self._journal.finish({**kept, "last": last, "repaired": self._summary.repaired})
         return self._summary
 
@@ -128,45 +126,27 @@ class LoadRun:
 
     def _write(self, target: Target) -> None:
         """Write every line that the journal does not have."""
-        stopping = threading.Event()
-        # The client must not send again by itself: what was sent, and how often, is counted here.
-        with make_client(Settings.from_env(), address(self._client), retries=0) as client:
-            self._courier = courier = Courier(
-                client,
-                target.bulk_parameters,
-                self._ledger.settle,
-                Patience(self._patience),
-                stopping,
-                self._doubtful(),
-            )
-            likely = sampling.likely(self._source.total)
-            maker = Maker(
-                self._making,
-                self._ledger,
-                self._opened.base,
-                lambda line: sampling.rank(line) <= likely and self._journal.wants(line),
-                self._stage,
-            )
-            with Sender(courier.deliver, stopping) as sender:
-                chunker = Chunker()
-                for batch in ahead(self._batches()):
-                    for item in maker.items(batch):
-                        if (chunk := chunker.add(item)) is not None:
-                            sender.submit(chunk)
-                    # A slow encoder fills no chunk for a long time.
-                    if sender.idle and (chunk := chunker.take()) is not None:
-                        sender.submit(chunk)
-                if (chunk := chunker.take()) is not None:
-                    sender.submit(chunk)
-                sender.drain()
-        self._stage("write", 0, courier.limit.seconds)
+        likely = sampling.likely(self._source.total)
+        maker = Maker(
+            self._making,
+            self._ledger,
+            self._opened.base,
+            lambda line: sampling.rank(line) <= likely and self._journal.wants(line),
+            self._stage,
+        )
+        with open_stream(self._client, target, self._ledger.settle, self._patience, self._doubtful()) as stream:
+            self._courier = stream.courier
+            for batch in ahead(self._batches()):
+                for item in maker.items(batch):
+                    stream.send(item)
+                stream.flush_if_idle()
+        self._stage("write", 0, stream.courier.limit.seconds)
 
     def _doubtful(self) -> int:
         """The last line that an earlier run may have sent without the journal's knowing; 0 in a first run."""
         if not self._opened.goes_on:
             return 0
-        ranges = self._journal.handled().ranges()
-        return (ranges[-1][1] if ranges else 0) + UNDELIVERED * COUNT
+        return self._journal.last_line() + UNDELIVERED * COUNT
 
     def _batches(self) -> Iterator[list[Read]]:
         batch: list[Read] = []

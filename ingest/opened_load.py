@@ -154,8 +154,7 @@ def _base(journal: Journal) -> int:
     """The time, but after every line of the load before: the clock may have been set back since."""
     last = 0
     if journal.begun:
-        ranges = journal.handled().ranges()
-        last = journal.fact("base") + (ranges[-1][1] if ranges else 0)
+        last = journal.fact("base") + journal.last_line()
     elif journal.finished is not None:
         last = journal.finished[1].get("last", 0)
     return max(int(time.time() * 1000) << _LINES_A_MILLISECOND, last)

@@ -10,15 +10,12 @@ from typing import NamedTuple
 
 from opensearchpy import OpenSearch
 
-from langshift.cluster import address, make_client
 from langshift.errors import LangshiftError, UsageError
-from langshift.ingest.bulk.chunks import Chunker
 from langshift.ingest.bulk.dead_letter import DeadLetter, Stage
 from langshift.ingest.bulk.dead_letters import DeadLetters
 from langshift.ingest.bulk.delivery import Courier
 from langshift.ingest.bulk.item import Item, Original, Outcome
-from langshift.ingest.bulk.patience import Patience
-from langshift.ingest.bulk.sender import Sender
+from langshift.ingest.bulk.stream import open_stream
 from langshift.ingest.encoders import is_given
 from langshift.ingest.items import Maker
 from langshift.ingest.making import Making
@@ -26,7 +23,6 @@ from langshift.ingest.opened_load import PATIENCE
 from langshift.ingest.source import Read
 from langshift.ingest.source.parser import Parser
 from langshift.plugin.writing import Target
-from langshift.settings import Settings
 
 _BATCH = 256
 
@@ -145,21 +141,13 @@ def _send(
 ) -> None:
     def settle(outcomes: Sequence[Outcome]) -> None:
         verdicts.settle(outcomes)
-        on_settled(verdicts, courier)
+        on_settled(verdicts, stream.courier)
 
-    stopping = threading.Event()
     # A letter's version is base plus line of its load; here it stands for the line, over a base of 0.
     maker = Maker(making, verdicts, 0, lambda _: False)
-    with make_client(Settings.from_env(), address(client), retries=0) as sending:
-        courier = Courier(sending, target.bulk_parameters, settle, Patience(PATIENCE), stopping)
-        with Sender(courier.deliver, stopping) as sender:
-            chunker = Chunker()
-            for item in _items(reads, maker):
-                if (chunk := chunker.add(item)) is not None:
-                    sender.submit(chunk)
-            if (chunk := chunker.take()) is not None:
-                sender.submit(chunk)
-            sender.drain()
+    with open_stream(client, target, settle, PATIENCE) as stream:
+        for item in _items(reads, maker):
+            stream.send(item)
 
 
 def _items(reads: Iterator[Read], maker: Maker) -> Iterator[Item]:

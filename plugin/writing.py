@@ -5,6 +5,7 @@ from __future__ import annotations
 from opensearchpy import OpenSearch
 from opensearchpy.exceptions import NotFoundError, RequestError
 
+from langshift.console import counted
 from langshift.errors import ClusterError, UsageError
 from langshift.plugin import load_settings, meta
 from langshift.plugin.fingerprint import Fingerprint
@@ -193,8 +194,7 @@ def _finish(client: OpenSearch, index: str) -> None:
 
 
 def _already_there(client: OpenSearch, name: str, index: str) -> str:
-    documents = client.count(index=index)["count"]
-    held = "1 document" if documents == 1 else f"{documents:,} documents"
+    held = counted(client.count(index=index)["count"], "document")
     return (
         f"There is an index {name} already ({index}, {held}): add to it with --if-exists append, replace it with "
         "--if-exists replace, or put a new version before it with --if-exists new-version."

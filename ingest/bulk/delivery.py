@@ -10,7 +10,7 @@ from uuid import uuid4
 
 from opensearchpy import OpenSearch
 from opensearchpy.exceptions import OpenSearchException
-from tenacity import RetryCallState, Retrying, retry_if_exception_type, wait_random_exponential
+from tenacity import RetryCallState, Retrying, retry_if_exception_type
 from tenacity.nap import sleep_using_event
 
 from langshift.cluster import address
@@ -19,7 +19,7 @@ from langshift.ingest.bulk import answer
 from langshift.ingest.bulk.breaker import Breaker
 from langshift.ingest.bulk.concurrency import Limit
 from langshift.ingest.bulk.item import Chunk, Item, Outcome
-from langshift.ingest.bulk.patience import LONGEST_WAIT, Patience
+from langshift.ingest.bulk.patience import BACKOFF, Patience
 from langshift.ingest.bulk.rest import ISOLATED_AFTER, Rest
 from langshift.ingest.bulk.trouble import Again, Refused, Stopped, diagnosis, meaning
 from langshift.ingest.entry import body
@@ -131,7 +131,7 @@ class Courier:
 
     def _trying(self, rest: Rest) -> Retrying:
         return Retrying(
-            wait=wait_random_exponential(multiplier=0.25, max=LONGEST_WAIT),
+            wait=BACKOFF,
             stop=lambda _: self._stopping.is_set() or self._patience.over or rest.too_heavy or rest.stubborn,
             retry=retry_if_exception_type(Again),
             sleep=sleep_using_event(self._stopping),
@@ -172,7 +172,7 @@ class Courier:
         if verdict.fatal:
             raise ClusterError(f"The cluster does not take documents any more: {verdict.fatal}.")
         rest.lost_in_a_row = 0
-        rest.failed_in_a_row = rest.failed_in_a_row + 1 if verdict.failed else 0
+        rest.count(failed=verdict.failed)
         if verdict.settled:
             self._accepted = True
             self._patience.taken()
@@ -185,7 +185,7 @@ class Courier:
 
     def _again(self, rest: Rest, trouble: Again) -> Again:
         self._patience.trouble()
-        rest.failed_in_a_row = rest.failed_in_a_row + 1 if trouble.failed else 0
+        rest.count(failed=trouble.failed)
         if trouble.lost:
             rest.unsure = True
             rest.lost_in_a_row += 1

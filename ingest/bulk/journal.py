@@ -151,6 +151,11 @@ class Journal:
             database.executemany("DELETE FROM lines WHERE line = ?", numbers)
             database.executemany("DELETE FROM sample WHERE line = ?", numbers)
 
+    def last_line(self) -> int:
+        """The highest number among the lines that came to an end; 0 where none has."""
+        with self._file.reading() as database:
+            return int(database.execute("SELECT coalesce(max(line), 0) FROM lines").fetchone()[0])
+
     def counts(self) -> dict[str, int]:
         """How many lines of this load have each state, earlier runs included. Reads the whole journal."""
         with self._file.reading() as database:

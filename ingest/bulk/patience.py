@@ -5,8 +5,10 @@ from __future__ import annotations
 import threading
 import time
 
-#: Seconds between two tries at most.
-LONGEST_WAIT = 10.0
+from tenacity import wait_random_exponential
+
+#: Between two tries: seconds at random, from a span that doubles with each.
+BACKOFF = wait_random_exponential(multiplier=0.25, max=10)
 
 
 class Patience:

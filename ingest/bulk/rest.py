@@ -29,6 +29,10 @@ class Rest:
         self.lost_in_a_row = self.failed_in_a_row = 0
         self.alone = False
 
+    def count(self, *, failed: bool) -> None:
+        """Count whether the server met an error of its own this time."""
+        self.failed_in_a_row = self.failed_in_a_row + 1 if failed else 0
+
     @property
     def stubborn(self) -> bool:
         """Whether the server fails over the chunk again and again."""

@@ -7,10 +7,10 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from opensearchpy.exceptions import OpenSearchException
-from tenacity import RetryCallState, Retrying, retry_if_exception, wait_random_exponential
+from tenacity import RetryCallState, Retrying, retry_if_exception
 
 from langshift.ingest.bulk.check import Unreadable
-from langshift.ingest.bulk.patience import LONGEST_WAIT, Patience
+from langshift.ingest.bulk.patience import BACKOFF, Patience
 from langshift.ingest.bulk.trouble import Again, meaning
 
 T = TypeVar("T")
@@ -30,7 +30,7 @@ def waited_out(action: Callable[[], T], patience: Patience) -> T:
         _log.warning("asked again: %s", state.outcome.exception() if state.outcome else None)
 
     trying = Retrying(
-        wait=wait_random_exponential(multiplier=0.25, max=LONGEST_WAIT),
+        wait=BACKOFF,
         stop=lambda _: patience.over,
         retry=retry_if_exception(_passes),
         before_sleep=note,

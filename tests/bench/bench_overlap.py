@@ -7,17 +7,13 @@ other's time; the whole and its parts are measured in turn.
 import json
 import os
 import statistics
-import threading
 import time
 
 import psutil
 import pytest
 
 from langshift.evaluate.demo import FOLDER
-from langshift.ingest.bulk.chunks import Chunker
-from langshift.ingest.bulk.delivery import Courier
-from langshift.ingest.bulk.patience import Patience
-from langshift.ingest.bulk.sender import Sender
+from langshift.ingest.bulk.stream import open_stream
 from langshift.ingest.detect import open_detector
 from langshift.ingest.encoders import open_encoder
 from langshift.ingest.items import Maker
@@ -97,15 +93,9 @@ def encode(corpus, making):
 
 def write(client, name, making, items):
     target = writing.open_for_writing(client, name, making.fingerprint())
-    stopping, chunker = threading.Event(), Chunker()
-    courier = Courier(client, target.bulk_parameters, lambda _: None, Patience(60), stopping)
-    with Sender(courier.deliver, stopping) as sender:
+    with open_stream(client, target, lambda _: None, 60) as stream:
         for item in items:
-            if (chunk := chunker.add(item)) is not None:
-                sender.submit(chunk)
-        if (chunk := chunker.take()) is not None:
-            sender.submit(chunk)
-        sender.drain()
+            stream.send(item)
     writing.publish(client, target)
 
 

@@ -7,7 +7,6 @@ import json
 import resource
 import sys
 import tempfile
-import threading
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -18,14 +17,11 @@ from opensearchpy import OpenSearch, helpers
 from langshift.cluster import address, make_client
 from langshift.ingest.bulk import sampling
 from langshift.ingest.bulk.check import check
-from langshift.ingest.bulk.chunks import Chunker
 from langshift.ingest.bulk.dead_letters import DeadLetters
-from langshift.ingest.bulk.delivery import Courier
 from langshift.ingest.bulk.item import Item
 from langshift.ingest.bulk.journal import Journal
 from langshift.ingest.bulk.ledger import Ledger
-from langshift.ingest.bulk.patience import Patience
-from langshift.ingest.bulk.sender import Sender
+from langshift.ingest.bulk.stream import open_stream
 from langshift.ingest.entry import body
 from langshift.plugin.writing import Target
 from langshift.settings import Settings
@@ -85,23 +81,16 @@ def by_langshift(client, index, vectors, documents, written):
     client = make_client(replace(Settings.from_env(), timeout=120), address(client), retries=0)
     uuid = client.indices.get_settings(index=index)[index]["settings"]["index"]["uuid"]
     target = Target(index, index, uuid, True, None, "fail")
-    base, stopping, likely = 1 << 40, threading.Event(), sampling.likely(documents)
+    base, likely = 1 << 40, sampling.likely(documents)
     with tempfile.TemporaryDirectory() as folder, Journal.open(Path(folder) / "journal.sqlite") as journal:
         journal.begin({"corpus": "rows"}, {})
         ledger = Ledger(journal, DeadLetters(Path(folder) / "dead-letters.jsonl"), "rows", base, lambda _: None)
-        courier = Courier(client, target.bulk_parameters, ledger.settle, Patience(60), stopping)
-        with Sender(courier.deliver, stopping) as sender:
-            chunker = Chunker()
+        with open_stream(client, target, ledger.settle, 60) as stream:
             for line, row in enumerate(vectors, start=1):
                 name = str(line - 1)
                 lines = body("index", name, base + line, {"embedding": row})
                 vector = row.tobytes() if sampling.rank(line) <= likely and journal.wants(line) else None
-                chunk = chunker.add(Item(line, name, "index", lines, lines, vector))
-                if chunk is not None:
-                    sender.submit(chunk)
-            if (chunk := chunker.take()) is not None:
-                sender.submit(chunk)
-            sender.drain()
+                stream.send(Item(line, name, "index", lines, lines, vector))
         written()
         checked = check(client, target, journal, base)
         assert not checked.missing
