@@ -110,10 +110,10 @@ def _same_vectors(searcher: Searcher) -> tuple[object, ...]:
 def _same_bodies(searcher: Searcher, mode: Mode) -> tuple[object, ...]:
     """Equal for two indices that are asked with the same bodies."""
     if mode == "lexical":
-        return searcher.index.languages
+        return searcher.index.languages, searcher.index.fields
     debias = searcher.query_debias
     shift = (debias.vectors.hash, debias.alpha, *sorted(debias.alphas.items())) if debias.vectors else ()
-    return *_same_vectors(searcher), *shift
+    return *_same_vectors(searcher), *shift, searcher.index.fields
 
 
 def merged(log: Sequence[Logged], dataset: Dataset) -> list[Query]:

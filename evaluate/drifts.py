@@ -24,7 +24,7 @@ def drifts(client: OpenSearch, found: Sequence[Replay]) -> Drifts:
     for one in found:
         top = (name for answer in one.answers for name, _ in answer.hits[:DEPTH])
         unnamed = dict.fromkeys(name for name in top if known.get(name) is None)
-        known.update(indexed_languages(client, one.version, unnamed))
+        known.update(indexed_languages(client, one.version, one.fields, unnamed))
     return [
         between((first.index, other.index), first.answers, other.answers, queries=first.languages, documents=known)
         for other in found[1:]

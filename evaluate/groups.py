@@ -22,7 +22,9 @@ from opensearchpy.exceptions import OpenSearchException
 
 from langshift.cluster import failure
 from langshift.evaluate.dataset import Dataset, Query
+from langshift.failures import not_permitted
 from langshift.ingest.search import Searcher
+from langshift.plugin.fields import USUAL, Fields
 from langshift.plugin.query import filter_clauses
 
 GroupScores = Mapping[str, Mapping[str, "float | None"]]
@@ -30,7 +32,7 @@ GroupScores = Mapping[str, Mapping[str, "float | None"]]
 
 _QUERIES_AT_ONCE = 100
 _BYTES_AT_ONCE = 4_000_000
-_EXACT = "(1.0 + cosineSimilarity(params.vector, doc['embedding'])) / 2.0"
+_EXACT = "(1.0 + cosineSimilarity(params.vector, doc[params.field])) / 2.0"
 
 
 def targets(dataset: Dataset, queries: Sequence[Query]) -> dict[str, list[str]]:
@@ -75,7 +77,8 @@ def bodies(
         if not names:
             continue
         if vectors is not None:
-            yield query.id, exact(vectors[row], {"bool": {"filter": filter_clauses({"_id": names})}}, len(names))
+            among = {"bool": {"filter": filter_clauses({"_id": names})}}
+            yield query.id, exact(vectors[row], among, len(names), searcher.index.fields)
         else:
             body = searcher.body(
                 query.text, mode="lexical", language=tags[query.id], size=len(names), filters={"_id": names}
@@ -83,15 +86,17 @@ def bodies(
             yield query.id, body | {"_source": False}
 
 
-def exact(vector: NDArray[np.float32], among: Mapping[str, Any], size: int) -> dict[str, Any]:
-    """The body of an exact search by cosine.
+def exact(vector: NDArray[np.float32], among: Mapping[str, Any], size: int, fields: Fields = USUAL) -> dict[str, Any]:
+    """The body of an exact search by cosine; a document without a vector is not found.
 
     Args:
         vector: the query's vector, shape (dimension,).
         among: the query that chooses the documents to score.
         size: how many hits.
+        fields: the index's names of fields.
     """
-    script = {"source": _EXACT, "params": {"vector": vector.tolist()}}
+    among = {"bool": {"filter": [among, {"exists": {"field": fields.vector}}]}}
+    script = {"source": _EXACT, "params": {"vector": vector.tolist(), "field": fields.vector}}
     return {"size": size, "query": {"script_score": {"query": among, "script": script}}, "_source": False}
 
 
@@ -146,7 +151,8 @@ def _requests(bodies: Iterator[tuple[str, dict[str, Any]]]) -> Iterator[tuple[li
 def _reason(answer: Mapping[str, Any]) -> str:
     error = answer.get("error")
     if isinstance(error, Mapping):
-        return f"The cluster answered {answer.get('status')}: {error.get('reason')}."
+        told = f"The cluster answered {answer.get('status')}: {error.get('reason')}."
+        return str(not_permitted(str(error.get("reason"))) or told)
     return "The cluster answered from some of its shards only."
 
 

@@ -13,11 +13,15 @@ from langshift.cluster import failure
 from langshift.evaluate.dataset import Dataset
 from langshift.ingest.search import Searcher
 from langshift.languages import UNDETERMINED
+from langshift.plugin.fields import Fields, value_at
+from langshift.plugin.versions import LiveIndex
 
 _GET_AT_ONCE = 1000
 
 
-def document_languages(client: OpenSearch, index: str, dataset: Dataset) -> tuple[dict[str, str | None], list[str]]:
+def document_languages(
+    client: OpenSearch, index: LiveIndex, dataset: Dataset
+) -> tuple[dict[str, str | None], list[str]]:
     """The languages of the documents, the index's own where the dataset names none for a relevant one.
 
     Returns:
@@ -31,7 +35,7 @@ def document_languages(client: OpenSearch, index: str, dataset: Dataset) -> tupl
     unnamed = sorted(name for name in relevant if languages[name] is None)
     if not unnamed:
         return languages, []
-    languages.update(indexed_languages(client, index, unnamed))
+    languages.update(indexed_languages(client, index.index, index.fields, unnamed))
     warning = (
         f"The dataset names no language for {len(unnamed):,} of its {len(relevant):,} relevant documents, "
         "so TLR and SLR go by the languages that the index has for them"
@@ -41,7 +45,7 @@ def document_languages(client: OpenSearch, index: str, dataset: Dataset) -> tupl
     return languages, [f"{warning}{left}."]
 
 
-def indexed_languages(client: OpenSearch, index: str, names: Iterable[str]) -> dict[str, str]:
+def indexed_languages(client: OpenSearch, index: str, fields: Fields, names: Iterable[str]) -> dict[str, str]:
     """Document id -> the language that the index has for it; those without one are left out.
 
     Raises:
@@ -50,12 +54,12 @@ def indexed_languages(client: OpenSearch, index: str, names: Iterable[str]) -> d
     rest, found = iter(names), {}
     while ids := list(islice(rest, _GET_AT_ONCE)):
         try:
-            answer: dict[str, Any] = client.mget(index=index, body={"ids": ids}, params={"_source": "language"})
+            answer: dict[str, Any] = client.mget(index=index, body={"ids": ids}, params={"_source": fields.language})
         except OpenSearchException as error:
             raise failure(error) from error
         for document in answer["docs"]:
-            language = document.get("_source", {}).get("language", UNDETERMINED)
-            if language != UNDETERMINED:
+            language = value_at(document.get("_source", {}), fields.language)
+            if language not in (None, UNDETERMINED):
                 found[document["_id"]] = language
     return found
 

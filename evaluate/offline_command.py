@@ -18,7 +18,7 @@ from langshift.evaluate.offline.options import (
     parse_sides,
     parse_sources,
 )
-from langshift.options import JSON, parse_list
+from langshift.options import JSON, FiniteRange, Share, parse_list
 
 if TYPE_CHECKING:
     from langshift.evaluate.offline.encoding import Encoded
@@ -44,7 +44,7 @@ _FILES = "run.trec, group-scores.jsonl, per-query.jsonl and result.json"
 )
 @click.option(
     "--alpha",
-    type=click.FloatRange(0, 1),
+    type=Share(),
     metavar="A",
     help="Scale of shift and affine, 0 to 1; what the language vectors recommend, else 1, if not given.",
 )
@@ -68,7 +68,7 @@ _FILES = "run.trec, group-scores.jsonl, per-query.jsonl and result.json"
 )
 @click.option(
     "--beta",
-    type=click.FloatRange(0),
+    type=FiniteRange(0),
     default=0.0,
     show_default=True,
     metavar="B",

@@ -22,6 +22,7 @@ from langshift.evaluate.load.sending import Sending, send
 from langshift.evaluate.measures import Material, Scores, default_measures, score
 from langshift.ingest.search import Searcher
 from langshift.languages import UNDETERMINED
+from langshift.plugin.fields import USUAL, Fields
 from langshift.plugin.fingerprint import Fingerprint
 
 
@@ -30,8 +31,8 @@ class Replay:
     """What a replay found.
 
     Attributes:
-        index: the alias that was searched.
-        version: the versioned index behind it.
+        index: what was searched, an alias or a version.
+        version: the version.
         mode: how it was searched.
         fingerprint: what made the index.
         languages: query id -> language, None where unknown.
@@ -45,6 +46,7 @@ class Replay:
         group_scores: query id -> every document of its target -> score, None where it has none; empty if not
             asked for.
         dataset: what was replayed.
+        fields: the index's names of fields.
     """
 
     index: str
@@ -61,6 +63,7 @@ class Replay:
     sending: Sending = field(default_factory=Sending)
     group_scores: groups.GroupScores = field(default_factory=dict, repr=False)
     dataset: Dataset | None = field(default=None, repr=False, compare=False)
+    fields: Fields = USUAL
 
     @property
     def failed(self) -> Sequence[Answer]:
@@ -144,7 +147,7 @@ def replay_all(
     Raises:
         ClusterError: the cluster fails outside of the queries; failed queries are part of the result.
     """
-    known = [document_languages(clients[0], searcher.index.index, asked.dataset) for searcher in asked.searchers]
+    known = [document_languages(clients[0], searcher.index, asked.dataset) for searcher in asked.searchers]
     places = len(asked.searchers)
     answers, sendings = send(clients, asked.requests, places, plan.load, journals, on_answer)
     return [
@@ -184,6 +187,7 @@ def _found(
         sending=sending,
         group_scores=group_scores,
         dataset=dataset,
+        fields=searcher.index.fields,
     )
 
 

@@ -10,7 +10,7 @@ import click
 from langshift.errors import UsageError
 from langshift.evaluate.load.schedule import AT_ONCE_IN_OPEN_LOOP, MOST_AT_ONCE, WARM_UP, Load
 from langshift.ingest.options import SHIFT_QUERIES, index_encoder_options
-from langshift.options import JSON
+from langshift.options import JSON, FiniteRange
 
 if TYPE_CHECKING:
     from langshift.ingest.query_shift import ShiftQueries
@@ -42,14 +42,14 @@ _FOLDER = click.Path(path_type=Path)
 )
 @click.option(
     "--rate",
-    type=click.FloatRange(0, 10_000, min_open=True),
+    type=FiniteRange(0, 10_000, min_open=True),
     metavar="R",
     help="Send R queries a second at random moments, whether or not others are answered.",
 )
 @click.option("--log", type=_FOLDER, metavar="FILE", help="Send the queries of a log, when they came.")
 @click.option(
     "--speed",
-    type=click.FloatRange(0, 1_000_000, min_open=True),
+    type=FiniteRange(0, 1_000_000, min_open=True),
     metavar="S",
     help="Send a log so many times as fast; 1 if not given.",
 )

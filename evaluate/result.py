@@ -13,6 +13,7 @@ from typing import Any
 import orjson
 from opensearchpy import OpenSearch
 
+from langshift import cluster
 from langshift.errors import UsageError
 from langshift.evaluate.group_scores import GROUP_SCORES
 from langshift.evaluate.groups import format_group_scores
@@ -171,5 +172,5 @@ def _replace(path: Path, content: bytes) -> None:
 
 
 def server_version(client: OpenSearch) -> str:
-    """The version of the cluster that answers."""
-    return str(client.info()["version"]["number"])
+    """The version of the cluster that answers; ``unknown`` where the user may not ask for it."""
+    return cluster.version(client) or "unknown"

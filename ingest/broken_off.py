@@ -11,7 +11,7 @@ from langshift.errors import ClusterError, LangshiftError
 from langshift.ingest.bulk.journal import Journal
 from langshift.ingest.source import Source
 from langshift.plugin import load_settings, writing
-from langshift.plugin.writing import Target
+from langshift.plugin.target import Target, remove_impostor
 
 
 def broken_off(
@@ -38,6 +38,7 @@ def broken_off(
         if target.created and (handled == 0 or not source.resumable):
             writing.discard(client, target)
         else:
+            remove_impostor(client, target.index, target.uuid)
             load_settings.restore(client, target.index)
             may_go_on = _may_go_on(client, target)
     except OpenSearchException:

@@ -7,11 +7,21 @@ from typing import TYPE_CHECKING
 
 import click
 
-from langshift.ingest.options import SHIFT_QUERIES, encoder_options, index_encoder_options
+from langshift.ingest.options import (
+    ALPHA,
+    LANGUAGE_VECTORS,
+    LID_MODEL,
+    PATIENCE,
+    SHIFT_QUERIES,
+    encoder_options,
+    index_encoder_options,
+)
 from langshift.options import JSON, Share
+from langshift.plugin.engine import ENGINES
 
 if TYPE_CHECKING:
     from langshift.ingest.query_shift import ShiftQueries
+    from langshift.plugin.engine import Engine
     from langshift.plugin.writing import IfExists
 
 
@@ -19,13 +29,8 @@ if TYPE_CHECKING:
 @click.argument("corpus")
 @click.option("--index", "name", required=True, metavar="NAME", help="The index, made if there is none.")
 @encoder_options
-@click.option("--vectors", type=click.Path(path_type=Path), metavar="FILE", help="Language vectors. [default: shipped]")
-@click.option(
-    "--alpha",
-    type=Share(),
-    metavar="A",
-    help="Scale of the shift, 0 (none) to 1, in all languages. [default: what the vectors recommend, else 1]",
-)
+@LANGUAGE_VECTORS
+@ALPHA
 @click.option(
     "--method",
     default="shift",
@@ -38,12 +43,7 @@ if TYPE_CHECKING:
     is_flag=True,
     help="Shift a detected document by all languages that it may be in, as far as each is probable.",
 )
-@click.option(
-    "--lid-model",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="A fastText model that detects languages. [default: the bundled lid.176.ftz]",
-)
+@LID_MODEL
 @click.option(
     "--min-confidence",
     type=Share(),
@@ -59,16 +59,20 @@ if TYPE_CHECKING:
     show_default=True,
     help="Where the index exists: refuse, add to it, put a new version in its place, or do so and keep the old one.",
 )
+@click.option(
+    "--template",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Own analyzers, fields and settings of a new index: JSON with any of analyzers, mappings, settings.",
+)
+@click.option(
+    "--engine",
+    type=click.Choice(ENGINES),
+    help="What indexes the vectors of a new index; the embedded OpenSearch has lucene only. [default: lucene]",
+)
 @click.option("--resume", is_flag=True, help="Go on with a load that was cut off; without one, begin.")
 @click.option("--fast-load", is_flag=True, help="Make a new index without replicas, which it gets at the end.")
-@click.option(
-    "--patience",
-    type=click.FloatRange(min=0),
-    default=300,
-    show_default=True,
-    metavar="SECONDS",
-    help="How long to wait for a cluster that takes nothing.",
-)
+@PATIENCE
 @JSON
 def ingest(
     corpus: str,
@@ -82,6 +86,8 @@ def ingest(
     lid_model: Path | None,
     min_confidence: float,
     if_exists: IfExists,
+    template: Path | None,
+    engine: Engine | None,
     resume: bool,
     fast_load: bool,
     patience: float,
@@ -96,14 +102,19 @@ def ingest(
 
     After a crash, a lost cluster or Ctrl-C the same command with --resume goes on; nothing is lost or doubled.
 
+    A template {"analyzers": {"ja": "kuromoji"}} has Japanese texts analyzed by kuromoji, which the cluster must have.
+
     \b
     Example:
       langshift ingest corpus.jsonl --index news
+      langshift ingest corpus.jsonl --index news --template own.json --engine faiss-fp16
     """
     from langshift.ingest.ingest_command import Options, run
     from langshift.ingest.making_options import MakingOptions
     from langshift.ingest.opened_load import LoadOptions
+    from langshift.plugin.merged_template import Shape, Template
 
+    shape = Shape(Template.read(template) if template else None, engine)
     code = run(
         Options(
             corpus=corpus,
@@ -118,7 +129,7 @@ def ingest(
                 lid_model=lid_model,
                 least_confidence=min_confidence,
             ),
-            load=LoadOptions(if_exists, resume, fast_load, patience),
+            load=LoadOptions(if_exists, resume, fast_load, patience, shape),
             as_json=as_json,
         )
     )

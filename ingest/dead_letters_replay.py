@@ -66,7 +66,7 @@ def run_replay(name: str, *, as_json: bool) -> int:
                 gone + verdicts.wrong, verdicts.indexed, courier.retries, verdicts.wrong, courier.limit.at_once
             )
 
-        target = Target(name, index.index, "", created=False, live=index.index, if_exists="append")
+        target = Target(name, index.index, "", created=False, live=index.index, if_exists="append", fields=index.fields)
         told = replay(client, letters, target, making, show)
     return _tell(name, told, place, as_json=as_json)
 

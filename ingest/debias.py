@@ -58,6 +58,11 @@ class Debias:
 
     def key(self, language: str) -> str | None:
         """The tag under which documents of a language are moved; None where they stay as they are."""
+        key = self.named(language)
+        return key if key is not None and self.scale(key) else None
+
+    def named(self, language: str) -> str | None:
+        """The tag under which documents of a language would be moved, whatever its scale; None where there is none."""
         known = self.vectors
         if known is None or language == UNDETERMINED or self.method == "none":
             return None
@@ -67,7 +72,7 @@ class Debias:
             key = next((tag for tag in tags if tag in self._fitted), None)
         else:
             key = known.key(language)
-        return key if key is not None and key in self._fitted and self.scale(key) else None
+        return key if key is not None and key in self._fitted else None
 
     def scale(self, key: str) -> float:
         """The scale of one language, by the tag of its vector."""

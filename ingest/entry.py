@@ -41,6 +41,14 @@ def entry(
     return made
 
 
+def action(operation: Operation, identifier: str, version: int, routing: str | None = None) -> bytes:
+    """The first line of an operation, with its line break; the arguments are those of ``body``, and the routing."""
+    told = {"_id": identifier, "version": version, "version_type": "external_gte"}
+    if routing is not None:
+        told["routing"] = routing
+    return orjson.dumps({operation: told}, option=orjson.OPT_APPEND_NEWLINE)
+
+
 def body(operation: Operation, identifier: str, version: int, source: dict[str, Any] | None = None) -> bytes:
     """One operation's lines of a bulk request.
 
@@ -51,8 +59,7 @@ def body(operation: Operation, identifier: str, version: int, source: dict[str, 
             sent again never undoes a newer one.
         source: the index entry; none for a delete.
     """
-    action = {operation: {"_id": identifier, "version": version, "version_type": "external_gte"}}
-    lines = orjson.dumps(action, option=orjson.OPT_APPEND_NEWLINE)
+    lines = action(operation, identifier, version)
     if source is None:
         return lines
     return lines + orjson.dumps(source, option=orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_APPEND_NEWLINE)

@@ -3,28 +3,25 @@
 from __future__ import annotations
 
 import logging
-import signal
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass
 
-from langshift import __version__
 from langshift.cluster import open_cluster
 from langshift.console import counted, emit_json, note, out, table
-from langshift.errors import ClusterError, LangshiftError, UsageError
+from langshift.errors import ClusterError, UsageError
 from langshift.ingest.bulk.place import LoadPlace
 from langshift.ingest.documents import Embeddings
 from langshift.ingest.encoders import Brought, is_given
 from langshift.ingest.load import load_source
-from langshift.ingest.load_progress import LoadProgress
 from langshift.ingest.making_options import MakingOptions
 from langshift.ingest.opened_load import LoadOptions
-from langshift.ingest.remarks import last_line, moved_in_words, remarks
+from langshift.ingest.remarks import last_line, moved_in_words, remarks, unfinished_versions
+from langshift.ingest.shown_load import ShownLoad
 from langshift.ingest.source import open_source
 from langshift.ingest.summary import STAGES, Summary, unwatched
-from langshift.log_file import log_to
-from langshift.plugin.versions import check_name, live, unfinished
+from langshift.plugin.versions import check_name, live
 from langshift.settings import Settings
+from langshift.terminated import terminated_like_interrupted
 
 _log = logging.getLogger(__name__)
 
@@ -60,15 +57,16 @@ def run(options: Options) -> int:
     making = None if is_given(options.making.encoder) else options.making.open(None)
     embeddings: Embeddings = "refused" if making else "needed"
     with ExitStack() as stack:
-        stack.enter_context(_terminated_like_interrupted())
+        stack.enter_context(terminated_like_interrupted())
         source = stack.enter_context(open_source(options.corpus, embeddings=embeddings))
         if not source.resumable:
             _tell_that_it_cannot_be_resumed(source.shown, options.load)
         making = making or options.making.open(source.brought or _held(name))
         client = open_cluster()
-        for index in unfinished(client, name):
-            note(f"{index} is unfinished: a load is making it, or one was cut off; no search sees it.")
-        watch = stack.enter_context(_Shown(options, LoadPlace.of(Settings.from_env().home, client, name)))
+        for sentence in unfinished_versions(client, name):
+            note(sentence)
+        place = LoadPlace.of(Settings.from_env().home, client, name)
+        watch = stack.enter_context(ShownLoad(options.corpus, options.making, place))
         summary = load_source(client, source, name, making, unwatched, options.load, watch)
         _log.info("%s", last_line(summary))
     if options.as_json:
@@ -84,37 +82,6 @@ def run(options: Options) -> int:
     return 3 if summary.dead else 0
 
 
-class _Shown:
-    """Shows how far the load is, and logs it; ``with`` ends both."""
-
-    def __init__(self, options: Options, place: LoadPlace) -> None:
-        self._options, self._place = options, place
-        self._before = 0
-        self._stack = ExitStack()
-        self._progress: LoadProgress | None = None
-
-    def __enter__(self) -> _Shown:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, *_: object) -> None:
-        if kind is not None:
-            _log.error("%s", error if isinstance(error, LangshiftError) else kind.__name__)
-        self._stack.close()
-
-    def begin(self, total: int | None, handled: int) -> None:
-        """The load begins."""
-        self._stack.enter_context(log_to(self._place.log))
-        _log.info("langshift %s: %s into %s", __version__, self._options.corpus, self._place.name)
-        self._options.making.keep(self._place.making)
-        self._before = handled
-        self._progress = self._stack.enter_context(LoadProgress(total, handled))
-
-    def update(self, *, handled: int, documents: int, retries: int, dead: int, at_once: int) -> None:
-        """It has come further."""
-        if self._progress is not None:
-            self._progress.update(self._before + handled, documents, retries, dead, at_once)
-
-
 def _tell_that_it_cannot_be_resumed(shown: str, load: LoadOptions) -> None:
     """Say so at the start, while there is still a choice.
 
@@ -125,20 +92,6 @@ def _tell_that_it_cannot_be_resumed(shown: str, load: LoadOptions) -> None:
     if load.resume:
         raise UsageError(f"{told}: give a file, or leave --resume out.")
     note(f"{told}: should this load be cut off, it has to begin again; a file can be gone on with.")
-
-
-@contextmanager
-def _terminated_like_interrupted() -> Iterator[None]:
-    """Who is asked to end, as by a system that shuts down, does what Ctrl-C does."""
-
-    def interrupt(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 def _held(name: str) -> Brought | None:

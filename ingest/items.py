@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Protocol
 
 import numpy as np
@@ -19,7 +18,7 @@ from langshift.ingest.making import Making
 from langshift.ingest.moving import Stamp, Told, move, tell
 from langshift.ingest.source import Bad, Delete, Read
 from langshift.ingest.summary import OnStage, unwatched
-from langshift.languages import UNDETERMINED, primary
+from langshift.ingest.tallies import Tallies
 from langshift.plugin.template import text_language
 
 Matrix = NDArray[np.float32]
@@ -57,11 +56,7 @@ class Maker:
         """
         self._making, self._ledger, self._base, self._wants = making, ledger, base, wants
         self._on_stage = on_stage
-        known = making.debias.vectors
-        self._needless = {known.pivot, UNDETERMINED} if known else set()
-        self._moves = making.fingerprint().moves
-        # Whatever its scale: a language that is left alone on purpose lacks no vector.
-        self._unscaled = replace(making.debias, alpha=1.0, alphas={})
+        self._tallies = Tallies(making)
 
     def items(self, batch: Sequence[Read]) -> list[Item]:
         """The operations of a batch of lines, in their order.
@@ -117,21 +112,13 @@ class Maker:
             body("index", document.id, self._base + line, source),
             read.original,
             moved.tobytes() if self._wants(line) else None,
-            self._tallies(document, told, language, stamp),
+            self._counts(document, told, stamp),
         )
 
-    def _tallies(self, document: Document, told: Told, language: str, stamp: Stamp) -> tuple[str, ...]:
-        tallies = [f"language {language}"]
-        if "language" in stamp:
-            tallies.append("shifted")
+    def _counts(self, document: Document, told: Told, stamp: Stamp) -> tuple[str, ...]:
         longest = self._making.encoder.longest
-        if longest and len(full_text(document.title, document.text)) > longest:
-            tallies.append("cut")
-        if language != primary(told.language):
-            tallies.append(f"folded {primary(told.language)}")
-        if self._moves and language not in self._needless and self._unscaled.key(told.language) is None:
-            tallies.append(f"without_vector {language}")
-        return tuple(tallies)
+        cut = longest and len(full_text(document.title, document.text)) > longest
+        return (*self._tallies.of(told, stamp), *(["cut"] if cut else []))
 
 
 def _usable(plain: Matrix, moved: Matrix) -> bool:

@@ -6,6 +6,7 @@ from opensearchpy import OpenSearch
 
 from langshift.ingest.documents import Embeddings
 from langshift.ingest.encoders import is_given
+from langshift.ingest.load_kind import DOCUMENTS, LoadKind
 from langshift.ingest.load_run import LoadRun, Watch
 from langshift.ingest.making import Making
 from langshift.ingest.opened_load import USUAL, LoadOptions, open_load
@@ -49,7 +50,8 @@ def load_source(
     on_stage: OnStage = unwatched,
     options: LoadOptions = USUAL,
     watch: Watch | None = None,
+    kind: LoadKind = DOCUMENTS,
 ) -> Summary:
     """Index a source that is open; see ``load``."""
-    with open_load(client, source, name, making, options) as opened:
-        return LoadRun(client, source, making, on_stage, options, watch, opened).run()
+    with open_load(client, source, name, making, options, kind) as opened:
+        return LoadRun(client, source, making, on_stage, options, watch, opened, kind).run()

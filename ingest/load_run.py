@@ -18,17 +18,17 @@ from langshift.ingest.bulk.chunks import COUNT
 from langshift.ingest.bulk.dead_letters import DeadLetters
 from langshift.ingest.bulk.delivery import Courier
 from langshift.ingest.bulk.ledger import Ledger
-from langshift.ingest.bulk.patience import Patience
 from langshift.ingest.bulk.sender import UNDELIVERED
 from langshift.ingest.bulk.stream import open_stream
-from langshift.ingest.bulk.waiting import waited_out
-from langshift.ingest.items import Maker
+from langshift.ingest.load_kind import LoadKind
 from langshift.ingest.making import Making
 from langshift.ingest.opened_load import LoadOptions, OpenedLoad
 from langshift.ingest.source import Read, Source
 from langshift.ingest.summary import OnStage, Summary
+from langshift.patience import Patience
 from langshift.plugin import writing
 from langshift.plugin.writing import Target
+from langshift.waiting import waited_out
 
 _BATCH = 256
 _BATCH_BYTES = 8 << 20
@@ -59,9 +59,11 @@ class LoadRun:
         options: LoadOptions,
         watch: Watch | None,
         opened: OpenedLoad,
+        kind: LoadKind,
     ) -> None:
         self._client, self._source, self._making, self._watch = client, source, making, watch
         self._opened, self._journal, self._patience = opened, opened.journal, options.patience
+        self._kind = kind
         place = opened.place
         self._summary = Summary(
             place.name,
@@ -91,7 +93,7 @@ class LoadRun:
                 self._watch.begin(self._source.total, self._opened.resumed)
             self._write(target)
             checked = self._checked(target)
-            waited_out(lambda: writing.publish(self._client, target), Patience(self._patience))
+            live = waited_out(lambda: writing.publish(self._client, target), Patience(self._patience))
         except (Exception, KeyboardInterrupt) as error:
             if (told := broken_off(self._client, self._source, self._journal, target, error)) is error:
                 raise
@@ -99,6 +101,8 @@ class LoadRun:
         # An earlier run may have made the version, and have been killed when it was published.
         if self._journal.fact("created"):
             self._drop_letters_of_versions_before()
+        if live != target.index:
+            note(f"{target.name} stands for {live} by now, which has the documents of {target.index} too.")
         self._summary.present = checked.documents
         tallies = self._journal.tallies()
         self._summary.count(tallies)
@@ -127,7 +131,7 @@ class LoadRun:
     def _write(self, target: Target) -> None:
         """Write every line that the journal does not have."""
         likely = sampling.likely(self._source.total)
-        maker = Maker(
+        maker = self._kind.maker(
             self._making,
             self._ledger,
             self._opened.base,
@@ -164,10 +168,9 @@ class LoadRun:
 
     def _checked(self, target: Target) -> Checked:
         """The final check; what was lost is written once more where that is possible."""
+        base = None if self._kind.keeps_versions else self._opened.base
         for left in reversed(range(_REPAIRS + 1)):
-            checked = waited_out(
-                lambda: check(self._client, target, self._journal, self._opened.base), Patience(self._patience)
-            )
+            checked = waited_out(lambda: check(self._client, target, self._journal, base), Patience(self._patience))
             lost = [*checked.missing, *checked.differing]
             if not lost:
                 if checked.surplus:

@@ -12,6 +12,7 @@ from langshift.ingest.debias import Debias, Posterior
 from langshift.ingest.documents import Document
 from langshift.ingest.making import Making
 from langshift.languages import UNDETERMINED
+from langshift.plugin.template import text_language
 
 Stamp = dict[str, Any]
 
@@ -54,24 +55,37 @@ def move(vectors: NDArray[np.float32], told: Sequence[Told], making: Making) -> 
 
     Returns:
         The vectors, shape (n, d), float32, and the stamps. ``alpha`` and ``language`` of a stamp are the scale
-        and the vector that moved a document; in a soft shift ``languages`` are the vectors with their
-        posteriors p(ℓ), exactly as used, so that ``z = z̃ + Σ_ℓ p(ℓ) α_ℓ V_ℓ``, where α_ℓ is ``alpha``, or what
-        ``alphas`` says of ℓ.
+        and the vector that moved a document, also where the scale is 0; in a soft shift ``languages`` are the
+        vectors with their posteriors p(ℓ), exactly as used, so that ``z = z̃ + Σ_ℓ p(ℓ) α_ℓ V_ℓ``, where α_ℓ is
+        ``alpha``, or what ``alphas`` says of ℓ. ``tag`` is the document's own tag where that says more than the field
+        ``language``, so that other language vectors can be applied later.
     """
     debias = making.debias
     name = debias.vectors.hash if debias.vectors else None
+    languages = [one.language for one in told]
     if making.soft:
         posteriors = [_of_vectors(one.posterior, debias) for one in told]
-        return debias.soft(vectors, posteriors), [_soft_stamp(name, found, debias) for found in posteriors]
-    languages = [one.language for one in told]
-    return debias.documents(vectors, languages), [_stamp(name, debias.key(tag), debias) for tag in languages]
+        stamps = [_soft_stamp(name, found, debias) for found in posteriors]
+        moved = debias.soft(vectors, posteriors)
+    else:
+        stamps = [_stamp(name, debias.named(tag), debias) for tag in languages]
+        moved = debias.documents(vectors, languages)
+    for tag, stamp in zip(languages, stamps, strict=True):
+        if tag != text_language(tag):
+            stamp["tag"] = tag
+    return moved, stamps
+
+
+def shifted(stamp: Mapping[str, Any]) -> bool:
+    """Whether a vector with this stamp is another than the encoder's."""
+    return bool(stamp["alpha"] or any((stamp.get("alphas") or {}).values()))
 
 
 def _of_vectors(posterior: Posterior, debias: Debias) -> dict[str, float]:
     """Tag of a language vector -> posterior of the languages that it moves, the likeliest first."""
     found: dict[str, float] = {}
     for tag, probability in posterior.items():
-        key = debias.key(tag)
+        key = debias.named(tag)
         if key is not None:
             found[key] = found.get(key, 0.0) + probability
     return dict(sorted(found.items(), key=lambda item: -item[1]))

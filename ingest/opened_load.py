@@ -10,15 +10,19 @@ from typing import Any, NamedTuple
 from uuid import uuid4
 
 from opensearchpy import OpenSearch
+from opensearchpy.exceptions import RequestError
 
 from langshift.console import counted, note
 from langshift.errors import LangshiftError, UsageError
-from langshift.ingest import query_shift
+from langshift.ingest import index_shift
 from langshift.ingest.bulk.journal import Journal
 from langshift.ingest.bulk.place import LoadPlace
+from langshift.ingest.load_kind import LoadKind
+from langshift.ingest.load_shape import noted, require_same_shape
 from langshift.ingest.making import Making
 from langshift.ingest.source import Source
 from langshift.plugin import load_settings, writing
+from langshift.plugin.merged_template import USUAL_SHAPE, Shape
 from langshift.plugin.writing import IfExists, Target
 from langshift.settings import Settings
 
@@ -37,12 +41,14 @@ class LoadOptions(NamedTuple):
         resume: whether to go on with a load that was cut off, if there is one.
         fast: whether a new index does without replicas during the load.
         patience: seconds for which a cluster that takes nothing is waited for.
+        shape: how a version is made, where that is not as usual.
     """
 
     if_exists: IfExists = "fail"
     resume: bool = False
     fast: bool = False
     patience: float = PATIENCE
+    shape: Shape = USUAL_SHAPE
 
 
 USUAL = LoadOptions()
@@ -71,7 +77,7 @@ class OpenedLoad:
 
 @contextmanager
 def open_load(
-    client: OpenSearch, source: Source, name: str, making: Making, options: LoadOptions
+    client: OpenSearch, source: Source, name: str, making: Making, options: LoadOptions, kind: LoadKind
 ) -> Iterator[OpenedLoad]:
     """Open a load; nobody else can open one into this index from this machine meanwhile.
 
@@ -101,13 +107,14 @@ def open_load(
             writing.discard_planned(client, name, token)
             journal.set_fact(_PLANNED, None)
         if journal.begun and options.resume and source.resumable:
+            require_same_shape(journal, place, options.shape)
             yield _resumed(client, place, journal, identity)
         elif options.resume and _is_finished(client, journal, identity):
             yield OpenedLoad(place, journal, 0, None, True, 0)
         else:
             if journal.begun:
                 _give_up(client, journal, place, options)
-            yield _begun(client, source, place, journal, making, options, identity)
+            yield _begun(client, source, place, journal, making, options, identity, kind)
 
 
 def _resumed(client: OpenSearch, place: LoadPlace, journal: Journal, identity: dict[str, Any]) -> OpenedLoad:
@@ -137,15 +144,31 @@ def _begun(
     making: Making,
     options: LoadOptions,
     identity: dict[str, Any],
+    kind: LoadKind,
 ) -> OpenedLoad:
-    token, kept = uuid4().hex, query_shift.kept(making.debias)
+    token, kept = uuid4().hex, index_shift.entries(making.debias)
     # Who is killed between the two leaves a version that the next run knows for its own.
     journal.set_fact(_PLANNED, token)
-    target = writing.open_for_writing(
-        client, place.name, making.fingerprint(), kept, if_exists=options.if_exists, fast=options.fast, token=token
-    )
+    try:
+        target = writing.open_for_writing(
+            client,
+            place.name,
+            making.fingerprint(),
+            kept,
+            if_exists=options.if_exists,
+            fast=options.fast,
+            token=token,
+            body=kind.body,
+            during=kind.during,
+            shape=options.shape,
+        )
+    except (LangshiftError, RequestError):
+        # Refused: nothing was made.
+        journal.set_fact(_PLANNED, None)
+        raise
     base = _base(journal)
     facts = {"index": target.index, "uuid": target.uuid, "created": target.created, "fast": options.fast}
+    facts["shape"] = noted(options.shape)
     journal.begin(identity, {**facts, "base": base, "resumable": source.resumable})
     return OpenedLoad(place, journal, base, target, False, 0)
 

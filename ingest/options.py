@@ -8,6 +8,8 @@ from typing import Any, TypeVar
 
 import click
 
+from langshift.options import FiniteRange, Share
+
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 _KINDS = "use-m, st:NAME_OR_PATH, http:URL or given"
 
@@ -21,6 +23,37 @@ SHIFT_QUERIES = click.option(
     show_default=True,
     help="Whether queries are shifted as the documents are, those in the pivot language excepted; auto does what "
     "the index's language vectors recommend from measurement.",
+)
+LANGUAGE_VECTORS = click.option(
+    "--vectors", type=click.Path(path_type=Path), metavar="FILE", help="Language vectors. [default: shipped]"
+)
+ALPHA = click.option(
+    "--alpha",
+    type=Share(),
+    metavar="A",
+    help="Scale of the shift, 0 (none) to 1, in all languages. [default: what the vectors recommend, else 1]",
+)
+LID_MODEL = click.option(
+    "--lid-model",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="A fastText model that detects languages. [default: the bundled lid.176.ftz]",
+)
+LEAST_CONFIDENCE = click.option(
+    "--min-confidence",
+    type=Share(),
+    default=0.5,
+    show_default=True,
+    metavar="P",
+    help="A detection below this makes a document `und`, which is not shifted.",
+)
+PATIENCE = click.option(
+    "--patience",
+    type=FiniteRange(min=0),
+    default=300,
+    show_default=True,
+    metavar="SECONDS",
+    help="How long to wait for a cluster that takes nothing.",
 )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Literal
 
 from opensearchpy import OpenSearch
@@ -9,8 +10,9 @@ from opensearchpy import OpenSearch
 from langshift.errors import UsageError
 from langshift.ingest.debias import Debias
 from langshift.ingest.vectors import LanguageVectors
-from langshift.plugin import versions
+from langshift.plugin import meta, versions
 from langshift.plugin.fingerprint import Fingerprint
+from langshift.plugin.index_shift import IndexShift
 from langshift.plugin.query_vectors import QueryVectors
 
 ShiftQueries = Literal["auto", "always", "never"]
@@ -18,11 +20,11 @@ UNMOVED = Debias(None, alpha=0.0)
 
 
 def kept(debias: Debias) -> QueryVectors | None:
-    """What an index of this making keeps to shift queries by; None where documents are not shifted."""
+    """What an index of this making keeps to shift queries by, beside its documents' vectors; None where it cannot."""
     known = debias.vectors
-    if known is None or debias.method != "shift" or not any(map(debias.key, known.vectors)):
+    if known is None or debias.method != "shift":
         return None
-    return QueryVectors(known.shift_queries, {**known.vectors, **known.query_vectors})
+    return QueryVectors(known.shift_queries, known.query_vectors)
 
 
 def of_index(client: OpenSearch, index: versions.LiveIndex, wanted: ShiftQueries) -> Debias:
@@ -39,14 +41,33 @@ def of_index(client: OpenSearch, index: versions.LiveIndex, wanted: ShiftQueries
     made = index.fingerprint
     if wanted == "never" or not made.moves:
         return UNMOVED
-    found = versions.read_query_vectors(client, index.index)
-    if found is None:
+    noted = meta.read(client, index.index)
+    found = QueryVectors.from_dict(noted[meta.QUERIES]) if meta.QUERIES in noted else None
+    if found is None or made.method != "shift":
         if wanted == "always":
             raise UsageError(_refusal(index.name, made))
         return UNMOVED
     if wanted == "auto" and not found.recommended:
         return UNMOVED
-    return Debias(_language_vectors(found, made), "shift", made.alpha, made.alphas, shift_queries=True)
+    # Earlier langshifts kept every vector among those of queries.
+    shift = IndexShift.from_meta(noted) or IndexShift.of(made, found.vectors)
+    known = replace(language_vectors(shift, made), query_vectors=found.vectors)
+    return Debias(known, "shift", made.alpha, made.alphas, shift_queries=True)
+
+
+def language_vectors(shift: IndexShift, made: Fingerprint) -> LanguageVectors:
+    """An index's vectors, as far as it knows them."""
+    return LanguageVectors(
+        pivot=shift.pivot or "",
+        vectors=shift.vectors,
+        pairs={},
+        encoder=made.encoder,
+        revision=made.revision,
+        document_prefix=made.document_prefix,
+        dimension=made.dimension,
+        normalised=made.normalised,
+        source="the index",
+    )
 
 
 def _refusal(name: str, made: Fingerprint) -> str:
@@ -58,18 +79,4 @@ def _refusal(name: str, made: Fingerprint) -> str:
     return (
         f"Index {name} was made by an earlier langshift ({made.langshift}) and does not hold what queries are "
         "shifted by: index the corpus again, or search with --shift-queries never."
-    )
-
-
-def _language_vectors(found: QueryVectors, made: Fingerprint) -> LanguageVectors:
-    return LanguageVectors(
-        pivot=made.pivot or "",
-        vectors=found.vectors,
-        pairs={},
-        encoder=made.encoder,
-        revision=made.revision,
-        document_prefix=made.query_prefix,
-        dimension=made.dimension,
-        normalised=made.normalised,
-        source="the index",
     )

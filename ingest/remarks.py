@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from opensearchpy import OpenSearch
+
 from langshift.console import counted
 from langshift.ingest.making import Making
 from langshift.ingest.summary import Summary
 from langshift.plugin.fingerprint import Fingerprint
 from langshift.plugin.template import text_language
+from langshift.plugin.transfer import mark
+from langshift.plugin.versions import unfinished
 
 
 def last_line(summary: Summary) -> str:
@@ -20,6 +24,16 @@ def last_line(summary: Summary) -> str:
     why = f" (langshift dead-letters list --index {summary.name} says why)" if summary.dead else ""
     all_ = "The 1 line of {} is" if summary.lines == 1 else f"All {summary.lines:,} lines of {{}} are"
     return f"{all_.format(summary.corpus)} accounted for: {', '.join(told)}{why}."
+
+
+def unfinished_versions(client: OpenSearch, name: str) -> list[str]:
+    """A sentence for each version of an index that another command is making, or has left."""
+    told = []
+    for index in unfinished(client, name):
+        transfer = mark.noted(client, index)
+        by = "load" if transfer is None else transfer[0]
+        told.append(f"{index} is unfinished: a {by} is making it, or one was cut off; no search sees it.")
+    return told
 
 
 def remarks(summary: Summary, making: Making) -> list[str]:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime, timezone
+from functools import partial
 from itertools import islice
 from typing import NamedTuple
 
 from opensearchpy import OpenSearch
 
 from langshift.errors import LangshiftError, UsageError
+from langshift.ingest.adopt.document import document_of
+from langshift.ingest.adopt.maker import DocumentMaker
 from langshift.ingest.bulk.dead_letter import DeadLetter, Stage
 from langshift.ingest.bulk.dead_letters import DeadLetters
 from langshift.ingest.bulk.delivery import Courier
@@ -18,10 +21,13 @@ from langshift.ingest.bulk.item import Item, Original, Outcome
 from langshift.ingest.bulk.stream import open_stream
 from langshift.ingest.encoders import is_given
 from langshift.ingest.items import Maker
+from langshift.ingest.load_kind import ItemMaker, MakerOf
 from langshift.ingest.making import Making
 from langshift.ingest.opened_load import PATIENCE
 from langshift.ingest.source import Read
 from langshift.ingest.source.parser import Parser
+from langshift.ingest.summary import unwatched
+from langshift.plugin.fields import USUAL, Fields
 from langshift.plugin.writing import Target
 
 _BATCH = 256
@@ -112,7 +118,7 @@ def replay(client: OpenSearch, letters: DeadLetters, target: Target, making: Mak
     Args:
         client: the cluster.
         letters: the letters.
-        target: the version that they go to.
+        target: the version that they go to; one that was adopted has fields of its own.
         making: how their documents are made.
         on_settled: called after each answer.
 
@@ -122,7 +128,7 @@ def replay(client: OpenSearch, letters: DeadLetters, target: Target, making: Mak
     """
     total, verdicts = letters.total(), Verdicts()
     try:
-        _send(client, _reads(letters, making), target, making, verdicts, on_settled)
+        _send(client, _reads(letters, making, target.fields), target, making, verdicts, on_settled)
     except LangshiftError as error:
         raise type(error)(f"{error} Dead letters that did not go through are kept: replay them again.") from error
     finally:
@@ -144,19 +150,20 @@ def _send(
         on_settled(verdicts, stream.courier)
 
     # A letter's version is base plus line of its load; here it stands for the line, over a base of 0.
-    maker = Maker(making, verdicts, 0, lambda _: False)
+    maker_of: MakerOf = Maker if target.fields == USUAL else partial(DocumentMaker, target.fields)
+    maker = maker_of(making, verdicts, 0, lambda _: False, unwatched)
     with open_stream(client, target, settle, PATIENCE) as stream:
         for item in _items(reads, maker):
             stream.send(item)
 
 
-def _items(reads: Iterator[Read], maker: Maker) -> Iterator[Item]:
+def _items(reads: Iterator[Read], maker: ItemMaker) -> Iterator[Item]:
     while batch := list(islice(reads, _BATCH)):
         yield from maker.items(batch)
 
 
-def _reads(letters: DeadLetters, making: Making) -> Iterator[Read]:
-    """Each letter parsed again, as the load did with its line."""
+def _reads(letters: DeadLetters, making: Making, fields: Fields) -> Iterator[Read]:
+    """Each letter parsed again, as the load did with its line, or with the document of the index that it adopted."""
     given = is_given(making.encoder.id)
     parser = Parser("needed", making.encoder.dimension) if given else Parser("refused")
     for letter in letters:
@@ -165,7 +172,10 @@ def _reads(letters: DeadLetters, making: Making) -> Iterator[Read]:
                 f"{letters.path}: the letter of {letter.corpus}, line {letter.line}, has lost its 'version': "
                 "put it back, or remove the letter."
             )
-        if isinstance(letter.document, bytes):
+        if isinstance(letter.document, bytes) and fields != USUAL:
+            content = document_of(letter.document, fields, making.encoder.dimension)
+            yield Read(letter.version, content, letter.document)
+        elif isinstance(letter.document, bytes):
             yield parser.line((letter.version, letter.document))
         else:
             yield parser.row(letter.version, letter.document)

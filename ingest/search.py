@@ -24,7 +24,7 @@ from langshift.plugin import query, versions
 from langshift.plugin.template import text_language
 
 # Types of fields that a term does not find.
-_NOT_EXACT = {"text", "object", "nested", "knn_vector"}
+_NOT_EXACT = {"text", "match_only_text", "search_as_you_type", "object", "nested", "knn_vector"}
 MODES = ("dense", "lexical")
 
 
@@ -37,22 +37,29 @@ class Searcher:
     """
 
     def __init__(
-        self, client: OpenSearch, name: str, options: SearchOptions = USUAL, opened: dict[str, Encoder] | None = None
+        self,
+        client: OpenSearch,
+        name: str,
+        options: SearchOptions = USUAL,
+        opened: dict[str, Encoder] | None = None,
+        *,
+        also_unfinished: bool = False,
     ) -> None:
         """Open the index ``name``.
 
         Args:
             client: the cluster.
-            name: the index.
+            name: the index, an alias or a version.
             options: how.
             opened: encoders by name that are open already; this one's is added.
+            also_unfinished: whether a version that is being made may be opened, by who makes it.
 
         Raises:
-            ClusterError: there is no such index of langshift's.
+            ClusterError: there is no such index of langshift's, or it is not finished.
             FingerprintError: the encoder installed here is not the one that made the index.
         """
         self._client, self._options = client, options
-        self.index = versions.live(client, name)
+        self.index = versions.live(client, name, also_unfinished=also_unfinished)
         self.encoder = open_encoder_of(self.index, options, {} if opened is None else opened)
         self._detector = open_detector()
 
@@ -109,17 +116,19 @@ class Searcher:
             mode: ``dense`` or ``lexical``.
             language: language of the query, detected if None.
             size: how many hits.
-            filters: field -> values, any of which a hit must have.
+            filters: field of the index -> values, any of which a hit must have.
             vector: the vector to search with, shape (dimension,), as ``move`` gives it, if it is known already.
 
         Raises:
             UsageError: there is no such mode or language.
         """
+        fields = self.index.fields
         if mode == "dense":
-            return query.dense(self._vector(words, language) if vector is None else vector, size=size, filters=filters)
+            vector = self._vector(words, language) if vector is None else vector
+            return query.dense(vector, size=size, filters=filters, fields=fields)
         if mode == "lexical":
             tag = self.language(words).language if language is None else require_language(language)
-            return query.lexical(words, tag, self.index.languages, size=size, filters=filters)
+            return query.lexical(words, tag, self.index.languages, size=size, filters=filters, fields=fields)
         raise UsageError(f"There is no search mode {mode!r}; there are: {', '.join(MODES)}.")
 
     def _vector(self, words: str, language: str | None) -> NDArray[np.float32]:
@@ -139,7 +148,7 @@ class Searcher:
         size: int = 10,
         filters: query.Filters = query.NO_FILTERS,
     ) -> list[Hit]:
-        """The best hits for a query; the arguments are those of ``body``.
+        """The best hits for a query; the arguments are those of ``body``, and a filter ``language`` is by language.
 
         Raises:
             UsageError: there is no such mode or language, or no such field to filter by.
@@ -159,21 +168,23 @@ class Searcher:
                 raise
             told = ", ".join(f"{field}={'|'.join(values)}" for field, values in filters.items())
             raise UsageError(f"The filter {told} does not fit its field: {reason(error)}.") from error
-        return [to_hit(found) for found in answer["hits"]["hits"]]
+        return [to_hit(found, self.index.fields) for found in answer["hits"]["hits"]]
 
     def _checked(self, filters: query.Filters) -> query.Filters:
-        """The filters, languages as the index holds them; refused where a field cannot be filtered by."""
-        for field in filters:
+        """The filters, by the index's own fields and tags; refused where a field cannot be filtered by."""
+        language = self.index.fields.language
+        checked: dict[str, list[str]] = {}
+        for name, values in filters.items():
+            field = language if name == "language" else name
             known = self._client.field_caps(index=self.index.index, fields=field)["fields"].get(field, {})
             if not known or set(known) & _NOT_EXACT:
                 raise UsageError(
-                    f"Index {self.index.name} has no field {field!r} that can be filtered by exact value; "
+                    f"Index {self.index.name} has no field {name!r} that can be filtered by exact value; "
                     "language, group and every other field that its documents brought can be."
                 )
-        return {
-            field: [require_language(value) for value in values] if field == "language" else values
-            for field, values in filters.items()
-        }
+            found = [require_language(value) for value in values] if field == language else values
+            checked.setdefault(field, []).extend(found)
+        return checked
 
 
 def require_language(language: str) -> str:

@@ -44,6 +44,7 @@ class Summary:
         folded: documents by language that counts to its macrolanguage (``arz`` to ``ar``).
         without_vector: documents by language that has no language vector and is not the pivot, where others
             are moved.
+        vectorless: documents without a vector, which an adopted index may hold.
         resumed: lines that earlier runs had handled.
         retries: requests that were sent again in this run.
         seconds: time spent in each stage of this run; stages overlap.
@@ -69,6 +70,7 @@ class Summary:
     longest: int | None = None
     folded: Counter[str] = field(default_factory=Counter)
     without_vector: Counter[str] = field(default_factory=Counter)
+    vectorless: int = 0
     resumed: int = 0
     retries: int = 0
     seconds: dict[str, float] = field(default_factory=lambda: dict.fromkeys(STAGES, 0.0))
@@ -87,11 +89,14 @@ class Summary:
             setattr(self, kind, Counter(found))
         self.documents = self.languages.total()
         self.shifted, self.cut = tallies.get("shifted", 0), tallies.get("cut", 0)
+        self.vectorless = tallies.get("vectorless", 0)
 
     def to_dict(self) -> dict[str, Any]:
-        """As ``langshift ingest --json`` prints it; ``alphas``, ``method`` and ``soft`` where not the usual."""
+        """As ``langshift ingest --json`` prints it; ``alphas``, ``method``, ``soft``, ``vectorless`` if not usual."""
         counted = {name: dict(value) if isinstance(value, dict) else value for name, value in vars(self).items()}
         counted.pop("made")
+        if not self.vectorless:
+            counted.pop("vectorless")
         making: dict[str, Any] = {"alpha": self.made.alpha}
         if self.made.alphas:
             making["alphas"] = dict(self.made.alphas)

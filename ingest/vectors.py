@@ -14,7 +14,7 @@ import orjson
 from numpy.typing import NDArray
 
 from langshift.errors import FingerprintError
-from langshift.ingest.encoders import Encoder
+from langshift.ingest.encoders import Encoder, identity
 from langshift.languages import macrolanguage, primary
 from langshift.plugin.fingerprint import same_encoder
 from langshift.whole import whole
@@ -97,19 +97,30 @@ class LanguageVectors:
         Raises:
             FingerprintError: naming the first difference with both values.
         """
-        told = {"encoder": encoder.id}
+        self.require_made_by(identity(encoder), place)
+
+    def require_made_by(self, made: Mapping[str, Any], place: str) -> None:
+        """Refuse vectors of an index, or of an encoder, that these were not fitted with.
+
+        Args:
+            made: what ``encoders.identity`` says of the encoder, or the index's fingerprint.
+            place: the file of these vectors, for the message.
+
+        Raises:
+            FingerprintError: naming the first difference with both values.
+        """
         names = ["encoder", "dimension", "revision", "document_prefix", "normalised"]
         if self.query_vectors:
             names.append("query_prefix")
         for name in names:
-            mine, theirs = getattr(self, name), told.get(name) or getattr(encoder, name)
-            elsewhere = name == "encoder" and same_encoder((mine, self.revision), (theirs, encoder.revision))
+            mine, theirs = getattr(self, name), made[name]
+            elsewhere = name == "encoder" and same_encoder((mine, self.revision), (theirs, made["revision"]))
             if mine == theirs or elsewhere:
                 continue
             difference = f"with {name} {mine}, not {theirs}"
             if name == "normalised":
                 norms = ("embeddings that are not normalised", "embeddings of norm 1")
-                difference = f"on {norms[self.normalised]}, but {encoder.id} gives {norms[encoder.normalised]}"
+                difference = f"on {norms[self.normalised]}, but {made['encoder']} gives {norms[theirs]}"
             raise FingerprintError(
                 f"{place}: these language vectors were fitted {difference}: "
                 "fit some for this encoder with `langshift vectors fit`."

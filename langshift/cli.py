@@ -30,6 +30,11 @@ COMMANDS = {
     "ingest": "langshift.ingest.commands:ingest",
     "search": "langshift.ingest.commands:search",
     "dead-letters": "langshift.ingest.dead_letters_commands:dead_letters",
+    "index": "langshift.plugin.index_commands:index",
+    "adopt": "langshift.ingest.adopt_command:adopt",
+    "retune": "langshift.evaluate.retune_command:retune",
+    "rollback": "langshift.evaluate.retune_command:rollback",
+    "pipeline": "langshift.ingest.pipeline_commands:pipeline",
     "evaluate": "langshift.evaluate.commands:evaluate",
     "dataset": "langshift.evaluate.dataset_commands:dataset",
 }

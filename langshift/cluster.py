@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import ssl
-from base64 import b64encode
 from typing import Any
 
 import orjson
-from opensearchpy import OpenSearch
+from opensearchpy import OpenSearch, Urllib3HttpConnection
 from opensearchpy.exceptions import (
     AuthorizationException,
     NotFoundError,
@@ -18,9 +17,12 @@ from opensearchpy.serializer import JSONSerializer
 
 from langshift.errors import ClusterError, UsageError
 from langshift.failures import failure as failure
+from langshift.failures import lacks_permission
 from langshift.failures import reason as reason
+from langshift.hidden import hide, remember
 from langshift.settings import Settings
 from langshift.signing import signer
+from langshift.surrogates import replace_halves
 
 
 class _Json(JSONSerializer):
@@ -29,8 +31,20 @@ class _Json(JSONSerializer):
     def loads(self, s: str) -> Any:  # noqa: ANN401 - any JSON value
         try:
             return orjson.loads(s)
+        except orjson.JSONDecodeError:
+            pass
+        try:
+            return orjson.loads(replace_halves(s, lambda _: "\ufffd"))
         except orjson.JSONDecodeError as error:
-            raise SerializationError(s, error) from error
+            raise SerializationError(hide(s), error) from error
+
+
+class _Connection(Urllib3HttpConnection):
+    """Keeps passwords out of exceptions, and with that out of messages, logs and tracebacks."""
+
+    def _raise_error(self, status_code: int, raw_data: str | bytes, content_type: str | None = None) -> None:
+        text = raw_data if isinstance(raw_data, str) else raw_data.decode("utf-8", "surrogatepass")
+        super()._raise_error(status_code, hide(text), content_type)
 
 
 # Version 3 is what the tests run on.
@@ -69,8 +83,16 @@ def embedded_url(settings: Settings) -> str:
     return embedded.any_node(settings.home).url
 
 
-def make_client(settings: Settings, url: str, *, retries: int = 2) -> OpenSearch:
+def make_client(
+    settings: Settings, url: str, *, retries: int = 2, serializer: JSONSerializer | None = None
+) -> OpenSearch:
     """A client for ``url`` with the settings' credentials; nothing is sent yet.
+
+    Args:
+        settings: the credentials.
+        url: the cluster's address.
+        retries: how often the client tries again by itself.
+        serializer: reads answers; None for as JSON.
 
     Raises:
         UsageError: ``OPENSEARCH_CA_FILE`` holds no certificate.
@@ -85,6 +107,7 @@ def make_client(settings: Settings, url: str, *, retries: int = 2) -> OpenSearch
             ) from error
     return OpenSearch(
         hosts=[url],
+        connection_class=_Connection,
         headers=_authorization(settings),
         http_auth=signer(settings.signing) if settings.signing else None,
         verify_certs=settings.ssl_verify,
@@ -94,7 +117,7 @@ def make_client(settings: Settings, url: str, *, retries: int = 2) -> OpenSearch
         max_retries=retries,
         retry_on_timeout=False,
         pool_maxsize=16,
-        serializer=_Json(),
+        serializer=serializer or _Json(),
     )
 
 
@@ -102,8 +125,7 @@ def _authorization(settings: Settings) -> dict[str, str]:
     """Basic authentication in UTF-8, as OpenSearch reads it; the client library would send Latin-1."""
     if settings.username is None:
         return {}
-    pair = f"{settings.username}:{settings.password or ''}"
-    return {"authorization": f"Basic {b64encode(pair.encode()).decode()}"}
+    return {"authorization": f"Basic {remember(settings.username, settings.password)}"}
 
 
 def check(client: OpenSearch) -> None:
@@ -118,8 +140,8 @@ def check(client: OpenSearch) -> None:
     check_plugins(client, number, plugins(client))
 
 
-def version(client: OpenSearch) -> str:
-    """The cluster's version, such as ``"3.6.0"``.
+def version(client: OpenSearch) -> str | None:
+    """The cluster's version, such as ``"3.6.0"``, or None where the user may not ask for it.
 
     Raises:
         ClusterError: what answers is not an OpenSearch.
@@ -128,6 +150,11 @@ def version(client: OpenSearch) -> str:
         info = client.info()
     except (SerializationError, NotFoundError):
         info = None
+    except AuthorizationException as error:
+        # Many who may search may ask nothing else. Whatever says this has OpenSearch's security plugin.
+        if not lacks_permission(error):
+            raise
+        return None
     found = info.get("version") if isinstance(info, dict) else None
     found = found if isinstance(found, dict) else {}
     number = str(found.get("number", ""))
@@ -137,21 +164,21 @@ def version(client: OpenSearch) -> str:
     return number
 
 
-def check_version(client: OpenSearch, number: str) -> None:
-    """Raise a ClusterError for a version that is too old."""
-    if version_tuple(number) < OLDEST_VERSION:
+def check_version(client: OpenSearch, number: str | None) -> None:
+    """Raise a ClusterError for a version that is too old; None (unknown) passes."""
+    if number is not None and version_tuple(number) < OLDEST_VERSION:
         raise ClusterError(
             f"The cluster at {address(client)} runs OpenSearch {number}, "
             f"but langshift needs {OLDEST_VERSION[0]}.{OLDEST_VERSION[1]} or later."
         )
 
 
-def check_plugins(client: OpenSearch, number: str, names: set[str] | None) -> None:
+def check_plugins(client: OpenSearch, number: str | None, names: set[str] | None) -> None:
     """Raise a ClusterError where the k-NN plugin is missing; None (unknown) passes."""
     if names is not None and REQUIRED_PLUGIN not in names:
         raise ClusterError(
             f"The cluster at {address(client)} has no k-NN plugin: run bin/opensearch-plugin install "
-            f"org.opensearch.plugin:{REQUIRED_PLUGIN}:{number}.0 on every node and start it again."
+            f"org.opensearch.plugin:{REQUIRED_PLUGIN}:{number or 'VERSION'}.0 on every node and start it again."
         )
 
 

@@ -18,6 +18,7 @@ from langshift.settings import Settings
 PATIENCE = 5.0
 OPTIONAL_PLUGIN = "opensearch-neural-search"
 SECURITY_PLUGIN = "opensearch-security"
+MAIN = "cluster:monitor/main"
 
 
 def ask(settings: Settings) -> Iterator[Finding]:
@@ -61,7 +62,10 @@ def _finding(name: str, status: Status, value: str, remedy: str = "") -> Finding
     return Finding("cluster", name, status, value, remedy)
 
 
-def _version(client: OpenSearch, number: str) -> Finding:
+def _version(client: OpenSearch, number: str | None) -> Finding:
+    if number is None:
+        remedy = f"Give this user the right {MAIN}: without it nothing can be indexed."
+        return _finding("version", "warning", "this user may not ask for it", remedy)
     try:
         cluster.check_version(client, number)
     except ClusterError as error:
@@ -89,7 +93,7 @@ def _health(client: OpenSearch) -> Iterator[Finding]:
         yield _finding("health", "ok", "yellow (replicas need a second node)" if colour == "yellow" else colour)
 
 
-def _plugins(client: OpenSearch, number: str) -> Iterator[Finding]:
+def _plugins(client: OpenSearch, number: str | None) -> Iterator[Finding]:
     names = cluster.plugins(client)
     if names is None:
         remedy = f"Give this user the right cluster_monitor, or ask whether {cluster.REQUIRED_PLUGIN} is there."
@@ -104,7 +108,7 @@ def _plugins(client: OpenSearch, number: str) -> Iterator[Finding]:
     if OPTIONAL_PLUGIN in names:
         yield _finding(OPTIONAL_PLUGIN, "ok", "on every node")
     else:
-        coordinates = f"org.opensearch.plugin:neural-search:{number}.0"
+        coordinates = f"org.opensearch.plugin:neural-search:{number or 'VERSION'}.0"
         remedy = f"For hybrid queries, run bin/opensearch-plugin install {coordinates} on every node."
         yield _finding(OPTIONAL_PLUGIN, "warning", "not on every node", remedy)
     yield _rights(client, secured=SECURITY_PLUGIN in names)

@@ -26,6 +26,8 @@ from rich.text import Text
 out = Console(highlight=False)
 err = Console(stderr=True, highlight=False)
 
+_USUAL_WIDTH = 80
+
 
 def emit_json(document: Any) -> None:  # noqa: ANN401 - any JSON value
     """Write one JSON document, and nothing else, to standard output."""
@@ -39,11 +41,25 @@ def note(message: str) -> None:
     err.print(Text(message), soft_wrap=True)
 
 
-def table(title: str | None, columns: list[str], rows: list[list[str]], *, right: set[str] | None = None) -> None:
-    """Print a table; the columns named in ``right`` are aligned to the right."""
+def table(
+    title: str | None,
+    columns: list[str],
+    rows: list[list[str]],
+    *,
+    right: set[str] | None = None,
+    whole: set[str] | None = None,
+) -> None:
+    """Print a table; columns in ``right`` are aligned to the right, those in ``whole`` are the last to be broken."""
     view = Table(title=title, title_justify="left", box=None, pad_edge=False, header_style="bold")
     for name in columns:
-        view.add_column(Text(name), justify="right" if name in (right or set()) else "left", overflow="fold")
+        # On less than that, the others would be left with nothing.
+        kept = name in (whole or set()) and out.width >= _USUAL_WIDTH
+        view.add_column(
+            Text(name),
+            justify="right" if name in (right or set()) else "left",
+            overflow="ellipsis" if kept else "fold",
+            no_wrap=kept,
+        )
     for row in rows:
         view.add_row(*(Text(printable(cell)) for cell in row))
     out.print(view)

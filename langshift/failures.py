@@ -17,7 +17,12 @@ from opensearchpy.exceptions import ConnectionError as UnreachableError
 from urllib3.exceptions import ConnectTimeoutError, NewConnectionError
 
 from langshift.errors import ClusterError
+from langshift.hidden import hide
+from langshift.permissions import lacking
 from langshift.signing import of_credentials, refusal, unusable
+
+# A 403 that is no matter of permissions: the index, or the whole cluster, takes no writes.
+_BLOCKED = "cluster_block_exception"
 
 
 def failure(error: OpenSearchException, url: str | None = None, *, anonymous: bool = False) -> ClusterError:
@@ -28,8 +33,8 @@ def failure(error: OpenSearchException, url: str | None = None, *, anonymous: bo
         url: address of the cluster, without credentials.
         anonymous: no user name was sent.
     """
-    place = f"The cluster at {url}" if url else "The cluster"
-    if isinstance(error, AuthenticationException | AuthorizationException):
+    place = _place(url)
+    if isinstance(error, AuthenticationException | AuthorizationException) and error.error != _BLOCKED:
         return ClusterError(f"{place} {_not_let_in(error, anonymous=anonymous)}")
     if isinstance(error, SSLError):
         return ClusterError(f"{place} {_tls_trouble(str(error.info))}")
@@ -55,12 +60,36 @@ def failure(error: OpenSearchException, url: str | None = None, *, anonymous: bo
     return ClusterError(f"{place} gave an answer that cannot be read: {' '.join(str(error).split())[:200]}.")
 
 
+def not_permitted(words: str, url: str | None = None) -> ClusterError | None:
+    """The error for a part of a request, such as one document of many, that this user may not ask for.
+
+    Args:
+        words: the reason of the part's error.
+        url: address of the cluster, without credentials.
+
+    Returns:
+        None where the reason is another.
+    """
+    missing = lacking(words)
+    return ClusterError(f"{_place(url)} {missing}") if missing else None
+
+
+def lacks_permission(error: AuthorizationException) -> bool:
+    """Whether the security plugin refuses a request for a permission that the user lacks; nothing else does."""
+    return lacking(_words(error)) is not None
+
+
+def _place(url: str | None) -> str:
+    return f"The cluster at {url}" if url else "The cluster"
+
+
 def _not_let_in(error: AuthenticationException | AuthorizationException, *, anonymous: bool) -> str:
     """The end of a sentence about a request that is not allowed, or whose sender is not known."""
     if end := refusal(error):
         return end
     if isinstance(error, AuthorizationException):
-        return f"does not let this user do that: {reason(error)}."
+        missing = lacking(_words(error))
+        return str(missing) if missing else f"does not let this user do that: {reason(error)}."
     if os.environ.get("OPENSEARCH_AWS_REGION"):
         return f"refuses the signed request: {reason(error)}."
     what = "asks for a user name and password" if anonymous else "refuses the user name or password"
@@ -87,6 +116,15 @@ def _tls_trouble(detail: str) -> str:
 
 def reason(error: TransportError) -> str:
     """The server's own words for why a request failed."""
+    text = _words(error).rstrip(".")
+    if not text.startswith("<"):
+        return text[:300]
+    # A gateway answers with a page of HTML.
+    return next((s.phrase for s in HTTPStatus if s == error.status_code), "a page of HTML")
+
+
+def _words(error: TransportError) -> str:
+    """All of the server's words, on one line and without a password that they repeat."""
     info = error.info
     cause = info.get("error", info) if isinstance(info, dict) else info
     if isinstance(cause, dict):
@@ -96,8 +134,4 @@ def reason(error: TransportError) -> str:
         nested = roots[0].get("reason")
         if nested and nested != cause:
             cause = f"{cause}: {nested}"
-    text = " ".join(str(cause or error.error).split()).rstrip(".")
-    if not text.startswith("<"):
-        return text[:300]
-    # A gateway answers with a page of HTML.
-    return next((s.phrase for s in HTTPStatus if s == error.status_code), "a page of HTML")
+    return hide(" ".join(str(cause or error.error).split()))

@@ -6,6 +6,8 @@ also on another machine.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 from opensearchpy import OpenSearch
@@ -18,31 +20,33 @@ _QUICK = {"refresh_interval": "-1"}
 _FAST = {**_QUICK, "auto_expand_replicas": "false", "number_of_replicas": "0"}
 
 
-def quickened(settings: dict[str, Any], fast: bool) -> dict[str, Any]:
+def quickened(settings: dict[str, Any], fast: bool, more: Mapping[str, str] = MappingProxyType({})) -> dict[str, Any]:
     """Set the load's settings in those of an index that is about to be made.
 
     Args:
         settings: the ``index`` part of its settings; changed in place.
         fast: whether to do without replicas too.
+        more: further settings for the time of the load.
 
     Returns:
         What to note with the unfinished version, for ``restore``.
     """
-    wanted = _wanted(fast)
+    wanted = {**_wanted(fast), **more}
     before = {name: settings.get(name) for name in wanted}
     settings.update(wanted)
     return {"restore": before}
 
 
-def quicken(client: OpenSearch, index: str, fast: bool) -> None:
+def quicken(client: OpenSearch, index: str, fast: bool, more: Mapping[str, str] = MappingProxyType({})) -> None:
     """Set the load's settings in an unfinished version; those of an earlier run that are not wanted go back.
 
     Args:
         client: the cluster.
         index: the version.
         fast: whether to do without replicas too.
+        more: further settings for the time of the load.
     """
-    wanted = _wanted(fast)
+    wanted = {**_wanted(fast), **more}
     noted = meta.unfinished(client, index) or {}
     now = client.indices.get_settings(index=index, params={"flat_settings": "true"})[index]["settings"]
     before = {name: now.get(f"index.{name}") for name in wanted} | noted.get("restore", {})

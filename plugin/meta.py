@@ -7,7 +7,8 @@ from typing import Any
 
 from opensearchpy import OpenSearch
 
-FINGERPRINT, QUERIES, UNFINISHED = "langshift", "langshift_queries", "langshift_unfinished"
+FINGERPRINT, VECTORS, QUERIES = "langshift", "langshift_vectors", "langshift_queries"
+UNFINISHED, ORIGIN = "langshift_unfinished", "langshift_origin"
 
 
 def read(client: OpenSearch, index: str) -> dict[str, Any]:
@@ -35,8 +36,11 @@ def unfinished(client: OpenSearch, index: str) -> dict[str, Any] | None:
 
 def note_unfinished(client: OpenSearch, index: str, noted: Mapping[str, Any] | None) -> None:
     """Note what the load of a version must still do there, or with None that nothing is left to do."""
-    meta = read(client, index)
-    meta.pop(UNFINISHED, None)
-    if noted is not None:
-        meta[UNFINISHED] = noted or True
-    client.indices.put_mapping(index=index, body={"_meta": meta})
+    change(client, index, {UNFINISHED: None if noted is None else noted or True})
+
+
+def change(client: OpenSearch, index: str, values: Mapping[str, Any]) -> None:
+    """Set some of it; None removes."""
+    changed = {**read(client, index), **values}
+    kept = {name: value for name, value in changed.items() if value is not None}
+    client.indices.put_mapping(index=index, body={"_meta": kept})

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from langshift.errors import UsageError
 from langshift.languages import UNDETERMINED
+from langshift.plugin.fields import USUAL, Fields
 
 # The approximate search looks at no fewer candidates than this: fewer cost recall, not time.
 LEAST_CANDIDATES = 100
@@ -23,8 +24,10 @@ Filters = Mapping[str, Sequence[str]]
 NO_FILTERS: Filters = {}
 
 
-def dense(vector: NDArray[np.float32], *, size: int, filters: Filters = NO_FILTERS) -> dict[str, Any]:
-    """A k-nearest-neighbour search in ``embedding``.
+def dense(
+    vector: NDArray[np.float32], *, size: int, filters: Filters = NO_FILTERS, fields: Fields = USUAL
+) -> dict[str, Any]:
+    """A k-nearest-neighbour search in the field of vectors.
 
     The score of a hit is ``(1 + cos(q, z̃)) / 2``.
 
@@ -33,17 +36,26 @@ def dense(vector: NDArray[np.float32], *, size: int, filters: Filters = NO_FILTE
         size: how many hits.
         filters: field -> values, any of which a hit must have; applied inside the graph search,
             so that ``size`` hits come back where so many match.
+        fields: the index's names of fields.
     """
     knn: dict[str, Any] = {"vector": vector.tolist(), "k": max(size, LEAST_CANDIDATES)}
     if filters:
         knn["filter"] = {"bool": {"filter": filter_clauses(filters)}}
-    return _body({"knn": {"embedding": knn}}, size)
+    return _body({"knn": {fields.vector: knn}}, size, fields)
 
 
 def lexical(
-    words: str, language: str, others: Sequence[str] = (), *, size: int, filters: Filters = NO_FILTERS
+    words: str,
+    language: str,
+    others: Sequence[str] = (),
+    *,
+    size: int,
+    filters: Filters = NO_FILTERS,
+    fields: Fields = USUAL,
 ) -> dict[str, Any]:
     """A BM25 search in the fields of the query's language, and of the other languages of the index.
+
+    In an index that has text fields of its own, in these, whatever the language.
 
     Names and numbers are written alike in many languages: on XQuAD (eight languages, English
     questions) the fields of all of them together give nDCG@20 .374, those of the query's language alone
@@ -56,22 +68,21 @@ def lexical(
             the server's limit on clauses leaves room for.
         size: how many hits.
         filters: field -> values, any of which a hit must have.
+        fields: the index's names of fields.
 
     Raises:
         UsageError: the query has too many words for the server.
     """
-    room = MOST_CLAUSES // (_most_tokens(words) * len(_TEXT_FIELDS))
-    languages = list(dict.fromkeys((language, UNDETERMINED, *others)))[:room]
-    if language not in languages:
-        raise UsageError(f"The query has too many words for a word search: at most {MOST_CLAUSES // 2} fit.")
-    match = {
-        "multi_match": {
-            "query": words,
-            "type": "most_fields",
-            "fields": [f"{field}.{tag}" for tag in languages for field in _TEXT_FIELDS],
-        }
-    }
-    return _body({"bool": {"must": [match], "filter": filter_clauses(filters)}}, size)
+    together = 1 if fields.texts else len(_TEXT_FIELDS)
+    room = MOST_CLAUSES // (_most_tokens(words) * together)
+    if not room:
+        raise UsageError(f"The query has too many words for a word search: at most {MOST_CLAUSES // together} fit.")
+    searched = list(fields.texts) or list(dict.fromkeys((language, UNDETERMINED, *others)))
+    searched = searched[:room]
+    if not fields.texts:
+        searched = [f"{field}.{tag}" for tag in searched for field in _TEXT_FIELDS]
+    match = {"multi_match": {"query": words, "type": "most_fields", "fields": searched}}
+    return _body({"bool": {"must": [match], "filter": filter_clauses(filters)}}, size, fields)
 
 
 def _most_tokens(words: str) -> int:
@@ -89,5 +100,5 @@ def filter_clauses(filters: Filters) -> list[dict[str, Any]]:
     return [{"terms": {field: list(values)}} for field, values in filters.items()]
 
 
-def _body(query: dict[str, Any], size: int) -> dict[str, Any]:
-    return {"size": size, "query": query, "_source": {"excludes": ["embedding"]}}
+def _body(query: dict[str, Any], size: int, fields: Fields) -> dict[str, Any]:
+    return {"size": size, "query": query, "_source": {"excludes": [fields.vector]}}

@@ -9,6 +9,8 @@ from opensearchpy import OpenSearch
 from opensearchpy.exceptions import NotFoundError
 
 from langshift.errors import ClusterError
+from langshift.plugin import meta
+from langshift.plugin.fields import USUAL, Fields
 
 IfExists = Literal["fail", "append", "replace", "new-version"]
 
@@ -24,6 +26,7 @@ class Target:
         created: whether this load made it and nobody sees it before ``publish``.
         live: the version behind the alias when the load began; None where there was none.
         if_exists: what was asked for where there is a version already.
+        fields: its names of fields.
     """
 
     name: str
@@ -32,15 +35,16 @@ class Target:
     created: bool
     live: str | None
     if_exists: IfExists
+    fields: Fields = USUAL
 
     @property
     def bulk_parameters(self) -> dict[str, Any]:
         """Where a bulk request goes.
 
-        An index that somebody deletes meanwhile would be made anew by the next write, without its mapping:
-        the alias, which goes with the index, is demanded where there is one; ``publish`` checks the others.
+        To the version and never through the alias, which a retune may let stand for a version with another shift
+        meanwhile. The documents are shifted already, so no default pipeline of the index runs.
         """
-        return {"index": self.index} if self.created else {"index": self.name, "params": {"require_alias": "true"}}
+        return {"index": self.index, "params": {"pipeline": "_none"}}
 
 
 def require_there(client: OpenSearch, target: Target) -> None:
@@ -51,6 +55,21 @@ def require_there(client: OpenSearch, target: Target) -> None:
     """
     if uuid_of(client, target.index) != target.uuid:
         raise ClusterError(f"Index {target.index} was deleted by somebody while it was being written: run again.")
+
+
+def remove_impostor(client: OpenSearch, index: str, uuid: str) -> None:
+    """Remove what a write has made of a version's name after somebody had deleted the version.
+
+    Another version that was made of that name since stays.
+
+    Args:
+        client: the cluster.
+        index: the version's name, and
+        uuid: its id.
+    """
+    now = uuid_of(client, index)
+    if now and now != uuid and meta.FINGERPRINT not in meta.read(client, index):
+        client.indices.delete(index=index, ignore_unavailable=True)
 
 
 def uuid_of(client: OpenSearch, index: str) -> str:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from functools import cache
 from importlib import resources
+from types import MappingProxyType
 from typing import Any
 
 from langshift.languages import macrolanguage, primary
 from langshift.plugin.fingerprint import Fingerprint
-from langshift.plugin.query_vectors import QueryVectors
 
 # What langshift itself writes into every document.
 RESERVED_FIELDS = ("embedding", "language_confidence", "shift")
@@ -32,24 +33,29 @@ def text_language(tag: str) -> str:
     return wider if own not in analyzers() and wider is not None and wider in analyzers() else own
 
 
-def index_body(fingerprint: Fingerprint, queries: QueryVectors | None = None) -> dict[str, Any]:
+def index_body(fingerprint: Fingerprint, kept: Mapping[str, Any] = MappingProxyType({})) -> dict[str, Any]:
     """The body of ``PUT /index`` for an index that holds vectors of this fingerprint.
 
     Args:
         fingerprint: what makes the vectors.
-        queries: what queries can be shifted by, or None.
+        kept: what else ``_meta`` holds.
     """
     body: dict[str, Any] = _asset("index.json")
     mappings = body["mappings"]
-    mappings["_meta"] = {"langshift": fingerprint.to_dict()}
-    if queries is not None:
-        mappings["_meta"]["langshift_queries"] = queries.to_dict()
+    mappings["_meta"] = {"langshift": fingerprint.to_dict(), **kept}
     properties = mappings["properties"]
     properties["embedding"]["dimension"] = fingerprint.dimension
     for field in ("title", "text"):
         for language, analyzer in analyzers().items():
             properties[field]["properties"][language] = {"type": "text", "analyzer": analyzer}
     return body
+
+
+@cache
+def own_mappings() -> dict[str, Any]:
+    """The mappings of every index, without what differs between indices; not to be changed."""
+    mappings: dict[str, Any] = _asset("index.json")["mappings"]
+    return mappings
 
 
 def _asset(name: str) -> Any:  # noqa: ANN401 - any JSON

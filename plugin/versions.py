@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,21 +13,23 @@ from opensearchpy.exceptions import NotFoundError
 from langshift.errors import ClusterError, UsageError
 from langshift.languages import UNDETERMINED
 from langshift.plugin import meta
+from langshift.plugin.fields import Fields
 from langshift.plugin.fingerprint import Fingerprint
-from langshift.plugin.query_vectors import QueryVectors
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]*")
+_VERSION = re.compile(r"-v\d{4,}$")
 _LONGEST_NAME = 200  # bytes; the server allows 255 for the name with its version
 
 
 @dataclass(frozen=True)
 class LiveIndex:
-    """The version that an alias points to.
+    """The version that is searched: the one behind an alias, or one that was asked for by its own name.
 
     Attributes:
-        name: the alias.
-        index: the versioned index behind it.
+        name: what was asked for, an alias or a version.
+        index: the version.
         fingerprint: what made its vectors.
+        fields: the names of its fields.
         languages: primary tags of the documents' languages, most frequent first, without ``und``.
         documents: how many documents it holds.
     """
@@ -35,26 +37,43 @@ class LiveIndex:
     name: str
     index: str
     fingerprint: Fingerprint
+    fields: Fields
     languages: tuple[str, ...]
     documents: int
 
 
-def live(client: OpenSearch, name: str) -> LiveIndex:
-    """What stands behind the alias ``name``.
+def live(client: OpenSearch, name: str, *, also_unfinished: bool = False) -> LiveIndex:
+    """What stands behind the alias ``name``, or the version of that name.
+
+    Args:
+        client: the cluster.
+        name: an alias, or a version's own name.
+        also_unfinished: whether a version that is being made may be opened by its name, by who makes it.
 
     Raises:
-        ClusterError: there is no such alias, or it is not langshift's.
+        UsageError: ``name`` cannot be an index's name.
+        ClusterError: there is no such index, it is not langshift's, or it is not finished.
     """
-    index = version_behind(client, name)
-    if index is None:
+    found = _found(client, name)
+    if not found:
         raise ClusterError(f"There is no index {name}: make it with `langshift ingest CORPUS --index {name}`.")
-    fingerprint = read_fingerprint(client, index)
+    index = name if name in found else _only(name, found)
+    kept = found[index].get("mappings", {}).get("_meta", {})
+    if name in found:
+        if meta.FINGERPRINT not in kept:
+            raise ClusterError(_no_alias(name))
+        if not also_unfinished and kept.get(meta.UNFINISHED) and alias_of(index) not in found[index]["aliases"]:
+            raise ClusterError(
+                f"Version {name} is not finished: a command is making it, or was cut off. Run that again, or "
+                f"`langshift index drop {alias_of(name)} --version {name}`."
+            )
+    fingerprint, fields = _fingerprint(index, kept), Fields.from_meta(kept)
     answer = client.search(
         index=index,
         body={
             "size": 0,
             "track_total_hits": True,
-            "aggs": {"languages": {"terms": {"field": "language", "size": 1000}}},
+            "aggs": {"languages": {"terms": {"field": fields.language, "size": 1000}}},
         },
     )
     languages = [bucket["key"] for bucket in answer["aggregations"]["languages"]["buckets"]]
@@ -62,6 +81,7 @@ def live(client: OpenSearch, name: str) -> LiveIndex:
         name=name,
         index=index,
         fingerprint=fingerprint,
+        fields=fields,
         languages=tuple(tag for tag in languages if tag != UNDETERMINED),
         documents=int(answer["hits"]["total"]["value"]),
     )
@@ -74,13 +94,28 @@ def version_behind(client: OpenSearch, name: str) -> str | None:
         UsageError: ``name`` cannot be an index's name.
         ClusterError: ``name`` is an index, or an alias of several.
     """
+    found = _found(client, name)
+    if name in found:
+        raise ClusterError(_no_alias(name))
+    return _only(name, found) if found else None
+
+
+def alias_of(index: str) -> str:
+    """The name that a version is one of: ``news`` of ``news-v0001``; of anything else its own name."""
+    return _VERSION.sub("", index)
+
+
+def _found(client: OpenSearch, name: str) -> dict[str, Any]:
+    """The indices of a name, its own or its alias's, with all that they have; empty where there is none."""
     check_name(name)
     try:
         found: dict[str, Any] = client.indices.get(index=name)
     except NotFoundError:
-        return None
-    if name in found:
-        raise ClusterError(f"{name} is an index and not an alias over versions: give the alias, or another name.")
+        return {}
+    return found
+
+
+def _only(name: str, found: Mapping[str, Any]) -> str:
     if len(found) > 1:
         raise ClusterError(
             f"{name} is an alias of {len(found)} indices ({', '.join(sorted(found))}): choose another name."
@@ -89,24 +124,26 @@ def version_behind(client: OpenSearch, name: str) -> str | None:
     return index
 
 
+def _no_alias(name: str) -> str:
+    return f"{name} is an index and not an alias over versions: give the alias, or another name."
+
+
 def read_fingerprint(client: OpenSearch, index: str) -> Fingerprint:
     """The fingerprint in an index's mapping.
 
     Raises:
         ClusterError: the index has none.
     """
+    return _fingerprint(index, meta.read(client, index))
+
+
+def _fingerprint(index: str, kept: Mapping[str, Any]) -> Fingerprint:
     try:
-        return Fingerprint.from_dict(meta.read(client, index)[meta.FINGERPRINT])
+        return Fingerprint.from_dict(kept[meta.FINGERPRINT])
     except (KeyError, TypeError):
         raise ClusterError(
             f"Index {index} carries no fingerprint of langshift: it was made by something else."
         ) from None
-
-
-def read_query_vectors(client: OpenSearch, index: str) -> QueryVectors | None:
-    """What an index's queries can be shifted by; None where the index keeps nothing."""
-    kept = meta.read(client, index).get(meta.QUERIES)
-    return None if kept is None else QueryVectors.from_dict(kept)
 
 
 def unfinished(client: OpenSearch, name: str) -> list[str]:
@@ -120,7 +157,7 @@ def unfinished(client: OpenSearch, name: str) -> list[str]:
 def versions(client: OpenSearch, name: str) -> Sequence[str]:
     """All versions of ``name`` on the cluster, oldest first."""
     pattern = re.compile(re.escape(name) + r"-v\d{4,}")
-    found = client.indices.get(index=f"{name}-v*", expand_wildcards="open,closed")
+    found = client.indices.get(index=f"{name}-v*", expand_wildcards="all")
     return sorted((i for i in found if pattern.fullmatch(i)), key=lambda i: int(i.rpartition("-v")[2]))
 
 

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from copy import deepcopy
+from types import MappingProxyType
+from typing import Any
+
 from opensearchpy import OpenSearch
 from opensearchpy.exceptions import NotFoundError, RequestError
 
 from langshift.console import counted
 from langshift.errors import ClusterError, UsageError
-from langshift.plugin import load_settings, meta
+from langshift.plugin import load_settings, meta, origin, pipeline
+from langshift.plugin.carried import is_carried_over
+from langshift.plugin.engine import require_engine
+from langshift.plugin.fields import USUAL, Fields
 from langshift.plugin.fingerprint import Fingerprint
-from langshift.plugin.query_vectors import QueryVectors
-from langshift.plugin.target import IfExists, Target, require_there, uuid_of
+from langshift.plugin.merged_template import USUAL_SHAPE, Shape
+from langshift.plugin.target import IfExists, Target, remove_impostor, require_there, uuid_of
 from langshift.plugin.template import index_body
 from langshift.plugin.versions import read_fingerprint, unfinished, version_behind, versions
 
@@ -21,11 +29,14 @@ def open_for_writing(
     client: OpenSearch,
     name: str,
     fingerprint: Fingerprint,
-    queries: QueryVectors | None = None,
+    kept: Mapping[str, Any] = MappingProxyType({}),
     *,
     if_exists: IfExists = "fail",
     fast: bool = False,
     token: str | None = None,
+    body: Mapping[str, Any] | None = None,
+    during: Mapping[str, str] = MappingProxyType({}),
+    shape: Shape = USUAL_SHAPE,
 ) -> Target:
     """The version that documents of this fingerprint may be written to.
 
@@ -36,16 +47,20 @@ def open_for_writing(
         client: the cluster.
         name: the alias.
         fingerprint: what makes the documents' vectors.
-        queries: what queries can be shifted by; kept where the version is made here.
+        kept: what else a version that is made keeps in ``_meta``, such as its language vectors.
         if_exists: what to do where there is a version already: refuse; add to it; make a new one that takes its
             place, and delete it then; make a new one that takes its place, and keep it.
         fast: whether a version that is made does without replicas until ``publish``.
         token: noted in a version that is made; see ``discard_planned``.
+        body: of a version that is made, complete with what langshift keeps in it; None for the usual one.
+        during: further settings of a version that is made, which hold until ``publish``.
+        shape: what is changed in the usual body.
 
     Raises:
         FingerprintError: documents are to be added to a version with vectors of another making.
-        UsageError: there is a version already, and it is to be refused; or ``name`` cannot be an index's name.
-        ClusterError: what is there was not made by langshift.
+        UsageError: there is a version already, and it is to be refused, or has fields of its own; or ``name`` cannot
+            be an index's name.
+        ClusterError: what is there was not made by langshift; or the cluster makes no index of that shape.
     """
     live = version_behind(client, name)
     if live is not None:
@@ -53,21 +68,30 @@ def open_for_writing(
         if if_exists == "fail":
             raise UsageError(_already_there(client, name, live))
         if if_exists == "append":
+            _require_usual_shape(shape, name, live)
+            _require_usual_fields(client, name, live)
             there.require_same(fingerprint, name, "give what it was made with, or choose another index name")
             return Target(name, live, uuid_of(client, live), created=False, live=live, if_exists=if_exists)
     existing = versions(client, name)
     number = int(existing[-1].rpartition("-v")[2]) + 1 if existing else 1
     index = f"{name}-v{number:04}"
-    body = index_body(fingerprint, queries)
-    restore = load_settings.quickened(body["settings"]["index"], fast)
-    body["mappings"]["_meta"][meta.UNFINISHED] = {**restore, "live": live, "if_exists": if_exists, "token": token}
+    made = deepcopy(dict(body)) if body is not None else shape.applied(index_body(fingerprint, kept))
+    require_engine(client, made)
+    restore = load_settings.quickened(made["settings"]["index"], fast, during)
+    noted = made["mappings"]["_meta"]
+    noted[meta.UNFINISHED] = {**restore, "live": live, "if_exists": if_exists, "token": token}
+    # Asked before too: whoever may not ask for it must not leave a version behind.
+    uuid_of(client, index)
     try:
-        client.indices.create(index=index, body=body)
+        client.indices.create(index=index, body=made)
     except RequestError as error:
         if error.error != "resource_already_exists_exception":
+            if shape.template is not None:
+                raise shape.template.refused(error) from error
             raise
         raise ClusterError(f"Another load is making {name} at this moment: run again when it is done.") from error
-    return Target(name, index, uuid_of(client, index), created=True, live=live, if_exists=if_exists)
+    uuid, fields = uuid_of(client, index), Fields.from_meta(noted)
+    return Target(name, index, uuid, created=True, live=live, if_exists=if_exists, fields=fields)
 
 
 def reopen(client: OpenSearch, name: str, index: str, uuid: str, *, fast: bool = False) -> Target:
@@ -116,16 +140,22 @@ def stands(client: OpenSearch, name: str, index: str, uuid: str) -> bool:
     return uuid_of(client, index) == uuid and version_behind(client, name) == index
 
 
-def publish(client: OpenSearch, target: Target) -> None:
+def publish(client: OpenSearch, target: Target) -> str:
     """Make everything written searchable, and let the alias stand for a version made by this load.
 
     May be called again where it was cut off: what is done already is passed over.
+
+    Returns:
+        The version that the alias stands for: the load's, or one that a retune or rollback has carried its documents
+        over to meanwhile.
 
     Raises:
         ClusterError: the version was deleted meanwhile, or the alias does not stand any more for what it stood for.
     """
     require_there(client, target)
     now = version_behind(client, target.name)
+    if now is not None and is_carried_over(client, target, now):
+        return now
     if now != target.index:
         _require_unchanged(target, now)
         load_settings.restore(client, target.index)
@@ -133,6 +163,7 @@ def publish(client: OpenSearch, target: Target) -> None:
     if now != target.index:
         _swap(client, target)
     _finish(client, target.index)
+    return target.index
 
 
 def discard_planned(client: OpenSearch, name: str, token: str) -> None:
@@ -149,16 +180,16 @@ def discard(client: OpenSearch, target: Target) -> None:
     """
     if not target.created or client.indices.exists_alias(index=target.index, name=target.name):
         return
-    uuid = uuid_of(client, target.index)
-    if uuid == target.uuid or (uuid and meta.FINGERPRINT not in meta.read(client, target.index)):
+    if uuid_of(client, target.index) == target.uuid:
         client.indices.delete(index=target.index, ignore_unavailable=True)
+    remove_impostor(client, target.index, target.uuid)
 
 
 def _require_unchanged(target: Target, now: str | None) -> None:
     name, index = target.name, target.index
     told = f"stands for {now}" if now else "is gone"
     if not target.created:
-        raise ClusterError(f"{name} {told} by now, so this load's documents are not all in {index}: run it again.")
+        raise ClusterError(f"{name} {told} by now, while this load has added its documents to {index}: run it again.")
     if target.live is None and now is not None:
         raise ClusterError(
             f"Another load has made {name} ({now}) meanwhile, so this one's documents were not added: "
@@ -188,9 +219,29 @@ def _finish(client: OpenSearch, index: str) -> None:
     noted = meta.unfinished(client, index)
     if noted is None:
         return
-    if noted.get("if_exists") == "replace" and noted["live"] is not None:
-        client.indices.delete(index=noted["live"], ignore_unavailable=True)
-    meta.note_unfinished(client, index, None)
+    before, kept = noted.get("live"), meta.read(client, index).get(meta.ORIGIN)
+    if noted.get("if_exists") == "replace" and before is not None:
+        client.indices.delete(index=before, ignore_unavailable=True)
+        pipeline.forget_where_allowed(client, before)
+    kept = kept or origin.made(client, "load", before).to_dict()
+    meta.change(client, index, {meta.UNFINISHED: None, meta.ORIGIN: kept})
+
+
+def _require_usual_fields(client: OpenSearch, name: str, index: str) -> None:
+    fields = Fields.from_meta(meta.read(client, index))
+    if fields != USUAL:
+        raise UsageError(
+            f"Index {name} was adopted, and keeps its vectors in {fields.vector!r}, where a load does not write: "
+            f"add to it through `langshift pipeline install {name}`, as any client can."
+        )
+
+
+def _require_usual_shape(shape: Shape, name: str, index: str) -> None:
+    if shape.given:
+        raise UsageError(
+            f"There is an index {name} already ({index}), and {shape.given} would change nothing in it: add to it "
+            "without, replace it with --if-exists replace, or put a new version before it with --if-exists new-version."
+        )
 
 
 def _already_there(client: OpenSearch, name: str, index: str) -> str:

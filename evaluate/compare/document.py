@@ -45,10 +45,7 @@ def document(
         "matrices": [_matrix(found) for found in matrices],
         "examples": [_extremes(found) for found in examples],
         "advice": list(advice),
-        "conditions": [
-            {"condition": verdict.condition.text, "failed": verdict.failed, "says": verdict.says}
-            for verdict in verdicts
-        ],
+        "conditions": [verdict.to_dict() for verdict in verdicts],
         "warnings": list(warnings),
     }
 

@@ -6,6 +6,7 @@ import operator
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from langshift.errors import UsageError
 from langshift.evaluate.measures import parse_measure
@@ -64,6 +65,10 @@ class Verdict:
     condition: Condition
     failed: bool
     says: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON gives it."""
+        return {"condition": self.condition.text, "failed": self.failed, "says": self.says}
 
 
 def parse(text: str) -> Condition:

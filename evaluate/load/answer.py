@@ -10,6 +10,7 @@ from opensearchpy.exceptions import ConnectionError as UnreachableError
 from opensearchpy.exceptions import OpenSearchException
 
 from langshift.cluster import failure
+from langshift.hidden import hide
 
 
 class Request(NamedTuple):
@@ -74,7 +75,7 @@ def ask(client: OpenSearch, request: Request, due: float | None = None) -> Answe
     try:
         return _read(request.query, response)._replace(wall=wall, waited=waited)
     except (KeyError, TypeError, ValueError):
-        told = f"The cluster gave an answer that cannot be read: {str(response)[:200]}."
+        told = f"The cluster gave an answer that cannot be read: {hide(str(response))[:200]}."
     except _PartError as error:
         told = str(error)
     return Answer(request.query, error=told, waited=waited)

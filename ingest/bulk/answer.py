@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+from langshift.hidden import hide
 from langshift.ingest.bulk.item import Chunk, Item, Outcome
 
 #: Statuses of an item that say nothing against it: too many requests, and what a server in trouble answers.
@@ -25,6 +26,7 @@ class Verdict(NamedTuple):
         overloaded: whether the server had too much to do.
         failed: whether it met an error of its own over each of ``again``, and nothing else.
         fatal: a reason that no document could be written, or empty.
+        blocked: whether the index takes no writes at this moment.
     """
 
     settled: list[Outcome]
@@ -33,6 +35,7 @@ class Verdict(NamedTuple):
     overloaded: bool
     failed: bool
     fatal: str
+    blocked: bool = False
 
 
 def read(answer: Any, chunk: Chunk, breaks: Callable[[Mapping[str, Any]], bool], *, unsure: bool) -> Verdict:  # noqa: ANN401 - any JSON value
@@ -54,7 +57,7 @@ def read(answer: Any, chunk: Chunk, breaks: Callable[[Mapping[str, Any]], bool],
     settled: list[Outcome] = []
     again: list[Item] = []
     why = fatal = ""
-    overloaded, failed = False, True
+    overloaded, failed, blocked = False, True, False
     for item, one in zip(chunk.items, told, strict=True):
         result = one.get(item.operation) if isinstance(one, dict) else None
         if not isinstance(result, dict) or result.get("_id") != item.id or not isinstance(result.get("status"), int):
@@ -74,6 +77,7 @@ def read(answer: Any, chunk: Chunk, breaks: Callable[[Mapping[str, Any]], bool],
             why = said
             overloaded = overloaded or status in (_BUSY, 503)
             failed = failed and status == _FAILED
+            blocked = blocked or kind == "cluster_block_exception"
         elif status in (401, 403) or kind == "index_not_found_exception":
             fatal = said
         elif kind == "index_closed_exception":
@@ -81,7 +85,7 @@ def read(answer: Any, chunk: Chunk, breaks: Callable[[Mapping[str, Any]], bool],
             fatal = "the index is closed, open it"
         else:
             settled.append(Outcome(item, "dead", "", kind, said))
-    return Verdict(settled, again, why, overloaded, failed and bool(again), fatal)
+    return Verdict(settled, again, why, overloaded, failed and bool(again), fatal, blocked)
 
 
 def reason(error: Mapping[str, Any]) -> str:
@@ -92,7 +96,7 @@ def reason(error: Mapping[str, Any]) -> str:
             words[1:] = [str(cause["reason"])]
         cause = cause.get("caused_by")
     told = f"{words[0]} ({words[1]})" if len(words) > 1 and words[1] not in words[0] else words[0]
-    return " ".join(told.split()).rstrip(".")
+    return hide(" ".join(told.split()).rstrip("."))
 
 
 def _result(word: str, *, unsure: bool) -> str:

@@ -8,19 +8,20 @@ from typing import Any, NamedTuple
 import numpy as np
 from opensearchpy import OpenSearch
 
-from langshift.errors import ClusterError
+from langshift.cluster import address
+from langshift.failures import not_permitted
 from langshift.ingest.bulk.journal import Journal, Sampled
+from langshift.plugin.fields import value_at
 from langshift.plugin.target import Target, require_there
+from langshift.trouble import Unreadable
 
 # 10,000 ids of 512 bytes make a request that any server takes.
 _COUNTED, _FETCHED, _COMPARED = 10_000, 1_000, 50
+# An index may be set to find few documents at once.
+_SOUGHT = 50
 _TOLERANCE = 1e-6  # of the largest component; a server may keep a vector in another float format
 
 Identified = tuple[str, int]
-
-
-class Unreadable(ClusterError):
-    """A part of the index does not answer."""
 
 
 class Checked(NamedTuple):
@@ -40,7 +41,7 @@ class Checked(NamedTuple):
     surplus: int
 
 
-def check(client: OpenSearch, target: Target, journal: Journal, base: int) -> Checked:
+def check(client: OpenSearch, target: Target, journal: Journal, base: int | None) -> Checked:
     """Compare the index with the journal; only reads, but for a refresh.
 
     What somebody else has updated since counts as there. What somebody else has deleted since counts as missing:
@@ -50,7 +51,7 @@ def check(client: OpenSearch, target: Target, journal: Journal, base: int) -> Ch
         client: the cluster.
         target: the version.
         journal: what the cluster has confirmed.
-        base: a line's version less its number.
+        base: a line's version less its number; None where documents have versions, and routing, of their own.
 
     Raises:
         ClusterError: the version was deleted.
@@ -58,7 +59,7 @@ def check(client: OpenSearch, target: Target, journal: Journal, base: int) -> Ch
     """
     require_there(client, target)
     client.indices.refresh(index=target.index)
-    index = _Index(client, target.index, base)
+    index = _Index(client, target, base)
     documents = journal.documents()
     held = index.count({"match_all": {}}) if target.created else None
     differing, any_lost = index.compare(journal.sample())
@@ -76,9 +77,9 @@ def check(client: OpenSearch, target: Target, journal: Journal, base: int) -> Ch
 class _Index:
     """The index, as the check reads it."""
 
-    def __init__(self, client: OpenSearch, name: str, base: int) -> None:
+    def __init__(self, client: OpenSearch, target: Target, base: int | None) -> None:
         self._client = client
-        self._name = name
+        self._name, self._vector = target.index, target.fields.vector
         self._base = base
 
     def count(self, query: dict[str, Any]) -> int:
@@ -104,33 +105,47 @@ class _Index:
         any_lost = False
         for start in range(0, len(sample), _COMPARED):
             some = sample[start : start + _COMPARED]
-            documents = self._get([sent.id for sent in some], ["embedding"])
+            documents = self._get([sent.id for sent in some], [self._vector])
             for sent, document in zip(some, documents, strict=True):
                 if self._lost(document, sent.line):
                     any_lost = True
-                elif document["_version"] == self._base + sent.line and not _same(document, sent.vector):
+                elif self._as_sent(document, sent.line) and not self._same(document, sent.vector):
                     differing.append((sent.id, sent.line))
         return differing, any_lost
 
     def _lost(self, document: dict[str, Any], line: int) -> bool:
-        return not document["found"] or document["_version"] < self._base + line
+        return not document["found"] or (self._base is not None and document["_version"] < self._base + line)
+
+    def _as_sent(self, document: dict[str, Any], line: int) -> bool:
+        return self._base is None or bool(document["_version"] == self._base + line)
 
     def _get(self, ids: list[str], source: bool | list[str]) -> list[dict[str, Any]]:
+        if self._base is None:
+            parts = (ids[start : start + _SOUGHT] for start in range(0, len(ids), _SOUGHT))
+            return [found for part in parts for found in self._seek(part, source)]
         wanted = [{"_id": id, "_source": source} for id in ids]
         documents: list[dict[str, Any]] = self._client.mget(index=self._name, body={"docs": wanted})["docs"]
         for document in documents:
             if "error" in document:
-                raise Unreadable(
-                    f"Document {document['_id']!r} of {self._name} cannot be read "
-                    f"({document['error'].get('reason', 'no reason given')}): see that all its shards are there."
+                why = str(document["error"].get("reason", "no reason given"))
+                # A permission does not come by waiting, as a shard may.
+                raise not_permitted(why, address(self._client)) or Unreadable(
+                    f"Document {document['_id']!r} of {self._name} cannot be read ({why}): "
+                    "see that all its shards are there."
                 )
         return documents
 
+    def _seek(self, ids: list[str], source: bool | list[str]) -> list[dict[str, Any]]:
+        """Documents by ``_id``, wherever their routing has put them."""
+        body = {"query": {"ids": {"values": ids}}, "size": len(ids), "_source": source}
+        answer = self._client.search(index=self._name, body=body, params={"allow_partial_search_results": "false"})
+        found = {hit["_id"]: hit for hit in answer["hits"]["hits"]}
+        return [{**found.get(id, {}), "found": id in found} for id in ids]
 
-def _same(document: dict[str, Any], sent: bytes) -> bool:
-    expected = np.frombuffer(sent, dtype=np.float32)
-    there = document["_source"].get("embedding")
-    if not isinstance(there, list) or len(there) != len(expected):
-        return False
-    difference = np.abs(np.asarray(there, dtype=np.float32) - expected).max(initial=0)
-    return bool(difference <= _TOLERANCE * np.abs(expected).max(initial=0))
+    def _same(self, document: dict[str, Any], sent: bytes) -> bool:
+        expected = np.frombuffer(sent, dtype=np.float32)
+        there = value_at(document["_source"], self._vector)
+        if not isinstance(there, list) or len(there) != len(expected):
+            return False
+        difference = np.abs(np.asarray(there, dtype=np.float32) - expected).max(initial=0)
+        return bool(difference <= _TOLERANCE * np.abs(expected).max(initial=0))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from typing import Any
 from uuid import uuid4
 
@@ -15,14 +16,16 @@ from tenacity.nap import sleep_using_event
 
 from langshift.cluster import address
 from langshift.errors import ClusterError
+from langshift.failures import not_permitted
 from langshift.ingest.bulk import answer
 from langshift.ingest.bulk.breaker import Breaker
 from langshift.ingest.bulk.concurrency import Limit
 from langshift.ingest.bulk.item import Chunk, Item, Outcome
-from langshift.ingest.bulk.patience import BACKOFF, Patience
 from langshift.ingest.bulk.rest import ISOLATED_AFTER, Rest
-from langshift.ingest.bulk.trouble import Again, Refused, Stopped, diagnosis, meaning
+from langshift.ingest.bulk.trouble import Stopped, diagnosis
 from langshift.ingest.entry import body
+from langshift.patience import BACKOFF, Patience
+from langshift.trouble import Again, Refused, meaning
 
 #: Only what is read of an answer, which is otherwise as long as short documents are.
 _FIELDS = {"filter_path": "items.*._id,items.*.status,items.*.result,items.*.error"}
@@ -49,6 +52,7 @@ class Courier:
         patience: Patience,
         stopping: threading.Event,
         doubtful: int = 0,
+        on_block: Callable[[], None] = lambda: None,
     ) -> None:
         """Make a courier.
 
@@ -59,6 +63,7 @@ class Courier:
             patience: how long trouble is borne.
             stopping: set when nothing is to be sent any more.
             doubtful: up to this line an earlier run may have sent lines whose answers it did not live to see.
+            on_block: called where the index takes no writes; raises where it never will again.
         """
         self.retries = 0
         self.limit = Limit()
@@ -68,6 +73,7 @@ class Courier:
         self._patience = patience
         self._stopping = stopping
         self._doubtful = doubtful
+        self._on_block = on_block
         self._largest: int | None = None
         self._accepted = False
 
@@ -170,7 +176,8 @@ class Courier:
                 raise trouble from error
             turn.overloaded, turn.accepted = verdict.overloaded, not verdict.again
         if verdict.fatal:
-            raise ClusterError(f"The cluster does not take documents any more: {verdict.fatal}.")
+            told = f"The cluster does not take documents any more: {verdict.fatal}."
+            raise not_permitted(verdict.fatal, address(self._client)) or ClusterError(told)
         rest.lost_in_a_row = 0
         rest.count(failed=verdict.failed)
         if verdict.settled:
@@ -178,6 +185,10 @@ class Courier:
             self._patience.taken()
             self._settle(verdict.settled)
         if verdict.again:
+            if verdict.blocked:
+                # Where nobody can be asked, it is tried again.
+                with suppress(OpenSearchException):
+                    self._on_block()
             if not verdict.settled:
                 self._patience.trouble()
             rest.chunk = Chunk(verdict.again)

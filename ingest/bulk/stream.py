@@ -12,8 +12,9 @@ from langshift.cluster import address, make_client
 from langshift.ingest.bulk.chunks import Chunker
 from langshift.ingest.bulk.delivery import Courier
 from langshift.ingest.bulk.item import Chunk, Item, Outcome
-from langshift.ingest.bulk.patience import Patience
 from langshift.ingest.bulk.sender import Sender
+from langshift.patience import Patience
+from langshift.plugin.carried import require_not_replaced
 from langshift.plugin.target import Target
 from langshift.settings import Settings
 
@@ -67,12 +68,20 @@ def open_stream(
         doubtful: up to this line an earlier run may have sent lines whose answers it did not live to see.
 
     Raises:
-        ClusterError: the cluster takes nothing.
+        ClusterError: the cluster takes nothing, or another version has taken the target's place.
     """
     stopping = threading.Event()
     # The client must not send again by itself: what was sent, and how often, is counted here.
     with make_client(Settings.from_env(), address(client), retries=0) as sending:
-        courier = Courier(sending, target.bulk_parameters, settle, Patience(patience), stopping, doubtful)
+        courier = Courier(
+            sending,
+            target.bulk_parameters,
+            settle,
+            Patience(patience),
+            stopping,
+            doubtful,
+            lambda: require_not_replaced(client, target),
+        )
         with Sender(courier.deliver, stopping) as sender:
             stream = Stream(courier, sender)
             yield stream

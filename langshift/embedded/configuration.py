@@ -16,6 +16,8 @@ COMMON = {
     "network.host": "127.0.0.1",
     # The server takes a free port itself, so that nobody can come between, and writes which.
     "node.portsfile": True,
+    # The native libraries of faiss are in no package registry, and an index that needs them ends the node.
+    "node.attr.langshift_native": "false",
     # By default a disk that is nine tenths full takes no new index, however much is free on it.
     "cluster.routing.allocation.disk.watermark.low": "2gb",
     "cluster.routing.allocation.disk.watermark.high": "1gb",

@@ -7,6 +7,14 @@ from faulty_load import FaultyLoad
 from langshift.cluster import make_client
 from langshift.settings import Settings
 
+from .tls_proxy import Authority
+
+
+@pytest.fixture(scope="session")
+def authority(tmp_path_factory):
+    """Who signs the certificates of the proxies with TLS."""
+    return Authority.made(tmp_path_factory.mktemp("authority"))
+
 
 @pytest.fixture
 def proxy(cluster_url):
@@ -35,3 +43,14 @@ def unwatched_disk(client):
     client.cluster.put_settings(body={"transient": {name: False}})
     yield
     client.cluster.put_settings(body={"transient": {name: None}})
+
+
+@pytest.fixture
+def pipelines(client, index_name):
+    """``index_name``, with which ingest pipelines of a test begin; they and the index's are removed afterwards."""
+    yield index_name
+    # The server says 404 where there is none at all.
+    # An index that names a pipeline which is gone could not be written to; none is written to any more.
+    for name in client.ingest.get_pipeline(params={"ignore": 404}):
+        if name.startswith((index_name, f"langshift-{index_name}")):
+            client.ingest.delete_pipeline(id=name)

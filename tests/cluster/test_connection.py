@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 import socket
-import ssl
 import subprocess
 import sys
 import threading
@@ -24,33 +23,11 @@ import trustme
 from langshift.cluster import open_cluster
 from langshift.settings import Settings
 
-from .tls_proxy import Rewrite, proxy
+from .tls_proxy import Rewrite, proxy, server_side
 
 USER, SECRET = "anna", "grün:s3cret/@%ß猫"
 NO_SUCH_INDEX = "There is no index nothing-here: make it with `langshift ingest CORPUS --index nothing-here`."
 OFF = "switch verification off with OPENSEARCH_SSL_VERIFY=false."
-
-
-class Authority(NamedTuple):
-    """A certificate authority, its certificate in a file, and a server's side of TLS signed by it."""
-
-    ca: trustme.CA
-    file: Path
-    server: ssl.SSLContext
-
-
-def server_side(certificate: trustme.LeafCert) -> ssl.SSLContext:
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    certificate.configure_cert(context)
-    return context
-
-
-@pytest.fixture(scope="module")
-def authority(tmp_path_factory) -> Authority:
-    ca = trustme.CA()
-    file = tmp_path_factory.mktemp("authority") / "ca.pem"
-    ca.cert_pem.write_to_path(file)
-    return Authority(ca, file, server_side(ca.issue_cert("localhost")))
 
 
 class Run(NamedTuple):

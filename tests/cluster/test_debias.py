@@ -14,7 +14,8 @@ from langshift.ingest.load import load
 from langshift.ingest.making import choose
 from langshift.ingest.opened_load import LoadOptions
 from langshift.ingest.vectors import LanguageVectors, shipped
-from langshift.plugin import versions, writing
+from langshift.plugin import meta, versions, writing
+from langshift.plugin.index_shift import IndexShift
 
 TEXTS = {
     "en": "The sea rises and falls twice a day because the Moon pulls at it.",
@@ -114,10 +115,44 @@ def test_a_shift_with_scales_of_single_languages(client, index_name, corpus, det
             assert (embedding(source) == z[name]).all()
             continue
         language, alpha = moved[name]
-        assert source["shift"] == {"vectors": known.hash, "alpha": alpha, "language": language}
+        tag = {"tag": "de-AT"} if name == "named" else {}
+        assert source["shift"] == {"vectors": known.hash, "alpha": alpha, "language": language, **tag}
         step = alpha * known.vectors[language].astype(np.float64)
         assert np.abs(embedding(source) - (z[name] - step)).max() <= rounding(norm)
         assert np.abs(embedding(source) + step - z[name]).max() <= rounding(norm)
+
+
+def test_who_is_not_moved_only_for_its_scale_keeps_what_would_move_it(
+    client, index_name, corpus, detector, known, file
+):
+    summary = load(client, corpus, index_name, choose(ToyEncoder(), detector, file(alphas={"th": 0.5}), 0.0))
+    assert (summary.shifted, summary.without_vector) == (0, {})
+    found = sources(client, index_name)
+    plain = {"vectors": known.hash, "alpha": 0.0}
+    assert found["th"]["shift"] == {**plain, "language": "th"}
+    assert found["named"]["shift"] == {**plain, "language": "de", "tag": "de-AT"}
+    assert [found[name]["shift"] for name in ("en", "vi", "und", "none")] == [plain] * 4
+    kept = IndexShift.from_meta(meta.read(client, f"{index_name}-v0001"))
+    assert {tag: (vector == known.vectors[tag]).all() for tag, vector in kept.vectors.items()} == dict.fromkeys(
+        TAGS, True
+    )
+
+
+def test_a_soft_shift_keeps_languages_of_scale_0(client, index_name, corpus, detector, file):
+    path = file(alpha=0.5, alphas={"de": 0.0, "nl": 0.0})
+    summary = load(client, corpus, index_name, choose(ToyEncoder(), detector, path, None, soft=True))
+    found, z = sources(client, index_name), raw(7)
+    named = found["named"]
+    assert named["shift"]["alpha"] == 0.0
+    assert (named["shift"]["languages"], "alphas" in named["shift"]) == ({"de": 1.0}, False)
+    assert (embedding(named) == z["named"]).all()
+    # Moved by Thai alone, though that is not the likeliest.
+    unclear = found["unclear"]["shift"]
+    assert (set(unclear["languages"]), unclear["language"], unclear["alpha"]) == (set(TAGS), unclear["language"], 0.0)
+    assert unclear["alphas"] == {"th": 0.5}
+    moved = [name for name in found if not (embedding(found[name]) == z[name]).all()]
+    assert summary.shifted >= len(moved) > 0
+    assert {"th", "unclear"} <= set(moved)
 
 
 @pytest.mark.parametrize("norm", [1, 7, 50])
@@ -130,7 +165,7 @@ def test_an_affine_map(client, index_name, corpus, detector, known, file, norm):
     found, z = sources(client, index_name), raw(norm)
     for name, language in (("de", "de"), ("named", "de"), ("th", "th")):
         stamp = {"vectors": known.hash, "alpha": 1.0, "language": language, "method": "affine"}
-        assert found[name]["shift"] == stamp
+        assert found[name]["shift"] == (stamp if name != "named" else {**stamp, "tag": "de-AT"})
         mean, map_ = (table[language].astype(np.float64) for table in (known.means, known.maps))
         # The pivot's mean over that language's pairs, in float32 as the file's tensors are.
         pivot = (known.means[language] - known.vectors[language]).astype(np.float64)
@@ -150,6 +185,8 @@ def test_a_soft_shift(client, index_name, corpus, detector, known, file, norm):
     found, z = sources(client, index_name), raw(norm)
     scales = {"de": 0.75, "nl": 0.75, "th": 0.5}
     for name, source in found.items():
+        if name == "named":
+            assert source["shift"].pop("tag") == "de-AT"
         posterior = {"named": {"de": 1.0}, "und": {}}.get(name) if name not in TEXTS else None
         if posterior is None:
             posterior = {tag: p for tag, p in detector.posteriors(TEXTS[name]).items() if tag in TAGS}

@@ -33,7 +33,7 @@ def test_a_new_version_does_not_refresh_during_the_load_and_keeps_its_replicas(c
     client.index(index=target.index, id="a", body={})
     writing.publish(client, target)
     assert settings(client, target.index) == usual
-    assert meta.read(client, target.index).keys() == {meta.FINGERPRINT}
+    assert meta.read(client, target.index).keys() == {meta.FINGERPRINT, meta.ORIGIN}
     assert versions.live(client, index_name).documents == 1
 
 

@@ -23,7 +23,9 @@ from langshift.ingest.making import choose
 from langshift.ingest.opening import SearchOptions
 from langshift.ingest.search import Searcher
 from langshift.ingest.vectors import LanguageVectors, shipped
-from langshift.plugin import versions
+from langshift.plugin import meta, versions
+from langshift.plugin.index_shift import IndexShift
+from langshift.plugin.query_vectors import QueryVectors
 
 PIVOT, GERMAN = "Why does the sea rise and fall?", "Warum steigt und fällt das Meer?"
 SHIFTED_BY = {"de": 3.0, "es": 0.5}
@@ -215,7 +217,9 @@ def test_an_index_of_an_earlier_version_holds_nothing_to_shift_queries_by(client
     index = f"{name}-v0001"
     assert set(client.indices.get_mapping(index=index)[index]["mappings"]["_meta"]) == {
         "langshift",
+        "langshift_origin",
         "langshift_queries",
+        "langshift_vectors",
     }
     old = {
         field: value
@@ -253,9 +257,24 @@ def test_an_index_of_another_method_keeps_nothing_either(client, made, known):
 
 
 def test_what_the_index_holds_is_the_files_numbers(client, indices, known):
-    kept = versions.read_query_vectors(client, f"{indices[True]}-v0001")
+    noted = meta.read(client, f"{indices[True]}-v0001")
+    kept, documents = QueryVectors.from_dict(noted["langshift_queries"]), IndexShift.from_meta(noted)
     assert kept.recommended is True
-    assert set(kept.vectors) == set(known.vectors)
-    for tag, vector_ in kept.vectors.items():
-        assert (vector_ == known.query_vectors.get(tag, known.vectors[tag])).all()
-    assert versions.read_query_vectors(client, f"{indices[None]}-v0001").recommended is None
+    # Only what is not the documents' own.
+    assert set(kept.vectors) == set(known.query_vectors)
+    assert set(documents.vectors) == set(known.vectors)
+    for tag, vector_ in documents.vectors.items():
+        assert (vector_ == known.vectors[tag]).all()
+        assert tag not in kept.vectors or (kept.vectors[tag] == known.query_vectors[tag]).all()
+    assert meta.read(client, f"{indices[None]}-v0001")["langshift_queries"]["recommended"] is None
+
+
+def test_an_index_of_an_earlier_version_keeps_all_vectors_among_those_of_queries(client, made, known):
+    name = made(shift_queries=True)
+    index = f"{name}-v0001"
+    every = QueryVectors(True, {**known.vectors, **known.query_vectors}).to_dict()
+    old = {"langshift": meta.read(client, index)["langshift"], "langshift_queries": every}
+    before = vector(searcher(client, name), GERMAN)
+    client.indices.put_mapping(index=index, body={"_meta": old})
+    assert set(meta.read(client, index)) == set(old)
+    assert (vector(searcher(client, name), GERMAN) == before).all()

@@ -7,18 +7,28 @@ from itertools import takewhile
 import pytest
 from readme import DATA, README, blocks, differences, run
 
+from langshift.plugin import pipeline, versions
+from langshift.plugin.merged_template import Template
+
 BLOCKS = blocks(README.read_text(encoding="utf-8"))
 NEEDS_DATA = [block for block in BLOCKS if "$XQUAD" in block.code]
+NAME = re.compile(
+    r"""(--index |--name |index="|(?:adopt|search|retune|rollback|describe|drop|install|verify) )([a-z][a-z-]*)\b"""
+)
 ON_THEIR_OWN = [block for block in BLOCKS if block not in NEEDS_DATA]
 
 
-def compare(some, tmp_path, cluster_url, index_name):
-    # Not the names of the README: the cluster may be one that people use.
+def compare(some, tmp_path, cluster_url, index_name, articles=None):
+    # Not the names of the README: the cluster may be one that people use. For a longer name than `articles`, tables
+    # would be broken into lines elsewhere.
     def rename(code):
-        return re.sub(r"(--index |search )(?=[a-z])", rf"\g<1>{index_name}-", code)
+        return NAME.sub(lambda found: found[1] + ours(found[2]), code)
+
+    def ours(name):
+        return name.replace("articles", articles) if name in ("articles", "old-articles") else f"{index_name}-{name}"
 
     def restore(printed):
-        return printed.replace(f"{index_name}-", "")
+        return printed.replace(f"{index_name}-", "").replace(articles or "articles", "articles")
 
     outputs = []
     for block in some:
@@ -30,9 +40,28 @@ def compare(some, tmp_path, cluster_url, index_name):
     return outputs
 
 
-def test_index_search_and_fit(tmp_path, cluster_url, index_name):
+@pytest.fixture
+def articles(client, index_name):
+    """The ending of ``index_name``; what a test has named by that alone is removed afterwards."""
+    name = index_name[-len("articles") :]
+    yield name
+    versions.drop(client, name)
+    client.indices.delete(index=f"old-{name}", params={"ignore_unavailable": "true"})
+    pipeline.forget(client, f"{name}-v0001")
+
+
+def test_index_search_and_fit(tmp_path, cluster_url, index_name, articles):
     assert all(block.shown is not None for block in ON_THEIR_OWN)
-    compare(ON_THEIR_OWN, tmp_path, cluster_url, index_name)
+    compare(ON_THEIR_OWN, tmp_path, cluster_url, index_name, articles)
+
+
+def test_the_template_is_one(tmp_path):
+    (shown,) = re.findall(r"```json\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
+    path = tmp_path / "own.json"
+    path.write_text(shown)
+    template = Template.read(path)
+    assert template.mappings["properties"]["text"]["properties"]["ja"] == {"analyzer": "kuromoji"}
+    assert template.settings == {"number_of_shards": 2}
 
 
 @pytest.mark.skipif(not (DATA / "xquad").is_dir(), reason=f"no XQuAD in {DATA}; LANGSHIFT_DATA names another place")

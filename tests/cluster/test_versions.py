@@ -50,7 +50,7 @@ def test_adding_goes_to_the_live_version_and_changes_none_of_its_settings(client
     before = client.indices.get(index=index_name)
     target = writing.open_for_writing(client, index_name, PLAIN, if_exists="append", fast=True)
     assert (target.index, target.created, target.live) == (f"{index_name}-v0001", False, f"{index_name}-v0001")
-    assert target.bulk_parameters == {"index": index_name, "params": {"require_alias": "true"}}
+    assert target.bulk_parameters == {"index": target.index, "params": {"pipeline": "_none"}}
     assert client.indices.get(index=index_name) == before
     writing.discard(client, target)
     writing.publish(client, target)
@@ -83,7 +83,7 @@ def test_a_new_version_takes_the_place_in_one_request(client, index_name, alias_
     alias_requests.clear()
     target = writing.open_for_writing(client, index_name, PLAIN, if_exists=if_exists)
     assert (target.index, target.created, target.live) == (f"{index_name}-v0002", True, old.index)
-    assert target.bulk_parameters == {"index": target.index}
+    assert target.bulk_parameters == {"index": target.index, "params": {"pipeline": "_none"}}
     assert versions.live(client, index_name).index == old.index
     writing.publish(client, target)
     assert alias_requests == [
@@ -171,7 +171,7 @@ def test_adding_to_what_the_alias_does_not_stand_for_any_more_is_said(client, in
     with pytest.raises(ClusterError) as refused:
         writing.publish(client, target)
     assert str(refused.value) == (
-        f"{index_name} {told} by now, so this load's documents are not all in {target.index}: run it again."
+        f"{index_name} {told} by now, while this load has added its documents to {target.index}: run it again."
     )
 
 

@@ -77,7 +77,7 @@ def test_a_publish_that_is_killed_at_any_step_is_completed_by_the_next_run(
     kept = [target.index] if if_exists == "replace" else [old.index, target.index]
     assert list(versions.versions(client, index_name)) == kept
     assert (versions.live(client, index_name).index, versions.live(client, index_name).documents) == (target.index, 1)
-    assert meta.read(client, target.index).keys() == {meta.FINGERPRINT}
+    assert meta.read(client, target.index).keys() == {meta.FINGERPRINT, meta.ORIGIN}
     settings = client.indices.get_settings(index=target.index)[target.index]["settings"]["index"]
     assert ("refresh_interval" in settings, settings["auto_expand_replicas"]) == (False, "0-1")
 

@@ -9,7 +9,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from email.message import Message
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import NamedTuple
 
+import trustme
 import urllib3
 
 from langshift.settings import Settings
@@ -17,6 +20,28 @@ from langshift.settings import Settings
 Rewrite = Callable[[str, int, bytes], tuple[int, bytes]]
 # Method, path with query, headers and body of a request to the status and body that refuse it; None lets it pass.
 Refuse = Callable[[str, str, Message, bytes], "tuple[int, bytes] | None"]
+
+
+class Authority(NamedTuple):
+    """A certificate authority, its certificate in a file, and a server's side of TLS signed by it."""
+
+    ca: trustme.CA
+    file: Path
+    server: ssl.SSLContext
+
+    @classmethod
+    def made(cls, folder: Path) -> Authority:
+        """A new one, for the host ``localhost``."""
+        ca, file = trustme.CA(), folder / "ca.pem"
+        ca.cert_pem.write_to_path(file)
+        return cls(ca, file, server_side(ca.issue_cert("localhost")))
+
+
+def server_side(certificate: trustme.LeafCert) -> ssl.SSLContext:
+    """What a server needs to show a certificate."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    certificate.configure_cert(context)
+    return context
 
 
 class Proxy(ThreadingHTTPServer):

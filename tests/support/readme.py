@@ -47,7 +47,8 @@ def differences(printed, shown):
     """Lines of the output that say something else than the README shows.
 
     Words and whole numbers must be the same; scores and measures (``.7802``, ``0.61``) within .006, as far as
-    approximate search and other processors move them; speeds, milliseconds and hashes need only be such.
+    approximate search and other processors move them; speeds, milliseconds, sizes, days, differences from NumPy
+    and hashes need only be such.
     """
     ours, theirs = printed.splitlines(), shown.splitlines()
     if len(ours) != len(theirs):
@@ -80,13 +81,16 @@ def _same_word(mine, other):
     if mine == other or (re.fullmatch(_SPEED, mine) and re.fullmatch(_SPEED, other)):
         return True
     if re.fullmatch(_SCORE, mine) and re.fullmatch(_SCORE, other):
-        return abs(float(mine.rstrip(",")) - float(other.rstrip(","))) <= _NEAR
+        return abs(float(mine.rstrip(_END)) - float(other.rstrip(_END))) <= _NEAR
     # A processor that rounds otherwise gives language vectors another hash.
-    return any(re.fullmatch(form, mine) and re.fullmatch(form, other) for form in (_MILLISECONDS, _HASH))
+    return any(re.fullmatch(form, mine) and re.fullmatch(form, other) for form in _FREE)
 
 
-_SPEED, _SCORE, _MILLISECONDS = r"[\d,]+/s[,.]", r"[+-]?0?\.\d+,?", r"\d+\.\d"
-_HASH = r"[0-9a-f]{16}"
+_END = ",.:"
+_SPEED, _SCORE = r"[\d,]+/s[,.]", rf"[+-]?0?\.\d+[{_END}]?"
+_MILLISECONDS_OR_SIZE, _HASH = r"\d+\.\d", r"[0-9a-f]{16}"
+_DAY, _DIFFERENCE = r"\d{4}-\d\d-\d\d", r"\d\.\de[+-]\d\d\.?"
+_FREE = (_MILLISECONDS_OR_SIZE, _HASH, _DAY, _DIFFERENCE)
 _CHANGES = re.compile(r"\b([a-z]{2,3}) ([+-]\.\d{3}),?")
 # How far approximate search and other processors move a figure.
 _NEAR = 0.006

@@ -10,8 +10,9 @@ from opensearchpy.exceptions import SSLError
 from langshift.errors import ClusterError
 from langshift.ingest.bulk.delivery import Courier
 from langshift.ingest.bulk.item import Chunk, Item
-from langshift.ingest.bulk.patience import Patience
-from langshift.ingest.bulk.trouble import Again, Stopped, meaning
+from langshift.ingest.bulk.trouble import Stopped
+from langshift.patience import Patience
+from langshift.trouble import Again, meaning
 
 
 def chunk(name="a"):

@@ -15,6 +15,7 @@ from urllib3.exceptions import ConnectTimeoutError, ReadTimeoutError
 
 from langshift.cluster import address, make_client, version_tuple
 from langshift.failures import UnreachableError, failure
+from langshift.permissions import lacking
 from langshift.settings import Settings
 
 URL = "https://search.example:9200"
@@ -22,6 +23,10 @@ SILENT = (
     f"The cluster at {URL} did not answer in time: check the address and the cluster's load, "
     "or raise OPENSEARCH_TIMEOUT (seconds)."
 )
+
+
+PUT = "cluster:admin/ingest/pipeline/put"
+LOADER = "User [name=loader, backend_roles=[], requestedTenant=null]"
 
 
 def because(reason: object, *, root: str | None = None, kind: str = "illegal_argument_exception") -> dict:
@@ -37,8 +42,24 @@ def because(reason: object, *, root: str | None = None, kind: str = "illegal_arg
             f"The cluster at {URL} refuses the user name or password: set OPENSEARCH_USERNAME and OPENSEARCH_PASSWORD.",
         ),
         (
-            AuthorizationException(403, "security_exception", because("no permissions for [bulk]")),
-            f"The cluster at {URL} does not let this user do that: no permissions for [bulk].",
+            AuthorizationException(403, "security_exception", because("Index is immutable")),
+            f"The cluster at {URL} does not let this user do that: Index is immutable.",
+        ),
+        (
+            AuthorizationException(403, "security_exception", because(f"no permissions for [{PUT}] and {LOADER}")),
+            f"The cluster at {URL} does not let the user loader do that: it lacks the permission {PUT} "
+            "(the action group cluster_manage_pipelines has it); ask whoever administers the cluster for it.",
+        ),
+        (
+            AuthorizationException(403, "x", {"Message": "User: arn:x is not authorized to perform: es:ESHttpPut"}),
+            f"The cluster at {URL} does not let this user do that: "
+            "User: arn:x is not authorized to perform: es:ESHttpPut.",
+        ),
+        (
+            AuthorizationException(
+                403, "cluster_block_exception", because("index [e] blocked by: [FORBIDDEN/8/index write (api)];")
+            ),
+            f"The cluster at {URL} answered 403: index [e] blocked by: [FORBIDDEN/8/index write (api)];.",
         ),
         (ConnectionTimeout("TIMEOUT", "slow", ReadTimeoutError(None, "/", "slow")), SILENT),
         (UnreachableError("N/A", "slow", ConnectTimeoutError("slow")), SILENT),
@@ -109,3 +130,71 @@ def test_the_embedded_one_is_named_where_no_address_is_set(monkeypatch):
         "The embedded OpenSearch cannot be reached any more: `langshift status` says why, "
         "`langshift up` starts it again."
     )
+
+
+@pytest.mark.parametrize(
+    ("words", "end"),
+    [
+        (
+            # A user of AWS, and what a bulk request lacks on an index.
+            "no permissions for [indices:data/write/bulk[s], indices:data/write/index] and "
+            "User [name=arn:aws:iam::1:role/x, backend_roles=[a, b], requestedTenant=null]",
+            "does not let the user arn:aws:iam::1:role/x do that: it lacks the permissions indices:data/write/bulk[s] "
+            "and indices:data/write/index (the action group write has them); "
+            "ask whoever administers the cluster for them.",
+        ),
+        (
+            "all shards failed: no permissions for [indices:admin/aliases, cluster:admin/script/put, "
+            "cluster:monitor/task/get] and associated roles [own_index]",
+            "does not let this user do that: it lacks the permissions indices:admin/aliases (the action group "
+            "manage_aliases has it), cluster:admin/script/put and cluster:monitor/task/get (the action group "
+            "cluster_monitor has it); ask whoever administers the cluster for them.",
+        ),
+        (
+            "no permissions for [indices:admin/get]",
+            "does not let this user do that: it lacks the permission indices:admin/get; "
+            "ask whoever administers the cluster for it.",
+        ),
+        (
+            "no permissions for [indices:data/write/bulk[s]].",
+            "does not let this user do that: it lacks the permission indices:data/write/bulk[s] "
+            "(the action group write has it); ask whoever administers the cluster for it.",
+        ),
+    ],
+)
+def test_what_the_security_plugin_says_of_permissions(words, end):
+    assert str(lacking(words)) == end
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        f"no permissions for [] and {LOADER}",
+        "No mapping for User [name=loader, backend_roles=[], requestedTenant=null] on roles [x]",
+        "index [e1] blocked by: [FORBIDDEN/8/index write (api)];",
+    ],
+)
+def test_other_words_are_not_of_permissions(words):
+    assert lacking(words) is None
+
+
+@pytest.mark.parametrize(
+    ("permission", "group"),
+    [
+        ("cluster:monitor/main", "cluster_monitor"),
+        ("indices:data/write/bulk", "cluster_composite_ops"),
+        ("indices:data/read/mget", "cluster_composite_ops_ro"),
+        ("indices:data/read/mget[shard]", "read"),
+        ("indices:data/read/search", "search"),
+        ("indices:admin/create", "create_index"),
+        ("indices:admin/settings/update", "manage"),
+        ("indices:admin/template/put", "cluster_manage_index_templates"),
+        ("indices:monitor/stats", "indices_monitor"),
+        # The group that has it deletes indices too.
+        ("indices:admin/mappings/get", None),
+        ("cluster:admin/script/put", None),
+    ],
+)
+def test_default_action_group(permission, group):
+    named = f"the permission {permission}" + (f" (the action group {group} has it);" if group else ";")
+    assert named in str(lacking(f"no permissions for [{permission}] and {LOADER}"))

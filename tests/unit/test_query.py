@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from langshift.errors import UsageError
+from langshift.plugin.fields import Fields
 from langshift.plugin.query import dense, lexical
 
 
@@ -43,3 +44,17 @@ def test_lexical_stays_within_the_servers_limit_on_clauses(words):
 def test_lexical_refuses_a_query_beyond_any_limit():
     with pytest.raises(UsageError, match=r"^The query has too many words for a word search: at most 500 fit\.$"):
         lexical("tide " * 501, "en", size=1)
+
+
+def test_an_index_with_fields_of_its_own_is_searched_in_these_whatever_the_language():
+    own = Fields(vector="my.vector", texts=("body", "head"))
+    body = dense(np.ones(2, np.float32), size=3, fields=own)
+    assert set(body["query"]["knn"]) == {"my.vector"}
+    assert body["_source"] == {"excludes": ["my.vector"]}
+    body = lexical("tides", "th", ["en", "de"], size=2, fields=own)
+    assert body["query"]["bool"]["must"][0]["multi_match"]["fields"] == ["body", "head"]
+    assert body["_source"] == {"excludes": ["my.vector"]}
+    long = lexical("tide " * 501, "th", size=1, fields=own)
+    assert long["query"]["bool"]["must"][0]["multi_match"]["fields"] == ["body"]
+    with pytest.raises(UsageError, match=r"^The query has too many words for a word search: at most 1000 fit\.$"):
+        lexical("tide " * 1001, "th", size=1, fields=own)

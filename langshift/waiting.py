@@ -3,27 +3,34 @@
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Callable
 from typing import TypeVar
 
 from opensearchpy.exceptions import OpenSearchException
 from tenacity import RetryCallState, Retrying, retry_if_exception
+from tenacity.nap import sleep_using_event
 
-from langshift.ingest.bulk.check import Unreadable
-from langshift.ingest.bulk.patience import BACKOFF, Patience
-from langshift.ingest.bulk.trouble import Again, meaning
+from langshift.patience import BACKOFF, Patience
+from langshift.trouble import Again, Unreadable, meaning
 
 T = TypeVar("T")
 _log = logging.getLogger(__name__)
 
 
-def waited_out(action: Callable[[], T], patience: Patience) -> T:
+def waited_out(action: Callable[[], T], patience: Patience, stopping: threading.Event | None = None) -> T:
     """Do what may be done again, until the cluster takes it or patience ends.
+
+    Args:
+        action: what to do.
+        patience: how long trouble is borne.
+        stopping: set when there is nothing to wait for any more.
 
     Raises:
         OpenSearchException: the last trouble, or one that does not pass.
         Unreadable: likewise.
     """
+    stopped = stopping or threading.Event()
 
     def note(state: RetryCallState) -> None:
         patience.trouble()
@@ -31,7 +38,8 @@ def waited_out(action: Callable[[], T], patience: Patience) -> T:
 
     trying = Retrying(
         wait=BACKOFF,
-        stop=lambda _: patience.over,
+        stop=lambda _: patience.over or stopped.is_set(),
+        sleep=sleep_using_event(stopped),
         retry=retry_if_exception(_passes),
         before_sleep=note,
         reraise=True,

@@ -1,0 +1,178 @@
+"""A random sample of an index that could be adopted: its documents' languages and vectors."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from langshift.errors import UsageError
+from langshift.ingest.adopt.adopting import Opened
+from langshift.ingest.adopt.document import document_of
+from langshift.ingest.documents import Document
+from langshift.ingest.making import Making
+from langshift.ingest.moving import tell
+from langshift.languages import UNDETERMINED
+from langshift.plugin.template import text_language
+
+_SEED = 20_260_213
+
+
+class Looked(NamedTuple):
+    """What is known of the language of one document.
+
+    Attributes:
+        tag: as adopting would take it: told, else detected; ``und`` where unknown.
+        confidence: the detector's posterior for what it detects, also where a language is told.
+        told: the language that the document names, as the field ``language`` holds it; None where it names none.
+        detected: what the detector says, likewise; ``und`` where it is not certain enough.
+    """
+
+    tag: str
+    confidence: float
+    told: str | None
+    detected: str
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Documents at random of those that have a vector.
+
+    Attributes:
+        looked: the language of each.
+        vectors: their vectors as they are, shape (n, d), float32.
+        unusable: how many documents were left aside, since adopting would refuse them.
+    """
+
+    looked: Sequence[Looked]
+    vectors: NDArray[np.float32]
+    unusable: int
+
+    @property
+    def languages(self) -> list[str]:
+        """The language of each, as the field ``language`` would hold it."""
+        return [text_language(one.tag) for one in self.looked]
+
+    @property
+    def tags(self) -> list[str]:
+        """The language of each as adopting would take it, by which it is shifted."""
+        return [one.tag for one in self.looked]
+
+
+@dataclass(frozen=True)
+class Mix:
+    """The documents of one language in a sample.
+
+    Attributes:
+        language: as the field ``language`` would hold it.
+        documents: how many.
+        share: of the sample.
+        confidence: median of the detector's posterior.
+        told: how many name their language.
+        agreed: for how many of these the detector says the same.
+        unsure: for how many of these the detector is not certain enough to say anything.
+        norm: median norm of the vectors.
+        low: 5th percentile of the norms.
+        high: 95th percentile.
+    """
+
+    language: str
+    documents: int
+    share: float
+    confidence: float
+    told: int
+    agreed: int
+    unsure: int
+    norm: float
+    low: float
+    high: float
+
+
+class Disagreement(NamedTuple):
+    """Documents that name one language, while another is detected."""
+
+    told: str
+    detected: str
+    documents: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """As a JSON object."""
+        return self._asdict()
+
+
+def draw(opened: Opened, size: int) -> Sample:
+    """Draw documents at random, the same each time as long as the index stays as it is.
+
+    Args:
+        opened: the index.
+        size: how many at most.
+
+    Raises:
+        UsageError: none of them can be used.
+    """
+    hits = opened.reader.sample(size, {"exists": {"field": opened.fields.vector}}, _SEED)
+    found = [document_of(hit, opened.fields, opened.brought.dimension) for hit in hits]
+    looked, vectors = [], []
+    for document in found:
+        if isinstance(document, Document) and document.embedding is not None and _has_direction(document.embedding):
+            looked.append(_look(document, opened.making))
+            vectors.append(document.embedding)
+    if not vectors:
+        raise UsageError(f"None of {len(hits):,} documents of {opened.old.index} that were drawn could be adopted.")
+    return Sample(looked, np.stack(vectors), len(hits) - len(vectors))
+
+
+def mixes(sample: Sample) -> list[Mix]:
+    """The languages of a sample, the most frequent first."""
+    languages = np.array(sample.languages)
+    norms = np.linalg.norm(sample.vectors.astype(np.float64), axis=1)
+    found = []
+    for language, count in sorted(Counter(sample.languages).items(), key=lambda one: (-one[1], one[0])):
+        rows = np.flatnonzero(languages == language).tolist()
+        looked = [sample.looked[row] for row in rows]
+        told = [one for one in looked if one.told is not None]
+        low, median, high = np.percentile(norms[rows], [5, 50, 95])
+        found.append(
+            Mix(
+                language,
+                count,
+                count / len(languages),
+                float(np.median([one.confidence for one in looked])),
+                len(told),
+                sum(one.told == one.detected for one in told),
+                sum(one.detected == UNDETERMINED for one in told),
+                float(median),
+                float(low),
+                float(high),
+            )
+        )
+    return found
+
+
+def disagreements(sample: Sample) -> list[Disagreement]:
+    """Where the detector says another language than documents name, the most frequent first."""
+    found = Counter(
+        (one.told, one.detected)
+        for one in sample.looked
+        if one.told is not None and one.detected not in (one.told, UNDETERMINED)
+    )
+    return [Disagreement(told, detected, count) for (told, detected), count in found.most_common()]
+
+
+def _look(document: Document, making: Making) -> Looked:
+    adopted = tell(document, making)
+    if document.language is None:
+        return Looked(adopted.language, adopted.confidence, None, text_language(adopted.language))
+    language, confidence = making.detector.detect(document.text)
+    certain = language if confidence >= making.least_confidence else UNDETERMINED
+    told = None if document.language == UNDETERMINED else text_language(document.language)
+    return Looked(adopted.language, confidence, told, text_language(certain))
+
+
+def _has_direction(vector: NDArray[np.float32]) -> bool:
+    norm = float(np.linalg.norm(vector.astype(np.float64)))
+    return 0 < norm < float("inf")

@@ -1,0 +1,149 @@
+"""How near queries of one language lie to documents of another, and which documents lie nearest."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+RESAMPLES = 200
+_SEED = 20_260_213
+# Queries that are compared with all documents at once.
+_AT_ONCE = 256
+# Cosines that differ less are the same but for rounding.
+_TIED = 1e-9
+
+
+def with_norm_1(vectors: NDArray[np.float32]) -> Floats:
+    """Vectors of the same directions, shape (n, d), float64."""
+    raised = vectors.astype(np.float64)
+    # A shift could take a vector away whole; such a one is near to nothing.
+    norms = np.maximum(np.linalg.norm(raised, axis=1, keepdims=True), np.finfo(np.float64).tiny)
+    scaled: Floats = raised / norms
+    return scaled
+
+
+@dataclass(frozen=True)
+class Sides:
+    """Queries and documents, at one state of their vectors.
+
+    Attributes:
+        queries: shape (n, d), float64, norm 1.
+        documents: shape (m, d), float64, norm 1.
+    """
+
+    queries: Floats
+    documents: Floats
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Which queries and documents are of which language.
+
+    Attributes:
+        languages: those of the documents, the most frequent first.
+        asked: those of the queries, in the same order, then others.
+        queries: rows of the queries by language of ``asked``.
+        documents: rows of the documents by language of ``languages``.
+        own: whether the queries are the documents, which are then not compared with themselves.
+    """
+
+    languages: Sequence[str]
+    asked: Sequence[str]
+    queries: Sequence[NDArray[np.intp]]
+    documents: Sequence[NDArray[np.intp]]
+    own: bool
+
+    @property
+    def pairs(self) -> Floats:
+        """How many pairs of a query and a document are compared, shape (asked, languages)."""
+        counts = np.outer([len(rows) for rows in self.queries], [len(rows) for rows in self.documents])
+        if self.own:
+            counts -= np.diag([len(rows) for rows in self.documents])
+        return counts.astype(np.float64)
+
+
+class Draws:
+    """How often each query and document is drawn: once each in the first draw, by chance in those of a bootstrap."""
+
+    def __init__(self, rows: Rows) -> None:
+        rng = np.random.default_rng(_SEED)
+        self.rows = rows
+        self.documents = [_drawn(rng, len(of)) for of in rows.documents]
+        # A document that stands in for a query is drawn as both.
+        self.queries = self.documents if rows.own else [_drawn(rng, len(of)) for of in rows.queries]
+
+    def cosines(self, sides: Sides) -> Floats:
+        """Mean cosine between queries and documents of two languages, shape (1 + RESAMPLES, asked, languages).
+
+        The first is that of the sample itself. NaN where there is no pair.
+        """
+        rows = self.rows
+        if not rows.asked or not rows.languages:
+            return np.empty((1 + RESAMPLES, len(rows.asked), len(rows.languages)))
+        asked = [drawn @ sides.queries[of] for drawn, of in zip(self.queries, rows.queries, strict=True)]
+        found = [drawn @ sides.documents[of] for drawn, of in zip(self.documents, rows.documents, strict=True)]
+        sums = np.einsum("qbd,lbd->bql", np.stack(asked), np.stack(found), optimize=True)
+        pairs = np.einsum("qb,lb->bql", _totals(self.queries), _totals(self.documents))
+        if rows.own:
+            for place, (drawn, of) in enumerate(zip(self.documents, rows.documents, strict=True)):
+                squares = drawn**2
+                own = np.einsum("ij,ij->i", sides.queries[of], sides.documents[of])
+                sums[:, place, place] -= squares @ own
+                pairs[:, place, place] -= squares.sum(axis=1)
+        means: Floats = np.divide(sums, pairs, out=np.full_like(sums, np.nan), where=pairs > 0)
+        return means
+
+
+def spread(sides: Sides, queries: NDArray[np.intp], documents: NDArray[np.intp], *, own: bool) -> float:
+    """How much the cosines of one query with documents differ among themselves: mean standard deviation."""
+    found = []
+    for row in queries:
+        among = documents[documents != row] if own else documents
+        found.append(float(np.std(sides.documents[among] @ sides.queries[row])))
+    return float(np.mean(found))
+
+
+def same_language_nearest(sides: Sides, rows: Rows, size: int) -> list[float]:
+    """Which share of the nearest documents is in the query's language, by language of ``asked``.
+
+    Args:
+        sides: queries and documents.
+        rows: their languages; documents of no language of ``languages`` are left aside.
+        size: how many nearest documents count.
+    """
+    among = np.concatenate(rows.documents)
+    language = np.repeat(rows.languages, [len(of) for of in rows.documents])
+    shares = []
+    for tag, of in zip(rows.asked, rows.queries, strict=True):
+        same = 0.0
+        for start in range(0, len(of), _AT_ONCE):
+            some = of[start : start + _AT_ONCE]
+            cosines = sides.queries[some] @ sides.documents[among].T
+            if rows.own:
+                cosines[some[:, np.newaxis] == among] = -np.inf
+            same += _among_nearest(cosines, language == tag, size)
+        shares.append(same / (size * len(of)))
+    return shares
+
+
+def _among_nearest(cosines: Floats, wanted: NDArray[np.bool_], size: int) -> float:
+    """How many of the nearest are wanted; of those that are as near as the last, a part."""
+    last = np.partition(cosines, -size, axis=1)[:, -size, np.newaxis]
+    nearer = cosines > last + _TIED
+    tied = ~nearer & (cosines >= last - _TIED)
+    room = (size - nearer.sum(axis=1)) / tied.sum(axis=1)
+    return float((nearer & wanted).sum() + ((tied & wanted).sum(axis=1) * room).sum())
+
+
+def _drawn(rng: np.random.Generator, count: int) -> Floats:
+    once = np.ones((1, count))
+    return np.concatenate([once, rng.multinomial(count, np.full(count, 1 / count), RESAMPLES)])
+
+
+def _totals(drawn: Sequence[Floats]) -> Floats:
+    return np.stack([of.sum(axis=1) for of in drawn])

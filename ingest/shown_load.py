@@ -1,0 +1,53 @@
+"""What a person sees of a load while it runs, and what of it is kept: its log, and how its documents are made."""
+
+from __future__ import annotations
+
+import logging
+from contextlib import ExitStack
+
+from langshift import __version__
+from langshift.errors import LangshiftError
+from langshift.ingest.bulk.place import LoadPlace
+from langshift.ingest.load_progress import LoadProgress
+from langshift.ingest.making_options import MakingOptions
+from langshift.log_file import log_to
+
+_log = logging.getLogger(__name__)
+
+
+class ShownLoad:
+    """Shows how far the load is, and logs it; ``with`` ends both."""
+
+    def __init__(self, corpus: str, making: MakingOptions, place: LoadPlace) -> None:
+        """Make one.
+
+        Args:
+            corpus: what is loaded, for the log.
+            making: how its documents are made; kept for dead letters that are sent again.
+            place: where the load keeps its files.
+        """
+        self._corpus, self._making, self._place = corpus, making, place
+        self._before = 0
+        self._stack = ExitStack()
+        self._progress: LoadProgress | None = None
+
+    def __enter__(self) -> ShownLoad:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, *_: object) -> None:
+        if kind is not None:
+            _log.error("%s", error if isinstance(error, LangshiftError) else kind.__name__)
+        self._stack.close()
+
+    def begin(self, total: int | None, handled: int) -> None:
+        """The load begins."""
+        self._stack.enter_context(log_to(self._place.log))
+        _log.info("langshift %s: %s into %s", __version__, self._corpus, self._place.name)
+        self._making.keep(self._place.making)
+        self._before = handled
+        self._progress = self._stack.enter_context(LoadProgress(total, handled))
+
+    def update(self, *, handled: int, documents: int, retries: int, dead: int, at_once: int) -> None:
+        """It has come further."""
+        if self._progress is not None:
+            self._progress.update(self._before + handled, documents, retries, dead, at_once)

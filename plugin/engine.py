@@ -1,0 +1,159 @@
+"""What indexes the vectors: Lucene, or faiss, which needs native libraries that not every cluster has."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Literal, get_args
+
+from opensearchpy import OpenSearch
+from opensearchpy.exceptions import AuthorizationException
+
+from langshift.errors import ClusterError
+
+Engine = Literal["lucene", "faiss", "faiss-fp16", "faiss-on-disk"]
+ENGINES: Final[tuple[Engine, ...]] = get_args(Engine)
+LUCENE: Final[Engine] = "lucene"
+DERIVED = "knn.derived_source.enabled"
+
+# Beside the method. Encoders are left to the server: from 3.6 on it demands `bits`, and refuses them before.
+_STORAGE: dict[Engine, dict[str, str]] = {
+    "faiss-fp16": {"compression_level": "2x"},
+    "faiss-on-disk": {"mode": "on_disk"},
+}
+# Types of fields that hold vectors; `semantic` makes fields of the other type.
+_OF_VECTORS = {"knn_vector", "semantic"}
+_BETWEEN = {"properties", "fields", "dynamic_templates", "mapping"}
+_EMBEDDED = re.compile(r"langshift(-[0-9a-f]{12})?")
+
+
+@dataclass(frozen=True)
+class VectorField:
+    """How an index keeps the vectors of one field.
+
+    Attributes:
+        engine: ``lucene``, ``faiss`` or ``nmslib``.
+        space: such as ``cosinesimil``; None where only a trained model knows.
+        derived: whether ``_source`` has the vectors no more, and they are put in from the engine's own files.
+    """
+
+    engine: str
+    space: str | None
+    derived: bool
+
+    @property
+    def comes_back_normalised(self) -> bool:
+        """Whether vectors that are read have norm 1, whatever was written (k-NN #3083)."""
+        return self.derived and self.engine != LUCENE and self.space in ("cosinesimil", None)
+
+
+def set_engine(body: dict[str, Any], engine: Engine) -> None:
+    """Let another engine than Lucene index ``embedding``.
+
+    Args:
+        body: of an index that is about to be made, as ``index_body`` gives it; changed in place.
+        engine: which.
+    """
+    if engine == LUCENE:
+        return
+    embedding = body["mappings"]["properties"]["embedding"]
+    embedding["method"]["engine"] = "faiss"
+    embedding.update(_STORAGE.get(engine, {}))
+    # What is read would have norm 1 otherwise, and every later change of alpha would be wrong without a word.
+    body["settings"]["index"][DERIVED] = False
+
+
+def engine_of(mappings: Mapping[str, Any], settings: Mapping[str, Any], field: str) -> VectorField | None:
+    """How an index keeps a field's vectors; None where that is no field of vectors.
+
+    Args:
+        mappings: of the index, as ``GET /index/_mapping`` gives them.
+        settings: of the index with its defaults, flat, as ``GET /index/_settings`` gives them.
+        field: its name, a path with dots.
+    """
+    found: Mapping[str, Any] = mappings
+    for part in field.split("."):
+        found = found.get("properties", {}).get(part, {})
+    if found.get("type") != "knn_vector":
+        return None
+    method = found.get("method", {})
+    space = method.get("space_type") or found.get("space_type") or (None if "model_id" in found else "l2")
+    # The second has every field put in, not only vectors.
+    derived = any(str(settings.get(f"index.{name}")).lower() == "true" for name in (DERIVED, "derived_source.enabled"))
+    return VectorField(_engine(found), space, derived)
+
+
+def vectors_come_back_normalised(client: OpenSearch, index: str, field: str) -> bool:
+    """Whether an index gives a field's vectors back with norm 1, so that none can be moved again.
+
+    Raises:
+        NotFoundError: there is no such index.
+    """
+    ((name, found),) = client.indices.get_mapping(index=index).items()
+    parameters = {"flat_settings": "true", "include_defaults": "true"}
+    settings = client.indices.get_settings(index=name, params=parameters)[name]
+    kept = engine_of(found["mappings"], {**settings.get("defaults", {}), **settings["settings"]}, field)
+    return kept is not None and kept.comes_back_normalised
+
+
+def has_native_libraries(client: OpenSearch) -> bool:
+    """Whether all nodes can hold what another engine than Lucene makes; those of the embedded OpenSearch cannot."""
+    try:
+        nodes = client.nodes.info(metric="settings")["nodes"]
+    except AuthorizationException:
+        # Only the security plugin refuses this, which the embedded one does not have.
+        return True
+    return not any(_is_embedded(node) for node in nodes.values())
+
+
+def require_engine(client: OpenSearch, body: Mapping[str, Any]) -> None:
+    """Refuse an index that the cluster's nodes cannot hold; to be called before any index is made.
+
+    A node without the native libraries takes such an index, dies at its first write, and never starts again.
+
+    Args:
+        client: the cluster.
+        body: of the index that is about to be made.
+
+    Raises:
+        ClusterError: a field of vectors has another engine than Lucene, and a node has no other.
+    """
+    needing = next((place for place, field in _vector_fields(body["mappings"], "") if _engine(field) != LUCENE), None)
+    if needing is None:
+        return
+    if not has_native_libraries(client):
+        whose = "" if needing == "embedding" else f" for the field {needing}"
+        raise ClusterError(
+            "The embedded OpenSearch has no faiss (its native libraries are in no package registry): use "
+            f"{'--engine lucene' if not whose else 'the engine lucene'}{whose}, or a cluster from OpenSearch's own "
+            "images."
+        )
+
+
+def _engine(field: Mapping[str, Any]) -> str:
+    """The engine of a field; where none is named it is faiss, or as good as that: Lucene only by its name."""
+    return str(field.get("method", {}).get("engine") or field.get("engine") or "faiss").lower()
+
+
+def _vector_fields(part: Any, place: str) -> Iterator[tuple[str, Mapping[str, Any]]]:  # noqa: ANN401 - any JSON
+    """Every field of vectors with its name, also those that dynamic templates would make."""
+    if isinstance(part, list):
+        for item in part:
+            yield from _vector_fields(item, place)
+    elif isinstance(part, Mapping):
+        # A field may have the name `type` itself.
+        if isinstance(part.get("type"), str) and part["type"] in _OF_VECTORS:
+            yield place, part
+        for name, inner in part.items():
+            if name != "_meta":
+                yield from _vector_fields(inner, place if name in _BETWEEN else f"{place}.{name}".lstrip("."))
+
+
+def _is_embedded(node: Mapping[str, Any]) -> bool:
+    """Whether a node is of langshift's own making, which has no native libraries; earlier ones do not say so."""
+    if node.get("attributes", {}).get("langshift_native") == "false":
+        return True
+    settings = node.get("settings", {})
+    names_ports = str(settings.get("node", {}).get("portsfile")).lower() == "true"
+    return names_ports and bool(_EMBEDDED.fullmatch(settings.get("cluster", {}).get("name", "")))

@@ -1,0 +1,176 @@
+"""Copying documents inside the cluster: tasks of ``_reindex``, begun, watched and ended."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+from opensearchpy import OpenSearch
+from opensearchpy.exceptions import NotFoundError
+
+from langshift.errors import ClusterError
+from langshift.plugin.transfer.mark import GivenUp
+from langshift.plugin.transfer.run import Run
+
+_ACTION = "indices:data/write/reindex"
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 1.0
+# What no second try mends; an index that is missing is looked into by whoever began the task.
+_FOR_GOOD = {"resource_not_found_exception", "illegal_argument_exception", "security_exception"}
+
+
+class Broken(ClusterError):
+    """A task ended before its work was done, and may be begun again."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(f"Copying documents inside the cluster broke off ({why}): run again, which goes on from here.")
+
+
+class Copied(NamedTuple):
+    """What a task has done so far.
+
+    Attributes:
+        written: documents created or overwritten.
+        conflicts: documents that were there already, in the same or a later version.
+    """
+
+    written: int
+    conflicts: int
+
+    @property
+    def all(self) -> int:
+        """Documents that it is through with."""
+        return self.written + self.conflicts
+
+
+def start(run: Run, body: Mapping[str, Any], **params: Any) -> str:  # noqa: ANN401 - parameters of a request
+    """Begin a task, after ending whatever else still writes to the target; its id."""
+
+    def begin() -> str:
+        # Also one of this run, whose answer was lost.
+        cancel(run.client, run.target)
+        given = {"wait_for_completion": "false", **params}
+        return str(run.client.reindex(body=body, params=given)["task"])
+
+    run.ask(run.mark.read)
+    return run.ask(begin)
+
+
+def follow(run: Run, task: str, told: Callable[[Copied], None]) -> Copied:
+    """Wait until a task ends.
+
+    Args:
+        run: the run.
+        task: its id.
+        told: is told how far it is, again and again.
+
+    Raises:
+        Broken: it is gone, or has failed for something that passes.
+        GivenUp: it has failed for what a document holds.
+    """
+    pause = _FIRST_PAUSE
+    while True:
+        try:
+            answer = run.ask(lambda: run.client.tasks.get(task_id=task))
+        except NotFoundError as error:
+            raise Broken("the node that was copying is gone") from error
+        if not _writes_to(answer["task"], run.target):
+            raise Broken("the node that was copying was started anew")  # and has given the number to another task
+        if answer.get("error"):
+            raise _failed(answer["error"])
+        if answer["completed"]:
+            return _result(answer["response"])
+        slices = answer["task"]["status"].get("slices") or []
+        for one in slices:
+            # The task goes on with its other slices for as long as it takes.
+            if isinstance(one, Mapping) and "type" in one:
+                run.ask(lambda: cancel(run.client, run.target))
+                raise _failed(one)
+        told(_sum(answer["task"]["status"], run.ask(lambda: _children(run.client, task)) if slices else {}))
+        time.sleep(pause)
+        pause = min(pause * 1.5, _LONGEST_PAUSE)
+
+
+def running(client: OpenSearch, target: str) -> list[str]:
+    """The tasks that copy documents into a version at this moment."""
+    found = []
+    for task, told in _listed(client, {}):
+        if "parent_task_id" not in told and _writes_to(told, target):
+            found.append(task)
+    return found
+
+
+def cancel(client: OpenSearch, target: str) -> None:
+    """End all tasks that copy documents into a version; none writes there any more when this returns."""
+    while tasks := running(client, target):
+        for task in tasks:
+            with suppress(NotFoundError):
+                client.tasks.cancel(task_id=task, params={"wait_for_completion": "true"})
+
+
+def _writes_to(task: Mapping[str, Any], target: str) -> bool:
+    return str(task.get("description", "")).endswith(f" to [{target}]")
+
+
+def _children(client: OpenSearch, task: str) -> dict[int, Mapping[str, Any]]:
+    """Status of each slice of a task that is under way, by its number."""
+    told = [one["status"] for _, one in _listed(client, {"parent_task_id": task}) if one.get("status")]
+    return {status["slice_id"]: status for status in told if "slice_id" in status}
+
+
+def _listed(client: OpenSearch, params: Mapping[str, str]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    answer = client.tasks.list(params={"detailed": "true", "actions": f"{_ACTION}*", **params})
+    for node in answer.get("nodes", {}).values():
+        yield from node["tasks"].items()
+
+
+def _sum(status: Mapping[str, Any], children: Mapping[int, Mapping[str, Any]]) -> Copied:
+    slices = status.get("slices")
+    if not slices:
+        return _counted(status)
+    parts = [_counted(children.get(number, one) or {}) for number, one in enumerate(slices)]
+    return Copied(sum(part.written for part in parts), sum(part.conflicts for part in parts))
+
+
+def _counted(status: Mapping[str, Any]) -> Copied:
+    written = status.get("created", 0) + status.get("updated", 0) + status.get("noops", 0)
+    return Copied(written, status.get("version_conflicts", 0))
+
+
+def _result(response: Mapping[str, Any]) -> Copied:
+    for one in response.get("failures") or []:
+        cause = one.get("cause") or one.get("reason") or {}
+        cause = cause if isinstance(cause, Mapping) else {"reason": str(cause)}
+        if "index_not_found_exception" in {kind.get("type") for kind in _causes(cause)}:
+            raise GivenUp(f"Index {one.get('index')} was deleted by somebody while it was being made: run again.")
+        if "id" in one and isinstance(one.get("status"), int) and one["status"] < 500 and one["status"] != 429:
+            raise GivenUp(f"The document {one['id']} cannot be copied: {_reason(_causes(cause))}.")
+        raise _failed(cause)
+    if response.get("canceled") or response.get("timed_out"):
+        raise Broken(f"it was cancelled ({response.get('canceled', 'out of time')})")
+    return _counted(response)
+
+
+def _failed(error: Mapping[str, Any]) -> Exception:
+    """What a task's error means."""
+    causes = _causes(error)
+    reason, kinds = _reason(causes), {str(cause.get("type")) for cause in causes}
+    if "circuit_breaking_exception" in kinds:
+        return Broken(reason)
+    if "script_exception" in kinds:
+        # The script's own sentence, which names the document.
+        return GivenUp(reason)
+    return GivenUp(f"The cluster cannot copy the documents: {reason}.") if kinds & _FOR_GOOD else Broken(reason)
+
+
+def _causes(error: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """An error and what caused it, the innermost last."""
+    causes = [error]
+    while isinstance(causes[-1].get("caused_by"), Mapping):
+        causes.append(causes[-1]["caused_by"])
+    return causes
+
+
+def _reason(causes: list[Mapping[str, Any]]) -> str:
+    return " ".join(str(causes[-1].get("reason") or causes[-1].get("type") or "no reason given").split())

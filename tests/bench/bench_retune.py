@@ -1,0 +1,105 @@
+"""Retuning beside a plain ``_reindex`` of the same index: the same documents, mapping and settings, and no script.
+
+Run with ``make bench``. Both copy the same version in turn, the one that begins changes every round; both are done
+when everything can be searched, and a retune's catching up, checking and swapping are in its time. The graphs of the
+vectors take most of either. Machines differ and are shared: look at the ratios, not at the seconds.
+"""
+
+import statistics
+import time
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from given_data import run
+from shifted_index import language_vectors, saved
+
+from langshift.ingest.retune import Wanted, retune
+from langshift.ingest.roll_back import roll_back
+from langshift.plugin.copied import copied_body
+from langshift.plugin.versions import live
+
+DOCUMENTS, DIMENSION, ROUNDS = 100_000, 512, 3
+GOAL = 1.25
+LANGUAGES = ("en", "de", "th", "zh-TW")
+BATCH, WORDS = 5000, 60
+LONGEST = 3600  # seconds
+
+
+@pytest.fixture
+def corpus(tmp_path):
+    """A Parquet file of texts and vectors."""
+    numbers = np.random.default_rng(0)
+    words = np.array([f"word{number}" for number in range(5000)])
+    path = tmp_path / "corpus.parquet"
+    kinds = [("_id", pa.string()), ("text", pa.string()), ("language", pa.string()), ("embedding", pa.list_(pa.float32()))]
+    schema = pa.schema(kinds)
+    with pq.ParquetWriter(path, schema) as writer:
+        for first in range(0, DOCUMENTS, BATCH):
+            ids = range(first, min(first + BATCH, DOCUMENTS))
+            rows = {
+                "_id": [str(number) for number in ids],
+                "text": [" ".join(some) for some in numbers.choice(words, (len(ids), WORDS))],
+                "language": [LANGUAGES[number % len(LANGUAGES)] for number in ids],
+                "embedding": list(numbers.standard_normal((len(ids), DIMENSION), np.float32)),
+            }
+            writer.write_table(pa.table(rows, schema))
+    return path
+
+
+@pytest.fixture
+def name(client, index_name, corpus, tmp_path):
+    """An index of the corpus, at rest."""
+    vectors = saved(tmp_path, language_vectors(dimension=DIMENSION))
+    done = run("ingest", corpus, "--index", index_name, "--encoder", "given", "--vectors", vectors, "--alpha", 0.5)
+    assert done.exit_code == 0, (done.output, done.exception)
+    client.indices.flush(index=index_name, params={"timeout": LONGEST})
+    return index_name
+
+
+def plain(client, name, index):
+    """Seconds that a plain ``_reindex`` takes, into an index that does not refresh meanwhile as a retune's does not."""
+    body = copied_body(client, live(client, name).index)
+    body["settings"]["index"]["refresh_interval"] = "-1"
+    began = time.perf_counter()
+    client.indices.create(index=index, body=body)
+    told = client.reindex(
+        body={"source": {"index": name}, "dest": {"index": index}},
+        params={"wait_for_completion": "true", "timeout": "1m", "refresh": "true"},
+        request_timeout=LONGEST,
+    )
+    seconds = time.perf_counter() - began
+    assert (told["created"], told["failures"]) == (DOCUMENTS, [])
+    client.indices.delete(index=index)
+    return seconds
+
+
+def retuned(client, name):
+    """Seconds of a retune and of its write block, and of the way back, which leaves all as it was."""
+    began = time.perf_counter()
+    done = retune(client, name, Wanted(alpha=0.75))
+    seconds = time.perf_counter() - began
+    assert done.documents == DOCUMENTS
+    began = time.perf_counter()
+    back = roll_back(client, name)
+    back_seconds = time.perf_counter() - began
+    client.indices.delete(index=done.index)
+    return seconds, done.blocked, back_seconds, back.blocked
+
+
+def test_a_retune_takes_little_longer_than_a_plain_reindex(client, index_name, name):
+    times = {"reindex": [], "retune": [], "blocked": [], "rollback": [], "back, blocked": []}
+    for number in range(ROUNDS):
+        for turn in range(2):
+            if (number + turn) % 2:
+                for kind, seconds in zip(list(times)[1:], retuned(client, name), strict=True):
+                    times[kind].append(seconds)
+            else:
+                times["reindex"].append(plain(client, name, f"{index_name}-plain"))
+    print(f"\n{DOCUMENTS:,} documents of {DIMENSION} dimensions with HNSW, {ROUNDS} rounds in turn")
+    for kind, seconds in times.items():
+        print(f"{kind:13} {statistics.median(seconds):7.2f} s ({min(seconds):.2f} to {max(seconds):.2f})")
+    ratios = [one / other for one, other in zip(times["retune"], times["reindex"], strict=True)]
+    told = f"{statistics.median(ratios):.3f} ({min(ratios):.3f} to {max(ratios):.3f})"
+    print(f"retune / reindex: {told}, goal at most {GOAL}")

@@ -1,0 +1,291 @@
+"""Users who may not do everything: what is missing is named, nothing is half-written, and the rest works over TLS."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trustme
+from small_dataset import write_small_dataset
+
+from .security_plugin import Guard
+from .tls_proxy import proxy
+
+USER, PASSWORD = "loader", "grün:s3cret/@%ß猫"
+EVERYTHING = {
+    "cluster_permissions": ["*"],
+    "index_permissions": [{"index_patterns": ["*"], "allowed_actions": ["*"]}],
+}
+LOADER = {"OPENSEARCH_USERNAME": USER, "OPENSEARCH_PASSWORD": PASSWORD}
+DOCUMENTS = 15
+
+Run = Callable[..., "tuple[int, str, str]"]
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("data")
+    write_small_dataset(folder)
+    return folder
+
+
+@pytest.fixture
+def langshift(authority, tmp_path) -> Run:
+    """Run the installed command as the user, with these variables only; the password must not come out."""
+    program = shutil.which("langshift", path=str(Path(sys.executable).parent))
+    inherited = {name: os.environ[name] for name in ("PATH", "SYSTEMROOT") if name in os.environ}
+    usual = {"HOME": str(tmp_path), "LANGSHIFT_HOME": str(tmp_path / "home"), "OPENSEARCH_CA_FILE": str(authority.file)}
+
+    def run(*arguments: object, **env: str) -> tuple[int, str, str]:
+        done = subprocess.run(
+            [program, *map(str, arguments)],
+            env=inherited | usual | LOADER | env,
+            capture_output=True,
+            encoding="utf-8",
+            check=False,
+        )
+        assert "s3cret" not in done.stdout + done.stderr
+        return done.returncode, done.stdout, done.stderr
+
+    return run
+
+
+@pytest.fixture
+def secured(cluster_url, authority) -> Callable[..., Any]:
+    """The real server behind TLS, a password, and the permissions of a role."""
+
+    @contextmanager
+    def open_(role: dict[str, Any] = EVERYTHING, *, without: tuple[str, ...] = ()) -> Iterator[tuple[str, Guard]]:
+        guard = Guard(role, USER, without=without)
+        with proxy(cluster_url, tls=authority.server, credentials=(USER, PASSWORD), refuse=guard) as (url, _):
+            yield url, guard
+        assert guard.unknown == []
+
+    return open_
+
+
+def lacks(url: str, named: str) -> str:
+    return (
+        f"Error: The cluster at {url} does not let the user {USER} do that: it lacks the permission {named}; "
+        "ask whoever administers the cluster for it."
+    )
+
+
+def indices(client, name: str) -> list[str]:
+    return sorted(client.indices.get(index=f"{name}*", params={"expand_wildcards": "all"}))
+
+
+@pytest.mark.parametrize(
+    ("permission", "group"),
+    [
+        ("cluster:monitor/main", "cluster_monitor"),
+        ("indices:admin/get", None),
+        ("indices:admin/create", "create_index"),
+        ("indices:monitor/settings/get", "indices_monitor"),
+        ("indices:data/write/bulk", "cluster_composite_ops"),
+        ("indices:data/write/bulk[s]", "write"),
+    ],
+)
+def test_a_load_that_cannot_begin_leaves_nothing(langshift, secured, client, data, index_name, permission, group):
+    with secured(without=(permission,)) as (url, _):
+        done = langshift("ingest", data / "corpus.jsonl", "--index", index_name, OPENSEARCH_URL=url)
+    named = f"{permission} (the action group {group} has it)" if group else permission
+    assert done == (1, "", f"{lacks(url, named)}\n")
+    assert indices(client, index_name) == []
+
+
+@pytest.mark.parametrize(
+    ("permission", "group", "told"),
+    [
+        ("indices:data/read/mget[shard]", "read", ""),
+        ("indices:admin/aliases", "manage_aliases", ""),
+        (
+            *("indices:admin/settings/update", "manage"),
+            " The cluster could not be told to leave {index}-v0001: the next run will do it.",
+        ),
+    ],
+)
+def test_a_load_that_cannot_end_is_gone_on_with(langshift, secured, client, data, index_name, permission, group, told):
+    ingest = ("ingest", data / "corpus.jsonl", "--index", index_name)
+    with secured(without=(permission,)) as (url, _):
+        code, out, err = langshift(*ingest, OPENSEARCH_URL=url)
+    assert (code, out) == (1, "")
+    assert err == (
+        f"{lacks(url, f'{permission} (the action group {group} has it)')}{told.format(index=index_name)} "
+        f"{DOCUMENTS} lines of {data / 'corpus.jsonl'} handled: go on with --resume.\n"
+    )
+    assert not client.indices.exists_alias(name=index_name)
+    with secured() as (url, _):
+        code, _, err = langshift(*ingest, "--resume", OPENSEARCH_URL=url)
+    assert code == 0, err
+    assert client.count(index=index_name)["count"] == DOCUMENTS
+    assert indices(client, index_name) == [f"{index_name}-v0001"]
+
+
+def test_without_the_right_to_look_at_the_cluster(langshift, secured, data, index_name, tmp_path):
+    """Only a load needs to know which cluster it is, to find its journal again."""
+    looking = ("cluster:monitor/state", "cluster:monitor/nodes/info", "cluster:monitor/health")
+    looking += ("cluster:admin/knn_stats_action", "indices:data/read/msearch")
+    with secured(without=looking) as (url, _):
+        code, _, err = langshift("ingest", data / "corpus.jsonl", "--index", index_name, OPENSEARCH_URL=url)
+        assert (code, err) == (0, "")
+    with secured(without=("cluster:monitor/main", *looking)) as (url, _):
+        code, out, err = langshift("search", index_name, "Ebbe und Flut", "--json", OPENSEARCH_URL=url)
+        assert (code, err, len(json.loads(out)["hits"])) == (0, "", 10)
+        folder = tmp_path / "out"
+        replay = ("evaluate", "replay", data, "--index", index_name, "--output", folder)
+        code, _, err = langshift(*replay, "--json", OPENSEARCH_URL=url)
+        assert code == 0
+        missing = lacks("", "indices:data/read/msearch (the action group cluster_composite_ops_ro has it)")
+        assert missing.removeprefix("Error: ").replace(" at  does", " does") in err
+        assert json.loads((folder / "result.json").read_text())["versions"]["opensearch"] == "unknown"
+        code, out, err = langshift("doctor", "--json", OPENSEARCH_URL=url)
+    found = {f["name"]: (f["status"], f["value"]) for f in json.loads(out)["findings"] if f["section"] == "cluster"}
+    assert (code, err) == (0, "")
+    assert found == {
+        "reachable": ("ok", url),
+        "version": ("warning", "this user may not ask for it"),
+        "health": ("warning", "this user may not ask for it"),
+        "plugins": ("warning", "this user may not list them"),
+    }
+
+
+OFF = "switch verification off with OPENSEARCH_SSL_VERIFY=false."
+
+
+@pytest.mark.parametrize(
+    ("env", "says"),
+    [
+        (
+            {"OPENSEARCH_PASSWORD": "wrong"},
+            "refuses the user name or password: set OPENSEARCH_USERNAME and OPENSEARCH_PASSWORD.",
+        ),
+        (
+            {"OPENSEARCH_USERNAME": "", "OPENSEARCH_PASSWORD": ""},
+            "asks for a user name and password: set OPENSEARCH_USERNAME and OPENSEARCH_PASSWORD.",
+        ),
+        (
+            {"OPENSEARCH_CA_FILE": ""},
+            f"shows a certificate that cannot be verified: name its authority with OPENSEARCH_CA_FILE, or {OFF}",
+        ),
+        (
+            {"OPENSEARCH_CA_FILE": "other.pem"},
+            f"shows a certificate that cannot be verified: name its authority with OPENSEARCH_CA_FILE, or {OFF}",
+        ),
+    ],
+)
+def test_who_is_not_let_in_writes_nothing(langshift, secured, client, data, index_name, tmp_path, env, says):
+    if env.get("OPENSEARCH_CA_FILE"):
+        env["OPENSEARCH_CA_FILE"] = str(tmp_path / "other.pem")
+        trustme.CA().cert_pem.write_to_path(env["OPENSEARCH_CA_FILE"])
+    with secured() as (url, guard):
+        done = langshift("ingest", data / "corpus.jsonl", "--index", index_name, OPENSEARCH_URL=url, **env)
+        assert done == (1, "", f"Error: The cluster at {url} {says}\n")
+        assert not guard.used
+    assert indices(client, index_name) == []
+
+
+def test_a_certificate_that_nobody_verifies(langshift, secured, client, data, index_name):
+    with secured() as (url, _):
+        env = {"OPENSEARCH_URL": url, "OPENSEARCH_SSL_VERIFY": "false", "OPENSEARCH_CA_FILE": ""}
+        code, _, err = langshift("ingest", data / "corpus.jsonl", "--index", index_name, **env)
+    assert (code, err) == (0, "")
+    assert client.count(index=index_name)["count"] == DOCUMENTS
+
+
+DOCS = Path(__file__).parents[2] / "docs" / "permissions.md"
+
+
+def roles(name: str) -> list[dict[str, Any]]:
+    """The roles of the documentation, for another index: searching, loading, everything."""
+    blocks = re.findall(r"```json\n(.*?)```", DOCS.read_text(encoding="utf-8"), re.DOTALL)
+    return [json.loads(block.replace('"old-news"', f'"{name}-old"').replace('"news', f'"{name}')) for block in blocks]
+
+
+def make_old(client, index: str, name: str) -> None:
+    """An index that langshift did not make, with the documents of one that it made with alpha 0."""
+    vector = client.indices.get_mapping(index=index)[f"{index}-v0001"]["mappings"]["properties"]["embedding"]
+    properties = {"vector": vector, "body": {"type": "text"}, "lang": {"type": "keyword"}}
+    settings = {"index": {"knn": True, "number_of_replicas": 0}}
+    client.indices.create(index=name, body={"settings": settings, "mappings": {"properties": properties}})
+    for hit in client.search(index=index, body={"size": 100})["hits"]["hits"]:
+        source = hit["_source"]
+        ((language, text),) = source["text"].items()
+        client.index(index=name, id=hit["_id"], body={"vector": source["embedding"], "body": text, "lang": language})
+    client.indices.refresh(index=name)
+
+
+def test_the_roles_of_the_documentation_are_enough(langshift, secured, client, data, index_name, tmp_path):
+    """Every command, over TLS and with a password."""
+    searching, loading, everything = roles(index_name)
+
+    def works(role: dict[str, Any], *arguments: object) -> None:
+        with secured(role) as (url, _):
+            code, _, err = langshift(*arguments, OPENSEARCH_URL=url)
+        assert code == 0, (arguments, err)
+
+    ingest = ("ingest", data / "corpus.jsonl", "--index", index_name, "--alpha", "0")
+    works(loading, *ingest)
+    make_old(client, index_name, f"{index_name}-old")
+    works(searching, "search", index_name, "Ebbe und Flut")
+    works(searching, "evaluate", "replay", data, "--index", index_name, "--output", tmp_path / "out")
+    works(everything, "retune", index_name, "--alpha", "0.5", "--throttle", "1000")
+    works(everything, "rollback", index_name)
+    works(everything, "pipeline", "install", index_name)
+    works(searching, "pipeline", "verify", index_name)
+    works(everything, "retune", index_name, "--alpha", "0.7")
+    works(everything, "pipeline", "remove", index_name)
+    every = json.loads(re.search(r"^`({.*})`$", DOCS.read_text(encoding="utf-8"), re.MULTILINE)[1])
+    works({**searching, "index_permissions": [*searching["index_permissions"], every]}, "index", "list")
+    works(searching, "index", "describe", index_name)
+    works(everything, "index", "drop", index_name, "--yes")
+    fields = ("--vector-field", "vector", "--text-field", "body", "--language-field", "lang", "--encoder", "use-m")
+    works(everything, "adopt", f"{index_name}-old", "--name", index_name, *fields)
+    assert client.count(index=index_name)["count"] == DOCUMENTS
+    works(loading, *ingest, "--if-exists", "replace")
+    assert client.count(index=f"{index_name}-old")["count"] == DOCUMENTS
+
+
+def test_who_may_only_search(langshift, secured, client, data, index_name):
+    searching, loading, _ = roles(index_name)
+    ingest = ("ingest", data / "corpus.jsonl", "--index", index_name)
+    with secured(searching) as (url, _):
+        code, _, err = langshift(*ingest, OPENSEARCH_URL=url)
+    assert (code, err) == (1, f"{lacks(url, 'indices:admin/create (the action group create_index has it)')}\n")
+    assert indices(client, index_name) == []
+    with secured(loading) as (url, _):
+        assert langshift(*ingest, OPENSEARCH_URL=url)[0] == 0
+        for command, permission in (
+            (("pipeline", "install"), "cluster:admin/script/get"),
+            (("retune", "--alpha", "0.5"), "cluster:admin/script/get"),
+        ):
+            code, out, err = langshift(*command, index_name, OPENSEARCH_URL=url)
+            assert (code, out, err) == (1, "", f"{lacks(url, permission)}\n")
+        before = indices(client, index_name)
+    assert before == [f"{index_name}-v0001"]
+
+
+@pytest.mark.parametrize(
+    ("permission", "group"),
+    [
+        ("cluster:admin/ingest/pipeline/put", "cluster_manage_pipelines"),
+        ("indices:admin/settings/update", "manage"),
+    ],
+)
+def test_a_pipeline_that_may_not_be_made(langshift, secured, client, data, index_name, permission, group):
+    with secured() as (url, _):
+        assert langshift("ingest", data / "corpus.jsonl", "--index", index_name, OPENSEARCH_URL=url)[0] == 0
+    with secured(without=(permission,)) as (url, _):
+        done = langshift("pipeline", "install", index_name, OPENSEARCH_URL=url)
+    assert done == (1, "", f"{lacks(url, f'{permission} (the action group {group} has it)')}\n")
+    assert f"langshift-{index_name}-v0001" not in client.ingest.get_pipeline(params={"ignore": 404})
+    assert "default_pipeline" not in str(client.indices.get_settings(index=index_name))

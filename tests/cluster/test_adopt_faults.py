@@ -1,0 +1,145 @@
+"""Adopting an index while things go wrong: the new one is whole or not there, the old one as it was."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import time
+from itertools import chain, repeat
+from pathlib import Path
+
+import pytest
+from command_line import LANGSHIFT, langshift, refusal
+from fault_proxy import passed
+from faults import broken_off, cut_before, delayed
+from old_index import OldIndex, raw_documents
+
+from langshift.ingest.bulk.dead_letters import DeadLetters
+from langshift.plugin.versions import versions
+
+# More than are read at once.
+SHARDS = 6
+PATIENCE = 60  # seconds
+
+
+@pytest.fixture
+def old(cluster_url, index_name):
+    made = OldIndex(cluster_url, f"{index_name}-old", documents=600, shards=SHARDS)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def new(index_name):
+    return f"{index_name}-new"
+
+
+@pytest.fixture
+def command(old, new, tmp_path):
+    """The command, without the program."""
+    vectors = old.language_vectors(tmp_path / "planted.safetensors")
+    options = ["--vector-field", "vec", "--text-field", "body", "--encoder", "given", "--vectors", vectors]
+    return ["adopt", old.name, "--name", new, *options]
+
+
+def environment(url):
+    return {**os.environ, "OPENSEARCH_URL": url}
+
+
+def started(command, proxy):
+    """The command on its way through the proxy, once it has sent documents, which take long."""
+    proxy.inject("/_bulk", repeat(delayed(2)))
+    process = subprocess.Popen(
+        [LANGSHIFT, *map(str, command)],
+        env=environment(proxy.url),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    latest = time.monotonic() + PATIENCE
+    while not proxy.bulks and process.poll() is None and time.monotonic() < latest:
+        time.sleep(0.05)
+    assert proxy.bulks, process.communicate()
+    return process
+
+
+@pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM])
+def test_who_is_interrupted_leaves_nothing_behind(client, proxy, command, old, new, stop):
+    process = started(command, proxy)
+    process.send_signal(stop)
+    stdout, stderr = process.communicate(timeout=PATIENCE)
+    assert (process.returncode, stdout) == (130, "")
+    told = f"Nothing of {old.name} was changed: run the same command again."
+    assert stderr.split("\n") == [told, "", "Interrupted.", ""]
+    assert versions(client, new) == []
+    assert client.count(index=old.name)["count"] == 600
+
+
+def test_after_a_kill_the_same_command_begins_again(client, cluster_url, proxy, command, old, new):
+    process = started(command, proxy)
+    process.kill()
+    process.communicate()
+    assert versions(client, new) == [f"{new}-v0001"]
+    proxy.clear()
+    done = langshift(*command, url=cluster_url)
+    assert done.returncode == 0, done
+    told = rf"A load of {old.name} into {new} that was cut off after \d+ lines? is given up\."
+    assert any(re.fullmatch(told, line) for line in done.stderr.splitlines())
+    assert versions(client, new) == [f"{new}-v0001"]
+    assert client.count(index=new)["count"] == 600
+
+
+def test_a_point_in_time_that_is_lost_is_told_in_one_sentence(client, proxy, command, old, new):
+    async def lose(exchange):
+        client.delete_pit(body={"pit_id": [json.loads(exchange.body)["pit"]["id"]]})
+        return await exchange.forward()
+
+    # Two counts, two pages of the sample, and the first pages of the documents.
+    proxy.inject("/_search?", chain(repeat(passed, 8), [lose]))
+    assert refusal(langshift(*command, OPENSEARCH_URL=proxy.url)) == (
+        f"The cluster has lost the point in time at which {old.name} was read, as it does when a node of it ends. "
+        f"Nothing of {old.name} was changed: run it again."
+    )
+    assert versions(client, new) == []
+
+
+def test_trouble_of_reading_and_writing_that_passes_costs_nothing(cluster_url, proxy, command, old, new):
+    proxy.inject(
+        "/_search?", chain(repeat(passed, 5), [cut_before, broken_off, cut_before], repeat(passed, 2), [broken_off])
+    )
+    proxy.inject("/_bulk", [cut_before, broken_off])
+    done = langshift(*command, OPENSEARCH_URL=proxy.url)
+    assert done.returncode == 0, done
+    before, after = (raw_documents(cluster_url, index, SHARDS) for index in (old.name, new))
+    assert after.keys() == before.keys()
+    for name, document in before.items():
+        kept = {field: after[name].source[field] for field in document.source if field != "vec"}
+        assert kept == {field: value for field, value in document.source.items() if field != "vec"}
+
+
+def test_a_document_that_the_new_index_refuses_is_a_dead_letter_of_the_old_one(client, cluster_url, command, old, new):
+    # What is left of it after the shift is no vector that has a cosine.
+    planted = [float(part) for part in (old.offsets["de"] - old.offsets["en"]).astype("float32")]
+    document = {"headline": "Nothing", "body": ["Das Meer steigt und fällt zweimal am Tag."], "vec": planted}
+    client.index(index=old.name, id="zero", routing="here", body=document, params={"refresh": "true"})
+    done = langshift(*command, "--json", url=cluster_url)
+    assert done.returncode == 3, done
+    told = json.loads(done.stdout)
+    assert (told["documents"], told["dead"], told["vectorless"], told["old"]["name"]) == (600, 1, 6, old.name)
+    letters = DeadLetters(Path(told["dead_letters"]))
+    (letter,) = letters
+    kept = json.loads(letter.document)
+    assert (letter.id, letter.corpus, kept["_routing"], kept["_source"]) == ("zero", old.name, "here", document)
+    again = langshift("dead-letters", "replay", "--index", new, url=cluster_url)
+    assert again.returncode == 3, again
+    mended = json.dumps({**kept, "_source": {**document, "vec": [2 * part for part in planted]}})
+    letters.revise(lambda found: found._replace(document=mended.encode()))
+    again = langshift("dead-letters", "replay", "--index", new, url=cluster_url)
+    assert again.returncode == 0, again
+    there = client.get(index=new, id="zero", routing="here")
+    assert (there["_version"], there["_source"]["language"]) == (1, "de")
+    assert there["_source"]["vec"] == pytest.approx(planted, rel=1e-6)

@@ -1,0 +1,442 @@
+"""The cluster's script against NumPy, by `_reindex` and in an ingest pipeline: numbers, stamps, rules and refusals."""
+
+from dataclasses import replace
+
+import numpy as np
+import orjson
+import pytest
+from opensearchpy.exceptions import RequestError, TransportError
+
+from langshift.ingest.debias import Debias
+from langshift.ingest.index_shift import expected, of_debias
+from langshift.ingest.making import Making
+from langshift.ingest.moving import Told, move
+from langshift.ingest.vectors import LanguageVectors
+from langshift.plugin import shift_script
+from langshift.plugin.fields import USUAL, Fields, value_at
+from langshift.plugin.index_shift import IndexShift
+from langshift.plugin.spellings import told_language
+
+# Dimension -> how many documents; 10,000 in all.
+DOCUMENTS = {1: 1500, 2: 1500, 3: 1000, 8: 1500, 64: 1500, 384: 1000, 512: 1000, 1024: 500, 1536: 500}
+TAGS = ("ar", "de", "no", "pt", "th", "zh", "zh-TW")
+NAMES = ("de", "th", "TH", "zh-Hant", "zh_HK", "ara", "nn", "pt_BR", "en-GB", "vi", "English", None)
+NEAR, BACK = 2e-7, 1e-6
+OWN = Fields(
+    vector="a.vector",
+    language="langshift.language",
+    confidence="langshift.sure",
+    stamp="langshift.shift",
+    texts=("words",),
+    told="meta.lang",
+)
+
+
+def language_vectors(dimension, seed=0):
+    made = dict(zip(TAGS, vectors_of(dimension, len(TAGS), seed, (0.5, 5)), strict=True))
+    return LanguageVectors("en", made, {}, f"toy-{seed}", "1", "", dimension, False, "made up")
+
+
+def shift_of(dimension=3, alpha=0.5, seed=0, **alphas):
+    return of_debias(Debias(language_vectors(dimension, seed), alpha=alpha, alphas=alphas))
+
+
+def vectors_of(dimension, count, seed=2, norms=(1, 50)):
+    random = np.random.default_rng([dimension, seed])
+    made = random.standard_normal((count, dimension))
+    norms = random.uniform(*norms, (count, 1))
+    return (norms * made / np.linalg.norm(made, axis=1, keepdims=True)).astype(np.float32)
+
+
+@pytest.fixture
+def pipelines(client, index_name):
+    """Makes pipelines of the script; removed at the end."""
+    made = []
+
+    def make(shift, fields=USUAL):
+        name, script = f"{index_name}-{len(made)}", shift_script.install(client)
+        step = {"script": {"id": script, "params": shift_script.params(shift, shift, fields, pipeline=True)}}
+        client.ingest.put_pipeline(id=name, body={"processors": [step]})
+        made.append(name)
+        return name
+
+    yield make
+    for name in made:
+        client.ingest.delete_pipeline(id=name)
+
+
+@pytest.fixture
+def index(client, index_name):
+    """Makes indices; those of a dimension are real ones, others hold anything."""
+    made = []
+
+    def make(dimension=0, pipeline="_none"):
+        made.append(f"{index_name}-{len(made)}")
+        knn = {"type": "knn_vector", "dimension": dimension}
+        knn["method"] = {"name": "hnsw", "engine": "lucene", "space_type": "cosinesimil"}
+        settings = {"knn": bool(dimension), "default_pipeline": pipeline, "number_of_replicas": 0}
+        mappings = {"dynamic": False, "properties": {"embedding": knn} if dimension else {}}
+        client.indices.create(index=made[-1], body={"settings": {"index": settings}, "mappings": mappings})
+        return made[-1]
+
+    return make
+
+
+def write(client, index, sources):
+    for start in range(0, len(sources), 500):
+        lines = []
+        for place, source in enumerate(sources[start : start + 500], start):
+            lines += [{"index": {"_id": str(place)}}, source]
+        answer = client.bulk(index=index, body=b"".join(orjson.dumps(line) + b"\n" for line in lines))
+        assert not answer["errors"], answer["items"][0]
+    client.indices.refresh(index=index)
+
+
+def sources_of(client, index):
+    found, after = {}, None
+    while True:
+        body = {"size": 500, "sort": ["_doc"], **({"search_after": after} if after else {})}
+        hits = client.search(index=index, body=body)["hits"]["hits"]
+        if not hits:
+            return [found[str(place)] for place in range(len(found))]
+        found.update({hit["_id"]: hit["_source"] for hit in hits})
+        after = hits[-1]["sort"]
+
+
+def retune(client, one, other, old, new, fields=USUAL):
+    script = {"id": shift_script.install(client), "params": shift_script.params(old, new, fields, pipeline=False)}
+    body = {"source": {"index": one}, "dest": {"index": other, "pipeline": "_none"}, "script": script}
+    client.reindex(body=body, params={"refresh": "true", "request_timeout": 300})
+
+
+def far(found, wanted, raw):
+    """The largest difference of two documents' vectors, relative to the norm of the encoder's."""
+    found, wanted, raw = (np.asarray(some, np.float32).astype(np.float64) for some in (found, wanted, raw))
+    return float((np.abs(found - wanted).max(axis=1) / np.linalg.norm(raw, axis=1)).max())
+
+
+def debias_of(shift):
+    size = len(shift.vectors["de"]) if shift.vectors else 1
+    known = next((known for seed in (0, 1) if (known := language_vectors(size, seed)).hash == shift.hash), None)
+    return Debias(known, "shift", shift.alpha, shift.alphas)
+
+
+def loaded(raw, told, shift, *, soft=False):
+    """Vectors and stamps as a load writes them."""
+    return move(raw, told, Making(None, debias_of(shift), None, soft=soft))
+
+
+def stamps(raw, tags, shift):
+    return loaded(raw, [Told(tag, 1.0, {}) for tag in tags], shift)[1]
+
+
+@pytest.mark.parametrize("dimension", DOCUMENTS)
+def test_ten_thousand_documents_as_numpy_shifts_them_there_and_back(client, pipelines, index, dimension):
+    raw = vectors_of(dimension, DOCUMENTS[dimension])
+    names = [NAMES[place % len(NAMES)] for place in range(len(raw))]
+    tags = [told_language(name) for name in names]
+    first = shift_of(dimension, 0.75, th=0.5, zh=0.0)
+    one = index(dimension, pipelines(first))
+    write(client, one, [{"embedding": row.tolist(), "language": name} for row, name in zip(raw, names, strict=True)])
+    before = sources_of(client, one)
+    found = {"pipeline": far([s["embedding"] for s in before], debias_of(first).documents(raw, tags), raw)}
+    assert [source["shift"] for source in before] == stamps(raw, tags, first)
+
+    shifts = {"alpha": shift_of(dimension, 0.3, de=1.0, zh=0.9), "vectors": shift_of(dimension, 1.0, seed=1)}
+    there, now = one, first
+    for name, shift in {**shifts, "none": IndexShift(), "back": first}.items():
+        other = index(dimension)
+        retune(client, there, other, now, shift)
+        wanted = expected(now, shift, USUAL)(sources_of(client, there))
+        after = sources_of(client, other)
+        found[name] = far([source["embedding"] for source in after], wanted, raw)
+        assert [source["shift"] for source in after] == stamps(raw, tags, shift)
+        there, now = other, shift
+    back = far([source["embedding"] for source in after], [source["embedding"] for source in before], raw)
+    print(dimension, "dimensions:", {name: f"{value:.1e}" for name, value in found.items()}, f"and back {back:.1e}")
+    assert max(found.values()) <= NEAR
+    assert back <= BACK
+    unmoved = [place for place, source in enumerate(before) if "language" not in source["shift"]]
+    assert all((np.array(after[place]["embedding"], np.float32) == raw[place]).all() for place in unmoved)
+
+
+def simulated(client, shift, sources, fields=USUAL):
+    """What the pipeline makes of documents; the sentence where it refuses one."""
+    params = shift_script.params(shift, shift, fields, pipeline=True)
+    steps = [{"script": {"id": shift_script.install(client), "params": params}}]
+    docs = [{"_index": "i", "_id": str(place), "_source": source} for place, source in enumerate(sources)]
+    answer = client.ingest.simulate(body={"pipeline": {"processors": steps}, "docs": docs})["docs"]
+    return [doc["doc"]["_source"] if "doc" in doc else shift_script.reason(doc["error"]) for doc in answer]
+
+
+@pytest.mark.parametrize(
+    ("told", "language", "key", "tag"),
+    [
+        ("de", "de", "de", None),
+        (" DE ", "de", "de", None),
+        ("de_AT", "de", "de", "de-AT"),
+        ("de-1996", "de", "de", None),
+        ("de-u-co-phonebk", "de", "de", None),
+        ("deu_Latn", "de", "de", None),
+        ("ger", "de", "de", None),
+        ("zh-TW", "zh", "zh-TW", "zh-TW"),
+        ("zh-Hant", "zh", "zh-TW", "zh-TW"),
+        ("zho_Hant", "zh", "zh-TW", "zh-TW"),
+        ("zh-Hant-HK", "zh", "zh", "zh-HK"),
+        ("cmn", "zh", "zh", None),
+        ("zh-yue", "zh", "zh", "yue"),
+        ("ara", "ar", "ar", None),
+        ("arz", "ar", "ar", "arz"),
+        ("nn", "no", "no", "nn"),
+        ("nno", "no", "no", "nn"),
+        ("pt_BR", "pt", "pt", "pt-BR"),
+        ("es-419", "es", None, "es-419"),
+        ("en", "en", None, None),
+        ("en-gb", "en", None, "en-GB"),
+        ("vi", "vi", None, None),
+        *[(told, "und", None, None) for told in ("und", "English", "xx", "", "-", "de--AT", "de-", 7, ["de"], None)],
+    ],
+)
+def test_how_a_pipeline_reads_a_language(client, told, language, key, tag):
+    shift = shift_of()
+    (raw,) = vectors = np.array([[1, 2, 3]], np.float32)
+    (made,) = simulated(client, shift, [{"embedding": [1, 2, 3], "language": told, "title": "", "text": "x"}])
+    stamp = {"vectors": shift.hash, "alpha": 0.5 if key else 0.0}
+    stamp |= ({"language": key} if key else {}) | ({"tag": tag} if tag else {})
+    assert made == {
+        "embedding": made["embedding"],
+        "language": language,
+        "language_confidence": 0.0 if language == "und" else 1.0,
+        "text": {language: "x"},
+        "shift": stamp,
+    }
+    wanted = debias_of(shift).documents(vectors, [told_language(told)])
+    assert far([made["embedding"]], wanted, [raw]) <= NEAR
+    # Where nothing moves, nothing is touched: whole numbers stay whole.
+    assert key or str(made["embedding"]) == "[1, 2, 3]"
+    assert stamps(vectors, [told_language(told)], shift) == [stamp]
+
+
+def test_what_passes_a_pipeline_as_it_is(client):
+    shift = shift_of()
+    partial = [{}, {"views": 3}, {"language": "de"}, {"embedding": None, "views": 3}, {"text": {"de": "x"}}]
+    assert simulated(client, shift, partial) == partial
+    # A text alone goes to the field of its language.
+    assert simulated(client, shift, [{"text": "x", "language": "DE"}, {"title": "x"}]) == [
+        {"text": {"de": "x"}, "language": "de", "language_confidence": 1.0},
+        {"title": {"und": "x"}, "language": "und", "language_confidence": 0.0},
+    ]
+    assert simulated(client, shift, [{"text": "x", "views": 3}], OWN) == [{"text": "x", "views": 3}]
+
+
+def test_what_a_pipeline_refuses(client):
+    shift = shift_of()
+    bad = [[1, 2], [1, 2, 3, 4], [], "text", {"0": 1}, 7, ["NaN", 1, 2], [None, 1, 2], [1, [2], 3], [1, 1e300, 3]]
+    dimensions = {0: 2, 1: 4, 2: 0}
+    told = {
+        place: f"Document {place} has a vector of dimension {size} in embedding, not 3: give it one of this index's "
+        "encoder."
+        for place, size in dimensions.items()
+    }
+    told |= {place: f"Document {place} holds no list of numbers in embedding: give it a vector." for place in (3, 4, 5)}
+    strange = {6: '"NaN"', 7: "null", 8: '"[2]"'}
+    told |= {
+        place: f"Document {place} has {what} in embedding, which is no number: give it a vector."
+        for place, what in strange.items()
+    }
+    told[9] = "Document 9 has numbers in embedding that are too large for float32."
+    assert simulated(client, shift, [{"embedding": vector, "language": "de"} for vector in bad]) == list(told.values())
+    # Also where nothing would move; only the index itself knows how large a float may be.
+    assert simulated(client, shift, [{"embedding": vector} for vector in bad[:9]]) == list(told.values())[:9]
+
+
+def test_a_refusal_reaches_a_client_as_the_reason_of_a_400(client, pipelines, index):
+    name = index(3, pipelines(shift_of()))
+    with pytest.raises(RequestError) as refused:
+        client.index(index=name, id="a", body={"embedding": [1, 2], "language": "de"})
+    assert refused.value.status_code == 400
+    said = "Document a has a vector of dimension 2 in embedding, not 3: give it one of this index's encoder."
+    assert shift_script.reason(refused.value.info["error"]) == said
+    with pytest.raises(RequestError) as refused:
+        client.index(index=name, body={"embedding": [1, 2], "language": "de"})
+    assert shift_script.reason(refused.value.info["error"]) == said.replace("Document a", "The document")
+    assert client.count(index=name)["count"] == 0
+
+
+def test_a_document_is_never_shifted_twice(client, pipelines, index):
+    shift, raw = shift_of(de=0.25), [[1.0, 2.0, 3.0], [-1.5, 0.25, 30.0]]
+    one, other = (index(3, pipelines(shift)) for _ in range(2))
+    write(client, one, [{"embedding": row, "language": tag} for row, tag in zip(raw, ("de", "zh-TW"), strict=True)])
+    once = sources_of(client, one)
+    assert once[0]["embedding"] != raw[0]
+    # Written again as it was read, by reindex through the pipeline, by an update, and by bulk updates of a part.
+    write(client, one, once)
+    client.reindex(body={"source": {"index": one}, "dest": {"index": other}}, params={"refresh": "true"})
+    assert sources_of(client, one) == sources_of(client, other) == once
+    client.update(index=one, id="0", body={"doc": {"views": 3}})
+    lines = [{"update": {"_id": "1"}}, {"doc": {"views": 3}, "doc_as_upsert": True}]
+    client.bulk(index=one, body=b"".join(orjson.dumps(line) + b"\n" for line in lines), params={"refresh": "true"})
+    assert sources_of(client, one) == [{**source, "views": 3} for source in once]
+
+
+def test_a_stamped_document_gets_this_indexs_scale_exactly(client):
+    old, new, other = shift_of(alpha=1.0), shift_of(alpha=0.5, de=0.0), shift_of(seed=1)
+    raws, tags = vectors_of(3, 4), ["th", "de", "vi", "de"]
+    moved = debias_of(old).documents(raws, tags)
+    docs = [
+        {"embedding": vector.tolist(), "language": tag, "language_confidence": 0.9, "shift": stamp, "text": {tag: "x"}}
+        for vector, tag, stamp in zip(moved, tags, stamps(raws, tags, old), strict=True)
+    ]
+    # What was not moved may name any vectors, or none: it is as the encoder made it.
+    docs[2]["shift"] = {"vectors": None, "alpha": 0.0}
+    docs[3] |= {"embedding": raws[3].tolist(), "shift": {"vectors": other.hash, "alpha": 0.0, "language": "de"}}
+    wanted = debias_of(new).documents(raws, tags)
+    made = simulated(client, new, docs)
+    assert far([source["embedding"] for source in made], wanted, raws) <= NEAR
+    assert made == [
+        {**doc, "embedding": source["embedding"], "shift": stamp}
+        for doc, source, stamp in zip(docs, made, stamps(raws, tags, new), strict=True)
+    ]
+    assert far(expected(old, new, USUAL)(docs), wanted, raws) <= NEAR
+    # A document that is told to be in a language only later is moved then.
+    unknown = {"embedding": [1, 2, 3], "language": "th", "shift": {"vectors": new.hash, "alpha": 0.0}}
+    assert simulated(client, new, [unknown])[0]["shift"] == {"vectors": new.hash, "alpha": 0.5, "language": "th"}
+
+
+def test_stamps_that_are_refused(client, index):
+    old, new, other = shift_of(), shift_of(alpha=1.0), shift_of(seed=1)
+    stamp = {"vectors": old.hash, "alpha": 0.5, "language": "de"}
+    bad = {
+        "Document 0 was shifted by the language vectors abc, and this index holds "
+        f"{old.hash}: give the document its encoder's vector again, without the stamp shift.": {
+            "shift": {**stamp, "vectors": "abc"}
+        },
+        "Document 0 was moved by the method affine, which cannot be taken back exactly: index the corpus again.": {
+            "shift": {**stamp, "method": "affine"}
+        },
+        "Document 0 was shifted by a vector for xx, which its index does not hold: index the corpus again.": {
+            "shift": {**stamp, "language": "xx"}
+        },
+        "Document 0 has a stamp in shift that is not langshift's: remove it.": {"shift": "yes"},
+        "Document 0 has a vector of dimension 2 in embedding, not 3: give it one of this index's encoder.": {
+            "shift": {**stamp, "alpha": 1.0, "language": "th"},
+            "embedding": [1, 2],
+        },
+    }
+    for said, fields in bad.items():
+        source = {"embedding": [1, 2, 3], "language": "de", **fields}
+        assert simulated(client, old, [source]) == [said]
+        one, done = index(), index()
+        write(client, one, [source])
+        with pytest.raises(TransportError) as refused:
+            retune(client, one, done, old, replace(new, alpha=0.75))
+        assert (refused.value.status_code, shift_script.reason(refused.value.info["error"])) == (400, said)
+    alone = {
+        "Document 0 has a vector but no stamp in shift, so that nobody knows whether it is shifted: write it again "
+        "with `langshift ingest`, or through the pipeline of its index.": ({}, new),
+        "Document 0 was shifted by all languages that it may be in, and how probable others are is not known, as other "
+        "language vectors demand: index the corpus again.": (
+            {"shift": {**stamp, "languages": {"de": 0.9, "th": 0.1}}},
+            other,
+        ),
+    }
+    for said, (fields, shift) in alone.items():
+        one, done = index(), index()
+        write(client, one, [{"embedding": [1, 2, 3], "language": "de", **fields}])
+        with pytest.raises(TransportError) as refused:
+            retune(client, one, done, old, shift)
+        assert shift_script.reason(refused.value.info["error"]) == said
+
+
+def test_a_retune_leaves_alone_what_has_no_vector_and_what_stays(client, index):
+    old, new = shift_of(alpha=0.5), shift_of(alpha=0.25, de=0.5)
+    stamp = {"vectors": old.hash, "alpha": 0.5, "language": "de"}
+    sources = [
+        {"text": {"de": "x"}},
+        {"embedding": [1, 2, 3], "language": "de", "shift": stamp},
+        {"embedding": [1, 2, 3], "language": "vi", "shift": {"vectors": old.hash, "alpha": 0.0}},
+    ]
+    one, other = index(), index()
+    write(client, one, sources)
+    retune(client, one, other, old, new)
+    made = sources_of(client, other)
+    assert made == sources
+    assert [str(source["embedding"]) for source in made[1:]] == ["[1, 2, 3]"] * 2
+
+
+def test_stamps_of_earlier_versions_have_no_tag(client, index):
+    old, new, other = shift_of(alpha=0.5), shift_of(alpha=1.0), shift_of(alpha=1.0, seed=1)
+    stamp = {"vectors": old.hash, "alpha": 0.5, "language": "zh-TW"}
+    one, hosts = index(), [index(), index()]
+    write(client, one, [{"embedding": [1, 2, 3], "language": "zh", "shift": stamp}])
+    for host, shift in zip(hosts, (new, other), strict=True):
+        retune(client, one, host, old, shift)
+        (made,) = sources_of(client, host)
+        assert made["shift"] == {"vectors": shift.hash, "alpha": 1.0, "language": "zh-TW", "tag": "zh-TW"}
+        assert far([made["embedding"]], expected(old, shift, USUAL)(sources_of(client, one)), [[1, 2, 3]]) <= NEAR
+
+
+@pytest.mark.parametrize("dimension", [3, 512])
+def test_a_soft_shift_there_and_back(client, index, dimension):
+    random = np.random.default_rng(1)
+    raws = vectors_of(dimension, 300)
+    told = []
+    for place in range(len(raws)):
+        some = random.dirichlet(np.ones(4)).tolist()
+        posterior = dict(zip(random.permutation([*TAGS, "en", "vi", "nn"]).tolist(), some, strict=False))
+        told.append(Told("und" if place % 2 else "de-AT", 0.4, {} if place % 10 == 1 else posterior))
+
+    def made(shift):
+        return loaded(raws, told, shift, soft=True)
+
+    first, second = shift_of(dimension, 0.5, th=0.0, zh=1.0), shift_of(dimension, 0.0, de=0.25)
+    vectors, marks = made(first)
+    tags = ["und" if one.language == "und" else "de" for one in told]
+    names = [index() for _ in range(4)]
+    sources = [
+        {"embedding": vector.tolist(), "language": tag, "shift": mark}
+        for vector, tag, mark in zip(vectors, tags, marks, strict=True)
+    ]
+    write(client, names[0], sources)
+    nothing = shift_of(dimension, 0.0)
+    for one, other, old, new in zip(names, names[1:], (first, second, nothing), (second, nothing, first), strict=False):
+        before = sources_of(client, one)
+        retune(client, one, other, old, new)
+        after = sources_of(client, other)
+        assert far([s["embedding"] for s in after], expected(old, new, USUAL)(before), raws) <= NEAR
+        assert far([s["embedding"] for s in after], made(new)[0], raws) <= BACK
+        assert [s["shift"] for s in after] == made(new)[1]
+
+
+def test_fields_of_an_adopted_index(client, index):
+    old, new = shift_of(alpha=0.5), shift_of(alpha=1.0)
+    document = {"a": {"vector": [1, 2, 3], "b": 1}, "meta.lang": "zh_TW", "words": "x", "text": "y"}
+    nested = {"a.vector": [1, 2, 3], "meta": {"lang": "zh_TW"}, "langshift": {"kept": 1}}
+    made = simulated(client, old, [document, nested], OWN)
+    stamp = {"vectors": old.hash, "alpha": 0.5, "language": "zh-TW", "tag": "zh-TW"}
+    added = {"language": "zh", "sure": 1.0, "shift": stamp}
+    vector = made[0]["a"]["vector"]
+    assert made == [
+        {**document, "a": {"vector": vector, "b": 1}, "langshift": added},
+        {**nested, "a.vector": vector, "langshift": {"kept": 1, **added}},
+    ]
+    one, other = index(), index()
+    write(client, one, made)
+    retune(client, one, other, old, new, OWN)
+    after = sources_of(client, other)
+    raw = np.array([[1, 2, 3]], np.float32)
+    for source in after:
+        found = [value_at(source, OWN.vector)]
+        assert far(found, debias_of(new).documents(raw, ["zh-TW"]), raw) <= NEAR
+        assert far(found, expected(old, new, OWN)(made)[:1], raw) <= NEAR
+        assert source["langshift"]["shift"] == {**stamp, "alpha": 1.0}
+    assert expected(old, new, OWN)([{"words": "x"}]) == [None]
+
+
+def test_the_script_is_stored_once_and_put_right(client):
+    name = shift_script.install(client)
+    assert name == shift_script.install(client) == shift_script.script_id()
+    assert client.get_script(id=name)["script"]["source"] == shift_script.source()
+    client.put_script(id=name, body={"script": {"lang": "painless", "source": "ctx.x = 1"}})
+    shift_script.install(client)
+    assert client.get_script(id=name)["script"]["source"] == shift_script.source()

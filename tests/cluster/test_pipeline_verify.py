@@ -1,0 +1,254 @@
+"""``langshift pipeline verify``: the cluster's shift against NumPy's, and stamps that do not agree with the index."""
+
+import copy
+import json
+import re
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from piped_index import made_shift, make_foreign_index, make_index, raw_vector, shifted_by
+
+from langshift.ingest.pipeline_commands import pipeline as command
+from langshift.plugin import pipeline
+from langshift.plugin.fields import USUAL, Fields
+
+SHIFT = made_shift(alpha=0.75, alphas={"th": 0.5, "zh": 0.0})
+LANGUAGES = ("de", "de-AT", "th", "zh", "zh-TW", "en", "vi", "und")
+
+
+@pytest.fixture
+def index(client, pipelines):
+    made = make_index(client, pipelines, SHIFT)
+    pipeline.install(client, made, SHIFT, USUAL, None)
+    return made
+
+
+def write(client, index, count=40, norm=5.0, **parameters):
+    body = []
+    for i in range(count):
+        language = LANGUAGES[i % len(LANGUAGES)]
+        body += [{"index": {"_id": str(i)}}, {"language": language, "embedding": raw_vector(i, norm)}]
+    done = client.bulk(body=body, index=index, params={"refresh": "true", **parameters})
+    assert not done["errors"]
+
+
+def verify(cluster_env, index_name, *more):
+    """The exit code, what was said, and the sentences about what is wrong."""
+    arguments, env = ["verify", index_name, *more], {"OPENSEARCH_URL": cluster_env}
+    done = CliRunner().invoke(command, arguments, env=env, catch_exceptions=False)
+    return done.exit_code, done.stdout, done.stderr.splitlines()
+
+
+@pytest.mark.parametrize("norm", [1, 7, 50])
+def test_what_the_pipeline_does_agrees_with_numpy(client, cluster_env, index, index_name, norm):
+    write(client, index, norm=norm)
+    code, said, wrong = verify(cluster_env, index_name)
+    assert (code, wrong) == (0, [])
+    figures = re.fullmatch(
+        rf"langshift-{index} on 40 of 40 documents of {index} with a vector: it differs from NumPy by at most (\S+) of "
+        r"a vector's norm, what is stored by (\S+)\.\n",
+        said,
+    )
+    assert float(figures[1]) <= 2e-7
+    assert float(figures[2]) <= 1e-6
+
+
+def test_as_json_of_a_sample(client, cluster_env, index):
+    write(client, index)
+    code, said, _ = verify(cluster_env, index, "--sample", "7", "--json")
+    told = json.loads(said)
+    assert (code, told["wrong"]) == (0, [])
+    assert told["compared"].pop("cluster") <= 2e-7
+    assert told["compared"].pop("stored") <= 1e-6
+    assert told["compared"].pop("worst") in {str(i) for i in range(40)}
+    assert told == {
+        "index": index,
+        "pipeline": f"langshift-{index}",
+        "first": None,
+        "compared": {
+            "documents": 7,
+            "other_language": 0,
+            "renamed": None,
+            "off_norm": None,
+            "strange": None,
+            "refused": 0,
+            "refusal": None,
+        },
+        "stamps": {"vectors": 40, "without": 0, "other_vectors": 0, "other_scale": 0},
+        "wrong": [],
+    }
+
+
+def test_a_pipeline_that_runs_first_is_left_out_and_may_fail(client, cluster_env, index, index_name, pipelines):
+    write(client, index)
+    client.ingest.put_pipeline(id=f"{pipelines}-fails", body={"processors": [{"fail": {"message": "no model"}}]})
+    first = pipeline.First(f"{pipelines}-fails", was_default=False)
+    pipeline.install(client, index, SHIFT, USUAL, first)
+    code, _, wrong = verify(cluster_env, index_name)
+    assert (code, wrong) == (0, [])
+
+
+def test_stamps_that_do_not_agree_are_counted_with_what_to_do(client, cluster_env, index, index_name):
+    write(client, index)
+    past = {"pipeline": "_none"}
+
+    def put(name, stamp):
+        stamped = {} if stamp is None else {"shift": stamp}
+        language = (stamp or {}).get("language", "de")
+        client.index(
+            index=index, id=name, body={"language": language, "embedding": raw_vector(), **stamped}, params=past
+        )
+
+    put("raw-1", None)
+    put("raw-2", {"vectors": SHIFT.hash})
+    put("scale-1", {"vectors": SHIFT.hash, "alpha": 1.0, "language": "de"})
+    put("scale-2", {"vectors": SHIFT.hash, "alpha": 0.75, "language": "th"})
+    put("scale-3", {"vectors": "f" * 16, "alpha": 0.0, "language": "de"})
+    put("vectors", {"vectors": "f" * 16, "alpha": 0.75, "language": "de"})
+    client.index(index=index, id="none", body={"language": "de"}, params={**past, "refresh": "true"})
+    code, said, wrong = verify(cluster_env, index_name)
+    assert code == 1
+    assert said.startswith(f"langshift-{index} on 40 of 46 documents of {index} with a vector: ")
+    request = f"`POST /{index}/_update_by_query`"
+    assert wrong == [
+        f"2 documents with a vector and without a stamp in shift: if the vectors are raw, {request} with "
+        '{"query": {"bool": {"must_not": {"exists": {"field": "shift.alpha"}}}}} shifts them.',
+        f"3 documents shifted by another scale than the index's: {request} with "
+        '{"query": {"exists": {"field": "shift.alpha"}}} puts that right.',
+        "1 document shifted by other language vectors than the index's: write them again with their raw vectors, "
+        "and without shift.",
+    ]
+    told = json.loads(verify(cluster_env, index_name, "--json")[1])
+    assert told["stamps"] == {"vectors": 46, "without": 2, "other_vectors": 1, "other_scale": 3}
+    assert told["wrong"] == wrong
+    # What is advised helps.
+    client.delete(index=index, id="vectors")
+    for sentence in wrong[:2]:
+        body = json.loads(re.search(r" with (\{.*\}) ", sentence)[1])
+        done = client.update_by_query(index=index, body=body, params={"refresh": "true"})
+        assert done["failures"] == []
+    assert verify(cluster_env, index_name)[::2] == (0, [])
+
+
+def test_a_vector_that_was_replaced_without_its_stamp_shows_by_its_norm(client, cluster_env, pipelines):
+    """Only where the encoder gives norm 1: otherwise nothing tells such a vector from one that is shifted."""
+    index = make_index(client, pipelines, SHIFT, normalised=True)
+    pipeline.install(client, index, SHIFT, USUAL, None)
+    write(client, index, norm=1)
+    assert verify(cluster_env, pipelines)[0] == 0
+    client.update(index=index, id="2", body={"doc": {"embedding": raw_vector(99, 1)}}, params={"refresh": "true"})
+    code, _, wrong = verify(cluster_env, pipelines)
+    assert code == 1
+    assert wrong == [
+        "1 document of the sample without the encoder's norm when the shift is taken back (document 2): the vector was "
+        "replaced and the stamp was not. Write such documents again with their raw vectors.",
+    ]
+
+
+def test_a_language_that_was_changed_without_the_vector_is_found(client, cluster_env, index, index_name):
+    write(client, index)
+    client.update(index=index, id="2", body={"doc": {"language": "de"}}, params={"refresh": "true"})
+    code, _, wrong = verify(cluster_env, index_name)
+    assert code == 1
+    assert wrong == [
+        "1 document of the sample would be shifted by another language today than by the stamp's (document 2): write "
+        "them again with their raw vectors."
+    ]
+
+
+def test_a_softly_shifted_document_is_taken_back_by_all_its_languages(client, cluster_env, pipelines):
+    index = make_index(client, pipelines, SHIFT, soft=True)
+    pipeline.install(client, index, SHIFT, USUAL, None)
+    raw = np.float32(raw_vector())
+    step = 0.75 * 0.6 * SHIFT.vectors["de"].astype(np.float64) + 0.5 * 0.3 * SHIFT.vectors["th"].astype(np.float64)
+    stamp = {
+        "vectors": SHIFT.hash,
+        "alpha": 0.75,
+        "language": "de",
+        "languages": {"de": 0.6, "th": 0.3},
+        "alphas": {"th": 0.5},
+    }
+    made = {"language": "de", "embedding": (raw - step).astype(np.float32).tolist(), "shift": stamp}
+    client.index(index=index, id="soft", body=made, params={"refresh": "true", "pipeline": "_none"})
+    code, said, wrong = verify(cluster_env, pipelines)
+    assert (code, wrong) == (0, [])
+    assert f"on 1 of 1 document of {index} " in said
+
+
+def test_a_pipeline_that_was_changed_is_found(client, cluster_env, index, index_name):
+    write(client, index)
+    name = f"langshift-{index}"
+    body = copy.deepcopy(client.ingest.get_pipeline(id=name)[name])
+    body["processors"][0]["script"]["params"]["new"]["vectors"]["de"][0] += 1.0
+    client.ingest.put_pipeline(id=name, body=body)
+    code, _, (outdated, differs) = verify(cluster_env, index_name)
+    assert code == 1
+    assert outdated == (
+        f"{name} is not as this langshift makes it: `langshift pipeline install {index_name}` puts that right."
+    )
+    assert re.fullmatch(
+        r"The cluster shifts otherwise than NumPy \(document \d+\): install the pipeline again with "
+        rf"`langshift pipeline install {index_name}`, and report it if that does not help\.",
+        differs,
+    )
+
+
+def test_a_pipeline_that_refuses_is_told_with_its_reason(client, cluster_env, index, index_name):
+    write(client, index, count=2)
+    name = f"langshift-{index}"
+    body = copy.deepcopy(client.ingest.get_pipeline(id=name)[name])
+    body["processors"][0]["script"]["params"]["dimension"] = 3
+    client.ingest.put_pipeline(id=name, body=body)
+    code, _, wrong = verify(cluster_env, index_name)
+    assert code == 1
+    assert re.fullmatch(
+        r"The pipeline refused 2 documents of the sample: Document [01] has a vector of dimension 8 in embedding, not "
+        r"3: give it one of this index's encoder\.",
+        wrong[1],
+    )
+
+
+def test_an_index_with_fields_of_its_own(client, cluster_env, pipelines):
+    fields = Fields("vectors.body", "detected", "sure", "ls", ("body",), "lang")
+    properties = {
+        "vectors": {
+            "properties": {
+                "body": {
+                    "type": "knn_vector",
+                    "dimension": 8,
+                    "method": {"name": "hnsw", "engine": "lucene", "space_type": "cosinesimil"},
+                }
+            }
+        },
+        "detected": {"type": "keyword"},
+        "ls": {
+            "properties": {
+                "vectors": {"type": "keyword"},
+                "alpha": {"type": "float"},
+                "language": {"type": "keyword"},
+            }
+        },
+    }
+    index = make_foreign_index(client, pipelines, SHIFT, fields, properties)
+    pipeline.install(client, index, SHIFT, fields, None)
+    for i, language in enumerate(("deu", "th", "en", "zh_TW", None)):
+        told = {} if language is None else {"lang": language}
+        client.index(index=index, id=str(i), body={"vectors": {"body": raw_vector(i)}, **told})
+    client.indices.refresh(index=index)
+    code, said, wrong = verify(cluster_env, pipelines)
+    assert (code, wrong) == (0, [])
+    assert " on 5 of 5 documents of " in said
+    body = {"vectors": {"body": raw_vector()}, "lang": "de"}
+    client.index(index=index, id="raw", body=body, params={"pipeline": "_none", "refresh": "true"})
+    code, _, (sentence,) = verify(cluster_env, pipelines)
+    assert (code, sentence.partition(":")[0]) == (1, "1 document with a vector and without a stamp in ls")
+
+
+def test_what_is_taken_back_is_what_was_sent(client, index):
+    """The test's own measure: NumPy's shift of the vectors that were sent, against what the cluster holds."""
+    write(client, index)
+    for hit in client.search(index=index, body={"size": 40})["hits"]["hits"]:
+        raw, source = raw_vector(int(hit["_id"])), hit["_source"]
+        tag = source["shift"].get("language")
+        assert np.abs(np.float32(source["embedding"]) - shifted_by(raw, SHIFT, tag)).max() <= 2e-7 * 5

@@ -1,0 +1,339 @@
+"""Another shift for the documents of a live index, by the command line: what is in it afterwards."""
+
+import json
+import os
+import subprocess
+import time
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from command_line import LANGSHIFT, langshift
+from given_data import run
+from shifted_index import Corpus, language_vectors, printed, refused, require_vectors, saved, sources
+
+from langshift import __version__
+from langshift.errors import ClusterError
+from langshift.ingest import query_shift
+from langshift.ingest.debias import Debias
+from langshift.ingest.detect import open_detector
+from langshift.ingest.encoders import Brought, open_encoder
+from langshift.ingest.index_shift import entries
+from langshift.ingest.making import Making
+from langshift.ingest.retune import Wanted, retune
+from langshift.ingest.search import Searcher
+from langshift.plugin import meta, versions
+from langshift.plugin.fields import Fields
+
+pytestmark = pytest.mark.usefixtures("cluster_env")
+KNOWN = language_vectors(alpha=0.75, alphas={"th": 0.5}, shift_queries=True)
+OTHERS = language_vectors(2, ("en", "th", "zh"), pivot="de", alpha=0.5, alphas={"zh": 0.25}, shift_queries=False)
+
+
+@pytest.fixture
+def corpus(tmp_path):
+    return Corpus(tmp_path)
+
+
+@pytest.fixture
+def name(index_name, corpus, tmp_path):
+    """An index of the corpus, made with ``KNOWN`` as that recommends."""
+    corpus.ingest(index_name, "--vectors", saved(tmp_path, KNOWN))
+    return index_name
+
+
+def test_scales_of_all_languages_and_of_single_ones_there_and_back(client, name, corpus):
+    require_vectors(client, name, corpus, KNOWN, 0.75, {"th": 0.5})
+    done = run("retune", name, "--alpha", 0.6, "--alpha-for", "tha=.3")
+    assert (done.exit_code, done.stderr) == (0, ""), done.exception
+    assert done.stdout == (
+        f"{name} is now {name}-v0002 at alpha 0.6 (th 0.3): 24 documents, 0 caught up, checked; the version before, "
+        f"{name}-v0001, is kept: `langshift rollback {name}` goes back to it.\n"
+    )
+    require_vectors(client, name, corpus, KNOWN, 0.6, {"th": 0.3})
+    require_vectors(client, f"{name}-v0001", corpus, KNOWN, 0.75, {"th": 0.5})
+    # On top of what the index has.
+    printed(run("retune", name, "--alpha-for", "de=0", "--json"))
+    require_vectors(client, name, corpus, KNOWN, 0.6, {"th": 0.3, "de": 0.0})
+    # Forgetting the scales of single languages; from nothing at all back to what it was.
+    printed(run("retune", name, "--alpha", 0, "--json"))
+    require_vectors(client, name, corpus, KNOWN, 0.0)
+    assert versions.live(client, name).fingerprint.alphas == {}
+    printed(run("retune", name, "--alpha", 0.75, "--alpha-for", "th=0.5", "--json"))
+    require_vectors(client, name, corpus, KNOWN, 0.75, {"th": 0.5})
+    assert list(versions.versions(client, name)) == [f"{name}-v000{number}" for number in range(1, 6)]
+    first, last = sources(client, f"{name}-v0001"), sources(client, name)
+    for document, source in first.items():
+        before, after = (np.array(one.pop("embedding"), np.float64) for one in (source, last[document]))
+        assert np.abs(before - after).max() <= 1e-6 * np.linalg.norm(before)
+        assert source == last[document]
+
+
+def test_other_vectors_and_back(client, name, corpus, tmp_path):
+    path = saved(tmp_path, OTHERS, "others.safetensors")
+    told = printed(run("retune", name, "--vectors", path, "--json"))
+    assert (told["alpha"], told["alphas"], told["vectors"]) == (0.5, {"zh": 0.25}, OTHERS.hash)
+    # Documents in the former pivot language and in zh move now, those in German no more; zh-TW takes what zh has.
+    require_vectors(client, name, corpus, OTHERS, 0.5, {"zh": 0.25})
+    assert versions.live(client, name).fingerprint.pivot == "de"
+    printed(run("retune", name, "--vectors", saved(tmp_path, KNOWN), "--json"))
+    require_vectors(client, name, corpus, KNOWN, 0.75, {"th": 0.5})
+
+
+def test_what_an_index_says_of_itself(client, name):
+    kept = meta.read(client, f"{name}-v0001")
+    client.indices.put_mapping(index=name, body={"_meta": {**kept, "theirs": {"owner": "somebody"}}})
+    made = versions.live(client, name).fingerprint
+    run("retune", name, "--alpha", 1)
+    now = meta.read(client, f"{name}-v0002")
+    origin = now.pop(meta.ORIGIN)
+    assert (origin["kind"], origin["from"]) == ("retune", f"{name}-v0001")
+    expected = replace(made, alpha=1.0, alphas={}, langshift=__version__).to_dict()
+    kept.pop(meta.ORIGIN, None)
+    assert now == {**kept, "theirs": {"owner": "somebody"}, "langshift": expected}
+    # The mapping and settings are those of the version before.
+    first, second = (client.indices.get(index=f"{name}-v000{number}")[f"{name}-v000{number}"] for number in (1, 2))
+    assert first["mappings"]["properties"] == second["mappings"]["properties"]
+    for one in (first, second):
+        for setting in ("creation_date", "provided_name", "uuid", "blocks"):
+            one["settings"]["index"].pop(setting, None)
+    assert first["settings"] == second["settings"]
+
+
+def test_searching_and_queries_follow(client, name, tmp_path):
+    run("retune", name, "--alpha", 0.5)
+    opened = Searcher(client, name)
+    assert (opened.index.index, opened.index.fingerprint.alpha) == (f"{name}-v0002", 0.5)
+    # Measurement recommends to shift queries, by the scales that documents have now.
+    vector = np.ones((1, 6), np.float32)
+    moved = opened.move(vector, ["de"])[0].astype(np.float64)
+    assert np.abs(moved - (1 - 0.5 * KNOWN.vectors["de"].astype(np.float64))).max() < 1e-6
+    hits = client.search(index=name, body=opened.body("words", vector=vector[0], size=5))["hits"]["hits"]
+    assert len(hits) == 5
+    run("retune", name, "--vectors", saved(tmp_path, OTHERS, "others.safetensors"))
+    assert query_shift.of_index(client, versions.live(client, name), "auto") == query_shift.UNMOVED
+    moved = query_shift.of_index(client, versions.live(client, name), "always").queries(vector, ["en"])[0]
+    assert np.abs(moved - (1 - 0.5 * OTHERS.vectors["en"].astype(np.float64))).max() < 1e-6
+
+
+def test_json_and_what_would_change_nothing(client, name):
+    told = printed(run("retune", name, "--alpha", 0.6, "--json"))
+    assert told.pop("seconds") >= told.pop("blocked") >= 0
+    expected = {
+        "name": name,
+        "index": f"{name}-v0002",
+        "before": f"{name}-v0001",
+        "documents": 24,
+        "caught_up": 0,
+        "deleted": 0,
+        "alpha": 0.6,
+        "alphas": {},
+        "vectors": KNOWN.hash,
+        "changed": True,
+        "gate": None,
+    }
+    assert told == expected
+    told = printed(run("retune", name, "--alpha", 0.6, "--json"))
+    nothing = {"before": f"{name}-v0002", "changed": False, "seconds": 0, "blocked": 0}
+    assert told == expected | nothing
+    done = run("retune", name, "--alpha-for", "th=0.6")
+    assert done.stdout == (
+        f"{name} ({name}-v0002) has alpha 0.6 and these language vectors already: nothing is changed.\n"
+    )
+    assert len(versions.versions(client, name)) == 2
+
+
+def test_documents_of_other_scales_come_to_those_of_the_index(client, name, corpus):
+    """As a rollback, or a reindex by hand, may leave them: the index says one thing, their stamps another."""
+    source = client.get(index=name, id="de-0")["_source"]
+    source["embedding"] = corpus.expected("de-0", KNOWN, 0.25).tolist()
+    source["shift"]["alpha"] = 0.25
+    client.index(index=name, id="de-0", body=source)
+    assert printed(run("retune", name, "--alpha", 0.75, "--alpha-for", "th=0.5", "--json"))["changed"]
+    require_vectors(client, name, corpus, KNOWN, 0.75, {"th": 0.5})
+    assert not printed(run("retune", name, "--alpha", 0.75, "--alpha-for", "th=0.5", "--json"))["changed"]
+
+
+def test_an_update_that_changes_the_language_leaves_nothing_of_the_other_behind(client, name, corpus):
+    """An upsert in bulk is merged with the stamp that is there, of which the tag and the vector's language stay."""
+    printed(run("pipeline", "install", name, "--json"))
+    lines = []
+    for document, language in {"th-0": "vi", "th-1": "en", "zh-TW-0": "de"}.items():
+        corpus.languages[document] = language
+        part = {"language": language, "embedding": corpus.raw[document].tolist()}
+        lines += [{"update": {"_id": document}}, {"doc": part, "doc_as_upsert": True}]
+    assert not client.bulk(index=name, body=lines)["errors"]
+    left = sources(client, name)
+    assert (left["th-0"]["shift"]["language"], left["zh-TW-0"]["shift"]["tag"]) == ("th", "zh-TW")
+    printed(run("retune", name, "--alpha", 0.5, "--json"))
+    require_vectors(client, name, corpus, KNOWN, 0.5)
+    assert "tag" not in sources(client, name)["zh-TW-0"]["shift"]
+    client.ingest.delete_pipeline(id=f"langshift-{name}-*")
+
+
+def test_what_a_killed_run_has_left_goes_where_nothing_is_left_to_do(client, name, corpus, monkeypatch):
+    printed(run("pipeline", "install", name, "--json"))
+
+    def interrupt(progress):
+        if progress.stage == "swapping":
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("langshift.plugin.transfer.tidy._leave", lambda *_, **__: None)
+        with pytest.raises(KeyboardInterrupt):
+            retune(client, name, Wanted(1.0), watch=interrupt)
+    settings = client.indices.get_settings(index=f"{name}-v0001")[f"{name}-v0001"]["settings"]["index"]
+    assert settings["blocks"] == {"write": "true"}
+    assert not printed(run("retune", name, "--alpha-for", "th=0.5", "--json"))["changed"]
+    client.index(index=name, id="de-0", body=client.get(index=name, id="de-0")["_source"])
+    assert list(versions.versions(client, name)) == [f"{name}-v0001"]
+    assert set(client.ingest.get_pipeline(id=f"langshift-{name}-*")) == {f"langshift-{name}-v0001"}
+    require_vectors(client, name, corpus, KNOWN, 0.75, {"th": 0.5})
+    client.ingest.delete_pipeline(id=f"langshift-{name}-*")
+
+
+def test_an_index_made_without_a_shift(client, index_name, corpus, tmp_path):
+    corpus.ingest(index_name, "--alpha", 0)
+    assert refused(run("retune", index_name, "--alpha", 0.5)) == (
+        f"Index {index_name} was made without language vectors, so nothing can be shifted: give some with --vectors.",
+        2,
+    )
+    assert not printed(run("retune", index_name, "--alpha", 0, "--json"))["changed"]
+    run("retune", index_name, "--vectors", saved(tmp_path, KNOWN))
+    require_vectors(client, index_name, corpus, KNOWN, 0.75, {"th": 0.5})
+    assert query_shift.of_index(client, versions.live(client, index_name), "auto").shift_queries
+
+
+def test_a_soft_shift(client, index_name, corpus, tmp_path):
+    path, german = saved(tmp_path, KNOWN), KNOWN.vectors["de"].astype(np.float64)
+    corpus.ingest(index_name, "--vectors", path, "--soft")
+    printed(run("retune", index_name, "--alpha", 0.25, "--alpha-for", "de=0.5", "--json"))
+    assert versions.live(client, index_name).fingerprint.soft
+    for document, source in sources(client, index_name).items():
+        step = sum(
+            p * {"de": 0.5}.get(tag, 0.25) * KNOWN.vectors[tag].astype(np.float64)
+            for tag, p in source["shift"].get("languages", {}).items()
+        )
+        there = np.array(source["embedding"], np.float64)
+        assert np.abs(there + step - corpus.raw[document]).max() <= 1e-6 * np.linalg.norm(corpus.raw[document])
+    there = np.array(sources(client, index_name)["de-0"]["embedding"], np.float64)
+    assert np.abs(there - (corpus.raw["de-0"] - 0.5 * german)).max() <= 1e-6 * np.linalg.norm(corpus.raw["de-0"])
+    # An upsert in bulk through the pipeline of a soft index leaves null where the languages were.
+    one = {"vectors": KNOWN.hash, "alpha": 0.0, "languages": None, "alphas": None}
+    client.update(index=index_name, id="vi-0", body={"doc": {"shift": one}})
+    printed(run("retune", index_name, "--alpha", 0.25, "--json"))
+    sentence, code = refused(run("retune", index_name, "--vectors", saved(tmp_path, OTHERS, "others.safetensors")))
+    assert code == 2
+    assert sentence == (
+        f"Index {index_name} was shifted softly, and its documents keep how probable their languages are only for the "
+        "vectors that it was made with: leave --vectors out, or index the corpus again with them."
+    )
+
+
+def test_what_is_written_before_it_goes_live_is_caught_up_with(client, name, corpus):
+    added = "de-0"
+    body = client.get(index=name, id="de-1")["_source"]
+
+    def write(before, after):
+        assert (before, after) == (f"{name}-v0001", f"{name}-v0002")
+        client.index(index=name, id=added, body=body)
+        client.delete(index=name, id="th-0")
+
+    done = retune(client, name, Wanted(1.0), check=write)
+    assert (done.documents, done.caught_up, done.deleted) == (23, 1, 1)
+    corpus.raw[added] = corpus.raw["de-1"]
+    del corpus.languages["th-0"]
+    require_vectors(client, name, corpus, KNOWN, 1.0)
+
+
+def test_a_check_that_fails_leaves_everything_as_it_was(client, name, corpus):
+    def refuse(_before, after):
+        assert client.count(index=after)["count"] == 24
+        raise ClusterError("not this one")
+
+    for _ in range(2):
+        with pytest.raises(ClusterError, match=r"^not this one$"):
+            retune(client, name, Wanted(1.0), check=refuse)
+        assert list(versions.versions(client, name)) == [f"{name}-v0001"]
+    require_vectors(client, name, corpus, KNOWN, 0.75, {"th": 0.5})
+    client.index(index=name, id="more", body={"language": "en"})
+    assert meta.unfinished(client, f"{name}-v0001") is None
+
+
+def test_a_pipeline_follows(client, name):
+    printed(run("pipeline", "install", name, "--json"))
+    printed(run("retune", name, "--alpha", 1, "--json"))
+    client.index(index=name, id="new", body={"text": "neu", "language": "de", "embedding": [1.0] * 6})
+    source = client.get(index=name, id="new")["_source"]
+    assert source["shift"] == {"vectors": KNOWN.hash, "alpha": 1.0, "language": "de"}
+    assert np.abs(np.array(source["embedding"]) - (1 - KNOWN.vectors["de"])).max() < 1e-6
+    for number in (1, 2):
+        settings = client.indices.get_settings(index=f"{name}-v000{number}")[f"{name}-v000{number}"]["settings"]
+        assert settings["index"]["default_pipeline"] == f"langshift-{name}-v000{number}"
+
+    def refuse(*_):
+        raise ClusterError("not this one")
+
+    with pytest.raises(ClusterError, match=r"^not this one$"):
+        retune(client, name, Wanted(0.5), check=refuse)
+    assert set(client.ingest.get_pipeline(id=f"langshift-{name}-*")) == {
+        f"langshift-{name}-v0001",
+        f"langshift-{name}-v0002",
+    }
+    client.ingest.delete_pipeline(id=f"langshift-{name}-*")
+
+
+def test_an_index_with_fields_of_its_own(client, index_name):
+    fields = Fields(vector="dense.v1", language="lang", confidence="sure", stamp="moved", texts=("body",))
+    making = Making(open_encoder("given", brought=Brought(6, False)), Debias(KNOWN, alpha=0.0), open_detector())
+    kept = {"langshift": making.fingerprint().to_dict(), "langshift_fields": fields.to_dict(), **entries(making.debias)}
+    method = {"name": "hnsw", "engine": "lucene", "space_type": "l2"}
+    properties = {
+        "dense": {"properties": {"v1": {"type": "knn_vector", "dimension": 6, "method": method}}},
+        "lang": {"type": "keyword"},
+        "body": {"type": "text", "analyzer": "german"},
+        "moved": {"properties": {"vectors": {"type": "keyword"}, "alpha": {"type": "float"}}},
+    }
+    body = {"settings": {"index": {"knn": True}}, "mappings": {"properties": properties, "_meta": kept}}
+    client.indices.create(index=f"{index_name}-v0001", body=body | {"aliases": {index_name: {}}})
+    raw = np.arange(1.0, 7.0)
+    source = {"dense": {"v1": raw.tolist(), "model": "m"}, "lang": "th", "body": "Text", "sure": 1.0}
+    client.index(index=index_name, id="1", body=source | {"moved": {"vectors": KNOWN.hash, "alpha": 0.0}})
+    printed(run("retune", index_name, "--alpha", 1, "--json"))
+    found = client.get(index=index_name, id="1")["_source"]
+    there = np.array(found["dense"].pop("v1"), np.float64)
+    assert np.abs(there - (raw - KNOWN.vectors["th"].astype(np.float64))).max() < 1e-6 * np.linalg.norm(raw)
+    stamp = {"vectors": KNOWN.hash, "alpha": 1.0, "language": "th"}
+    assert found == source | {"dense": {"model": "m"}, "moved": stamp}
+    printed(run("rollback", index_name, "--json"))
+    assert client.get(index=index_name, id="1")["_source"]["dense"]["v1"] == raw.tolist()
+
+
+def test_asked_to_end_it_leaves_the_old_version_and_the_same_command_goes_on(client, name, cluster_env, corpus):
+    arguments = [LANGSHIFT, "retune", name, "--alpha", "1", "--throttle", "1"]
+    variables = {**os.environ, "OPENSEARCH_URL": cluster_env}
+    with subprocess.Popen(arguments, env=variables, stderr=subprocess.PIPE, stdout=subprocess.PIPE) as running:
+        deadline = time.monotonic() + 120
+        while len(versions.versions(client, name)) < 2:
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+        running.terminate()
+        out, err = running.communicate(timeout=120)
+    assert (running.returncode, out) == (130, b"")
+    told = f"{name} goes on being served; the same command goes on where this one was."
+    assert [line for line in err.decode().splitlines() if line] == [told, "Interrupted."]
+    require_vectors(client, name, corpus, KNOWN, 0.75, {"th": 0.5})
+    client.index(index=name, id="written", body={"language": "en"})
+    client.delete(index=name, id="written")
+    assert printed(run("retune", name, "--alpha", 1, "--json"))["index"] == f"{name}-v0002"
+    require_vectors(client, name, corpus, KNOWN, 1.0)
+
+
+def test_the_installed_command(name, cluster_env):
+    done = langshift("retune", name, "--alpha", "0.5", "--throttle", "1000", "--json", url=cluster_env)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["index"] == f"{name}-v0002"
+    assert done.stderr.splitlines() == [
+        f"{name} is now {name}-v0002 at alpha 0.5: 24 documents, 0 caught up, checked; the version before, "
+        f"{name}-v0001, is kept: `langshift rollback {name}` goes back to it."
+    ]

@@ -1,0 +1,102 @@
+"""Indices that cannot be retuned: refused before anything is made."""
+
+import numpy as np
+import pytest
+from command_line import langshift, refusal
+from given_data import run
+from shifted_index import Corpus, language_vectors, printed, refused, saved
+
+from langshift.plugin import meta, versions
+
+pytestmark = pytest.mark.usefixtures("cluster_env")
+KNOWN = language_vectors(alpha=0.75, alphas={"th": 0.5})
+
+
+@pytest.fixture
+def name(index_name, tmp_path):
+    """An index of a corpus, made with ``KNOWN`` as that recommends."""
+    Corpus(tmp_path, each=1).ingest(index_name, "--vectors", saved(tmp_path, KNOWN))
+    return index_name
+
+
+def test_documents_that_cannot_be_taken_back_are_counted_before_anything_is_made(client, name):
+    def told(why):
+        return (
+            f"{why}, for one; index such documents again with `langshift ingest CORPUS --index {name} "
+            "--if-exists append`, or delete them.",
+            1,
+        )
+
+    def put(document, **shift):
+        body = {"language": "th", "embedding": [1.0] * 6, **({"shift": shift} if shift else {})}
+        client.index(index=name, id=document, body=body)
+
+    put("bare")
+    put("bare as well")
+    client.index(index=name, id="without a vector", body={"language": "th"})
+    sentence = refused(run("retune", name, "--alpha", 1))
+    client.delete(index=name, id="bare")
+    assert sentence == told(
+        f"2 documents of {name}-v0001 cannot be retuned: no stamp says what was done to the vector of bare"
+    )
+    client.delete(index=name, id="bare as well")
+    put("mapped", vectors=KNOWN.hash, alpha=1.0, language="th", method="affine")
+    assert refused(run("retune", name, "--alpha", 1)) == told(
+        f"1 document of {name}-v0001 cannot be retuned: mapped was moved by another method than shift"
+    )
+    client.delete(index=name, id="mapped")
+    put("strange", vectors="abc", alpha=1.0, language="th")
+    assert refused(run("retune", name, "--alpha", 1)) == told(
+        f"1 document of {name}-v0001 cannot be retuned: strange was shifted by other language vectors than the index's"
+    )
+    assert list(versions.versions(client, name)) == [f"{name}-v0001"]
+    # A vector that was not moved may name any: nothing has to be taken back.
+    put("strange", vectors="abc", alpha=0.0)
+    printed(run("retune", name, "--alpha", 1, "--json"))
+    assert client.get(index=name, id="without a vector")["_source"] == {"language": "th"}
+    moved = np.array(client.get(index=name, id="strange")["_source"]["embedding"])
+    assert np.abs(moved - (1 - KNOWN.vectors["th"])).max() < 1e-6
+
+
+def test_what_is_no_index_of_langshifts(client, name, cluster_env):
+    none = f"{name}-none"
+    assert refused(run("retune", none, "--alpha", 1)) == (
+        f"There is no index {none}: make it with `langshift ingest CORPUS --index {none}`.",
+        1,
+    )
+    assert refused(run("retune", f"{name}-v0001", "--alpha", 1)) == (
+        f"{name}-v0001 is an index and not an alias over versions: give the alias, or another name.",
+        1,
+    )
+    client.indices.create(index=f"{name}-theirs", body={"aliases": {f"{name}-alias": {}}})
+    assert refused(run("retune", f"{name}-alias", "--alpha", 1)) == (
+        f"Index {name}-theirs carries no fingerprint of langshift: it was made by something else.",
+        1,
+    )
+    # As a person sees it.
+    done = langshift("retune", name, "--alpha-for", "vi=0.5", url=cluster_env)
+    assert done.returncode == 2
+    assert refusal(done) == "There is no language vector for vi to scale: --alpha-for takes de, th, zh-TW."
+
+
+def test_another_method_is_refused(client, name):
+    kept = meta.read(client, f"{name}-v0001")
+    kept["langshift"]["method"] = "affine"
+    client.indices.put_mapping(index=name, body={"_meta": kept})
+    assert refused(run("retune", name, "--alpha", 0.5)) == (
+        f"Index {name}-v0001 was made with the method affine, which the cluster can neither apply nor take back "
+        "exactly: index the corpus again with the method shift.",
+        1,
+    )
+
+
+def test_vectors_that_do_not_come_back_as_they_were_written_are_refused(client, name, monkeypatch):
+    # The cluster of the tests may have no faiss; which indices these are is tested where that is decided.
+    monkeypatch.setattr("langshift.ingest.retunable.vectors_come_back_normalised", lambda *_: True)
+    assert refused(run("retune", name, "--alpha", 0.5)) == (
+        f"Index {name}-v0001 keeps its vectors with the engine faiss, cosinesimil and derived source, which gives them "
+        "back with norm 1 and not as they were written, so that no shift can be taken back: index the corpus again "
+        "with `langshift ingest --if-exists new-version`, which switches derived source off.",
+        1,
+    )
+    assert list(versions.versions(client, name)) == [f"{name}-v0001"]

@@ -1,0 +1,81 @@
+"""An index of made-up vectors for tests of its pipeline, without an encoder."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from langshift.plugin import meta, writing
+from langshift.plugin.fingerprint import Fingerprint
+from langshift.plugin.index_shift import IndexShift
+
+DIMENSION = 8
+MADE = Fingerprint(
+    encoder="toy",
+    revision="1",
+    query_prefix="",
+    document_prefix="",
+    dimension=DIMENSION,
+    normalised=False,
+    pivot="en",
+    alpha=1.0,
+    vectors="0123456789abcdef",
+    detector="none",
+    langshift="0",
+)
+
+
+def made_shift(alpha=1.0, alphas=None, tags=("de", "th", "zh", "zh-TW"), seed=7, hash_=MADE.vectors):
+    """A shift by random vectors of norms about 3."""
+    random = np.random.default_rng(seed)
+    vectors = {tag: random.standard_normal(DIMENSION).astype(np.float32) for tag in tags}
+    return IndexShift(hash_, "en", vectors, alpha, alphas or {})
+
+
+def fingerprint_of(shift, **changes):
+    """The fingerprint of an index that is shifted like this."""
+    dimension = next((len(vector) for vector in shift.vectors.values()), DIMENSION)
+    return replace(
+        MADE,
+        alpha=shift.alpha,
+        alphas=dict(shift.alphas),
+        vectors=shift.hash,
+        pivot=shift.pivot,
+        dimension=dimension,
+        **changes,
+    )
+
+
+def make_index(client, name, shift, if_exists="fail", **changes):
+    """Put an empty version of langshift's own kind before the alias; gives its name."""
+    kept = {meta.VECTORS: shift.to_dict()} if shift.hash else {}
+    target = writing.open_for_writing(client, name, fingerprint_of(shift, **changes), kept, if_exists=if_exists)
+    writing.publish(client, target)
+    return target.index
+
+
+def make_foreign_index(client, name, shift, fields, properties):
+    """A version with a mapping and names of fields of its own, as an adopted index has; gives its name."""
+    index = f"{name}-v0001"
+    kept = {
+        meta.FINGERPRINT: fingerprint_of(shift).to_dict(),
+        meta.VECTORS: shift.to_dict(),
+        "langshift_fields": fields.to_dict(),
+    }
+    mappings = {"_meta": kept, "properties": properties}
+    body = {"settings": {"index": {"knn": True}}, "mappings": mappings, "aliases": {name: {}}}
+    client.indices.create(index=index, body=body)
+    return index
+
+
+def shifted_by(raw, shift, tag):
+    """What is stored of a raw vector of a language, in NumPy."""
+    vector = np.asarray(raw, np.float32)
+    if tag is None:
+        return vector
+    return (vector.astype(np.float64) - shift.scale(tag) * shift.vectors[tag].astype(np.float64)).astype(np.float32)
+
+
+def raw_vector(seed=1, norm=5.0):
+    """A random vector of this norm, as a client sends it."""
+    vector = np.random.default_rng(seed).standard_normal(DIMENSION)
+    return (norm * vector / np.linalg.norm(vector)).astype(np.float32).tolist()

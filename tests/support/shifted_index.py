@@ -1,0 +1,101 @@
+"""A small index of given vectors that are shifted by made-up language vectors, and what must be in it."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+from given_data import run, write_lines
+
+from langshift.ingest.vectors import LanguageVectors
+
+DIMENSION = 6
+PIVOT = "en"
+# Tag that a document names -> tag of the vector that it takes; None stays as it is.
+LANGUAGES = {"en": None, "de": "de", "de-AT": "de", "th": "th", "zh-TW": "zh-TW", "zh": None, "vi": None, "und": None}
+
+
+def language_vectors(seed=1, tags=("de", "th", "zh-TW"), pivot=PIVOT, dimension=DIMENSION, **fields):
+    """Language vectors of norms of about 1 to 5 for embeddings that are given."""
+    numbers = np.random.default_rng(seed)
+    made = LanguageVectors(
+        pivot=pivot,
+        vectors={tag: (2 * numbers.standard_normal(dimension)).astype(np.float32) for tag in tags},
+        pairs=dict.fromkeys(tags, 9),
+        encoder="given",
+        revision="",
+        document_prefix="",
+        dimension=dimension,
+        normalised=False,
+        source="made up",
+    )
+    return replace(made, **fields)
+
+
+def saved(folder, vectors, name="v.safetensors"):
+    """The path of a file of these vectors."""
+    path = folder / name
+    vectors.save(path)
+    return path
+
+
+class Corpus:
+    """Documents of all ``LANGUAGES``, with vectors of norms of 1 to 50; ``raw`` are those as they were given."""
+
+    def __init__(self, folder, each=3):
+        numbers = np.random.default_rng(7)
+        self.languages = {f"{tag}-{n}": tag for tag in LANGUAGES for n in range(each)}
+        vectors = numbers.standard_normal((len(self.languages), DIMENSION))
+        vectors *= (np.geomspace(1, 50, len(vectors)) / np.linalg.norm(vectors, axis=1))[:, None]
+        self.raw = dict(zip(self.languages, vectors.astype(np.float32).astype(np.float64), strict=True))
+        self.path = write_lines(folder / "corpus.jsonl", [self.line(name) for name in self.languages])
+
+    def line(self, name):
+        """A document as its line says."""
+        tag = self.languages[name]
+        return {"_id": name, "text": f"Text {name}", "language": tag, "embedding": self.raw[name].tolist()}
+
+    def ingest(self, name, *options):
+        """Load it by the command line."""
+        done = run("ingest", self.path, "--index", name, "--encoder", "given", *options)
+        assert done.exit_code == 0, (done.output, done.exception)
+
+    def expected(self, name, vectors, alpha, alphas=None):
+        """What a document's vector must be."""
+        key = vectors.key(self.languages[name]) if self.languages[name] != "und" else None
+        if key is None:
+            return self.raw[name]
+        return self.raw[name] - (alphas or {}).get(key, alpha) * vectors.vectors[key].astype(np.float64)
+
+
+def sources(client, index):
+    """Document id -> what is stored, after a refresh."""
+    client.indices.refresh(index=index)
+    found = client.search(index=index, body={"size": 1000})["hits"]["hits"]
+    return {hit["_id"]: hit["_source"] for hit in found}
+
+
+def require_vectors(client, index, corpus, vectors, alpha, alphas=None, tolerance=1e-6):
+    """Every vector as it must be, relative to the norm of what was given, and every stamp as ``ingest`` writes it."""
+    stored = sources(client, index)
+    assert set(stored) == set(corpus.languages)
+    for name, source in stored.items():
+        there = np.array(source["embedding"], np.float32).astype(np.float64)
+        error = np.abs(there - corpus.expected(name, vectors, alpha, alphas)).max()
+        assert error <= tolerance * np.linalg.norm(corpus.raw[name]), (name, error)
+        key = vectors.key(corpus.languages[name]) if corpus.languages[name] != "und" else None
+        assert source["shift"]["vectors"] == vectors.hash
+        assert source["shift"]["alpha"] == (0.0 if key is None else (alphas or {}).get(key, alpha))
+        assert source["shift"].get("language") == key, name
+
+
+def printed(done):
+    """The JSON document that a command printed."""
+    assert done.exit_code == 0, (done.output, done.exception)
+    return json.loads(done.stdout)
+
+
+def refused(done):
+    """The sentence and the exit code with which a command refused."""
+    error = done.exception
+    assert hasattr(error, "exit_code"), (done.output, error)
+    return str(error), error.exit_code

@@ -1,0 +1,100 @@
+"""Documents of an index that is adopted: what is looked at, and what passes byte for byte."""
+
+import numpy as np
+import orjson
+import pytest
+from msgspec import Raw
+
+from langshift.ingest.adopt.body import keep_norms
+from langshift.ingest.adopt.document import document_of, strings_at
+from langshift.ingest.adopt.stored import changed
+from langshift.ingest.source import Bad
+from langshift.plugin.engine import VectorField
+from langshift.plugin.fields import Fields, value_at
+
+FIELDS = Fields("meta.vec", texts=("head", "parts.body"), told="meta.lang")
+
+
+def hit(source):
+    return b'{"_index": "i", "_id": "a", "_version": 3, "_score": null, "_source": %s, "sort": [1]}' % source
+
+
+def test_all_but_the_vector_stays_byte_for_byte():
+    source = Raw(
+        b'{ "n": 12345678901234567890123,\r\n "d": 0.10000000000000000001e-400, "t": "\\u00e9\\ud800", "vec": [1] }'
+    )
+    assert changed(source, "vec", b"[2.0]", {"language": b'"de"'}) == (
+        b'{"n":12345678901234567890123,"d":0.10000000000000000001e-400,"t":"\\u00e9\\ud800","vec":[2.0],"language":"de"}'
+    )
+
+
+@pytest.mark.parametrize(
+    ("source", "path", "expected"),
+    [
+        (b'{"a": {"b": {"c": [1], "d": 1.0}}}', "a.b.c", b'{"a":{"b":{"c":[2],"d":1.0}}}'),
+        (b'{"a.b": {"c": [1]}, "a": {"b": 1}}', "a.b.c", b'{"a.b":{"c":[2]},"a":{"b": 1}}'),
+        (b'{"a.b.c": [1], "a": {"b": {"c": 5}}}', "a.b.c", b'{"a.b.c":[2],"a":{"b": {"c": 5}}}'),
+        (b'{"a": {"b.c": [1]}}', "a.b.c", b'{"a":{"b.c":[2]}}'),
+    ],
+)
+def test_a_vector_is_replaced_where_its_path_leads(source, path, expected):
+    made = changed(Raw(source), path, b"[2]", {})
+    assert made == expected
+    assert value_at(orjson.loads(made), path) == [2]
+
+
+def test_lines_of_a_document_become_one():
+    source = Raw(b'{\n  "a": {\n    "b": [1,\r\n 2]\n  }\n}')
+    assert changed(source, "vec", None, {}) == b'{"a":{     "b": [1,   2]   }}'
+
+
+def test_strings_are_found_within_lists_and_under_names_with_dots():
+    source = {"a": [{"b": ["x", {"c": 1}]}, {"b": "y"}], "a.b": "z", "ab": "no", "n": 5}
+    assert list(strings_at(source, "a.b")) == ["x", "y", "z"]
+    assert list(strings_at(source, "n")) == []
+
+
+@pytest.mark.parametrize(
+    ("told", "language"),
+    [
+        (b'"ger"', "de"),
+        (b'"zh_Hant_TW"', "zh-TW"),
+        (b'["th"]', "th"),
+        (b'["th", "de"]', None),
+        (b'"UND"', "und"),
+        (b'"who knows"', None),
+        (b"null", None),
+        (b"5", None),
+    ],
+)
+def test_the_language_is_what_a_document_names_if_that_is_one(told, language):
+    document = document_of(hit(b'{"meta": {"lang": %s, "vec": [1, 2.5]}, "head": "H"}' % told), FIELDS, 2)
+    assert document.language == language
+    np.testing.assert_array_equal(document.embedding, np.array([1, 2.5], np.float32))
+
+
+def test_texts_are_joined_and_half_a_surrogate_pair_is_no_text():
+    source = b'{"head": "H\\ud800", "parts": [{"body": "one"}, {"body": "two"}]}'
+    document = document_of(hit(source), FIELDS, 2)
+    assert (document.id, document.text, document.embedding) == ("a", "H\ufffd\none\ntwo", None)
+
+
+@pytest.mark.parametrize("vector", [b"[1]", b'"AAAA"', b'["a", "b"]', b"[[1, 2]]", b'{"x": 1}'])
+def test_what_is_no_list_of_numbers_is_told(vector):
+    assert document_of(hit(b'{"meta": {"vec": %s}}' % vector), FIELDS, 2) == Bad(
+        "invalid_embedding", "the field 'meta.vec' is not one list of 2 numbers."
+    )
+
+
+def test_a_field_of_langshifts_own_name_that_no_mapping_knows_is_never_written_over():
+    assert document_of(hit(b'{"shift": "night", "meta": {"vec": [1, 2]}}'), FIELDS, 2) == Bad(
+        "field_taken", "has a field 'shift' that the mapping does not know, and that langshift needs."
+    )
+
+
+def test_faiss_is_not_to_give_vectors_back_with_norm_1():
+    settings = {"knn": "true", "knn.derived_source": {"enabled": "true"}}
+    keep_norms(settings, VectorField("lucene", "cosinesimil", True))
+    assert settings == {"knn": "true", "knn.derived_source": {"enabled": "true"}}
+    keep_norms(settings, VectorField("faiss", "cosinesimil", True))
+    assert settings == {"knn": "true", "knn.derived_source.enabled": False}

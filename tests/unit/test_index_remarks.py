@@ -1,0 +1,141 @@
+"""What ``langshift index describe`` says in words."""
+
+from dataclasses import replace
+
+import pytest
+from plain_index import PLAIN
+
+from langshift.errors import UsageError
+from langshift.plugin.description import Description
+from langshift.plugin.dropping import _named
+from langshift.plugin.engine import VectorField
+from langshift.plugin.fields import USUAL
+from langshift.plugin.index_shown import in_words, scales
+from langshift.plugin.overview import Version
+from langshift.plugin.remarks import remarks
+from langshift.plugin.stamps import Stamps
+
+MADE = replace(PLAIN, vectors="0123456789abcdef", pivot="en", alpha=0.6, alphas={"th": 0.3, "zh-TW": 0.0})
+LIVE = Version(
+    name="news",
+    version="news-v0001",
+    uuid="u1",
+    state="live",
+    documents=9,
+    bytes=1000,
+    fingerprint=MADE,
+    made="2026-11-21T17:03:43+00:00",
+    write_blocked=False,
+    origin=None,
+    unfinished=None,
+    blocks=None,
+)
+RETUNE = replace(LIVE, version="news-v0002", state="unfinished", unfinished="retune", blocks="news-v0001")
+WELL = Description(
+    version=LIVE,
+    versions=[LIVE],
+    fields=USUAL,
+    documents=9,
+    languages={"en": 6, "und": 3},
+    without_vector=0,
+    stamps=Stamps(9, 0, 0, 0),
+    vector=VectorField("lucene", "cosinesimil", derived=True),
+    texts=[],
+    default_pipeline=None,
+    shards=1,
+    replicas=0,
+    auto_expand_replicas=None,
+)
+
+
+def test_where_all_is_well_nothing_is_remarked():
+    assert remarks(WELL) == []
+
+
+def test_documents_that_do_not_agree_with_the_index_are_counted_with_the_remedy():
+    assert remarks(replace(WELL, without_vector=1, stamps=Stamps(8, 2, 1, 3))) == [
+        "1 document has no vector, and a dense search does not find what has none.",
+        "2 documents have a vector and no stamp, so that nobody can tell whether it was shifted: write what has none "
+        "again, by `langshift ingest` or after `langshift pipeline install news`.",
+        "1 document was shifted by others than the index's language vectors (0123456789abcdef), and cannot be retuned: "
+        "write what was again.",
+        "3 documents were shifted by another alpha than the index's: "
+        "`langshift retune news --alpha 0.6 --alpha-for th=0.3 --alpha-for zh-TW=0` brings all to one.",
+    ]
+    plain = replace(LIVE, fingerprint=PLAIN)
+    assert remarks(replace(WELL, version=plain, stamps=Stamps(9, 0, 2, 0))) == [
+        "2 documents were shifted all the same, and cannot be retuned: write what was again."
+    ]
+    assert remarks(replace(WELL, stamps=None)) == [
+        "The index does not tell which language vectors it has, so the documents' stamps were not checked."
+    ]
+
+
+def test_an_engine_that_gives_other_vectors_back_is_told():
+    assert remarks(replace(WELL, vector=VectorField("faiss", "cosinesimil", derived=True))) == [
+        "The engine faiss gives vectors back with norm 1, whatever was written, so that the index cannot be retuned: "
+        "make it again, with langshift's own settings or by the engine lucene."
+    ]
+
+
+def test_a_write_block_is_told_with_who_left_it():
+    blocked = replace(LIVE, write_blocked=True)
+    assert remarks(replace(WELL, version=blocked, versions=[blocked, RETUNE])) == [
+        "Nothing can be written to news-v0001: a retune has blocked it for its last step, and goes on or was cut off. "
+        "Run the same retune again, or drop news-v0002.",
+        "news-v0002 is not finished: a retune is making it, or was cut off. Run it again, or "
+        "`langshift index drop news --version news-v0002`.",
+    ]
+    by_somebody = replace(RETUNE, blocks=None)
+    assert remarks(replace(WELL, version=blocked, versions=[blocked, by_somebody]))[0] == (
+        "Nothing can be written to news-v0001: somebody or a full disk has blocked it (index.blocks)."
+    )
+    assert remarks(replace(WELL, version=blocked, versions=[blocked])) == [
+        "Nothing can be written to news-v0001: somebody or a full disk has blocked it (index.blocks)."
+    ]
+    kept = replace(blocked, state="kept")
+    assert remarks(replace(WELL, version=kept, versions=[kept])) == [
+        "Nothing can be written to news-v0001: it is kept as it was when another version took its place."
+    ]
+
+
+def test_an_unfinished_load_is_told_with_the_ways_there_are():
+    left = replace(RETUNE, unfinished="load", blocks=None)
+    assert remarks(replace(WELL, versions=[LIVE, left])) == [
+        "news-v0002 is not finished: a load is making it, or was cut off. Run it again with --resume, or "
+        "`langshift index drop news --version news-v0002`."
+    ]
+
+
+def test_a_fingerprint_in_words():
+    assert in_words(replace(MADE, query_prefix="query: ", document_prefix="passage: ", normalised=True)) == [
+        "The encoder toy (revision 1) made its vectors: 4 numbers each, of norm 1, with 'query: ' before a query and "
+        "'passage: ' before a document.",
+        "Each document was shifted by alpha 0.6 (th 0.3, zh-TW 0) of the language vectors 0123456789abcdef, "
+        "towards en.",
+        "Languages were detected by none; langshift 0.1.0 made it.",
+    ]
+    assert in_words(PLAIN)[:2] == [
+        "The encoder toy (revision 1) made its vectors: 4 numbers each, of any norm.",
+        "No document was shifted, and it has no language vectors.",
+    ]
+    assert in_words(replace(MADE, alpha=0.0, alphas={}))[1] == (
+        "No document was shifted (alpha 0); it has the language vectors 0123456789abcdef, towards en."
+    )
+    assert in_words(replace(MADE, alphas={}, method="affine", soft=True))[1] == (
+        "Each document was moved by the method affine by alpha 0.6 of the language vectors 0123456789abcdef, towards "
+        "en, by all languages that it may be in."
+    )
+    assert scales(PLAIN) == "0"
+
+
+@pytest.mark.parametrize("told", ["1", "01", "v1", "v0001", "news-v0001"])
+def test_a_version_may_be_named_by_its_number(told):
+    assert _named("news", told, [LIVE, RETUNE]) == LIVE
+
+
+@pytest.mark.parametrize("told", ["", "0", "3", "*", "v", "-1", "other-v0001", "news", "١", "1 "])
+def test_a_version_that_is_not_there_is_refused_with_those_that_are(told):
+    with pytest.raises(UsageError) as refused:
+        _named("news", told, [LIVE, RETUNE])
+    assert str(refused.value) == f"news has no version {told!r}: there are news-v0001, news-v0002."

@@ -1,0 +1,166 @@
+"""The shift that an index keeps: which vector a language takes, as a script looks it up, and its numbers."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from langcodes.data_dicts import LANGUAGE_ALPHA3, MACROLANGUAGES
+
+from langshift.errors import ClusterError
+from langshift.ingest import index_shift
+from langshift.ingest.debias import Debias
+from langshift.ingest.vectors import LanguageVectors, shipped
+from langshift.languages import parse_tag, primary
+from langshift.plugin.fields import USUAL, Fields
+from langshift.plugin.fingerprint import Fingerprint
+from langshift.plugin.index_shift import IndexShift
+from langshift.plugin.query_vectors import QueryVectors
+from langshift.plugin.shift_script import params, reason
+from langshift.plugin.spellings import codes, folds, told_language
+from langshift.plugin.template import text_language
+
+KNOWN = ["de", "zh", "zh-TW", "ar", "no", "nn", "arz", "pt-BR", "en-GB", "sr", "sr-RS", "fil"]
+CODES = [*KNOWN, *LANGUAGE_ALPHA3, *LANGUAGE_ALPHA3.values(), *MACROLANGUAGES, "und", "mul"]
+PRIMARY = st.sampled_from(CODES).map(primary)
+SCRIPTS = st.sampled_from(["", "", "-Hant", "-Hans", "-Latn", "-Cyrl"])
+REGIONS = st.sampled_from(["", "", "-TW", "-HK", "-CN", "-GB", "-BR", "-419", "-RS"])
+TAGS = st.builds("{}{}{}".format, PRIMARY, SCRIPTS, REGIONS)
+NUMBERS = np.array([0.1, -1e-30, 3e30], np.float32)
+
+
+def vectors(*tags):
+    return {tag: NUMBERS + np.float32(place) for place, tag in enumerate(tags)}
+
+
+def file(pivot="en", tags=("de", "zh-TW"), **fields):
+    return LanguageVectors(pivot, vectors(*tags), {}, "toy", "1", "", 3, False, "made up", **fields)
+
+
+def made_by(known, **fields):
+    return Fingerprint("toy", "1", "", "", 3, False, known.pivot, 0.5, known.hash, "lid", "0.1.0", **fields)
+
+
+def looked_up(tag, keys):
+    low = tag.lower()
+    return keys.get(low, keys.get(primary(low), "")) or None
+
+
+@given(TAGS, st.sets(st.sampled_from(KNOWN)), st.sampled_from(["en", "en-GB", "zh", "no", "ar"]))
+def test_a_language_takes_the_vector_that_it_takes_in_numpy(text, tags, pivot):
+    tag = told_language(text)
+    known = file(pivot, sorted({"de", *tags} - {pivot}))
+    shift = index_shift.of_debias(Debias(known))
+    assert shift.key(tag) == known.key(tag)
+    assert looked_up(tag, shift.keys) == known.key(tag)
+
+
+@given(PRIMARY)
+def test_codes_and_folds_are_what_a_load_makes_of_a_language(text):
+    tag = parse_tag(text)
+    assert codes().get(text, text) == (tag or "und")
+    if tag is not None:
+        assert folds().get(primary(tag), primary(tag)) == text_language(tag)
+
+
+def test_how_others_spell_languages():
+    told = {"pt_BR": "pt-BR", "EN": "en", "zho-Hant": "zh-TW", "ara": "ar", "English": "und", "": "und", None: "und"}
+    assert {text: told_language(text) for text in (*told, "xx")} == {**told, "xx": "und"}
+    assert (codes()["ara"], codes()["zh-hant"], codes()["xx"], folds()["nn"]) == ("ar", "zh-TW", "und", "no")
+
+
+def test_the_vectors_are_kept_bit_for_bit():
+    known = file(alphas={"de": 0.25, "zh-TW": 0.5})
+    shift = index_shift.of_debias(Debias(known, alpha=0.5, alphas=known.alphas))
+    assert (shift.hash, shift.pivot, shift.alpha, shift.alphas) == (known.hash, "en", 0.5, {"de": 0.25})
+    assert (shift.scale("de"), shift.scale("zh-TW")) == (0.25, 0.5)
+    made = made_by(known, alphas={"de": 0.25})
+    meta = {"langshift": made.to_dict(), "langshift_vectors": json.loads(json.dumps(shift.to_dict()))}
+    back = IndexShift.from_meta(meta)
+    assert replace(back, vectors={}) == replace(shift, vectors={})
+    for tag, vector in known.vectors.items():
+        assert back.vectors[tag].dtype == np.float32
+        assert (back.vectors[tag] == vector).all()
+    # Vectors of another name are none of this index's.
+    assert IndexShift.from_meta({**meta, "langshift": {**made.to_dict(), "vectors": "other"}}) is None
+    assert IndexShift.from_meta({"langshift": made.to_dict()}) is None
+    assert IndexShift.from_meta({"langshift": {**made.to_dict(), "vectors": None}}) == IndexShift()
+
+
+def test_what_a_new_index_keeps():
+    queries = {"de": NUMBERS}
+    known = file(query_vectors=queries, shift_queries=True)
+    kept = index_shift.entries(Debias(known, alpha=0.0))
+    assert set(kept) == {"langshift_vectors", "langshift_queries"}
+    assert set(QueryVectors.from_dict(kept["langshift_queries"]).vectors) == {"de"}
+    maps = {tag: np.eye(3, dtype=np.float32) for tag in known.vectors}
+    assert index_shift.entries(Debias(replace(known, maps=maps), "affine")) == {}
+    assert index_shift.entries(Debias(None, alpha=0.0)) == {}
+
+
+def test_the_vectors_of_indices_of_earlier_versions():
+    known = file()
+    made = made_by(known)
+    queries = QueryVectors(None, known.vectors).to_dict()
+    found = index_shift.of_meta({"langshift": made.to_dict(), "langshift_queries": queries}, "i")
+    assert (found.vectors["de"] == known.vectors["de"]).all()
+    # By what comes with langshift, whose hash tells.
+    use_m = LanguageVectors.load(shipped("use-m"))
+    made = replace(made, encoder="use-m", vectors=use_m.hash)
+    assert set(index_shift.of_meta({"langshift": made.to_dict()}, "i").vectors) == set(use_m.vectors)
+
+
+@pytest.mark.parametrize(
+    ("fields", "told"),
+    [
+        (
+            {},
+            "Index i was made by an earlier langshift (0.1.0) and does not hold its language vectors (abc): "
+            "give the file that it was made with to `langshift retune --vectors`, or index the corpus again.",
+        ),
+        (
+            {"method": "affine"},
+            "Index i was made with the method affine, which the cluster can neither apply nor take back exactly: "
+            "index the corpus again with the method shift.",
+        ),
+    ],
+)
+def test_what_cannot_be_had_is_refused(fields, told):
+    made = replace(made_by(file()), vectors="abc", **fields)
+    # Queries have vectors of their own there, so these are not the documents'.
+    queries = QueryVectors(None, vectors("de")).to_dict()
+    with pytest.raises(ClusterError) as refused:
+        index_shift.of_meta({"langshift": made.to_dict(), "langshift_queries": queries}, "i")
+    assert str(refused.value) == told
+    with pytest.raises(ClusterError) as refused:
+        index_shift.of_meta({}, "i")
+    assert str(refused.value) == "Index i carries no fingerprint of langshift: it was made by something else."
+
+
+def test_a_script_is_told_the_same_numbers():
+    known = file()
+    old, new = (index_shift.of_debias(Debias(known, alpha=alpha)) for alpha in (1.0, 0.5))
+    told = json.loads(json.dumps(params(old, new, Fields(vector="a.b", told="lang", texts=("t",)), pipeline=False)))
+    assert (told["same"], told["old"], told["dimension"], told["split"]) == (
+        True,
+        {"hash": known.hash, "vectors": {}},
+        3,
+        False,
+    )
+    assert (told["fields"]["vector"], told["fields"]["told"]) == ("a.b", "lang")
+    assert (np.array(told["new"]["vectors"]["de"], np.float32) == known.vectors["de"]).all()
+    assert "codes" not in told
+    other = params(old, replace(new, hash="other"), USUAL, pipeline=True)
+    assert (other["same"], set(other["old"]["vectors"]), other["fields"]["told"]) == (
+        False,
+        {"de", "zh-TW"},
+        "language",
+    )
+
+
+def test_the_reason_of_an_error_is_its_innermost():
+    inner = {"type": "illegal_argument_exception", "reason": "Document 1 has none."}
+    assert reason({"type": "script_exception", "reason": "runtime error", "caused_by": inner}) == "Document 1 has none."
+    assert reason({"type": "a"}) == "a"

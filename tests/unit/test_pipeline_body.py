@@ -1,0 +1,51 @@
+"""The body of an index's ingest pipeline, and what is read from one."""
+
+import numpy as np
+import pytest
+
+from langshift import __version__
+from langshift.plugin import pipeline, shift_script
+from langshift.plugin.fields import USUAL, Fields
+from langshift.plugin.index_shift import IndexShift
+from langshift.plugin.pipeline_first import First, found_in, steps
+
+SHIFT = IndexShift("0123", "en", {"de": np.ones(2, np.float32)}, 0.6, {"th": 0.3, "ar": 0.0})
+SCRIPT = "langshift-shift-01234567"
+
+
+def body(first=None, shift=SHIFT, fields=USUAL):
+    return pipeline.body("news-v0001", shift, fields, first, SCRIPT)
+
+
+def test_alone_it_is_one_step():
+    assert pipeline.name_for("news-v0001") == "langshift-news-v0001"
+    assert body() == {
+        "description": (
+            "Shifts documents for news-v0001 by their language: alpha 0.6 (ar 0, th 0.3), language vectors 0123. "
+            f"Made by langshift {__version__}."
+        ),
+        "processors": [{"script": {"id": SCRIPT, "params": shift_script.params(SHIFT, SHIFT, USUAL, pipeline=True)}}],
+    }
+
+
+@pytest.mark.parametrize("first", [None, First("theirs", was_default=True), First("theirs", was_default=False)])
+def test_what_runs_first_is_read_from_it_again(first):
+    made = body(first)
+    assert found_in(made["processors"]) == first
+    found = pipeline.Installed("langshift-news-v0001", first, made)
+    assert found.shift_step == made["processors"][-1]
+    assert found.shift_step["script"]["id"] == SCRIPT
+
+
+def test_the_steps_around_another_pipeline_know_the_fields():
+    kept, run, drop = steps(First("theirs", was_default=False), Fields(vector="a.b", stamp="c.d.e"))
+    assert kept["copy"]["source_field"] == "a.b"
+    assert run == {"pipeline": {"name": "theirs"}}
+    assert drop["script"]["params"] == {"vector": ["a", "b"], "within": ["c", "d"], "stamp": "e"}
+    assert kept["copy"]["target_field"] in drop["script"]["source"]
+
+
+def test_an_index_that_is_shifted_softly_has_one_step_more():
+    made = pipeline.body("news-v0001", SHIFT, Fields(stamp="a.b"), None, SCRIPT, soft=True)
+    assert [step["script"].get("params", {}).get("stamp") for step in made["processors"]] == [None, ["a", "b"]]
+    assert pipeline.Installed("langshift-news-v0001", None, made).shift_step["script"]["id"] == SCRIPT
