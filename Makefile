@@ -34,9 +34,10 @@ demo: $(VENV)/.installed  ## start OpenSearch, index the demo corpus twice, show
 test: $(VENV)/.installed-dev  ## run every test, those against a real OpenSearch included
 	@$(PY) -m pytest
 
-# The faults that loads survive, in full length: a hundred kills instead of a few.
-soak: $(VENV)/.installed-dev  ## the long form of the tests of faults: 100 SIGKILLs over a load
-	@LANGSHIFT_KILLS=100 $(PY) -m pytest tests/cluster/test_faults_kills.py tests/cluster/test_nodes_growth.py -s
+# The faults that loads and retunes survive, in full length: a hundred kills instead of a few.
+soak: $(VENV)/.installed-dev  ## the long form of the tests of faults: 100 SIGKILLs over a load, and over retunes
+	@LANGSHIFT_KILLS=100 $(PY) -m pytest tests/cluster/test_faults_kills.py tests/cluster/test_retune_kills.py \
+		tests/cluster/test_nodes_growth.py -s
 
 lint: $(VENV)/.installed-dev  ## ruff, and mypy --strict over the built wheel
 	@$(PY) -m ruff check .

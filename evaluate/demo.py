@@ -18,7 +18,7 @@ from langshift.ingest.load import load
 from langshift.ingest.making import choose
 from langshift.ingest.opened_load import LoadOptions
 from langshift.ingest.search import Searcher
-from langshift.plugin.versions import drop
+from langshift.plugin.dropping import drop_all
 
 PLAIN, SHIFTED = "langshift-demo-plain", "langshift-demo-shifted"
 ENCODER = "use-m"
@@ -68,7 +68,7 @@ def index_twice(client: OpenSearch, on_document: Callable[[int], None] = lambda 
     # A demo that was cut off is given up.
     anew = LoadOptions(if_exists="replace")
     for name, alpha in ((PLAIN, 0.0), (SHIFTED, 1.0)):
-        drop(client, name)
+        drop_all(client, name)
         load(client, str(FOLDER / CORPUS), name, choose(encoder, detector, None, alpha), on_stage, anew)
 
 

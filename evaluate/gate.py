@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 from opensearchpy import OpenSearch
 
 from langshift import console
-from langshift.errors import LangshiftError
+from langshift.errors import LangshiftError, UsageError
 from langshift.evaluate.asked import Asked, Plan
 from langshift.evaluate.compare import gate
 from langshift.evaluate.compare.gate import Condition, Figures, Verdict
@@ -24,6 +25,8 @@ from langshift.ingest.encoders import Encoder
 from langshift.ingest.opening import USUAL, SearchOptions
 from langshift.ingest.search import Searcher
 from langshift.languages import UNDETERMINED
+
+_ASKED_AT_ONCE = 1000
 
 
 @dataclass(frozen=True)
@@ -78,9 +81,19 @@ class Gate:
         """Open the index's encoder, so that what is missing is known before anything is made.
 
         Raises:
-            LangshiftError: there is no such index or encoder, or it is not the one that made the index.
+            LangshiftError: there is no such index or encoder, it is not the one that made the index, or no document
+                that the dataset judges relevant is in the index, so that no condition would ever fail.
         """
-        Searcher(client, name, self._search, self._opened)
+        index = Searcher(client, name, self._search, self._opened).index.index
+        relevant = {name for judged in self._dataset.qrels.values() for name, grade in judged.items() if grade > 0}
+        rest = iter(sorted(relevant))
+        while ids := list(islice(rest, _ASKED_AT_ONCE)):
+            if client.count(index=index, body={"query": {"ids": {"values": ids}}})["count"]:
+                return
+        raise UsageError(
+            f"The gate cannot be judged: none of the {len(relevant):,} relevant documents of {self._dataset.folder} is "
+            f"in {index}: give a dataset of what is in the index, with the same _id."
+        )
 
     def judge(
         self, client: OpenSearch, before: str, after: str, on_answer: Callable[[], None] = lambda: None

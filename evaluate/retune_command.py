@@ -61,8 +61,8 @@ def parse_scales(ctx: click.Context, parameter: click.Parameter, given: tuple[st
     "conditions",
     multiple=True,
     metavar="CONDITION",
-    help="Stay with the old version where this holds, such as 'SLR@20 < -0.01'; again for more. See langshift "
-    "evaluate compare.",
+    help="Stay with the old version where this holds: 'SLR@20 < -0.01' is about the change, 'value nDCG@20 < 0.7' about "
+    "the new figure itself; again for more. See langshift evaluate compare.",
 )
 @index_encoder_options
 @JSON

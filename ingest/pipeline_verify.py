@@ -78,8 +78,8 @@ def _say(index: LiveIndex, name: str, compared: Compared, stamps: Stamps) -> Non
         out.print(f"{held}, none to compare by.", soft_wrap=True)
         return
     out.print(
-        f"{name} on {compared.documents:,} of {held}: it differs from NumPy by at most {compared.cluster:.1e} of a "
-        f"vector's norm, what is stored by {compared.stored:.1e}.",
+        f"{name} on {compared.documents:,} of {held}: what the cluster makes is within {compared.cluster:.1e} of "
+        f"NumPy's, and what is stored within {compared.stored:.1e} (shares of a vector's norm).",
         soft_wrap=True,
     )
 

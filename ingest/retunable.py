@@ -13,7 +13,7 @@ from langshift.plugin.versions import LiveIndex
 
 
 def require_retunable(client: OpenSearch, index: LiveIndex, vectors: str | None) -> None:
-    """Refuse an index whose documents' shift cannot be taken back.
+    """Refuse an index whose documents' shift cannot be taken back, or that cannot be blocked at the end.
 
     Args:
         client: the cluster.
@@ -23,6 +23,7 @@ def require_retunable(client: OpenSearch, index: LiveIndex, vectors: str | None)
     Raises:
         ClusterError: saying why, with one of the documents.
     """
+    _require_changeable(client, index.index)
     _require_as_written(client, index.index, index.fields.vector)
     _require_stamps(client, index, vectors)
 
@@ -31,6 +32,16 @@ def all_agree(client: OpenSearch, index: LiveIndex, shift: IndexShift) -> bool:
     """Whether no document was shifted by another scale than its index says, as one that came from another version."""
     client.indices.refresh(index=index.index)
     return not count_stamps(client, index.index, shift, index.fields).other_scale
+
+
+def _require_changeable(client: OpenSearch, index: str) -> None:
+    block = "index.blocks.read_only"
+    settings = client.indices.get_settings(index=index, params={"flat_settings": "true"})[index]["settings"]
+    if str(settings.get(block)).lower() == "true":
+        raise ClusterError(
+            f"Index {index} has the block {block}, under which a retune cannot hold back the last writes: take it away "
+            f'with `PUT /{index}/_settings` and {{"{block}": null}}, then run again.'
+        )
 
 
 def _require_as_written(client: OpenSearch, index: str, vector: str) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 from opensearchpy import OpenSearch
 
 from langshift.ingest.retunable import all_agree, require_retunable
-from langshift.ingest.retune_plan import Retuning, Wanted, planned
+from langshift.ingest.retune_plan import Wanted, planned
 from langshift.ingest.shift_way import shift_way
 from langshift.plugin import pipeline
 from langshift.plugin.copied import copied_body
@@ -107,41 +107,32 @@ def retune(
     require_retunable(client, index, plan.old.hash)
     body["mappings"]["_meta"] = plan.meta
     require_engine(client, body)
-    own = _Pipeline(client, index, plan)
-    own.leave_out(body)
+    if pipeline.installed(client, index.index) is not None:
+        # The new version gets one of its own, when it is complete.
+        del body["settings"]["index"]["default_pipeline"]
     way = shift_way(client, plan.old, plan.new, index.fields)
     done = transfer(
         client,
         Plan(name, body, asked, way, throttle=throttle),
         watch=watch,
-        gate=own.before(check),
+        gate=_gate(client, index, plan.new, check),
         patience=patience,
     )
     return _retuned(index, plan.new, done)
 
 
-class _Pipeline:
-    """The ingest pipeline that the new version gets of its own, where the live one has one of langshift's."""
+def _gate(client: OpenSearch, index: LiveIndex, new: IndexShift, check: Check | None) -> Callable[[str], None]:
+    """What a new version goes through before it goes live."""
 
-    def __init__(self, client: OpenSearch, index: LiveIndex, plan: Retuning) -> None:
-        self._client, self._index, self._plan = client, index, plan
-        self._there = pipeline.installed(client, index.index)
+    def gate(version: str) -> None:
+        # Asked only now, as somebody may have put it there meanwhile: clients go on sending raw vectors.
+        there = pipeline.installed(client, index.index)
+        if there is not None:
+            pipeline.install(client, version, new, index.fields, there.first)
+        if check is not None:
+            check(index.index, version)
 
-    def leave_out(self, body: dict[str, Any]) -> None:
-        """Let a new version begin without the live one's pipeline."""
-        if self._there is not None:
-            del body["settings"]["index"]["default_pipeline"]
-
-    def before(self, check: Check | None) -> Callable[[str], None]:
-        """What gives the new version its own, before it is looked at and goes live."""
-
-        def install(version: str) -> None:
-            if self._there is not None:
-                pipeline.install(self._client, version, self._plan.new, self._index.fields, self._there.first)
-            if check is not None:
-                check(self._index.index, version)
-
-        return install
+    return gate
 
 
 def _asked(new: IndexShift) -> dict[str, Any]:

@@ -23,6 +23,7 @@ from langshift.signing import of_credentials, refusal, unusable
 
 # A 403 that is no matter of permissions: the index, or the whole cluster, takes no writes.
 _BLOCKED = "cluster_block_exception"
+_CLOSED = "index_closed_exception"
 
 
 def failure(error: OpenSearchException, url: str | None = None, *, anonymous: bool = False) -> ClusterError:
@@ -116,7 +117,11 @@ def _tls_trouble(detail: str) -> str:
 
 def reason(error: TransportError) -> str:
     """The server's own words for why a request failed."""
-    text = _words(error).rstrip(".")
+    if error.error == _CLOSED and isinstance(error.info, dict):
+        # The server's word alone, "closed", does not say what is.
+        index = error.info["error"]["index"]
+        return f"{index} is closed; open it with `POST /{index}/_open`"
+    text = _words(error).rstrip(".;")
     if not text.startswith("<"):
         return text[:300]
     # A gateway answers with a page of HTML.

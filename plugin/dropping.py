@@ -125,6 +125,16 @@ def drop(client: OpenSearch, wanted: Drop) -> None:
             note(f"This user may not see ingest pipelines, so {pipeline.name_for(one.version)} stays if it is there.")
 
 
+def drop_all(client: OpenSearch, name: str) -> None:
+    """Remove an index with all its versions, and what the cluster keeps for them; nothing where there is none.
+
+    Raises:
+        ClusterError: ``name`` is an index, or stands for what is not langshift's; then nothing is removed.
+    """
+    if versions.version_behind(client, name) is not None or versions_of(client, name):
+        drop(client, planned(client, name, None))
+
+
 def _same(planned: Version, now: Version | None) -> bool:
     return now is not None and (now.uuid, now.state) == (planned.uuid, planned.state)
 

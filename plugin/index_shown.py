@@ -79,9 +79,9 @@ def in_words(made: Fingerprint) -> list[str]:
         if prefix
     ]
     put = f", with {' and '.join(prefixes)}" if prefixes else ""
+    revision = f" (revision {made.revision})" if made.revision else ""
     return [
-        f"The encoder {made.encoder} (revision {made.revision}) made its vectors: {made.dimension} numbers each, "
-        f"{norm}{put}.",
+        f"The encoder {made.encoder}{revision} made its vectors: {made.dimension} numbers each, {norm}{put}.",
         _moved(made),
         f"Languages were detected by {made.detector}; langshift {made.langshift} made it.",
     ]

@@ -168,6 +168,6 @@ def _total(answer: Mapping[str, Any]) -> int | None:
 
 def _sizes(client: OpenSearch, pattern: str) -> dict[str, int]:
     """Index -> bytes on disk, with all copies."""
-    wanted = {"filter_path": "indices.*.total.store.size_in_bytes", "expand_wildcards": "all"}
+    wanted = {"filter_path": "indices.*.total.store.size_in_bytes", "expand_wildcards": "open,hidden"}
     found = client.indices.stats(index=pattern, metric="store", params=wanted).get("indices", {})
     return {index: int(one["total"]["store"]["size_in_bytes"]) for index, one in found.items()}

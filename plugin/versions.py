@@ -161,20 +161,6 @@ def versions(client: OpenSearch, name: str) -> Sequence[str]:
     return sorted((i for i in found if pattern.fullmatch(i)), key=lambda i: int(i.rpartition("-v")[2]))
 
 
-def drop(client: OpenSearch, name: str) -> None:
-    """Remove the alias ``name`` with all its versions; nothing happens where there is none.
-
-    Raises:
-        ClusterError: ``name`` or one of its versions is not langshift's; then nothing is removed.
-    """
-    version_behind(client, name)
-    found = versions(client, name)
-    for index in found:
-        read_fingerprint(client, index)
-    for index in found:
-        client.indices.delete(index=index)
-
-
 def check_name(name: str) -> None:
     """Refuse what cannot be the name of an index.
 

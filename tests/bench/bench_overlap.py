@@ -22,7 +22,7 @@ from langshift.ingest.making import choose
 from langshift.ingest.opened_load import LoadOptions
 from langshift.ingest.source import open_source
 from langshift.plugin import writing
-from langshift.plugin.versions import drop
+from langshift.plugin.dropping import drop_all
 
 DOCUMENTS, REPETITIONS, BATCH = 3000, 5, 256
 
@@ -110,11 +110,11 @@ def test_encoding_and_writing_overlap(client, index_name, corpus):
         began = time.perf_counter()
         write(client, index_name, making, items)
         times["writing"].append(time.perf_counter() - began)
-        drop(client, index_name)
+        drop_all(client, index_name)
         began = time.perf_counter()
         load(client, corpus, index_name, making, options=LoadOptions())
         times["whole"].append(time.perf_counter() - began)
-        drop(client, index_name)
+        drop_all(client, index_name)
     print(f"\n{DOCUMENTS:,} texts, client and server on a core each, {REPETITIONS} repetitions in turn")
     for name, seconds in times.items():
         print(f"{name:9} {statistics.median(seconds):6.2f} s ({min(seconds):.2f} to {max(seconds):.2f})")

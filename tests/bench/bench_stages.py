@@ -19,8 +19,8 @@ from langshift.ingest.encoders import open_encoder
 from langshift.ingest.load import load
 from langshift.ingest.making import choose
 from langshift.languages import parse_tag
+from langshift.plugin.dropping import drop_all
 from langshift.plugin.template import text_language
-from langshift.plugin.versions import drop
 
 # Stage -> the function that it is, of those that make documents.
 CALLS = {"detect": "tell", "encode": "document_vectors", "shift": "move"}
@@ -116,7 +116,7 @@ def test_share_of_each_stage(client, index_name, tmp_path, monkeypatch):
                 clock = CpuClock(patch)
                 load(client, str(corpus), index_name, making)
                 clock.stop()
-            drop(client, index_name)
+            drop_all(client, index_name)
             for stage in STAGES:
                 seconds[name][stage].append(clock.seconds[stage])
     characters = sum(map(len, texts)) / len(texts)

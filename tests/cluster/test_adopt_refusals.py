@@ -87,8 +87,7 @@ def test_a_data_stream(client, refused, index_name):
     try:
         client.indices.create_data_stream(name=f"{index_name}-stream")
         assert refused(f"{index_name}-stream") == (
-            f"{index_name}-stream is a data stream: give the name of an index of it "
-            f"(.ds-{index_name}-stream-000001)."
+            f"{index_name}-stream is a data stream: give the name of an index of it (.ds-{index_name}-stream-000001)."
         )
     finally:
         client.indices.delete_data_stream(name=f"{index_name}-stream")

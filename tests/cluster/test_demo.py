@@ -17,7 +17,8 @@ from langshift.evaluate.commands import demo
 from langshift.evaluate.dataset import Dataset, load_dataset
 from langshift.evaluate.dataset_files import write_dataset
 from langshift.evaluate.demo import FOLDER, index_twice
-from langshift.plugin.versions import drop, live, unfinished, versions
+from langshift.plugin.dropping import drop_all
+from langshift.plugin.versions import live, unfinished, versions
 
 
 @pytest.fixture
@@ -30,7 +31,7 @@ def names(client: OpenSearch, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple
         monkeypatch.setattr(f"langshift.evaluate.{module}.SHIFTED", names[1])
     yield names
     for name in names:
-        drop(client, name)
+        drop_all(client, name)
 
 
 def write_few(whole: Dataset, folder: Path) -> None:

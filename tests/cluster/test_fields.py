@@ -18,7 +18,7 @@ from langshift.evaluate.commands import evaluate
 from langshift.evaluate.indexed import indexed_languages
 from langshift.ingest.encoders import identity, open_encoder
 from langshift.ingest.search import Searcher
-from langshift.plugin import versions, writing
+from langshift.plugin import dropping, versions, writing
 from langshift.plugin.fields import Fields
 
 OWN = Fields(
@@ -66,7 +66,7 @@ def name(client):
         client.index(index=index, id="bare", body={"body": "Nothing but words: xyzzy."}, params={"refresh": "true"})
     client.indices.put_alias(index=f"{name}-v0002", name=name)
     yield name
-    versions.drop(client, name)
+    dropping.drop_all(client, name)
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,7 @@ from langshift.ingest.load import load
 from langshift.ingest.making import choose
 from langshift.ingest.opened_load import LoadOptions
 from langshift.ingest.vectors import LanguageVectors, shipped
-from langshift.plugin import versions, writing
+from langshift.plugin import dropping, versions, writing
 from langshift.settings import Settings
 
 APPEND, RESUME = LoadOptions(if_exists="append"), LoadOptions(resume=True)
@@ -215,9 +215,7 @@ def test_an_index_deleted_while_documents_are_added_does_not_stay_made_anew(clie
     assert str(ended.value).startswith(
         f"Index {index_name}-v0001 was deleted by somebody while it was being written: run again. 1 line of "
     )
-    assert str(ended.value).endswith(
-        " handled, but this load cannot be gone on with: begin anew without --resume."
-    )
+    assert str(ended.value).endswith(" handled, but this load cannot be gone on with: begin anew without --resume.")
     assert list(client.indices.get(index=f"{index_name}*")) == []
 
 
@@ -337,6 +335,6 @@ def test_languages_of_the_live_index_most_frequent_first(client, index_name, cor
 
 def test_dropping_removes_every_version(client, index_name, corpus, making):
     load(client, corpus({"text": TEXTS["th"]}), index_name, making)
-    versions.drop(client, index_name)
+    dropping.drop_all(client, index_name)
     assert versions.version_behind(client, index_name) is None
     assert list(versions.versions(client, index_name)) == []

@@ -382,7 +382,9 @@ def test_a_vector_made_first_in_an_index_with_fields_of_its_own(client, pipeline
     assert is_shifted({"embedding": found["vectors"]["body"], "shift": found["own"]["ls"]}, RAW, "de", GERMAN)
 
 
-def test_an_update_of_a_stamped_documents_text_moves_it_to_its_language_and_leaves_the_vector(client, index, index_name):
+def test_an_update_of_a_stamped_documents_text_moves_it_to_its_language_and_leaves_the_vector(
+    client, index, index_name
+):
     client.index(index=index_name, id="a", body=german())
     client.update(index=index_name, id="a", body={"doc": {"text": "Springflut", "title": "Flut"}})
     found = source(client, index, "a")
@@ -392,8 +394,8 @@ def test_an_update_of_a_stamped_documents_text_moves_it_to_its_language_and_leav
     assert source(client, index, "b")["text"] == {"de": "Ebbe"}
 
 
-def test_a_stamp_whose_scale_is_no_number_is_refused_and_not_taken_for_a_raw_vector(client, index, index_name):
+def test_a_stamp_whose_scale_is_no_number_is_refused_and_not_taken_for_a_raw_vector(client, index):
     with pytest.raises(RequestError) as refused:
-        client.index(index=index_name, id="a", body=german(shift={**GERMAN, "alpha": "0.75"}))
+        client.index(index=index, id="a", body=german(shift={**GERMAN, "alpha": "0.75"}))
     told = "Document a has a stamp in shift that is not langshift's: remove it."
     assert told in str(refused.value.info)

@@ -23,7 +23,7 @@ from langshift.ingest.making import choose
 from langshift.ingest.opening import SearchOptions
 from langshift.ingest.search import Searcher
 from langshift.ingest.vectors import LanguageVectors, shipped
-from langshift.plugin import meta, versions
+from langshift.plugin import dropping, meta, versions
 from langshift.plugin.index_shift import IndexShift
 from langshift.plugin.query_vectors import QueryVectors
 
@@ -67,7 +67,7 @@ def made(client, folder, known, tmp_path_factory):
 
     yield make
     for name in names:
-        versions.drop(client, name)
+        dropping.drop_all(client, name)
 
 
 @pytest.fixture(scope="module")

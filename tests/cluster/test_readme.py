@@ -7,7 +7,7 @@ from itertools import takewhile
 import pytest
 from readme import DATA, README, blocks, differences, run
 
-from langshift.plugin import pipeline, versions
+from langshift.plugin import dropping, pipeline
 from langshift.plugin.merged_template import Template
 
 BLOCKS = blocks(README.read_text(encoding="utf-8"))
@@ -45,7 +45,7 @@ def articles(client, index_name):
     """The ending of ``index_name``; what a test has named by that alone is removed afterwards."""
     name = index_name[-len("articles") :]
     yield name
-    versions.drop(client, name)
+    dropping.drop_all(client, name)
     client.indices.delete(index=f"old-{name}", params={"ignore_unavailable": "true"})
     pipeline.forget(client, f"{name}-v0001")
 

@@ -30,7 +30,7 @@ from langshift.ingest.encoders import open_encoder
 from langshift.ingest.load import load
 from langshift.ingest.making import choose
 from langshift.ingest.search import Searcher
-from langshift.plugin.versions import drop
+from langshift.plugin.dropping import drop_all
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +45,7 @@ def index(client: OpenSearch, folder: Path) -> Iterator[str]:
     name = f"langshift-test-{uuid.uuid4().hex[:8]}"
     load(client, str(folder / "corpus.jsonl"), name, choose(open_encoder("use-m"), open_detector(), None, 1.0))
     yield name
-    drop(client, name)
+    drop_all(client, name)
 
 
 @pytest.fixture(scope="module")

@@ -28,7 +28,7 @@ from langshift.ingest.encoders import open_encoder
 from langshift.ingest.load import load
 from langshift.ingest.making import choose
 from langshift.ingest.search import Searcher
-from langshift.plugin.versions import drop
+from langshift.plugin.dropping import drop_all
 from langshift.settings import Settings
 
 from .tls_proxy import proxy
@@ -49,7 +49,7 @@ def indices(client, folder):
         load(client, str(folder / "corpus.jsonl"), name, choose(open_encoder("use-m"), open_detector(), None, alpha))
     yield names
     for name in names:
-        drop(client, name)
+        drop_all(client, name)
 
 
 @pytest.fixture(scope="module")

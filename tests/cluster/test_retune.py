@@ -22,7 +22,7 @@ from langshift.ingest.index_shift import entries
 from langshift.ingest.making import Making
 from langshift.ingest.retune import Wanted, retune
 from langshift.ingest.search import Searcher
-from langshift.plugin import meta, versions
+from langshift.plugin import meta, pipeline, versions
 from langshift.plugin.fields import Fields
 
 pytestmark = pytest.mark.usefixtures("cluster_env")
@@ -280,6 +280,16 @@ def test_a_pipeline_follows(client, name):
         f"langshift-{name}-v0001",
         f"langshift-{name}-v0002",
     }
+    client.ingest.delete_pipeline(id=f"langshift-{name}-*")
+
+
+def test_a_pipeline_that_is_installed_meanwhile_follows_too(client, name):
+    def install(progress):
+        if progress.stage == "copying" and pipeline.installed(client, f"{name}-v0001") is None:
+            printed(run("pipeline", "install", name, "--json"))
+
+    retune(client, name, Wanted(1.0), watch=install)
+    assert pipeline.installed(client, f"{name}-v0002") is not None
     client.ingest.delete_pipeline(id=f"langshift-{name}-*")
 
 

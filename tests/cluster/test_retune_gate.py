@@ -76,3 +76,23 @@ def test_an_encoder_that_is_not_here_is_told_before_anything_is_made(client, nam
     assert sentence.startswith(f"Index {name} was made with encoder given, not use-m, ")
     assert code == 1
     assert list(versions.versions(client, name)) == [f"{name}-v0001"]
+
+
+def test_a_dataset_of_other_documents_is_refused_before_anything_is_made(client, name, data):
+    for identifier in list(data_ids(data)):
+        client.delete(index=name, id=identifier)
+    client.indices.refresh(index=name)
+    done = run("retune", name, "--alpha", 1, "--gate", data.data, "--fail-if", "nDCG@3 < 0")
+    relevant = len(data_ids(data))
+    assert refused(done) == (
+        f"The gate cannot be judged: none of the {relevant:,} relevant documents of {data.data} is in {name}-v0001: "
+        "give a dataset of what is in the index, with the same _id.",
+        2,
+    )
+    assert versions.versions(client, name) == [f"{name}-v0001"]
+
+
+def data_ids(data):
+    """The documents that are relevant for any query."""
+    rows = (data.data / "qrels" / "test.tsv").read_text().splitlines()[1:]
+    return {row.split("\t")[1] for row in rows if int(row.split("\t")[2]) > 0}

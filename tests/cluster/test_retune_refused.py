@@ -100,3 +100,19 @@ def test_vectors_that_do_not_come_back_as_they_were_written_are_refused(client, 
         1,
     )
     assert list(versions.versions(client, name)) == [f"{name}-v0001"]
+
+
+def test_an_index_that_is_read_only_is_refused_before_anything_is_copied(client, name):
+    client.indices.put_settings(index=name, body={"index.blocks.read_only": True})
+    try:
+        sentence = refused(run("retune", name, "--alpha", 1))
+        there = versions.versions(client, name)
+    finally:
+        client.indices.put_settings(index=name, body={"index.blocks.read_only": None})
+    assert sentence == (
+        f"Index {name}-v0001 has the block index.blocks.read_only, under which a retune cannot hold back the last "
+        f'writes: take it away with `PUT /{name}-v0001/_settings` and {{"index.blocks.read_only": null}}, '
+        "then run again.",
+        1,
+    )
+    assert there == [f"{name}-v0001"]

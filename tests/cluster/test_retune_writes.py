@@ -1,16 +1,14 @@
 """People search and write all the time while a retune or a rollback changes the version under the alias."""
 
-import os
-import subprocess
 import time
 
 import pytest
 from busy_index import Searcher, Writer, busy, require_held
-from command_line import LANGSHIFT
 from given_data import run
 from retuned_index import PATIENCE, live
-from shifted_index import LANGUAGES, Corpus, language_vectors, saved
+from shifted_index import LANGUAGES, Corpus, language_vectors, refused, saved
 
+from langshift.ingest.load_run import LoadRun
 from langshift.ingest.retune import Wanted, retune
 from langshift.ingest.roll_back import roll_back
 
@@ -27,13 +25,13 @@ def corpus(tmp_path):
 
 
 @pytest.fixture
-def name(client, index_name, pipelines, corpus, tmp_path):
+def name(client, pipelines, corpus, tmp_path):
     """An index of the corpus, with a pipeline."""
-    corpus.ingest(index_name, "--vectors", saved(tmp_path, KNOWN), "--alpha", 0.5)
-    assert run("pipeline", "install", index_name).exit_code == 0
+    corpus.ingest(pipelines, "--vectors", saved(tmp_path, KNOWN), "--alpha", 0.5)
+    assert run("pipeline", "install", pipelines).exit_code == 0
     # A document that is deleted and made anew begins with version 1 again at once, and not after a minute.
-    client.indices.put_settings(index=index_name, body={"index": {"gc_deletes": "0s"}})
-    return index_name
+    client.indices.put_settings(index=pipelines, body={"index": {"gc_deletes": "0s"}})
+    return pipelines
 
 
 def given(corpus):
@@ -77,9 +75,7 @@ def slow(client, pipelines):
 
 
 @pytest.mark.parametrize("command", ["retune", "rollback"])
-def test_a_request_that_began_before_the_swap_and_ends_after_it_has_the_new_shift(
-    client, name, slow, corpus, command
-):
+def test_a_request_that_began_before_the_swap_and_ends_after_it_has_the_new_shift(client, name, slow, corpus, command):
     writers = [Writer(client, name, number, batch=BATCH) for number in range(2)]
     if command == "rollback":
         retune(client, name, Wanted(alpha=1.0))
@@ -92,61 +88,60 @@ def test_a_request_that_began_before_the_swap_and_ends_after_it_has_the_new_shif
 
 
 @pytest.fixture
-def adding(client, name, tmp_path, cluster_env):
-    """A load that adds two batches to the index, the first of which is written; and its documents."""
+def adding(client, name, corpus, tmp_path, monkeypatch):
+    """A function that adds two batches to the index, and retunes that at a moment of the load; what is confirmed."""
     folder = tmp_path / "more"
     folder.mkdir()
     more = Corpus(folder, 2 * TAKEN // len(LANGUAGES) + 1)
-    lines = more.path.read_bytes().splitlines(keepends=True)[: 2 * TAKEN]
-    last = list(more.languages)[TAKEN - 1]
+    lines = more.path.read_text().splitlines(keepends=True)[: 2 * TAKEN]
+    more.path.write_text("".join(lines))
+    written = list(given(more).items())
+    last = written[TAKEN - 1][0]
     before = client.get(index=name, id=last)["_version"]
-    vectors = saved(folder, KNOWN)
-    options = ["--encoder", "given", "--vectors", vectors, "--alpha", 0.5, "--if-exists", "append"]
-    env = {**os.environ, "OPENSEARCH_URL": os.environ.get("OPENSEARCH_URL", cluster_env)}
-    process = subprocess.Popen(
-        list(map(str, [LANGSHIFT, "ingest", "-", "--index", name, *options])),
-        env=env,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    )
-    try:
-        process.stdin.writelines(lines[:TAKEN])
-        process.stdin.flush()
+    told, real = [], LoadRun._stage
+
+    def first_batch_is_written():
         deadline = time.monotonic() + PATIENCE
         while client.get(index=name, id=last)["_version"] == before:
-            assert process.poll() is None and time.monotonic() < deadline
+            assert time.monotonic() < deadline
             time.sleep(0.05)
-        written = dict(list(given(more).items())[:TAKEN])
-        yield process, lines[TAKEN:], written
-    finally:
-        process.kill()
-        process.communicate()
+
+    def add(moment):
+        def stage(self, stage, documents, seconds):
+            real(self, stage, documents, seconds)
+            told.append(stage)
+            if moment == "between" and stage == "shift" and told.count("shift") == 2:
+                first_batch_is_written()
+                retune(client, name, Wanted(alpha=1.0))
+            if moment == "after" and (stage, documents) == ("write", 0):
+                retune(client, name, Wanted(alpha=1.0))
+
+        monkeypatch.setattr(LoadRun, "_stage", stage)
+        vectors = saved(folder, KNOWN)
+        options = ["--encoder", "given", "--vectors", vectors, "--alpha", 0.5, "--if-exists", "append"]
+        done = run("ingest", more.path, "--index", name, *options)
+        return done, given(corpus) | dict(written[: TAKEN if moment == "between" else 2 * TAKEN])
+
+    return add
 
 
-def ended(process, lines=()):
-    out, err = process.communicate(b"".join(lines), timeout=PATIENCE)
-    return process.returncode, out.decode(), err.decode()
+def test_a_load_that_has_written_all_when_a_retune_swaps_ends_well(client, name, adding):
+    done, held = adding("after")
+    assert done.exit_code == 0, done.exception
+    assert f"{name} stands for {name}-v0002 by now, which has the documents of {name}-v0001 too." in done.stderr
+    require_held(client, name, held, KNOWN, 1.0)
 
 
-def test_a_load_that_has_written_all_when_a_retune_swaps_ends_well(client, name, corpus, adding):
-    process, _, written = adding
-    assert retune(client, name, Wanted(alpha=1.0)).index == f"{name}-v0002"
-    code, _, err = ended(process)
-    assert code == 0, err
-    assert f"{name} stands for {name}-v0002 by now, which has the documents of {name}-v0001 too." in err
-    require_held(client, name, {**given(corpus), **written}, KNOWN, 1.0)
-
-
-def test_a_load_that_goes_on_after_the_swap_stops_and_says_what_is_where(client, name, corpus, adding):
-    process, rest, written = adding
-    now = retune(client, name, Wanted(alpha=1.0)).index
-    code, out, err = ended(process, rest)
-    assert (code, out) == (1, "")
-    assert err.splitlines()[-1] == (
-        f"Error: {name} stands for {now} by now, by which a retune or a rollback has replaced {name}-v0001 while this "
-        f"load was adding to that: what it had written is in {now} too, and the rest is in neither. Run it again with "
-        f"the language vectors and scales of {now}. 256 lines handled; running the same command again doubles nothing."
+def test_a_load_that_goes_on_after_the_swap_stops_and_says_what_is_where(client, name, adding):
+    done, held = adding("between")
+    now = f"{name}-v0002"
+    told, code = refused(done)
+    assert code == 1
+    assert told.startswith(
+        f"{name} stands for {now} by now, by which a retune or a rollback has replaced {name}-v0001 while this load "
+        f"was adding to that: what it had written is in {now} too, and the rest is in neither. Run it again with the "
+        f"language vectors and scales of {now}. 256 lines of "
     )
-    for index, scale in ((now, 1.0), (f"{name}-v0001", 0.5)):
-        require_held(client, index, {**given(corpus), **written}, KNOWN, scale)
+    assert told.endswith(" handled, but this load cannot be gone on with: begin anew without --resume.")
+    for index, scale in ((name, 1.0), (f"{name}-v0001", 0.5)):
+        require_held(client, index, held, KNOWN, scale)

@@ -13,7 +13,7 @@ from langshift.ingest.encoders import open_encoder
 from langshift.ingest.load import load
 from langshift.ingest.making import choose
 from langshift.ingest.search import Searcher
-from langshift.plugin import versions
+from langshift.plugin import dropping
 
 TEXTS = {
     "tides-en": "The sea rises and falls twice a day because the Moon pulls at it.",
@@ -36,7 +36,7 @@ def name(client, tmp_path_factory):
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
     load(client, str(path), name, choose(open_encoder("use-m"), open_detector(), None, None))
     yield name
-    versions.drop(client, name)
+    dropping.drop_all(client, name)
 
 
 @pytest.fixture(scope="module")

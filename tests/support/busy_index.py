@@ -94,7 +94,8 @@ class Writer:
             try:
                 action()
             except AuthorizationException as error:
-                assert error.error == "cluster_block_exception", error
+                if error.error != "cluster_block_exception":
+                    raise
                 assert time.monotonic() < deadline, "writes are blocked for too long"
                 self.refused += 1
                 time.sleep(_PAUSE)
@@ -138,7 +139,7 @@ class Searcher:
 
 @contextmanager
 def busy(*actions: Callable[[], None]) -> Iterator[None]:
-    """Each action again and again, in a thread of its own, while the block runs and a little longer; fails as they do."""
+    """Each action again and again in a thread of its own, until a little after the block; fails where one does."""
     ended, failures = threading.Event(), []
 
     def again(action: Callable[[], None]) -> None:
