@@ -18,7 +18,7 @@ from langshift.ingest.load import load
 from langshift.ingest.making import choose
 from langshift.ingest.opened_load import LoadOptions
 from langshift.ingest.search import Searcher
-from langshift.plugin.dropping import drop_all
+from langshift.plugin.indices.dropping import drop_all
 
 PLAIN, SHIFTED = "langshift-demo-plain", "langshift-demo-shifted"
 ENCODER = "use-m"

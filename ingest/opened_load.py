@@ -14,12 +14,12 @@ from opensearchpy.exceptions import RequestError
 
 from langshift.console import counted, note
 from langshift.errors import LangshiftError, UsageError
-from langshift.ingest import index_shift
 from langshift.ingest.bulk.journal import Journal
 from langshift.ingest.bulk.place import LoadPlace
 from langshift.ingest.load_kind import LoadKind
 from langshift.ingest.load_shape import noted, require_same_shape
 from langshift.ingest.making import Making
+from langshift.ingest.shift import index_shift
 from langshift.ingest.source import Source
 from langshift.plugin import load_settings, writing
 from langshift.plugin.merged_template import USUAL_SHAPE, Shape

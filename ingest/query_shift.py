@@ -12,8 +12,8 @@ from langshift.ingest.debias import Debias
 from langshift.ingest.vectors import LanguageVectors
 from langshift.plugin import meta, versions
 from langshift.plugin.fingerprint import Fingerprint
-from langshift.plugin.index_shift import IndexShift
-from langshift.plugin.query_vectors import QueryVectors
+from langshift.plugin.shift.index_shift import IndexShift
+from langshift.plugin.shift.query_vectors import QueryVectors
 
 ShiftQueries = Literal["auto", "always", "never"]
 UNMOVED = Debias(None, alpha=0.0)

@@ -22,7 +22,7 @@ from langshift.ingest.making import choose
 from langshift.ingest.opened_load import LoadOptions
 from langshift.ingest.source import open_source
 from langshift.plugin import writing
-from langshift.plugin.dropping import drop_all
+from langshift.plugin.indices.dropping import drop_all
 
 DOCUMENTS, REPETITIONS, BATCH = 3000, 5, 256
 

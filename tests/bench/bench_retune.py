@@ -18,7 +18,7 @@ from given_data import run
 from shifted_index import language_vectors, saved
 
 from langshift.ingest.retune import Wanted, retune
-from langshift.ingest.roll_back import roll_back
+from langshift.ingest.retune.roll_back import roll_back
 from langshift.plugin.copied import copied_body
 from langshift.plugin.versions import live
 

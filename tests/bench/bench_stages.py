@@ -19,7 +19,7 @@ from langshift.ingest.encoders import open_encoder
 from langshift.ingest.load import load
 from langshift.ingest.making import choose
 from langshift.languages import parse_tag
-from langshift.plugin.dropping import drop_all
+from langshift.plugin.indices.dropping import drop_all
 from langshift.plugin.template import text_language
 
 # Stage -> the function that it is, of those that make documents.

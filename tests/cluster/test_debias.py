@@ -15,7 +15,7 @@ from langshift.ingest.making import choose
 from langshift.ingest.opened_load import LoadOptions
 from langshift.ingest.vectors import LanguageVectors, shipped
 from langshift.plugin import meta, versions, writing
-from langshift.plugin.index_shift import IndexShift
+from langshift.plugin.shift.index_shift import IndexShift
 
 TEXTS = {
     "en": "The sea rises and falls twice a day because the Moon pulls at it.",

@@ -17,7 +17,7 @@ from langshift.evaluate.commands import demo
 from langshift.evaluate.dataset import Dataset, load_dataset
 from langshift.evaluate.dataset_files import write_dataset
 from langshift.evaluate.demo import FOLDER, index_twice
-from langshift.plugin.dropping import drop_all
+from langshift.plugin.indices.dropping import drop_all
 from langshift.plugin.versions import live, unfinished, versions
 
 

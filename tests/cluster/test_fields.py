@@ -18,8 +18,9 @@ from langshift.evaluate.commands import evaluate
 from langshift.evaluate.indexed import indexed_languages
 from langshift.ingest.encoders import identity, open_encoder
 from langshift.ingest.search import Searcher
-from langshift.plugin import dropping, versions, writing
+from langshift.plugin import versions, writing
 from langshift.plugin.fields import Fields
+from langshift.plugin.indices import dropping
 
 OWN = Fields(
     vector="vectors.body",

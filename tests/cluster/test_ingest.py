@@ -16,7 +16,8 @@ from langshift.ingest.load import load
 from langshift.ingest.making import choose
 from langshift.ingest.opened_load import LoadOptions
 from langshift.ingest.vectors import LanguageVectors, shipped
-from langshift.plugin import dropping, versions, writing
+from langshift.plugin import versions, writing
+from langshift.plugin.indices import dropping
 from langshift.settings import Settings
 
 APPEND, RESUME = LoadOptions(if_exists="append"), LoadOptions(resume=True)

@@ -8,14 +8,14 @@ import pytest
 from opensearchpy.exceptions import RequestError, TransportError
 
 from langshift.ingest.debias import Debias
-from langshift.ingest.index_shift import expected, of_debias
 from langshift.ingest.making import Making
 from langshift.ingest.moving import Told, move
+from langshift.ingest.shift.index_shift import expected, of_debias
 from langshift.ingest.vectors import LanguageVectors
-from langshift.plugin import shift_script
 from langshift.plugin.fields import USUAL, Fields, value_at
-from langshift.plugin.index_shift import IndexShift
-from langshift.plugin.spellings import told_language
+from langshift.plugin.shift import script as shift_script
+from langshift.plugin.shift.index_shift import IndexShift
+from langshift.plugin.shift.spellings import told_language
 
 # Dimension -> how many documents; 10,000 in all.
 DOCUMENTS = {1: 1500, 2: 1500, 3: 1000, 8: 1500, 64: 1500, 384: 1000, 512: 1000, 1024: 500, 1536: 500}

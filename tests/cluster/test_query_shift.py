@@ -23,9 +23,10 @@ from langshift.ingest.making import choose
 from langshift.ingest.opening import SearchOptions
 from langshift.ingest.search import Searcher
 from langshift.ingest.vectors import LanguageVectors, shipped
-from langshift.plugin import dropping, meta, versions
-from langshift.plugin.index_shift import IndexShift
-from langshift.plugin.query_vectors import QueryVectors
+from langshift.plugin import meta, versions
+from langshift.plugin.indices import dropping
+from langshift.plugin.shift.index_shift import IndexShift
+from langshift.plugin.shift.query_vectors import QueryVectors
 
 PIVOT, GERMAN = "Why does the sea rise and fall?", "Warum steigt und fällt das Meer?"
 SHIFTED_BY = {"de": 3.0, "es": 0.5}

@@ -7,7 +7,8 @@ from itertools import takewhile
 import pytest
 from readme import DATA, README, blocks, differences, run
 
-from langshift.plugin import dropping, pipeline
+from langshift.plugin import pipeline
+from langshift.plugin.indices import dropping
 from langshift.plugin.merged_template import Template
 
 BLOCKS = blocks(README.read_text(encoding="utf-8"))

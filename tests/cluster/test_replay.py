@@ -30,7 +30,7 @@ from langshift.ingest.encoders import open_encoder
 from langshift.ingest.load import load
 from langshift.ingest.making import choose
 from langshift.ingest.search import Searcher
-from langshift.plugin.dropping import drop_all
+from langshift.plugin.indices.dropping import drop_all
 
 
 @pytest.fixture(scope="module")

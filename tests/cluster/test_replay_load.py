@@ -28,7 +28,7 @@ from langshift.ingest.encoders import open_encoder
 from langshift.ingest.load import load
 from langshift.ingest.making import choose
 from langshift.ingest.search import Searcher
-from langshift.plugin.dropping import drop_all
+from langshift.plugin.indices.dropping import drop_all
 from langshift.settings import Settings
 
 from .tls_proxy import proxy

@@ -18,10 +18,10 @@ from langshift.ingest import query_shift
 from langshift.ingest.debias import Debias
 from langshift.ingest.detect import open_detector
 from langshift.ingest.encoders import Brought, open_encoder
-from langshift.ingest.index_shift import entries
 from langshift.ingest.making import Making
 from langshift.ingest.retune import Wanted, retune
 from langshift.ingest.search import Searcher
+from langshift.ingest.shift.index_shift import entries
 from langshift.plugin import meta, pipeline, versions
 from langshift.plugin.fields import Fields
 

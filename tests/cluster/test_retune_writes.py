@@ -10,7 +10,7 @@ from shifted_index import LANGUAGES, Corpus, language_vectors, refused, saved
 
 from langshift.ingest.load_run import LoadRun
 from langshift.ingest.retune import Wanted, retune
-from langshift.ingest.roll_back import roll_back
+from langshift.ingest.retune.roll_back import roll_back
 
 pytestmark = pytest.mark.usefixtures("cluster_env")
 KNOWN = language_vectors()

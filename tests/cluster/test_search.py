@@ -13,7 +13,7 @@ from langshift.ingest.encoders import open_encoder
 from langshift.ingest.load import load
 from langshift.ingest.making import choose
 from langshift.ingest.search import Searcher
-from langshift.plugin import dropping
+from langshift.plugin.indices import dropping
 
 TEXTS = {
     "tides-en": "The sea rises and falls twice a day because the Moon pulls at it.",

@@ -10,10 +10,10 @@ from opensearchpy.exceptions import AuthorizationException
 from transferring import behind, everything, index, unwatched
 
 from langshift.errors import ClusterError
-from langshift.plugin import shift_script
 from langshift.plugin.copied import copied_body
 from langshift.plugin.fields import USUAL
-from langshift.plugin.index_shift import IndexShift
+from langshift.plugin.shift import script as shift_script
+from langshift.plugin.shift.index_shift import IndexShift
 from langshift.plugin.transfer import Plan, Way, roll_back, transfer
 
 PATIENCE = 60.0

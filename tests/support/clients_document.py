@@ -12,9 +12,10 @@ from typing import NamedTuple
 import numpy as np
 from piped_index import fingerprint_of
 
-from langshift.plugin import pipeline, shift_script
+from langshift.plugin import pipeline
 from langshift.plugin.fields import USUAL
-from langshift.plugin.index_shift import IndexShift
+from langshift.plugin.shift import script as shift_script
+from langshift.plugin.shift.index_shift import IndexShift
 
 DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "clients.md"
 SHIFT = IndexShift(

@@ -6,7 +6,7 @@ import numpy as np
 
 from langshift.plugin import meta, writing
 from langshift.plugin.fingerprint import Fingerprint
-from langshift.plugin.index_shift import IndexShift
+from langshift.plugin.shift.index_shift import IndexShift
 
 DIMENSION = 8
 MADE = Fingerprint(

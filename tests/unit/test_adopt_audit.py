@@ -5,15 +5,15 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from langshift.ingest.adopt.audit import Audit, Near
-from langshift.ingest.adopt.audit_document import document
-from langshift.ingest.adopt.audit_judged import Gap, Judged
-from langshift.ingest.adopt.audit_offsets import Fit, Interval, fit, taken_share
-from langshift.ingest.adopt.audit_queries import Asking
-from langshift.ingest.adopt.audit_sample import Mix
-from langshift.ingest.adopt.audit_shown import show
-from langshift.ingest.adopt.audit_similarity import Draws, Rows, Sides, same_language_nearest, spread, with_norm_1
-from langshift.ingest.adopt.audit_verdict import verdict
+from langshift.ingest.adopt.audit.audited import Audit, Near
+from langshift.ingest.adopt.audit.document import document
+from langshift.ingest.adopt.audit.judged import Gap, Judged
+from langshift.ingest.adopt.audit.offsets import Fit, Interval, fit, taken_share
+from langshift.ingest.adopt.audit.queries import Asking
+from langshift.ingest.adopt.audit.sample import Mix
+from langshift.ingest.adopt.audit.shown import show
+from langshift.ingest.adopt.audit.similarity import Draws, Rows, Sides, same_language_nearest, spread, with_norm_1
+from langshift.ingest.adopt.audit.verdict import verdict
 
 
 def rows_of(queries, documents, *, own):

@@ -8,7 +8,7 @@ import pytest
 
 from langshift.errors import FingerprintError
 from langshift.plugin.fingerprint import Fingerprint
-from langshift.plugin.query_vectors import QueryVectors
+from langshift.plugin.shift.query_vectors import QueryVectors
 from langshift.plugin.template import analyzers, index_body, text_language
 
 ONE = Fingerprint(

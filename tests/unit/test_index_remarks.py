@@ -6,14 +6,14 @@ import pytest
 from plain_index import PLAIN
 
 from langshift.errors import UsageError
-from langshift.plugin.description import Description
-from langshift.plugin.dropping import _named
 from langshift.plugin.engine import VectorField
 from langshift.plugin.fields import USUAL
-from langshift.plugin.index_shown import in_words, scales
-from langshift.plugin.overview import Version
-from langshift.plugin.remarks import remarks
-from langshift.plugin.stamps import Stamps
+from langshift.plugin.indices.description import Description
+from langshift.plugin.indices.dropping import _named
+from langshift.plugin.indices.listing import Version
+from langshift.plugin.indices.remarks import remarks
+from langshift.plugin.indices.shown import in_words, scales
+from langshift.plugin.shift.stamps import Stamps
 
 MADE = replace(PLAIN, vectors="0123456789abcdef", pivot="en", alpha=0.6, alphas={"th": 0.3, "zh-TW": 0.0})
 LIVE = Version(

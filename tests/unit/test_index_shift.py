@@ -10,16 +10,16 @@ from hypothesis import strategies as st
 from langcodes.data_dicts import LANGUAGE_ALPHA3, MACROLANGUAGES
 
 from langshift.errors import ClusterError
-from langshift.ingest import index_shift
 from langshift.ingest.debias import Debias
+from langshift.ingest.shift import index_shift
 from langshift.ingest.vectors import LanguageVectors, shipped
 from langshift.languages import parse_tag, primary
 from langshift.plugin.fields import USUAL, Fields
 from langshift.plugin.fingerprint import Fingerprint
-from langshift.plugin.index_shift import IndexShift
-from langshift.plugin.query_vectors import QueryVectors
-from langshift.plugin.shift_script import params, reason
-from langshift.plugin.spellings import codes, folds, told_language
+from langshift.plugin.shift.index_shift import IndexShift
+from langshift.plugin.shift.query_vectors import QueryVectors
+from langshift.plugin.shift.script import params, reason
+from langshift.plugin.shift.spellings import codes, folds, told_language
 from langshift.plugin.template import text_language
 
 KNOWN = ["de", "zh", "zh-TW", "ar", "no", "nn", "arz", "pt-BR", "en-GB", "sr", "sr-RS", "fil"]

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from langshift.ingest.shift_taken_back import difference, moved_by, shifted, taken_back
+from langshift.ingest.shift.taken_back import difference, moved_by, shifted, taken_back
 from langshift.plugin.fields import USUAL, Fields
-from langshift.plugin.index_shift import IndexShift
-from langshift.plugin.stamps import agreeing
+from langshift.plugin.shift.index_shift import IndexShift
+from langshift.plugin.shift.stamps import agreeing
 
 VECTORS = {"de": np.float32([1, 2]), "th": np.float32([4, -8])}
 SHIFT = IndexShift("0123", "en", VECTORS, 0.5, {"th": 0.25})

@@ -9,8 +9,8 @@ from shifted_index import DIMENSION, language_vectors, saved
 from langshift import __version__
 from langshift.errors import ClusterError, FingerprintError, UsageError
 from langshift.ingest.debias import Debias
-from langshift.ingest.index_shift import entries
-from langshift.ingest.retune_plan import Wanted, planned
+from langshift.ingest.retune.plan import Wanted, planned
+from langshift.ingest.shift.index_shift import entries
 from langshift.plugin.fingerprint import Fingerprint
 
 KNOWN = language_vectors(alphas={"th": 0.5}, alpha=0.75, shift_queries=True)

@@ -1,0 +1,1 @@
+"""What a shift would change in an index that somebody has already."""

@@ -1,0 +1,1 @@
+"""The pipeline that shifts documents of any client: installed, verified, removed."""

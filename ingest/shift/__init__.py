@@ -1,0 +1,1 @@
+"""The shift of an index and its way back, in NumPy."""

@@ -1,0 +1,67 @@
+"""What a stamp says was done to a vector, in NumPy: taken back, and done again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from langshift.plugin.shift.index_shift import IndexShift
+
+Vector = NDArray[np.float32]
+
+
+def moved_by(stamp: Mapping[str, Any], shift: IndexShift) -> NDArray[np.float64]:
+    """What a stamp says was subtracted from a vector: ``Σ_ℓ p(ℓ) α_ℓ V_ℓ``, or ``α V_ℓ`` of one language.
+
+    Args:
+        stamp: of a document that was shifted with these vectors.
+        shift: how the documents of its index are shifted.
+
+    Returns:
+        Shape (dimension,), float64; a single 0 where nothing was.
+    """
+    alpha, alphas = float(stamp.get("alpha") or 0), stamp.get("alphas") or {}
+    language = stamp.get("language")
+    probable = stamp.get("languages") or ({language: 1.0} if language else {})
+    steps = [p * alphas.get(tag, alpha) * shift.vectors[tag].astype(np.float64) for tag, p in probable.items()]
+    return np.sum(steps, axis=0) if steps else np.zeros(1)
+
+
+def taken_back(stored: Vector, stamp: Mapping[str, Any], shift: IndexShift) -> Vector:
+    """The vector as the encoder made it, up to rounding: ``z = z̃ + Σ_ℓ p(ℓ) α_ℓ V_ℓ``.
+
+    Args:
+        stored: z̃, shape (dimension,), float32.
+        stamp: of the document.
+        shift: how the documents of its index are shifted.
+
+    Returns:
+        Shape (dimension,), float32.
+    """
+    made: Vector = (stored.astype(np.float64) + moved_by(stamp, shift)).astype(np.float32)
+    return made
+
+
+def shifted(raw: Vector, stamp: Mapping[str, Any], shift: IndexShift) -> Vector:
+    """The vector as it is stored with this stamp: ``z̃ = z − Σ_ℓ p(ℓ) α_ℓ V_ℓ``.
+
+    Args:
+        raw: z, shape (dimension,), float32.
+        stamp: of the document.
+        shift: how the documents of its index are shifted.
+
+    Returns:
+        Shape (dimension,), float32.
+    """
+    made: Vector = (raw.astype(np.float64) - moved_by(stamp, shift)).astype(np.float32)
+    return made
+
+
+def difference(one: Vector, other: Vector, raw: Vector) -> float:
+    """The largest difference of two vectors' components, relative to the norm of the vector that both come from."""
+    norm = float(np.linalg.norm(raw.astype(np.float64)))
+    largest = float(np.abs(one.astype(np.float64) - other.astype(np.float64)).max())
+    return largest / norm if norm else largest

@@ -1,0 +1,1 @@
+"""The versions that there are: listed, described, dropped."""

@@ -1,0 +1,1 @@
+"""The shift of an index, as the cluster does it itself: script, vectors, stamps."""
