@@ -7,10 +7,10 @@ from typing import Any, Literal, NamedTuple
 from opensearchpy import OpenSearch
 from opensearchpy.exceptions import AuthorizationException
 
-from langshift import __version__
 from langshift.plugin.fields import Fields
+from langshift.plugin.pipeline.body import body, name_for, shift_step
 from langshift.plugin.pipeline.chain import reached, read_body, require_runnable
-from langshift.plugin.pipeline.first import First, found_in, steps
+from langshift.plugin.pipeline.first import First, found_in
 from langshift.plugin.shift import script as shift_script
 from langshift.plugin.shift.index_shift import IndexShift
 from langshift.plugin.versions import read_fingerprint
@@ -33,17 +33,6 @@ __all__ = [
 _SETTING = "default_pipeline"
 # What an index says that has no pipeline.
 _NONE = "_none"
-# A stamp of one language may be merged, as a part of a document, with one of several, whose names must not stay.
-_NAME_ONE = """\
-def stamp = ctx;
-for (String name : params.stamp) {
-  stamp = stamp instanceof Map ? stamp.get(name) : null;
-}
-if (stamp instanceof Map && stamp.languages == null) {
-  stamp.languages = null;
-  stamp.alphas = null;
-}
-"""
 
 
 class Installed(NamedTuple):
@@ -62,34 +51,9 @@ class Installed(NamedTuple):
     @property
     def shift_step(self) -> dict[str, Any]:
         """The processor that shifts."""
-        step = _shift_step(self.body)
+        step = shift_step(self.body)
         assert step is not None  # noqa: S101
         return step
-
-
-def name_for(index: str) -> str:
-    """How the pipeline of a version is called."""
-    return f"langshift-{index}"
-
-
-def body(
-    index: str, shift: IndexShift, fields: Fields, first: First | None, script: str, *, soft: bool = False
-) -> dict[str, Any]:
-    """The body of ``PUT /_ingest/pipeline/langshift-<version>``.
-
-    Args:
-        index: the version.
-        shift: how its documents are shifted.
-        fields: the names of its fields.
-        first: what runs before the shift.
-        script: id of the stored script.
-        soft: whether stamps of the index may name several languages.
-    """
-    before = [] if first is None else steps(first, fields)
-    # A document is taken as it is: nothing was done to it that would have to be taken back.
-    own = {"script": {"id": script, "params": shift_script.params(shift, shift, fields, pipeline=True)}}
-    after = [{"script": {"source": _NAME_ONE, "params": {"stamp": fields.stamp.split(".")}}}] if soft else []
-    return {"description": _description(index, shift), "processors": [*before, own, *after]}
 
 
 def installed(client: OpenSearch, index: str) -> Installed | None:
@@ -105,7 +69,7 @@ def installed(client: OpenSearch, index: str) -> Installed | None:
 def read(client: OpenSearch, name: str) -> Installed | None:
     """A pipeline of langshift's; None where there is none of that name, or somebody else made it."""
     found = read_body(client, name)
-    if found is None or _shift_step(found) is None:
+    if found is None or shift_step(found) is None:
         return None
     return Installed(name, found_in(found["processors"]), found)
 
@@ -202,19 +166,3 @@ def default(client: OpenSearch, index: str) -> str | None:
 def _wanted(client: OpenSearch, index: str, shift: IndexShift, fields: Fields, first: First | None) -> dict[str, Any]:
     soft = read_fingerprint(client, index).soft
     return body(index, shift, fields, first, shift_script.script_id(), soft=soft)
-
-
-def _description(index: str, shift: IndexShift) -> str:
-    if shift.hash is None:
-        how = "there are no language vectors, so nothing moves"
-    else:
-        single = ", ".join(f"{tag} {alpha:g}" for tag, alpha in sorted(shift.alphas.items()))
-        how = f"alpha {shift.alpha:g}{f' ({single})' if single else ''}, language vectors {shift.hash}"
-    return f"Shifts documents for {index} by their language: {how}. Made by langshift {__version__}."
-
-
-def _shift_step(found: dict[str, Any]) -> dict[str, Any] | None:
-    for step in found.get("processors", []):
-        if str(step.get("script", {}).get("id")).startswith(shift_script.PREFIX):
-            return dict(step)
-    return None
