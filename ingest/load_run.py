@@ -23,6 +23,7 @@ from langshift.ingest.bulk.stream import open_stream
 from langshift.ingest.load_kind import LoadKind
 from langshift.ingest.making import Making
 from langshift.ingest.opened_load import LoadOptions, OpenedLoad
+from langshift.ingest.pipeline.following import follow_load
 from langshift.ingest.source import Read, Source
 from langshift.ingest.summary import OnStage, Summary
 from langshift.patience import Patience
@@ -93,6 +94,7 @@ class LoadRun:
                 self._watch.begin(self._source.total, self._opened.resumed)
             self._write(target)
             checked = self._checked(target)
+            waited_out(lambda: follow_load(self._client, target, self._making.debias), Patience(self._patience))
             live = waited_out(lambda: writing.publish(self._client, target), Patience(self._patience))
         except (Exception, KeyboardInterrupt) as error:
             if (told := broken_off(self._client, self._source, self._journal, target, error)) is error:

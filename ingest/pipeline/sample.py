@@ -15,6 +15,7 @@ from langshift.plugin.pipeline import Installed
 from langshift.plugin.shift import script as shift_script
 from langshift.plugin.shift.index_shift import IndexShift
 from langshift.plugin.shift.stamps import agreeing
+from langshift.plugin.transfer.reading import window
 from langshift.plugin.versions import LiveIndex
 
 # Painless and NumPy round alike but for the last place of float32.
@@ -63,11 +64,12 @@ def compare(client: OpenSearch, index: LiveIndex, shift: IndexShift, installed: 
         index: the version.
         shift: how its documents are shifted.
         installed: its pipeline.
-        sample: how many documents at most.
+        sample: how many documents at most; fewer where one request to the index may not ask for so many.
     """
     fields = index.fields
+    settings = client.indices.get_settings(index=index.index)[index.index]["settings"]["index"]
     body = {
-        "size": sample,
+        "size": min(sample, window(settings)),
         "query": {"function_score": {"query": agreeing(shift, fields), "random_score": {}}},
         "_source": [fields.vector, fields.stamp, fields.language, *([fields.told] if fields.told else [])],
     }

@@ -8,6 +8,7 @@ from typing import Any
 
 from opensearchpy import OpenSearch
 
+from langshift.ingest.pipeline.following import follow
 from langshift.ingest.retune.plan import Wanted, planned
 from langshift.ingest.retune.retunable import all_agree, require_retunable
 from langshift.ingest.shift.way import shift_way
@@ -126,9 +127,7 @@ def _gate(client: OpenSearch, index: LiveIndex, new: IndexShift, check: Check | 
 
     def gate(version: str) -> None:
         # Asked only now, as somebody may have put it there meanwhile: clients go on sending raw vectors.
-        there = pipeline.installed(client, index.index)
-        if there is not None:
-            pipeline.install(client, version, new, index.fields, there.first)
+        follow(client, index.index, version, new, index.fields)
         if check is not None:
             check(index.index, version)
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from opensearchpy import OpenSearch
 
 from langshift.console import counted
@@ -24,8 +27,29 @@ def require_retunable(client: OpenSearch, index: LiveIndex, vectors: str | None)
         ClusterError: saying why, with one of the documents.
     """
     _require_changeable(client, index.index)
+    require_copied_from_primaries(client, index.index)
     _require_as_written(client, index.index, index.fields.vector)
     _require_stamps(client, index, vectors)
+
+
+def require_copied_from_primaries(client: OpenSearch, index: str) -> None:
+    """Refuse an index of which ``_reindex`` may read a copy that lags behind.
+
+    Raises:
+        ClusterError: saying what to change meanwhile.
+    """
+    if lagging_replicas(client.indices.get_settings(index=index)[index]["settings"]["index"]):
+        remedy = '{"index": {"number_of_replicas": 0, "auto_expand_replicas": false}}'
+        raise ClusterError(
+            f"Index {index} has replicas by segment replication, which may lag behind what was written when their "
+            f"documents are copied: do without them meanwhile by `PUT /{index}/_settings` and {remedy}, then run again."
+        )
+
+
+def lagging_replicas(settings: Mapping[str, Any]) -> bool:
+    """Whether an index has replicas that take segments over and not writes, by the ``index`` part of its settings."""
+    by_segment = settings.get("replication", {}).get("type") == "SEGMENT"
+    return by_segment and int(settings.get("number_of_replicas", 1)) > 0
 
 
 def all_agree(client: OpenSearch, index: LiveIndex, shift: IndexShift) -> bool:

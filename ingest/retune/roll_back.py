@@ -6,9 +6,11 @@ from dataclasses import replace
 
 from opensearchpy import OpenSearch
 
+from langshift.ingest.pipeline.following import follow
+from langshift.ingest.retune.retunable import require_copied_from_primaries
 from langshift.ingest.shift import index_shift
 from langshift.ingest.shift.way import shift_of, shift_way
-from langshift.plugin import meta, pipeline, transfer
+from langshift.plugin import meta, transfer
 from langshift.plugin.transfer import RolledBack, Watch, Way, finish_left_behind
 from langshift.plugin.versions import live, version_behind
 
@@ -41,10 +43,9 @@ def _way(client: OpenSearch, name: str) -> Way | None:
     index, version, came = transfer.previous(client, name)
     if came.kind != "retune":
         return None
+    require_copied_from_primaries(client, index)
     now = index_shift.read(client, index)
     before, fields = shift_of(meta.read(client, version), version, now), live(client, index).fields
-    there = pipeline.installed(client, index)
-    if there is not None:
-        # Clients go on sending raw vectors through the alias, also where the live one alone has got a pipeline.
-        pipeline.install(client, version, before, fields, there.first)
+    # Clients go on sending raw vectors through the alias, also where the live one alone has got a pipeline.
+    follow(client, index, version, before, fields)
     return shift_way(client, now, before, fields)

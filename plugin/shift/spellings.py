@@ -20,7 +20,12 @@ from langshift.plugin.template import text_language
 
 
 def told_language(told: object) -> str:
-    """The tag that a document's own word for its language stands for; ``und`` where it stands for none."""
+    """The tag that a document's own word for its language stands for; ``und`` where it stands for none.
+
+    A list of one word is that word, as it is for searches.
+    """
+    if isinstance(told, list) and len(told) == 1:
+        (told,) = told
     return (parse_tag(told) if isinstance(told, str) else None) or UNDETERMINED
 
 

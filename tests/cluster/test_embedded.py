@@ -24,7 +24,7 @@ from langshift.embedded.account import SHARED
 from langshift.errors import ClusterError
 
 NewHome = Callable[..., Path]
-LANGSHIFT = [sys.executable, "-c", "from langshift.cli import main; main()"]
+LANGSHIFT = [sys.executable, "-c", "from langshift.entry import main; main()"]
 MAPPING = {
     "settings": {"index.knn": True},
     "mappings": {

@@ -178,6 +178,7 @@ def simulated(client, shift, sources, fields=USUAL):
         ("de-1996", "de", "de", None),
         ("de-u-co-phonebk", "de", "de", None),
         ("deu_Latn", "de", "de", None),
+        (["zho_Hant"], "zh", "zh-TW", "zh-TW"),
         ("ger", "de", "de", None),
         ("zh-TW", "zh", "zh-TW", "zh-TW"),
         ("zh-Hant", "zh", "zh-TW", "zh-TW"),
@@ -194,7 +195,7 @@ def simulated(client, shift, sources, fields=USUAL):
         ("en", "en", None, None),
         ("en-gb", "en", None, "en-GB"),
         ("vi", "vi", None, None),
-        *[(told, "und", None, None) for told in ("und", "English", "xx", "", "-", "de--AT", "de-", 7, ["de"], None)],
+        *[(told, "und", None, None) for told in ("und", "English", "xx", "", "-", "de--AT", "de-", 7, [], ["de", "th"], [["de"]], None)],
     ],
 )
 def test_how_a_pipeline_reads_a_language(client, told, language, key, tag):

@@ -293,7 +293,7 @@ def test_a_cluster_that_dies_leaves_a_result_that_can_be_gone_on_with(
 
 # Where the tests run in the background, SIGINT is ignored by their children too.
 INTERRUPTIBLE = (
-    "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); from langshift.cli import main; main()"
+    "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); from langshift.entry import main; main()"
 )
 
 

@@ -1,5 +1,6 @@
 """What holds for every command."""
 
+import os
 import re
 import subprocess
 import sys
@@ -81,3 +82,15 @@ def test_the_unforeseen_is_one_sentence_and_shows_more_on_request(tmp_path):
             "Error: langshift met something unforeseen (ZeroDivisionError: division by zero); "
             "LANGSHIFT_DEBUG=1 shows where.\n"
         )
+
+
+def test_an_interrupt_while_the_program_is_loaded_is_no_traceback(tmp_path):
+    (tmp_path / "opensearchpy.py").write_text("raise KeyboardInterrupt\n")
+    done = subprocess.run(
+        [sys.executable, "-c", "from langshift.entry import main; main()"],
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "Interrupted.\n")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-MAIN = "from langshift.cli import main; main()"
+MAIN = "from langshift.entry import main; main()"
 
 
 def langshift(home: Path, *arguments: str, before: str = "") -> tuple[int, str, str]:

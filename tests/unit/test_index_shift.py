@@ -68,6 +68,8 @@ def test_codes_and_folds_are_what_a_load_makes_of_a_language(text):
 def test_how_others_spell_languages():
     told = {"pt_BR": "pt-BR", "EN": "en", "zho-Hant": "zh-TW", "ara": "ar", "English": "und", "": "und", None: "und"}
     assert {text: told_language(text) for text in (*told, "xx")} == {**told, "xx": "und"}
+    lists = [(["th"], "th"), (["th", "de"], "und"), ([], "und"), ([["th"]], "und"), ([7], "und")]
+    assert all(told_language(told) == tag for told, tag in lists)
     assert (codes()["ara"], codes()["zh-hant"], codes()["xx"], folds()["nn"]) == ("ar", "zh-TW", "und", "no")
 
 
