@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 
+from opensearchpy import OpenSearch
+
 from langshift.cluster import open_cluster
 from langshift.console import counted, emit_json, note
-from langshift.errors import UsageError
+from langshift.errors import FingerprintError, UsageError
 from langshift.ingest.bulk.dead_letters import DeadLetters
 from langshift.ingest.bulk.delivery import Courier
 from langshift.ingest.bulk.journal import Journal
@@ -18,8 +20,9 @@ from langshift.ingest.making import Making
 from langshift.ingest.making_options import MakingOptions
 from langshift.ingest.replaying import Replayed, Verdicts, replay
 from langshift.log_file import log_to
+from langshift.plugin import origin
 from langshift.plugin.fingerprint import Fingerprint
-from langshift.plugin.versions import live
+from langshift.plugin.versions import LiveIndex, live
 from langshift.plugin.writing import Target
 from langshift.settings import Settings
 
@@ -54,6 +57,7 @@ def run_replay(name: str, *, as_json: bool) -> int:
         _require_no_load(journal, name)
         index = live(client, name)
         making = _making(place, index.fingerprint)
+        _require_not_retuned(client, index, making.fingerprint())
         index.fingerprint.require_same(
             making.fingerprint(), name, "load these documents again, with what the index was made with"
         )
@@ -75,6 +79,24 @@ def _require_no_load(journal: Journal, name: str) -> None:
     if journal.begun and journal.fact("resumable"):
         raise UsageError(
             f"The load of {journal.identity.get('corpus')} into {name} was cut off: go on with it by --resume first."
+        )
+
+
+def _require_not_retuned(client: OpenSearch, index: LiveIndex, made: Fingerprint) -> None:
+    """Refuse letters of a load from before a retune to a single other scale, and tell how to load them with that.
+
+    Raises:
+        FingerprintError: they are.
+    """
+    now = index.fingerprint
+    came = origin.read(client, index.index)
+    if came is None or came.kind != "retune" or now.alphas:
+        return
+    if {field for field, _, _ in now.differences(made)} <= {"alpha", "alphas"} and now.alpha != made.alpha:
+        raise FingerprintError(
+            f"Index {index.name} was retuned since (alpha {now.alpha:g}, not {made.alpha:g}): load the mended lines "
+            f"with `langshift ingest FILE --index {index.name} --if-exists append --alpha {now.alpha:g}` and the other "
+            f"options of that load, or go back by `langshift rollback {index.name}`."
         )
 
 

@@ -12,6 +12,7 @@ from langshift import console
 from langshift.cluster import open_cluster
 from langshift.errors import LangshiftError
 from langshift.evaluate.retune.gate import Gate, Judged, show
+from langshift.evaluate.retune.left import note_aliases_left
 from langshift.evaluate.retune.shown import TransferShown, retuned, rolled_back
 from langshift.evaluate.shown import line
 from langshift.ingest.opening import SearchOptions
@@ -92,6 +93,8 @@ def run_retune(options: Options) -> None:
         show(judged)
         line("")
     _say(retuned(done), as_json=options.as_json)
+    if done.changed:
+        note_aliases_left(client, done.before)
 
 
 def run_rollback(name: str, patience: float, *, as_json: bool) -> None:
@@ -104,6 +107,9 @@ def run_rollback(name: str, patience: float, *, as_json: bool) -> None:
         rounded = {"seconds": round(done.seconds, 3), "blocked": round(done.blocked, 3)}
         console.emit_json({**vars(done), **rounded})
     _say(rolled_back(done), as_json=as_json)
+    # What a load has made goes on taking writes.
+    if done.kind == "retune":
+        note_aliases_left(client, done.left)
 
 
 class _GateFailed(LangshiftError):

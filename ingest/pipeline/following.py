@@ -10,7 +10,6 @@ from langshift.ingest.debias import Debias
 from langshift.ingest.shift.index_shift import of_debias
 from langshift.plugin import pipeline
 from langshift.plugin.fields import Fields
-from langshift.plugin.pipeline import First, Installed
 from langshift.plugin.shift.index_shift import IndexShift
 from langshift.plugin.target import Target
 
@@ -32,7 +31,7 @@ def follow(client: OpenSearch, before: str, version: str, shift: IndexShift, fie
     """
     there = pipeline.installed(client, before)
     if there is not None:
-        pipeline.install(client, version, shift, fields, _first(client, version, there))
+        pipeline.install(client, version, shift, fields, there.first)
 
 
 def follow_load(client: OpenSearch, target: Target, debias: Debias) -> None:
@@ -57,17 +56,9 @@ def follow_load(client: OpenSearch, target: Target, debias: Debias) -> None:
         return
     if debias.method != "shift":
         note(
-            f"{live} shifts what other clients write, and {version} does not: its documents are moved by the method "
-            f"{debias.method}, which no pipeline can. Write to it with `langshift ingest`."
+            f"{live} shifts what other clients write, and {version} does not: no pipeline can apply the method "
+            f"{debias.method}. Write to it with `langshift ingest`."
         )
         return
     follow(client, live, version, of_debias(debias), target.fields)
     note(f"{version} shifts what other clients write, as {live} did.")
-
-
-def _first(client: OpenSearch, version: str, there: Installed) -> First | None:
-    """What runs before the shift: a default pipeline that the version was made with, else what ran before it so far."""
-    own = pipeline.default(client, version)
-    if own is None or pipeline.read(client, own) is not None:
-        return there.first
-    return First(own, was_default=True)

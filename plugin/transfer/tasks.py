@@ -18,6 +18,7 @@ _ACTION = "indices:data/write/reindex"
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 1.0
 # What no second try mends; an index that is missing is looked into by whoever began the task.
 _FOR_GOOD = {"resource_not_found_exception", "illegal_argument_exception", "security_exception"}
+_SCROLL_GONE = "scroll_id references node"
 
 
 class Broken(ClusterError):
@@ -156,7 +157,8 @@ def _failed(error: Mapping[str, Any]) -> Exception:
     """What a task's error means."""
     causes = _causes(error)
     reason, kinds = _reason(causes), {str(cause.get("type")) for cause in causes}
-    if "circuit_breaking_exception" in kinds:
+    # A node that dies takes the scroll along that read there, which the others call an illegal argument.
+    if "circuit_breaking_exception" in kinds or _SCROLL_GONE in reason:
         return Broken(reason)
     if "script_exception" in kinds:
         # The script's own sentence, which names the document.

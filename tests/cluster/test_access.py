@@ -17,6 +17,8 @@ import pytest
 import trustme
 from small_dataset import write_small_dataset
 
+from langshift.plugin import pipeline
+
 from .security_plugin import Guard
 from .tls_proxy import proxy
 
@@ -272,6 +274,26 @@ def test_who_may_only_search(langshift, secured, client, data, index_name):
             assert (code, out, err) == (1, "", f"{lacks(url, permission)}\n")
         before = indices(client, index_name)
     assert before == [f"{index_name}-v0001"]
+
+
+def test_a_load_by_who_may_make_no_pipeline_does_not_take_the_place_of_a_version_with_one(
+    langshift, secured, client, data, pipelines
+):
+    ingest = ("ingest", data / "corpus.jsonl", "--index", pipelines, "--if-exists", "replace")
+    with secured() as (url, _):
+        assert langshift(*ingest, OPENSEARCH_URL=url)[0] == 0
+        assert langshift("pipeline", "install", pipelines, OPENSEARCH_URL=url)[0] == 0
+    with secured(without=("cluster:admin/ingest/pipeline/put",)) as (url, _):
+        code, out, err = langshift(*ingest, OPENSEARCH_URL=url)
+    named = "cluster:admin/ingest/pipeline/put (the action group cluster_manage_pipelines has it)"
+    handled = f"{DOCUMENTS} lines of {data / 'corpus.jsonl'} handled: go on with --resume."
+    assert (code, out, err) == (1, "", f"{lacks(url, named)} {handled}\n")
+    assert list(client.indices.get_alias(name=pipelines)) == [f"{pipelines}-v0001"]
+    with secured() as (url, _):
+        code, _, err = langshift(*ingest, "--resume", OPENSEARCH_URL=url)
+    assert code == 0, err
+    assert f"{pipelines}-v0002 shifts what other clients write, as {pipelines}-v0001 did." in err.splitlines()
+    assert pipeline.installed(client, f"{pipelines}-v0002") is not None
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,8 @@ from command_line import LANGSHIFT, langshift, refusal
 from fault_proxy import fault_proxy
 from faults import delayed
 from faulty_load import FaultyLoad
+from given_data import run, write_lines
+from shifted_index import Corpus, language_vectors, printed, refused, saved
 
 DIMENSION = 4
 
@@ -224,3 +226,23 @@ def killed_after(load, command, bulks):
     finally:
         process.send_signal(signal.SIGKILL)
         process.wait()
+
+
+@pytest.mark.usefixtures("cluster_env")
+def test_after_a_retune_it_is_told_how_to_load_them_with_its_scale(index_name, tmp_path):
+    corpus = Corpus(tmp_path, each=1)
+    with corpus.path.open("a") as file:
+        file.write("no JSON\n")
+    vectors = saved(tmp_path, language_vectors(alpha=1.0))
+    options = ("--index", index_name, "--encoder", "given", "--vectors", vectors)
+    assert run("ingest", corpus.path, *options).exit_code == 3
+    printed(run("retune", index_name, "--alpha", 0.3, "--json"))
+    assert refused(run("dead-letters", "replay", "--index", index_name)) == (
+        f"Index {index_name} was retuned since (alpha 0.3, not 1): load the mended lines with `langshift ingest FILE "
+        f"--index {index_name} --if-exists append --alpha 0.3` and the other options of that load, or go back by "
+        f"`langshift rollback {index_name}`.",
+        1,
+    )
+    mended = write_lines(tmp_path / "mended.jsonl", [corpus.line("de-0") | {"_id": "mended"}])
+    done = run("ingest", mended, *options, "--if-exists", "append", "--alpha", 0.3)
+    assert done.exit_code == 0, done.exception

@@ -195,7 +195,10 @@ def simulated(client, shift, sources, fields=USUAL):
         ("en", "en", None, None),
         ("en-gb", "en", None, "en-GB"),
         ("vi", "vi", None, None),
-        *[(told, "und", None, None) for told in ("und", "English", "xx", "", "-", "de--AT", "de-", 7, [], ["de", "th"], [["de"]], None)],
+        *[
+            (told, "und", None, None)
+            for told in ("und", "English", "xx", "", "-", "de--AT", "de-", 7, [], ["de", "th"], [["de"]], None)
+        ],
     ],
 )
 def test_how_a_pipeline_reads_a_language(client, told, language, key, tag):

@@ -80,6 +80,13 @@ def test_as_json_of_a_sample(client, cluster_env, index):
     }
 
 
+def test_no_more_documents_are_asked_for_than_the_index_gives_at_a_time(client, cluster_env, index):
+    write(client, index)
+    client.indices.put_settings(index=index, body={"index": {"max_result_window": 5}})
+    code, said, _ = verify(cluster_env, index, "--json")
+    assert (code, json.loads(said)["compared"]["documents"]) == (0, 5)
+
+
 def test_a_pipeline_that_runs_first_is_left_out_and_may_fail(client, cluster_env, index, index_name, pipelines):
     write(client, index)
     client.ingest.put_pipeline(id=f"{pipelines}-fails", body={"processors": [{"fail": {"message": "no model"}}]})

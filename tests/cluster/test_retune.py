@@ -283,6 +283,21 @@ def test_a_pipeline_follows(client, name):
     client.ingest.delete_pipeline(id=f"langshift-{name}-*")
 
 
+def test_aliases_that_stay_behind_are_named(client, name):
+    def told(index):
+        return f"The alias {name}-prod still stands for {index}, which takes no writes any more: move it, too.\n"
+
+    client.indices.put_alias(index=f"{name}-v0001", name=f"{name}-prod")
+    done = run("retune", name, "--alpha", 1)
+    assert (done.exit_code, done.stderr) == (0, told(f"{name}-v0001"))
+    # Where nothing is changed, nothing is left.
+    assert run("retune", name, "--alpha", 1).stderr == ""
+    client.indices.delete_alias(index=f"{name}-v0001", name=f"{name}-prod")
+    client.indices.put_alias(index=f"{name}-v0002", name=f"{name}-prod")
+    done = run("rollback", name, "--json")
+    assert (done.exit_code, done.stderr.splitlines()[-1] + "\n") == (0, told(f"{name}-v0002"))
+
+
 def test_a_pipeline_that_is_installed_meanwhile_follows_too(client, name):
     def install(progress):
         if progress.stage == "copying" and pipeline.installed(client, f"{name}-v0001") is None:

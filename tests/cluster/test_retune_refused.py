@@ -1,10 +1,12 @@
 """Indices that cannot be retuned: refused before anything is made."""
 
+import json
+
 import numpy as np
 import pytest
 from command_line import langshift, refusal
 from given_data import run
-from shifted_index import Corpus, language_vectors, printed, refused, saved
+from shifted_index import Corpus, language_vectors, printed, refused, require_vectors, saved
 
 from langshift.plugin import meta, versions
 
@@ -116,3 +118,32 @@ def test_an_index_that_is_read_only_is_refused_before_anything_is_copied(client,
         1,
     )
     assert there == [f"{name}-v0001"]
+
+
+def test_replicas_that_may_lag_are_refused_before_anything_is_copied(client, index_name, tmp_path):
+    template = tmp_path / "template.json"
+    settings = {"replication.type": "SEGMENT", "number_of_replicas": 1, "auto_expand_replicas": False}
+    template.write_text(json.dumps({"settings": {"index": settings}}))
+    corpus = Corpus(tmp_path, each=1)
+    corpus.ingest(index_name, "--vectors", saved(tmp_path, KNOWN), "--template", template)
+    index = f"{index_name}-v0001"
+
+    def told(index):
+        return (
+            f"Index {index} has replicas by segment replication, which may lag behind what was written when their "
+            f"documents are copied: do without them meanwhile by `PUT /{index}/_settings` and "
+            '{"index": {"number_of_replicas": 0, "auto_expand_replicas": false}}, then run again.',
+            1,
+        )
+
+    assert refused(run("retune", index_name, "--alpha", 1)) == told(index)
+    assert list(versions.versions(client, index_name)) == [index]
+    # As it says.
+    remedy = {"index": {"number_of_replicas": 0, "auto_expand_replicas": False}}
+    client.indices.put_settings(index=index, body=remedy)
+    printed(run("retune", index_name, "--alpha", 1, "--json"))
+    client.indices.put_settings(index=index_name, body={"index": {"number_of_replicas": 1}})
+    assert refused(run("rollback", index_name)) == told(f"{index_name}-v0002")
+    client.indices.put_settings(index=index_name, body=remedy)
+    printed(run("rollback", index_name, "--json"))
+    require_vectors(client, index_name, corpus, KNOWN, 0.75, {"th": 0.5})

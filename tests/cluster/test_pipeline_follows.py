@@ -1,0 +1,105 @@
+"""A load that makes a new version of an index whose live version shifts what other clients write."""
+
+import numpy as np
+import pytest
+from given_data import run
+from opensearchpy.exceptions import AuthorizationException
+from shifted_index import Corpus, language_vectors, refused, saved
+
+from langshift.ingest.debias import Debias
+from langshift.ingest.pipeline.following import follow_load
+from langshift.plugin import pipeline
+from langshift.plugin.pipeline import First
+from langshift.plugin.target import Target
+
+pytestmark = pytest.mark.usefixtures("cluster_env")
+KNOWN = language_vectors(alpha=0.75, alphas={"th": 0.5})
+
+
+@pytest.fixture
+def corpus(tmp_path):
+    return Corpus(tmp_path, each=1)
+
+
+@pytest.fixture
+def vectors(tmp_path):
+    return saved(tmp_path, KNOWN)
+
+
+@pytest.fixture
+def name(pipelines, corpus, vectors):
+    corpus.ingest(pipelines, "--vectors", vectors)
+    return pipelines
+
+
+def load(corpus, name, *options):
+    done = run("ingest", corpus.path, "--index", name, "--encoder", "given", *options)
+    assert done.exit_code == 0, (done.output, done.exception)
+    return done.stderr
+
+
+def said(name, number):
+    return f"{name}-v000{number} shifts what other clients write, as {name}-v000{number - 1} did."
+
+
+def require_shifted(client, name, alpha):
+    client.index(index=name, id="theirs", body={"language": "de", "embedding": [1.0] * 6})
+    source = client.get(index=name, id="theirs")["_source"]
+    assert source["shift"] == {"vectors": KNOWN.hash, "alpha": alpha, "language": "de"}
+    assert np.abs(np.array(source["embedding"]) - (1 - alpha * KNOWN.vectors["de"])).max() < 1e-6
+
+
+@pytest.mark.parametrize("kind", ["replace", "new-version"])
+def test_other_clients_documents_go_on_being_shifted_by_the_new_versions_scales(client, name, corpus, vectors, kind):
+    options = ("--vectors", vectors, "--if-exists", kind)
+    assert "shifts what other clients write" not in load(corpus, name, *options)
+    assert run("pipeline", "install", name).exit_code == 0
+    told = load(corpus, name, *options, "--alpha", 1)
+    assert told.splitlines().count(said(name, 3)) == 1
+    require_shifted(client, name, 1.0)
+    there = set(client.ingest.get_pipeline(id=f"langshift-{name}-*"))
+    assert there == {f"langshift-{name}-v000{n}" for n in ((3,) if kind == "replace" else (2, 3))}
+
+
+def test_what_runs_before_the_shift_goes_on_running(client, name, corpus, vectors):
+    step = {"set": {"field": "seen", "value": True}}
+    client.ingest.put_pipeline(id=f"{name}-first", body={"processors": [step]})
+    assert run("pipeline", "install", name, "--after", f"{name}-first").exit_code == 0
+    load(corpus, name, "--vectors", vectors, "--if-exists", "new-version")
+    assert pipeline.installed(client, f"{name}-v0002").first == First(f"{name}-first", was_default=False)
+    require_shifted(client, name, 0.75)
+    assert client.get(index=name, id="theirs")["_source"]["seen"]
+
+
+def test_a_load_that_breaks_off_there_goes_on(client, name, corpus, vectors, monkeypatch):
+    assert run("pipeline", "install", name).exit_code == 0
+    whole = pipeline.install
+
+    def refuse(client, index, *rest):
+        whole(client, index, *rest)
+        raise AuthorizationException(403, "security_exception", {"error": {"reason": "no permissions for [x/put]"}})
+
+    options = ("--index", name, "--encoder", "given", "--vectors", vectors, "--if-exists", "new-version", "--alpha", 1)
+    monkeypatch.setattr(pipeline, "install", refuse)
+    sentence, code = refused(run("ingest", corpus.path, *options))
+    assert code == 1
+    assert "x/put" in sentence
+    assert sentence.endswith("--resume.")
+    monkeypatch.undo()
+    require_shifted(client, name, 0.75)
+    done = run("ingest", corpus.path, *options, "--resume")
+    assert done.exit_code == 0, done.exception
+    assert said(name, 2) in done.stderr.splitlines()
+    require_shifted(client, name, 1.0)
+
+
+def test_a_method_that_no_pipeline_knows_is_told(client, name, capsys):
+    assert run("pipeline", "install", name).exit_code == 0
+    target = Target(name, f"{name}-v0002", "", created=True, live=f"{name}-v0001", if_exists="replace")
+    capsys.readouterr()
+    follow_load(client, target, Debias(None, "affine"))
+    assert capsys.readouterr().err == (
+        f"{name}-v0001 shifts what other clients write, and {name}-v0002 does not: no pipeline can apply the "
+        "method affine. Write to it with `langshift ingest`.\n"
+    )
+    assert f"langshift-{name}-v0002" not in client.ingest.get_pipeline()
