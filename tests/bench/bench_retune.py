@@ -75,7 +75,7 @@ def corpus(tmp_path):
 
 
 @pytest.fixture
-def name(client, index_name, corpus, tmp_path):
+def name(client, cluster_env, index_name, corpus, tmp_path):
     """An index of the corpus, at rest."""
     vectors = saved(tmp_path, language_vectors(dimension=DIMENSION))
     done = run("ingest", corpus, "--index", index_name, "--encoder", "given", "--vectors", vectors, "--alpha", 0.5)
