@@ -75,7 +75,7 @@ def corpus(tmp_path):
 
 
 @pytest.fixture
-def name(client, cluster_env, index_name, corpus, tmp_path):
+def name(client, index_name, corpus, tmp_path):
     """An index of the corpus, at rest."""
     vectors = saved(tmp_path, language_vectors(dimension=DIMENSION))
     done = run("ingest", corpus, "--index", index_name, "--encoder", "given", "--vectors", vectors, "--alpha", 0.5)
@@ -114,6 +114,7 @@ def retuned(client, name, processor):
     return *taken, done.blocked, back_seconds, back.blocked
 
 
+@pytest.mark.usefixtures("cluster_env")
 def test_a_retune_takes_little_longer_than_a_plain_reindex(client, index_name, name, processor):
     copied, moved = ("reindex", "reindex, CPU"), ("retune", "retune, CPU", "blocked", "rollback", "back, blocked")
     times = {kind: [] for kind in (*copied, *moved)}
