@@ -25,8 +25,8 @@ OPTIONS = ("--audit", "--vector-field", "vec", "--text-field", "body")
 GIVEN = ("--language-field", "lang", "--encoder", "given")
 MEASURE = (
     "Similarity is not relevance, and languages that are written about other things differ without any bias: what a "
-    "shift does to answers, only queries with judgements tell. Adopt the index twice, with --alpha 0 and with a "
-    "shift, and compare what `langshift evaluate replay` measures on both."
+    "shift does to answers, only queries with judgements tell. Adopt the index with --alpha 0: "
+    "`langshift retune --alpha A --gate DATASET --fail-if CONDITION` then measures before and after."
 )
 
 

@@ -19,6 +19,7 @@ from urllib.parse import quote
 
 import pytest
 from embeddings_server import embeddings_server, reply
+from opensearchpy import OpenSearch
 from small_dataset import write_small_dataset
 
 from .tls_proxy import Refuse, Rewrite, proxy
@@ -126,14 +127,35 @@ def test_what_works(langshift, client, cluster_url, authority, data, index_name,
         assert langshift(*replay, "--output", tmp_path / "out", **env) == 0
         assert langshift("doctor", **env) == 0
         assert langshift("pipeline", "install", index_name, "--json", **env) == 0
+        assert langshift("pipeline", "verify", index_name, "--json", **env) == 0
         assert langshift("retune", index_name, "--alpha", "0.5", "--json", **env) == 0
         assert langshift("rollback", index_name, "--json", **env) == 0
+        assert langshift("pipeline", "remove", index_name, **env) == 0
+        assert langshift("index", "list", "--json", **env) == 0
+        assert langshift("index", "describe", index_name, **env) == 0
+        assert langshift("index", "drop", index_name, "--version", "2", "--yes", **env) == 0
+        old = made_by_others(client, f"{index_name}-old")
+        assert langshift("adopt", *old, "--audit", "--json", **env) == 0
+        assert langshift("adopt", *old, "--name", f"{index_name}-adopted", "--json", **env) == 0
     kept: list[Any] = [client.indices.get(index=f"{index_name}*")]
     kept.append(client.search(index=f"{index_name}*", body={"size": 100}))
     kept.append(client.ingest.get_pipeline(params={"ignore": 404}))
     kept.append(client.cluster.state(metric="metadata")["metadata"].get("stored_scripts"))
     assert (tmp_path / "home").is_dir()
     assert not found_in(json.dumps(kept, ensure_ascii=False).encode())
+
+
+def made_by_others(client: OpenSearch, index: str) -> tuple[str, ...]:
+    """An index with vectors, without langshift in its making; as the arguments that adopt it."""
+    hnsw = {"name": "hnsw", "engine": "lucene", "space_type": "cosinesimil"}
+    vector = {"type": "knn_vector", "dimension": 512, "method": hnsw}
+    properties = {"vec": vector, "body": {"type": "text"}}
+    settings = {"index.knn": True}
+    client.indices.create(index=index, body={"settings": settings, "mappings": {"properties": properties}})
+    for number, text in enumerate(("Das Meer steigt und fällt zweimal am Tag.", "The tide rises twice a day.")):
+        unit = [float(place == number) for place in range(512)]
+        client.index(index=index, id=str(number), body={"body": text, "vec": unit}, params={"refresh": "true"})
+    return index, "--vector-field", "vec", "--text-field", "body"
 
 
 def with_authorization(status: int) -> Refuse:
@@ -208,6 +230,28 @@ def test_what_fails(langshift, cluster_url, authority, data, index_name, given, 
         assert says in langshift.said
         assert langshift("search", index_name, "words", "--mode", "lexical", **env) == 1
         langshift("doctor", "--json", **env)
+
+
+@pytest.mark.parametrize("given", [in_variables, in_address])
+def test_what_fails_of_an_index_that_is_there(langshift, client, cluster_url, authority, index_name, given):
+    say = with_authorization(403)
+    parts = ("_reindex", "_ingest/pipeline", "_bulk", "_stats", "_settings?", "_count")
+    old, name = made_by_others(client, f"{index_name}-old"), f"{index_name}-adopted"
+    with proxy(cluster_url, tls=authority.server, credentials=(USER, SECRET)) as (url, server):
+        env = given(url)
+        assert langshift("adopt", *old, "--name", name, **env) == 0
+        server.refuse = lambda *request: say(*request) if any(part in request[1] for part in parts) else None
+        for command in (
+            ("retune", name, "--alpha", "0.5"),
+            ("rollback", name),
+            ("pipeline", "install", name),
+            ("pipeline", "verify", name, "--json"),
+            ("index", "list"),
+            ("index", "describe", name, "--json"),
+            ("adopt", *old, "--name", name, "--if-exists", "new-version"),
+        ):
+            assert langshift(*command, **env) in (1, 2), command
+            assert "Traceback" not in langshift.said
 
 
 @pytest.mark.parametrize("status", [429, 500])
