@@ -80,12 +80,12 @@ def test_a_load_that_breaks_off_there_goes_on(client, name, corpus, vectors, mon
         raise AuthorizationException(403, "security_exception", {"error": {"reason": "no permissions for [x/put]"}})
 
     options = ("--index", name, "--encoder", "given", "--vectors", vectors, "--if-exists", "new-version", "--alpha", 1)
-    monkeypatch.setattr(pipeline, "install", refuse)
-    sentence, code = refused(run("ingest", corpus.path, *options))
+    with monkeypatch.context() as patch:
+        patch.setattr(pipeline, "install", refuse)
+        sentence, code = refused(run("ingest", corpus.path, *options))
     assert code == 1
     assert "x/put" in sentence
     assert sentence.endswith("--resume.")
-    monkeypatch.undo()
     require_shifted(client, name, 0.75)
     done = run("ingest", corpus.path, *options, "--resume")
     assert done.exit_code == 0, done.exception

@@ -2,7 +2,19 @@
 
 import pytest
 from opensearchpy.exceptions import AuthorizationException
-from transferring import Meanwhile, behind, blocked, document, everything, index, moved, plan, unfinished, unwatched
+from transferring import (
+    Meanwhile,
+    behind,
+    blocked,
+    document,
+    everything,
+    index,
+    make_anew,
+    moved,
+    plan,
+    unfinished,
+    unwatched,
+)
 
 from langshift.plugin import origin
 from langshift.plugin.target import uuid_of
@@ -81,14 +93,7 @@ def test_a_document_made_anew_with_a_lower_version_replaces_its_predecessor(clie
     client.index(index=index_name, id="3", body=document(31))
 
     def anew():
-        client.delete(index=index_name, id="3")
-        client.indices.refresh(index=old.index)
-        client.transport.perform_request("POST", f"/{old.index}/_flush")
-        deadline = 200
-        # The server looks at its clock five times a second only.
-        while client.index(index=index_name, id="3", body=document(3))["_version"] != 1 and deadline:
-            client.delete(index=index_name, id="3")
-            deadline -= 1
+        make_anew(client, index_name, "3", document(3))
 
     done = transfer(client, plan(client, index_name), watch=Meanwhile(**{stage: anew}), patience=PATIENCE)
     live = everything(client, old.index)

@@ -12,6 +12,7 @@ from transferring import (
     document,
     everything,
     index,
+    make_anew,
     moved,
     plan,
     unfinished,
@@ -82,11 +83,7 @@ def test_a_document_made_anew_with_a_lower_version_is_carried_over_too(client, i
     back(client, index_name)
     transfer(client, plan(client, index_name, 0.5), watch=unwatched, patience=PATIENCE)
     (newer,) = behind(client, index_name)
-    client.delete(index=index_name, id="3")
-    tries = 200
-    while client.index(index=index_name, id="3", body=document(3))["_version"] != 1 and tries:
-        client.delete(index=index_name, id="3")
-        tries -= 1
+    make_anew(client, index_name, "3", document(3))
     roll_back(client, index_name, way(client, -0.5), watch=unwatched, patience=PATIENCE)
     live = everything(client, newer)
     assert live["3", None][0] == 1

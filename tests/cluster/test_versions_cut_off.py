@@ -6,7 +6,7 @@ import pytest
 from plain_index import PLAIN, made
 
 from langshift.errors import ClusterError
-from langshift.plugin import meta, versions, writing
+from langshift.plugin import meta, publishing, versions, writing
 
 
 def killed_before(monkeypatch, module, name):
@@ -84,7 +84,7 @@ def test_a_publish_that_is_killed_at_any_step_is_completed_by_the_next_run(
 
 def test_a_live_version_is_not_unfinished_though_its_mark_was_left(client, index_name, monkeypatch):
     target = writing.open_for_writing(client, index_name, PLAIN)
-    killed_before(monkeypatch, writing, "_finish")
+    killed_before(monkeypatch, publishing, "_finish")
     with pytest.raises(KeyboardInterrupt):
         writing.publish(client, target)
     assert versions.unfinished(client, index_name) == []

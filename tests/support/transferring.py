@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from typing import Any
@@ -119,3 +120,15 @@ def blocked(client: OpenSearch, index: str) -> bool:
 def behind(client: OpenSearch, name: str) -> list[str]:
     """What the alias stands for."""
     return sorted(client.indices.get_alias(name=name))
+
+
+def make_anew(client, index, identifier, body):
+    """Delete a document and write it again, with version 1; ``index.gc_deletes`` of the index must be 0."""
+    for _ in range(20):
+        client.delete(index=index, id=identifier)
+        # The server looks at its clock five times a second only, and forgets what was deleted when it refreshes.
+        time.sleep(0.3)
+        client.indices.refresh(index=index)
+        if client.index(index=index, id=identifier, body=body)["_version"] == 1:
+            return
+    raise AssertionError(f"{index} still remembers {identifier}")
