@@ -18,6 +18,7 @@ from langshift.ingest.encoders import Brought
 from langshift.ingest.load_progress import LoadProgress
 from langshift.ingest.making import Making
 from langshift.ingest.making_options import MakingOptions
+from langshift.ingest.remarks import dead_letters_say
 from langshift.ingest.replaying import Replayed, Verdicts, replay
 from langshift.log_file import log_to
 from langshift.plugin import origin
@@ -119,7 +120,7 @@ def _tell(name: str, told: Replayed, place: LoadPlace | None, *, as_json: bool) 
         say(none_of(name))
     else:
         left = f"{told.left:,} stay in {place.dead_letters}" if told.left and place else "none is left"
-        why = f" (langshift dead-letters list --index {name} says why)" if told.left else ""
+        why = f" ({dead_letters_say(name)})" if told.left else ""
         say(
             f"Sent {counted(told.replayed, 'dead letter')} of {name} again: {told.indexed:,} went through, "
             f"{told.superseded:,} came after a later version of the document, {left}{why}."

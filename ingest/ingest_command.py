@@ -15,8 +15,8 @@ from langshift.ingest.encoders import Brought, is_given
 from langshift.ingest.load import load_source
 from langshift.ingest.making_options import MakingOptions
 from langshift.ingest.opened_load import LoadOptions
-from langshift.ingest.remarks import last_line, moved_in_words, remarks, unfinished_versions
-from langshift.ingest.shown_load import ShownLoad
+from langshift.ingest.remarks import last_line, moved_in_words, unfinished_versions
+from langshift.ingest.shown_load import ShownLoad, tell_end
 from langshift.ingest.source import open_source
 from langshift.ingest.summary import STAGES, Summary, unwatched
 from langshift.plugin.versions import check_name, live
@@ -68,18 +68,13 @@ def run(options: Options) -> int:
         place = LoadPlace.of(Settings.from_env().home, client, name)
         watch = stack.enter_context(ShownLoad(options.corpus, options.making, place))
         summary = load_source(client, source, name, making, unwatched, options.load, watch)
-        _log.info("%s", last_line(summary))
+        last = last_line(summary)
+        _log.info("%s", last)
     if options.as_json:
         emit_json(summary.to_dict())
     else:
         _print(summary)
-    for sentence in remarks(summary, making):
-        note(sentence)
-    if options.as_json:
-        note(last_line(summary))
-    else:
-        out.print(last_line(summary), markup=False, soft_wrap=True)
-    return 3 if summary.dead else 0
+    return tell_end(summary, making, last, as_json=options.as_json)
 
 
 def _tell_that_it_cannot_be_resumed(shown: str, load: LoadOptions) -> None:

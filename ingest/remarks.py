@@ -21,9 +21,14 @@ def last_line(summary: Summary) -> str:
         told.append(f"{summary.deleted:,} deleted")
     if summary.dead:
         told.append(counted(summary.dead, "dead letter"))
-    why = f" (langshift dead-letters list --index {summary.name} says why)" if summary.dead else ""
+    why = f" ({dead_letters_say(summary.name)})" if summary.dead else ""
     all_ = "The 1 line of {} is" if summary.lines == 1 else f"All {summary.lines:,} lines of {{}} are"
     return f"{all_.format(summary.corpus)} accounted for: {', '.join(told)}{why}."
+
+
+def dead_letters_say(name: str) -> str:
+    """Where to read why documents of an index went to the dead letters."""
+    return f"langshift dead-letters list --index {name} says why"
 
 
 def unfinished_versions(client: OpenSearch, name: str) -> list[str]:

@@ -6,10 +6,14 @@ import logging
 from contextlib import ExitStack
 
 from langshift import __version__
+from langshift.console import note, out
 from langshift.errors import LangshiftError
 from langshift.ingest.bulk.place import LoadPlace
 from langshift.ingest.load_progress import LoadProgress
+from langshift.ingest.making import Making
 from langshift.ingest.making_options import MakingOptions
+from langshift.ingest.remarks import remarks
+from langshift.ingest.summary import Summary
 from langshift.log_file import log_to
 
 _log = logging.getLogger(__name__)
@@ -51,3 +55,24 @@ class ShownLoad:
         """It has come further."""
         if self._progress is not None:
             self._progress.update(self._before + handled, documents, retries, dead, at_once)
+
+
+def tell_end(summary: Summary, making: Making, last: str, *, as_json: bool) -> int:
+    """What is told of a load after its figures: what a person should know of it, and the last line.
+
+    Args:
+        summary: what it did.
+        making: how its documents were made.
+        last: the last line.
+        as_json: whether standard output holds JSON, and nothing else.
+
+    Returns:
+        The exit code: 0, or 3 where documents went to dead letters.
+    """
+    for sentence in remarks(summary, making):
+        note(sentence)
+    if as_json:
+        note(last)
+    else:
+        out.print(last, markup=False, soft_wrap=True)
+    return 3 if summary.dead else 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from opensearchpy import OpenSearch
 
 from langshift.errors import ClusterError
-from langshift.plugin import origin
+from langshift.plugin import index_settings, origin
 from langshift.plugin.target import Target, uuid_of
 from langshift.plugin.versions import version_behind
 
@@ -21,8 +21,7 @@ def is_carried_over(client: OpenSearch, target: Target, now: str) -> bool:
     if target.created or now == target.index:
         return False
     # Both leave the former version behind a write block, set before the last of it was carried over.
-    settings = client.indices.get_settings(index=target.index)[target.index]["settings"]["index"]
-    if str(settings.get("blocks", {}).get("write")).lower() != "true":
+    if not index_settings.is_write_blocked(index_settings.read(client, target.index)):
         return False
     made, left = origin.read(client, now), origin.read(client, target.index)
     retuned = made is not None and made.kind == "retune" and made.uuid == target.uuid

@@ -11,6 +11,7 @@ from opensearchpy import OpenSearch
 from opensearchpy.exceptions import AuthorizationException
 
 from langshift.errors import ClusterError
+from langshift.plugin.index_settings import is_on
 
 Engine = Literal["lucene", "faiss", "faiss-fp16", "faiss-on-disk"]
 ENGINES: Final[tuple[Engine, ...]] = get_args(Engine)
@@ -80,7 +81,7 @@ def engine_of(mappings: Mapping[str, Any], settings: Mapping[str, Any], field: s
     method = found.get("method", {})
     space = method.get("space_type") or found.get("space_type") or (None if "model_id" in found else "l2")
     # The second has every field put in, not only vectors.
-    derived = any(str(settings.get(f"index.{name}")).lower() == "true" for name in (DERIVED, "derived_source.enabled"))
+    derived = any(is_on(settings.get(f"index.{name}")) for name in (DERIVED, "derived_source.enabled"))
     return VectorField(_engine(found), space, derived)
 
 
@@ -155,5 +156,5 @@ def _is_embedded(node: Mapping[str, Any]) -> bool:
     if node.get("attributes", {}).get("langshift_native") == "false":
         return True
     settings = node.get("settings", {})
-    names_ports = str(settings.get("node", {}).get("portsfile")).lower() == "true"
+    names_ports = is_on(settings.get("node", {}).get("portsfile"))
     return names_ports and bool(_EMBEDDED.fullmatch(settings.get("cluster", {}).get("name", "")))

@@ -9,7 +9,7 @@ from opensearchpy import OpenSearch
 from opensearchpy.exceptions import NotFoundError
 
 from langshift.errors import ClusterError
-from langshift.plugin import meta
+from langshift.plugin import index_settings, meta
 from langshift.plugin.fields import USUAL, Fields
 
 IfExists = Literal["fail", "append", "replace", "new-version"]
@@ -75,7 +75,7 @@ def remove_impostor(client: OpenSearch, index: str, uuid: str) -> None:
 def uuid_of(client: OpenSearch, index: str) -> str:
     """The server's own id of an index; empty where there is no such index."""
     try:
-        found: str = client.indices.get_settings(index=index)[index]["settings"]["index"]["uuid"]
+        found: str = index_settings.read(client, index)["uuid"]
     except NotFoundError:
         return ""
     return found

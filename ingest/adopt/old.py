@@ -12,6 +12,7 @@ from opensearchpy.exceptions import NotFoundError, OpenSearchException, RequestE
 from langshift.errors import UsageError
 from langshift.failures import reason
 from langshift.plugin import meta
+from langshift.plugin.index_settings import is_on
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,7 @@ def find(client: OpenSearch, name: str) -> OldIndex:
     index = _index_of(client, name)
     kept = client.indices.get_settings(index=index, params={"flat_settings": "true", "include_defaults": "true"})[index]
     settings = {**kept.get("defaults", {}), **kept["settings"]}
-    if str(settings.get("index.verified_before_close")).lower() == "true":
+    if is_on(settings.get("index.verified_before_close")):
         raise UsageError(f"Index {index} is closed: open it with POST /{index}/_open.")
     mappings = client.indices.get_mapping(index=index)[index]["mappings"]
     if meta.FINGERPRINT in mappings.get("_meta", {}):

@@ -15,8 +15,8 @@ from langshift.failures import reason
 from langshift.ingest.adopt.adopting import Asked, Opened, adopt, open_old, require_name
 from langshift.ingest.bulk.place import LoadPlace
 from langshift.ingest.opened_load import LoadOptions
-from langshift.ingest.remarks import moved_in_words, remarks, unfinished_versions
-from langshift.ingest.shown_load import ShownLoad
+from langshift.ingest.remarks import dead_letters_say, moved_in_words, unfinished_versions
+from langshift.ingest.shown_load import ShownLoad, tell_end
 from langshift.ingest.summary import Summary
 from langshift.plugin.versions import check_name
 from langshift.settings import Settings
@@ -69,13 +69,7 @@ def run(options: Options) -> int:
         emit_json(_document(summary, opened))
     else:
         _print(summary, opened)
-    for sentence in remarks(summary, opened.making):
-        note(sentence)
-    if options.as_json:
-        note(told)
-    else:
-        out.print(told, markup=False, soft_wrap=True)
-    return 3 if summary.dead else 0
+    return tell_end(summary, opened.making, told, as_json=options.as_json)
 
 
 def _refused(opened: Opened, why: str) -> str:
@@ -113,9 +107,7 @@ def _last_line(summary: Summary, opened: Opened) -> str:
     """That nothing was lost, and what is not there."""
     told = [f"{counted(summary.present, 'document')} on the server, checked"]
     if summary.dead:
-        told.append(
-            f"{counted(summary.dead, 'dead letter')} (langshift dead-letters list --index {summary.name} says why)"
-        )
+        told.append(f"{counted(summary.dead, 'dead letter')} ({dead_letters_say(summary.name)})")
     return (
         f"All {counted(summary.lines, 'document')} that searches of {opened.old.name} found when reading began are "
         f"accounted for: {', '.join(told)}. What is written to {opened.old.name} since then is not in {summary.name}."

@@ -10,12 +10,12 @@ from opensearchpy import OpenSearch
 
 from langshift.ingest.shift.index_shift import fitting
 from langshift.ingest.shift.taken_back import Vector, difference, moved_by, shifted, taken_back
+from langshift.plugin import index_settings
 from langshift.plugin.fields import Fields, value_at
 from langshift.plugin.pipeline import Installed
 from langshift.plugin.shift import script as shift_script
 from langshift.plugin.shift.index_shift import IndexShift
 from langshift.plugin.shift.stamps import agreeing
-from langshift.plugin.transfer.reading import window
 from langshift.plugin.versions import LiveIndex
 
 # Painless and NumPy round alike but for the last place of float32.
@@ -67,9 +67,8 @@ def compare(client: OpenSearch, index: LiveIndex, shift: IndexShift, installed: 
         sample: how many documents at most; fewer where one request to the index may not ask for so many.
     """
     fields = index.fields
-    settings = client.indices.get_settings(index=index.index)[index.index]["settings"]["index"]
     body = {
-        "size": min(sample, window(settings)),
+        "size": min(sample, index_settings.window(index_settings.read(client, index.index))),
         "query": {"function_score": {"query": agreeing(shift, fields), "random_score": {}}},
         "_source": [fields.vector, fields.stamp, fields.language, *([fields.told] if fields.told else [])],
     }

@@ -9,6 +9,7 @@ from opensearchpy import OpenSearch
 
 from langshift.console import counted
 from langshift.errors import ClusterError
+from langshift.plugin import index_settings
 from langshift.plugin.engine import vectors_come_back_normalised
 from langshift.plugin.shift.index_shift import IndexShift
 from langshift.plugin.shift.stamps import count_stamps
@@ -38,7 +39,7 @@ def require_copied_from_primaries(client: OpenSearch, index: str) -> None:
     Raises:
         ClusterError: saying what to change meanwhile.
     """
-    if lagging_replicas(client.indices.get_settings(index=index)[index]["settings"]["index"]):
+    if lagging_replicas(index_settings.read(client, index)):
         remedy = '{"index": {"number_of_replicas": 0, "auto_expand_replicas": false}}'
         raise ClusterError(
             f"Index {index} has replicas by segment replication, which may lag behind what was written when their "
@@ -60,8 +61,7 @@ def all_agree(client: OpenSearch, index: LiveIndex, shift: IndexShift) -> bool:
 
 def _require_changeable(client: OpenSearch, index: str) -> None:
     block = "index.blocks.read_only"
-    settings = client.indices.get_settings(index=index, params={"flat_settings": "true"})[index]["settings"]
-    if str(settings.get(block)).lower() == "true":
+    if index_settings.is_on(index_settings.read(client, index).get("blocks", {}).get("read_only")):
         raise ClusterError(
             f"Index {index} has the block {block}, under which a retune cannot hold back the last writes: take it away "
             f'with `PUT /{index}/_settings` and {{"{block}": null}}, then run again.'

@@ -11,6 +11,7 @@ from opensearchpy import OpenSearch
 
 from langshift.plugin import meta
 from langshift.plugin.fingerprint import Fingerprint
+from langshift.plugin.index_settings import is_on
 from langshift.plugin.transfer.mark import Kind, of_meta
 from langshift.plugin.versions import alias_of
 
@@ -132,7 +133,7 @@ def _version(
         bytes=size,
         fingerprint=fingerprint,
         made=datetime.fromtimestamp(int(settings["creation_date"]) / 1000, timezone.utc).isoformat(timespec="seconds"),
-        write_blocked=any(str(blocks.get(block)).lower() == "true" for block in _BLOCKS),
+        write_blocked=any(is_on(blocks.get(block)) for block in _BLOCKS),
         origin=_origin(kept, transfer),
         unfinished=None if state != "unfinished" else "load" if transfer is None else transfer[0],
         blocks=transfer[1]["from"] if transfer is not None and transfer[1].get("blocked") else None,

@@ -7,6 +7,7 @@ from typing import Any, Literal, NamedTuple
 from opensearchpy import OpenSearch
 from opensearchpy.exceptions import AuthorizationException
 
+from langshift.plugin import index_settings
 from langshift.plugin.fields import Fields
 from langshift.plugin.pipeline.body import body, name_for, shift_step
 from langshift.plugin.pipeline.chain import reached, read_body, require_runnable
@@ -158,8 +159,7 @@ def default(client: OpenSearch, index: str) -> str | None:
     Raises:
         NotFoundError: there is no such index.
     """
-    settings = client.indices.get_settings(index=index)[index]["settings"]["index"]
-    found: str | None = settings.get(_SETTING)
+    found: str | None = index_settings.read(client, index).get(_SETTING)
     return None if found == _NONE else found
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from opensearchpy import OpenSearch
 from opensearchpy.exceptions import NotFoundError
 
+from langshift.plugin.index_settings import is_write_blocked
 from langshift.plugin.target import uuid_of
 from langshift.plugin.transfer.run import Run
 from langshift.trouble import Unreadable
@@ -33,7 +34,7 @@ def unblock(run: Run) -> None:
 
 def is_blocked(run: Run, index: str) -> bool:
     """Whether a version takes no writes."""
-    return str(run.settings(index).get("blocks", {}).get("write")).lower() == "true"
+    return is_write_blocked(run.settings(index))
 
 
 def set_block(client: OpenSearch, index: str) -> None:

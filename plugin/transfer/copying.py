@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 from tenacity import RetryCallState, Retrying, retry_if_exception_type
 
 from langshift.patience import BACKOFF
+from langshift.plugin.index_settings import window
 from langshift.plugin.transfer import reading, tasks
 from langshift.plugin.transfer.conflicts import settle_conflicts
 from langshift.plugin.transfer.mappings import carry_mappings
@@ -117,7 +118,7 @@ def _since(checkpoint: int) -> dict[str, Any]:
 
 
 def _body(run: Run, source: Mapping[str, Any], version_type: str) -> dict[str, Any]:
-    batch = min(_BATCH, reading.window(run.settings(run.source)))
+    batch = min(_BATCH, window(run.settings(run.source)))
     size = batch if run.throttle is None else max(1, min(batch, round(run.throttle)))
     return {
         "conflicts": "proceed",

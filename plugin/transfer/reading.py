@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any, NamedTuple
 
 from opensearchpy import OpenSearch
 from opensearchpy.exceptions import NotFoundError, OpenSearchException
 
+from langshift.plugin import index_settings
 from langshift.trouble import Unreadable
 
 # A request of so many ids of 512 bytes is one that any server takes.
 _PAGE = 5000
-# The server's own limit, where an index has no other.
-_WINDOW = 10_000
 # A copy that gets its segments from the primary may lag behind it, whatever was refreshed.
 _PRIMARY = {"preference": "_primary"}
 
@@ -38,7 +37,7 @@ def shards(client: OpenSearch, index: str) -> tuple[Shard, ...]:
     Raises:
         Unreadable: one has no primary at this moment.
     """
-    settings = client.indices.get_settings(index=index)[index]["settings"]["index"]
+    settings = index_settings.read(client, index)
     answer = client.indices.stats(index=index, metric="docs", params={"level": "shards"})
     found: dict[int, Shard] = {}
     for number, copies in answer.get("indices", {}).get(index, {}).get("shards", {}).items():
@@ -107,10 +106,4 @@ def pages(client: OpenSearch, index: str, body: dict[str, Any]) -> Iterator[list
 
 def page_size(client: OpenSearch, index: str) -> int:
     """How many ids of a version may be asked for at a time: each might be there twice, with two routings."""
-    settings = client.indices.get_settings(index=index)[index]["settings"]["index"]
-    return max(1, min(_PAGE, window(settings) // 2))
-
-
-def window(settings: Mapping[str, Any]) -> int:
-    """How many documents one request to an index may ask for, by the ``index`` part of its settings."""
-    return int(settings.get("max_result_window", _WINDOW))
+    return max(1, min(_PAGE, index_settings.window(index_settings.read(client, index)) // 2))

@@ -10,6 +10,7 @@ from opensearchpy import OpenSearch
 
 from langshift.errors import ClusterError
 from langshift.patience import Patience
+from langshift.plugin import index_settings
 from langshift.plugin.target import uuid_of
 from langshift.plugin.transfer.mark import GivenUp, Mark, TakenOver
 from langshift.plugin.transfer.plan import Progress, Stage, Watch, Way
@@ -89,6 +90,4 @@ class Run:
 
     def settings(self, index: str) -> dict[str, Any]:
         """The ``index`` part of a version's settings."""
-        found = self.ask(lambda: self.client.indices.get_settings(index=index))
-        settings: dict[str, Any] = found[index]["settings"]["index"]
-        return settings
+        return self.ask(lambda: index_settings.read(self.client, index))
