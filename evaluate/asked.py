@@ -4,16 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from langshift.evaluate.dataset import Dataset, Query
+from langshift.evaluate.groups import targets
 from langshift.evaluate.load.answer import Request
 from langshift.evaluate.load.query_log import Logged
-from langshift.evaluate.load.requests import Mode, alternating, bodies, encode, languages
+from langshift.evaluate.load.requests import alternating, encode, languages, prepare
 from langshift.evaluate.load.schedule import Load
 from langshift.ingest.search import Searcher
+from langshift.languages import UNDETERMINED
+from langshift.plugin.search.wanted import USUAL, Question, Setting
+
+Vectors = NDArray[np.float32]
 
 
 @dataclass(frozen=True)
@@ -21,18 +27,40 @@ class Plan:
     """How to replay.
 
     Attributes:
-        mode: how to search.
+        settings: how to search; every index is searched in each.
         load: how queries are sent.
         measures: what to measure; the default measures if None.
         log: what is asked, and when it came; the dataset's own queries if None.
         group_scores: whether to ask for the scores of whole translation groups, where the dataset has such.
     """
 
-    mode: Mode = "dense"
+    settings: Sequence[Setting] = (USUAL,)
     load: Load = field(default_factory=Load)
     measures: Sequence[str] | None = None
     log: Sequence[Logged] | None = None
     group_scores: bool = False
+
+
+class Way(NamedTuple):
+    """One index searched in one setting: what a replay tells apart.
+
+    Attributes:
+        searcher: over the index.
+        setting: how it is searched.
+        questions: each query as it is asked.
+        vectors: what the index is searched with, shape (queries, dimension), float32; None where the setting
+            needs none.
+    """
+
+    searcher: Searcher
+    setting: Setting
+    questions: Sequence[Question]
+    vectors: Vectors | None
+
+    @property
+    def shift_queries(self) -> bool:
+        """Whether queries in other languages than the pivot are shifted."""
+        return self.setting.needs_vector and self.searcher.query_debias.shift_queries
 
 
 @dataclass(frozen=True)
@@ -40,20 +68,19 @@ class Asked:
     """The requests of a replay, and what they are made of.
 
     Attributes:
-        searchers: over the indices.
+        ways: every index in every setting, the settings of the first index first.
         dataset: the judgements, and the documents.
         queries: what is asked.
         languages: query id -> language, None where unknown; the same for all indices.
-        vectors: for each index, the vectors that it is searched with, shape (queries, dimension), float32; None in
-            lexical mode.
-        requests: each query to each index, in the order of sending.
+        scored: query id -> the documents whose scores are asked for beside the ranking; empty where none are.
+        requests: each query in each way, in the order of sending.
     """
 
-    searchers: Sequence[Searcher]
+    ways: Sequence[Way]
     dataset: Dataset
     queries: Sequence[Query]
     languages: Mapping[str, str | None]
-    vectors: Sequence[NDArray[np.float32] | None]
+    scored: Mapping[str, Sequence[str]]
     requests: Sequence[Request]
 
     @classmethod
@@ -62,7 +89,7 @@ class Asked:
         searchers: Sequence[Searcher],
         dataset: Dataset,
         plan: Plan,
-        vectors: NDArray[np.float32] | None = None,
+        vectors: Vectors | None = None,
         on_batch: Callable[[int], None] = lambda _: None,
     ) -> Asked:
         """Encode the queries, once for each encoder, shift them where they are to be, and make the requests.
@@ -79,41 +106,45 @@ class Asked:
         """
         queries = dataset.queries if plan.log is None else merged(plan.log, dataset)
         tags = languages(queries)
-        keys = [_same_bodies(searcher, plan.mode) for searcher in searchers]
-        encoded: dict[tuple[object, ...], NDArray[np.float32]] = {}
+        encoded: dict[tuple[object, ...], Vectors] = {}
         if vectors is not None:
             encoded[_same_vectors(searchers[0])] = vectors
-        moved: dict[tuple[object, ...], NDArray[np.float32] | None] = {}
-        content: dict[tuple[object, ...], list[bytes]] = {}
-        for searcher, key in zip(searchers, keys, strict=True):
-            if key in content:
-                continue
-            moved[key] = None
-            if plan.mode == "dense":
+        ways = []
+        for searcher in searchers:
+            moved = None
+            if any(setting.needs_vector for setting in plan.settings):
                 made = _same_vectors(searcher)
                 if made not in encoded:
                     encoded[made] = encode(searcher, queries, on_batch)
-                moved[key] = searcher.move(encoded[made], [tags[query.id] for query in queries])
-            content[key] = bodies(searcher, queries, plan.mode, tags, moved[key])
-        names = [searcher.index.index for searcher in searchers]
+                moved = searcher.move(encoded[made], [tags[query.id] for query in queries])
+            ways += [_way(searcher, setting, queries, tags, moved) for setting in plan.settings]
+        known: dict[bytes, bytes] = {}
+        content = [prepare(way.searcher, way.setting, way.questions, known) for way in ways]
+        names = [way.searcher.index.index for way in ways]
         due = plan.load.due(len(queries), None if plan.log is None else [logged.time for logged in plan.log])
-        requests = list(alternating(names, queries, [content[key] for key in keys], due))
-        return cls(searchers, dataset, queries, tags, [moved[key] for key in keys], requests)
+        scored = targets(dataset, queries) if plan.group_scores else {}
+        return cls(ways, dataset, queries, tags, scored, list(alternating(names, queries, content, due, scored)))
+
+
+def _way(
+    searcher: Searcher,
+    setting: Setting,
+    queries: Sequence[Query],
+    tags: Mapping[str, str | None],
+    moved: Vectors | None,
+) -> Way:
+    vectors = moved if setting.needs_vector else None
+    questions = [
+        Question(query.text, tags[query.id] or UNDETERMINED, None if vectors is None else vectors[row])
+        for row, query in enumerate(queries)
+    ]
+    return Way(searcher, setting, questions, vectors)
 
 
 def _same_vectors(searcher: Searcher) -> tuple[object, ...]:
     """Equal for two indices whose encoders give queries the same vectors."""
     encoder = searcher.encoder
     return encoder.id, encoder.revision, encoder.query_prefix, encoder.dimension
-
-
-def _same_bodies(searcher: Searcher, mode: Mode) -> tuple[object, ...]:
-    """Equal for two indices that are asked with the same bodies."""
-    if mode == "lexical":
-        return searcher.index.languages, searcher.index.fields
-    debias = searcher.query_debias
-    shift = (debias.vectors.hash, debias.alpha, *sorted(debias.alphas.items())) if debias.vectors else ()
-    return *_same_vectors(searcher), *shift, searcher.index.fields
 
 
 def merged(log: Sequence[Logged], dataset: Dataset) -> list[Query]:

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from langshift.evaluate.compare_command import compare
+from langshift.evaluate.modes_command import modes
 from langshift.evaluate.offline_command import offline
 from langshift.evaluate.replay_options import replay_command
 from langshift.evaluate.score_command import score as score_command
@@ -27,6 +28,7 @@ def evaluate() -> None:
 
 
 evaluate.add_command(replay_command)
+evaluate.add_command(modes)
 evaluate.add_command(score_command)
 evaluate.add_command(offline)
 evaluate.add_command(sweep)

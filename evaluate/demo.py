@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -37,8 +37,8 @@ class Example:
     """
 
     query: Query
-    before: list[Hit]
-    after: list[Hit]
+    before: Sequence[Hit]
+    after: Sequence[Hit]
 
     def to_dict(self) -> dict[str, Any]:
         """As it stands in the demo's JSON document."""
@@ -87,7 +87,8 @@ def example(compared: Comparison, plain: Searcher, shifted: Searcher) -> Example
         return None
     chosen = max(changed, key=lambda name: (max(gained[name], 0), changes[name] > 0, abs(changes[name]), name))
     query = ours[chosen]
-    before, after = (searcher.search(query.text, language=query.language, size=_SHOWN) for searcher in (plain, shifted))
+    found = (searcher.search(query.text, language=query.language, size=_SHOWN) for searcher in (plain, shifted))
+    before, after = (one.hits for one in found)
     return Example(query, before, after)
 
 

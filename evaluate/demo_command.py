@@ -44,9 +44,9 @@ def run(output: Path | None, *, as_json: bool) -> None:
         index_twice(client, lambda done: bars.advance(indexing, done))
     searchers = [Searcher(client, name) for name in (PLAIN, SHIFTED)]
     console.note(f"Asking {len(dataset.queries):,} questions of both.")
-    before = replay_with_progress(client, searchers[0], dataset, mode="dense")
+    before = replay_with_progress(client, searchers[0], dataset)
     # The plain index shifts nothing, queries neither: its vectors are the encoder's own.
-    after = replay_with_progress(client, searchers[1], dataset, mode="dense", vectors=before.vectors)
+    after = replay_with_progress(client, searchers[1], dataset, vectors=before.vectors)
     compared = Comparison(dataset, before, after)
     shown = example(compared, *searchers)
     document = _document(compared, shown, client, perf_counter() - start)

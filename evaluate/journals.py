@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 import orjson
 
 from langshift.errors import UsageError
-from langshift.evaluate.asked import Asked, Plan
+from langshift.evaluate.asked import Asked, Plan, Way
 from langshift.evaluate.dataset import Query
 from langshift.evaluate.load.journal import Identity, Journal, begin, resume, unfinished
 from langshift.evaluate.load.requests import TOP_K
 from langshift.evaluate.result import command
-from langshift.ingest.search import Searcher
 
 
 def folders_of(output: Path, names: Sequence[str]) -> list[Path]:
@@ -56,8 +56,8 @@ def open_journals(output: Path, asked: Asked, plan: Plan) -> list[Journal]:
     Raises:
         UsageError: a journal is of something else.
     """
-    folders = folders_of(output, [searcher.index.name for searcher in asked.searchers])
-    identities = [_identity(searcher, asked, plan) for searcher in asked.searchers]
+    folders = folders_of(output, [way.searcher.index.name for way in asked.ways])
+    identities = [_identity(way, asked, plan) for way in asked.ways]
     journals = {
         folder: resume(folder, identity)
         for folder, identity in zip(folders, identities, strict=True)
@@ -69,21 +69,22 @@ def open_journals(output: Path, asked: Asked, plan: Plan) -> list[Journal]:
     return [journals[folder] for folder in folders]
 
 
-def _identity(searcher: Searcher, asked: Asked, plan: Plan) -> Identity:
-    """What must be the same for answers to belong together: queries, index, and how they are sent."""
+def _identity(way: Way, asked: Asked, plan: Plan) -> Identity:
+    """What must be the same for answers to belong together: queries, index, setting, and how they are sent."""
+    index = way.searcher.index
     queries = [[query.id, query.text, asked.languages[query.id], _digest(query)] for query in asked.queries]
     times = None if plan.log is None else [logged.time for logged in plan.log]
     sent = {name: value for name, value in plan.load.to_dict().items() if name != "warm_up"}
     return {
         "queries": hashlib.sha256(orjson.dumps([queries, times])).hexdigest()[:16],
-        "index": searcher.index.index,
-        "documents": searcher.index.documents,
-        "mode": plan.mode,
-        "shift_queries": plan.mode == "dense" and searcher.query_debias.shift_queries,
+        "index": index.index,
+        "documents": index.documents,
+        "setting": asdict(way.setting),
+        "shift_queries": way.shift_queries,
         "top_k": TOP_K,
-        "indices": [one.index.name for one in asked.searchers],
+        "indices": [one.searcher.index.name for one in asked.ways],
         "load": sent,
-        "fingerprint": searcher.index.fingerprint.to_dict(),
+        "fingerprint": index.fingerprint.to_dict(),
     }
 
 

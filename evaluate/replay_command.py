@@ -22,7 +22,6 @@ from langshift.evaluate.journals import check_resume, folders_of, open_journals
 from langshift.evaluate.load.drift import Drifts
 from langshift.evaluate.load.journal import Journal
 from langshift.evaluate.load.query_log import read_log
-from langshift.evaluate.load.requests import Mode
 from langshift.evaluate.load.schedule import Load
 from langshift.evaluate.replay import Replay, encode_queries, replay, replay_all
 from langshift.evaluate.replay_tables import failures as failures
@@ -33,6 +32,8 @@ from langshift.evaluate.shown import heading as heading
 from langshift.ingest.encoders import Encoder
 from langshift.ingest.opening import USUAL, SearchOptions
 from langshift.ingest.search import Searcher
+from langshift.plugin.search.wanted import USUAL as USUAL_SETTING
+from langshift.plugin.search.wanted import Setting
 from langshift.settings import Settings
 
 DRIFT = "drift.json"
@@ -47,7 +48,7 @@ class Options:
     Attributes:
         folder: the dataset; None for a log without judgements.
         names: the indices.
-        mode: how to search.
+        setting: how to search.
         load: how to send.
         log: a log of queries, or None.
         measures: names of measures as given, or None.
@@ -59,7 +60,7 @@ class Options:
 
     folder: Path | None
     names: Sequence[str]
-    mode: Mode = "dense"
+    setting: Setting = USUAL_SETTING
     load: Load = field(default_factory=Load)
     log: Path | None = None
     measures: str | None = None
@@ -83,7 +84,7 @@ def run(options: Options) -> None:
     server = server_version(client)
     opened: dict[str, Encoder] = {}
     searchers = [Searcher(client, name, options.search, opened) for name in options.names]
-    found = _replay(client, searchers, dataset, plan, options)
+    found = replay_with_bars(client, searchers, dataset, plan, options.output)
     documents = [result(one, server) for one in found]
     compared = drifts(client, found) if len(found) > 1 and all(one.complete for one in found) else []
     if options.output is not None:
@@ -113,21 +114,30 @@ def _read(options: Options) -> tuple[Dataset, Plan]:
             raise UsageError("--measures needs judgements: name the DATASET that the log's queries are from.")
         names = parse_names(options.measures, dataset)
     wanted = options.output is not None or "LPR" in (names or ())
-    return dataset, Plan(options.mode, options.load, names, log, group_scores=wanted)
+    return dataset, Plan([options.setting], options.load, names, log, group_scores=wanted)
 
 
-def _replay(
-    client: OpenSearch, searchers: Sequence[Searcher], dataset: Dataset, plan: Plan, options: Options
+def replay_with_bars(
+    client: OpenSearch, searchers: Sequence[Searcher], dataset: Dataset, plan: Plan, output: Path | None = None
 ) -> list[Replay]:
-    """Encode, open the journals, and send, with progress bars."""
+    """Encode, open the journals, and send, with progress bars.
+
+    Args:
+        client: the cluster.
+        searchers: over the indices.
+        dataset: queries and judgements.
+        plan: how to replay.
+        output: the folder of the journals; None keeps none.
+    """
     total = len(dataset.queries if plan.log is None else plan.log)
+    encoded = any(setting.needs_vector for setting in plan.settings)
     with console.progress() as bars, ExitStack() as journals:
-        encoding = bars.add_task("Encoding queries", total=total, rate="", visible=plan.mode == "dense")
+        encoding = bars.add_task("Encoding queries", total=total, rate="", visible=encoded)
         asked = Asked.of(searchers, dataset, plan, on_batch=lambda done: bars.advance(encoding, done))
         bars.update(encoding, completed=total)
         opened: list[Journal] = []
-        if options.output is not None:
-            opened = open_journals(options.output, asked, plan)
+        if output is not None:
+            opened = open_journals(output, asked, plan)
             for journal in opened:
                 journals.enter_context(journal)
         names = ", ".join(searcher.index.name for searcher in searchers)
@@ -180,14 +190,13 @@ def replay_with_progress(
     searcher: Searcher,
     dataset: Dataset,
     *,
-    mode: Mode,
     vectors: NDArray[np.float32] | None = None,
 ) -> Replay:
-    """Replay with a progress bar for searching, and one for encoding where vectors are wanted and not given."""
+    """Replay in dense mode with a progress bar for searching, and one for encoding where no vectors are given."""
     total = len(dataset.queries)
     with console.progress() as bars:
-        if mode == "dense" and vectors is None:
+        if vectors is None:
             encoding = bars.add_task("Encoding queries", total=total, rate="")
             vectors = encode_queries(searcher, dataset, lambda done: bars.advance(encoding, done))
         searching = bars.add_task(f"Searching {searcher.index.name}", total=total, rate="")
-        return replay(client, searcher, dataset, mode=mode, vectors=vectors, on_answer=lambda: bars.advance(searching))
+        return replay(client, searcher, dataset, vectors=vectors, on_answer=lambda: bars.advance(searching))

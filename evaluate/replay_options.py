@@ -10,10 +10,12 @@ import click
 from langshift.errors import UsageError
 from langshift.evaluate.load.schedule import AT_ONCE_IN_OPEN_LOOP, MOST_AT_ONCE, WARM_UP, Load
 from langshift.ingest.options import SHIFT_QUERIES, index_encoder_options
+from langshift.ingest.searching.options import setting_options
 from langshift.options import JSON, FiniteRange
 
 if TYPE_CHECKING:
     from langshift.ingest.query_shift import ShiftQueries
+    from langshift.plugin.search.wanted import Setting
 
 _FOLDER = click.Path(path_type=Path)
 
@@ -23,13 +25,7 @@ _FOLDER = click.Path(path_type=Path)
 @click.option(
     "--index", "names", required=True, multiple=True, metavar="NAME", help="The index to search; again for more."
 )
-@click.option(
-    "--mode",
-    type=click.Choice(["dense", "lexical"]),
-    default="dense",
-    show_default=True,
-    help="How to search.",
-)
+@setting_options
 @click.option(
     "--measures", metavar="NAMES", help="Measures, such as 'nDCG@20 TLR@20 LPR'; see langshift evaluate score."
 )
@@ -69,7 +65,7 @@ _FOLDER = click.Path(path_type=Path)
 def replay_command(
     dataset: Path | None,
     names: tuple[str, ...],
-    mode: str,
+    setting: Setting,
     measures: str | None,
     concurrency: int | None,
     rate: float | None,
@@ -114,6 +110,7 @@ def replay_command(
       langshift dataset convert xquad XQUAD xquad8 --languages ar,de,en,es,ru,th,tr,zh --no-language
       langshift ingest xquad8/corpus.jsonl --index xquad
       langshift evaluate replay xquad8 --index xquad --output results/xquad
+      langshift evaluate replay xquad8 --index xquad --mode hybrid --prefer-language .02
       langshift evaluate replay xquad8 --index plain --index shifted --rate 20
       langshift evaluate replay --log queries.jsonl --speed 2 --index plain --index shifted
     """
@@ -136,7 +133,7 @@ def replay_command(
         Options(
             folder=dataset,
             names=names,
-            mode="lexical" if mode == "lexical" else "dense",
+            setting=setting,
             load=load,
             log=log,
             measures=measures,

@@ -9,6 +9,7 @@ from langshift import console
 from langshift.evaluate.load.drift import DEPTH, Drift, Drifts
 from langshift.evaluate.replay import Replay
 from langshift.evaluate.shown import figure, heading, signed
+from langshift.ingest.searching.options import written
 
 _SHOWN_LANGUAGES = 3
 
@@ -38,7 +39,7 @@ def show(found: Replay, document: Mapping[str, Any]) -> None:
     """Print measures, by query language where there are several, and times."""
     names = list(found.scores)
     partial = "" if found.complete else ", not complete"
-    heading(f"{found.index}: {len(found.answers):,} queries, {found.mode}, {_making(found)}{partial}")
+    heading(f"{found.index}: {len(found.answers):,} queries, {written(found.setting)}, {_making(found)}{partial}")
     if names:
         rows = [[name, figure(scores.mean), f"{scores.queries:,}"] for name, scores in found.scores.items()]
         console.table(None, ["measure", "mean", "queries"], rows, right={"mean", "queries"})

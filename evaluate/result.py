@@ -6,6 +6,7 @@ import os
 import shlex
 import sys
 from collections.abc import Mapping
+from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from langshift.evaluate.load.journal import PER_QUERY, RESULT, unfinished
 from langshift.evaluate.measures import Scores
 from langshift.evaluate.replay import TOP_K, Replay
 from langshift.evaluate.run import format_run
+from langshift.ingest.searching.options import written
 from langshift.whole import whole
 
 RUN = "run.trec"
@@ -41,7 +43,8 @@ def result(replay: Replay, server: str) -> dict[str, Any]:
         "complete": replay.complete,
         "index": replay.index,
         "version": replay.version,
-        "mode": replay.mode,
+        "mode": replay.setting.mode,
+        "setting": asdict(replay.setting),
         "shift_queries": replay.shift_queries,
         "top_k": TOP_K,
         "measures": _means(replay.scores),
@@ -74,10 +77,11 @@ def command() -> str:
 def latency(replay: Replay) -> dict[str, Percentiles]:
     """Percentiles of the queries that were answered, in milliseconds.
 
-    ``took`` is the server's own figure. ``wall`` is the time until the client had the parsed answer: in
-    open loop from when the query was due, so that nothing is left out of it when queries wait for each
-    other, and ``service`` is the part of it since sending; in closed loop from sending, and
-    ``wall_corrected`` adds the queries that would have come while one was waited for.
+    ``took`` is the server's own figure, that of all steps of a search together. ``wall`` is the time until
+    the client had the whole answer, with what it works out between the steps: in open loop from when the
+    query was due, so that nothing is left out of it when queries wait for each other, and ``service`` is
+    the part of it since sending; in closed loop from sending, and ``wall_corrected`` adds the queries that
+    would have come while one was waited for.
     """
     answered = [answer for answer in replay.answers if answer.took is not None and answer.wall is not None]
     walls = [answer.wall or 0.0 for answer in answered]
@@ -125,7 +129,7 @@ def write_files(folder: Path, replay: Replay, document: Mapping[str, Any]) -> No
     ``per-query.jsonl`` stays as it is where it is the journal of a replay that is to be gone on with.
     """
     rankings = {answer.query: answer.hits for answer in replay.answers}
-    _replace(folder / RUN, format_run(rankings, replay.index).encode())
+    _replace(folder / RUN, format_run(rankings, f"{replay.index} {written(replay.setting)}").encode())
     if replay.group_scores:
         _replace(folder / GROUP_SCORES, format_group_scores(replay.group_scores))
     else:

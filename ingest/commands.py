@@ -1,4 +1,4 @@
-"""The commands ``ingest`` and ``search``."""
+"""The command ``ingest``."""
 
 from __future__ import annotations
 
@@ -12,15 +12,12 @@ from langshift.ingest.options import (
     LANGUAGE_VECTORS,
     LID_MODEL,
     PATIENCE,
-    SHIFT_QUERIES,
     encoder_options,
-    index_encoder_options,
 )
 from langshift.options import JSON, Share
 from langshift.plugin.engine import ENGINES
 
 if TYPE_CHECKING:
-    from langshift.ingest.query_shift import ShiftQueries
     from langshift.plugin.engine import Engine
     from langshift.plugin.writing import IfExists
 
@@ -135,46 +132,3 @@ def ingest(
     )
     if code:
         click.get_current_context().exit(code)
-
-
-@click.command()
-@click.argument("name")
-@click.argument("words")
-@click.option(
-    "--mode", type=click.Choice(["dense", "lexical"]), default="dense", show_default=True, help="How to search."
-)
-@click.option("--language", metavar="TAG", help="The query's language. [default: detected among the index's own]")
-@click.option("--size", type=click.IntRange(1, 1000), default=10, show_default=True, help="How many hits.")
-@click.option(
-    "--filter",
-    "filters",
-    multiple=True,
-    metavar="FIELD=VALUE",
-    help="Only documents with this value; several values of one field are alternatives.",
-)
-@SHIFT_QUERIES
-@index_encoder_options
-@JSON
-def search(
-    name: str,
-    words: str,
-    mode: str,
-    language: str | None,
-    size: int,
-    filters: tuple[str, ...],
-    shift_queries: ShiftQueries,
-    encoder: str | None,
-    trust_remote_code: bool,
-    as_json: bool,
-) -> None:
-    """Search the index NAME for WORDS.
-
-    \b
-    Example:
-      langshift search news "how do tides come about" --filter language=th --filter language=de
-    """
-    from langshift.ingest.opening import SearchOptions
-    from langshift.ingest.search_command import run
-
-    options = SearchOptions(encoder, trust_remote_code, shift_queries)
-    run(name, words, mode, language, size, filters, options, as_json=as_json)

@@ -3,22 +3,70 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from dataclasses import dataclass, field
+from typing import Any
 
-from langshift.languages import UNDETERMINED
 from langshift.plugin.fields import Fields, value_at
+from langshift.plugin.search.found import Candidate, Leg
 
 
-class Hit(NamedTuple):
+@dataclass(frozen=True)
+class ShiftEffect:
+    """What the shift of the index did to a hit's nearness to the query.
+
+    Attributes:
+        moved: tag of a language vector -> what it was multiplied with before it was subtracted from the document's
+            vector; empty where that is as the encoder made it.
+        similarity_before: cosine of the query's and the document's vector as the encoder made them; None where that
+            cannot be known.
+        similarity_after: cosine of the vectors that are searched with.
+        rank_before: by the former among the documents compared, counted from 1; None where it cannot be known.
+        rank_after: by the latter.
+    """
+
+    moved: Mapping[str, float]
+    similarity_before: float | None
+    similarity_after: float
+    rank_before: int | None
+    rank_after: int
+
+
+@dataclass(frozen=True)
+class Other:
+    """Another document of a hit's translation group.
+
+    Attributes:
+        id: its ``_id``.
+        score: what the search would have given it; None where it matches nothing.
+        language: primary tag, or ``und``.
+        title: may be empty.
+        text: may be empty.
+        source: all its fields but the vector.
+    """
+
+    id: str
+    score: float | None
+    language: str
+    title: str
+    text: str
+    source: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+
+@dataclass(frozen=True)
+class Hit:
     """One document found.
 
     Attributes:
         id: its ``_id``.
-        score: as the cluster gives it; in dense mode ``(1 + cos) / 2``.
+        score: by which it is ranked; in dense mode ``(1 + cos) / 2``.
         language: primary tag, or ``und``.
         title: may be empty, and is where the index has text fields of its own.
         text: may be empty.
         group: translation group, or None.
+        legs: leg of the search -> score and rank there; a leg that did not find it is absent.
+        others: the other documents of its group, where one is shown of each.
+        shift: what the shift did, where that was to be explained and the document has a vector.
+        source: all its fields but the vector.
     """
 
     id: str
@@ -27,20 +75,39 @@ class Hit(NamedTuple):
     title: str
     text: str
     group: str | None
+    legs: Mapping[str, Leg] = field(default_factory=dict)
+    others: tuple[Other, ...] = ()
+    shift: ShiftEffect | None = None
+    source: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
 
-def to_hit(found: dict[str, Any], fields: Fields) -> Hit:
-    """A hit of the cluster's answer, from an index with these fields."""
-    source = found["_source"]
+def to_hit(found: Candidate, fields: Fields, shift: ShiftEffect | None = None) -> Hit:
+    """A candidate, from an index with these fields, as a hit."""
+    title, text = _title_and_text(found.source, fields)
+    group = found.source.get("group")
     return Hit(
-        id=found["_id"],
-        score=float(found["_score"]),
-        # Any client may write documents, also without a language.
-        language=value_at(source, fields.language) or UNDETERMINED,
-        title="" if fields.texts else _words(source.get("title")),
-        text=_words(value_at(source, fields.texts[0]) if fields.texts else source.get("text")),
-        group=source.get("group"),
+        id=found.id,
+        score=0.0 if found.score is None else found.score,
+        language=found.language,
+        title=title,
+        text=text,
+        group=None if group is None else _words(group),
+        legs=found.legs,
+        others=tuple(_other(one, fields) for one in found.others),
+        shift=shift,
+        source=found.source,
     )
+
+
+def _other(found: Candidate, fields: Fields) -> Other:
+    title, text = _title_and_text(found.source, fields)
+    return Other(found.id, found.score, found.language, title, text, found.source)
+
+
+def _title_and_text(source: Mapping[str, Any], fields: Fields) -> tuple[str, str]:
+    if fields.texts:
+        return "", _words(value_at(source, fields.texts[0]))
+    return _words(source.get("title")), _words(source.get("text"))
 
 
 def _words(value: Any) -> str:  # noqa: ANN401 - any JSON

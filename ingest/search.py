@@ -1,34 +1,38 @@
-"""Search a live index in one mode, with the encoder that made it."""
+"""Search a live index in any mode, with the encoder that made it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
-from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
 from opensearchpy import OpenSearch
 from opensearchpy.exceptions import RequestError
 
-from langshift.errors import UsageError
-from langshift.failures import reason
-from langshift.ingest import query_shift
-from langshift.ingest.debias import Debias
-from langshift.ingest.detect import Detection, open_detector
+from langshift.errors import ClusterError
 from langshift.ingest.encoders import Encoder
-from langshift.ingest.hit import Hit, to_hit
-from langshift.ingest.opening import USUAL, SearchOptions, open_encoder_of
-from langshift.languages import UNDETERMINED, parse_tag
-from langshift.plugin import query, versions
-from langshift.plugin.template import text_language
+from langshift.ingest.opening import USUAL as USUALLY_OPENED
+from langshift.ingest.opening import SearchOptions
+from langshift.ingest.searching.answering import Explaining, answer
+from langshift.ingest.searching.explaining import known_shift
+from langshift.ingest.searching.filters import FilterCheck
+from langshift.ingest.searching.fusions import fusions
+from langshift.ingest.searching.languages import require_tag
+from langshift.ingest.searching.questions import Asker
+from langshift.ingest.searching.result import SearchResult
+from langshift.ingest.searching.words import require_query
+from langshift.plugin import meta, versions
+from langshift.plugin.search import modes
+from langshift.plugin.search.bodies import Source
+from langshift.plugin.search.exchange import Exchange, carry_out
+from langshift.plugin.search.found import Found, How
+from langshift.plugin.search.target import Target
+from langshift.plugin.search.trust import Trust
+from langshift.plugin.search.wanted import NO_FILTERS, USUAL, Filters, Fusion, Question, Setting
+from langshift.plugin.shift.index_shift import IndexShift
 
-# Types of fields that a term does not find.
-_NOT_EXACT = {"text", "match_only_text", "search_as_you_type", "object", "nested", "knn_vector"}
-MODES = ("dense", "lexical")
 
-
-class Searcher:
+class Searcher(Asker):
     """Searches one index; opening it reads the fingerprint and opens the encoder it names.
 
     Attributes:
@@ -40,7 +44,7 @@ class Searcher:
         self,
         client: OpenSearch,
         name: str,
-        options: SearchOptions = USUAL,
+        options: SearchOptions = USUALLY_OPENED,
         opened: dict[str, Encoder] | None = None,
         *,
         also_unfinished: bool = False,
@@ -58,146 +62,120 @@ class Searcher:
             ClusterError: there is no such index of langshift's, or it is not finished.
             FingerprintError: the encoder installed here is not the one that made the index.
         """
-        self._client, self._options = client, options
-        self.index = versions.live(client, name, also_unfinished=also_unfinished)
-        self.encoder = open_encoder_of(self.index, options, {} if opened is None else opened)
-        self._detector = open_detector()
+        index = versions.live(client, name, also_unfinished=also_unfinished)
+        super().__init__(client, index, options, {} if opened is None else opened)
+        self._filters = FilterCheck(client, self.index)
 
     @cached_property
-    def query_debias(self) -> Debias:
-        """What moves queries, if anything does; read from the index at first use.
+    def _fusions(self) -> frozenset[Fusion]:
+        return fusions(self._client)
 
-        Raises:
-            UsageError: queries are to be shifted always, and the index holds nothing to shift them by.
-        """
-        return query_shift.of_index(self._client, self.index, self._options.shift_queries)
+    @cached_property
+    def _trust(self) -> Trust | None:
+        kept = meta.read(self._client, self.index.index).get(meta.ANCHORS)
+        return Trust.from_dict(kept) if kept else None
 
-    def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Query vectors as the encoder makes them, shape (len(texts), dimension), float32."""
-        return self.encoder.encode_queries(texts)
+    @cached_property
+    def _shift(self) -> tuple[IndexShift | None, str | None]:
+        return known_shift(meta.read(self._client, self.index.index), self.index.index)
 
-    def move(self, vectors: NDArray[np.float32], languages: Sequence[str | None]) -> NDArray[np.float32]:
-        """Query vectors as they are searched with.
-
-        Args:
-            vectors: as the encoder makes them, shape (n, dimension), float32.
-            languages: each query's tag, None where unknown.
-
-        Returns:
-            Shape (n, dimension), float32; the same bits where queries are not shifted.
-        """
-        return self.query_debias.queries(vectors, languages)
-
-    def language(self, words: str, mode: str = "dense") -> Detection:
-        """The language of a query, detected among those of the index's documents.
-
-        In dense mode, where queries are shifted, languages without a document may be meant just as well.
-        """
-        among = set(self.index.languages)
-        if mode == "dense" and self.query_debias.vectors is not None:
-            known = self.query_debias.vectors
-            among |= {text_language(tag) for tag in (known.pivot, *known.vectors)}
-        return self._detector.detect(words, among=among)
-
-    def body(
+    def exchange(
         self,
-        words: str,
+        question: Question,
+        setting: Setting = USUAL,
         *,
-        mode: str = "dense",
-        language: str | None = None,
         size: int = 10,
-        filters: query.Filters = query.NO_FILTERS,
-        vector: NDArray[np.float32] | None = None,
-    ) -> dict[str, Any]:
-        """The request body for a search.
+        filters: Filters = NO_FILTERS,
+        source: Source = True,
+        legs: bool = False,
+    ) -> Exchange[Found]:
+        """The search for a question.
 
         Args:
-            words: the query.
-            mode: ``dense`` or ``lexical``.
-            language: language of the query, detected if None.
+            question: as ``question`` makes it for this setting.
+            setting: how to search.
             size: how many hits.
             filters: field of the index -> values, any of which a hit must have.
-            vector: the vector to search with, shape (dimension,), as ``move`` gives it, if it is known already.
-
-        Raises:
-            UsageError: there is no such mode or language.
+            source: which fields hits bring; True for all but the vector.
+            legs: whether every leg's score and rank are wanted, which the cluster's own fusion does not tell.
         """
-        fields = self.index.fields
-        if mode == "dense":
-            vector = self._vector(words, language) if vector is None else vector
-            return query.dense(vector, size=size, filters=filters, fields=fields)
-        if mode == "lexical":
-            tag = self.language(words).language if language is None else require_language(language)
-            return query.lexical(words, tag, self.index.languages, size=size, filters=filters, fields=fields)
-        raise UsageError(f"There is no search mode {mode!r}; there are: {', '.join(MODES)}.")
+        target = self._target(setting)
+        target = replace(target, fuses=target.fuses and not legs)
+        return modes.search(question, setting, target, size=size, filters=filters, source=source)
 
-    def _vector(self, words: str, language: str | None) -> NDArray[np.float32]:
-        vectors = self.encode([words])
-        if self.query_debias.shift_queries:
-            tag = self.language(words).language if language is None else _require_tag(language)
-            vectors = self.move(vectors, [tag])
-        vector: NDArray[np.float32] = vectors[0]
-        return vector
+    def scores(
+        self, question: Question, setting: Setting, how: How, ids: Sequence[str]
+    ) -> Exchange[dict[str, float | None]]:
+        """What a search would have given each of these documents; see ``plugin.search.modes.scores``."""
+        return modes.scores(question, setting, self._target(setting), how, ids)
+
+    def _target(self, setting: Setting) -> Target:
+        fuses = setting.mode == "hybrid" and setting.fusion in self._fusions
+        return Target(self.index, fuses, self._trust if setting.mode == "anchored" else None)
 
     def search(
         self,
         words: str,
+        setting: Setting = USUAL,
         *,
-        mode: str = "dense",
         language: str | None = None,
         size: int = 10,
-        filters: query.Filters = query.NO_FILTERS,
-    ) -> list[Hit]:
-        """The best hits for a query; the arguments are those of ``body``, and a filter ``language`` is by language.
+        filters: Filters = NO_FILTERS,
+        explain: bool = False,
+    ) -> SearchResult:
+        """The best hits for a query.
+
+        Args:
+            words: the query.
+            setting: how to search.
+            language: of the query, detected if None.
+            size: how many hits, 1 to 1,000.
+            filters: field of the index -> values, any of which a hit must have; ``language`` is by language.
+            explain: whether to tell what the shift did to each hit, which costs one request more.
 
         Raises:
-            UsageError: there is no such mode or language, or no such field to filter by.
+            UsageError: there is no such language, no such field to filter by, or the query is empty or too long.
+            ClusterError: a part of the index did not answer.
+            OpenSearchException: the cluster did not answer as it should.
         """
-        if not words.strip():
-            raise UsageError("The query is empty: give the words to search for.")
+        answering = self.answering(words, setting, language=language, size=size, filters=filters, explain=explain)
         try:
-            words.encode()
-        except UnicodeEncodeError:
-            raise UsageError("The query is not UTF-8 text.") from None
-        filters = self._checked(filters)
-        body = self.body(words, mode=mode, language=language, size=size, filters=filters)
-        try:
-            answer = self._client.search(index=self.index.index, body=body)
-        except RequestError as error:
-            if not filters:
-                raise
-            told = ", ".join(f"{field}={'|'.join(values)}" for field, values in filters.items())
-            raise UsageError(f"The filter {told} does not fit its field: {reason(error)}.") from error
-        return [to_hit(found, self.index.fields) for found in answer["hits"]["hits"]]
+            return carry_out(self._client, self.index.index, answering)
+        except (RequestError, ClusterError):
+            self.require_fitting(filters)
+            raise
 
-    def _checked(self, filters: query.Filters) -> query.Filters:
-        """The filters, by the index's own fields and tags; refused where a field cannot be filtered by."""
-        language = self.index.fields.language
-        checked: dict[str, list[str]] = {}
-        for name, values in filters.items():
-            field = language if name == "language" else name
-            known = self._client.field_caps(index=self.index.index, fields=field)["fields"].get(field, {})
-            if not known or set(known) & _NOT_EXACT:
-                raise UsageError(
-                    f"Index {self.index.name} has no field {name!r} that can be filtered by exact value; "
-                    "language, group and every other field that its documents brought can be."
-                )
-            found = [require_language(value) for value in values] if field == language else values
-            checked.setdefault(field, []).extend(found)
-        return checked
+    def answering(
+        self, words: str, setting: Setting, *, language: str | None, size: int, filters: Filters, explain: bool
+    ) -> Exchange[SearchResult]:
+        """All of ``search`` that needs no search: what is left of it is an exchange to carry out.
 
+        Raises:
+            UsageError: as in ``search``.
+        """
+        require_query(words, size)
+        checked = self._filters.checked(filters)
+        question = self.question(words, setting, language=language)
+        explaining = None
+        if explain:
+            raw = self.encode([words])
+            if question.vector is None:
+                tag = question.language if language is None else require_tag(language)
+                question = question._replace(vector=self.move(raw, [tag])[0])
+            explaining = Explaining(raw[0], *self._shift, checked)
+        return answer(
+            self.index,
+            question,
+            setting,
+            self.exchange(question, setting, size=size, filters=checked, legs=explain),
+            shift_queries=setting.needs_vector and self.query_debias.shift_queries,
+            explaining=explaining,
+        )
 
-def require_language(language: str) -> str:
-    """Which text fields a query of this language looks into first.
+    def require_fitting(self, filters: Filters) -> None:
+        """Say of a search that failed whether its filters are why.
 
-    Raises:
-        UsageError: it names no language.
-    """
-    return text_language(_require_tag(language))
-
-
-def _require_tag(language: str) -> str:
-    tag = parse_tag(language)
-    if tag is None and language != UNDETERMINED:
-        raise UsageError(f"{language!r} is no language: use a BCP 47 tag such as th or zh-TW.")
-    return tag or UNDETERMINED
+        Raises:
+            UsageError: a value does not fit its field.
+        """
+        self._filters.require_fitting(self._filters.checked(filters))

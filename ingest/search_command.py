@@ -3,59 +3,86 @@
 from __future__ import annotations
 
 import textwrap
+from dataclasses import dataclass
 
 from langshift.cluster import open_cluster
-from langshift.console import emit_json, note, table
+from langshift.console import emit_json, note, out, table
 from langshift.errors import UsageError
-from langshift.ingest.hit import Hit
+from langshift.ingest.hit import Hit, Other
 from langshift.ingest.opening import SearchOptions
-from langshift.ingest.search import Searcher, require_language
+from langshift.ingest.search import Searcher
+from langshift.ingest.searching import explained
+from langshift.ingest.searching.languages import require_tag
+from langshift.ingest.searching.result import SearchResult
+from langshift.ingest.searching.words import require_query
+from langshift.plugin.search.wanted import Setting
 from langshift.plugin.versions import check_name
 
 _SHOWN_CHARACTERS = 70
 
 
-def run(
-    name: str,
-    words: str,
-    mode: str,
-    language: str | None,
-    size: int,
-    filters: tuple[str, ...],
-    options: SearchOptions,
-    *,
-    as_json: bool,
-) -> None:
+@dataclass(frozen=True)
+class Options:
+    """The options of the command; see its help."""
+
+    setting: Setting
+    language: str | None
+    size: int
+    filters: tuple[str, ...]
+    explain: bool
+    show_request: bool
+    opening: SearchOptions
+    as_json: bool
+
+
+def run(name: str, words: str, options: Options) -> None:
     """Search, and print the hits."""
     check_name(name)
-    wanted = parse_filters(filters)
-    tag = None if language is None else require_language(language)
-    searcher = Searcher(open_cluster(), name, options)
-    tag = tag or searcher.language(words, mode).language
-    hits = searcher.search(words, mode=mode, language=language or tag, size=size, filters=wanted)
-    if as_json:
-        shifted = mode == "dense" and searcher.query_debias.shift_queries
-        emit_json(
-            {
-                "index": searcher.index.index,
-                "mode": mode,
-                "language": tag,
-                "shift_queries": shifted,
-                "hits": [hit._asdict() for hit in hits],
-            }
-        )
-    elif hits:
-        rows = [[str(rank), h.language, f"{h.score:.4f}", headline(h), h.id] for rank, h in enumerate(hits, start=1)]
-        table(None, ["rank", "language", "score", "title", "_id"], rows, right={"rank", "score"})
+    filters = parse_filters(options.filters)
+    require_query(words, options.size)
+    if options.language is not None:
+        require_tag(options.language)
+    searcher = Searcher(open_cluster(), name, options.opening)
+    result = searcher.search(
+        words,
+        options.setting,
+        language=options.language,
+        size=options.size,
+        filters=filters,
+        explain=options.explain,
+    )
+    if options.as_json:
+        requests = [request.to_dict() for request in result.requests] if options.show_request else None
+        emit_json(result.to_dict() | {"requests": requests})
     else:
+        _show(name, result, options)
+
+
+def _show(name: str, result: SearchResult, options: Options) -> None:
+    if options.show_request:
+        for request in result.requests:
+            # As it is: neither broken into lines nor taken for markup.
+            out.file.write(f"# {request.as_curl}\n{request.in_dev_tools}\n")
+    for told in result.notes:
+        note(told)
+    if not result.hits:
         note(f"Nothing in {name} matches.")
+        return
+    columns = ["rank", "language", "score", "title", "_id"]
+    rows = [[str(rank), h.language, f"{h.score:.4f}", headline(h), h.id] for rank, h in enumerate(result.hits, start=1)]
+    if options.setting.one_per_group:
+        columns.append("translations")
+        rows = [[*row, "; ".join(map(brief, hit.others))] for row, hit in zip(rows, result.hits, strict=True)]
+    table(None, columns, rows, right={"rank", "score"})
+    if options.explain:
+        explained.show(result)
 
 
 def parse_filters(given: tuple[str, ...]) -> dict[str, list[str]]:
     """``("language=th", "language=de")`` as ``{"language": ["th", "de"]}``.
 
     Raises:
-        UsageError: one that is not ``FIELD=VALUE``.
+        UsageError: one that is not ``FIELD=VALUE``, or not UTF-8 text.
     """
     filters: dict[str, list[str]] = {}
     for text in given:
@@ -69,3 +96,9 @@ def parse_filters(given: tuple[str, ...]) -> dict[str, list[str]]:
 def headline(hit: Hit) -> str:
     """The title of a hit, or the beginning of its text."""
     return hit.title or textwrap.shorten(hit.text, _SHOWN_CHARACTERS, placeholder=" …") or hit.text[:_SHOWN_CHARACTERS]
+
+
+def brief(other: Other) -> str:
+    """A translation by its language, with its score and id."""
+    score = "" if other.score is None else f" {other.score:.4f}"
+    return f"{other.language}{score} {other.id}"

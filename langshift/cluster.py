@@ -25,10 +25,11 @@ from langshift.signing import signer
 from langshift.surrogates import replace_halves
 
 
-class _Json(JSONSerializer):
+class Json(JSONSerializer):
     """Reads answers several times as fast as the client library does, which tells where they hold many vectors."""
 
     def loads(self, s: str) -> Any:  # noqa: ANN401 - any JSON value
+        """Read JSON; half a surrogate pair in it becomes a replacement character."""
         try:
             return orjson.loads(s)
         except orjson.JSONDecodeError:
@@ -43,8 +44,12 @@ class _Connection(Urllib3HttpConnection):
     """Keeps passwords out of exceptions, and with that out of messages, logs and tracebacks."""
 
     def _raise_error(self, status_code: int, raw_data: str | bytes, content_type: str | None = None) -> None:
-        text = raw_data if isinstance(raw_data, str) else raw_data.decode("utf-8", "surrogatepass")
-        super()._raise_error(status_code, hide(text), content_type)
+        super()._raise_error(status_code, hidden(raw_data), content_type)
+
+
+def hidden(content: str | bytes) -> str:
+    """What a server said, without passwords."""
+    return hide(content if isinstance(content, str) else content.decode("utf-8", "surrogatepass"))
 
 
 # Version 3 is what the tests run on.
@@ -98,6 +103,20 @@ def make_client(
         UsageError: ``OPENSEARCH_CA_FILE`` holds no certificate.
         LangshiftError: requests are to be signed, but the extra or the credentials are missing.
     """
+    return OpenSearch(
+        connection_class=_Connection,
+        http_auth=signer(settings.signing) if settings.signing else None,
+        serializer=serializer or Json(),
+        **arguments(settings, url, retries=retries),
+    )
+
+
+def arguments(settings: Settings, url: str, *, retries: int = 2) -> dict[str, Any]:
+    """What every kind of client is opened with.
+
+    Raises:
+        UsageError: ``OPENSEARCH_CA_FILE`` holds no certificate.
+    """
     if settings.ca_file:
         try:
             ssl.create_default_context(cafile=settings.ca_file)
@@ -105,20 +124,17 @@ def make_client(
             raise UsageError(
                 f"OPENSEARCH_CA_FILE names {settings.ca_file}, but no certificate in PEM format can be read from it."
             ) from error
-    return OpenSearch(
-        hosts=[url],
-        connection_class=_Connection,
-        headers=_authorization(settings),
-        http_auth=signer(settings.signing) if settings.signing else None,
-        verify_certs=settings.ssl_verify,
-        ca_certs=str(settings.ca_file) if settings.ca_file else None,
-        ssl_show_warn=False,
-        timeout=settings.timeout,
-        max_retries=retries,
-        retry_on_timeout=False,
-        pool_maxsize=16,
-        serializer=serializer or _Json(),
-    )
+    return {
+        "hosts": [url],
+        "headers": _authorization(settings),
+        "verify_certs": settings.ssl_verify,
+        "ca_certs": str(settings.ca_file) if settings.ca_file else None,
+        "ssl_show_warn": False,
+        "timeout": settings.timeout,
+        "max_retries": retries,
+        "retry_on_timeout": False,
+        "pool_maxsize": 16,
+    }
 
 
 def _authorization(settings: Settings) -> dict[str, str]:

@@ -9,6 +9,7 @@ from opensearchpy import OpenSearch
 
 FINGERPRINT, VECTORS, QUERIES = "langshift", "langshift_vectors", "langshift_queries"
 UNFINISHED, ORIGIN = "langshift_unfinished", "langshift_origin"
+ANCHORS = "langshift_anchors"
 
 
 def read(client: OpenSearch, index: str) -> dict[str, Any]:

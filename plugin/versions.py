@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from opensearchpy import OpenSearch
@@ -32,6 +32,8 @@ class LiveIndex:
         fields: the names of its fields.
         languages: primary tags of the documents' languages, most frequent first, without ``und``.
         documents: how many documents it holds.
+        shards: how many primary shards it has.
+        counts: how many documents each of the languages has.
     """
 
     name: str
@@ -40,6 +42,8 @@ class LiveIndex:
     fields: Fields
     languages: tuple[str, ...]
     documents: int
+    shards: int = 1
+    counts: Mapping[str, int] = field(default_factory=dict)
 
 
 def live(client: OpenSearch, name: str, *, also_unfinished: bool = False) -> LiveIndex:
@@ -76,14 +80,17 @@ def live(client: OpenSearch, name: str, *, also_unfinished: bool = False) -> Liv
             "aggs": {"languages": {"terms": {"field": fields.language, "size": 1000}}},
         },
     )
-    languages = [bucket["key"] for bucket in answer["aggregations"]["languages"]["buckets"]]
+    buckets = answer["aggregations"]["languages"]["buckets"]
+    counts = {bucket["key"]: int(bucket["doc_count"]) for bucket in buckets if bucket["key"] != UNDETERMINED}
     return LiveIndex(
         name=name,
         index=index,
         fingerprint=fingerprint,
         fields=fields,
-        languages=tuple(tag for tag in languages if tag != UNDETERMINED),
+        languages=tuple(counts),
         documents=int(answer["hits"]["total"]["value"]),
+        shards=int(found[index]["settings"]["index"]["number_of_shards"]),
+        counts=counts,
     )
 
 

@@ -136,7 +136,8 @@ def show(
     """Print everything for a person."""
     _show_sections(compared)
     if len(compared.candidates) > 1:
-        line("\nA superscript names a run that is significantly lower. " + in_words(compared))
+        line("\nA superscript names a run that is significantly lower. " + in_words(compared.clusters))
+        _show_slices(compared)
         _show_languages(compared)
     for one in found:
         earlier, later = one.pair
@@ -157,12 +158,27 @@ def show(
 def _show_sections(compared: Comparison) -> None:
     present = {column.section for column in compared.columns}
     heading(f"{compared.dataset.folder}: {len(compared.dataset.queries):,} queries")
+    _show_settings(compared)
     for section, title in SECTIONS.items():
         if section in present:
             heading(f"\n{title}")
             _table(tables.figures(compared, section))
             if len(compared.candidates) > 1:
                 _table(tables.chances(compared, section))
+
+
+def _show_settings(compared: Comparison) -> None:
+    """Say how each run searched, where they are replays in different settings."""
+    if len({run.how for run in compared.candidates if run.how}) > 1:
+        for run in compared.candidates:
+            line(f"{run.label}: {run.how or 'setting unknown'}")
+
+
+def _show_slices(compared: Comparison) -> None:
+    first, *later = (candidate.letter for candidate in compared.candidates)
+    for letter in later if compared.slices else ():
+        heading(f"\nBy answer in the searcher's language: {first}, and what {letter} changes (* significant)")
+        _table(tables.by_slice(compared, letter))
 
 
 def _show_languages(compared: Comparison) -> None:

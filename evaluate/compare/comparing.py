@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from statistics import fmean
 
 from langshift.evaluate.clusters import Clusters
 from langshift.evaluate.compare.runs import Candidate
-from langshift.evaluate.compare.sections import Column, score_columns
+from langshift.evaluate.compare.sections import ALL, Column, score_columns
 from langshift.evaluate.compare.significance import Tested, paired_tests
+from langshift.evaluate.compare.slices import NONE, slices
 from langshift.evaluate.dataset import Dataset
 from langshift.evaluate.measures import Scores, parse_measure
 from langshift.evaluate.scoring import asked_by_language
@@ -32,6 +33,8 @@ class Comparison:
         scores: letter -> column -> figures.
         pairs: column and pair of runs -> test over all queries.
         by_language: query language, column and pair of runs -> test over its queries.
+        slices: slice -> its queries; empty where every query has an answer in its language.
+        by_slice: slice, column and pair of runs -> test over its queries.
     """
 
     dataset: Dataset
@@ -42,6 +45,8 @@ class Comparison:
     scores: Mapping[str, Mapping[Column, Scores]]
     pairs: Mapping[tuple[Column, Pair], Tested]
     by_language: Mapping[tuple[str, Column, Pair], Tested]
+    slices: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    by_slice: Mapping[tuple[str, Column, Pair], Tested] = field(default_factory=dict)
 
     @property
     def asked(self) -> Mapping[str, Sequence[str]]:
@@ -81,8 +86,8 @@ def compare(
 ) -> Comparison:
     """Score every run and test every pair.
 
-    Two families of tests are corrected, each for itself: measures times pairs over all queries, and measures
-    times pairs times query languages.
+    Three families of tests are corrected, each for itself: measures times pairs over all queries, measures
+    times pairs times query languages, and those over all relevant documents times pairs times slices.
 
     Raises:
         UsageError: an unknown measure.
@@ -98,13 +103,24 @@ def compare(
         for column in columns
         for one, other in pairs
     }
-    by_language = {
-        (language, column, pair): {query: change[query] for query in queries if query in change}
-        for language, queries in asked_by_language(languages).items()
+    by_language = _parts(changes, asked_by_language(languages))
+    parts = slices(dataset.qrels, languages.queries, languages.documents)
+    # Where every query has an answer in its language there is nothing to tell apart.
+    parts = parts if NONE in parts else {}
+    by_slice = _parts({key: change for key, change in changes.items() if key[0].section == ALL}, parts)
+    tested, apart, sliced = (paired_tests(family, clusters.of) for family in (changes, by_language, by_slice))
+    return Comparison(dataset, languages, clusters, candidates, columns, scores, tested, apart, parts, sliced)
+
+
+def _parts(
+    changes: Mapping[tuple[Column, Pair], Mapping[str, float]], parts: Mapping[str, Sequence[str]]
+) -> dict[tuple[str, Column, Pair], dict[str, float]]:
+    """The differences of some of the queries at a time."""
+    return {
+        (part, column, pair): {query: change[query] for query in queries if query in change}
+        for part, queries in parts.items()
         for (column, pair), change in changes.items()
     }
-    tested = paired_tests(changes, clusters.of), paired_tests(by_language, clusters.of)
-    return Comparison(dataset, languages, clusters, candidates, columns, scores, *tested)
 
 
 def changed(before: Scores, after: Scores) -> dict[str, float]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from langshift.evaluate.clusters import Clusters
 from langshift.evaluate.compare.comparing import Comparison, Pair
 from langshift.evaluate.compare.gate import Verdict
 from langshift.evaluate.compare.matrix import Matrix
-from langshift.evaluate.compare.sections import Column
+from langshift.evaluate.compare.sections import ALL, Column
 from langshift.evaluate.compare.significance import CORRECTION, LEVEL, PERMUTATIONS, SEED, Tested, exact
 from langshift.evaluate.compare.winners import Example, Extremes
 from langshift.evaluate.identity import identity
@@ -32,15 +33,20 @@ def document(
                 "place": str(run.place),
                 "index": run.result.get("index"),
                 "mode": run.result.get("mode"),
+                "setting": run.result.get("setting"),
                 "fingerprint": run.result.get("fingerprint"),
             }
             for run in compared.candidates
         ],
-        "test": basis(compared),
+        "test": basis(compared.clusters),
         "sections": _sections(compared, None),
         "by_language": {
             language: {"queries": len(queries), "sections": _sections(compared, language)}
             for language, queries in compared.asked.items()
+        },
+        "slices": {
+            part: {"queries": len(queries), "sections": {ALL: _slice(compared, part, queries)}}
+            for part, queries in compared.slices.items()
         },
         "matrices": [_matrix(found) for found in matrices],
         "examples": [_extremes(found) for found in examples],
@@ -50,12 +56,12 @@ def document(
     }
 
 
-def basis(compared: Comparison) -> dict[str, Any]:
+def basis(clusters: Clusters) -> dict[str, Any]:
     """What the p-values rest on."""
-    count = len(set(compared.clusters.of.values()))
+    count = len(set(clusters.of.values()))
     return {
         "kind": "paired randomisation of the mean difference, two-sided; Student's paired t beside it",
-        "clustered_by": compared.clusters.by,
+        "clustered_by": clusters.by,
         "clusters": count,
         "permutations": 2**count if exact(count) else PERMUTATIONS,
         "exact": exact(count),
@@ -65,9 +71,9 @@ def basis(compared: Comparison) -> dict[str, Any]:
     }
 
 
-def in_words(compared: Comparison) -> str:
+def in_words(clusters: Clusters) -> str:
     """The same as a sentence."""
-    told = basis(compared)
+    told = basis(clusters)
     flips = "every way" if told["exact"] else f"{told['permutations']:,} random ways (seed {told['seed']})"
     return (
         f"Significant: p below {LEVEL:.2f} by a paired randomisation test that flips the signs of whole clusters, "
@@ -83,19 +89,39 @@ def _sections(compared: Comparison, language: str | None) -> dict[str, dict[str,
 
 
 def _column(compared: Comparison, column: Column, language: str | None) -> dict[str, Any]:
+    queries = None if language is None else compared.asked[language]
+    found = {pair: compared.tested(column, pair, language) for pair in _pairs(compared)}
+    return _figures(compared, column, queries, found)
+
+
+def _slice(compared: Comparison, part: str, queries: Sequence[str]) -> dict[str, Any]:
+    """Measure -> figures over the queries of a slice."""
+    return {
+        column.measure: _figures(
+            compared, column, queries, {pair: compared.by_slice.get((part, column, pair)) for pair in _pairs(compared)}
+        )
+        for column in compared.columns
+        if column.section == ALL
+    }
+
+
+def _pairs(compared: Comparison) -> list[Pair]:
     letters = [run.letter for run in compared.candidates]
-    scores = {letter: compared.scores[letter][column] for letter in letters}
-    if language is not None:
-        scores = {letter: found.over(compared.asked[language]) for letter, found in scores.items()}
-    pairs: list[Pair] = [(one, other) for place, one in enumerate(letters) for other in letters[place + 1 :]]
+    return [(one, other) for place, one in enumerate(letters) for other in letters[place + 1 :]]
+
+
+def _figures(
+    compared: Comparison, column: Column, queries: Sequence[str] | None, tests: Mapping[Pair, Tested | None]
+) -> dict[str, Any]:
+    scores = {run.letter: compared.scores[run.letter][column] for run in compared.candidates}
+    if queries is not None:
+        scores = {letter: found.over(queries) for letter, found in scores.items()}
     return {
         "means": {letter: found.mean for letter, found in scores.items()},
         "queries": {letter: found.queries for letter, found in scores.items()},
         "notes": {letter: found.note for letter, found in scores.items() if found.note},
         "tests": [
-            {"before": pair[0], "after": pair[1], **tested(found)}
-            for pair in pairs
-            if (found := compared.tested(column, pair, language)) is not None
+            {"before": pair[0], "after": pair[1], **tested(found)} for pair, found in tests.items() if found is not None
         ],
     }
 

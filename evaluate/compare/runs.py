@@ -18,6 +18,8 @@ from langshift.evaluate.load.journal import RESULT, unfinished
 from langshift.evaluate.measures import Run
 from langshift.evaluate.result import RUN
 from langshift.evaluate.run import read_run
+from langshift.ingest.searching.options import written
+from langshift.plugin.search.wanted import Setting
 
 # Those that have a superscript.
 LETTERS = "abcdefghijklmnoprstuvwxyz"
@@ -35,6 +37,7 @@ class Candidate:
         run: the answers.
         group_scores: scores of whole target groups, empty where there are none.
         result: the content of ``result.json``, empty where there is none.
+        how: the setting that a replay searched in, as options; None where that is not known.
     """
 
     letter: str
@@ -43,6 +46,7 @@ class Candidate:
     run: Run = field(repr=False)
     group_scores: Run = field(repr=False)
     result: Mapping[str, Any] = field(repr=False)
+    how: str | None = None
 
     @property
     def label(self) -> str:
@@ -148,7 +152,22 @@ def _candidate(letter: str, name: str, place: Path, result: Mapping[str, Any], d
             "it is a run of another dataset."
         )
     groups = path.with_name(GROUP_SCORES)
-    return Candidate(letter, name, place, run, read_group_scores(groups) if groups.is_file() else {}, result)
+    scores = read_group_scores(groups) if groups.is_file() else {}
+    return Candidate(letter, name, place, run, scores, result, _how(place, result))
+
+
+def _how(place: Path, result: Mapping[str, Any]) -> str | None:
+    """The setting that a replay searched in, as options.
+
+    Raises:
+        UsageError: what stands there is none.
+    """
+    if "setting" not in result:
+        return None
+    try:
+        return written(Setting(**result["setting"]))
+    except TypeError:
+        raise UsageError(f"{place / RESULT} is not what langshift writes: run the evaluation again.") from None
 
 
 def warnings(dataset: Dataset, candidates: Sequence[Candidate]) -> list[str]:

@@ -33,6 +33,7 @@ class Tested(NamedTuple):
         randomisation: two-sided p-value of the randomisation test.
         student: two-sided p-value of Student's paired t; None where there is one cluster only.
         corrected: the randomisation test's p-value, corrected for all that was tested together.
+        interval: where the difference lies with 95 % confidence, by Student's t; None where there is one cluster only.
     """
 
     difference: float
@@ -41,6 +42,7 @@ class Tested(NamedTuple):
     randomisation: float
     student: float | None
     corrected: float
+    interval: tuple[float, float] | None = None
 
     @property
     def significant(self) -> bool:
@@ -66,13 +68,11 @@ def paired_tests(
     names = sorted({clusters[query] for found in known.values() for query in found})
     row = {name: number for number, name in enumerate(names)}
     sums, counts = np.zeros((len(names), len(known))), np.zeros((len(names), len(known)))
-    squares: dict[Key, float | None] = {}
     for column, found in enumerate(known.values()):
         rows = [row[clusters[query]] for query in found]
         np.add.at(sums[:, column], rows, list(found.values()))
         np.add.at(counts[:, column], rows, 1)
     chances = randomisation(sums, permutations, seed)
-    squares = {key: student(sums[:, column], counts[:, column]) for column, key in enumerate(known)}
     adjusted = corrected(chances.tolist())
     return {
         key: Tested(
@@ -80,8 +80,9 @@ def paired_tests(
             queries=len(found),
             clusters=int((counts[:, column] > 0).sum()),
             randomisation=float(chances[column]),
-            student=squares[key],
+            student=student(sums[:, column], counts[:, column]),
             corrected=adjusted[column],
+            interval=interval(sums[:, column], counts[:, column]),
         )
         for column, (key, found) in enumerate(known.items())
     }
@@ -145,17 +146,41 @@ def student(sums: Floats, counts: Floats) -> float | None:
     """
     from scipy import stats
 
-    there = counts > 0
-    sums, counts, groups = sums[there], counts[there], int(there.sum())
+    mean, error, groups = _clustered(sums, counts)
     if groups < 2:
         return None
-    mean = sums.sum() / counts.sum()
     if not np.abs(sums).sum():
         return 1.0
-    error = np.sqrt(groups / (groups - 1) * ((sums - counts * mean) ** 2).sum()) / counts.sum()
     if error <= 1e-12 * abs(mean):
         return 0.0
     return float(2 * stats.t.sf(abs(mean) / error, groups - 1))
+
+
+def interval(sums: Floats, counts: Floats) -> tuple[float, float] | None:
+    """The 95 % confidence interval of the mean difference, ``d̄ ± t SE``, with what ``student`` takes for SE.
+
+    Args:
+        sums: as for ``student``.
+        counts: as for ``student``.
+    """
+    from scipy import stats
+
+    mean, error, groups = _clustered(sums, counts)
+    if groups < 2:
+        return None
+    half = float(stats.t.ppf(1 - LEVEL / 2, groups - 1)) * error
+    return mean - half, mean + half
+
+
+def _clustered(sums: Floats, counts: Floats) -> tuple[float, float, int]:
+    """The mean difference over queries, its standard error, and of how many clusters they are; 0 and 0 below two."""
+    there = counts > 0
+    sums, counts, groups = sums[there], counts[there], int(there.sum())
+    if groups < 2:
+        return 0.0, 0.0, groups
+    mean = float(sums.sum() / counts.sum())
+    error = np.sqrt(groups / (groups - 1) * ((sums - counts * mean) ** 2).sum()) / counts.sum()
+    return mean, float(error), groups
 
 
 def corrected(chances: Sequence[float]) -> list[float]:

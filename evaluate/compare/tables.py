@@ -9,8 +9,9 @@ from rich.cells import cell_len, set_cell_size
 
 from langshift.evaluate.compare.comparing import Comparison
 from langshift.evaluate.compare.matrix import Matrix
-from langshift.evaluate.compare.sections import Column
+from langshift.evaluate.compare.sections import ALL, Column
 from langshift.evaluate.compare.significance import Tested
+from langshift.evaluate.compare.slices import OWN
 from langshift.evaluate.compare.winners import Example, Extremes, Found
 from langshift.evaluate.shown import figure, signed
 from langshift.languages import UNDETERMINED
@@ -93,6 +94,27 @@ def _changed(before: float | None, after: float | None, tested: Tested | None) -
     if before is None or after is None:
         return "-"
     return f"{figure(before)} {signed(after - before):>6}{_star(tested)}"
+
+
+def by_slice(compared: Comparison, letter: str) -> Table:
+    """One row for each of the slices, yes and no: what a later run changes against the first.
+
+    Over all relevant documents; the slices are told apart by whether there is an answer in the searcher's language.
+    """
+    columns = [column for column in compared.columns if column.section == ALL]
+    first = compared.candidates[0].letter
+    rows = []
+    for part, queries in compared.slices.items():
+        cells = [
+            _changed(
+                compared.scores[first][column].over(queries).mean,
+                compared.scores[letter][column].over(queries).mean,
+                compared.by_slice.get((part, column, (first, letter))),
+            )
+            for column in columns
+        ]
+        rows.append(["yes" if part == OWN else "no", f"{len(queries):,}", *cells])
+    return Table(["answer there", "queries", *(column.measure for column in columns)], rows)
 
 
 def matrix(found: Matrix) -> Table:

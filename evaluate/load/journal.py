@@ -2,8 +2,9 @@
 
 While a replay is under way its folder holds ``unfinished.json``, which says what is replayed,
 ``result.json`` with ``"complete": false``, and ``per-query.jsonl``, to which each answer is appended
-with its ``ranking`` as it comes. When all are there the latter two are replaced by the whole result,
-and ``unfinished.json`` goes.
+with its ``ranking`` as it comes, and with ``how`` its scores were put together where other documents could
+not be given theirs without. When all are there the latter two are replaced by the whole result, and
+``unfinished.json`` goes.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import IO, Any
 import orjson
 
 from langshift.errors import UsageError
+from langshift.evaluate.load import how
 from langshift.evaluate.load.answer import Answer
 from langshift.whole import whole
 
@@ -25,7 +27,7 @@ Identity = Mapping[str, Any]
 
 
 class Journal:
-    """The journal of one index's replay; ``with`` closes it.
+    """The journal of a replay in one way; ``with`` closes it.
 
     Attributes:
         folder: where it is.
@@ -132,7 +134,7 @@ def _read(path: Path) -> dict[str, Answer]:
             row = orjson.loads(line)
             if "ranking" in row:
                 answers[row["query"]] = _answer(row)
-        except (orjson.JSONDecodeError, KeyError, TypeError, ValueError):
+        except (orjson.JSONDecodeError, KeyError, TypeError, ValueError, AttributeError):
             raise UsageError(
                 f"{path}, line {number}, is no answer of a replay: remove the line, and its query is sent again."
             ) from None
@@ -148,6 +150,7 @@ def _row(answer: Answer) -> dict[str, Any]:
         "waited_ms": answer.waited,
         "error": answer.error,
         "reached": answer.reached,
+        **({"how": known} if (known := how.to_dict(answer.how)) else {}),
     }
 
 
@@ -161,6 +164,7 @@ def _answer(row: Mapping[str, Any]) -> Answer:
         error=row["error"],
         waited=float(row["waited_ms"]),
         reached=bool(row["reached"]),
+        how=how.from_dict(row.get("how", {})),
     )
 
 

@@ -1,29 +1,44 @@
-"""Making requests before the clock runs: vectors, bodies, and the order in which they are sent."""
+"""Making requests before the clock runs: vectors, the first step of each search, and the order of sending."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Literal
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import partial
+from typing import NamedTuple
 
 import numpy as np
-import orjson
 from numpy.typing import NDArray
 
 from langshift.errors import UsageError
 from langshift.evaluate.dataset import Query
-from langshift.evaluate.load.answer import Request
+from langshift.evaluate.load.answer import Request, Step
 from langshift.evaluate.load.schedule import rotated
 from langshift.ingest.detect import open_detector
 from langshift.ingest.encoders import is_given
 from langshift.ingest.encoding import query_vectors
 from langshift.ingest.making import LEAST_CONFIDENCE
 from langshift.ingest.search import Searcher
+from langshift.plugin.search.exchange import Exchange
+from langshift.plugin.search.found import Found
+from langshift.plugin.search.wanted import Question, Setting
 from langshift.plugin.template import text_language
 
-Mode = Literal["dense", "lexical"]
 TOP_K = 100
 MOST_BYTES = 2_000_000_000
+NOTHING_SCORED: Mapping[str, Collection[str]] = {}
 _ENCODE_AT_ONCE = 256
+
+
+class Prepared(NamedTuple):
+    """A search as it is sent.
+
+    Attributes:
+        first: what its first step sends.
+        begin: begins the exchange anew.
+    """
+
+    first: Step
+    begin: Callable[[], Exchange[Found]]
 
 
 def encode(
@@ -67,63 +82,61 @@ def languages(queries: Sequence[Query]) -> dict[str, str | None]:
     return found
 
 
-def bodies(
-    searcher: Searcher,
-    queries: Sequence[Query],
-    mode: Mode,
-    tags: Mapping[str, str | None],
-    vectors: NDArray[np.float32] | None,
-) -> list[bytes]:
-    """The body of each query's search for the best ``TOP_K`` hits, by id alone, as JSON.
+def prepare(
+    searcher: Searcher, setting: Setting, questions: Sequence[Question], known: dict[bytes, bytes]
+) -> list[Prepared]:
+    """Each question's search for the best ``TOP_K`` hits, by id alone, begun so far that it can be sent.
 
-    A query that comes again in the same language, and with the same vector, has the same bytes, not a copy.
+    A search that comes again has the same bytes, not a copy.
 
     Args:
         searcher: over the index.
-        queries: the queries.
-        mode: how to search.
-        tags: query id -> language.
-        vectors: the queries' vectors, shape (queries, dimension); only for dense.
+        setting: how to search.
+        questions: the questions, each with its vector where the setting needs one.
+        known: bytes that other ways have already; new ones are added.
 
     Raises:
-        UsageError: they would take more memory than ``MOST_BYTES``.
+        UsageError: they would take more memory than ``MOST_BYTES``, all ways together.
     """
-    made: dict[tuple[object, ...], bytes] = {}
-    keys = [_same_body(query, tags) for query in queries]
-    size = 0
-    for row, (query, key) in enumerate(zip(queries, keys, strict=True)):
+    size = sum(map(len, known))
+    made: dict[tuple[object, ...], Prepared] = {}
+    found = []
+    for row, question in enumerate(questions):
+        vector = None if question.vector is None else question.vector.tobytes()
+        key = question.words, question.language, vector
         if key not in made:
-            vector = vectors[row] if vectors is not None and mode == "dense" else None
-            body = searcher.body(query.text, mode=mode, language=tags[query.id], size=TOP_K, vector=vector)
-            made[key] = orjson.dumps(body | {"_source": False})
-            size += len(made[key])
+            begin = partial(searcher.exchange, question, setting, size=TOP_K, source=False)
+            first = Step.of(next(begin()))
+            if first.content not in known:
+                known[first.content] = first.content
+                size += len(first.content)
+            made[key] = Prepared(first._replace(content=known[first.content]), begin)
+        found.append(made[key])
         if size > MOST_BYTES:
             raise UsageError(
-                f"The first {row:,} of {len(queries):,} queries fill {MOST_BYTES // 10**9} GB of memory as requests: "
-                "split them, and replay the parts in turn."
+                f"The first {row:,} of {len(questions):,} queries fill {MOST_BYTES // 10**9} GB of memory as requests: "
+                "split them, and replay the parts in turn, or fewer settings at once."
             )
-    return [made[key] for key in keys]
-
-
-def _same_body(query: Query, tags: Mapping[str, str | None]) -> tuple[object, ...]:
-    """Equal for two queries that are asked with the same body."""
-    return query.text, tags[query.id], None if query.embedding is None else query.embedding.tobytes()
+    return found
 
 
 def alternating(
     indices: Sequence[str],
     queries: Sequence[Query],
-    content: Sequence[Sequence[bytes]],
+    content: Sequence[Sequence[Prepared]],
     due: Sequence[float | None],
+    scored: Mapping[str, Collection[str]] = NOTHING_SCORED,
 ) -> Iterator[Request]:
-    """Each query to each index, one query after the other; which index comes first goes round.
+    """Each query in each way, one query after the other; which way comes first goes round.
 
     Args:
-        indices: the indices.
+        indices: for each way, the index.
         queries: the queries.
-        content: for each index, each query's body.
+        content: for each way, each query as it is sent.
         due: when each query is sent, seconds after the start.
+        scored: query id -> the documents whose scores will be asked for.
     """
     for number, (query, time) in enumerate(zip(queries, due, strict=True)):
         for place in rotated(number, len(indices)):
-            yield Request(place, indices[place], query.id, content[place][number], time)
+            first, begin = content[place][number]
+            yield Request(place, indices[place], query.id, first, begin, time, scored.get(query.id, ()))

@@ -27,7 +27,7 @@ class Load:
         concurrency: how many queries are under way at once: exactly in closed loop, at most in open loop.
         rate: queries a second, in open loop; None in closed loop, or where a log says when each came.
         speed: how much faster than it came a log is sent; None without the times of a log.
-        warm_up: how many queries each index gets first, uncounted.
+        warm_up: how many queries each index gets first in each setting, uncounted.
     """
 
     concurrency: int = 1

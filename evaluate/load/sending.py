@@ -17,7 +17,7 @@ from langshift.evaluate.load.workers import send_all
 
 @dataclass(frozen=True)
 class Sending:
-    """How sending went, for one index.
+    """How sending went, in one way.
 
     Attributes:
         seconds: from the first query to the last answer; what was answered in an earlier call is not counted.
@@ -45,18 +45,18 @@ def send(
     journals: Sequence[Journal] = (),
     on_answer: Callable[[], None] = lambda: None,
 ) -> tuple[list[dict[str, Answer]], list[Sending]]:
-    """Send requests to several indices.
+    """Send requests in several ways.
 
     Args:
         clients: the cluster; requests that are under way at once are spread over them.
-        requests: each query to each index, in the order of sending.
-        places: how many indices.
+        requests: each query in each way, in the order of sending.
+        places: how many ways.
         load: how to send.
-        journals: one for each index, or none. Queries that they have are not sent, and new answers are added.
+        journals: one for each way, or none. Queries that they have are not sent, and new answers are added.
         on_answer: called for each answer, also for those that the journals have.
 
     Returns:
-        For each index, query id -> answer, and how sending went.
+        For each way, query id -> answer, and how sending went.
     """
     answers = [dict(journal.kept) for journal in journals] or [{} for _ in range(places)]
     kept = [len(heard) for heard in answers]
@@ -69,8 +69,9 @@ def send(
     # Closed also when this loop ends early, so that no thread goes on sending.
     with closing(send_all(asks, missing)) as coming:
         for batch in coming:
-            for (place, _, query, _, _), answer, ended in batch:
-                answers[place][query] = answer
+            for request, answer, ended in batch:
+                place = request.place
+                answers[place][request.query] = answer
                 if answer.sent:
                     seconds[place] = ended
                     answered[place] += answer.error is None

@@ -13,6 +13,14 @@ from langshift.plugin.shift.index_shift import IndexShift
 Vector = NDArray[np.float32]
 
 
+def factors(stamp: Mapping[str, Any]) -> dict[str, float]:
+    """Tag of a language vector -> what it was multiplied with before it was subtracted, ``p(ℓ) α_ℓ``."""
+    alpha, alphas = float(stamp.get("alpha") or 0), stamp.get("alphas") or {}
+    language = stamp.get("language")
+    probable = stamp.get("languages") or ({language: 1.0} if language else {})
+    return {tag: p * alphas.get(tag, alpha) for tag, p in probable.items()}
+
+
 def moved_by(stamp: Mapping[str, Any], shift: IndexShift) -> NDArray[np.float64]:
     """What a stamp says was subtracted from a vector: ``Σ_ℓ p(ℓ) α_ℓ V_ℓ``, or ``α V_ℓ`` of one language.
 
@@ -23,10 +31,7 @@ def moved_by(stamp: Mapping[str, Any], shift: IndexShift) -> NDArray[np.float64]
     Returns:
         Shape (dimension,), float64; a single 0 where nothing was.
     """
-    alpha, alphas = float(stamp.get("alpha") or 0), stamp.get("alphas") or {}
-    language = stamp.get("language")
-    probable = stamp.get("languages") or ({language: 1.0} if language else {})
-    steps = [p * alphas.get(tag, alpha) * shift.vectors[tag].astype(np.float64) for tag, p in probable.items()]
+    steps = [factor * shift.vectors[tag].astype(np.float64) for tag, factor in factors(stamp).items()]
     return np.sum(steps, axis=0) if steps else np.zeros(1)
 
 

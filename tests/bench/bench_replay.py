@@ -18,7 +18,7 @@ from readme import DATA
 from langshift.evaluate.asked import Asked, Plan
 from langshift.evaluate.dataset import load_dataset
 from langshift.evaluate.demo import FOLDER
-from langshift.evaluate.groups import ask_groups, exact
+from langshift.evaluate.groups import ask_groups
 from langshift.evaluate.load.histogram import percentiles
 from langshift.evaluate.load.journal import begin
 from langshift.evaluate.load.schedule import Load
@@ -104,7 +104,7 @@ def _bare(client, requests, concurrency):
                 request = next(waiting, None)
             if request is None:
                 return
-            client.search(index=request.target, body=request.body)
+            client.search(index=request.target, body=request.first.content)
 
     threads = [Thread(target=work) for _ in range(concurrency)]
     start = perf_counter()
@@ -138,12 +138,11 @@ def _recall(client, searchers, dataset):
     print(f"{'':10}{'':>8}" + "".join(f"{f'plain@{k}':>12}{f'shifted@{k}':>12}" for k in DEPTHS))
     recalls = {}
     for place, one in enumerate(replay_all([client], asked, plan)):
-        bodies = (
-            (query.id, exact(vector, {"match_all": {}}, max(DEPTHS)))
-            for query, vector in zip(dataset.queries, asked.vectors[place], strict=True)
-        )
+        way = asked.ways[place]
+        questions = {query.id: question for query, question in zip(dataset.queries, way.questions, strict=True)}
         everything = {query.id: list(dataset.documents) for query in dataset.queries}
-        scores, errors = ask_groups(client, one.version, bodies, everything)
+        heard = {answer.query: answer for answer in one.answers}
+        scores, errors = ask_groups(client, way.searcher, way.setting, questions, everything, heard)
         assert not errors
         for answer in one.answers:
             given = {name: score for name, score in scores[answer.query].items() if score is not None}

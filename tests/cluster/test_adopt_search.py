@@ -11,6 +11,7 @@ from command_line import langshift
 from langshift.ingest.encoders import open_encoder
 from langshift.ingest.search import Searcher
 from langshift.plugin import versions
+from langshift.plugin.search.wanted import Setting
 
 TEXTS = {
     "tides-en": "The sea rises and falls twice a day because the Moon pulls at it.",
@@ -102,12 +103,12 @@ def test_what_documents_had_under_the_usual_names_stays(client, adopted):
 def test_it_is_searched_by_meaning_and_by_words_and_filtered_by_language(client, adopted):
     _, new, *_ = adopted
     searcher = Searcher(client, new)
-    found = searcher.search("Why does the water level change?", size=2)
+    found = searcher.search("Why does the water level change?", size=2).hits
     assert {hit.id for hit in found} == {"tides-en", "tides-de"}
-    (first, *_) = searcher.search("Mond", mode="lexical")
+    (first, *_) = searcher.search("Mond", Setting("lexical")).hits
     assert (first.id, first.language, first.text) == ("tides-de", "de", TEXTS["tides-de"])
-    (cut,) = searcher.search("Worte", mode="lexical")
+    (cut,) = searcher.search("Worte", Setting("lexical")).hits
     assert (cut.id, cut.text) == ("bare", "Nur Worte und nichts als Worte, sonst nichts \ufffd")
-    german = searcher.search("bread", filters={"language": ["de"]})
+    german = searcher.search("bread", filters={"language": ["de"]}).hits
     assert {hit.id for hit in german} == {"tides-de", "bread-de"}
     assert versions.live(client, new).languages == ("de", "en")

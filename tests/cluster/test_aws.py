@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import shutil
@@ -16,6 +17,7 @@ from pathlib import Path
 
 import pytest
 
+from langshift.async_cluster import make_async_client
 from langshift.cluster import make_client
 from langshift.failures import failure
 from langshift.settings import Settings
@@ -82,6 +84,23 @@ def test_ingest_and_search_with_every_request_signed(langshift, cluster_url, ind
         code, out, _ = langshift("doctor", "--json", **env)
     found = {f["name"]: f["value"] for f in json.loads(out)["findings"]}
     assert (code, found["OPENSEARCH_AWS_REGION"], found["OPENSEARCH_AWS_SERVICE"]) == (0, "eu-central-1", "es")
+
+
+@pytest.mark.usefixtures("alone")
+def test_asynchronous_requests_are_signed_alike(cluster_url, monkeypatch):
+    async def ask(url: str) -> list[str]:
+        async with make_async_client(Settings.from_env(), url) as client:
+            await client.info()
+            lines = [{"index": "_all"}, {"size": 0, "query": {"match": {"text": "ä/ %猫"}}}]
+            await client.msearch(body=lines, params={"filter_path": "responses.*.hits,took"})
+            return list(await client.indices.get(index="nothing-here", params={"ignore": 404}))
+
+    verifier = Verifier({ACCESS: (SECRET, None)})
+    with proxy(cluster_url, refuse=verifier) as (url, server):
+        for name, value in (KEYS | SIGNED | {"OPENSEARCH_URL": url}).items():
+            monkeypatch.setenv(name, value)
+        assert asyncio.run(ask(url)) == ["error", "status"]
+        assert len(verifier.used) == len(server.seen) == 3
 
 
 @pytest.mark.parametrize(

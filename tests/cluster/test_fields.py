@@ -21,6 +21,9 @@ from langshift.ingest.search import Searcher
 from langshift.plugin import versions, writing
 from langshift.plugin.fields import Fields
 from langshift.plugin.indices import dropping
+from langshift.plugin.search.exchange import carry_out
+from langshift.plugin.search.found import How
+from langshift.plugin.search.wanted import USUAL, Setting
 
 OWN = Fields(
     vector="vectors.body",
@@ -96,30 +99,28 @@ def test_what_is_live_has_its_fields_and_languages(client, name):
     assert (set(index.languages), index.documents) == ({"de", "en"}, 5)
 
 
-def test_dense_finds_by_the_indexs_own_vectors_and_shows_its_own_text(client, name, searcher):
-    hits = searcher.search(QUESTIONS["q1"], size=2)
+def test_dense_finds_by_the_indexs_own_vectors_and_shows_its_own_text(searcher):
+    hits = searcher.search(QUESTIONS["q1"], size=2).hits
     assert {hit.id for hit in hits} == {"tides-en", "tides-de"}
     assert {(hit.id, hit.language, hit.title, hit.text, hit.group) for hit in hits} == {
         (key, key[-2:], "", f"{TEXTS[key]} And so on.", None) for key in ("tides-en", "tides-de")
     }
-    body = searcher.body(QUESTIONS["q1"], size=2)
-    (found, _) = client.search(index=name, body=body)["hits"]["hits"]
-    assert "body" not in found["_source"].get("vectors", {})
+    assert not any("body" in hit.source.get("vectors", {}) for hit in hits)
 
 
 def test_lexical_looks_into_the_indexs_own_texts(searcher):
-    assert [hit.id for hit in searcher.search("rising", mode="lexical", filters={"language": ["en"]})] == [
+    assert [hit.id for hit in searcher.search("rising", Setting("lexical"), filters={"language": ["en"]}).hits] == [
         "tides-en", "bread-en"
     ]  # fmt: skip
-    assert {hit.id for hit in searcher.search("about", mode="lexical")} == set(TEXTS)
-    (bare,) = searcher.search("xyzzy", mode="lexical")
+    assert {hit.id for hit in searcher.search("about", Setting("lexical")).hits} == set(TEXTS)
+    (bare,) = searcher.search("xyzzy", Setting("lexical")).hits
     assert (bare.id, bare.language, bare.title, bare.text) == ("bare", "und", "", "Nothing but words: xyzzy.")
 
 
 def test_a_filter_by_language_is_by_langshifts_field_under_either_name(name, searcher):
     for field in ("language", OWN.language):
-        assert {hit.id for hit in searcher.search("Moon", filters={field: ["DE-at"]})} == {"tides-de", "bread-de"}
-    assert len(searcher.search("Moon", filters={"language": ["de"], OWN.language: ["en"]})) == 4
+        assert {hit.id for hit in searcher.search("Moon", filters={field: ["DE-at"]}).hits} == {"tides-de", "bread-de"}
+    assert len(searcher.search("Moon", filters={"language": ["de"], OWN.language: ["en"]}).hits) == 4
     for field in ("body", OWN.vector, "embedding"):
         with pytest.raises(UsageError) as refused:
             searcher.search("Moon", filters={field: ["x"]})
@@ -130,14 +131,13 @@ def test_a_filter_by_language_is_by_langshifts_field_under_either_name(name, sea
 
 
 def test_exact_scores_are_those_of_the_search_and_leave_out_what_has_no_vector(client, searcher):
-    vector = searcher.encode([QUESTIONS["q1"]])[0]
-    wanted = {"q1": [*TEXTS, "bare"]}
-    bodies = iter([("q1", groups.exact(vector, {"ids": {"values": wanted["q1"]}}, 5, OWN))])
-    scores, errors = groups.ask_groups(client, searcher.index.index, bodies, wanted)
-    assert errors == {}
-    found = {hit.id: hit.score for hit in searcher.search(QUESTIONS["q1"])}
-    assert scores["q1"] == {**{key: pytest.approx(score, rel=1e-5) for key, score in found.items()}, "bare": None}
-    languages = indexed_languages(client, searcher.index.index, OWN, wanted["q1"])
+    wanted = [*TEXTS, "bare"]
+    scores = carry_out(
+        client, searcher.index.index, searcher.scores(searcher.question(QUESTIONS["q1"]), USUAL, How(), wanted)
+    )
+    found = {hit.id: hit.score for hit in searcher.search(QUESTIONS["q1"]).hits}
+    assert scores == {**{key: pytest.approx(score, rel=1e-5) for key, score in found.items()}, "bare": None}
+    languages = indexed_languages(client, searcher.index.index, OWN, wanted)
     assert languages == {key: key[-2:] for key in TEXTS}
 
 
@@ -228,5 +228,5 @@ def test_an_index_of_something_else_is_no_version(client, index_name):
 
 def test_what_is_found_does_not_depend_on_the_name_that_is_asked(client, name):
     by_alias, by_name = (Searcher(client, each) for each in (name, f"{name}-v0002"))
-    assert by_alias.body("Moon") == by_name.body("Moon")
-    assert by_alias.search("Moon") == by_name.search("Moon")
+    first, second = (searcher.search("Moon") for searcher in (by_alias, by_name))
+    assert (first.hits, first.requests) == (second.hits, second.requests)

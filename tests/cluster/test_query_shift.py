@@ -82,8 +82,7 @@ def searcher(client, name, shift_queries="auto"):
 
 
 def vector(opened, words, language=None):
-    body = opened.body(words, language=language)
-    return np.array(body["query"]["knn"]["embedding"]["vector"], np.float32)
+    return opened.question(words, language=language).vector
 
 
 @pytest.mark.parametrize(
@@ -122,7 +121,9 @@ def test_a_query_may_be_in_a_language_that_no_document_is_in(client, indices, kn
 
 def bodies(asked, name):
     return {
-        request.query: orjson.loads(request.body) for request in asked.requests if request.target == f"{name}-v0001"
+        request.query: orjson.loads(request.first.content)
+        for request in asked.requests
+        if request.target == f"{name}-v0001"
     }
 
 

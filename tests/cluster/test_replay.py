@@ -20,7 +20,7 @@ from small_dataset import write_small_dataset
 from langshift.errors import ClusterError, LangshiftError, UsageError
 from langshift.evaluate.commands import evaluate
 from langshift.evaluate.dataset import Dataset, load_dataset
-from langshift.evaluate.load.answer import Request, ask
+from langshift.evaluate.load.answer import Request, Step, ask
 from langshift.evaluate.load.schedule import WARM_UP
 from langshift.evaluate.load.workers import GIVE_UP_AFTER, send_all
 from langshift.evaluate.measures import Material, score
@@ -31,6 +31,8 @@ from langshift.ingest.load import load
 from langshift.ingest.making import choose
 from langshift.ingest.search import Searcher
 from langshift.plugin.indices.dropping import drop_all
+from langshift.plugin.search.found import Found
+from langshift.plugin.search.reading import candidates
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +71,7 @@ def test_files_and_figures(folder, dataset, index, tmp_path):
     assert document == json.loads((tmp_path / "out" / "result.json").read_text())
     assert set(document) == {
         *("index", "version", "mode", "top_k", "measures", "queries", "by_language", "latency_ms", "errors"),
-        *("warnings", "fingerprint", "versions", "command", "complete", "load", "dataset", "shift_queries"),
+        *("warnings", "fingerprint", "versions", "command", "complete", "load", "dataset", "shift_queries", "setting"),
     }
     assert (document["index"], document["version"], document["mode"]) == (index, f"{index}-v0001", "dense")
     assert document["queries"] == {"asked": 20, "nDCG@20": 20, "R@20": 20, "TLR@20": 20, "SLR@20": 20}
@@ -209,10 +211,16 @@ def test_a_cluster_that_dies_is_not_asked_for_ever(client, searcher, dataset):
     assert found.scores["R@20"].mean == pytest.approx(4 / 20)
 
 
+def one_step(body):
+    """A search of one step."""
+    (response,) = yield (body,)
+    return Found(tuple(candidates(response, "any")), took=response["took"])
+
+
 def test_what_the_server_refuses_is_an_error_of_that_query_alone(client, index):
     good = {"query": {"match_all": {}}, "size": 3, "_source": False}
     bodies = {"q1": good, "q2": {"query": {"nonsense": {}}}, "q3": good}
-    requests = [Request(0, index, query, json.dumps(body).encode()) for query, body in bodies.items()]
+    requests = [Request(0, index, query, Step.of((body,)), partial(one_step, body)) for query, body in bodies.items()]
     answers = [done.answer for batch in send_all([partial(ask, client)], requests) for done in batch]
     assert [len(answer.hits) for answer in answers] == [3, 0, 3]
     assert [answer.error for answer in answers] == [

@@ -16,7 +16,6 @@ from small_dataset import write_small_dataset
 
 from langshift.cluster import make_client
 from langshift.errors import FingerprintError, LangshiftError, UsageError
-from langshift.evaluate import groups
 from langshift.evaluate.asked import Asked, Plan
 from langshift.evaluate.commands import evaluate
 from langshift.evaluate.dataset import load_dataset
@@ -29,6 +28,7 @@ from langshift.ingest.load import load
 from langshift.ingest.making import choose
 from langshift.ingest.search import Searcher
 from langshift.plugin.indices.dropping import drop_all
+from langshift.plugin.search.wanted import Setting
 from langshift.settings import Settings
 
 from .tls_proxy import proxy
@@ -197,7 +197,7 @@ def test_group_scores_are_numpys_cosine_also_below_the_cut(client, indices, data
 
 def test_group_scores_of_words_are_those_of_the_run(client, indices, dataset):
     searcher = Searcher(client, indices[0])
-    plan = Plan(mode="lexical", group_scores=True)
+    plan = Plan([Setting("lexical")], group_scores=True)
     (found,) = replay_all([client], Asked.of([searcher], dataset, plan), plan)
     none = 0
     for answer in found.answers:
@@ -208,14 +208,19 @@ def test_group_scores_of_words_are_those_of_the_run(client, indices, dataset):
     assert 0 < none < 60
 
 
-def test_group_scores_that_cannot_be_had_are_told(client, indices):
+def test_group_scores_that_cannot_be_had_are_told(client, cluster_url, indices, dataset):
     searcher = Searcher(client, indices[0])
-    good, bad = "q1", "q2"
-    bodies = [(good, groups.exact(np.ones(512, np.float32), {"match_all": {}}, 1)), (bad, {"size": 100_000})]
-    scores, errors = groups.ask_groups(client, searcher.index.index, iter(bodies), {good: [], bad: []})
-    assert set(scores) == {good}
-    assert set(errors) == {bad}
-    assert errors[bad].startswith("The cluster answered 400: all shards failed")
+    plan = Plan(measures=["LPR"], group_scores=True, load=Load(warm_up=0))
+    asked = Asked.of([searcher], dataset, plan)
+    busy = json.dumps({"error": {"reason": "rejected execution", "type": "x"}, "status": 429}).encode()
+    with proxy(cluster_url) as (address, server), through(address) as other:
+        server.rewrite = lambda path, status, content: (429, busy) if path.endswith("/_msearch") else (status, content)
+        (found,) = replay_all([other], asked, plan)
+    assert found.group_scores == {}
+    assert found.warnings[0] == (
+        "The group scores of 20 of 20 queries could not be had, and LPR leaves these out; the first, "
+        f"{dataset.queries[0].id}: The cluster answered 429: rejected execution."
+    )
 
 
 def dying(server, after):

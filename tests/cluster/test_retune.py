@@ -24,6 +24,7 @@ from langshift.ingest.search import Searcher
 from langshift.ingest.shift.index_shift import entries
 from langshift.plugin import meta, pipeline, versions
 from langshift.plugin.fields import Fields
+from langshift.plugin.search.exchange import carry_out
 
 pytestmark = pytest.mark.usefixtures("cluster_env")
 KNOWN = language_vectors(alpha=0.75, alphas={"th": 0.5}, shift_queries=True)
@@ -108,8 +109,8 @@ def test_searching_and_queries_follow(client, name, tmp_path):
     vector = np.ones((1, 6), np.float32)
     moved = opened.move(vector, ["de"])[0].astype(np.float64)
     assert np.abs(moved - (1 - 0.5 * KNOWN.vectors["de"].astype(np.float64))).max() < 1e-6
-    hits = client.search(index=name, body=opened.body("words", vector=vector[0], size=5))["hits"]["hits"]
-    assert len(hits) == 5
+    found = opened.exchange(opened.question("words", language="de", vector=vector[0]), size=5)
+    assert len(carry_out(client, opened.index.index, found).hits) == 5
     run("retune", name, "--vectors", saved(tmp_path, OTHERS, "others.safetensors"))
     assert query_shift.of_index(client, versions.live(client, name), "auto") == query_shift.UNMOVED
     moved = query_shift.of_index(client, versions.live(client, name), "always").queries(vector, ["en"])[0]

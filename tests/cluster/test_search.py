@@ -1,6 +1,7 @@
 """Searching a real index."""
 
 import json
+import re
 import uuid
 from types import SimpleNamespace
 
@@ -14,6 +15,7 @@ from langshift.ingest.load import load
 from langshift.ingest.making import choose
 from langshift.ingest.search import Searcher
 from langshift.plugin.indices import dropping
+from langshift.plugin.search.wanted import Setting
 
 TEXTS = {
     "tides-en": "The sea rises and falls twice a day because the Moon pulls at it.",
@@ -45,7 +47,7 @@ def searcher(client, name):
 
 
 def test_dense_finds_the_meaning_in_every_language(searcher):
-    hits = searcher.search("Why does the water level change?", size=3)
+    hits = searcher.search("Why does the water level change?", size=3).hits
     assert {hit.id for hit in hits} == {"tides-en", "tides-de", "tides-th"}
     assert {hit.language for hit in hits} == {"en", "de", "th"}
     assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
@@ -53,18 +55,24 @@ def test_dense_finds_the_meaning_in_every_language(searcher):
 
 
 def test_lexical_takes_the_language_given_or_detected(searcher):
-    assert [hit.id for hit in searcher.search("zweimal gestiegen", mode="lexical", language="de")] == ["tides-de"]
+    assert [hit.id for hit in searcher.search("zweimal gestiegen", Setting("lexical"), language="de").hits] == [
+        "tides-de"
+    ]
     assert searcher.language("Warum steigt das Meer?").language == "de"
-    assert [hit.id for hit in searcher.search("Warum steigen die Meere?", mode="lexical")] == ["tides-de"]
-    assert [hit.id for hit in searcher.search("ดวงจันทร์", mode="lexical")] == ["tides-th"]
+    assert [hit.id for hit in searcher.search("Warum steigen die Meere?", Setting("lexical")).hits] == ["tides-de"]
+    assert [hit.id for hit in searcher.search("ดวงจันทร์", Setting("lexical")).hits] == ["tides-th"]
 
 
 @pytest.mark.parametrize("mode", ["dense", "lexical"])
 def test_filters_hold_in_every_mode(searcher, mode):
-    hits = searcher.search("Moon Mond ดวงจันทร์", mode=mode, filters={"language": ["de", "th"], "group": ["tides"]})
+    hits = searcher.search(
+        "Moon Mond ดวงจันทร์", Setting(mode), filters={"language": ["de", "th"], "group": ["tides"]}
+    ).hits
     assert {hit.id for hit in hits} == {"tides-de", "tides-th"}
-    assert searcher.search("Moon", mode=mode, filters={"year": ["1950"]}) == []
-    assert {hit.language for hit in searcher.search("Moon", mode=mode, filters={"language": ["DE-at"]})} <= {"de"}
+    assert searcher.search("Moon", Setting(mode), filters={"year": ["1950"]}).hits == ()
+    assert {hit.language for hit in searcher.search("Moon", Setting(mode), filters={"language": ["DE-at"]}).hits} <= {
+        "de"
+    }
 
 
 def test_what_cannot_be_searched_is_refused(client, name, searcher):
@@ -80,8 +88,14 @@ def test_what_cannot_be_searched_is_refused(client, name, searcher):
         searcher.search("Moon", filters={"year": ["soon"]})
     with pytest.raises(UsageError, match=r"^The query is not UTF-8 text\.$"):
         searcher.search("Moon \udcff")
+    for filters in ({"year": ["\udcff"]}, {"\udcff": ["x"]}):
+        with pytest.raises(UsageError, match=r"^A filter is not UTF-8 text\.$"):
+            searcher.search("Moon", filters=filters)
+    for field in ("*", "a,b", " ", "..", "year*"):
+        with pytest.raises(UsageError, match=rf"^Index {name} has no field {re.escape(repr(field))} that can be"):
+            searcher.search("Moon", filters={field: ["x"]})
     with pytest.raises(UsageError, match=r"^'tlhx' is no language: use a BCP 47 tag such as th or zh-TW\.$"):
-        searcher.search("Moon", mode="lexical", language="tlhx")
+        searcher.search("Moon", Setting("lexical"), language="tlhx")
     with pytest.raises(ClusterError, match=r"^There is no index nothing-here: make it with `langshift ingest CORPUS"):
         Searcher(client, "nothing-here")
 
@@ -127,7 +141,9 @@ def test_json_is_one_document(name, cluster_env):
     assert {key: answer[key] for key in ("index", "mode", "language")} == {
         "index": f"{name}-v0001", "mode": "lexical", "language": "de"
     }  # fmt: skip
-    assert [set(hit) for hit in answer["hits"]] == [{"id", "score", "language", "title", "text", "group"}]
+    assert [set(hit) for hit in answer["hits"]] == [
+        {"id", "score", "language", "title", "text", "group", "legs", "others", "shift"}
+    ]
     assert done.stderr == ""
 
 

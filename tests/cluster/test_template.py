@@ -14,9 +14,10 @@ from langshift.ingest.load import load
 from langshift.ingest.making import choose
 from langshift.ingest.opened_load import LoadOptions
 from langshift.ingest.summary import unwatched
-from langshift.plugin import meta, query, versions
+from langshift.plugin import meta, versions
 from langshift.plugin.engine import has_native_libraries, vectors_come_back_normalised
 from langshift.plugin.merged_template import Shape, Template
+from langshift.plugin.search import bodies
 from langshift.settings import Settings
 
 DOCUMENTS = [
@@ -84,7 +85,7 @@ def found(client, index_name):
     """Identifiers of the documents that a word search finds, the best first."""
 
     def search(words, language="en"):
-        body = query.lexical(words, language, size=10)
+        body = bodies.lexical(words, language, size=10)
         return [hit["_id"] for hit in client.search(index=index_name, body=body)["hits"]["hits"]]
 
     return search
@@ -256,7 +257,7 @@ def test_a_load_that_made_its_version_goes_on_with_the_same_template_or_none(
         f"--template and --engine out to go on with it, or remove {journal} to give it up."
     )
     run(given(own))
-    body = query.lexical("photo", "en", size=10)
+    body = bodies.lexical("photo", "en", size=10)
     assert [hit["_id"] for hit in client.search(index=index_name, body=body)["hits"]["hits"]] == ["a"]
     assert versions.versions(client, index_name) == [f"{index_name}-v0001"]
 
@@ -310,5 +311,5 @@ def test_the_command_line_takes_the_file_and_says_where_it_is_wrong(client, inde
     )
     path.write_text(json.dumps({**PREFIXES, "analyzers": {"en": "prefixes"}}))
     assert langshift(*command, "--engine", "lucene", url=cluster_url).returncode == 0
-    body = query.lexical("photo", "en", size=10)
+    body = bodies.lexical("photo", "en", size=10)
     assert [hit["_id"] for hit in client.search(index=index_name, body=body)["hits"]["hits"]] == ["a"]

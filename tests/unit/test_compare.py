@@ -15,7 +15,8 @@ from langshift.evaluate.compare.document import document, in_words
 from langshift.evaluate.compare.matrix import matrices
 from langshift.evaluate.compare.runs import load
 from langshift.evaluate.compare.sections import ALL, CROSS, SAME, Column, column_of, columns
-from langshift.evaluate.compare.tables import by_language, cut, figures, matrix, probability
+from langshift.evaluate.compare.slices import NONE, OWN, slices
+from langshift.evaluate.compare.tables import by_language, by_slice, cut, figures, matrix, probability
 from langshift.evaluate.compare.winners import extremes
 from langshift.evaluate.texts import Languages
 
@@ -121,7 +122,7 @@ def test_tables(folder):
     assert (first.pair, second.pair, first.measure) == (("a", "b"), ("a", "c"), "R@2")
     cell = first.cells["th"]["th"]
     assert (cell.before, cell.after, cell.tested.queries) == (1.0, 0.0, 20)
-    assert in_words(found) == (
+    assert in_words(found.clusters) == (
         "Significant: p below 0.05 by a paired randomisation test that flips the signs of whole clusters, 20 by group, "
         "in 100,000 random ways (seed 20260), corrected for several tests after Benjamini and Yekutieli "
         "(scipy.stats.false_discovery_control, method 'by')."
@@ -219,3 +220,27 @@ def test_small_things():
     assert cut("short", 5) == "short"
     assert cut("a longer one", 5) == "a lo…"
     assert cut("纽卡斯尔大学", 7) == "纽卡斯…"
+
+
+def test_queries_with_and_without_an_answer_in_their_language_stand_apart(folder):
+    # No Thai passage answers any more.
+    fewer = {query: {name: 1 for name in judged if not name.endswith("-th")} for query, judged in QRELS.items()}
+    found = compared(write_dataset(folder.parent / "fewer", DOCUMENTS, QUERIES, fewer), BEFORE, AFTER)
+    thai = [query for query, (language, *_) in QUERIES.items() if language == "th"]
+    assert {part: len(queries) for part, queries in found.slices.items()} == {OWN: 20, NONE: 20}
+    assert sorted(found.slices[NONE]) == sorted(thai)
+    told = document(found, [], [], [], [], [])["slices"]
+    # The later run finds the German passage, too, for English questions; for Thai ones the second place is as before.
+    (english,) = told[OWN]["sections"]["all"]["R@2"]["tests"]
+    assert (english["difference"], english["significant"]) == (0.5, True)
+    assert told[NONE]["sections"]["all"]["R@2"]["means"] == {"a": 0.5, "b": 0.5}
+    assert [row[:2] for row in by_slice(found, "b").rows] == [["yes", "20"], ["no", "20"]]
+    assert by_slice(found, "b").rows[0][3] == ".5000 +.5000*"
+    # Where every query has an answer in its language there is nothing to tell apart.
+    assert compared(folder, BEFORE, AFTER).slices == {}
+
+
+def test_what_is_unknown_is_in_no_slice():
+    qrels = {"q1": {"d1": 1, "d2": 0}, "q2": {"d2": 1}, "q3": {"d1": 1}, "q4": {"d1": 0}}
+    asked = {"q1": "en", "q2": "en", "q3": None, "q4": "en", "q5": "en"}
+    assert slices(qrels, asked, {"d1": "en", "d2": None}) == {OWN: ["q1"], NONE: ["q2"]}

@@ -39,6 +39,17 @@ def test_by_hand():
     assert one([1.0, 2.0, 3.0], ["a", "a", "b"]).clusters == 2
 
 
+def test_the_interval_is_students_and_wider_where_queries_share_their_luck():
+    differences = np.random.default_rng(3).normal(0.05, 0.2, 12)
+    found = one(differences).interval
+    assert found == pytest.approx(tuple(stats.ttest_1samp(differences, 0).confidence_interval(0.95)))
+    # Each figure three times over says no more than once.
+    tripled = one(np.repeat(differences, 3), [f"c{number // 3}" for number in range(36)]).interval
+    assert tripled == pytest.approx(found)
+    assert one([1.0, 2.0], ["a", "a"]).interval is None
+    assert one([0.5, 0.5]).interval == (0.5, 0.5)
+
+
 @pytest.mark.parametrize("seed", range(6))
 def test_every_flip_as_scipy_has_it(seed):
     draw = np.random.default_rng(seed)

@@ -14,7 +14,7 @@ from langshift.errors import FingerprintError, UsageError
 from langshift.evaluate.asked import merged
 from langshift.evaluate.dataset import Dataset, Query, load_dataset
 from langshift.evaluate.load.query_log import Logged
-from langshift.evaluate.load.requests import bodies, encode
+from langshift.evaluate.load.requests import encode, prepare
 from langshift.evaluate.offline.encoding import encode as encode_dataset
 from langshift.evaluate.run import read_run
 from langshift.ingest.documents import parse_document, read_corpus
@@ -22,6 +22,7 @@ from langshift.ingest.encoders import Brought, have_norm_1, is_given, open_encod
 from langshift.ingest.encoding import document_vectors, query_vectors
 from langshift.ingest.source import open_source
 from langshift.ingest.vectors import LanguageVectors
+from langshift.plugin.search.wanted import USUAL, Question
 
 NOWHERE = "http://127.0.0.1:1"
 
@@ -290,7 +291,7 @@ def vector(*numbers):
 def test_a_replay_asks_with_the_queries_own_vectors():
     searcher = SimpleNamespace(
         encoder=open_encoder("given", brought=Brought(2, normalised=False)),
-        body=lambda words, *, vector, **_: {"words": words, "vector": vector.tolist()},
+        exchange=lambda question, *_, **__: iter([({"vector": question.vector.tolist()},)]),
     )
     queries = [
         Query("a", "same", "en", None, None, vector(1, 2)),
@@ -299,11 +300,15 @@ def test_a_replay_asks_with_the_queries_own_vectors():
     ]
     vectors = encode(searcher, queries)
     assert vectors.tolist() == [[1, 2], [3, 4], [1, 2]]
-    tags = dict.fromkeys("abc", "en")
-    first, second, third = bodies(searcher, queries, "dense", tags, vectors)
+    questions = [Question(query.text, "en", row) for query, row in zip(queries, vectors, strict=True)]
+    known: dict[bytes, bytes] = {}
+    first, second, third = (made.first.content for made in prepare(searcher, USUAL, questions, known))
     assert json.loads(first)["vector"] == [1, 2]
     assert json.loads(second)["vector"] == [3, 4]
     assert third is first
+    # Another setting or index that asks the same shares its bytes.
+    (again,) = prepare(searcher, USUAL, questions[:1], known)
+    assert again.first.content is first
     assert message(lambda: encode(searcher, [queries[0]._replace(embedding=vector(1))])) == (
         "Query 'a' brings an 'embedding' of 1 numbers, but 2 are needed: "
         "documents and queries must be encoded by the same model."

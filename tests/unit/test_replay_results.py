@@ -16,6 +16,7 @@ from langshift.evaluate.replay import Replay
 from langshift.evaluate.replay_command import failures
 from langshift.evaluate.result import check_output, latency, result, write_files
 from langshift.plugin.fingerprint import Fingerprint
+from langshift.plugin.search.wanted import Setting
 
 MADE = Fingerprint(
     encoder="use-m",
@@ -51,7 +52,7 @@ def replayed(answers: dict[str, list[str]], failed: tuple[str, ...] = ()) -> Rep
     documents = {name: document.language for name, document in DATASET.documents.items()}
     run = {answer.query: dict(answer.hits) for answer in given}
     scores = score(DEFAULT_MEASURES, Material(DATASET.qrels, run, languages, documents))
-    return Replay("news", "news-v0001", "dense", MADE, languages, given, scores, [])
+    return Replay("news", "news-v0001", Setting("hybrid", 0.02), MADE, languages, given, scores, [])
 
 
 BEFORE = {"a-en-q": ["a-en"], "a-de-q": ["a-de", "b-de", "a-en"], "b-en-q": ["b-en"], "b-de-q": ["b-de", "b-en"]}
@@ -70,6 +71,14 @@ def test_the_document_holds_all_that_the_figures_rest_on(monkeypatch):
     assert document["by_language"]["en"]["measures"]["R@20"] == pytest.approx(0.25)
     assert document["by_language"]["de"]["queries"]["SLR@20"] == 2
     assert document["errors"] == 1
+    assert document["mode"] == "hybrid"
+    assert document["setting"] == {
+        "mode": "hybrid",
+        "preference": 0.02,
+        "fusion": "min-max",
+        "lexical_weight": 0.3,
+        "one_per_group": False,
+    }
     assert document["fingerprint"] == MADE.to_dict()
     assert set(document["versions"]) == {"opensearch", "langshift", "ir_measures", "encoder"}
     assert document["versions"]["opensearch"] == "3.6.0"
@@ -100,12 +109,12 @@ def test_files_are_replaced_and_strangers_left_alone(tmp_path):
         "run.trec",
     ]
     assert (folder / "run.trec").read_text().splitlines() == [
-        "a-en-q Q0 a-en 1 1.0 news",
-        "a-de-q Q0 a-de 1 1.0 news",
-        "a-de-q Q0 b-de 2 0.875 news",
-        "a-de-q Q0 a-en 3 0.75 news",
-        "b-de-q Q0 b-de 1 1.0 news",
-        "b-de-q Q0 b-en 2 0.875 news",
+        "a-en-q Q0 a-en 1 1.0 news_hybrid_--prefer-language_0.02",
+        "a-de-q Q0 a-de 1 1.0 news_hybrid_--prefer-language_0.02",
+        "a-de-q Q0 b-de 2 0.875 news_hybrid_--prefer-language_0.02",
+        "a-de-q Q0 a-en 3 0.75 news_hybrid_--prefer-language_0.02",
+        "b-de-q Q0 b-de 1 1.0 news_hybrid_--prefer-language_0.02",
+        "b-de-q Q0 b-en 2 0.875 news_hybrid_--prefer-language_0.02",
     ]
     rows = [json.loads(line) for line in (folder / "per-query.jsonl").read_text().splitlines()]
     assert rows[2] == {

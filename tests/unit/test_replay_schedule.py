@@ -7,8 +7,8 @@ from time import perf_counter
 import pytest
 
 from langshift.evaluate.dataset import Query
-from langshift.evaluate.load.answer import Answer, Request
-from langshift.evaluate.load.requests import alternating
+from langshift.evaluate.load.answer import Answer, Request, Step
+from langshift.evaluate.load.requests import Prepared, alternating
 from langshift.evaluate.load.schedule import Load, arrivals, rotated
 from langshift.evaluate.load.sending import Sending
 from langshift.evaluate.load.workers import GIVE_UP_AFTER, send_all
@@ -19,7 +19,14 @@ def answered(batches):
 
 
 def requests(count, due=None):
-    return [Request(0, "news-v0001", f"q{n}", b"{}", None if due is None else due[n]) for n in range(count)]
+    return [
+        Request(0, "news-v0001", f"q{n}", Step(b"{}"), never_begun, None if due is None else due[n])
+        for n in range(count)
+    ]
+
+
+def never_begun():
+    raise AssertionError("what asks is a stand-in here")
 
 
 def test_arrivals_keep_the_rate_and_come_as_a_poisson_process():
@@ -45,9 +52,9 @@ def test_when_queries_are_due():
 def test_indices_alternate_and_each_comes_first_in_turn():
     assert [rotated(number, 3) for number in range(4)] == [[0, 1, 2], [1, 2, 0], [2, 0, 1], [0, 1, 2]]
     queries = [Query(name, name, None, None) for name in ("a", "b", "c")]
-    content = [[b"a0", b"b0", b"c0"], [b"a1", b"b1", b"c1"]]
+    content = [[Prepared(Step(f"{name}{place}".encode()), never_begun) for name in ("a", "b", "c")] for place in (0, 1)]
     made = list(alternating(["plain", "shifted"], queries, content, [0.0, 1.0, 2.0]))
-    assert [(request.target, request.body, request.due) for request in made] == [
+    assert [(request.target, request.first.content, request.due) for request in made] == [
         ("plain", b"a0", 0.0),
         ("shifted", b"a1", 0.0),
         ("shifted", b"b1", 1.0),

@@ -5,7 +5,7 @@ import pytest
 
 from langshift.errors import UsageError
 from langshift.plugin.fields import Fields
-from langshift.plugin.query import dense, lexical
+from langshift.plugin.search.bodies import dense, exact, in_own_language, lexical
 
 
 def test_dense_looks_at_more_candidates_than_it_returns():
@@ -58,3 +58,39 @@ def test_an_index_with_fields_of_its_own_is_searched_in_these_whatever_the_langu
     assert long["query"]["bool"]["must"][0]["multi_match"]["fields"] == ["body"]
     with pytest.raises(UsageError, match=r"^The query has too many words for a word search: at most 1000 fit\.$"):
         lexical("tide " * 1001, "th", size=1, fields=own)
+
+
+def test_hits_bring_all_but_the_vector_or_what_is_named_or_only_tell_their_language():
+    own = Fields(vector="my.vector", language="lang")
+    brought = {source: dense(np.ones(2, np.float32), size=3, fields=own, source=source) for source in (True, False)}
+    brought["some"] = dense(np.ones(2, np.float32), size=3, fields=own, source=["year"])
+    told = {key: {k: v for k, v in body.items() if k not in ("size", "query")} for key, body in brought.items()}
+    assert told == {
+        True: {"_source": {"excludes": ["my.vector"]}},
+        False: {"_source": False, "docvalue_fields": ["lang"]},
+        "some": {"_source": ["year"], "docvalue_fields": ["lang"]},
+    }
+
+
+def test_an_exact_search_leaves_out_documents_without_a_vector():
+    assert exact(np.array([1, 2], np.float32), {"term": {"group": "a"}}, 7) == {
+        "size": 7,
+        "query": {
+            "script_score": {
+                "query": {"bool": {"filter": [{"term": {"group": "a"}}, {"exists": {"field": "embedding"}}]}},
+                "script": {
+                    "source": "(1.0 + cosineSimilarity(params.vector, doc[params.field])) / 2.0",
+                    "params": {"vector": [1.0, 2.0], "field": "embedding"},
+                },
+            }
+        },
+        "_source": False,
+        "docvalue_fields": ["language"],
+    }
+
+
+def test_words_in_the_searchers_own_language_bring_vectors():
+    body = in_own_language("tides", "de", size=3, filters={"year": ["1990"]})
+    assert body["query"]["bool"]["filter"] == [{"terms": {"year": ["1990"]}}, {"term": {"language": "de"}}]
+    assert body["query"]["bool"]["must"][0]["multi_match"]["fields"] == ["title.de", "text.de", "title.und", "text.und"]
+    assert body["_source"] == ["embedding"]

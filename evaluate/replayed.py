@@ -1,0 +1,83 @@
+"""What a replay found: answers, figures, and what they rest on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from langshift.evaluate.dataset import Dataset
+from langshift.evaluate.groups import GroupScores
+from langshift.evaluate.load.answer import Answer
+from langshift.evaluate.load.schedule import Load
+from langshift.evaluate.load.sending import Sending
+from langshift.evaluate.measures import Scores
+from langshift.languages import UNDETERMINED
+from langshift.plugin.fields import USUAL, Fields
+from langshift.plugin.fingerprint import Fingerprint
+from langshift.plugin.search.wanted import Setting
+
+
+@dataclass(frozen=True)
+class Replay:
+    """What a replay found.
+
+    Attributes:
+        index: what was searched, an alias or a version.
+        version: the version.
+        setting: how it was searched.
+        fingerprint: what made the index.
+        languages: query id -> language, None where unknown.
+        answers: one for each query, in the order of the dataset or log.
+        scores: measure -> figures.
+        warnings: sentences on what makes the figures less than they seem.
+        vectors: what was searched with, shape (queries, dimension), float32; None where
+            the setting needs no vector.
+        shift_queries: whether queries in other languages than the pivot were shifted.
+        load: how the queries were sent.
+        sending: how that went.
+        group_scores: query id -> every document of its target -> score, None where it has none; empty if not
+            asked for.
+        dataset: what was replayed.
+        documents: document id -> language, None where unknown.
+        fields: the index's names of fields.
+    """
+
+    index: str
+    version: str
+    setting: Setting
+    fingerprint: Fingerprint
+    languages: Mapping[str, str | None]
+    answers: Sequence[Answer]
+    scores: Mapping[str, Scores]
+    warnings: Sequence[str]
+    vectors: NDArray[np.float32] | None = field(default=None, repr=False, compare=False)
+    shift_queries: bool = False
+    load: Load = field(default_factory=Load)
+    sending: Sending = field(default_factory=Sending)
+    group_scores: GroupScores = field(default_factory=dict, repr=False)
+    dataset: Dataset | None = field(default=None, repr=False, compare=False)
+    documents: Mapping[str, str | None] = field(default_factory=dict, repr=False)
+    fields: Fields = USUAL
+
+    @property
+    def failed(self) -> Sequence[Answer]:
+        """The queries that failed; each counts as an empty answer."""
+        return [answer for answer in self.answers if answer.error is not None]
+
+    @property
+    def complete(self) -> bool:
+        """Whether the cluster was there for every query, be it with an error."""
+        return all(answer.reached for answer in self.answers)
+
+    def by_language(self) -> dict[str, dict[str, Scores]]:
+        """Query language -> measure -> figures, sorted by language."""
+        asked: dict[str, list[str]] = {}
+        for query, language in self.languages.items():
+            asked.setdefault(language or UNDETERMINED, []).append(query)
+        return {
+            language: {name: scores.over(asked[language]) for name, scores in self.scores.items()}
+            for language in sorted(asked)
+        }

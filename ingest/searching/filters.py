@@ -1,0 +1,71 @@
+"""Filters as a person gives them, checked and made those of the index's own fields."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from opensearchpy import OpenSearch
+from opensearchpy.exceptions import RequestError
+
+from langshift.errors import UsageError
+from langshift.failures import reason
+from langshift.ingest.searching.languages import require_language
+from langshift.ingest.searching.words import is_text
+from langshift.plugin.search.bodies import filter_clauses
+from langshift.plugin.search.wanted import Filters
+from langshift.plugin.versions import LiveIndex
+
+# Types of fields that a term does not find.
+_NOT_EXACT = {"text", "match_only_text", "search_as_you_type", "object", "nested", "knn_vector"}
+
+
+class FilterCheck:
+    """Checks filters over one index; a field that can be filtered by is not asked about again."""
+
+    def __init__(self, client: OpenSearch, index: LiveIndex) -> None:
+        self._client, self._index = client, index
+        self._known: set[str] = set()
+
+    def checked(self, filters: Mapping[str, Sequence[str]]) -> Filters:
+        """The filters, by the index's own fields and tags.
+
+        Raises:
+            UsageError: a field cannot be filtered by, or the values are no list of strings.
+        """
+        language = self._index.fields.language
+        found: dict[str, list[str]] = {}
+        for name, values in filters.items():
+            if isinstance(values, str) or not all(isinstance(value, str) for value in values):
+                raise UsageError(f"The filter {name!r} takes a list of strings, such as ['de', 'th'], not {values!r}.")
+            if not all(map(is_text, (name, *values))):
+                raise UsageError("A filter is not UTF-8 text.")
+            field = language if name == "language" else name
+            self._require_exact(name, field)
+            tags = [require_language(value) for value in values] if field == language else values
+            found.setdefault(field, []).extend(tags)
+        return found
+
+    def _require_exact(self, name: str, field: str) -> None:
+        if field in self._known:
+            return
+        caps = self._client.field_caps(index=self._index.index, fields=field)["fields"] if field.strip() else {}
+        if set(caps.get(field, {})) & _NOT_EXACT or field not in caps:
+            raise UsageError(
+                f"Index {self._index.name} has no field {name!r} that can be filtered by exact value; "
+                "language, group and every other field that its documents brought can be."
+            )
+        self._known.add(field)
+
+    def require_fitting(self, filters: Filters) -> None:
+        """Say of a search that failed whether its filters are why.
+
+        Raises:
+            UsageError: a value does not fit its field.
+        """
+        for field, values in filters.items():
+            body = {"size": 0, "query": {"bool": {"filter": filter_clauses({field: values})}}}
+            try:
+                self._client.search(index=self._index.index, body=body)
+            except RequestError as error:
+                told = f"{field}={'|'.join(values)}"
+                raise UsageError(f"The filter {told} does not fit its field: {reason(error)}.") from error

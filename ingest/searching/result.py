@@ -1,0 +1,79 @@
+"""The outcome of a search, as users of the library get it and ``--json`` prints it."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from langshift.ingest.hit import Hit
+from langshift.ingest.searching.requests import Request
+from langshift.plugin.search.found import Anchor
+from langshift.plugin.search.wanted import Setting
+
+
+@dataclass(frozen=True)
+class SearchResult:
+    """What a search found.
+
+    Attributes:
+        index: the version of the index that was searched.
+        setting: how.
+        language: of the query, as given or detected; ``und`` where unknown.
+        shift_queries: whether the query was shifted as documents are, unless it is in the pivot language.
+        hits: best first.
+        bonus: what the language preference added to a score, on the scale of the scores.
+        anchors: documents that the query was moved by, in the mode anchored.
+        compared: how many documents the ranks before and after the shift are among; 0 where nothing was explained.
+        notes: sentences on what a searcher should know.
+        took: milliseconds that the server says it took, without explaining.
+        requests: what was sent to search, in order.
+    """
+
+    index: str
+    setting: Setting
+    language: str
+    shift_queries: bool
+    hits: tuple[Hit, ...]
+    bonus: float
+    anchors: tuple[Anchor, ...]
+    compared: int
+    notes: tuple[str, ...]
+    took: float
+    requests: tuple[Request, ...]
+
+    def bonus_of(self, hit: Hit) -> float:
+        """What the language preference added to the score of a hit."""
+        in_language = hit.language == self.language
+        return self.bonus if in_language == (self.setting.preference > 0) else 0.0
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON, without the requests."""
+        return {
+            "index": self.index,
+            **asdict(self.setting),
+            "language": self.language,
+            "shift_queries": self.shift_queries,
+            "hits": [_hit(hit) for hit in self.hits],
+            "bonus": self.bonus,
+            "anchors": [asdict(anchor) | {"evidence": dict(anchor.evidence)} for anchor in self.anchors],
+            "compared": self.compared,
+            "notes": list(self.notes),
+            "took": self.took,
+        }
+
+
+def _hit(hit: Hit) -> dict[str, Any]:
+    return {
+        "id": hit.id,
+        "score": hit.score,
+        "language": hit.language,
+        "title": hit.title,
+        "text": hit.text,
+        "group": hit.group,
+        "legs": {name: leg._asdict() for name, leg in hit.legs.items()},
+        "others": [
+            {"id": one.id, "score": one.score, "language": one.language, "title": one.title, "text": one.text}
+            for one in hit.others
+        ],
+        "shift": None if hit.shift is None else asdict(hit.shift),
+    }

@@ -1,0 +1,87 @@
+"""An index kept open by a service that searches it."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from opensearchpy.exceptions import OpenSearchException
+
+from langshift.errors import LangshiftError
+from langshift.ingest.opening import SearchOptions
+from langshift.ingest.searching.result import SearchResult
+from langshift.ingest.searching.standing import TRIES, Standing, in_one_sentence, never_still, open_index, settled
+from langshift.ingest.searching.wish import SearchArguments, Wish, wish
+from langshift.plugin.search.exchange import carry_out
+from langshift.settings import Settings
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+
+class Index:
+    """An open index; may be used from several threads, and is closed by ``close`` or at the end of a ``with``.
+
+    A search goes to the version that stands behind the name. After each, one small request makes sure that it still
+    does; where another has come in its place, by a retune or otherwise, that is opened and searched instead. So a
+    service goes on without a restart, and no query meets vectors that were made or moved otherwise than it was.
+
+    Attributes:
+        name: of the index, an alias or a version.
+    """
+
+    def __init__(self, name: str, options: SearchOptions) -> None:
+        """Open the cluster of the settings, the index and its encoder; see ``langshift.open_index``."""
+        settings = Settings.from_env()
+        self.name, self._anonymous = name, settings.username is None
+        self._opened = open_index(settings, name, options)
+        self._client = self._opened.client
+
+    @property
+    def version(self) -> str:
+        """The version that the last search went to."""
+        return self._opened.version
+
+    def search(self, words: str, **how: Unpack[SearchArguments]) -> SearchResult:
+        """The best hits for a query.
+
+        Args:
+            words: the query.
+            **how: see ``SearchArguments``.
+
+        Raises:
+            UsageError: what was given cannot be searched for.
+            ClusterError: the cluster did not answer as it should.
+            FingerprintError: another version came to stand behind the name, and its encoder is not installed here.
+        """
+        wanted = wish(**how)
+        with in_one_sentence(self._client, anonymous=self._anonymous):
+            for _ in range(TRIES):
+                standing = self._opened.standing()
+                found = self._try(standing, wanted, words)
+                if self._opened.identity() == standing.identity:
+                    return settled(found, standing, wanted)
+                self._opened.renewed(standing)
+        raise never_still(self.name)
+
+    def _try(self, standing: Standing, wanted: Wish, words: str) -> SearchResult | Exception:
+        try:
+            answering = self._opened.answering(standing, wanted, words)
+            return carry_out(self._client, standing.searcher.index.index, answering)
+        except (LangshiftError, OpenSearchException) as error:
+            # Perhaps because the version is gone; that is seen to first.
+            return error
+
+    def close(self) -> None:
+        """Close the connections to the cluster."""
+        self._client.close()
+
+    def __enter__(self) -> Index:
+        """The index."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close it."""
+        self.close()

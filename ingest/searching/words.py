@@ -1,0 +1,36 @@
+"""A query as a person gives it: refused before anything is encoded where it cannot be searched for."""
+
+from __future__ import annotations
+
+from langshift.errors import UsageError
+
+# What is longer is no query; encoders read a few hundred words.
+MOST_CHARACTERS = 10_000
+MOST_HITS = 1000
+
+
+def require_query(words: str, size: int) -> None:
+    """Refuse words that cannot be searched for, and a number of hits that cannot be given.
+
+    Raises:
+        UsageError: saying what is wrong.
+    """
+    if not words.strip():
+        raise UsageError("The query is empty: give the words to search for.")
+    if not is_text(words):
+        raise UsageError("The query is not UTF-8 text.")
+    if len(words) > MOST_CHARACTERS:
+        raise UsageError(
+            f"The query has {len(words):,} characters, but at most {MOST_CHARACTERS:,} can be searched for."
+        )
+    if not 1 <= size <= MOST_HITS:
+        raise UsageError(f"The size is {size}, but it must be a number of hits from 1 to {MOST_HITS:,}.")
+
+
+def is_text(given: str) -> bool:
+    """Whether it can be sent; bytes that are not UTF-8 come as halves of surrogate pairs."""
+    try:
+        given.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

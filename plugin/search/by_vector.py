@@ -1,0 +1,103 @@
+"""Modes that ask for vectors alone: ``dense`` and ``balanced``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Final
+
+from langshift.errors import UsageError
+from langshift.plugin.search import bodies
+from langshift.plugin.search.bodies import Source
+from langshift.plugin.search.exchange import Body, Exchange
+from langshift.plugin.search.found import Candidate, Found, How, Leg
+from langshift.plugin.search.preferring import dense_preferring, favoured, is_favoured, preference_of
+from langshift.plugin.search.reading import candidates, pool
+from langshift.plugin.search.target import Target
+from langshift.plugin.search.wanted import Filters, Question, Setting
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+# LAURA, section 2.1: the 50 best, partitioned by language, of each the 5 best.
+POOL: Final = 50
+OF_EACH_LANGUAGE: Final = 5
+
+
+def vector_of(question: Question) -> NDArray[np.float32]:
+    """The question's vector.
+
+    Raises:
+        UsageError: it has none.
+    """
+    if question.vector is None:
+        raise UsageError("The question has no vector, and this way of searching needs one: encode its words.")
+    return question.vector
+
+
+def bonus_on_cosine(question: Question, setting: Setting) -> float:
+    """What favoured documents are given on the scale of ``(1 + cos) / 2``."""
+    return abs(preference_of(question, setting)) / 2
+
+
+def dense(
+    question: Question, setting: Setting, target: Target, *, size: int, filters: Filters, source: Source
+) -> Exchange[Found]:
+    """The nearest by cosine, with the language preference."""
+    vector, fields, beta = vector_of(question), target.index.fields, preference_of(question, setting)
+    if beta:
+        body = dense_preferring(
+            vector, question.language, beta, size=size, filters=filters, fields=fields, source=source
+        )
+    else:
+        body = bodies.dense(vector, size=size, filters=filters, fields=fields, source=source)
+    (response,) = yield (body,)
+    bonus = bonus_on_cosine(question, setting)
+    hits = candidates(response, "dense", fields)
+    if bonus:
+        hits = _without_bonus(hits, {hit.id for hit in hits if is_favoured(hit.language, question, setting)}, bonus)
+    return Found(tuple(hits), How(bonus))
+
+
+def _without_bonus(hits: Sequence[Candidate], given_more: set[str], bonus: float) -> list[Candidate]:
+    """The hits, whose leg says what the vectors alone said."""
+    plain = {hit.id: (hit.score or 0.0) - bonus * (hit.id in given_more) for hit in hits}
+    ranks = {name: rank for rank, name in enumerate(sorted(plain, key=lambda name: -plain[name]), start=1)}
+    return [hit._replace(legs={"dense": Leg(plain[hit.id], ranks[hit.id])}) for hit in hits]
+
+
+def balanced(
+    question: Question, setting: Setting, target: Target, *, size: int, filters: Filters, source: Source
+) -> Exchange[Found]:
+    """The best 5 of each language among the 50 nearest, in order of score (LAURA, section 2.1).
+
+    With a language preference the 50 nearest of the favoured documents are looked at, too.
+    """
+    vector, fields, beta = vector_of(question), target.index.fields, preference_of(question, setting)
+    clauses = bodies.filter_clauses(filters)
+    asked: list[Body] = [bodies.dense(vector, size=POOL, filters=filters, fields=fields, source=source)]
+    if beta:
+        query = bodies.knn(
+            vector, bodies.LEAST_CANDIDATES, [*clauses, favoured(question.language, beta, fields)], fields
+        )
+        asked.append(bodies.body(query, POOL, fields, source))
+    responses = yield tuple(asked)
+    bonus = bonus_on_cosine(question, setting)
+    retrieved, _ = pool("dense", responses[:1], responses[1:], fields)
+    hits = [
+        hit._replace(score=hit.legs["dense"].score + bonus * is_favoured(hit.language, question, setting))
+        for hit in best_of_each_language(retrieved)
+    ]
+    hits.sort(key=lambda hit: -(hit.score or 0.0))
+    return Found(tuple(hits[:size]), How(bonus))
+
+
+def best_of_each_language(hits: Iterable[Candidate], of_each: int = OF_EACH_LANGUAGE) -> list[Candidate]:
+    """The first few of each language, in the order that they come in."""
+    seen: dict[str, int] = {}
+    kept = []
+    for hit in hits:
+        seen[hit.language] = seen.get(hit.language, 0) + 1
+        if seen[hit.language] <= of_each:
+            kept.append(hit)
+    return kept

@@ -1,0 +1,178 @@
+"""Modes that ask for words: ``lexical``, and ``hybrid`` beside vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from langshift.plugin.search import bodies, fusing
+from langshift.plugin.search.bodies import Source
+from langshift.plugin.search.by_vector import vector_of
+from langshift.plugin.search.exchange import Body, Exchange, Response, ShardBody
+from langshift.plugin.search.found import Candidate, Found, How
+from langshift.plugin.search.preferring import bonus, favoured, is_favoured, preference_of
+from langshift.plugin.search.reading import candidates, pool, union, without_legs
+from langshift.plugin.search.sources import with_sources
+from langshift.plugin.search.target import Target
+from langshift.plugin.search.wanted import Filters, Question, Setting
+
+
+class Pool(NamedTuple):
+    """What one leg retrieved.
+
+    Attributes:
+        candidates: best first, those that only the favoured documents' search brought at the end.
+        unfavoured: how many the others are.
+    """
+
+    candidates: Sequence[Candidate]
+    unfavoured: int
+
+    @property
+    def scores(self) -> list[float]:
+        """Of those that the leg retrieved among all documents, best first."""
+        return [candidate.score or 0.0 for candidate in self.candidates[: self.unfavoured]]
+
+
+def lexical(
+    question: Question, setting: Setting, target: Target, *, size: int, filters: Filters, source: Source
+) -> Exchange[Found]:
+    """BM25, with the language preference."""
+    if preference_of(question, setting):
+        depth = max(size, bodies.LEAST_CANDIDATES)
+        return (yield from fused(question, setting, target, size=size, depth=depth, filters=filters, source=source))
+    fields = target.index.fields
+    body = bodies.lexical(
+        question.words,
+        question.language,
+        target.index.languages,
+        size=size,
+        filters=filters,
+        fields=fields,
+        source=source,
+    )
+    (response,) = yield (body,)
+    return Found(tuple(candidates(response, "lexical", fields)), How())
+
+
+def hybrid(
+    question: Question, setting: Setting, target: Target, *, size: int, depth: int, filters: Filters, source: Source
+) -> Exchange[Found]:
+    """Vectors and words, by the cluster's plugin where it can."""
+    if preference_of(question, setting) or not target.fuses:
+        return (yield from fused(question, setting, target, size=size, depth=depth, filters=filters, source=source))
+    fields = target.index.fields
+    body = fusing.hybrid(
+        vector_of(question),
+        question.words,
+        question.language,
+        target.index.languages,
+        size=size,
+        depth=depth,
+        fusion=setting.fusion,
+        lexical_weight=setting.lexical_weight,
+        filters=filters,
+        fields=fields,
+        source=source,
+    )
+    (response,) = yield (body,)
+    return Found(tuple(without_legs(response, fields)), How(depth=depth))
+
+
+def fused(
+    question: Question, setting: Setting, target: Target, *, size: int, depth: int, filters: Filters, source: Source
+) -> Exchange[Found]:
+    """Vectors and words put together here, with the language preference; in lexical mode vectors give its scale.
+
+    ``score = s + bonus · [favoured]``, with ``s`` the mode's own score without a preference; in ``hybrid`` that is 0
+    for what only the search among the favoured documents retrieved.
+    """
+    asked = _bodies(question, setting, target, depth, filters)
+    responses = yield tuple(asked.values())
+    pools = _pools(dict(zip(asked, responses, strict=True)), target)
+    ranges = {leg: found for leg, one in pools.items() if (found := fusing.range_of(one.scores))}
+    retrieved = union(one.candidates for one in pools.values())
+    if setting.mode == "hybrid":
+        plain = union(one.candidates[: one.unfavoured] for one in pools.values())
+        own = dict.fromkeys(retrieved, 0.0) | {name: own_score(one, setting, ranges) for name, one in plain.items()}
+        scale = sorted((own[name] for name in plain), reverse=True)
+    else:
+        own = {one.id: own_score(one, setting, ranges) for one in pools["lexical"].candidates}
+        scale = pools["lexical"].scores
+    given = bonus(preference_of(question, setting), scale, pools["dense"].scores)
+    hits = [
+        retrieved[name]._replace(score=score + given * is_favoured(retrieved[name].language, question, setting))
+        for name, score in own.items()
+    ]
+    hits.sort(key=_best_first)
+    uncertain = _by_ranks(setting) or _of_shards(setting, target)
+    kept = {one.id: one.score or 0.0 for one in hits} if uncertain else {}
+    how = How(bonus=given, ranges=ranges, kept=kept, depth=depth)
+    return Found((yield from with_sources(hits[:size], target, source)), how)
+
+
+def _by_ranks(setting: Setting) -> bool:
+    return setting.mode == "hybrid" and setting.fusion == "rrf"
+
+
+def _of_shards(setting: Setting, target: Target) -> bool:
+    """Whether every shard retrieves as many, as with neural-search."""
+    return setting.mode == "hybrid" and target.index.shards > 1
+
+
+def own_score(candidate: Candidate, setting: Setting, ranges: Mapping[str, fusing.Range]) -> float:
+    """The mode's score of a document before any bonus, from its legs."""
+    if setting.mode != "hybrid":
+        return candidate.legs["lexical"].score
+    shares = fusing.weights(setting)
+    if _by_ranks(setting):
+        return fusing.rrf({leg: said.rank for leg, said in candidate.legs.items()}, shares)
+    return fusing.min_max({leg: said.score for leg, said in candidate.legs.items()}, ranges, shares)
+
+
+def _best_first(candidate: Candidate) -> tuple[float, float]:
+    dense = candidate.legs.get("dense")
+    return -(candidate.score or 0.0), -dense.score if dense else 0.0
+
+
+def _bodies(
+    question: Question, setting: Setting, target: Target, depth: int, filters: Filters
+) -> dict[tuple[str, str], Body]:
+    """(Leg, part) -> its body; ``hybrid`` takes as many of every shard, as neural-search does."""
+    fields, clauses, shards = target.index.fields, bodies.filter_clauses(filters), target.index.shards
+    beta, vector = preference_of(question, setting), vector_of(question)
+    of_shards = _of_shards(setting, target)
+
+    def words(*more: Mapping[str, object]) -> Body:
+        query = bodies.matching(question.words, question.language, target.index.languages, [*clauses, *more], fields)
+        return bodies.body(query, depth, fields, source=False)
+
+    def nearest(size: int, *more: Mapping[str, object]) -> Body:
+        return bodies.body(bodies.knn(vector, depth, [*clauses, *more], fields), size, fields, source=False)
+
+    asked = {("dense", "all"): nearest(min(depth * shards, bodies.MOST) if of_shards else depth)}
+    if of_shards:
+        asked |= {("lexical", f"shard {shard}"): ShardBody(words(), shard) for shard in range(shards)}
+    else:
+        asked["lexical", "all"] = words()
+    if beta:
+        given_more = favoured(question.language, beta, fields)
+        asked["lexical", "favoured"] = words(given_more)
+        if setting.mode == "hybrid":
+            asked["dense", "favoured"] = nearest(depth, given_more)
+    return asked
+
+
+def _pools(answered: Mapping[tuple[str, str], Response], target: Target) -> dict[str, Pool]:
+    """Leg -> what it retrieved."""
+    return {
+        leg: Pool(
+            *pool(
+                leg,
+                [response for (one, part), response in answered.items() if one == leg and part != "favoured"],
+                [response for (one, part), response in answered.items() if (one, part) == (leg, "favoured")],
+                target.index.fields,
+            )
+        )
+        for leg in ("dense", "lexical")
+    }

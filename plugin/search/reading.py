@@ -1,0 +1,79 @@
+"""Hits of the cluster's answers as candidates."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from langshift.languages import UNDETERMINED
+from langshift.plugin.fields import USUAL, Fields, value_at
+from langshift.plugin.search.exchange import Response
+from langshift.plugin.search.found import Candidate, Leg
+
+
+def candidates(response: Response, leg: str, fields: Fields = USUAL) -> list[Candidate]:
+    """The hits of a search by one leg, best first."""
+    return [
+        _candidate(hit, fields)._replace(legs={leg: Leg(float(hit["_score"]), rank)})
+        for rank, hit in enumerate(response["hits"]["hits"], start=1)
+    ]
+
+
+def without_legs(response: Response, fields: Fields = USUAL) -> list[Candidate]:
+    """The hits of a search of which nobody knows what its legs said, best first."""
+    return [_candidate(hit, fields) for hit in response["hits"]["hits"]]
+
+
+def pool(
+    leg: str, responses: Iterable[Response], favoured: Iterable[Response] = (), fields: Fields = USUAL
+) -> tuple[list[Candidate], int]:
+    """What one leg retrieved, of all shards, ranked.
+
+    Args:
+        leg: its name.
+        responses: what it retrieved, from one shard or more each.
+        favoured: what it retrieved of the favoured documents.
+        fields: the index's names of fields.
+
+    Returns:
+        The candidates, those that only ``favoured`` brought at the end, and how many the others are.
+    """
+    found = _best_first(candidate for response in responses for candidate in candidates(response, leg, fields))
+    known = {candidate.id for candidate in found}
+    more = _best_first(candidate for response in favoured for candidate in candidates(response, leg, fields))
+    ranked = [*found, *(candidate for candidate in more if candidate.id not in known)]
+    return [
+        candidate._replace(legs={leg: Leg(candidate.legs[leg].score, rank)})
+        for rank, candidate in enumerate(ranked, start=1)
+    ], len(found)
+
+
+def _best_first(found: Iterable[Candidate]) -> list[Candidate]:
+    # Of equals the first stays first, as on the server.
+    return sorted(found, key=lambda candidate: -(candidate.score or 0.0))
+
+
+def union(pools: Iterable[Sequence[Candidate]]) -> dict[str, Candidate]:
+    """Document -> candidate with all of its legs."""
+    found: dict[str, Candidate] = {}
+    for candidate in (one for members in pools for one in members):
+        legs = found[candidate.id].legs if candidate.id in found else {}
+        found[candidate.id] = candidate._replace(legs={**legs, **candidate.legs})
+    return found
+
+
+def _candidate(hit: Mapping[str, Any], fields: Fields) -> Candidate:
+    return Candidate(
+        id=hit["_id"],
+        score=float(hit["_score"]),
+        language=_first(hit, fields.language) or UNDETERMINED,
+        source=hit.get("_source", {}),
+    )
+
+
+def _first(hit: Mapping[str, Any], field: str) -> str | None:
+    """A hit's first value of a keyword field, beside the document or in it; None where it has none."""
+    value = hit.get("fields", {}).get(field) or value_at(hit.get("_source", {}), field)
+    if isinstance(value, list):
+        value = value[0] if value else None
+    return None if value is None else str(value)

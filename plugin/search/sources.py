@@ -1,0 +1,20 @@
+"""The fields of documents that are known to be found."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from langshift.plugin.search import bodies
+from langshift.plugin.search.bodies import Source
+from langshift.plugin.search.exchange import Exchange
+from langshift.plugin.search.found import Candidate
+from langshift.plugin.search.target import Target
+
+
+def with_sources(hits: Sequence[Candidate], target: Target, source: Source) -> Exchange[tuple[Candidate, ...]]:
+    """The hits with the fields that they are to bring; one step, or none."""
+    if not source or not hits:
+        return tuple(hits)
+    (response,) = yield (bodies.named([hit.id for hit in hits], target.index.fields, source),)
+    brought = {hit["_id"]: hit.get("_source", {}) for hit in response["hits"]["hits"]}
+    return tuple(hit._replace(source=brought.get(hit.id, {})) for hit in hits)

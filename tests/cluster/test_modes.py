@@ -1,0 +1,190 @@
+"""Every search mode on a real cluster, with one shard and with three."""
+
+import uuid
+from dataclasses import replace
+
+import pytest
+from searched_index import Corpus, asked, found, scored
+
+from langshift.plugin.search.found import How
+from langshift.plugin.search.wanted import Setting
+
+CORPUS = Corpus()
+SETTINGS = [
+    Setting(),
+    Setting(preference=0.1),
+    Setting(preference=-0.1),
+    Setting("lexical"),
+    Setting("lexical", preference=0.1),
+    Setting("hybrid"),
+    Setting("hybrid", fusion="rrf"),
+    Setting("hybrid", preference=0.1),
+    Setting("hybrid", preference=-0.1, fusion="rrf"),
+    Setting("balanced"),
+    Setting("balanced", preference=0.1),
+]
+
+
+def told(setting):
+    parts = [setting.mode, setting.fusion if setting.mode == "hybrid" else "", f"{setting.preference:g}"]
+    return "-".join(part for part in parts if part != "")
+
+
+every_setting = pytest.mark.parametrize("setting", SETTINGS, ids=told)
+
+
+@pytest.fixture(scope="module", params=[1, 3], ids=["one-shard", "three-shards"])
+def target(client, request):
+    name = f"langshift-test-modes-{uuid.uuid4().hex[:8]}"
+    yield CORPUS.write(client, name, request.param)
+    client.indices.delete(index=name)
+
+
+def preferred(question, beta):
+    """(Id, score) by cosine with a preference, best first, in NumPy."""
+    same = {name: language == question.language for name, language in CORPUS.languages.items()}
+    given = {n: (1 + c + abs(beta) * (same[n] == (beta > 0))) / 2 for n, c in CORPUS.cosines(question.vector).items()}
+    return sorted(given.items(), key=lambda item: -item[1])
+
+
+@pytest.mark.parametrize("beta", [0.02, 0.1, 0.5, 2.0, -0.02, -0.1, -0.5, -2.0])
+@pytest.mark.parametrize("filters", [{}, {"year": ["2001"]}], ids=["all", "filtered"])
+def test_the_preference_is_exact(client, target, beta, filters):
+    for seed in range(4):
+        question = asked(seed)
+        hits = found(client, target, question, Setting(preference=beta), filters=filters, source=False).hits
+        wanted = [(n, s) for n, s in preferred(question, beta) if not filters or CORPUS.years[n] == 2001][:20]
+        assert [hit.id for hit in hits] == [name for name, _ in wanted]
+        assert [hit.score for hit in hits] == pytest.approx([score for _, score in wanted], abs=1e-6)
+        cosines = CORPUS.cosines(question.vector)
+        assert [hit.legs["dense"].score for hit in hits] == pytest.approx(
+            [(1 + cosines[hit.id]) / 2 for hit in hits], abs=1e-6
+        )
+
+
+def test_there_is_no_preference_for_no_language(client, target):
+    question = asked(language="und")
+    plain = found(client, target, question, source=False)
+    assert found(client, target, question, Setting(preference=0.5), source=False)._replace(took=0) == plain._replace(
+        took=0
+    )
+
+
+@pytest.mark.parametrize("fusion", ["min-max", "rrf"])
+@pytest.mark.parametrize("weight", [0.0, 0.3, 0.5, 1.0])
+@pytest.mark.parametrize("words", ["sun moon tide", "comet", "twin", "nothing"])
+def test_the_clients_fusion_is_the_plugins(client, target, fusion, weight, words):
+    setting = Setting("hybrid", fusion=fusion, lexical_weight=weight)
+    for filters in ({}, {"year": ["2001"]}, {"language": ["th"]}, {"year": ["1900"]}):
+        question = asked(words=words)
+        theirs = found(client, target, question, setting, size=60, filters=filters, source=False)
+        ours = found(client, replace(target, fuses=False), question, setting, size=60, filters=filters, source=False)
+        assert [hit.score for hit in ours.hits] == pytest.approx([hit.score for hit in theirs.hits], abs=1e-4)
+        given = {hit.id: hit.score for hit in ours.hits}
+        assert given | {hit.id: pytest.approx(hit.score, abs=1e-4) for hit in theirs.hits if hit.id in given} == given
+
+
+@every_setting
+def test_every_document_of_a_run_is_scored_as_the_run_scored_it(client, target, setting):
+    question = asked()
+    run = found(client, target, question, setting, size=30, source=False)
+    ids = [*[hit.id for hit in run.hits], "not-there"]
+    wanted = {hit.id: pytest.approx(hit.score, abs=1e-6) for hit in run.hits} | {"not-there": None}
+    assert scored(client, target, question, setting, run.how, ids) == wanted
+    assert scored(client, target, question, setting, run.how, []) == {}
+
+
+def test_documents_below_the_cut_are_scored_on_the_scale_of_the_run(client, target):
+    question = asked()
+    for setting in SETTINGS:
+        shallow = found(client, target, question, setting, size=5, source=False)
+        deep = found(client, target, question, setting, size=90, source=False)
+        given = scored(client, target, question, setting, shallow.how, [hit.id for hit in deep.hits])
+        assert given == {hit.id: pytest.approx(hit.score, abs=1e-6) for hit in deep.hits}, setting
+    every = scored(client, target, question, Setting(preference=0.1), How(), list(CORPUS.vectors))
+    assert every == {name: pytest.approx(score, abs=1e-6) for name, score in preferred(question, 0.1)}
+    none = scored(client, target, question._replace(words="nothing"), Setting("lexical"), How(), ["d0", "d1"])
+    assert none == {"d0": None, "d1": None}
+
+
+@every_setting
+def test_filters_hold_in_every_mode(client, target, setting):
+    for grouped in (False, True):
+        hits = found(
+            client,
+            target,
+            asked(),
+            replace(setting, one_per_group=grouped),
+            filters={"year": ["2001", "2002"], "language": ["de", "th"]},
+        ).hits
+        inside = [one for hit in hits for one in (hit, *hit.others)]
+        assert len(hits) >= 10
+        assert {CORPUS.years[one.id] for one in inside} == {2001, 2002}
+        assert {one.language for one in inside} == {"de", "th"}
+        assert (
+            found(client, target, asked(), replace(setting, one_per_group=grouped), filters={"year": ["1"]}).hits == ()
+        )
+
+
+@every_setting
+def test_hits_bring_what_is_asked_for(client, target, setting):
+    question = asked()
+    all_of_it = found(client, target, question, setting, size=10).hits
+    assert all(hit.source["year"] == CORPUS.years[hit.id] and "embedding" not in hit.source for hit in all_of_it)
+    some = found(client, target, question, setting, size=10, source=["year"]).hits
+    assert [hit.source for hit in some] == [{"year": CORPUS.years[hit.id]} for hit in all_of_it]
+    none = found(client, target, question, setting, size=10, source=False).hits
+    assert [(hit.id, hit.score, hit.language) for hit in none] == [(h.id, h.score, h.language) for h in all_of_it]
+    assert {hit.id: hit.language for hit in none} == {hit.id: CORPUS.languages[hit.id] or "und" for hit in none}
+    assert all(hit.source == {} for hit in none)
+
+
+def test_scores_do_not_go_with_the_size(client, target):
+    for setting in SETTINGS:
+        few, many = (found(client, target, asked(), setting, size=size, source=False) for size in (5, 40))
+        assert [hit[:3] for hit in few.hits] == [hit[:3] for hit in many.hits[:5]]
+
+
+@pytest.mark.parametrize("beta", [0.05, -0.05])
+@pytest.mark.parametrize("mode", ["lexical", "hybrid"])
+def test_in_other_modes_the_bonus_is_as_much_of_their_scores_as_beta_is_of_the_cosines(client, target, mode, beta):
+    question = asked()
+    plain = found(client, target, question, Setting(mode), size=100, source=False)
+    cosines = sorted(CORPUS.cosines(question.vector).values(), reverse=True)[:100]
+    own = [hit.score for hit in plain.hits]
+    bonus = abs(beta) * (own[0] - own[-1]) / (cosines[0] - cosines[-1])
+    run = found(client, target, question, Setting(mode, preference=beta), size=20, source=False)
+    assert run.how.bonus == pytest.approx(bonus, rel=1e-4)
+    wanted = {h.id: h.score + bonus * ((h.language == "de") == (beta > 0)) for h in plain.hits}
+    best = sorted(wanted.values(), reverse=True)[:20]
+    assert [hit.score for hit in run.hits] == pytest.approx(best, abs=1e-4)
+    assert all(hit.score == pytest.approx(wanted[hit.id], abs=1e-4) for hit in run.hits)
+
+
+@pytest.mark.parametrize("mode", ["dense", "lexical", "hybrid"])
+def test_a_strong_preference_also_finds_what_was_below_the_pool(client, target, mode):
+    question = asked(words="sun sand wind")
+    for fusion in ("min-max", "rrf"):
+        setting = Setting(mode, preference=9.0, fusion=fusion)
+        hits = found(client, target, question, setting, size=45, source=False).hits
+        assert [hit.language for hit in hits] == ["de"] * 45
+        pool = found(client, target, question, Setting(mode, fusion=fusion), size=100, source=False).hits
+        assert not {hit.id for hit in hits} <= {hit.id for hit in pool}
+        spread = found(client, target, question, replace(setting, preference=-9.0), size=60, source=False).hits
+        assert "de" not in {hit.language for hit in spread}
+
+
+def test_balanced_gives_every_language_its_best_five_of_the_fifty_nearest(client, target):
+    question = asked()
+    nearest = sorted(CORPUS.cosines(question.vector).items(), key=lambda item: -item[1])[:50]
+    wanted = []
+    for name, cosine in nearest:
+        if sum(CORPUS.languages[other] == CORPUS.languages[name] for other, _ in wanted) < 5:
+            wanted.append((name, cosine))
+    hits = found(client, target, question, Setting("balanced"), size=50).hits
+    assert [hit.id for hit in hits] == [name for name, _ in wanted]
+    assert [hit.score for hit in hits] == pytest.approx([(1 + cosine) / 2 for _, cosine in wanted], abs=1e-6)
+    assert {hit.language for hit in hits} == {"en", "de", "th", "und"}
+    moved = found(client, target, question, Setting("balanced", preference=9.0), size=50).hits
+    assert [hit.language for hit in moved[:5]] == ["de"] * 5
+    assert sorted(hit.id for hit in moved) == sorted(hit.id for hit in hits)

@@ -1,0 +1,86 @@
+"""Exchanges with a real cluster: one, an asynchronous one, many side by side, and what fails."""
+
+import asyncio
+import uuid
+
+import pytest
+from searched_index import Corpus, asked, found
+
+from langshift.errors import ClusterError, UsageError
+from langshift.plugin.search.exchange import carry_out, carry_out_async
+from langshift.plugin.search.lockstep import carry_out_all
+from langshift.plugin.search.modes import search
+from langshift.plugin.search.wanted import Setting
+
+SETTINGS = [
+    Setting(),
+    Setting("lexical"),
+    Setting("hybrid", preference=0.1),
+    Setting("balanced"),
+    Setting(one_per_group=True),
+]
+
+
+@pytest.fixture(scope="module")
+def target(client):
+    name = f"langshift-test-exchange-{uuid.uuid4().hex[:8]}"
+    yield Corpus(120).write(client, name, 2)
+    client.indices.delete(index=name)
+
+
+class Asynchronous:
+    """The real client, awaited."""
+
+    def __init__(self, client):
+        self._client = client
+
+    async def search(self, **asked):
+        return await asyncio.to_thread(self._client.search, **asked)
+
+    async def msearch(self, **asked):
+        return await asyncio.to_thread(self._client.msearch, **asked)
+
+
+def without_time(run):
+    return run._replace(took=0)
+
+
+@pytest.mark.parametrize("setting", SETTINGS, ids=str)
+def test_an_asynchronous_client_finds_the_same(client, target, setting):
+    exchange = search(asked(), setting, target, size=10)
+    run = asyncio.run(carry_out_async(Asynchronous(client), target.index.index, exchange))
+    assert without_time(run) == without_time(found(client, target, asked(), setting, size=10))
+    assert len(run.hits) == 10
+
+
+def test_many_side_by_side_find_what_each_finds_alone(client, target):
+    questions = [(asked(seed), setting) for seed in range(50) for setting in SETTINGS]
+    exchanges = (search(question, setting, target, size=5) for question, setting in questions)
+    runs = list(carry_out_all(client, target.index.index, exchanges))
+    assert len(runs) == len(questions) == 250
+    for (question, setting), run in list(zip(questions, runs, strict=True))[::7]:
+        assert without_time(run) == without_time(found(client, target, question, setting, size=5))
+
+
+def test_one_that_fails_does_not_fail_the_others(client, target):
+    good, long = asked(), asked(words="tide " * 501)
+    cases = [(good, {}), (long, {}), (good, {"year": ["soon"]}), (good._replace(vector=None), {}), (good, {})]
+    exchanges = [search(question, SETTINGS[2], target, size=5, filters=filters) for question, filters in cases]
+    first, words, year, vector, last = carry_out_all(client, target.index.index, exchanges)
+    assert without_time(first) == without_time(last)
+    assert len(first.hits) == 5
+    assert isinstance(words, UsageError)
+    assert str(words) == "The query has too many words for a word search: at most 500 fit."
+    assert isinstance(year, ClusterError)
+    assert str(year).startswith("The cluster answered 400: all shards failed: failed to create query: ")
+    assert "soon" in str(year)
+    assert str(vector) == "The question has no vector, and this way of searching needs one: encode its words."
+    with pytest.raises(ClusterError) as refused:
+        carry_out(client, target.index.index, search(good, SETTINGS[2], target, size=5, filters={"year": ["soon"]}))
+    assert str(refused.value) == str(year)
+
+
+def test_an_index_that_is_not_there_is_told_of_each(client, target):
+    exchanges = [search(asked(), setting, target, size=5) for setting in (Setting(), Setting("lexical"))]
+    told = [str(outcome) for outcome in carry_out_all(client, "langshift-test-nothing", exchanges)]
+    assert told == ["The cluster answered 404: no such index [langshift-test-nothing]."] * 2

@@ -1,0 +1,224 @@
+"""Replay in every mode against a real OpenSearch: steps, group scores, faults between steps, going on."""
+
+import json
+import re
+import uuid
+
+import pytest
+from click.testing import CliRunner
+from small_dataset import write_small_dataset
+
+from langshift.cluster import make_client
+from langshift.errors import LangshiftError, UsageError
+from langshift.evaluate.asked import Asked, Plan
+from langshift.evaluate.commands import evaluate
+from langshift.evaluate.dataset import load_dataset
+from langshift.evaluate.load import requests
+from langshift.evaluate.load.schedule import Load
+from langshift.evaluate.replay import replay_all
+from langshift.ingest.detect import open_detector
+from langshift.ingest.encoders import open_encoder
+from langshift.ingest.load import load
+from langshift.ingest.making import choose
+from langshift.ingest.search import Searcher
+from langshift.ingest.searching.options import read_setting
+from langshift.plugin.indices.dropping import drop_all
+from langshift.settings import Settings
+
+from .tls_proxy import proxy
+
+SETTINGS = (
+    "dense",
+    "dense --prefer-language .05",
+    "dense --spread .05",
+    "lexical",
+    "lexical --prefer-language .05",
+    "hybrid",
+    "hybrid --prefer-language .05",
+    "hybrid --lexical-weight .6",
+    "hybrid --fusion rrf",
+    "hybrid --fusion rrf --spread .05",
+    "balanced",
+    "balanced --prefer-language .05",
+)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    made = tmp_path_factory.mktemp("dataset")
+    write_small_dataset(made)
+    return made
+
+
+@pytest.fixture(scope="module")
+def index(client, folder):
+    name = f"langshift-test-{uuid.uuid4().hex[:8]}"
+    load(client, str(folder / "corpus.jsonl"), name, choose(open_encoder("use-m"), open_detector(), None, 1.0))
+    yield name
+    drop_all(client, name)
+
+
+@pytest.fixture(scope="module")
+def dataset(folder):
+    return load_dataset(folder)
+
+
+def run(*arguments):
+    return CliRunner().invoke(evaluate, ["replay", *map(str, arguments)], catch_exceptions=False)
+
+
+def through(address):
+    """A client of a proxy, which tries nothing twice."""
+    return make_client(Settings.from_env(), address, retries=0)
+
+
+@pytest.mark.parametrize("text", SETTINGS)
+def test_group_scores_are_those_of_the_run_and_there_are_some_below_its_cut(client, index, dataset, text, monkeypatch):
+    # Each leg looks at a hundred documents all the same.
+    monkeypatch.setattr(requests, "TOP_K", 4)
+    setting = read_setting(text)
+    plan = Plan([setting], measures=["LPR", "nDCG@20"], group_scores=True)
+    (found,) = replay_all([client], Asked.of([Searcher(client, index)], dataset, plan), plan)
+    assert not found.failed
+    assert found.setting == setting
+    assert list(found.group_scores) == [query.id for query in dataset.queries]
+    both = below = 0
+    for answer in found.answers:
+        given, hits = found.group_scores[answer.query], dict(answer.hits)
+        assert set(given) == set(dataset.qrels[answer.query])
+        for name, score in given.items():
+            if name in hits:
+                assert score == pytest.approx(hits[name], abs=1e-4, rel=1e-4)
+                both += 1
+            elif score is not None:
+                below += 1
+                assert score <= min(hits.values()) + 1e-4
+    assert both
+    # Words match few passages in other languages.
+    assert below or setting.mode == "lexical"
+    assert found.scores["LPR"].queries == 20
+
+
+@pytest.mark.usefixtures("cluster_env")
+def test_the_setting_stands_in_what_is_printed_and_written(folder, index, tmp_path):
+    options = [folder, "--index", index, "--mode", "hybrid", "--prefer-language", ".05", "--output", tmp_path / "out"]
+    said = run(*options)
+    assert said.stdout.splitlines()[0] == f"{index}: 20 queries, hybrid --prefer-language 0.05, alpha 1"
+    document = json.loads((tmp_path / "out" / "result.json").read_text())
+    assert document["mode"] == "hybrid"
+    assert document["setting"] == {
+        "mode": "hybrid",
+        "preference": 0.05,
+        "fusion": "min-max",
+        "lexical_weight": 0.3,
+        "one_per_group": False,
+    }
+    tags = {line.split()[5] for line in (tmp_path / "out" / "run.trec").read_text().splitlines()}
+    assert tags == {f"{index}_hybrid_--prefer-language_0.05"}
+
+
+def steps(server):
+    """The kinds of the searches that went through a proxy, in order."""
+    paths = [path.split("?")[0] for path, _ in server.seen]
+    return [path.rsplit("/", 1)[1] for path in paths if path.endswith(("/_search", "/_msearch"))]
+
+
+def test_the_times_of_all_steps_are_added(client, cluster_url, index, dataset):
+    plan = Plan([read_setting("dense --one-per-group")], load=Load(warm_up=0))
+    asked = Asked.of([Searcher(client, index)], dataset, plan)
+    with proxy(cluster_url) as (address, server), through(address) as other:
+        server.rewrite = lambda _, status, content: (status, re.sub(rb'"took":\d+', b'"took":10', content))
+        (found,) = replay_all([other], asked, plan)
+        seen = steps(server)
+    assert seen == ["_search", "_msearch"] * 20
+    assert {answer.took for answer in found.answers} == {20.0}
+    assert all(answer.wall > 0 for answer in found.answers)
+    # One document of each of the five topics, in the language of the query where there is one.
+    assert {len(answer.hits) for answer in found.answers} == {5}
+    for answer in found.answers:
+        assert {dataset.documents[name].language for name, _ in answer.hits} == {found.languages[answer.query]}
+    assert found.warnings == [
+        "Of each translation group one document counts as found: recall of the others cannot but be low."
+    ]
+
+
+def test_a_step_that_fails_fails_its_query_alone(client, cluster_url, index, dataset):
+    plan = Plan([read_setting("dense --one-per-group")], load=Load(warm_up=0))
+    asked = Asked.of([Searcher(client, index)], dataset, plan)
+    busy = json.dumps({"error": {"reason": "rejected execution", "type": "x"}, "status": 429}).encode()
+    seen = []
+
+    def rewrite(path, status, content):
+        if not path.endswith("/_msearch"):
+            return status, content
+        seen.append(path)
+        if len(seen) == 3:
+            return 429, busy
+        if len(seen) == 4:
+            answers = json.loads(content)["responses"]
+            answers[-1] = {"error": {"reason": "out of memory", "type": "x"}, "status": 500}
+            return 200, json.dumps({"responses": answers}).encode()
+        return status, content
+
+    with proxy(cluster_url) as (address, server), through(address) as other:
+        server.rewrite = rewrite
+        (found,) = replay_all([other], asked, plan)
+    assert [answer.query for answer in found.failed] == [query.id for query in dataset.queries[2:4]]
+    assert [answer.error for answer in found.failed] == [
+        "The cluster answered 429: rejected execution.",
+        "The cluster answered 500: out of memory.",
+    ]
+    assert all((answer.hits, answer.took, answer.wall) == ((), None, None) for answer in found.failed)
+    assert found.complete
+    assert found.sending.answered == 18
+
+
+def dying(server, after):
+    """A proxy's rewrite that lets so many requests of several searches through, and then closes the door for good."""
+    passed = []
+
+    def rewrite(path, status, content):
+        if path.endswith("/_msearch"):
+            passed.append(path)
+            if len(passed) == after:
+                server.shutdown()
+                server.socket.close()
+        return status, content
+
+    return rewrite
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--mode", "hybrid", "--prefer-language", ".05"),
+        ("--mode", "hybrid", "--prefer-language", ".05", "--one-per-group"),
+        ("--mode", "hybrid", "--fusion", "rrf", "--spread", ".05"),
+    ],
+)
+def test_a_mode_of_several_searches_is_gone_on_with(cluster_url, folder, index, tmp_path, monkeypatch, options):
+    out = tmp_path / "out"
+    command = [folder, "--index", index, "--warm-up", 0, *options, "--output", out]
+    with proxy(cluster_url) as (address, server):
+        server.rewrite = dying(server, 7)
+        monkeypatch.setenv("OPENSEARCH_URL", address)
+        with pytest.raises(LangshiftError, match="queries failed and count as empty answers; the first, "):
+            run(*command)
+    kept = [json.loads(line) for line in (out / "per-query.jsonl").read_text().splitlines()]
+    answered = [row for row in kept if row["error"] is None]
+    assert answered
+    assert len(answered) < 20
+    assert all(row["how"] for row in answered)
+
+    monkeypatch.setenv("OPENSEARCH_URL", cluster_url)
+    with pytest.raises(UsageError) as caught:
+        run(folder, "--index", index, "--warm-up", 0, "--output", out, "--resume")
+    assert str(caught.value).startswith(
+        f"{out} holds an unfinished replay of something else (setting mode hybrid, not dense; setting preference "
+    )
+    resumed = json.loads(run(*command, "--resume", "--json").stdout)
+    assert (resumed["complete"], resumed["errors"], resumed["load"]["kept"]) == (True, 0, len(answered))
+    whole = json.loads(run(folder, "--index", index, *options, "--output", tmp_path / "whole", "--json").stdout)
+    assert resumed["measures"] == whole["measures"]
+    for file in ("run.trec", "group-scores.jsonl"):
+        assert (out / file).read_bytes() == (tmp_path / "whole" / file).read_bytes()

@@ -1,0 +1,85 @@
+"""Exchanges: what is sent, and which answers are whole."""
+
+import json
+
+import pytest
+
+from langshift.errors import ClusterError
+from langshift.plugin.search.exchange import ShardBody, alone, answers, complete, lines, timed
+
+WHOLE = {
+    "took": 3,
+    "timed_out": False,
+    "_shards": {"total": 2, "successful": 2, "failed": 0},
+    "hits": {"hits": [{"_id": "a", "_score": 1.0}]},
+}
+
+
+def refusal(response):
+    with pytest.raises(ClusterError) as refused:
+        complete(response)
+    return str(refused.value)
+
+
+def test_a_whole_answer_is_taken_as_it_is():
+    assert complete(WHOLE) is WHOLE
+
+
+def test_an_answer_of_some_shards_is_none():
+    told = "The cluster answered from 1 of 2 shards only."
+    assert refusal(WHOLE | {"_shards": {"total": 2, "successful": 1, "failed": 1}}) == told
+    late = WHOLE | {"timed_out": True}
+    assert refusal(late) == "The cluster answered from 2 of 2 shards only."
+
+
+def test_what_the_server_says_of_one_search_of_many_is_told():
+    cause = {"type": "query_shard_exception", "reason": "failed to create query"}
+    error = {"type": "search_phase_execution_exception", "reason": "all shards failed", "root_cause": [cause]}
+    told = "The cluster answered 400: all shards failed: failed to create query."
+    assert refusal({"error": error, "status": 400}) == told
+    assert (
+        refusal({"error": {"type": "x", "reason": "too busy."}, "status": 429}) == "The cluster answered 429: too busy."
+    )
+    assert refusal({"error": "odd", "status": 500}) == "The cluster answered 500: odd."
+
+
+def test_a_missing_permission_is_told_as_everywhere():
+    words = "no permissions for [indices:data/read/search] and User [name=eve, backend_roles=[], requestedTenant=null]"
+    assert refusal({"error": {"type": "security_exception", "reason": words}, "status": 403}) == (
+        "The cluster does not let the user eve do that: it lacks the permission indices:data/read/search "
+        "(the action group search has it); ask whoever administers the cluster for it."
+    )
+
+
+@pytest.mark.parametrize("response", [{}, [], "odd", WHOLE | {"hits": {"hits": [{"_id": "a", "_score": None}]}}])
+def test_an_answer_that_is_none_is_told(response):
+    assert refusal(response) == f"The cluster gave an answer that cannot be read: {str(response)[:200]}."
+
+
+def test_an_msearch_without_parts_is_told():
+    assert answers({"responses": [WHOLE]}, 1) == [WHOLE]
+    for odd in ({"took": 1}, {"responses": []}):
+        with pytest.raises(ClusterError) as refused:
+            answers(odd, 1)
+        assert str(refused.value) == f"The cluster gave an answer that cannot be read: {odd}."
+
+
+def test_a_body_for_one_shard_says_so_in_its_header():
+    body = {"size": 1}
+    sent = [json.loads(line) for line in lines([body, ShardBody(body, 2)]).splitlines()]
+    assert sent == [{}, body, {"preference": "_shards:2"}, body]
+    assert [alone([body]), alone([body, body]), alone([ShardBody(body, 0)])] == [True, False, False]
+
+
+def test_the_slowest_search_of_a_step_is_the_time_it_took():
+    def two_steps():
+        yield {}, {}
+        (last,) = yield ({},)
+        return last
+
+    exchange = timed(two_steps())
+    assert next(exchange) == ({}, {})
+    assert exchange.send([{"took": 5}, {"took": 9}]) == ({},)
+    with pytest.raises(StopIteration) as end:
+        exchange.send([{"took": 1}])
+    assert end.value.value == ({"took": 1}, 10.0)

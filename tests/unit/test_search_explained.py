@@ -1,0 +1,113 @@
+"""What explaining prints of anchors, of a bonus, and of what cannot be known."""
+
+import numpy as np
+import pytest
+
+from langshift.ingest.hit import Hit, ShiftEffect
+from langshift.ingest.searching import explained
+from langshift.ingest.searching.explaining import effects, known_shift
+from langshift.ingest.searching.result import SearchResult
+from langshift.plugin.fields import USUAL
+from langshift.plugin.search.found import Anchor, Leg
+from langshift.plugin.search.wanted import Setting
+from langshift.plugin.shift.index_shift import IndexShift
+
+LEGS = {"dense": Leg(0.75, 1), "lexical": Leg(3.5, 12)}
+
+
+def result(hits, **given):
+    usual = {
+        "index": "news-v0001", "setting": Setting("anchored", 0.02), "language": "de", "shift_queries": False,
+        "bonus": 0.01, "anchors": (), "compared": 100, "notes": (), "took": 3.0, "requests": (),
+    }  # fmt: skip
+    return SearchResult(hits=tuple(hits), **(usual | given))
+
+
+def hit(name, language, shift=None, legs=LEGS):
+    return Hit(name, 0.5, language, "", "", None, legs, shift=shift)
+
+
+def test_the_table_has_what_is_known_and_a_mark_for_what_is_not(capsys, monkeypatch):
+    monkeypatch.setattr("langshift.console.out.width", 120)
+    hits = [
+        hit("[red]a", "de", ShiftEffect({"de": 1.0}, 0.25, 0.5, 3, 1)),
+        hit("b", "th", ShiftEffect({"th": 1.0}, None, 0.125, None, 2)),
+        hit("c", "und", None, {"lexical": Leg(1.0, 1)}),
+    ]
+    anchors = (Anchor("d", 0.875, 0.5, {"margin": 0.25}), Anchor("e", 0.0625, 0.0, {"rank": 2.0}))
+    found = result(hits, anchors=anchors)
+    explained.show(found)
+    lines = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
+    assert lines == [
+        "",
+        "rank  language       dense      lexical    bonus       similarity  by vector  _id",
+        "   1  de        0.7500 (1)  3.5000 (12)  +0.0100  0.2500 → 0.5000      3 → 1  [red]a",
+        "   2  th        0.7500 (1)  3.5000 (12)  +0.0000       ? → 0.1250      ? → 2  b",
+        "   3  und                -   1.0000 (1)  +0.0000                -          -  c",
+        "dense, lexical: the score that this leg of the search gave, and the rank in it.",
+        "similarity: the cosine of query and document, before → after the shift; by vector: the rank by it among 100 "
+        "documents,",
+        "which are the nearest after the shift and the hits.",
+        "",
+        "Anchors, which the query was moved towards:",
+        "_id  trust  weight  margin  rank",
+        "d    0.875   0.500    0.25     -",
+        "e    0.062   0.000       -     2",
+    ]  # fmt: skip
+    told = found.to_dict()
+    assert told["anchors"][0] == {"id": "d", "trust": 0.875, "weight": 0.5, "evidence": {"margin": 0.25}}
+    assert told["hits"][0]["legs"]["lexical"] == {"score": 3.5, "rank": 12}
+
+
+def test_the_bonus_of_a_preference_and_of_spreading():
+    mine, other = hit("a", "de"), hit("b", "th")
+    assert [result([]).bonus_of(one) for one in (mine, other)] == [0.01, 0.0]
+    spread = result([], setting=Setting(preference=-0.02))
+    assert [spread.bonus_of(one) for one in (mine, other)] == [0.0, 0.01]
+
+
+def told(answers, shift, raw=(1.0, 0.0), moved=(1.0, 0.0), ids=("a",)):
+    exchange = effects(np.float32(raw), np.float32(moved), ids, shift, USUAL, {})
+    assert len(next(exchange)) == 2
+    with pytest.raises(StopIteration) as end:
+        exchange.send([{"hits": {"hits": [{"_id": n, "_source": s} for n, s in hits.items()]}} for hits in answers])
+    return end.value.value
+
+
+def test_a_soft_shift_is_taken_back_by_all_its_languages():
+    shift = IndexShift("h", "en", {"de": np.float32([0, 1]), "th": np.float32([1, 0])}, 1.0, {"th": 0.5})
+    stamp = {"vectors": "h", "languages": {"de": 0.5, "th": 0.5}, "alphas": {"de": 1.0, "th": 0.5}}
+    document = {"embedding": [0.75, -0.5], "shift": stamp}
+    found = told([{"a": document}, {"a": document}], shift)
+    assert found.compared == 1
+    assert found.by_id["a"].moved == {"de": 0.5, "th": 0.25}
+    assert found.by_id["a"].similarity_before == pytest.approx(1.0)
+    assert found.by_id["a"].similarity_after == pytest.approx(0.75 / np.hypot(0.75, 0.5))
+
+
+def test_nothing_divides_by_a_norm_of_zero_and_stamps_of_anybody_do_no_harm():
+    shift = IndexShift("h", "en", {"de": np.float32([0, 1])}, 1.0)
+    documents = {
+        "zero": {"embedding": [0.0, 0.0]},
+        "strange": {"embedding": [1.0, 0.0], "shift": {"vectors": "h", "language": "xx", "alpha": 1.0}},
+        "empty": {"embedding": [1.0, 0.0], "shift": None},
+        "none": {"embedding": None},
+        "still": {"embedding": [1.0, 1.0], "shift": {"vectors": "other", "language": "de", "alpha": 0}},
+    }
+    found = told([documents, {}], shift)
+    assert found.compared == 4
+    assert (found.by_id["zero"].similarity_before, found.by_id["zero"].similarity_after) == (0.0, 0.0)
+    assert found.by_id["strange"].similarity_before is None
+    assert found.by_id["empty"].similarity_before == 1.0
+    assert found.by_id["still"].moved == {}
+    assert "none" not in found.by_id
+    assert {effect.rank_before for effect in found.by_id.values()} == {None}
+    assert sorted(effect.rank_after for effect in found.by_id.values()) == [1, 2, 3, 4]
+
+
+def test_an_index_of_something_else_cannot_be_taken_back():
+    assert known_shift({}, "news-v0001") == (
+        None,
+        "How near the hits were before the shift is not known: news-v0001 does not hold what could take it back "
+        "exactly.",
+    )

@@ -1,0 +1,112 @@
+"""Settings as options, arguments and text; what does not belong together is refused in the words it was given in."""
+
+import click
+import pytest
+from click.testing import CliRunner
+from command_line import langshift, refusal
+from hypothesis import given
+from hypothesis import strategies as st
+
+from langshift.errors import UsageError
+from langshift.ingest.searching.options import read_setting, setting_options, written
+from langshift.ingest.searching.requests import Request
+from langshift.plugin.search.wanted import FUSIONS, MODES, USUAL, Setting
+
+settings = st.builds(
+    lambda mode, beta, fusion, weight, one: Setting(
+        mode,
+        beta,
+        fusion if mode == "hybrid" else USUAL.fusion,
+        weight if mode == "hybrid" else USUAL.lexical_weight,
+        one,
+    ),
+    st.sampled_from(MODES),
+    st.sampled_from([0.0, 0.02, 1.5, 2.0, -0.1, -2.0]),
+    st.sampled_from(FUSIONS),
+    st.sampled_from([0.0, 0.3, 0.25, 1.0]),
+    st.booleans(),
+)
+
+
+@given(settings)
+def test_what_is_written_is_read_again(setting):
+    assert read_setting(written(setting)) == setting
+
+
+def test_what_is_usual_is_not_written():
+    assert written(USUAL) == "dense"
+    assert written(Setting("hybrid", -0.02, "rrf", one_per_group=True)) == (
+        "hybrid --spread 0.02 --fusion rrf --one-per-group"
+    )
+    assert read_setting("--prefer-language .02") == Setting(preference=0.02)
+    assert read_setting("") == USUAL
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        (
+            "hybird",
+            "Invalid value for '--mode': 'hybird' is not one of 'dense', 'lexical', 'hybrid', 'balanced', 'anchored'.",
+        ),
+        ("dense --fusion rrf", "--fusion needs --mode hybrid."),
+        ("lexical --lexical-weight 1", "--lexical-weight needs --mode hybrid."),
+        (
+            "dense --prefer-language 0 --spread 0",
+            "--prefer-language and --spread exclude each other: give one of them.",
+        ),
+        ("dense --prefer-language nan", "Invalid value for '--prefer-language': nan is not in the range 0<=x<=2.0."),
+        ("dense --spread 3", "Invalid value for '--spread': 3.0 is not in the range 0<=x<=2.0."),
+        ("dense --size 3", "No such option '--size'."),
+    ],
+)  # fmt: skip
+def test_a_text_that_is_no_setting_is_refused_in_one_sentence(text, sentence):
+    with pytest.raises(UsageError) as refused:
+        read_setting(text)
+    # Releases of click write it differently.
+    told = str(refused.value).replace("option: --size", "option '--size'")
+    assert told.startswith(f"The setting {text!r} cannot be used: ")
+    assert told.removeprefix(f"The setting {text!r} cannot be used: ").partition(" Did you mean")[0] == sentence
+
+
+def test_a_quotation_mark_that_is_missing_is_said():
+    with pytest.raises(UsageError) as refused:
+        read_setting("dense 'x")
+    assert str(refused.value) == 'The setting "dense \'x" is not complete: a quotation mark is missing.'
+
+
+def test_a_command_is_given_one_setting_among_its_own_options():
+    @click.command()
+    @click.argument("name")
+    @setting_options
+    @click.option("--size", default=3)
+    def asked(name, setting, size):
+        """Example: asked."""
+        click.echo(f"{name} {written(setting)} {size}")
+
+    assert CliRunner().invoke(asked, ["news", "--mode", "hybrid", "--size", "4"]).output == "news hybrid 4\n"
+    assert [parameter.name for parameter in asked.params] == [
+        "name", "mode", "prefer_language", "spread", "fusion", "lexical_weight", "one_per_group", "size"
+    ]  # fmt: skip
+
+
+def test_the_command_refuses_before_it_asks_the_cluster():
+    none = "http://127.0.0.1:1"
+    for arguments, sentence in (
+        (("Moon", "--fusion", "rrf"), "--fusion needs --mode hybrid."),
+        ((" ",), "The query is empty: give the words to search for."),
+        (("x" * 10_001,), "The query has 10,001 characters, but at most 10,000 can be searched for."),
+        (("Moon", "--language", "tlhx"), "'tlhx' is no language: use a BCP 47 tag such as th or zh-TW."),
+        (("Moon", "--filter", "year"), "--filter takes FIELD=VALUE, such as language=th, not 'year'."),
+    ):
+        assert refusal(langshift("search", "news", *arguments, OPENSEARCH_URL=none)) == sentence
+
+
+def test_a_request_is_one_line_for_a_shell_whatever_its_words():
+    request = Request("POST", "/news-v0001/_search", b'{"query":"it\'s `x` $HOME \\"y\\""}')
+    assert request.as_curl == (
+        "curl -X POST \"$OPENSEARCH_URL/news-v0001/_search\" -H 'content-type: application/json' --data-binary "
+        '\'{"query":"it\'"\'"\'s `x` $HOME \\"y\\""}\''
+    )
+    assert request.in_dev_tools == 'POST /news-v0001/_search\n{"query":"it\'s `x` $HOME \\"y\\""}\n'
+    assert request.to_dict()["lines"] == [{"query": 'it\'s `x` $HOME "y"'}]
