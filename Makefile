@@ -4,11 +4,11 @@ VENV := .venv
 PY := $(VENV)/bin/python
 PIP := $(PY) -m pip install --quiet --disable-pip-version-check
 
-.PHONY: help demo test soak lint bench bench-bulk clean
+.PHONY: help demo test soak lint bench bench-bulk bench-search clean
 .DEFAULT_GOAL := help
 
 help:  ## what there is to make
-	@$(PYTHON) -c "import re;[print(f'make {m[1]:10} {m[2]}') for m in re.finditer(r'(?m)^([\w-]+):.*?## (.*)',open('Makefile').read())]"
+	@$(PYTHON) -c "import re;[print(f'make {m[1]:12} {m[2]}') for m in re.finditer(r'(?m)^([\w-]+):.*?## (.*)',open('Makefile').read())]"
 
 $(VENV)/.installed: pyproject.toml
 	@echo "Setting up $(VENV) ..."
@@ -49,6 +49,9 @@ bench: $(VENV)/.installed-dev  ## benchmarks: candidates in turn, median and spr
 
 bench-bulk: $(VENV)/.installed-dev  ## the benchmark of bulk indexing alone, beside the client library's helpers
 	@$(PY) -m pytest tests/bench/bench_bulk.py tests/bench/bench_overlap.py tests/bench/bench_million.py -s
+
+bench-search: $(VENV)/.installed-dev  ## the benchmark of the search modes alone, query by query in turn
+	@$(PY) -m pytest tests/bench/bench_search.py -s
 
 clean:  ## remove the environment and everything built
 	@$(PYTHON) -c "import shutil; [shutil.rmtree(p, ignore_errors=True) for p in ('$(VENV)', 'build', 'dist', '.build')]"

@@ -17,7 +17,9 @@ from langshift.evaluate.load.requests import alternating, encode, languages, pre
 from langshift.evaluate.load.schedule import Load
 from langshift.ingest.search import Searcher
 from langshift.languages import UNDETERMINED
+from langshift.plugin.search.trust import Trust
 from langshift.plugin.search.wanted import USUAL, Question, Setting
+from langshift.plugin.template import text_language
 
 Vectors = NDArray[np.float32]
 
@@ -61,6 +63,11 @@ class Way(NamedTuple):
     def shift_queries(self) -> bool:
         """Whether queries in other languages than the pivot are shifted."""
         return self.setting.needs_vector and self.searcher.query_debias.shift_queries
+
+    @property
+    def trust(self) -> Trust | None:
+        """What ``anchored`` reckons with in the index; None in other modes."""
+        return self.searcher.trust if self.setting.mode == "anchored" else None
 
 
 @dataclass(frozen=True)
@@ -135,7 +142,8 @@ def _way(
 ) -> Way:
     vectors = moved if setting.needs_vector else None
     questions = [
-        Question(query.text, tags[query.id] or UNDETERMINED, None if vectors is None else vectors[row])
+        # As the index writes languages: nn as no, arz as ar.
+        Question(query.text, text_language(tags[query.id] or UNDETERMINED), None if vectors is None else vectors[row])
         for row, query in enumerate(queries)
     ]
     return Way(searcher, setting, questions, vectors)

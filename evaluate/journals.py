@@ -81,6 +81,7 @@ def _identity(way: Way, asked: Asked, plan: Plan) -> Identity:
         "documents": index.documents,
         "setting": asdict(way.setting),
         "shift_queries": way.shift_queries,
+        "trust": None if way.trust is None else way.trust.to_dict(),
         "top_k": TOP_K,
         "indices": [one.searcher.index.name for one in asked.ways],
         "load": sent,

@@ -56,8 +56,9 @@ def modes(
 
     The settings take turns at each query, one query at a time, so that their latencies are of the same moments.
     Each row stands for a setting, and an index where there are several. Every row is tested against the first:
-    paired, by queries of one article or group together, corrected for the number of tests. A second table has
-    the queries with and without an answer in the searcher's language apart.
+    paired, by queries of one article or group together, corrected for the number of tests. Tables of all
+    differences follow, with the queries with and without an answer in the searcher's language apart. Their
+    interval and p are of one comparison alone, and a loss is judged by these: the corrected p would excuse it.
 
     Top1 is what the first document is: perfect (relevant and in the query's language), lang_fail (relevant, in
     another language), sem_fail (not relevant, in the query's language) or both_fail.

@@ -86,10 +86,12 @@ def replay_all(
     """
     opened = {way.searcher.index.index: way.searcher for way in asked.ways}
     known = {name: document_languages(clients[0], one.index, asked.dataset) for name, one in opened.items()}
+    # Read before anything is sent: the cluster may be gone in the end.
+    remarks = [_remarks(way) for way in asked.ways]
     answers, sendings = send(clients, asked.requests, len(asked.ways), plan.load, journals, on_answer)
     return [
-        _found(clients[0], asked, plan, way, heard, sending, known[way.searcher.index.index])
-        for way, heard, sending in zip(asked.ways, answers, sendings, strict=True)
+        _found(clients[0], asked, plan, way, heard, sending, known[way.searcher.index.index], told)
+        for way, heard, sending, told in zip(asked.ways, answers, sendings, remarks, strict=True)
     ]
 
 
@@ -101,6 +103,7 @@ def _found(
     answers: Mapping[str, Answer],
     sending: Sending,
     known: tuple[Mapping[str, str | None], Sequence[str]],
+    remarks: Sequence[str],
 ) -> Replay:
     """What was found in one way."""
     searcher, dataset = way.searcher, asked.dataset
@@ -118,7 +121,7 @@ def _found(
         languages=asked.languages,
         answers=heard,
         scores=scores,
-        warnings=[*misfits(searcher, dataset, run), *detected(asked), *told, *_grouped(way), *warnings, *notes],
+        warnings=[*misfits(searcher, dataset, run), *detected(asked), *told, *remarks, *warnings, *notes],
         vectors=way.vectors,
         shift_queries=way.shift_queries,
         load=plan.load,
@@ -127,14 +130,17 @@ def _found(
         dataset=dataset,
         documents=documents,
         fields=searcher.index.fields,
+        trust=way.trust,
     )
 
 
-def _grouped(way: Way) -> list[str]:
-    """Say what is missing from a ranking that shows one document of a translation group."""
+def _remarks(way: Way) -> list[str]:
+    """Say what makes figures of this setting less than they seem, whatever is found."""
+    told = [] if way.trust is None else way.searcher.remarks
     if not way.setting.one_per_group:
-        return []
-    return ["Of each translation group one document counts as found: recall of the others cannot but be low."]
+        return told
+    # A ranking that shows one document of a translation group lacks the others.
+    return [*told, "Of each translation group one document counts as found: recall of the others cannot but be low."]
 
 
 def _group_scores(

@@ -98,6 +98,9 @@ def replay_command(
     the log's rate once for each. Their answers are compared: overlap (RBO, Jaccard@20), and each
     language's share of the first 20. Files go to FOLDER/NAME, the comparison to FOLDER/drift.json.
 
+    The language of a query that names none is detected among all languages, and left open where that is not
+    clear; langshift search always takes one of the index's own.
+
     A log has a JSON object on each line with timestamp (ISO 8601, or seconds since 1970) and text, and
     perhaps language and _id. DATASET may be left out; with it, queries are judged by their _id.
 

@@ -17,6 +17,7 @@ from langshift.evaluate.measures import Scores
 from langshift.languages import UNDETERMINED
 from langshift.plugin.fields import USUAL, Fields
 from langshift.plugin.fingerprint import Fingerprint
+from langshift.plugin.search.trust import Trust
 from langshift.plugin.search.wanted import Setting
 
 
@@ -43,6 +44,7 @@ class Replay:
         dataset: what was replayed.
         documents: document id -> language, None where unknown.
         fields: the index's names of fields.
+        trust: what ``anchored`` reckoned with; None in other modes.
     """
 
     index: str
@@ -61,6 +63,7 @@ class Replay:
     dataset: Dataset | None = field(default=None, repr=False, compare=False)
     documents: Mapping[str, str | None] = field(default_factory=dict, repr=False)
     fields: Fields = USUAL
+    trust: Trust | None = None
 
     @property
     def failed(self) -> Sequence[Answer]:

@@ -46,6 +46,7 @@ def result(replay: Replay, server: str) -> dict[str, Any]:
         "mode": replay.setting.mode,
         "setting": asdict(replay.setting),
         "shift_queries": replay.shift_queries,
+        "trust": None if replay.trust is None else {**replay.trust.to_dict(), "calibrated": replay.trust.calibrated},
         "top_k": TOP_K,
         "measures": _means(replay.scores),
         "queries": {"asked": len(replay.answers), **_counts(replay.scores)},

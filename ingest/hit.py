@@ -8,6 +8,7 @@ from typing import Any
 
 from langshift.plugin.fields import Fields, value_at
 from langshift.plugin.search.found import Candidate, Leg
+from langshift.plugin.search.grouping import group_of
 
 
 @dataclass(frozen=True)
@@ -62,8 +63,8 @@ class Hit:
         language: primary tag, or ``und``.
         title: may be empty, and is where the index has text fields of its own.
         text: may be empty.
-        group: translation group, or None.
-        legs: leg of the search -> score and rank there; a leg that did not find it is absent.
+        group: translation group, the first where it names several, or None.
+        legs: leg of the search -> score and rank there, None where it gave none; a leg that did not find it is absent.
         others: the other documents of its group, where one is shown of each.
         shift: what the shift did, where that was to be explained and the document has a vector.
         source: all its fields but the vector.
@@ -84,14 +85,13 @@ class Hit:
 def to_hit(found: Candidate, fields: Fields, shift: ShiftEffect | None = None) -> Hit:
     """A candidate, from an index with these fields, as a hit."""
     title, text = _title_and_text(found.source, fields)
-    group = found.source.get("group")
     return Hit(
         id=found.id,
         score=0.0 if found.score is None else found.score,
         language=found.language,
         title=title,
         text=text,
-        group=None if group is None else _words(group),
+        group=group_of(found.source),
         legs=found.legs,
         others=tuple(_other(one, fields) for one in found.others),
         shift=shift,

@@ -10,6 +10,7 @@ from opensearchpy import OpenSearch
 from opensearchpy.exceptions import RequestError
 
 from langshift.errors import ClusterError
+from langshift.ingest.anchors.known import remarks_on, trust_of
 from langshift.ingest.encoders import Encoder
 from langshift.ingest.opening import USUAL as USUALLY_OPENED
 from langshift.ingest.opening import SearchOptions
@@ -71,9 +72,22 @@ class Searcher(Asker):
         return fusions(self._client)
 
     @cached_property
-    def _trust(self) -> Trust | None:
-        kept = meta.read(self._client, self.index.index).get(meta.ANCHORS)
-        return Trust.from_dict(kept) if kept else None
+    def trust(self) -> Trust:
+        """What ``anchored`` reckons with in this index; read from the cluster at first use.
+
+        Raises:
+            ClusterError: the calibration that the index keeps cannot be read.
+        """
+        return trust_of(self._client, self.index)
+
+    @cached_property
+    def remarks(self) -> list[str]:
+        """What a searcher in ``anchored`` should know of ``trust``; empty where all is as it should be.
+
+        Raises:
+            ClusterError: the calibration that the index keeps cannot be read.
+        """
+        return remarks_on(self._client, self.index, self.trust)
 
     @cached_property
     def _shift(self) -> tuple[IndexShift | None, str | None]:
@@ -100,7 +114,7 @@ class Searcher(Asker):
             legs: whether every leg's score and rank are wanted, which the cluster's own fusion does not tell.
         """
         target = self._target(setting)
-        target = replace(target, fuses=target.fuses and not legs)
+        target = replace(target, fuses=target.fuses and not legs, legs=legs)
         return modes.search(question, setting, target, size=size, filters=filters, source=source)
 
     def scores(
@@ -111,7 +125,7 @@ class Searcher(Asker):
 
     def _target(self, setting: Setting) -> Target:
         fuses = setting.mode == "hybrid" and setting.fusion in self._fusions
-        return Target(self.index, fuses, self._trust if setting.mode == "anchored" else None)
+        return Target(self.index, fuses, self.trust if setting.mode == "anchored" else None)
 
     def search(
         self,
@@ -155,14 +169,13 @@ class Searcher(Asker):
         """
         require_query(words, size)
         checked = self._filters.checked(filters)
-        question = self.question(words, setting, language=language)
-        explaining = None
         if explain:
+            tag = self.language(words, setting).language if language is None else require_tag(language)
             raw = self.encode([words])
-            if question.vector is None:
-                tag = question.language if language is None else require_tag(language)
-                question = question._replace(vector=self.move(raw, [tag])[0])
+            question = self.question(words, setting, language=tag, vector=self.move(raw, [tag])[0])
             explaining = Explaining(raw[0], *self._shift, checked)
+        else:
+            question, explaining = self.question(words, setting, language=language), None
         return answer(
             self.index,
             question,
@@ -170,6 +183,7 @@ class Searcher(Asker):
             self.exchange(question, setting, size=size, filters=checked, legs=explain),
             shift_queries=setting.needs_vector and self.query_debias.shift_queries,
             explaining=explaining,
+            remarks=self.remarks if setting.mode == "anchored" else (),
         )
 
     def require_fitting(self, filters: Filters) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from opensearchpy import OpenSearch
@@ -34,6 +34,7 @@ class LiveIndex:
         documents: how many documents it holds.
         shards: how many primary shards it has.
         counts: how many documents each of the languages has.
+        texts: languages whose texts have a field, ``text.<language>``, and with it an analyzer of their own.
     """
 
     name: str
@@ -42,8 +43,9 @@ class LiveIndex:
     fields: Fields
     languages: tuple[str, ...]
     documents: int
-    shards: int = 1
-    counts: Mapping[str, int] = field(default_factory=dict)
+    shards: int
+    counts: Mapping[str, int]
+    texts: frozenset[str]
 
 
 def live(client: OpenSearch, name: str, *, also_unfinished: bool = False) -> LiveIndex:
@@ -62,7 +64,8 @@ def live(client: OpenSearch, name: str, *, also_unfinished: bool = False) -> Liv
     if not found:
         raise ClusterError(f"There is no index {name}: make it with `langshift ingest CORPUS --index {name}`.")
     index = name if name in found else _only(name, found)
-    kept = found[index].get("mappings", {}).get("_meta", {})
+    mappings = found[index].get("mappings", {})
+    kept = mappings.get("_meta", {})
     if name in found:
         if meta.FINGERPRINT not in kept:
             raise ClusterError(_no_alias(name))
@@ -91,6 +94,7 @@ def live(client: OpenSearch, name: str, *, also_unfinished: bool = False) -> Liv
         documents=int(answer["hits"]["total"]["value"]),
         shards=int(found[index]["settings"]["index"]["number_of_shards"]),
         counts=counts,
+        texts=frozenset(mappings.get("properties", {}).get("text", {}).get("properties", {})),
     )
 
 

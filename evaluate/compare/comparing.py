@@ -10,7 +10,7 @@ from langshift.evaluate.clusters import Clusters
 from langshift.evaluate.compare.runs import Candidate
 from langshift.evaluate.compare.sections import ALL, Column, score_columns
 from langshift.evaluate.compare.significance import Tested, paired_tests
-from langshift.evaluate.compare.slices import NONE, slices
+from langshift.evaluate.compare.slices import slices
 from langshift.evaluate.dataset import Dataset
 from langshift.evaluate.measures import Scores, parse_measure
 from langshift.evaluate.scoring import asked_by_language
@@ -105,8 +105,6 @@ def compare(
     }
     by_language = _parts(changes, asked_by_language(languages))
     parts = slices(dataset.qrels, languages.queries, languages.documents)
-    # Where every query has an answer in its language there is nothing to tell apart.
-    parts = parts if NONE in parts else {}
     by_slice = _parts({key: change for key, change in changes.items() if key[0].section == ALL}, parts)
     tested, apart, sliced = (paired_tests(family, clusters.of) for family in (changes, by_language, by_slice))
     return Comparison(dataset, languages, clusters, candidates, columns, scores, tested, apart, parts, sliced)

@@ -15,7 +15,8 @@ def slices(
 ) -> dict[str, list[str]]:
     """Slice -> its queries; a slice without a query is left out.
 
-    Queries of unknown language, and those without a relevant document, are in neither.
+    Empty where every query has an answer in its language: then there is nothing to tell apart. Queries of unknown
+    language, and those without a relevant document, are in neither.
 
     Args:
         qrels: query id -> document id -> grade; above 0 is relevant.
@@ -28,4 +29,4 @@ def slices(
         if language is not None and relevant:
             own = any(documents.get(name) == language for name in relevant)
             found[OWN if own else NONE].append(query)
-    return {part: asked for part, asked in found.items() if asked}
+    return {part: asked for part, asked in found.items() if asked} if found[NONE] else {}

@@ -93,7 +93,7 @@ def by_language(compared: Comparison, section: str, letter: str) -> Table:
 def _changed(before: float | None, after: float | None, tested: Tested | None) -> str:
     if before is None or after is None:
         return "-"
-    return f"{figure(before)} {signed(after - before):>6}{_star(tested)}"
+    return f"{figure(before)} {signed(after - before):>6}{star(tested)}"
 
 
 def by_slice(compared: Comparison, letter: str) -> Table:
@@ -123,14 +123,15 @@ def matrix(found: Matrix) -> Table:
     rows = []
     for language, cells in found.cells.items():
         row = [
-            f"{signed(cells[head].tested.difference)}{_star(cells[head].tested)}" if head in cells else "- "
+            f"{signed(cells[head].tested.difference)}{star(cells[head].tested)}" if head in cells else "- "
             for head in heads
         ]
         rows.append([language, *row])
     return Table(["query", *heads], rows)
 
 
-def _star(tested: Tested | None) -> str:
+def star(tested: Tested | None) -> str:
+    """What follows a figure whose change is significant, as wide where it is not."""
     return _STAR if tested is not None and tested.significant else " "
 
 

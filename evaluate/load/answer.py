@@ -6,15 +6,14 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from sys import intern
 from time import perf_counter
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from opensearchpy import OpenSearch
 from opensearchpy.exceptions import ConnectionError as UnreachableError
 from opensearchpy.exceptions import OpenSearchException
 
 from langshift.cluster import failure
-from langshift.errors import ClusterError, LangshiftError
-from langshift.hidden import hide
+from langshift.errors import LangshiftError
 from langshift.plugin.search import exchange
 from langshift.plugin.search.exchange import Exchange
 from langshift.plugin.search.found import Found, How
@@ -121,20 +120,16 @@ def _carry_out(client: OpenSearch, request: Request, carried: Exchange[Found]) -
         LangshiftError: an answer is an error, not of all shards, or cannot be read.
         OpenSearchException: the cluster did not answer as it should.
     """
-    heard: Any = None
     step = request.first
     try:
         while True:
             send = client.search if step.parts is None else client.msearch
             heard = send(index=request.target, body=step.content)
             answers = [heard] if step.parts is None else exchange.answers(heard, step.parts)
-            step = Step.of(carried.send([exchange.complete(one) for one in answers]))
+            step = Step.of(exchange.advance(carried, answers))
     except StopIteration as end:
         found: Found = end.value
         return found
-    except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
-        told = f"The cluster gave an answer that cannot be read: {hide(str(heard))[:200]}."
-        raise ClusterError(told) from error
 
 
 def _read(request: Request, found: Found) -> Answer:

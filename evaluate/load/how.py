@@ -22,7 +22,7 @@ def to_dict(how: How) -> dict[str, Any]:
         "anchors": anchors,
         "kept": _numbers(how.kept),
         "depth": how.depth,
-        "words": float(how.words),
+        "given": _numbers(how.given),
     }
     return {name: value for name, value in found.items() if value}
 
@@ -44,7 +44,7 @@ def from_dict(given: Mapping[str, Any]) -> How:
         ),
         kept=_numbers(given.get("kept", {})),
         depth=int(given.get("depth", 0)),
-        words=float(given.get("words", 0.0)),
+        given=_numbers(given.get("given", {})),
     )
 
 

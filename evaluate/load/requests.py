@@ -70,7 +70,8 @@ def languages(queries: Sequence[Query]) -> dict[str, str | None]:
     """Query id -> the language that the query names, else the detected one; None where it is not clear.
 
     Detection is not restricted to an index's languages, as searching does: a question in a language that
-    the index lacks has no documents in its own language, and must not count as having some.
+    the index lacks has no documents in its own language, and must not count as having some. Nor is a language taken
+    that is less than likely, as searching does: one that is not clear is asked as of no language.
     """
     found = {query.id: query.language for query in queries}
     unnamed = [query for query in queries if query.language is None]

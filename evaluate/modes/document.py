@@ -21,7 +21,6 @@ def document(settled: Settled) -> dict[str, Any]:
         "slices": {
             part: {
                 "queries": len(queries),
-                "measure": settled.primary,
                 "rows": [_slice(settled, row, part) for row in settled.rows],
             }
             for part, queries in settled.slices.items()
@@ -56,5 +55,8 @@ def outcomes(row: Row) -> dict[str, float | None]:
 
 
 def _slice(settled: Settled, row: Row, part: str) -> dict[str, Any]:
-    test = row.sliced.get(part)
-    return {"name": row.name, "mean": settled.mean(row, part), "test": None if test is None else tested(test)}
+    return {
+        "name": row.name,
+        "measures": {name: settled.mean(row, part, name) for name in settled.directed},
+        "tests": {name: tested(test) for name, test in row.sliced.get(part, {}).items()},
+    }

@@ -23,13 +23,13 @@ class Row:
         name: the setting as options, after the index where there are several.
         replay: what was found.
         tests: measure -> test against the first row; empty in the first row, and without what cannot be paired.
-        sliced: slice -> test of the first measure against the first row, over its queries; empty in the first row.
+        sliced: slice -> measure -> test against the first row, over the slice's queries; empty in the first row.
     """
 
     name: str
     replay: Replay
     tests: Mapping[str, Tested]
-    sliced: Mapping[str, Tested]
+    sliced: Mapping[str, Mapping[str, Tested]]
 
     @property
     def folder(self) -> str:
@@ -44,54 +44,62 @@ class Settled:
     Attributes:
         dataset: what was replayed.
         rows: in the order asked for, the settings of the first index first.
-        primary: the measure that slices are judged by: the first of which more, or less, is better.
+        directed: the measures of which more, or less, is better: what slices are judged by.
         clusters: which queries belong together.
-        slices: slice -> its queries.
+        slices: slice -> its queries; empty where every query has an answer in its language.
     """
 
     dataset: Dataset
     rows: Sequence[Row]
-    primary: str | None
+    directed: Sequence[str]
     clusters: Clusters
     slices: Mapping[str, Sequence[str]]
 
-    def mean(self, row: Row, part: str) -> float | None:
-        """The figure of the primary measure over the queries of a slice."""
-        return None if self.primary is None else row.replay.scores[self.primary].over(self.slices[part]).mean
+    def mean(self, row: Row, part: str, name: str) -> float | None:
+        """The figure of a measure over the queries of a slice."""
+        return row.replay.scores[name].over(self.slices[part]).mean
 
 
 def settle(dataset: Dataset, found: Sequence[Replay]) -> Settled:
     """Test every replay against the first.
 
-    Two families of tests are corrected, each for itself: measures times later rows, and slices times later rows.
+    Two families of tests are corrected, each for itself: measures times later rows over all queries, and measures
+    of which more, or less, is better times slices times later rows.
     """
     first = found[0]
     together = clusters(dataset)
-    primary = next((name for name in first.scores if parse_measure(name).family.direction != "report"), None)
-    parts = slices(dataset.qrels, first.languages, first.documents) if primary else {}
+    directed = [name for name in first.scores if parse_measure(name).family.direction != "report"]
+    parts = slices(dataset.qrels, first.languages, first.documents) if directed else {}
     changes = {
         (name, place): changed(before, one.scores[name])
         for place, one in enumerate(found)
         for name, before in first.scores.items()
         if place
     }
-    by_slice = {
-        (part, place): {
-            query: change for query in queries if (change := changes[primary, place].get(query)) is not None
-        }
-        for part, queries in parts.items()
-        for place in range(1, len(found))
-        if primary
-    }
-    tested, sliced = paired_tests(changes, together.of), paired_tests(by_slice, together.of)
+    judged = {key: change for key, change in changes.items() if key[0] in directed}
+    tested, sliced = paired_tests(changes, together.of), paired_tests(_parts(judged, parts), together.of)
     several = len({one.index for one in found}) > 1
     rows = [
         Row(
             (f"{one.index}: " if several else "") + written(one.setting),
             one,
             {name: test for (name, where), test in tested.items() if where == place},
-            {part: test for (part, where), test in sliced.items() if where == place},
+            {
+                part: {name: test for (of, name, where), test in sliced.items() if (of, where) == (part, place)}
+                for part in (parts if place else ())
+            },
         )
         for place, one in enumerate(found)
     ]
-    return Settled(dataset, rows, primary, together, parts)
+    return Settled(dataset, rows, directed, together, parts)
+
+
+def _parts(
+    changes: Mapping[tuple[str, int], Mapping[str, float]], slices: Mapping[str, Sequence[str]]
+) -> dict[tuple[str, str, int], dict[str, float]]:
+    """Slice, measure and row -> the differences of the slice's queries."""
+    return {
+        (part, name, place): {query: change[query] for query in queries if query in change}
+        for part, queries in slices.items()
+        for (name, place), change in changes.items()
+    }

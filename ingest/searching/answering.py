@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from langshift.ingest.hit import to_hit
@@ -40,6 +41,7 @@ def answer(
     *,
     shift_queries: bool,
     explaining: Explaining | None = None,
+    remarks: Sequence[str] = (),
 ) -> Exchange[SearchResult]:
     """Carry on a search until it can be shown.
 
@@ -50,6 +52,7 @@ def answer(
         exchange: the search.
         shift_queries: whether the query was shifted.
         explaining: None where the shift's effect is not asked for.
+        remarks: what is to be told of the index beside that.
     """
     requests: list[Request] = []
     found = yield from recorded(exchange, index.index, requests)
@@ -67,7 +70,7 @@ def answer(
         bonus=found.how.bonus,
         anchors=found.how.anchors,
         compared=seen.compared,
-        notes=tuple(_notes(index, question, setting, explaining, seen)),
+        notes=(*remarks, *found.notes, *_notes(index, question, setting, explaining, seen)),
         took=found.took,
         requests=tuple(requests),
     )

@@ -9,6 +9,16 @@ from langshift.ingest.hit import Hit
 from langshift.ingest.searching.result import SearchResult
 
 _NONE = "-"
+_LEGS = "{}: the score that this leg of the search gave, and the rank in it, where it gave one."
+_MOVED = (
+    "dense: by the query's own vector; moved: by that which the anchors moved it to; lexical: by words; each with the "
+    "rank among the hits. The score is that of moved, with the bonus and what words in other languages add."
+)
+_TRUST = (
+    "trust: how likely the document is to answer the query, judged by words (their BM25), by its cosine with the "
+    "query's own vector, and by whether it is in the query's language; weight: how much of its vector was added to "
+    "the query's."
+)
 
 
 def show(result: SearchResult) -> None:
@@ -30,7 +40,7 @@ def show(result: SearchResult) -> None:
 
 
 def _meaning(result: SearchResult, legs: list[str]) -> list[str]:
-    said = [f"{', '.join(legs)}: the score that this leg of the search gave, and the rank in it."] if legs else []
+    said = [_MOVED] if "moved" in legs else [_LEGS.format(", ".join(legs))] if legs else []
     if result.compared:
         said.append(
             "similarity: the cosine of query and document, before → after the shift; by vector: the rank by it among "
@@ -49,11 +59,14 @@ def _anchors(result: SearchResult) -> None:
     heads = ["trust", "weight", *names]
     out.print("Anchors, which the query was moved towards:")
     table(None, ["_id", *heads], rows, right=set(heads))
+    out.print(Text(_TRUST))
 
 
 def _leg(hit: Hit, name: str) -> str:
     leg = hit.legs.get(name)
-    return _NONE if leg is None else f"{leg.score:.4f} ({leg.rank})"
+    if leg is None:
+        return _NONE
+    return f"{leg.score:.4f}" if leg.rank is None else f"{leg.score:.4f} ({leg.rank})"
 
 
 def _similarity(hit: Hit) -> str:

@@ -59,7 +59,7 @@ def effects(
     """
     source = [fields.vector, fields.stamp]
     nearest = bodies.dense(moved, size=bodies.LEAST_CANDIDATES, filters=filters, fields=fields, source=source)
-    among = bodies.body({"ids": {"values": list(ids)}}, len(ids), fields, source)
+    among = bodies.named(ids, fields, source)
     documents = {
         hit["_id"]: hit.get("_source", {}) for answer in (yield nearest, among) for hit in answer["hits"]["hits"]
     }

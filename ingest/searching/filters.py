@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from opensearchpy import OpenSearch
 from opensearchpy.exceptions import RequestError
@@ -35,7 +35,8 @@ class FilterCheck:
         language = self._index.fields.language
         found: dict[str, list[str]] = {}
         for name, values in filters.items():
-            if isinstance(values, str) or not all(isinstance(value, str) for value in values):
+            listed = isinstance(values, Collection) and not isinstance(values, str)
+            if not listed or not all(isinstance(value, str) for value in values):
                 raise UsageError(f"The filter {name!r} takes a list of strings, such as ['de', 'th'], not {values!r}.")
             if not all(map(is_text, (name, *values))):
                 raise UsageError("A filter is not UTF-8 text.")

@@ -94,13 +94,17 @@ def written(setting: Setting) -> str:
     """A setting as ``read_setting`` reads it, without what is usual."""
     words: list[str] = [setting.mode]
     if setting.preference:
-        words.append(
-            in_command("prefer_language" if setting.preference > 0 else "spread", f"{abs(setting.preference):g}")
-        )
+        option = "prefer_language" if setting.preference > 0 else "spread"
+        words.append(in_command(option, _shortest(abs(setting.preference))))
     if setting.fusion != USUAL.fusion:
         words.append(in_command("fusion", setting.fusion))
     if setting.lexical_weight != USUAL.lexical_weight:
-        words.append(in_command("lexical_weight", f"{setting.lexical_weight:g}"))
+        words.append(in_command("lexical_weight", _shortest(setting.lexical_weight)))
     if setting.one_per_group:
         words.append(in_command("one_per_group"))
     return " ".join(words)
+
+
+def _shortest(number: float) -> str:
+    """The fewest digits that are read as the very same number."""
+    return repr(float(number)).removesuffix(".0")

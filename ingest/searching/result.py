@@ -21,7 +21,8 @@ class SearchResult:
         language: of the query, as given or detected; ``und`` where unknown.
         shift_queries: whether the query was shifted as documents are, unless it is in the pivot language.
         hits: best first.
-        bonus: what the language preference added to a score, on the scale of the scores.
+        bonus: what was added to the scores of hits in the query's language, by the language preference and by the
+            mode anchored, on the scale of the scores; below 0 its amount was added to those of all others.
         anchors: documents that the query was moved by, in the mode anchored.
         compared: how many documents the ranks before and after the shift are among; 0 where nothing was explained.
         notes: sentences on what a searcher should know.
@@ -42,9 +43,9 @@ class SearchResult:
     requests: tuple[Request, ...]
 
     def bonus_of(self, hit: Hit) -> float:
-        """What the language preference added to the score of a hit."""
+        """What was added to the score of a hit for its language."""
         in_language = hit.language == self.language
-        return self.bonus if in_language == (self.setting.preference > 0) else 0.0
+        return abs(self.bonus) if in_language == (self.bonus > 0) else 0.0
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON, without the requests."""

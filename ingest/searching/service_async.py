@@ -62,12 +62,15 @@ class AsyncIndex:
         # Opened in this order, the extra that may be missing is told of before anything takes long.
         require_extra()
         thread = ThreadPoolExecutor(1, thread_name_prefix="langshift")
+        opened: Opened | None = None
         try:
             opened = await _in(thread, open_index, settings, name, options)
+            return cls(opened, make_async_client(settings, address(opened.client)), thread, anonymous=anonymous)
         except BaseException:
+            if opened is not None:
+                opened.client.close()
             thread.shutdown(wait=False)
             raise
-        return cls(opened, make_async_client(settings, address(opened.client)), thread, anonymous=anonymous)
 
     @property
     def version(self) -> str:
@@ -97,9 +100,11 @@ class AsyncIndex:
 
     async def close(self) -> None:
         """Close the connections to the cluster."""
-        await self._client.close()
-        self._opened.client.close()
-        self._thread.shutdown(wait=False)
+        try:
+            await self._client.close()
+        finally:
+            self._opened.client.close()
+            self._thread.shutdown(wait=False)
 
     async def __aenter__(self) -> AsyncIndex:
         """The index."""

@@ -9,12 +9,15 @@ MOST_CHARACTERS = 10_000
 MOST_HITS = 1000
 
 
-def require_query(words: str, size: int) -> None:
+def require_query(words: object, size: object) -> None:
     """Refuse words that cannot be searched for, and a number of hits that cannot be given.
 
     Raises:
         UsageError: saying what is wrong.
     """
+    # From Python anything may come.
+    if not isinstance(words, str):
+        raise UsageError(f"The query is {words!r}, and not text.")
     if not words.strip():
         raise UsageError("The query is empty: give the words to search for.")
     if not is_text(words):
@@ -23,8 +26,8 @@ def require_query(words: str, size: int) -> None:
         raise UsageError(
             f"The query has {len(words):,} characters, but at most {MOST_CHARACTERS:,} can be searched for."
         )
-    if not 1 <= size <= MOST_HITS:
-        raise UsageError(f"The size is {size}, but it must be a number of hits from 1 to {MOST_HITS:,}.")
+    if not isinstance(size, int) or not 1 <= size <= MOST_HITS:
+        raise UsageError(f"The size is {size!r}, but it must be a number of hits from 1 to {MOST_HITS:,}.")
 
 
 def is_text(given: str) -> bool:

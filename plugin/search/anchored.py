@@ -2,10 +2,13 @@
 
 Step 1 gathers the documents that may answer. Step 2 is one search by the moved query::
 
-    score = (1 + cos(q', z̃) + bonus · [own language] + w · BM25 / best BM25 · [other language]) / 2
+    score = (1 + cos(q', z̃) + bonus · [own language] + w · BM25 / best BM25 · [gathered, other language]) / 2
 
 with ``q'`` and the probabilities ``p`` of ``trust.py``, ``bonus = .7 · spread · Σ own p + beta`` and
-``w = .7 · spread``: names and numbers are written alike in many languages.
+``w = .7 · spread``: names and numbers are written alike in many languages. Only documents that step 1 gathered are
+given something for their words: that measures as well as all of them, and spares step 2 the words. Where ``beta``
+makes the bonus negative, its amount is added to all other documents instead, which is the same order: a score cannot
+be below 0.
 """
 
 from __future__ import annotations
@@ -16,78 +19,107 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from langshift.plugin.fields import value_at
+from langshift.plugin.fields import Fields
 from langshift.plugin.search import bodies, preferring
 from langshift.plugin.search.bodies import Source
 from langshift.plugin.search.by_vector import vector_of
-from langshift.plugin.search.exchange import Exchange
+from langshift.plugin.search.exchange import Body, Exchange
 from langshift.plugin.search.found import Anchor, Candidate, Found, How, Leg
-from langshift.plugin.search.gathering import Gathered, gather, has_own, others_matching, unit
-from langshift.plugin.search.reading import candidates
+from langshift.plugin.search.gathering import (
+    Gathered,
+    bringing_vectors,
+    brought,
+    gather,
+    has_own,
+    unit,
+)
+from langshift.plugin.search.reading import candidates, without_legs
 from langshift.plugin.search.target import Target
 from langshift.plugin.search.trust import OWN_BONUS, WORDS_BONUS, Trust, trusted, weights
-from langshift.plugin.search.wanted import Filters, Question, Setting
+from langshift.plugin.search.trust import Candidate as Known
+from langshift.plugin.search.wanted import NO_FILTERS, Filters, Question, Setting
 
 # A candidate with less weight moves the query by less than a rounding of what is told of it.
 _LEAST_WEIGHT: Final = 0.001
+_LEAST_LENGTH: Final = 1e-6
 
 
 def anchored(
     question: Question, setting: Setting, target: Target, *, size: int, depth: int, filters: Filters, source: Source
 ) -> Exchange[Found]:
-    """Search with anchors."""
-    clauses = bodies.filter_clauses(filters)
-    gathered = yield from gather(question, target, clauses)
+    """Search with anchors.
+
+    Args:
+        question: what is asked, with its vector.
+        setting: with which preference.
+        target: what is searched, with its ``trust``.
+        size: how many hits.
+        depth: how many documents nearest to the moved query each shard chooses the hits from.
+        filters: field -> values, any of which a hit and an anchor must have.
+        source: what hits bring.
+
+    Raises:
+        UsageError: the question has no vector, or too many words for the server.
+    """
+    gathered = yield from gather(question, target, bodies.filter_clauses(filters))
     if not gathered.ids:
         return Found((), How())
     how = _how(gathered, question, setting, target)
-    moved = _moved(gathered.query, how.anchors, dict(zip(gathered.ids, gathered.vectors, strict=True)))
-    query = _query(moved, question, setting, target, how, k=depth, clauses=clauses)
-    (response,) = yield (bodies.body(query, size, target.index.fields, source),)
-    hits = tuple(hit._replace(legs={}) for hit in candidates(response, "", target.index.fields))
+    moved = moved_vector(gathered.query, how.anchors, dict(zip(gathered.ids, gathered.vectors, strict=True)))
+    body = moved_body(moved, question, setting, target, how, size=size, depth=depth, filters=filters, source=source)
+    (response,) = yield (body,)
+    hits = tuple(without_legs(response, target.index.fields))
     if target.legs and hits:
         hits = yield from _with_legs(hits, moved, question, target)
     return Found(hits, how)
 
 
-def scores(
-    question: Question, setting: Setting, target: Target, how: How, ids: Sequence[str], *, filters: Filters
-) -> Exchange[dict[str, float | None]]:
-    """Score documents as ``anchored`` would have: exactly, by a script, with the vectors of the run's anchors."""
-    del setting, filters  # both had their part in `how`, and have none in what a document is given
+def scores(question: Question, target: Target, how: How, ids: Sequence[str]) -> Exchange[dict[str, float | None]]:
+    """What ``anchored`` would have given documents, exactly, by a script; None for one without a vector.
+
+    Preference and filters had their part in ``how``. The vectors of the run's anchors are read again; where one is gone
+    meanwhile, the query is moved without it.
+    """
     fields = target.index.fields
-    query = unit(np.asarray(vector_of(question), dtype=np.float64))
-    known = {}
+    vectors: dict[str, NDArray[np.float64]] = {}
     if how.anchors:
-        (response,) = yield (bodies.named([anchor.id for anchor in how.anchors], fields, [fields.vector]),)
-        for hit in response["hits"]["hits"]:
-            vector = np.asarray(value_at(hit["_source"], fields.vector), dtype=np.float64)
-            known[hit["_id"]] = unit(vector)
-    moved = _moved(query, how.anchors, known)
-    exact = bodies.exact(moved, {"bool": {"filter": bodies.filter_clauses({"_id": ids})}}, len(ids), fields)
-    exact["query"] = {"bool": {"must": [exact["query"]], "should": _more(question, target, how)}}
+        named = [anchor.id for anchor in how.anchors]
+        (response,) = yield (bringing_vectors(_among(named), len(named), fields),)
+        vectors = brought(response)
+    moved = moved_vector(unit(np.asarray(vector_of(question), dtype=np.float64)), how.anchors, vectors)
+    exact = bodies.exact(moved, _among(ids), len(ids), fields)
+    exact["query"] = {"bool": {"must": [exact["query"]], "should": _more(question, how, fields)}}
     (response,) = yield (exact,)
-    found = {hit["_id"]: float(hit["_score"]) for hit in response["hits"]["hits"]}
+    found = {hit.id: hit.score for hit in without_legs(response, fields)}
     return {name: found.get(name) for name in ids}
 
 
 def _how(gathered: Gathered, question: Question, setting: Setting, target: Target) -> How:
     """What the query is moved towards, and what is added to the cosine."""
-    trust, language = _trust(target), question.language
-    documents = target.index.documents if target.index.fields.texts else target.index.counts.get(language, 0)
+    trust = _trust(target)
     probable = trusted(
-        gathered.candidates, trust, language, documents=documents // target.index.shards, words=gathered.words
+        gathered.candidates, trust, question.language, documents=gathered.documents, words=gathered.words
     )
-    own = sum(float(p) for p, one in zip(probable, gathered.candidates, strict=True) if one.own)
     anchors = [
-        Anchor(name, float(p), float(weight), {"words": one.words, "cosine": one.cosine, "own": float(one.own)})
+        Anchor(name, float(p), float(weight), _evidence(one))
         for name, p, weight, one in zip(gathered.ids, probable, weights(probable), gathered.candidates, strict=True)
         if weight >= _LEAST_WEIGHT
     ]
     anchors.sort(key=lambda anchor: -anchor.weight)
-    bonus = OWN_BONUS * trust.spread * own + preferring.preference_of(question, setting)
-    share = WORDS_BONUS * trust.spread / gathered.best_words if gathered.best_words else 0.0
-    return How(bonus=bonus / 2, anchors=tuple(anchors), words=share / 2)
+    bonus = 0.0
+    if has_own(question, target):
+        own = sum(float(p) for p, one in zip(probable, gathered.candidates, strict=True) if one.own)
+        bonus = OWN_BONUS * trust.spread * own + preferring.preference_of(question, setting)
+    given = {
+        name: WORDS_BONUS * trust.spread * one.words / gathered.best_words / 2
+        for name, one in zip(gathered.ids, gathered.candidates, strict=True)
+        if one.words and not one.own
+    }
+    return How(bonus=bonus / 2, anchors=tuple(anchors), given=given)
+
+
+def _evidence(candidate: Known) -> dict[str, float]:
+    return {"words": candidate.words, "cosine": candidate.cosine, "own_language": float(candidate.own)}
 
 
 def _trust(target: Target) -> Trust:
@@ -96,47 +128,70 @@ def _trust(target: Target) -> Trust:
     return target.trust
 
 
-def _moved(
+def moved_vector(
     query: NDArray[np.float64], anchors: Sequence[Anchor], vectors: Mapping[str, NDArray[np.float64]]
 ) -> NDArray[np.float32]:
-    """``q̂ + Σ p^1.5 · ẑ`` at length 1, shape (dimension,), float32; an anchor that is gone meanwhile has no part."""
+    """What the second step searches with: ``q' = q̂ + Σ p(d)^1.5 · ẑ_d``, at length 1, shape (dimension,), float32.
+
+    Args:
+        query: the query's vector, of unit length, shape (dimension,).
+        anchors: with their weights ``p^1.5``.
+        vectors: document -> its vector, of unit length; an anchor that is gone meanwhile has no part.
+    """
     moved = query.copy()
     for anchor in anchors:
         if anchor.id in vectors:
             moved += anchor.weight * vectors[anchor.id]
-    return unit(moved).astype(np.float32)
+    # The one candidate may lie opposite the query; what is left of that has no direction.
+    moved = unit(moved) if np.linalg.norm(moved) > _LEAST_LENGTH else query
+    return moved.astype(np.float32)
 
 
-def _query(
+def moved_body(
     moved: NDArray[np.float32],
     question: Question,
     setting: Setting,
     target: Target,
     how: How,
     *,
-    k: int,
-    clauses: Sequence[Mapping[str, Any]],
-) -> dict[str, Any]:
-    """The second step. Its own bonus is too small to bring anything from below the best ``k``; a preference is not."""
-    fields = target.index.fields
-    nearest = bodies.knn(moved, k, clauses, fields)
-    if preferring.preference_of(question, setting):
+    size: int,
+    depth: int = bodies.LEAST_CANDIDATES,
+    filters: Filters = NO_FILTERS,
+    source: Source = True,
+) -> Body:
+    """The body of the second step.
+
+    The mode's own bonus and the words only reorder the ``depth`` nearest of each shard: they are worth less than a
+    spread each, and a union costs as much time as a second search. With a preference, which may be worth any amount,
+    the nearest of the favoured documents are looked at, too.
+
+    Args:
+        moved: as ``moved_vector`` gives it, shape (dimension,), float32.
+        question: what is asked.
+        setting: with which preference.
+        target: what is searched.
+        how: what is given for language and words; as the search's ``Found`` tells it.
+        size: how many hits.
+        depth: how many documents nearest to the moved query each shard chooses the hits from.
+        filters: field -> values, any of which a hit must have.
+        source: what hits bring.
+    """
+    fields, clauses = target.index.fields, bodies.filter_clauses(filters)
+    nearest = bodies.knn(moved, depth, clauses, fields)
+    if how.bonus and preferring.preference_of(question, setting):
         given_more = preferring.favoured(question.language, how.bonus, fields)
-        also = bodies.knn(moved, k, [*clauses, given_more], fields)
+        also = bodies.knn(moved, depth, [*clauses, given_more], fields)
         nearest = {"dis_max": {"queries": [nearest, also]}}
-    return {"bool": {"must": [nearest], "should": _more(question, target, how)}}
+    query = {"bool": {"must": [nearest], "should": _more(question, how, fields)}}
+    return bodies.body(query, size, fields, source)
 
 
-def _more(question: Question, target: Target, how: How) -> list[dict[str, Any]]:
+def _more(question: Question, how: How, fields: Fields) -> list[dict[str, Any]]:
     """What is added to the cosine: for the language, and for words in the others."""
-    fields, clauses = target.index.fields, []
-    if how.bonus and has_own(question, target):
-        given_more = preferring.favoured(question.language, how.bonus, fields)
-        clauses.append({"constant_score": {"filter": given_more, "boost": abs(how.bonus)}})
-    others = others_matching(question, target)
-    if how.words and others is not None:
-        clauses.append({"bool": {**others["bool"], "boost": how.words}})
-    return clauses
+    worth = [({"term": {"_id": name}}, given) for name, given in how.given.items()]
+    if how.bonus:
+        worth.append((preferring.favoured(question.language, how.bonus, fields), abs(how.bonus)))
+    return [{"constant_score": {"filter": which, "boost": boost}} for which, boost in worth]
 
 
 def _with_legs(
@@ -144,13 +199,10 @@ def _with_legs(
 ) -> Exchange[tuple[Candidate, ...]]:
     """The hits with what each part of the score says of them, ranked among the hits; one step."""
     fields, ids = target.index.fields, [hit.id for hit in hits]
-    among = {"bool": {"filter": bodies.filter_clauses({"_id": ids})}}
-    words = bodies.matching(
-        question.words, question.language, target.index.languages, bodies.filter_clauses({"_id": ids}), fields
-    )
+    words = bodies.matching(question.words, question.language, target.index.languages, [_among(ids)], fields)
     asked = {
-        "dense": bodies.exact(vector_of(question), among, len(ids), fields),
-        "moved": bodies.exact(moved, among, len(ids), fields),
+        "dense": bodies.exact(vector_of(question), _among(ids), len(ids), fields),
+        "moved": bodies.exact(moved, _among(ids), len(ids), fields),
         "lexical": bodies.body(words, len(ids), fields, source=False),
     }
     responses = yield tuple(asked.values())
@@ -159,3 +211,7 @@ def _with_legs(
         for hit in candidates(response, leg, fields):
             legs[hit.id][leg] = hit.legs[leg]
     return tuple(hit._replace(legs=legs[hit.id]) for hit in hits)
+
+
+def _among(ids: Sequence[str]) -> dict[str, Any]:
+    return {"bool": {"filter": bodies.filter_clauses({"_id": ids})}}

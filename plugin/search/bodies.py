@@ -149,25 +149,6 @@ def named(ids: Sequence[str], fields: Fields = USUAL, source: Source = True) -> 
     return body({"bool": {"filter": filter_clauses({"_id": ids})}}, len(ids), fields, source)
 
 
-def in_own_language(
-    words: str, language: str, *, size: int, filters: Filters = NO_FILTERS, fields: Fields = USUAL
-) -> dict[str, Any]:
-    """A BM25 search among the documents in the searcher's language, in that language's fields; hits bring the vector.
-
-    Args:
-        words: the query.
-        language: primary language tag of the query.
-        size: how many hits.
-        filters: field -> values, any of which a hit must have.
-        fields: the index's names of fields.
-
-    Raises:
-        UsageError: the query has too many words for the server.
-    """
-    clauses = [*filter_clauses(filters), {"term": {fields.language: language}}]
-    return body(matching(words, language, (), clauses, fields), size, fields, [fields.vector])
-
-
 def filter_clauses(filters: Filters) -> list[dict[str, Any]]:
     """One ``terms`` clause a field."""
     return [{"terms": {field: list(values)}} for field, values in filters.items()]

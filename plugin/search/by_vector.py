@@ -6,6 +6,8 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from langshift.errors import UsageError
+from langshift.languages import UNDETERMINED
+from langshift.plugin.fields import USUAL, Fields
 from langshift.plugin.search import bodies
 from langshift.plugin.search.bodies import Source
 from langshift.plugin.search.exchange import Body, Exchange
@@ -13,7 +15,7 @@ from langshift.plugin.search.found import Candidate, Found, How, Leg
 from langshift.plugin.search.preferring import dense_preferring, favoured, is_favoured, preference_of
 from langshift.plugin.search.reading import candidates, pool
 from langshift.plugin.search.target import Target
-from langshift.plugin.search.wanted import Filters, Question, Setting
+from langshift.plugin.search.wanted import NO_FILTERS, Filters, Question, Setting
 
 if TYPE_CHECKING:
     import numpy as np
@@ -22,16 +24,23 @@ if TYPE_CHECKING:
 # LAURA, section 2.1: the 50 best, partitioned by language, of each the 5 best.
 POOL: Final = 50
 OF_EACH_LANGUAGE: Final = 5
+# Characters of a query, in a sentence about it.
+_TOLD: Final = 100
 
 
 def vector_of(question: Question) -> NDArray[np.float32]:
     """The question's vector.
 
     Raises:
-        UsageError: it has none.
+        UsageError: it has none, or one of zeros, which is near to nothing.
     """
     if question.vector is None:
         raise UsageError("The question has no vector, and this way of searching needs one: encode its words.")
+    if not question.vector.any():
+        raise UsageError(
+            f"The vector of the query {question.words[:_TOLD]!r} is all zeros, so nothing is near to it: ask it in "
+            "other words, or by mode lexical."
+        )
     return question.vector
 
 
@@ -56,14 +65,13 @@ def dense(
     hits = candidates(response, "dense", fields)
     if bonus:
         hits = _without_bonus(hits, {hit.id for hit in hits if is_favoured(hit.language, question, setting)}, bonus)
-    return Found(tuple(hits), How(bonus))
+    return Found(tuple(hits), How(beta / 2))
 
 
 def _without_bonus(hits: Sequence[Candidate], given_more: set[str], bonus: float) -> list[Candidate]:
-    """The hits, whose leg says what the vectors alone said."""
+    """The hits, whose leg says what the vectors alone said; how they ranked all documents nobody asked."""
     plain = {hit.id: (hit.score or 0.0) - bonus * (hit.id in given_more) for hit in hits}
-    ranks = {name: rank for rank, name in enumerate(sorted(plain, key=lambda name: -plain[name]), start=1)}
-    return [hit._replace(legs={"dense": Leg(plain[hit.id], ranks[hit.id])}) for hit in hits]
+    return [hit._replace(legs={"dense": Leg(plain[hit.id], None)}) for hit in hits]
 
 
 def balanced(
@@ -73,23 +81,45 @@ def balanced(
 
     With a language preference the 50 nearest of the favoured documents are looked at, too.
     """
-    vector, fields, beta = vector_of(question), target.index.fields, preference_of(question, setting)
-    clauses = bodies.filter_clauses(filters)
-    asked: list[Body] = [bodies.dense(vector, size=POOL, filters=filters, fields=fields, source=source)]
-    if beta:
-        query = bodies.knn(
-            vector, bodies.LEAST_CANDIDATES, [*clauses, favoured(question.language, beta, fields)], fields
-        )
-        asked.append(bodies.body(query, POOL, fields, source))
-    responses = yield tuple(asked)
+    fields, beta = target.index.fields, preference_of(question, setting)
+    responses = yield balanced_bodies(
+        vector_of(question), question.language, beta, filters=filters, fields=fields, source=source
+    )
     bonus = bonus_on_cosine(question, setting)
-    retrieved, _ = pool("dense", responses[:1], responses[1:], fields)
+    retrieved = pool("dense", responses[:1], responses[1:], fields).candidates
     hits = [
         hit._replace(score=hit.legs["dense"].score + bonus * is_favoured(hit.language, question, setting))
         for hit in best_of_each_language(retrieved)
     ]
     hits.sort(key=lambda hit: -(hit.score or 0.0))
-    return Found(tuple(hits[:size]), How(bonus))
+    return Found(tuple(hits[:size]), How(beta / 2))
+
+
+def balanced_bodies(
+    vector: NDArray[np.float32],
+    language: str = UNDETERMINED,
+    preference: float = 0.0,
+    *,
+    filters: Filters = NO_FILTERS,
+    fields: Fields = USUAL,
+    source: Source = True,
+) -> tuple[Body, ...]:
+    """The bodies of ``balanced``: for the 50 nearest, and with a preference for the 50 nearest of the favoured.
+
+    Args:
+        vector: query vector, shape (dimension,), float32.
+        language: primary tag of the searcher's language.
+        preference: beta, in units of cosine; 0 where the language is ``und``.
+        filters: field -> values, any of which a hit must have.
+        fields: the index's names of fields.
+        source: what hits bring.
+    """
+    nearest = bodies.dense(vector, size=POOL, filters=filters, fields=fields, source=source)
+    if not preference:
+        return (nearest,)
+    clauses = [*bodies.filter_clauses(filters), favoured(language, preference, fields)]
+    query = bodies.knn(vector, bodies.LEAST_CANDIDATES, clauses, fields)
+    return nearest, bodies.body(query, POOL, fields, source)
 
 
 def best_of_each_language(hits: Iterable[Candidate], of_each: int = OF_EACH_LANGUAGE) -> list[Candidate]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+import math
+from collections.abc import Mapping
 
 from langshift.plugin.search import bodies, fusing
 from langshift.plugin.search.bodies import Source
@@ -11,27 +11,10 @@ from langshift.plugin.search.by_vector import vector_of
 from langshift.plugin.search.exchange import Body, Exchange, Response, ShardBody
 from langshift.plugin.search.found import Candidate, Found, How
 from langshift.plugin.search.preferring import bonus, favoured, is_favoured, preference_of
-from langshift.plugin.search.reading import candidates, pool, union, without_legs
+from langshift.plugin.search.reading import Pool, candidates, pool, union, without_legs
 from langshift.plugin.search.sources import with_sources
 from langshift.plugin.search.target import Target
-from langshift.plugin.search.wanted import Filters, Question, Setting
-
-
-class Pool(NamedTuple):
-    """What one leg retrieved.
-
-    Attributes:
-        candidates: best first, those that only the favoured documents' search brought at the end.
-        unfavoured: how many the others are.
-    """
-
-    candidates: Sequence[Candidate]
-    unfavoured: int
-
-    @property
-    def scores(self) -> list[float]:
-        """Of those that the leg retrieved among all documents, best first."""
-        return [candidate.score or 0.0 for candidate in self.candidates[: self.unfavoured]]
+from langshift.plugin.search.wanted import NO_FILTERS, Filters, Question, Setting
 
 
 def lexical(
@@ -87,7 +70,7 @@ def fused(
     ``score = s + bonus · [favoured]``, with ``s`` the mode's own score without a preference; in ``hybrid`` that is 0
     for what only the search among the favoured documents retrieved.
     """
-    asked = _bodies(question, setting, target, depth, filters)
+    asked = leg_bodies(question, setting, target, depth, filters)
     responses = yield tuple(asked.values())
     pools = _pools(dict(zip(asked, responses, strict=True)), target)
     ranges = {leg: found for leg, one in pools.items() if (found := fusing.range_of(one.scores))}
@@ -99,16 +82,21 @@ def fused(
     else:
         own = {one.id: own_score(one, setting, ranges) for one in pools["lexical"].candidates}
         scale = pools["lexical"].scores
-    given = bonus(preference_of(question, setting), scale, pools["dense"].scores)
+    beta = preference_of(question, setting)
+    given = bonus(beta, scale, pools["dense"].scores)
     hits = [
         retrieved[name]._replace(score=score + given * is_favoured(retrieved[name].language, question, setting))
         for name, score in own.items()
     ]
     hits.sort(key=_best_first)
-    uncertain = _by_ranks(setting) or _of_shards(setting, target)
-    kept = {one.id: one.score or 0.0 for one in hits} if uncertain else {}
-    how = How(bonus=given, ranges=ranges, kept=kept, depth=depth)
+    kept = {one.id: one.score or 0.0 for one in hits} if of_the_run(setting, target) else {}
+    how = How(bonus=math.copysign(given, beta), ranges=ranges, kept=kept, depth=depth)
     return Found((yield from with_sources(hits[:size], target, source)), how)
+
+
+def of_the_run(setting: Setting, target: Target) -> bool:
+    """Whether only the run can tell what the legs retrieved: by ranks, or where each shard retrieved for itself."""
+    return _by_ranks(setting) or _of_shards(setting, target)
 
 
 def _by_ranks(setting: Setting) -> bool:
@@ -126,7 +114,7 @@ def own_score(candidate: Candidate, setting: Setting, ranges: Mapping[str, fusin
         return candidate.legs["lexical"].score
     shares = fusing.weights(setting)
     if _by_ranks(setting):
-        return fusing.rrf({leg: said.rank for leg, said in candidate.legs.items()}, shares)
+        return fusing.rrf({leg: said.rank for leg, said in candidate.legs.items() if said.rank is not None}, shares)
     return fusing.min_max({leg: said.score for leg, said in candidate.legs.items()}, ranges, shares)
 
 
@@ -135,10 +123,26 @@ def _best_first(candidate: Candidate) -> tuple[float, float]:
     return -(candidate.score or 0.0), -dense.score if dense else 0.0
 
 
-def _bodies(
-    question: Question, setting: Setting, target: Target, depth: int, filters: Filters
+def leg_bodies(
+    question: Question, setting: Setting, target: Target, depth: int, filters: Filters = NO_FILTERS
 ) -> dict[tuple[str, str], Body]:
-    """(Leg, part) -> its body; ``hybrid`` takes as many of every shard, as neural-search does."""
+    """The bodies of the one step of ``hybrid``, and of ``lexical`` with a preference, where langshift does the sum.
+
+    ``hybrid`` takes as many of every shard, as neural-search does: in an index of several, words have a body a shard.
+
+    Args:
+        question: what is asked, with its vector.
+        setting: how to search.
+        target: what is searched.
+        depth: how many of each leg.
+        filters: field -> values, any of which a hit must have.
+
+    Returns:
+        (Leg, part) -> body; legs are ``dense`` and ``lexical``, parts ``all`` or ``shard N``, and ``favoured``.
+
+    Raises:
+        UsageError: the question has no vector, or too many words for the server.
+    """
     fields, clauses, shards = target.index.fields, bodies.filter_clauses(filters), target.index.shards
     beta, vector = preference_of(question, setting), vector_of(question)
     of_shards = _of_shards(setting, target)
@@ -166,13 +170,11 @@ def _bodies(
 def _pools(answered: Mapping[tuple[str, str], Response], target: Target) -> dict[str, Pool]:
     """Leg -> what it retrieved."""
     return {
-        leg: Pool(
-            *pool(
-                leg,
-                [response for (one, part), response in answered.items() if one == leg and part != "favoured"],
-                [response for (one, part), response in answered.items() if (one, part) == (leg, "favoured")],
-                target.index.fields,
-            )
+        leg: pool(
+            leg,
+            [response for (one, part), response in answered.items() if one == leg and part != "favoured"],
+            [response for (one, part), response in answered.items() if (one, part) == (leg, "favoured")],
+            target.index.fields,
         )
         for leg in ("dense", "lexical")
     }

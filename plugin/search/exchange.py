@@ -59,7 +59,7 @@ def carry_out(client: OpenSearch, index: str, exchange: Exchange[T]) -> T:
                 responses = [client.search(index=index, body=one(bodies[0]))]
             else:
                 responses = answers(client.msearch(index=index, body=lines(bodies)), len(bodies))
-            bodies = exchange.send([complete(response) for response in responses])
+            bodies = advance(exchange, responses)
     except StopIteration as end:
         result: T = end.value
         return result
@@ -74,10 +74,27 @@ async def carry_out_async(client: AsyncOpenSearch, index: str, exchange: Exchang
                 responses = [await client.search(index=index, body=one(bodies[0]))]
             else:
                 responses = answers(await client.msearch(index=index, body=lines(bodies)), len(bodies))
-            bodies = exchange.send([complete(response) for response in responses])
+            bodies = advance(exchange, responses)
     except StopIteration as end:
         result: T = end.value
         return result
+
+
+def advance(exchange: Exchange[Any], responses: Sequence[Response]) -> tuple[Body, ...]:
+    """Send an exchange the answers to a step, as they came, whoever carries it out.
+
+    Returns:
+        The bodies of the next step.
+
+    Raises:
+        StopIteration: the exchange has ended; its value is what the exchange returns.
+        ClusterError: an answer is an error, not of all shards, or cannot be read.
+    """
+    whole = [complete(response) for response in responses]
+    try:
+        return exchange.send(whole)
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+        raise ClusterError(_unreadable(whole[0] if len(whole) == 1 else whole)) from error
 
 
 def timed(exchange: Exchange[T]) -> Exchange[tuple[T, float]]:
@@ -115,18 +132,18 @@ def _header(body: Body) -> bytes:
     return b'{"preference":"_shards:%d"}\n' % body.shard if isinstance(body, ShardBody) else b"{}\n"
 
 
-def answers(response: Response, count: int | None = None) -> list[Response]:
+def answers(response: Response, count: int) -> list[Response]:
     """The parts of the answer to an ``_msearch``, not looked at yet.
 
     Args:
         response: the answer.
-        count: how many bodies were sent, to be compared; None: they are not.
+        count: how many bodies were sent.
 
     Raises:
         ClusterError: there are no parts, or not as many.
     """
     parts = response.get("responses") if isinstance(response, Mapping) else None
-    if not isinstance(parts, list) or len(parts) != (len(parts) if count is None else count):
+    if not isinstance(parts, list) or len(parts) != count:
         raise ClusterError(_unreadable(response))
     return parts
 

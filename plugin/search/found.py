@@ -12,11 +12,12 @@ class Leg(NamedTuple):
 
     Attributes:
         score: as the leg gave it: ``(1 + cos) / 2`` of vectors, BM25 of words.
-        rank: among what the leg retrieved, counted from 1.
+        rank: among what the leg retrieved, counted from 1; of ``anchored`` among the hits. None where the leg did not
+            rank the document: where it was looked at for the language preference, or put with the bonus in one score.
     """
 
     score: float
-    rank: int
+    rank: int | None
 
 
 @dataclass(frozen=True)
@@ -41,13 +42,14 @@ class How:
     """All that is needed, beside question and setting, to score one more document as the search would have.
 
     Attributes:
-        bonus: added to the score of a document in the searcher's language, on the scale of the scores.
+        bonus: what a document in the searcher's language is given more than others, on the scale of the scores. Below
+            0 its amount is added to the scores of the others.
         ranges: leg -> lowest and highest score that it retrieved, where scores were normalised by these.
         anchors: what the query was moved by.
         kept: document -> score, where it cannot be told from the document alone: by RRF, and where shards
             retrieved for themselves.
         depth: how many documents each leg was asked for; 0 where that has no part in the scores.
-        words: what BM25 of words in other languages was multiplied with before it was added.
+        given: document -> what it alone was given, in ``anchored`` for words in other languages.
     """
 
     bonus: float = 0.0
@@ -55,7 +57,7 @@ class How:
     anchors: tuple[Anchor, ...] = ()
     kept: Mapping[str, float] = field(default_factory=dict)
     depth: int = 0
-    words: float = 0.0
+    given: Mapping[str, float] = field(default_factory=dict)
 
 
 class Candidate(NamedTuple):
@@ -86,8 +88,10 @@ class Found(NamedTuple):
         hits: best first, as many as were asked for at most.
         how: how the scores were put together.
         took: milliseconds that the server says it took, all steps together.
+        notes: sentences that a person should be told with the hits.
     """
 
     hits: tuple[Candidate, ...]
     how: How = How()
     took: float = 0.0
+    notes: tuple[str, ...] = ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
@@ -16,9 +17,13 @@ from langshift.plugin.search.target import Target
 from langshift.plugin.search.wanted import Filters, Question
 
 GROUP: Final = "group"
-# A bound on what hits show inside.
-_MOST_MEMBERS: Final = 1_000
-_DEEPER: Final = 4
+# At most so many times as deep as before, and so many times as deep as it seems needed.
+_DEEPEST: Final = 4
+_MARGIN: Final = 1.5
+_FULL: Final = (
+    f"The groups found have {MOST:,} documents or more beside those that the search itself found: what is more than "
+    "that is not shown."
+)
 
 Retrieve = Callable[[int, Source], Exchange[Found]]
 Rescore = Callable[[How, Sequence[str]], Exchange[dict[str, "float | None"]]]
@@ -54,25 +59,36 @@ def one_per_group(
     if not seen:
         return found._replace(hits=())
     brings = source if source is True else [*(source or ()), GROUP]
-    known, others = yield (
-        bodies.named(seen, target.index.fields, brings),
-        members_body([key[1] for key in chosen if key[0] == GROUP], seen, question.language, filters, target, brings),
-    )
-    inside = without_legs(others, target.index.fields)
+    named = [key[1] for key in chosen if key[0] == GROUP]
+    asked = [members_body(named, seen, question.language, filters, target, brings)]
+    if source:
+        asked.append(bodies.named(seen, target.index.fields, brings))
+    others, *known = yield tuple(asked)
+    # A document of several groups is in the first of them alone.
+    inside = [one for one in without_legs(others, target.index.fields) if _key(one) in chosen]
     scored = (yield from rescore(found.how, [one.id for one in inside])) if inside else {}
-    sources = {hit["_id"]: hit.get("_source", {}) for hit in known["hits"]["hits"]}
+    sources = {hit["_id"]: hit.get("_source", {}) for response in known for hit in response["hits"]["hits"]}
     for one in inside:
         chosen[_key(one)].append(one._replace(score=scored[one.id]))
         sources[one.id] = one.source
     shown = {name: _shown(brought, source) for name, brought in sources.items()}
     hits = [_head(members, question.language, shown) for members in chosen.values()]
-    return found._replace(hits=tuple(hits))
+    full = len(others["hits"]["hits"]) == MOST
+    return found._replace(hits=tuple(hits), notes=(*found.notes, _FULL) if full else found.notes)
+
+
+def group_of(source: Mapping[str, Any]) -> str | None:
+    """The translation group that a document names, the first if it names several; None where it names none."""
+    group = value_at(source, GROUP)
+    if isinstance(group, list):
+        group = group[0] if group else None
+    return None if group is None else str(group)
 
 
 def members_body(
     groups: Sequence[str], without: Sequence[str], language: str, filters: Filters, target: Target, source: Source
 ) -> Body:
-    """The body of a search for the documents of groups, those in the searcher's language first.
+    """The body of a search for the documents of groups, 10,000 at most, those in the searcher's language first.
 
     Args:
         groups: the groups.
@@ -88,7 +104,7 @@ def members_body(
         "must_not": bodies.filter_clauses({"_id": without}),
         "should": [{"constant_score": {"filter": {"term": {fields.language: language}}}}],
     }
-    return bodies.body({"bool": query}, _MOST_MEMBERS, fields, source)
+    return bodies.body({"bool": query}, MOST, fields, source)
 
 
 _Groups = dict[tuple[str, str], list[Candidate]]
@@ -102,7 +118,12 @@ def _enough(retrieve: Retrieve, size: int) -> Exchange[tuple[Found, _Groups]]:
         groups = _grouped(found.hits)
         if len(groups) >= size or len(found.hits) < depth or depth == MOST:
             return found, groups
-        depth = min(depth * _DEEPER, MOST)
+        depth = _deeper(depth, size, len(groups))
+
+
+def _deeper(depth: int, size: int, groups: int) -> int:
+    """How deep to search next: as deep as would do if groups came on as they have so far, and half as deep again."""
+    return min(math.ceil(depth * min(_DEEPEST, _MARGIN * size / groups)), MOST)
 
 
 def _grouped(hits: Iterable[Candidate]) -> _Groups:
@@ -114,10 +135,8 @@ def _grouped(hits: Iterable[Candidate]) -> _Groups:
 
 
 def _key(hit: Candidate) -> tuple[str, str]:
-    group = value_at(hit.source, GROUP)
-    if isinstance(group, list):
-        group = group[0] if group else None
-    return ("_id", hit.id) if group is None else (GROUP, str(group))
+    group = group_of(hit.source)
+    return ("_id", hit.id) if group is None else (GROUP, group)
 
 
 def _head(members: Sequence[Candidate], language: str, sources: Mapping[str, Mapping[str, Any]]) -> Candidate:

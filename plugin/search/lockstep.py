@@ -11,7 +11,7 @@ from opensearchpy.exceptions import OpenSearchException
 
 from langshift.cluster import failure
 from langshift.errors import LangshiftError
-from langshift.plugin.search.exchange import Body, Exchange, Response, answers, complete, lines
+from langshift.plugin.search.exchange import Body, Exchange, Response, advance, answers, lines
 
 T = TypeVar("T")
 
@@ -56,12 +56,7 @@ class _Running(Generic[T]):
 
     def take(self, responses: Sequence[Response]) -> None:
         """Go on with the answers."""
-        try:
-            whole = [complete(response) for response in responses]
-        except LangshiftError as error:
-            self.fail(error)
-        else:
-            self._go(whole)
+        self._go(responses)
 
     def fail(self, error: LangshiftError) -> None:
         """End with an error."""
@@ -70,11 +65,11 @@ class _Running(Generic[T]):
 
     def _go(self, responses: Sequence[Response] | None) -> None:
         try:
-            self.bodies = next(self._exchange) if responses is None else self._exchange.send(responses)
+            self.bodies = next(self._exchange) if responses is None else advance(self._exchange, responses)
         except StopIteration as end:
             self.outcome, self.bodies = end.value, ()
         except LangshiftError as error:
-            self.outcome, self.bodies = error, ()
+            self.fail(error)
 
 
 def _requests(waiting: Sequence[_Running[T]]) -> Iterator[tuple[list[_Running[T]], bytes]]:

@@ -12,7 +12,7 @@ from langshift.plugin.search.by_words import hybrid, lexical
 from langshift.plugin.search.exchange import Exchange, timed
 from langshift.plugin.search.found import Found, How
 from langshift.plugin.search.grouping import one_per_group
-from langshift.plugin.search.target import Target as Target
+from langshift.plugin.search.target import Target
 from langshift.plugin.search.wanted import NO_FILTERS, Filters, Question, Setting
 
 
@@ -85,8 +85,8 @@ def scores(
     """What ``search`` would have given documents, also those below its cut; an exchange.
 
     Scores by vector are exact, by a script; BM25 comes from the run's own query under a filter, which leaves it as
-    it is. In ``hybrid`` each is normalised by what the run retrieved, so that a document below the lowest of a leg
-    has 0 of that leg; with RRF only what the legs retrieved has a score.
+    it is. In ``hybrid`` a leg gives 0 to what it did not retrieve, by either fusion and over any number of shards, and
+    what neither leg retrieved has 0, and the bonus if it is favoured.
 
     Args:
         question: what was asked.
@@ -97,11 +97,12 @@ def scores(
         filters: those of the search; which documents are scored does not depend on them.
 
     Returns:
-        Of the exchange: every id's score; None where it matches nothing.
+        Of the exchange: every id's score; None where it matches nothing: has no vector, or none of the words, as the
+        mode asks for, in ``hybrid`` neither.
     """
     given: dict[str, float] = {}
     if ids and setting.mode == "anchored":
-        return (yield from anchored.scores(question, setting, target, how, ids, filters=filters))
+        return (yield from anchored.scores(question, target, how, ids))
     if ids and setting.mode in {"dense", "balanced"}:
         given = yield from scoring.by_vector(question, setting, target, ids)
     elif ids:

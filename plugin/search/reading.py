@@ -3,12 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from langshift.languages import UNDETERMINED
 from langshift.plugin.fields import USUAL, Fields, value_at
 from langshift.plugin.search.exchange import Response
 from langshift.plugin.search.found import Candidate, Leg
+
+
+class Pool(NamedTuple):
+    """What one leg retrieved.
+
+    Attributes:
+        candidates: best first, those that only the favoured documents' search brought at the end.
+        unfavoured: how many the others are.
+    """
+
+    candidates: Sequence[Candidate]
+    unfavoured: int
+
+    @property
+    def scores(self) -> list[float]:
+        """Of those that the leg retrieved among all documents, best first."""
+        return [candidate.score or 0.0 for candidate in self.candidates[: self.unfavoured]]
 
 
 def candidates(response: Response, leg: str, fields: Fields = USUAL) -> list[Candidate]:
@@ -24,9 +41,7 @@ def without_legs(response: Response, fields: Fields = USUAL) -> list[Candidate]:
     return [_candidate(hit, fields) for hit in response["hits"]["hits"]]
 
 
-def pool(
-    leg: str, responses: Iterable[Response], favoured: Iterable[Response] = (), fields: Fields = USUAL
-) -> tuple[list[Candidate], int]:
+def pool(leg: str, responses: Iterable[Response], favoured: Iterable[Response] = (), fields: Fields = USUAL) -> Pool:
     """What one leg retrieved, of all shards, ranked.
 
     Args:
@@ -34,18 +49,17 @@ def pool(
         responses: what it retrieved, from one shard or more each.
         favoured: what it retrieved of the favoured documents.
         fields: the index's names of fields.
-
-    Returns:
-        The candidates, those that only ``favoured`` brought at the end, and how many the others are.
     """
     found = _best_first(candidate for response in responses for candidate in candidates(response, leg, fields))
     known = {candidate.id for candidate in found}
     more = _best_first(candidate for response in favoured for candidate in candidates(response, leg, fields))
     ranked = [*found, *(candidate for candidate in more if candidate.id not in known)]
-    return [
-        candidate._replace(legs={leg: Leg(candidate.legs[leg].score, rank)})
-        for rank, candidate in enumerate(ranked, start=1)
-    ], len(found)
+    placed = [
+        # What only the search among the favoured documents brought has no rank among all.
+        one._replace(legs={leg: Leg(one.legs[leg].score, place + 1 if place < len(found) else None)})
+        for place, one in enumerate(ranked)
+    ]
+    return Pool(placed, len(found))
 
 
 def _best_first(found: Iterable[Candidate]) -> list[Candidate]:

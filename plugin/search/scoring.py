@@ -7,7 +7,7 @@ from typing import Any
 
 from langshift.plugin.search import bodies
 from langshift.plugin.search.by_vector import bonus_on_cosine, vector_of
-from langshift.plugin.search.by_words import fused, own_score
+from langshift.plugin.search.by_words import fused, of_the_run, own_score
 from langshift.plugin.search.exchange import Body, Exchange
 from langshift.plugin.search.found import Candidate, How
 from langshift.plugin.search.preferring import is_favoured, preference_of
@@ -40,7 +40,7 @@ def by_words(
         how = found.how
     kept = {name: how.kept[name] for name in ids if name in how.kept}
     rest = [name for name in ids if name not in kept]
-    if not rest or (setting.mode == "hybrid" and setting.fusion == "rrf"):
+    if not rest:
         return kept
     asked: dict[str, Body] = {"lexical": _words(question, target, rest)}
     if setting.mode == "hybrid":
@@ -48,7 +48,11 @@ def by_words(
     responses = yield tuple(asked.values())
     legs = zip(asked, responses, strict=True)
     scored = union(candidates(response, leg, target.index.fields) for leg, response in legs)
-    return kept | {name: _scored(one, question, setting, how) for name, one in scored.items()}
+    unretrieved = of_the_run(setting, target)
+    return kept | {
+        name: (0.0 if unretrieved else own_score(one, setting, how.ranges)) + _bonus(one, question, setting, how)
+        for name, one in scored.items()
+    }
 
 
 def _unknown(question: Question, setting: Setting, how: How) -> bool:
@@ -56,9 +60,8 @@ def _unknown(question: Question, setting: Setting, how: How) -> bool:
     return needed and not how.ranges and not how.kept
 
 
-def _scored(candidate: Candidate, question: Question, setting: Setting, how: How) -> float:
-    favoured = is_favoured(candidate.language, question, setting)
-    return own_score(candidate, setting, how.ranges) + how.bonus * favoured
+def _bonus(candidate: Candidate, question: Question, setting: Setting, how: How) -> float:
+    return abs(how.bonus) * is_favoured(candidate.language, question, setting)
 
 
 def _exact(question: Question, target: Target, ids: Sequence[str]) -> Body:

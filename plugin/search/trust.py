@@ -12,9 +12,13 @@ names and numbers. Exactly one content is thought to answer, so the candidates c
 ``rare`` is what one word that no document of the language holds would be worth, ``ln(1 + (N + .5) / .5)`` for ``N``
 documents, so that ``BM25 / rare`` counts how many rare words were found, in any corpus; ``n`` is how many words the
 query has. ``spread`` is the standard deviation of the cosine of documents that have nothing to do with each other:
-models differ in it by a factor of ten. The query is moved towards what is trusted, and stays where nothing is::
+models differ in it by a factor of ten. The query is moved towards what is trusted, all vectors at length 1::
 
     q' = q̂ + Σ p(d)^1.5 · ẑ_d
+
+The weights of ``m`` candidates add up to 1 where one alone is trusted, and to ``1 / √m`` where all are trusted alike:
+the less is known, the less the query is moved. Where the candidates are at right angles to the query or nearer, it is
+moved by 45° at most.
 
 The constants 1.95, 1.43, 1.5 and the shares below were fitted on XQuAD's even articles (questions with and without an
 answer in their language alike often), and hold on its odd ones, on its sentences, on NTREX and on vectors of other
@@ -51,8 +55,8 @@ class Trust:
     Attributes:
         spread: standard deviation of the cosine of unrelated documents.
         words: ``k``, what words of the searcher's own language are worth.
-        priors: language -> log-odds that what is sought is there in that language, as far as the index's
-            translation groups tell; a language without one has ``USUAL_PRIOR``.
+        priors: language -> log-odds that what is sought is there in that language, cautiously, as far as the
+            index's translation groups tell; a language without one has ``USUAL_PRIOR``.
         calibrated: whether these were measured on questions of the index, and not only the spread.
     """
 
@@ -71,8 +75,17 @@ class Trust:
 
     @classmethod
     def from_dict(cls, kept: Mapping[str, Any]) -> Trust:
-        """What ``to_dict`` gave."""
-        return cls(float(kept["spread"]), float(kept["words"]), dict(kept["priors"]), calibrated=True)
+        """What ``to_dict`` gave.
+
+        Raises:
+            AttributeError, KeyError, TypeError, ValueError: it is of another form, or holds what cannot be reckoned
+                with.
+        """
+        priors = {language: float(prior) for language, prior in kept["priors"].items()}
+        trust = cls(float(kept["spread"]), float(kept["words"]), priors, calibrated=True)
+        if not all(map(math.isfinite, (trust.spread, trust.words, *priors.values()))) or trust.spread <= 0:
+            raise ValueError("a figure is not finite, or the spread is not above 0")
+        return trust
 
 
 class Candidate(NamedTuple):
@@ -80,7 +93,7 @@ class Candidate(NamedTuple):
 
     Attributes:
         own: whether it is in the searcher's language.
-        words: its BM25 score, 0 where no words match.
+        words: its BM25 score; 0 where no words match, or where others were found by them instead.
         cosine: of the query's vector and its own.
     """
 
@@ -89,13 +102,13 @@ class Candidate(NamedTuple):
     cosine: float
 
 
-def rarest(documents: int) -> float:
+def rarest(documents: float) -> float:
     """The weight ``idf`` of a word that none of the documents holds: ``ln(1 + (N + .5) / .5)``."""
     return math.log(1 + (documents + 0.5) / 0.5)
 
 
 def trusted(
-    candidates: Sequence[Candidate], trust: Trust, language: str, *, documents: int, words: int
+    candidates: Sequence[Candidate], trust: Trust, language: str, *, documents: float, words: int
 ) -> NDArray[np.float64]:
     """The probability of each candidate that it answers the query, shape (candidates,), summing to 1.
 
@@ -103,8 +116,8 @@ def trusted(
         candidates: at least one.
         trust: the index's own part of the rule.
         language: the searcher's language.
-        documents: how many documents there are in that language.
-        words: how many words the query has, at least 1.
+        documents: ``N``, how many documents there are in that language, on a shard if there are several.
+        words: ``n``, how many words the query has, at least 1.
     """
     own = np.array([candidate.own for candidate in candidates])
     scores = np.array([candidate.words for candidate in candidates])
@@ -119,9 +132,6 @@ def trusted(
 
 
 def weights(probabilities: NDArray[np.float64]) -> NDArray[np.float64]:
-    """What each candidate's unit vector is multiplied with before it is added to the query's: ``p^1.5``.
-
-    Where trust is spread thin their sum is near 0, and the query stays where it was.
-    """
+    """What each candidate's unit vector is multiplied with before it is added to the query's: ``p^1.5``."""
     weighted: NDArray[np.float64] = probabilities**_SHARPNESS
     return weighted

@@ -5,19 +5,13 @@ Machines differ and are shared: look at the ratios, which are of rounds taken in
 """
 
 import statistics
-from dataclasses import replace
 from itertools import count
 from threading import Lock, Thread
 from time import perf_counter, process_time
 
 import numpy as np
-import pytest
-from command_line import langshift
-from readme import DATA
 
 from langshift.evaluate.asked import Asked, Plan
-from langshift.evaluate.dataset import load_dataset
-from langshift.evaluate.demo import FOLDER
 from langshift.evaluate.groups import ask_groups
 from langshift.evaluate.load.histogram import percentiles
 from langshift.evaluate.load.journal import begin
@@ -31,25 +25,7 @@ from langshift.ingest.making import choose
 from langshift.ingest.search import Searcher
 
 ROUNDS = 7
-QUERIES = 600
-LANGUAGES = "ar,de,en,es,ru,th,tr,zh"
 DEPTHS = (20, 100)
-
-
-@pytest.fixture
-def dataset(tmp_path):
-    """A dataset with questions in every language of its corpus, thinned out to about ``QUERIES``."""
-    folder = FOLDER
-    if (DATA / "xquad").is_dir():
-        folder = tmp_path / "xquad8"
-        made = langshift(
-            *("dataset", "convert", "xquad", DATA / "xquad", folder, "--languages", LANGUAGES, "--multilingual-queries")
-        )
-        assert made.returncode == 0, made.stderr
-    whole = load_dataset(folder)
-    # The step shares no factor with the number of languages, so that all of them stay.
-    step = len(whole.queries) // QUERIES // 2 * 2 + 1
-    return replace(whole, queries=whole.queries[::step])
 
 
 def test_replay(client, index_name, dataset, tmp_path):

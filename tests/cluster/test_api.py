@@ -18,6 +18,7 @@ from langshift.ingest.encoders import open_encoder
 from langshift.ingest.load import load
 from langshift.ingest.making import choose
 from langshift.ingest.opened_load import LoadOptions
+from langshift.plugin import meta
 
 QUESTION = "Why does the water level change?"
 
@@ -55,7 +56,7 @@ def test_a_search_gives_typed_results(name):
     assert isinstance(first, langshift.Hit)
     assert (first.id, first.group, first.source["year"]) == ("tides-th", "tides", 1992)
     assert first.text == TEXTS["tides-th"]
-    assert first.legs["dense"] == langshift.Leg(score=first.legs["dense"].score, rank=1)
+    assert first.legs["dense"] == langshift.Leg(score=first.legs["dense"].score, rank=None)
     with pytest.raises(AttributeError):
         first.score = 1.0
 
@@ -75,6 +76,31 @@ def test_what_is_found_is_what_the_command_finds(name, cluster_env):
         assert {key: value for key, value in told.items() if key not in ("took", "requests")} == {
             key: value for key, value in json.loads(json.dumps(result)).items() if key != "took"
         }
+
+
+def test_an_anchored_search_is_the_same_in_every_way(client, own, cluster_env):
+    how = {"mode": "anchored", "spread": 0.05, "size": 4, "language": "de"}
+    usual = (
+        f"{own} is not calibrated for anchored search, so usual figures are used: `langshift anchors calibrate {own}`."
+    )
+    with langshift.open_index(own) as index:
+        once = index.search("Moon Mond Hefe", **how)
+        assert once.notes == (usual,)
+        assert once.anchors
+        awaited = run(langshift.search_async(own, "Moon Mond Hefe", **how))
+        said = command(
+            "search", own, "Moon Mond Hefe", "--mode", "anchored", "--spread", "0.05", "--size", "4",
+            "--language", "de", "--json", url=cluster_env,
+        )  # fmt: skip
+        told = {key: value for key, value in json.loads(said.stdout).items() if key not in ("took", "requests")}
+        for result in (once.to_dict(), awaited.to_dict()):
+            assert {key: value for key, value in json.loads(json.dumps(result)).items() if key != "took"} == told
+        # A service notices that the index has been calibrated.
+        kept = {"spread": 0.4, "words": 5.0, "priors": {}}
+        meta.change(client, f"{own}-v0001", {meta.ANCHORS: kept})
+        after = index.search("Moon Mond Hefe", **how)
+    assert usual not in after.notes
+    assert [anchor.trust for anchor in after.anchors] != [anchor.trust for anchor in once.anchors]
 
 
 def test_searches_await_the_cluster_together_and_give_the_same(name):
@@ -115,10 +141,12 @@ REFUSED = [
     ({"fusion": "rrf"}, "fusion needs mode='hybrid'."),
     ({"mode": "hybrid", "fusion": "sum"}, "There is no fusion 'sum'; there are: min-max, rrf."),
     ({"lexical_weight": 0.5}, "lexical_weight needs mode='hybrid'."),
+    ({"size": "10"}, "The size is '10', but it must be a number of hits from 1 to 1,000."),
     ({"size": 0}, "The size is 0, but it must be a number of hits from 1 to 1,000."),
     ({"language": "tlhx"}, "'tlhx' is no language: use a BCP 47 tag such as th or zh-TW."),
     ({"filters": {"language": "de"}}, "The filter 'language' takes a list of strings, such as ['de', 'th'], not 'de'."),
     ({"filters": {"year": [1990]}}, "The filter 'year' takes a list of strings, such as ['de', 'th'], not [1990]."),
+    ({"filters": {"year": 1990}}, "The filter 'year' takes a list of strings, such as ['de', 'th'], not 1990."),
     ({"filters": {"language": ["tlhx"]}}, "'tlhx' is no language: use a BCP 47 tag such as th or zh-TW."),
 ]
 
@@ -130,6 +158,7 @@ def test_what_cannot_be_searched_is_refused_in_one_sentence(name):
                 index.search(QUESTION, **how)
             assert str(refused.value) == sentence
         for words, sentence in (
+            (None, "The query is None, and not text."),
             (" \n", "The query is empty: give the words to search for."),
             ("Moon \udcff", "The query is not UTF-8 text."),
             ("x" * 10_001, "The query has 10,001 characters, but at most 10,000 can be searched for."),

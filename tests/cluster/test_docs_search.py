@@ -1,6 +1,8 @@
 """docs/search.md stays true: its commands and its code run in order, and print what it shows."""
 
+import random
 import re
+import string
 
 from readme import differences, run
 from searching_document import DOCUMENT, blocks
@@ -11,10 +13,16 @@ BLOCKS = blocks(DOCUMENT.read_text(encoding="utf-8"))
 NAME = re.compile(r"""(?<=search )news\b|(?<=index )news\b|(?<=")news(?=")""")
 
 
-def test_its_commands_and_its_code_do_what_it_says(client, cluster_env, tmp_path, index_name):
-    # As long as the name that is shown: tables would be broken into lines elsewhere.
-    name = index_name[-len("news") :]
-    name = name if name[0].isalpha() else f"n{name[1:]}"
+def unused(client):
+    """A name that no index has, as long as the one that is shown: tables would be broken into lines elsewhere."""
+    while True:
+        name = "".join(random.choices(string.ascii_lowercase, k=len("news")))
+        if not client.indices.get(index=f"{name}*", params={"expand_wildcards": "all"}):
+            return name
+
+
+def test_its_commands_and_its_code_do_what_it_says(client, cluster_env, tmp_path):
+    name = unused(client)
     try:
         for block in BLOCKS:
             printed = run(NAME.sub(name, block.command), tmp_path, OPENSEARCH_URL=cluster_env, COLUMNS="100")

@@ -21,6 +21,7 @@ from langshift.plugin.indices.dropping import drop_all
 
 from .tls_proxy import proxy
 
+TESTED_HEADS = ["measure", "setting", "mean", "difference", "95", "%", "interval", "p", "corrected", "p"]
 PREFER = "dense --prefer-language .05"
 
 
@@ -173,10 +174,17 @@ def test_what_is_printed(folder, indices, monkeypatch):
         "* differs from the first row, dense. Significant: p below 0.05 by a paired randomisation test that flips the "
         "signs of whole clusters, 5 by group, in every way, corrected for several tests after Benjamini and Yekutieli "
     )
-    assert wide[7] == "Answer in the searcher's language: 20 queries"
-    assert wide[8].split() == ["setting", "nDCG@20", "difference", "95", "%", "interval", "corrected", "p"]
-    assert wide[9].split()[2:] == ["-", "-", "-"]
-    assert len(wide) == 11
+    # Every question has an answer in its own language: there are no slices, but every difference all the same.
+    assert wide[7] == "All queries: 20 queries"
+    assert wide[8].split() == TESTED_HEADS
+    assert [line.split()[0] for line in wide[9:19:2]] == ["nDCG@20", "TLR@20", "SLR@20", "Lang_nDCG@20", "Top1"]
+    assert [line.split()[-5:] for line in wide[9:19:2]] == [[line.split()[-5], *"----"] for line in wide[9:19:2]]
+    assert [line.split()[:2] for line in wide[10:19:2]] == [["dense", "--prefer-language"]] * 5
+    assert wide[19:] == [
+        "The interval and p are of that one comparison alone, and a loss is judged by these: a correction would excuse "
+        "it. The corrected p is for 6 tests together, all measures times rows after the first, and a gain is judged by "
+        "it."
+    ]
     monkeypatch.setattr(console.out, "width", 80)
     narrow = evaluated("modes", *options).stdout.splitlines()
     assert narrow[1].split() == heads[:6]
@@ -197,21 +205,22 @@ def test_questions_without_an_answer_in_their_language_stand_apart(fewer, small,
     }
     before, after = (sum(found[query]["nDCG@20"] for query in english) / 10 for found in rows.values())
     own = document["slices"]["own"]
-    assert (own["measure"], [row["name"] for row in own["rows"]]) == (
-        "nDCG@20",
-        [
-            "dense",
-            "dense --prefer-language 0.05",
-            "dense --spread 0.05",
-        ],
-    )
-    assert own["rows"][0] == {"name": "dense", "mean": pytest.approx(before), "test": None}
-    test = own["rows"][2]["test"]
+    assert [row["name"] for row in own["rows"]] == ["dense", "dense --prefer-language 0.05", "dense --spread 0.05"]
+    directed = ["nDCG@20", "TLR@20", "SLR@20", "Lang_nDCG@20", "Top1"]
+    assert list(own["rows"][0]["measures"]) == directed
+    assert own["rows"][0]["measures"]["nDCG@20"] == pytest.approx(before)
+    assert own["rows"][0]["tests"] == {}
+    assert list(own["rows"][2]["tests"]) == directed
+    test = own["rows"][2]["tests"]["nDCG@20"]
     assert test["difference"] == pytest.approx(after - before)
     low, high = test["interval"]
     assert low < test["difference"] < high
     # No German passage is there to be preferred: all scores are as they were.
-    assert document["slices"]["none"]["rows"][1]["test"]["difference"] == 0
+    none = document["slices"]["none"]["rows"]
+    assert none[1]["tests"]["nDCG@20"]["difference"] == 0
+    # None of these has anything to be found in its own language.
+    assert none[0]["measures"]["SLR@20"] is None
+    assert list(none[1]["tests"]) == ["nDCG@20", "TLR@20", "Lang_nDCG@20", "Top1"]
     assert prefer["measures"]["SLR@20"] == spread["measures"]["SLR@20"] == dense["measures"]["SLR@20"] == 1
     compared = json.loads(evaluated("compare", tmp_path / "dense", tmp_path / "dense-spread-0.05", "--json").stdout)
     part = compared["slices"]["own"]
@@ -220,6 +229,27 @@ def test_questions_without_an_answer_in_their_language_stand_apart(fewer, small,
     printed = evaluated("compare", tmp_path / "dense", tmp_path / "dense-spread-0.05").stdout.splitlines()
     at = printed.index("By answer in the searcher's language: a, and what b changes (* significant)")
     assert [line.split()[0] for line in printed[at + 1 : at + 4]] == ["answer", "yes", "no"]
+
+
+@pytest.mark.usefixtures("cluster_env")
+def test_every_measure_is_tested_in_each_slice(fewer, small, monkeypatch):
+    monkeypatch.setattr(console.out, "width", 160)
+    options = [fewer, "--index", small, *of(("dense", PREFER)), "--measures", "nDCG@20 SLR@20 LPR"]
+    told = evaluated("modes", *options).stdout.splitlines()
+    own, none = (
+        told.index("Answer in the searcher's language: 10 queries"),
+        told.index("No answer in the searcher's language: 10 queries"),
+    )
+    assert told[own + 1].split() == told[none + 1].split() == TESTED_HEADS
+    assert [line.split()[0] for line in told[own + 2 : own + 6]] == ["nDCG@20", "dense", "SLR@20", "dense"]
+    assert [line.split()[0] for line in told[none + 2 : none + 4]] == ["nDCG@20", "dense"]
+    # The setting, a mean, no difference, the interval of three words, and two chances.
+    assert told[none + 3].split()[4:] == ["=", "=", "to", "=", "1.0000", "1.0000"]
+    assert told[none + 4 :] == [
+        "The interval and p are of that one comparison alone, and a loss is judged by these: a correction would excuse "
+        "it. The corrected p is for 3 tests together, measures times slices times rows after the first, and a gain is "
+        "judged by it."
+    ]
 
 
 def test_queries_that_fail_are_told(cluster_url, folder, indices, monkeypatch):

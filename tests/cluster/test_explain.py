@@ -66,7 +66,7 @@ def ranks(similarities):
 def test_before_the_shift_is_as_the_encoder_made_it(client, make, how):
     searcher = opened(client, make(**how))
     before = cosines(searcher.encode([QUESTION])[0], TEXTS)
-    for mode in ("dense", "lexical", "hybrid"):
+    for mode in ("dense", "lexical", "hybrid", "anchored"):
         result = searcher.search(QUESTION, Setting(mode), language="en", explain=True)
         assert result.hits
         assert result.compared == len(TEXTS)
@@ -164,8 +164,65 @@ def test_the_command_explains_in_a_table_that_nothing_breaks(name, cluster_env):
     )
     assert "+0.0000" in next(row for row in rows if "tides-en" in row)
     told = " ".join(explained.split())
-    assert "dense, lexical: the score that this leg of the search gave, and the rank in it." in told
+    assert "dense, lexical: the score that this leg of the search gave, and the rank in it, where it gave one." in told
     assert "among 6 documents, which are the nearest after the shift and the hits." in told
+
+
+def test_anchors_are_explained_with_what_they_were_trusted_for(client, name, cluster_env):
+    arguments = ("search", name, "Mond und Meer", "--mode", "anchored", "--language", "de", "--explain")
+    done = langshift(*arguments, "--json", url=cluster_env)
+    answer = json.loads(done.stdout)
+    first = answer["anchors"][0]
+    assert first["id"] == "tides-de"
+    assert 0 < first["weight"] < first["trust"] < 1
+    words = opened(client, name).search("Mond und Meer", Setting("lexical"), language="de").hits[0].score
+    assert first["evidence"] == {
+        "words": pytest.approx(words, rel=0.05), "cosine": pytest.approx(cosine_of(client, name), abs=1e-5),
+        "own_language": 1.0,
+    }  # fmt: skip
+    note = (
+        f"{name} is not calibrated for anchored search, so usual figures are used: "
+        f"`langshift anchors calibrate {name}`."
+    )
+    assert answer["notes"] == [note]
+    for hit in answer["hits"]:
+        legs = {leg: said["score"] for leg, said in hit["legs"].items()}
+        assert (1 + hit["shift"]["similarity_after"]) / 2 == pytest.approx(legs["dense"], abs=1e-5)
+        given = answer["bonus"] if hit["language"] == "de" else 0.0
+        # Words in other languages may add to it.
+        assert hit["score"] >= legs["moved"] + given - 1e-6
+        assert hit["score"] == pytest.approx(legs["moved"] + given, abs=1e-6) or "lexical" in legs
+
+    done = langshift(*arguments, url=cluster_env, COLUMNS="120")
+    assert (done.returncode, done.stderr) == (0, f"{note}\n")
+    _, hits, anchors = done.stdout.split("\n\n")
+    head = hits.splitlines()[0].split()
+    assert head == ["rank", "language", "dense", "moved", "lexical", "bonus", "similarity", "by", "vector", "_id"]
+    told = " ".join(hits.split())
+    assert "moved: by that which the anchors moved it to; lexical: by words; each with the rank among the hits." in told
+    title, head, row, *_ = anchors.splitlines()
+    assert title == "Anchors, which the query was moved towards:"
+    assert head.split() == ["_id", "trust", "weight", "words", "cosine", "own_language"]
+    assert row.split()[:3] == ["tides-de", f"{first['trust']:.3f}", f"{first['weight']:.3f}"]
+    assert "weight: how much of its vector was added to the query's." in " ".join(anchors.split())
+
+
+def cosine_of(client, name):
+    """The cosine of the question about moon and sea and its German answer, as both are searched with."""
+    hits = opened(client, name).search("Mond und Meer", language="de", explain=True).hits
+    return next(hit.shift.similarity_after for hit in hits if hit.id == "tides-de")
+
+
+def test_the_requests_of_an_anchored_search_find_the_same_when_they_are_sent_again(client, name, cluster_env):
+    arguments = ("search", name, "O'Moon Mond", "--mode", "anchored", "--show-request", "--size", "3", "--json")
+    shown = json.loads(langshift(*arguments, url=cluster_env).stdout)
+    gathering, search = shown["requests"]
+    assert [request["path"] for request in (gathering, search)] == [f"/{name}-v0001/_msearch", f"/{name}-v0001/_search"]
+    body = "".join(json.dumps(line) + "\n" for line in gathering["lines"])
+    answers = client.msearch(index=f"{name}-v0001", body=body)["responses"]
+    assert all(not answer["timed_out"] and answer["hits"]["hits"] for answer in answers[:1])
+    again = client.search(index=f"{name}-v0001", body=search["lines"][0])["hits"]["hits"]
+    assert [(hit["_id"], hit["_score"]) for hit in again] == [(hit["id"], hit["score"]) for hit in shown["hits"]]
 
 
 def test_json_has_all_of_it(client, name, cluster_env):

@@ -13,7 +13,6 @@ from command_line import langshift, refusal
 from plain_index import PLAIN, made
 
 from langshift.errors import ClusterError, FingerprintError, UsageError
-from langshift.evaluate import groups
 from langshift.evaluate.commands import evaluate
 from langshift.evaluate.indexed import indexed_languages
 from langshift.ingest.encoders import identity, open_encoder

@@ -1,11 +1,14 @@
 """Every search mode on a real cluster, with one shard and with three."""
 
+import math
 import uuid
 from dataclasses import replace
 
 import pytest
 from searched_index import Corpus, asked, found, scored
 
+from langshift.plugin.search.by_words import hybrid
+from langshift.plugin.search.exchange import carry_out
 from langshift.plugin.search.found import How
 from langshift.plugin.search.wanted import Setting
 
@@ -22,6 +25,9 @@ SETTINGS = [
     Setting("hybrid", preference=-0.1, fusion="rrf"),
     Setting("balanced"),
     Setting("balanced", preference=0.1),
+    Setting("anchored"),
+    Setting("anchored", preference=0.1),
+    Setting("anchored", preference=-0.3),
 ]
 
 
@@ -154,7 +160,7 @@ def test_in_other_modes_the_bonus_is_as_much_of_their_scores_as_beta_is_of_the_c
     own = [hit.score for hit in plain.hits]
     bonus = abs(beta) * (own[0] - own[-1]) / (cosines[0] - cosines[-1])
     run = found(client, target, question, Setting(mode, preference=beta), size=20, source=False)
-    assert run.how.bonus == pytest.approx(bonus, rel=1e-4)
+    assert run.how.bonus == pytest.approx(math.copysign(bonus, beta), rel=1e-4)
     wanted = {h.id: h.score + bonus * ((h.language == "de") == (beta > 0)) for h in plain.hits}
     best = sorted(wanted.values(), reverse=True)[:20]
     assert [hit.score for hit in run.hits] == pytest.approx(best, abs=1e-4)
@@ -188,3 +194,31 @@ def test_balanced_gives_every_language_its_best_five_of_the_fifty_nearest(client
     moved = found(client, target, question, Setting("balanced", preference=9.0), size=50).hits
     assert [hit.language for hit in moved[:5]] == ["de"] * 5
     assert sorted(hit.id for hit in moved) == sorted(hit.id for hit in hits)
+
+
+@pytest.mark.parametrize("fusion", ["min-max", "rrf"])
+@pytest.mark.parametrize("beta", [0.0, 0.1, -0.1])
+def test_hybrid_gives_0_and_the_bonus_to_what_no_leg_retrieved(client, target, fusion, beta):
+    question, setting = asked(words="comet"), Setting("hybrid", preference=beta, fusion=fusion)
+    exchange = hybrid(question, setting, target, size=1000, depth=100, filters={}, source=False)
+    run = carry_out(client, target.index.index, exchange)
+    given = scored(client, target, question, setting, run.how, [*CORPUS.vectors, "not-there"])
+    assert given.pop("not-there") is None
+    rest = given.keys() - {hit.id for hit in run.hits}
+    assert len(rest) > 40
+    assert all(given[name] in (0.0, abs(run.how.bonus)) for name in rest)
+    if not beta:
+        assert all(given[name] == 0 for name in rest)
+
+
+def test_what_a_leg_did_not_rank_has_no_rank(client, target):
+    question = asked()
+    legs = [hit.legs["dense"] for hit in found(client, target, question, Setting(preference=0.2), source=False).hits]
+    assert {leg.rank for leg in legs} == {None}
+    setting = Setting("hybrid", preference=0.2)
+    exchange = hybrid(question, setting, target, size=1000, depth=100, filters={}, source=False)
+    run = carry_out(client, target.index.index, exchange)
+    ranks = [hit.legs["dense"].rank for hit in run.hits if "dense" in hit.legs]
+    retrieved = [rank for rank in ranks if rank is not None]
+    assert sorted(retrieved) == list(range(1, len(retrieved) + 1))
+    assert len(retrieved) < len(ranks) or target.index.shards > 1

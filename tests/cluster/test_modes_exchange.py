@@ -17,6 +17,7 @@ SETTINGS = [
     Setting("lexical"),
     Setting("hybrid", preference=0.1),
     Setting("balanced"),
+    Setting("anchored"),
     Setting(one_per_group=True),
 ]
 
@@ -57,7 +58,7 @@ def test_many_side_by_side_find_what_each_finds_alone(client, target):
     questions = [(asked(seed), setting) for seed in range(50) for setting in SETTINGS]
     exchanges = (search(question, setting, target, size=5) for question, setting in questions)
     runs = list(carry_out_all(client, target.index.index, exchanges))
-    assert len(runs) == len(questions) == 250
+    assert len(runs) == len(questions) == 300
     for (question, setting), run in list(zip(questions, runs, strict=True))[::7]:
         assert without_time(run) == without_time(found(client, target, question, setting, size=5))
 

@@ -9,7 +9,7 @@ from searched_index import Corpus, asked, found, scored
 from langshift.plugin.search.wanted import Setting
 
 CORPUS = Corpus()
-MODES = ["dense", "lexical", "hybrid", "balanced"]
+MODES = ["dense", "lexical", "hybrid", "balanced", "anchored"]
 
 
 @pytest.fixture(scope="module")
@@ -58,6 +58,20 @@ def test_a_group_stands_where_its_best_document_would(client, target, mode):
     assert all(one.source == {} for hit in hits for one in (hit, *hit.others))
 
 
+def test_a_document_of_several_groups_is_in_the_first_of_them(client):
+    name = f"langshift-test-groups-{uuid.uuid4().hex[:8]}"
+    target = CORPUS.write(client, name, 1)
+    try:
+        for document, groups in (("d0", ["g0", "g1"]), ("d1", ["g1", "g0"])):
+            client.update(index=name, id=document, body={"doc": {"group": groups}}, params={"refresh": "true"})
+        question = asked()._replace(vector=CORPUS.vectors["d0"])
+        (hit,) = found(client, target, question, Setting(one_per_group=True), size=1, source=False).hits
+        members = {hit.id, *(other.id for other in hit.others)}
+        assert members == {one for one, group in CORPUS.groups.items() if group == "g0"} - {"d1"}
+    finally:
+        client.indices.delete(index=name)
+
+
 def test_the_searchers_version_heads_its_group_also_from_below_the_pool(client, target):
     question = asked()
     pool = {hit.id for hit in found(client, target, question, size=100, source=False).hits}
@@ -72,7 +86,7 @@ def test_the_searchers_version_heads_its_group_also_from_below_the_pool(client, 
 
 def test_as_many_groups_as_are_wanted_where_the_index_has_them(client, target):
     keys = {key(name) for name in CORPUS.vectors}
-    for mode in ("dense", "hybrid"):
+    for mode in ("dense", "hybrid", "anchored"):
         for preference in (0.0, 0.1):
             setting = Setting(mode, preference=preference, one_per_group=True)
             hits = found(client, target, asked(), setting, size=len(keys) - 3, source=False).hits

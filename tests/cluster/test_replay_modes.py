@@ -13,15 +13,18 @@ from langshift.errors import LangshiftError, UsageError
 from langshift.evaluate.asked import Asked, Plan
 from langshift.evaluate.commands import evaluate
 from langshift.evaluate.dataset import load_dataset
+from langshift.evaluate.journals import open_journals
 from langshift.evaluate.load import requests
 from langshift.evaluate.load.schedule import Load
 from langshift.evaluate.replay import replay_all
+from langshift.evaluate.result import result
 from langshift.ingest.detect import open_detector
 from langshift.ingest.encoders import open_encoder
 from langshift.ingest.load import load
 from langshift.ingest.making import choose
 from langshift.ingest.search import Searcher
 from langshift.ingest.searching.options import read_setting
+from langshift.plugin import meta
 from langshift.plugin.indices.dropping import drop_all
 from langshift.settings import Settings
 
@@ -40,6 +43,9 @@ SETTINGS = (
     "hybrid --fusion rrf --spread .05",
     "balanced",
     "balanced --prefer-language .05",
+    "anchored",
+    "anchored --prefer-language .05",
+    "anchored --spread .05",
 )
 
 
@@ -130,7 +136,7 @@ def test_the_times_of_all_steps_are_added(client, cluster_url, index, dataset):
         server.rewrite = lambda _, status, content: (status, re.sub(rb'"took":\d+', b'"took":10', content))
         (found,) = replay_all([other], asked, plan)
         seen = steps(server)
-    assert seen == ["_search", "_msearch"] * 20
+    assert seen == ["_search", "_search"] * 20
     assert {answer.took for answer in found.answers} == {20.0}
     assert all(answer.wall > 0 for answer in found.answers)
     # One document of each of the five topics, in the language of the query where there is one.
@@ -149,15 +155,14 @@ def test_a_step_that_fails_fails_its_query_alone(client, cluster_url, index, dat
     seen = []
 
     def rewrite(path, status, content):
-        if not path.endswith("/_msearch"):
+        if not path.endswith("/_search"):
             return status, content
         seen.append(path)
-        if len(seen) == 3:
+        # The second steps of the third and of the fourth query.
+        if len(seen) == 6:
             return 429, busy
-        if len(seen) == 4:
-            answers = json.loads(content)["responses"]
-            answers[-1] = {"error": {"reason": "out of memory", "type": "x"}, "status": 500}
-            return 200, json.dumps({"responses": answers}).encode()
+        if len(seen) == 8:
+            return 500, json.dumps({"error": {"reason": "out of memory", "type": "x"}, "status": 500}).encode()
         return status, content
 
     with proxy(cluster_url) as (address, server), through(address) as other:
@@ -194,6 +199,7 @@ def dying(server, after):
         ("--mode", "hybrid", "--prefer-language", ".05"),
         ("--mode", "hybrid", "--prefer-language", ".05", "--one-per-group"),
         ("--mode", "hybrid", "--fusion", "rrf", "--spread", ".05"),
+        ("--mode", "anchored", "--spread", ".05"),
     ],
 )
 def test_a_mode_of_several_searches_is_gone_on_with(cluster_url, folder, index, tmp_path, monkeypatch, options):
@@ -214,7 +220,7 @@ def test_a_mode_of_several_searches_is_gone_on_with(cluster_url, folder, index, 
     with pytest.raises(UsageError) as caught:
         run(folder, "--index", index, "--warm-up", 0, "--output", out, "--resume")
     assert str(caught.value).startswith(
-        f"{out} holds an unfinished replay of something else (setting mode hybrid, not dense; setting preference "
+        f"{out} holds an unfinished replay of something else (setting mode {options[1]}, not dense; setting preference "
     )
     resumed = json.loads(run(*command, "--resume", "--json").stdout)
     assert (resumed["complete"], resumed["errors"], resumed["load"]["kept"]) == (True, 0, len(answered))
@@ -222,3 +228,32 @@ def test_a_mode_of_several_searches_is_gone_on_with(cluster_url, folder, index, 
     assert resumed["measures"] == whole["measures"]
     for file in ("run.trec", "group-scores.jsonl"):
         assert (out / file).read_bytes() == (tmp_path / "whole" / file).read_bytes()
+
+
+def test_figures_of_anchored_hold_what_they_rest_on(client, index, dataset, tmp_path):
+    """A calibration in between makes it another replay, and one that is not calibrated says so."""
+    plan = Plan([read_setting("anchored")], measures=["nDCG@20"])
+    searcher = Searcher(client, index)
+    asked = Asked.of([searcher], dataset, plan)
+    (found,) = replay_all([client], asked, plan)
+    assert found.trust == searcher.trust
+    assert result(found, "3.6.0")["trust"] == {**searcher.trust.to_dict(), "calibrated": False}
+    assert searcher.remarks[0] in found.warnings
+    for journal in open_journals(tmp_path, asked, plan):
+        journal.__exit__()
+    for journal in open_journals(tmp_path, asked, plan):
+        journal.__exit__()
+    version = searcher.index.index
+    meta.change(client, version, {meta.ANCHORS: {**searcher.trust.to_dict(), "words": 7.0}})
+    try:
+        with pytest.raises(UsageError) as caught:
+            open_journals(tmp_path, Asked.of([Searcher(client, index)], dataset, plan), plan)
+    finally:
+        meta.change(client, version, {meta.ANCHORS: None})
+    assert str(caught.value) == (
+        f"{tmp_path} holds an unfinished replay of something else (trust words 13.0, not 7.0): name another --output, "
+        "or go on with the command that began it."
+    )
+    dense = Plan([read_setting("dense")], measures=["nDCG@20"])
+    (other,) = replay_all([client], Asked.of([searcher], dataset, dense), dense)
+    assert (other.trust, result(other, "3.6.0")["trust"]) == (None, None)

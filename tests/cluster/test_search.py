@@ -14,8 +14,9 @@ from langshift.ingest.encoders import open_encoder
 from langshift.ingest.load import load
 from langshift.ingest.making import choose
 from langshift.ingest.search import Searcher
+from langshift.plugin import meta
 from langshift.plugin.indices import dropping
-from langshift.plugin.search.wanted import Setting
+from langshift.plugin.search.wanted import MODES, Setting
 
 TEXTS = {
     "tides-en": "The sea rises and falls twice a day because the Moon pulls at it.",
@@ -63,7 +64,7 @@ def test_lexical_takes_the_language_given_or_detected(searcher):
     assert [hit.id for hit in searcher.search("ดวงจันทร์", Setting("lexical")).hits] == ["tides-th"]
 
 
-@pytest.mark.parametrize("mode", ["dense", "lexical"])
+@pytest.mark.parametrize("mode", MODES)
 def test_filters_hold_in_every_mode(searcher, mode):
     hits = searcher.search(
         "Moon Mond ดวงจันทร์", Setting(mode), filters={"language": ["de", "th"], "group": ["tides"]}
@@ -73,6 +74,30 @@ def test_filters_hold_in_every_mode(searcher, mode):
     assert {hit.language for hit in searcher.search("Moon", Setting(mode), filters={"language": ["DE-at"]}).hits} <= {
         "de"
     }
+
+
+def test_anchored_finds_the_same_content_in_every_language_by_words_of_one(searcher):
+    result = searcher.search("Mond zweimal am Tag", Setting("anchored"), language="de", size=3)
+    assert {hit.id for hit in result.hits} == {"tides-en", "tides-de", "tides-th"}
+    first = result.anchors[0]
+    assert (first.id, first.evidence["own_language"]) == ("tides-de", 1.0)
+    assert result.bonus > 0
+    assert [result.bonus_of(hit) > 0 for hit in result.hits] == [hit.language == "de" for hit in result.hits]
+    assert [request.path.rsplit("/", 1)[1] for request in result.requests] == ["_msearch", "_search"]
+
+
+def test_a_calibration_that_cannot_be_reckoned_with_is_refused(client, name):
+    kept = {"spread": 0.0, "words": 13.0, "priors": {}}
+    meta.change(client, f"{name}-v0001", {meta.ANCHORS: kept})
+    try:
+        with pytest.raises(ClusterError) as refused:
+            Searcher(client, name).search("Mond", Setting("anchored"), language="de")
+    finally:
+        meta.change(client, f"{name}-v0001", {meta.ANCHORS: None})
+    assert str(refused.value) == (
+        f"The calibration in the mapping of {name}-v0001 (_meta.langshift_anchors) cannot be read: "
+        f"`langshift anchors calibrate {name}` measures again."
+    )
 
 
 def test_what_cannot_be_searched_is_refused(client, name, searcher):

@@ -1,5 +1,7 @@
 """Indices of made-up documents in three languages, to be searched in every mode, and what must be found in them."""
 
+from collections import Counter
+
 import numpy as np
 from plain_index import PLAIN
 
@@ -7,11 +9,13 @@ from langshift.plugin.fields import USUAL
 from langshift.plugin.search.exchange import carry_out
 from langshift.plugin.search.modes import scores, search
 from langshift.plugin.search.target import Target
+from langshift.plugin.search.trust import Trust
 from langshift.plugin.search.wanted import Question, Setting
 from langshift.plugin.versions import LiveIndex
 
 DIMENSION = 12
 LANGUAGES = ("en", "de", "th")
+TRUST = Trust(0.1, 9.0, {"de": -0.25})
 WORDS = ["sun", "moon", "tide", "sea", "bread", "oven", "yeast", "star", "ship", "port", "wind", "sand"]
 
 
@@ -52,7 +56,9 @@ class Corpus:
             document |= {"text": {self.languages[name] or "und": self.texts[name]}, "year": self.years[name]}
             lines += [{"index": {"_id": name}}, {k: v for k, v in document.items() if v is not None}]
         assert not client.bulk(index=index, body=lines, refresh=True)["errors"]
-        return Target(LiveIndex(index, index, PLAIN, USUAL, LANGUAGES, len(self.vectors), shards), fuses=True)
+        counts = Counter(language for language in self.languages.values() if language)
+        live = LiveIndex(index, index, PLAIN, USUAL, LANGUAGES, len(self.vectors), shards, counts, frozenset(LANGUAGES))
+        return Target(live, fuses=True, trust=TRUST)
 
     def cosines(self, vector):
         """Id -> cosine with a vector, in double precision."""

@@ -244,3 +244,8 @@ def test_what_is_unknown_is_in_no_slice():
     qrels = {"q1": {"d1": 1, "d2": 0}, "q2": {"d2": 1}, "q3": {"d1": 1}, "q4": {"d1": 0}}
     asked = {"q1": "en", "q2": "en", "q3": None, "q4": "en", "q5": "en"}
     assert slices(qrels, asked, {"d1": "en", "d2": None}) == {OWN: ["q1"], NONE: ["q2"]}
+
+
+def test_where_every_query_has_an_answer_in_its_language_there_are_no_slices():
+    assert slices({"q1": {"d1": 1}}, {"q1": "en", "q2": None}, {"d1": "en"}) == {}
+    assert slices({"q1": {"d1": 1}}, {"q1": "en"}, {"d1": "de"}) == {NONE: ["q1"]}

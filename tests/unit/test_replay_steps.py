@@ -1,17 +1,20 @@
 """A query of several steps: what is sent, what is counted, and what ends it; no server is asked."""
 
 import json
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 from opensearchpy.exceptions import TransportError
 
 from langshift.errors import UsageError
+from langshift.evaluate.asked import Asked, Plan
+from langshift.evaluate.dataset import Dataset, Query
 from langshift.evaluate.load import how, requests
 from langshift.evaluate.load.answer import Request, Step, ask
 from langshift.plugin.search.found import Anchor, Candidate, Found, How
 from langshift.plugin.search.wanted import USUAL as SETTING
-from langshift.plugin.search.wanted import Question
+from langshift.plugin.search.wanted import Question, Setting
 
 USUAL = How()
 
@@ -113,6 +116,14 @@ def test_of_scores_that_only_the_run_knows_those_that_will_be_asked_for_are_kept
 def test_how_scores_were_put_together_is_written_compactly_and_read_again(known, written):
     assert how.to_dict(known) == written
     assert how.from_dict(json.loads(json.dumps(written))) == known
+
+
+def test_a_query_is_asked_in_the_language_that_the_index_names_its_documents_by():
+    queries = tuple(Query(tag, "Moon", tag, None) for tag in ("nn", "arz", "zh"))
+    index = SimpleNamespace(index=SimpleNamespace(index="news-v0001"))
+    index.exchange = lambda *_, **__: iter([({},)])
+    (way,) = Asked.of([index], Dataset(Path("here"), {}, queries, {}), Plan([Setting("lexical")])).ways
+    assert [question.language for question in way.questions] == ["no", "ar", "zh"]
 
 
 def test_more_requests_than_the_memory_may_hold_are_refused(monkeypatch):

@@ -5,7 +5,10 @@ import pytest
 
 from langshift.errors import UsageError
 from langshift.plugin.fields import Fields
-from langshift.plugin.search.bodies import dense, exact, in_own_language, lexical
+from langshift.plugin.search.bodies import dense, exact, filter_clauses, lexical
+from langshift.plugin.search.by_vector import balanced_bodies, vector_of
+from langshift.plugin.search.preferring import dense_preferring
+from langshift.plugin.search.wanted import Question
 
 
 def test_dense_looks_at_more_candidates_than_it_returns():
@@ -89,8 +92,23 @@ def test_an_exact_search_leaves_out_documents_without_a_vector():
     }
 
 
-def test_words_in_the_searchers_own_language_bring_vectors():
-    body = in_own_language("tides", "de", size=3, filters={"year": ["1990"]})
-    assert body["query"]["bool"]["filter"] == [{"terms": {"year": ["1990"]}}, {"term": {"language": "de"}}]
-    assert body["query"]["bool"]["must"][0]["multi_match"]["fields"] == ["title.de", "text.de", "title.und", "text.und"]
-    assert body["_source"] == ["embedding"]
+def test_balanced_looks_at_the_50_nearest_and_at_the_50_nearest_of_the_favoured():
+    vector, filters = np.ones(2, np.float32), {"year": ["1990"]}
+    assert balanced_bodies(vector, "de", filters=filters) == (dense(vector, size=50, filters=filters),)
+    nearest, favoured = balanced_bodies(vector, "de", -0.1, filters=filters, source=False)
+    assert nearest == dense(vector, size=50, filters=filters, source=False)
+    same = {"term": {"language": "de"}}
+    clauses = [*filter_clauses(filters), {"bool": {"must_not": [same]}}]
+    knn = {"vector": [1.0, 1.0], "k": 100, "filter": {"bool": {"filter": clauses}}}
+    assert favoured == nearest | {"query": {"knn": {"embedding": knn}}}
+    with_preference = dense_preferring(vector, "de", -0.1, size=50, filters=filters, source=False)
+    assert favoured["query"] in with_preference["query"]["bool"]["must"][0]["dis_max"]["queries"]
+
+
+def test_a_vector_of_zeros_is_refused_by_its_words():
+    with pytest.raises(UsageError) as refused:
+        vector_of(Question("of the " * 50, "en", np.zeros(3, np.float32)))
+    assert str(refused.value) == (
+        f"The vector of the query {('of the ' * 50)[:100]!r} is all zeros, so nothing is near to it: ask it in other "
+        "words, or by mode lexical."
+    )

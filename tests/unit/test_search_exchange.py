@@ -5,7 +5,17 @@ import json
 import pytest
 
 from langshift.errors import ClusterError
-from langshift.plugin.search.exchange import ShardBody, alone, answers, complete, lines, timed
+from langshift.plugin.search.exchange import (
+    ShardBody,
+    advance,
+    alone,
+    answers,
+    carry_out,
+    complete,
+    lines,
+    timed,
+)
+from langshift.plugin.search.lockstep import carry_out_all
 
 WHOLE = {
     "took": 3,
@@ -83,3 +93,31 @@ def test_the_slowest_search_of_a_step_is_the_time_it_took():
     with pytest.raises(StopIteration) as end:
         exchange.send([{"took": 1}])
     assert end.value.value == ({"took": 1}, 10.0)
+
+
+def counting():
+    """An exchange that reads more of an answer than what makes it whole."""
+    (response,) = yield ({"size": 0},)
+    return response["aggregations"]["languages"]["buckets"][0]["key"]
+
+
+def test_an_answer_without_what_was_asked_for_is_told_by_whoever_carries_it_out():
+    class Client:
+        def search(self, **_):
+            return WHOLE
+
+        def msearch(self, **_):
+            return {"responses": [WHOLE]}
+
+    told = f"The cluster gave an answer that cannot be read: {str(WHOLE)[:200]}."
+    with pytest.raises(ClusterError) as refused:
+        carry_out(Client(), "news", counting())
+    assert str(refused.value) == told
+    (outcome,) = carry_out_all(Client(), "news", [counting()])
+    assert isinstance(outcome, ClusterError)
+    assert str(outcome) == told
+    for odd in ({"languages": {"buckets": []}}, {"languages": 3}, []):
+        begun = counting()
+        next(begun)
+        with pytest.raises(ClusterError, match=r"^The cluster gave an answer that cannot be read: "):
+            advance(begun, [WHOLE | {"aggregations": odd}])

@@ -32,9 +32,9 @@ def test_the_table_has_what_is_known_and_a_mark_for_what_is_not(capsys, monkeypa
     hits = [
         hit("[red]a", "de", ShiftEffect({"de": 1.0}, 0.25, 0.5, 3, 1)),
         hit("b", "th", ShiftEffect({"th": 1.0}, None, 0.125, None, 2)),
-        hit("c", "und", None, {"lexical": Leg(1.0, 1)}),
+        hit("c", "und", None, {"lexical": Leg(1.0, None)}),
     ]
-    anchors = (Anchor("d", 0.875, 0.5, {"margin": 0.25}), Anchor("e", 0.0625, 0.0, {"rank": 2.0}))
+    anchors = (Anchor("d", 0.875, 0.5, {"words": 0.25}), Anchor("e", 0.0625, 0.0, {"cosine": 2.0}))
     found = result(hits, anchors=anchors)
     explained.show(found)
     lines = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
@@ -43,27 +43,49 @@ def test_the_table_has_what_is_known_and_a_mark_for_what_is_not(capsys, monkeypa
         "rank  language       dense      lexical    bonus       similarity  by vector  _id",
         "   1  de        0.7500 (1)  3.5000 (12)  +0.0100  0.2500 → 0.5000      3 → 1  [red]a",
         "   2  th        0.7500 (1)  3.5000 (12)  +0.0000       ? → 0.1250      ? → 2  b",
-        "   3  und                -   1.0000 (1)  +0.0000                -          -  c",
-        "dense, lexical: the score that this leg of the search gave, and the rank in it.",
+        "   3  und                -       1.0000  +0.0000                -          -  c",
+        "dense, lexical: the score that this leg of the search gave, and the rank in it, where it gave one.",
         "similarity: the cosine of query and document, before → after the shift; by vector: the rank by it among 100 "
         "documents,",
         "which are the nearest after the shift and the hits.",
         "",
         "Anchors, which the query was moved towards:",
-        "_id  trust  weight  margin  rank",
-        "d    0.875   0.500    0.25     -",
-        "e    0.062   0.000       -     2",
+        "_id  trust  weight  words  cosine",
+        "d    0.875   0.500   0.25       -",
+        "e    0.062   0.000      -       2",
+        "trust: how likely the document is to answer the query, judged by words (their BM25), by its cosine with the "
+        "query's own",
+        "vector, and by whether it is in the query's language; weight: how much of its vector was added to the "
+        "query's.",
     ]  # fmt: skip
     told = found.to_dict()
-    assert told["anchors"][0] == {"id": "d", "trust": 0.875, "weight": 0.5, "evidence": {"margin": 0.25}}
+    assert told["anchors"][0] == {"id": "d", "trust": 0.875, "weight": 0.5, "evidence": {"words": 0.25}}
     assert told["hits"][0]["legs"]["lexical"] == {"score": 3.5, "rank": 12}
+
+
+def test_the_legs_of_an_anchored_search_are_told_as_what_they_are(capsys, monkeypatch):
+    monkeypatch.setattr("langshift.console.out.width", 120)
+    legs = {"dense": Leg(0.75, 2), "moved": Leg(0.875, 1), "lexical": Leg(3.5, 1)}
+    explained.show(result([hit("a", "de", legs=legs)], setting=Setting("anchored"), bonus=0.25, compared=0))
+    assert [line.rstrip() for line in capsys.readouterr().out.splitlines()] == [
+        "",
+        "rank  language       dense       moved     lexical    bonus  similarity  by vector  _id",
+        "   1  de        0.7500 (2)  0.8750 (1)  3.5000 (1)  +0.2500           -          -  a",
+        "dense: by the query's own vector; moved: by that which the anchors moved it to; lexical: by words; each with "
+        "the rank",
+        "among the hits. The score is that of moved, with the bonus and what words in other languages add.",
+    ]
 
 
 def test_the_bonus_of_a_preference_and_of_spreading():
     mine, other = hit("a", "de"), hit("b", "th")
     assert [result([]).bonus_of(one) for one in (mine, other)] == [0.01, 0.0]
-    spread = result([], setting=Setting(preference=-0.02))
+    spread = result([], setting=Setting(preference=-0.02), bonus=-0.01)
     assert [spread.bonus_of(one) for one in (mine, other)] == [0.0, 0.01]
+    # Anchored gives one of its own accord; a preference against the query's language may be less than that.
+    for preference in (0.0, -0.02):
+        anchored = result([], setting=Setting("anchored", preference))
+        assert [anchored.bonus_of(one) for one in (mine, other)] == [0.01, 0.0]
 
 
 def told(answers, shift, raw=(1.0, 0.0), moved=(1.0, 0.0), ids=("a",)):

@@ -1,0 +1,279 @@
+"""``langshift anchors calibrate`` on a real cluster: measured on the index itself, and kept in it."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from anchored_corpus import LANGUAGES, corpus
+from given_data import run
+from searched import a_name, drop, make_index
+from shifted_index import printed, refused
+
+from langshift.errors import ClusterError
+from langshift.ingest.anchors.asking import all_of, ask, evidence
+from langshift.ingest.anchors.known import remarks_on, trust_of
+from langshift.ingest.anchors.passages import draw_passages
+from langshift.ingest.anchors.spread import measured_spread, spread_of
+from langshift.ingest.opening import SearchOptions
+from langshift.ingest.search import Searcher
+from langshift.ingest.searching.questions import Asker
+from langshift.plugin import meta, versions
+from langshift.plugin.search.bodies import MOST
+from langshift.plugin.search.trust import USUAL_PRIOR, USUAL_WORDS, Trust
+from langshift.plugin.search.wanted import Setting
+
+from .security_plugin import Guard
+from .tls_proxy import proxy
+
+DOCS = Path(__file__).parents[2] / "docs" / "permissions.md"
+USER, PASSWORD = "loader", "s3cret"
+
+
+@pytest.fixture(scope="module")
+def name(client, tmp_path_factory):
+    name = a_name()
+    make_index(client, tmp_path_factory.mktemp("anchors") / "corpus.jsonl", name, lines=corpus())
+    yield name
+    drop(client, name)
+
+
+@pytest.fixture(autouse=True)
+def _cluster(cluster_env):
+    """Commands find it."""
+
+
+@pytest.fixture
+def plain(client, name):
+    """The index, not calibrated before or after."""
+    index = versions.live(client, name)
+    meta.change(client, index.index, {meta.ANCHORS: None})
+    yield index
+    meta.change(client, index.index, {meta.ANCHORS: None})
+
+
+def test_what_is_measured_is_told_and_kept_and_all_else_stays(client, plain, name):
+    before = meta.read(client, plain.index)
+    told = printed(run("anchors", "calibrate", name, "--sample", 60, "--json"))
+    after = meta.read(client, plain.index)
+    kept = after.pop(meta.ANCHORS)
+    assert after == before
+    assert told["index"] == plain.index
+    assert [(one["language"], one["questions"]) for one in told["languages"]] == [(tag, 15) for tag in LANGUAGES]
+    assert told["questions"] == told["first_hits"]["there"]["questions"] == 60
+    assert 6 <= told["words"] <= 20
+    assert told["fitted_words"] == told["words"]
+    assert not told["lost"]
+    assert told["spread"] == pytest.approx(measured_spread(client, plain, 300))
+    # Every content is there in German, half of them in English.
+    assert told["priors"] == {"de": 2.0, "en": -0.5, "th": 2.0, "zh": 2.0}
+    assert told["found"] > 0.9
+    assert told["deceived"] < 0.4
+    there, hidden = told["first_hits"]["there"], told["first_hits"]["hidden"]
+    assert there["anchored"] > there["dense"]
+    assert hidden["questions"] == 60
+    assert hidden["chance"] > 0.05
+    at, measured_with = kept.pop("at"), kept.pop("measured_with")
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00", at)
+    assert measured_with == {
+        "alpha": plain.fingerprint.alpha,
+        "alphas": {},
+        "vectors": plain.fingerprint.vectors,
+        "method": "shift",
+        "documents": plain.documents,
+    }
+    assert kept == {
+        **{part: told[part] for part in ("spread", "words", "priors", "questions")},
+        **{part: round(told[part], 4) for part in ("found", "deceived")},
+    }
+    trust = trust_of(client, plain)
+    assert trust == Trust(told["spread"], told["words"], told["priors"], calibrated=True)
+    assert remarks_on(client, plain, trust) == []
+
+
+def test_the_same_index_gives_the_same_by_any_of_its_names(plain, name):
+    first, second = (printed(run("anchors", "calibrate", n, "--sample", 40, "--json")) for n in (name, plain.index))
+    assert first == second
+
+
+def test_a_person_is_told_in_words(client, plain, name):
+    done = run("anchors", "calibrate", name, "--sample", 40)
+    assert done.exit_code == 0, done.output
+    assert done.stderr == ""
+    lines = done.stdout.splitlines()
+    assert lines[0].split() == ["language", "questions", "found", "deceived", "prior"]
+    assert [line.split()[:2] for line in lines[1:5]] == [[tag, "10"] for tag in LANGUAGES]
+    assert lines[1].split()[4] == "+2.00"
+    kept = meta.read(client, plain.index)[meta.ANCHORS]
+    assert lines[5:10] == [
+        "",
+        "found: the share of questions whose own document is trusted most. deceived: how far others of its language",
+        "are trusted where it is hidden, at a prior of 0 at most. prior: log-odds that what is sought is there in this",
+        "language, by the translation groups, less 2: above 0 only where nearly everything is there.",
+        "",
+    ]
+    assert lines[10] == (
+        f"{plain.index}: words k {kept['words']:g} (usual 13), spread of cosines {kept['spread']:.4f}, from 40 "
+        "questions."
+    )
+    share = r"dense [01]\.\d{3}, anchored [01]\.\d{3} of 40 questions\."
+    assert re.fullmatch(rf"The first hit is the question's own document: {share}", lines[11])
+    assert re.fullmatch(rf"Where that is hidden, a translation of it: {share}", lines[12])
+    assert len(lines) == 13
+
+
+def test_without_a_calibration_a_sample_is_measured_and_a_note_says_so(client, plain, name):
+    trust = trust_of(client, plain)
+    assert trust == Trust(measured_spread(client, plain, 200), priors={"de": 2.0, "en": -0.5, "th": 2.0, "zh": 2.0})
+    assert (trust.words, trust.prior("ru"), trust.calibrated) == (USUAL_WORDS, USUAL_PRIOR, False)
+    hits = client.search(index=plain.index, body={"size": 1000, "_source": ["embedding"]})["hits"]["hits"]
+    every = np.array([hit["_source"]["embedding"] for hit in hits], np.float32)
+    assert trust.spread == pytest.approx(spread_of(every), rel=0.1)
+    remedy = f"`langshift anchors calibrate {name}`"
+    sentence = f"{name} is not calibrated for anchored search, so usual figures are used: {remedy}."
+    assert remarks_on(client, plain, trust) == [sentence]
+    done = run("search", name, "Warum steigt das Meer?", "--mode", "anchored", "--size", 1)
+    assert (done.exit_code, done.stderr) == (0, f"{sentence}\n")
+    assert Searcher(client, name).search("Warum steigt das Meer?").notes == ()
+
+
+def test_a_calibration_that_was_measured_with_something_else_is_told_of(client, plain, name):
+    made = plain.fingerprint
+    printed(run("anchors", "calibrate", name, "--sample", 30, "--json"))
+    trust = trust_of(client, plain)
+    again = f"`langshift anchors calibrate {name}` measures again."
+
+    def told(index):
+        return remarks_on(client, index, trust)
+
+    begin = f"{name} was calibrated for anchored search with"
+    assert told(replace(plain, fingerprint=replace(made, alpha=0.5))) == [f"{begin} alpha 1.0, not 0.5: {again}"]
+    assert told(replace(plain, fingerprint=replace(made, alphas={"de": 0.5}))) == [
+        f"{begin} other alphas of single languages: {again}"
+    ]
+    assert told(replace(plain, fingerprint=replace(made, vectors="0" * 16))) == [
+        f"{begin} other language vectors: {again}"
+    ]
+    n = plain.documents
+    assert told(replace(plain, documents=2 * n)) == told(replace(plain, documents=n // 2)) == []
+    assert told(replace(plain, documents=2 * n + 1)) == [f"{begin} {n} documents, not {2 * n + 1}: {again}"]
+    assert told(replace(plain, documents=n // 2 - 1, fingerprint=replace(made, alpha=0.0))) == [
+        f"{begin} alpha 1.0, not 0.0 and {n} documents, not {n // 2 - 1}: {again}"
+    ]
+
+
+@pytest.mark.parametrize("then", [{"documents": "many"}, {"documents": None}, "alpha 1", [1], None])
+def test_what_a_calibration_was_measured_with_and_cannot_be_read_is_told_in_a_sentence(client, plain, name, then):
+    before = meta.read(client, plain.index).get(meta.ANCHORS)
+    kept = {**Trust(0.1).to_dict(), "measured_with": then}
+    meta.change(client, plain.index, {meta.ANCHORS: kept})
+    try:
+        for read in (trust_of, lambda *index: remarks_on(*index, Trust(0.1, calibrated=True))):
+            with pytest.raises(ClusterError) as caught:
+                read(client, plain)
+            assert str(caught.value) == (
+                f"The calibration in the mapping of {plain.index} (_meta.langshift_anchors) cannot be read: "
+                f"`langshift anchors calibrate {name}` measures again."
+            )
+    finally:
+        meta.change(client, plain.index, {meta.ANCHORS: before})
+
+
+def test_a_retune_takes_the_calibration_along_and_a_note_tells(client, tmp_path, index_name):
+    make_index(client, tmp_path / "corpus.jsonl", index_name, lines=corpus(languages=["de", "th"]))
+    told = printed(run("anchors", "calibrate", index_name, "--sample", 40, "--json"))
+    assert run("retune", index_name, "--alpha", "0.5").exit_code == 0
+    index = versions.live(client, index_name)
+    assert index.index == f"{index_name}-v0002"
+    assert trust_of(client, index) == Trust(told["spread"], told["words"], told["priors"], calibrated=True)
+    found = Searcher(client, index_name).search("Warum steigt das Meer?", Setting("anchored"))
+    assert found.notes == (
+        f"{index_name} was calibrated for anchored search with alpha 1.0, not 0.5: "
+        f"`langshift anchors calibrate {index_name}` measures again.",
+    )
+
+
+def test_what_is_kept_and_cannot_be_read_is_an_error(client, plain, name):
+    for broken in ({"spread": "wide"}, {"spread": 0.1, "words": 9, "priors": 1}, [1]):
+        meta.change(client, plain.index, {meta.ANCHORS: broken})
+        assert refused(run("search", name, "Meer", "--mode", "anchored")) == (
+            f"The calibration in the mapping of {plain.index} (_meta.langshift_anchors) cannot be read: "
+            f"`langshift anchors calibrate {name}` measures again.",
+            1,
+        )
+
+
+def test_behind_a_write_block_an_index_is_calibrated_all_the_same(client, plain, name):
+    client.indices.add_block(index=plain.index, block="write")
+    try:
+        told = printed(run("anchors", "calibrate", name, "--sample", 30, "--json"))
+    finally:
+        client.indices.put_settings(index=plain.index, body={"index.blocks.write": None})
+    assert meta.read(client, plain.index)[meta.ANCHORS]["words"] == told["words"]
+
+
+def test_what_a_question_was_cut_out_of_is_found_and_with_it_hidden_is_not(client, plain):
+    asker = Asker(client, plain, SearchOptions(), {})
+    copy = client.search(index=plain.index, body={"size": 1, "query": {"term": {"language": "de"}}})["hits"]["hits"][0]
+    client.index(index=plain.index, id="copy", body=copy["_source"] | {"group": "other"}, refresh=True)
+    try:
+        asked = ask(client, asker, draw_passages(client, plain, 200, MOST))
+        gathered = evidence(client, asker, asked)
+    finally:
+        client.delete(index=plain.index, id="copy", refresh=True)
+    copies = {one.passage.id: one.answers for one in asked if len(one.answers) > 1}
+    assert copies.pop(copy["_id"]) == {copy["_id"], "copy"}
+    assert set(copies) <= {"copy"}
+    found = [bool(set(one.there.ids) & set(one.answers)) for one in gathered]
+    assert np.mean(found) > 0.95
+    assert not any(set(one.hidden.ids) & set(one.answers) for one in gathered)
+    groups = {hit["_id"]: hit["_source"].get("group") for hit in _every(client, plain)}
+    for one, of in zip(gathered, asked, strict=True):
+        own = [n for n, candidate in zip(one.hidden.ids, one.hidden.candidates, strict=True) if candidate.own]
+        assert of.passage.group not in {groups.get(n) for n in own}
+
+
+def _every(client, index):
+    return client.search(index=index.index, body={"size": 1000, "_source": ["group"]})["hits"]["hits"]
+
+
+def test_a_search_that_fails_is_told_as_it_is(client, plain):
+    def wrong():
+        yield ({"query": {"unheard_of": {}}},)
+
+    with pytest.raises(Exception, match="unknown query \\[unheard_of\\]"):
+        all_of(client, Asker(client, plain, SearchOptions(), {}), [wrong()])
+
+
+def test_who_may_load_may_calibrate_and_who_may_search_may_not(
+    client, plain, name, cluster_url, authority, monkeypatch
+):
+    blocks = re.findall(r"```json\n(.*?)```", DOCS.read_text(encoding="utf-8"), re.DOTALL)
+    searching, loading, _ = (json.loads(block.replace('"news', f'"{name}')) for block in blocks)
+
+    def secured(role, *command):
+        guard = Guard(role, USER)
+        with proxy(cluster_url, tls=authority.server, credentials=(USER, PASSWORD), refuse=guard) as (url, _):
+            variables = {"URL": url, "USERNAME": USER, "PASSWORD": PASSWORD, "CA_FILE": str(authority.file)}
+            for variable, value in variables.items():
+                monkeypatch.setenv(f"OPENSEARCH_{variable}", value)
+            done = run(*command)
+        assert guard.unknown == []
+        return done, guard.used
+
+    calibrate = ("anchors", "calibrate", name, "--sample", 30)
+    done, _ = secured(searching, *calibrate)
+    assert "indices:admin/mapping/put" in str(done.exception)
+    assert meta.ANCHORS not in meta.read(client, plain.index)
+    done, used = secured(loading, *calibrate)
+    assert (done.exit_code, done.stderr) == (0, "")
+    assert meta.ANCHORS in meta.read(client, plain.index)
+    (row,) = re.findall(r"^\| `anchors calibrate` \|(.*)$", DOCS.read_text(encoding="utf-8"), re.MULTILINE)
+    usual = {"cluster:monitor/main", "cluster:monitor/state", "cluster:monitor/nodes/info"}
+    assert set(used) - usual == set(re.findall(r"`([^`]*)`", row))
+    done, _ = secured(searching, "search", name, "Meer", "--mode", "anchored", "--size", 1)
+    assert (done.exit_code, done.stderr) == (0, "")

@@ -1,0 +1,125 @@
+"""Indices that ``langshift anchors calibrate`` cannot calibrate, or with less, and what it says of them."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from anchored_corpus import corpus
+from given_data import run
+from plain_index import made
+from searched import make_index
+from shifted_index import Corpus, printed, refused
+
+from langshift.plugin import meta, versions
+
+FEW = (
+    "Of {} only {} can be asked about (in a language that has five documents, with a vector and a sentence), and a "
+    "calibration needs 30: anchored search goes on with usual figures."
+)
+
+
+@pytest.fixture(autouse=True)
+def _cluster(cluster_env):
+    """Commands find it."""
+
+
+def calibrate(name, *options):
+    return run("anchors", "calibrate", name, *options)
+
+
+def kept(client, name):
+    return meta.read(client, versions.live(client, name).index).get(meta.ANCHORS)
+
+
+def test_without_groups_there_are_no_priors_and_no_translations(client, index_name, tmp_path):
+    lines = corpus(grouped=False, languages=["de", "th"])
+    make_index(client, tmp_path / "corpus.jsonl", index_name, lines=lines)
+    told = printed(calibrate(index_name, "--sample", "30", "--json"))
+    assert (told["priors"], told["first_hits"]["hidden"]) == ({}, None)
+    assert {one["prior"] for one in told["languages"]} == {-0.5}
+    done = calibrate(index_name, "--sample", "30")
+    assert done.exit_code == 0, done.output
+    assert done.stdout.splitlines()[-1] == "Where that is hidden, no translations are known."
+
+
+def test_one_language_is_not_enough(client, index_name, tmp_path):
+    make_index(client, tmp_path / "corpus.jsonl", index_name, lines=corpus(languages=["de"]))
+    told = f"{index_name} holds documents in one language only (de): anchored search leads from one language to others."
+    assert refused(calibrate(index_name)) == (told, 1)
+    assert kept(client, index_name) is None
+
+
+def test_an_index_without_documents(client, index_name):
+    made(client, index_name)
+    told = f"{index_name} holds no documents in a known language: anchored search leads from one language to others."
+    assert refused(calibrate(index_name)) == (told, 1)
+
+
+def test_few_documents_or_documents_without_text_are_not_enough(client, index_name, tmp_path):
+    lines = corpus(languages=["de", "th"])
+    short = [
+        line | {"text": "Zu kurz.", "title": "", "language": "de", "_id": f"short{n}"} for n, line in enumerate(lines)
+    ]
+    make_index(client, tmp_path / "corpus.jsonl", index_name, lines=[*lines[:10], *short, lines[-1]])
+    index = versions.live(client, index_name).index
+    client.index(index=index, id="bare", body={"language": "th"}, refresh=True)
+    assert refused(calibrate(index_name)) == (FEW.format(index_name, "11 documents"), 1)
+    assert kept(client, index_name) is None
+
+
+def test_vectors_that_were_given_cannot_be_asked_for(index_name, tmp_path):
+    Corpus(tmp_path, each=9).ingest(index_name, "--alpha", "0")
+    told = (
+        f"The encoder given of {index_name} makes no vectors of questions, since its model is not here, and a "
+        "calibration asks questions: anchored search goes on with usual figures."
+    )
+    assert refused(calibrate(index_name)) == (told, 2)
+
+
+def test_what_is_no_index_or_not_finished(client, index_name):
+    told = f"There is no index {index_name}: make it with `langshift ingest CORPUS --index {index_name}`."
+    assert refused(calibrate(index_name)) == (told, 1)
+    target = made(client, index_name)
+    client.indices.delete_alias(index=target.index, name=index_name)
+    meta.note_unfinished(client, target.index, {})
+    told = (
+        f"Version {target.index} is not finished: a command is making it, or was cut off. Run that again, or "
+        f"`langshift index drop {index_name} --version {target.index}`."
+    )
+    assert refused(calibrate(target.index)) == (told, 1)
+
+
+def test_an_adopted_index_is_calibrated_by_its_own_fields(client, index_name, tmp_path):
+    make_index(client, tmp_path / "corpus.jsonl", f"{index_name}-made", lines=corpus(languages=["de", "th"]), alpha=0.0)
+    old = f"{index_name}-old"
+    mapping = client.indices.get_mapping(index=f"{index_name}-made-v0001")[f"{index_name}-made-v0001"]["mappings"]
+    properties = {
+        "vec": mapping["properties"]["embedding"],
+        "head": {"type": "text"},
+        "body": {"type": "text"},
+        "group": {"type": "text"},
+    }
+    settings = {"knn": True, "max_result_window": 400, "number_of_replicas": 0, "number_of_shards": 2}
+    client.indices.create(index=old, body={"settings": {"index": settings}, "mappings": {"properties": properties}})
+    lines = []
+    found = client.search(index=f"{index_name}-made", body={"size": 1000})["hits"]["hits"]
+    for hit in found:
+        source = hit["_source"]
+        (text,) = source["text"].values()
+        body = {
+            "vec": source["embedding"],
+            "body": [text[:300] + "\ud83d"],
+            "group": "all of it",
+            "lang": source["language"],
+        }
+        lines += [json.dumps({"index": {"_id": hit["_id"]}}), json.dumps(body)]
+    assert not client.bulk(index=old, body="\n".join(lines) + "\n", refresh=True)["errors"]
+    fields = ("--vector-field", "vec", "--text-field", "head", "--text-field", "body", "--language-field", "lang")
+    adopted = run("adopt", old, "--name", index_name, *fields, "--encoder", "use-m")
+    assert adopted.exit_code == 0, adopted.output
+    told = printed(calibrate(index_name, "--sample", "40", "--json"))
+    assert [one["questions"] for one in told["languages"]] == [20, 20]
+    assert (told["priors"], told["first_hits"]["hidden"]) == ({}, None)
+    assert told["found"] > 0.7
+    assert kept(client, index_name)["words"] == told["words"]

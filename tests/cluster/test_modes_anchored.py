@@ -1,0 +1,163 @@
+"""Anchored search on a real cluster against NumPy, which moves the query and scores every document itself."""
+
+import uuid
+from dataclasses import replace
+
+import pytest
+from anchored_reference import CORPUS, KEPT, WITHOUT_VECTOR, Reference, bm25
+from searched_index import asked, found, scored
+
+from langshift.plugin.search.found import Found
+from langshift.plugin.search.trust import Trust
+from langshift.plugin.search.wanted import Setting
+
+ANCHORED = Setting("anchored")
+
+
+@pytest.fixture(scope="module", params=[1, 3], ids=["one-shard", "three-shards"])
+def target(client, request):
+    name = f"langshift-test-anchored-{uuid.uuid4().hex[:8]}"
+    made = CORPUS.write(client, name, request.param)
+    for one in WITHOUT_VECTOR:
+        client.update(index=name, id=one, body={"script": "ctx._source.remove('embedding')"})
+    client.indices.refresh(index=name)
+    yield made
+    client.indices.delete(index=name)
+
+
+@pytest.fixture(scope="module")
+def shard_of(client, target):
+    """Id -> the shard that holds it."""
+    held = {}
+    for shard in range(target.index.shards):
+        body = {"size": 1000, "_source": False}
+        response = client.search(index=target.index.index, body=body, params={"preference": f"_shards:{shard}"})
+        held |= {hit["_id"]: shard for hit in response["hits"]["hits"]}
+    return held
+
+
+def check(client, target, shard_of, question, beta=0.0, size=20, years=()):
+    """Compare all of a run with NumPy; give both."""
+    setting = Setting("anchored", preference=beta)
+    filters = {"year": [str(year) for year in years]} if years else {}
+    run = found(client, target, question, setting, size=size, filters=filters, source=False)
+    wanted = Reference(client, target, question, beta, years)
+    hits = wanted.hits(size, shard_of)
+    assert [hit.score for hit in run.hits] == pytest.approx([score for _, score in hits], abs=1e-5)
+    assert {hit.id: hit.score for hit in run.hits} == {
+        hit.id: pytest.approx(wanted.scores[hit.id], abs=1e-5) for hit in run.hits
+    }
+    assert {anchor.id: (anchor.trust, anchor.weight) for anchor in run.how.anchors} == {
+        name: pytest.approx(both, abs=1e-5) for name, both in wanted.trusted.items() if both[1] >= 0.001
+    }
+    assert run.how.bonus == pytest.approx(wanted.bonus / 2, abs=1e-6)
+    return run, wanted
+
+
+@pytest.mark.parametrize("spread", [0.02, 0.3])
+@pytest.mark.parametrize("words", ["sun moon tide", "comet", "twin twin sun", "nothing here", "?!"])
+@pytest.mark.parametrize("language", ["de", "fr", "und"])
+def test_what_is_found_is_what_the_equations_say(client, target, shard_of, language, words, spread):
+    trusting = replace(target, trust=Trust(spread, 9.0, {"de": -0.25}))
+    for seed in (1, 2):
+        question = asked(seed, language, words)
+        for size in (1, 20, 100):
+            check(client, trusting, shard_of, question, size=size)
+        check(client, trusting, shard_of, question, years=(2001, 2002))
+
+
+@pytest.mark.parametrize("spread", [0.02, 0.3])
+@pytest.mark.parametrize("beta", [0.05, -0.004, -0.05, 2.0, -2.0])
+def test_a_preference_is_added_to_the_modes_own_bonus_whatever_their_signs(client, target, shard_of, beta, spread):
+    trusting = replace(target, trust=Trust(spread, 9.0, {"de": -0.25}))
+    for words in ("sun moon tide", "twin", "nothing"):
+        question = asked(words=words)
+        run, _ = check(client, trusting, shard_of, question, beta, size=45)
+        check(client, trusting, shard_of, question, beta, years=(2000,))
+        if abs(beta) == 2:
+            assert {hit.language == "de" for hit in run.hits} == {beta > 0}
+    if beta == -0.004 and spread == 0.3:
+        # Less than the mode gives of its own accord.
+        assert found(client, trusting, asked(), Setting("anchored", preference=beta)).how.bonus > 0
+    unknown, _ = check(client, trusting, shard_of, asked(language="fr"), 0.0)
+    preferring = found(client, trusting, asked(language="fr"), Setting("anchored", preference=beta), source=False)
+    assert preferring.hits == unknown.hits
+    assert preferring.how.bonus == 0
+
+
+@pytest.mark.parametrize("words", ["sun moon tide", "comet", "twin", "nothing"])
+@pytest.mark.parametrize("beta", [0.0, 0.1, -0.2])
+def test_every_document_is_scored_as_the_equations_say(client, target, words, beta):
+    setting = Setting("anchored", preference=beta)
+    for language in ("de", "fr", "und"):
+        question = asked(3, language, words)
+        run = found(client, target, question, setting, size=5, filters={"year": ["2001"]}, source=False)
+        wanted = Reference(client, target, question, 0.0 if language == "und" else beta, (2001,))
+        given = scored(client, target, question, setting, run.how, [*CORPUS.vectors, "not-there"])
+        none = dict.fromkeys([*WITHOUT_VECTOR, "not-there"])
+        assert given == none | {name: pytest.approx(score, abs=1e-5) for name, score in wanted.scores.items()}
+
+
+def test_evidence_names_what_trust_was_computed_from(client, target):
+    question = asked(words="twin")
+    run = found(client, replace(target, trust=Trust(1.0)), question, ANCHORED)
+    best = bm25(client, target, "twin", ["de", "und"], [{"term": {"language": "de"}}])
+    first = next(anchor for anchor in run.how.anchors if anchor.id == "d22")
+    cosine = CORPUS.cosines(question.vector)["d22"]
+    assert first.evidence == {
+        "words": pytest.approx(best["d22"]), "cosine": pytest.approx(cosine, abs=1e-6), "own_language": 1.0
+    }  # fmt: skip
+    assert [anchor.weight for anchor in run.how.anchors] == sorted(
+        (anchor.weight for anchor in run.how.anchors), reverse=True
+    )
+    for anchor in run.how.anchors:
+        assert anchor.evidence["own_language"] == (CORPUS.languages[anchor.id] == "de")
+
+
+@pytest.mark.parametrize("grouped", [False, True])
+def test_legs_say_what_each_part_of_the_score_does(client, target, grouped):
+    question = asked(words="sun moon twin")
+    setting = replace(ANCHORED, one_per_group=grouped)
+    plain = found(client, target, question, setting, source=False)
+    run = found(client, replace(target, legs=True), question, setting, source=False)
+    assert [(hit.id, hit.score) for hit in run.hits] == [(hit.id, hit.score) for hit in plain.hits]
+    assert all(not hit.legs for hit in plain.hits)
+    wanted = Reference(client, target, question)
+    cosines = CORPUS.cosines(question.vector)
+    words = bm25(client, target, question.words, ["de", "und", "en", "th"], [])
+    shown = [hit for hit in run.hits if hit.legs]
+    assert shown == list(run.hits) or grouped
+    for hit in shown:
+        legs = {
+            "dense": (1 + cosines[hit.id]) / 2,
+            "moved": (1 + wanted.moved @ KEPT[hit.id]) / 2,
+            **({"lexical": words[hit.id]} if hit.id in words else {}),
+        }
+        assert {leg: said.score for leg, said in hit.legs.items()} == pytest.approx(legs, abs=1e-5)
+    for leg in ("dense", "moved", "lexical") if not grouped else ():
+        ranked = sorted((hit.legs[leg] for hit in run.hits if leg in hit.legs), key=lambda said: said.rank)
+        assert [said.rank for said in ranked] == list(range(1, len(ranked) + 1))
+        assert [said.score for said in ranked] == sorted((said.score for said in ranked), reverse=True)
+
+
+def test_where_no_words_match_and_the_nearest_alone_is_trusted_it_stays_first(client, target):
+    sure = replace(target, trust=Trust(1e-4))
+    for seed in range(20):
+        for language in ("und", "fr"):
+            question = asked(seed, language, "nothing")
+            dense = found(client, sure, question, source=False).hits
+            run = found(client, sure, question, ANCHORED, source=False)
+            assert run.hits[0].id == dense[0].id
+            assert run.how.anchors[0].id == dense[0].id
+
+
+def test_anchors_match_the_filters_too(client, target):
+    question = asked(words="twin comet sun")
+    filters = {"language": ["en"], "year": ["2000", "2001"]}
+    run = found(client, target, question, ANCHORED, filters=filters, source=False)
+    anchors = {anchor.id for anchor in run.how.anchors}
+    assert {CORPUS.languages[name] for name in anchors} == {"en"}
+    assert {CORPUS.years[name] for name in anchors} <= {2000, 2001}
+    assert run.how.bonus == 0
+    nothing = found(client, target, question, ANCHORED, filters={"year": ["1"]}, source=False)
+    assert nothing._replace(took=0) == Found(())

@@ -1,0 +1,83 @@
+"""What an anchored search of the made-up documents has to find, by NumPy."""
+
+import numpy as np
+from searched_index import LANGUAGES, Corpus
+
+CORPUS = Corpus()
+# Two that words find best, and some that vectors would.
+WITHOUT_VECTOR = ["d7", "d8", "d40", "d41", "d42", "d43", "d44"]
+KEPT = {name: vector / np.linalg.norm(vector) for name, vector in CORPUS.vectors.items() if name not in WITHOUT_VECTOR}
+
+
+def bm25(client, target, words, tags, clause):
+    """Id -> BM25, best first, summed over title and text in these languages."""
+    fields = [f"{field}.{tag}" for tag in tags for field in ("title", "text")]
+    match = {"multi_match": {"query": words, "type": "most_fields", "fields": fields}}
+    body = {"size": 1000, "query": {"bool": {"must": [match], "filter": clause}}, "_source": False}
+    response = client.search(index=target.index.index, body=body)
+    return {hit["_id"]: hit["_score"] for hit in response["hits"]["hits"]}
+
+
+class Reference:
+    """What an anchored search has to find.
+
+    Attributes:
+        trusted: id -> (p, p^1.5) of each candidate.
+        moved: the moved query, of unit length.
+        bonus: on the scale of cosines.
+        scores: id -> score, of all documents that have a vector.
+    """
+
+    def __init__(self, client, target, question, beta=0.0, years=()):
+        allowed = [name for name in KEPT if not years or CORPUS.years[name] in years]
+        query = np.float64(question.vector) / np.linalg.norm(np.float64(question.vector))
+        cosines = {name: float(query @ np.float64(KEPT[name])) for name in KEPT}
+        mine = {name for name in CORPUS.vectors if CORPUS.languages[name] == question.language}
+        own, year = [{"term": {"language": question.language}}], [{"terms": {"year": list(years)}}] if years else []
+        tags = [tag for tag in LANGUAGES if tag != question.language]
+        other = [{"bool": {"must_not": own}}]
+        by_own = bm25(client, target, question.words, [question.language, "und"], own + year) if mine else {}
+        by_others = bm25(client, target, question.words, ["und", *tags], other + year)
+
+        nearest = sorted(allowed, key=lambda name: -cosines[name])[:5]
+        words = dict(list(by_own.items())[:3] + list(by_others.items())[:5])
+        names = [name for name in dict.fromkeys([*nearest, *words]) if name in KEPT]
+        trust, count = target.trust, len(set(question.words.split()))
+        rare = np.log(1 + (len(mine) / target.index.shards + 0.5) / 0.5)
+        best = max((cosines[name] for name in names), default=0)
+        utility = []
+        for name in names:
+            said = words.get(name, 0.0)
+            by_words = trust.words * (said / rare) ** 2 / count + trust.priors["de"] if name in mine else None
+            by_words = 1.43 * np.log(1 + said) if by_words is None else by_words
+            utility.append(by_words - 1.95 * (best - cosines[name]) / trust.spread)
+        odds = np.exp(utility)
+        self.trusted = {name: (p, p**1.5) for name, p in zip(names, odds / odds.sum(), strict=True)}
+
+        moved = query + sum(weight * KEPT[name] for name, (_, weight) in self.trusted.items() if weight >= 0.001)
+        self.moved = moved / np.linalg.norm(moved)
+        of_own = sum(p for name, (p, _) in self.trusted.items() if name in mine)
+        self.bonus = 0.7 * trust.spread * of_own + beta if mine else 0.0
+        self.favoured = {name for name in CORPUS.vectors if (name in mine) == (self.bonus > 0)}
+        scale = 0.7 * trust.spread / max(words.values(), default=1)
+        given = {name: score for name, score in list(by_others.items())[:5] if name in KEPT}
+        self.scores = {
+            name: (
+                1 + self.moved @ vector + abs(self.bonus) * (name in self.favoured) + scale * given.get(name, 0)
+            ) / 2
+            for name, vector in KEPT.items()
+        }  # fmt: skip
+        self._allowed, self._beta = allowed, beta
+
+    def hits(self, size, shard_of):
+        """(Id, score), best first, of the nearest of every shard, and with a preference those of the favoured."""
+        depth = max(100, size)
+        near = sorted(self._allowed, key=lambda name: -(self.moved @ KEPT[name]))
+        pools = [near] + ([[name for name in near if name in self.favoured]] if self._beta else [])
+        pool = {
+            name
+            for names in pools
+            for shard in set(shard_of.values())
+            for name in [one for one in names if shard_of[one] == shard][:depth]
+        }
+        return sorted(((name, self.scores[name]) for name in pool), key=lambda item: -item[1])[:size]

@@ -1,0 +1,154 @@
+"""The rule of anchored search: who is trusted how far to answer a query."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from langshift.plugin.search.trust import Candidate, Trust, rarest, trusted, weights
+
+TRUST = Trust(0.05, 13.0, {"de": -0.25})
+
+
+def candidates(least=1, farthest=1.0):
+    one = st.builds(Candidate, st.booleans(), st.floats(0, 40), st.floats(-farthest, farthest))
+    return st.lists(one, min_size=least, max_size=13)
+
+
+def told(found, trust=TRUST, language="de", documents=1000.0, words=8):
+    return trusted(found, trust, language, documents=documents, words=words)
+
+
+def test_probabilities_are_those_of_the_equation():
+    found = [
+        Candidate(True, 6.0, 0.5),
+        Candidate(True, 0.0, 0.55),
+        Candidate(False, 3.0, 0.6),
+        Candidate(False, 0, 0.4),
+    ]
+    rare = math.log(1 + 120.5 / 0.5)
+    odds = [
+        math.exp(9 * (6 / rare) ** 2 / 4 + 0.5 - 1.95 * 0.1 / 0.08),
+        math.exp(0.5 - 1.95 * 0.05 / 0.08),
+        math.exp(1.43 * math.log(4)),
+        math.exp(-1.95 * 0.2 / 0.08),
+    ]
+    given = told(found, Trust(0.08, 9.0, {"de": 0.5, "th": -3.0}), documents=120, words=4)
+    assert given == pytest.approx([one / sum(odds) for one in odds], rel=1e-12)
+    assert told([Candidate(True, 0, 0), Candidate(False, 0, 0)], language="fr") == pytest.approx(
+        [math.exp(-0.5) / (1 + math.exp(-0.5)), 1 / (1 + math.exp(-0.5))]
+    )
+
+
+def test_a_words_worth_is_that_of_one_no_document_holds():
+    assert rarest(9) == pytest.approx(math.log(20))
+    assert rarest(0) == pytest.approx(math.log(2))
+
+
+@given(candidates(), st.floats(0.001, 1), st.floats(0, 1e6), st.integers(1, 500))
+def test_probabilities_are_a_distribution(found, spread, documents, words):
+    probabilities = told(found, Trust(spread), documents=documents, words=words)
+    assert probabilities.shape == (len(found),)
+    assert probabilities.sum() == pytest.approx(1)
+    assert ((probabilities >= 0) & (probabilities <= 1)).all()
+
+
+@given(st.booleans(), st.floats(0, 40), st.floats(-1, 1))
+def test_one_alone_is_trusted_wholly(own, words, cosine):
+    assert told([Candidate(own, words, cosine)]).tolist() == [1.0]
+
+
+@given(candidates(2), st.data())
+def test_more_words_and_a_nearer_vector_never_cost_trust(found, data):
+    place = data.draw(st.integers(0, len(found) - 1))
+    one = found[place]
+    wordier = one._replace(words=data.draw(st.floats(one.words, 50)))
+    nearer = one._replace(cosine=data.draw(st.floats(one.cosine, 1)))
+    before = told(found)
+    for better in (wordier, nearer):
+        after = told([*found[:place], better, *found[place + 1 :]])
+        assert after[place] >= before[place] - 1e-12
+        for other in set(range(len(found))) - {place}:
+            assert after[other] <= before[other] + 1e-12
+
+
+@given(candidates(farthest=0.5), st.floats(0.1, 2), st.floats(-0.4, 0.4))
+def test_how_wide_and_where_a_models_cosines_lie_changes_nothing(found, scale, shift):
+    moved = [one._replace(cosine=one.cosine * scale + shift) for one in found]
+    assert told(moved, Trust(0.05 * scale)) == pytest.approx(told(found, Trust(0.05)), abs=1e-9)
+
+
+@given(candidates(), st.randoms())
+def test_the_order_of_candidates_changes_nothing(found, chance):
+    places = list(range(len(found)))
+    chance.shuffle(places)
+    assert told([found[place] for place in places]) == pytest.approx(told(found)[places])
+
+
+@given(candidates())
+def test_weights_add_up_to_one_at_most_and_to_the_less_the_more_are_trusted_alike(found):
+    probabilities = told(found)
+    weighted = weights(probabilities)
+    assert weighted == pytest.approx(probabilities * np.sqrt(probabilities))
+    assert 1 / math.sqrt(len(found)) - 1e-9 <= weighted.sum() <= 1 + 1e-9
+    alike = weights(np.full(len(found), 1 / len(found)))
+    assert alike.sum() == pytest.approx(1 / math.sqrt(len(found)))
+
+
+@given(candidates(), st.integers(0, 1000))
+def test_candidates_no_farther_than_right_angles_move_the_query_by_45_degrees_at_most(found, seed):
+    drawn = np.random.default_rng(seed).standard_normal((len(found) + 1, 6))
+    query, *vectors = drawn / np.linalg.norm(drawn, axis=1, keepdims=True)
+    vectors = np.array(vectors) * np.where(vectors @ query < 0, -1, 1)[:, None]
+    moved = query + weights(told(found)) @ vectors
+    assert query @ moved / np.linalg.norm(moved) >= math.sqrt(0.5) - 1e-9
+
+
+@given(st.integers(2, 13), st.integers(0, 1000))
+def test_where_the_nearest_alone_is_trusted_it_stays_the_nearest(count, seed):
+    drawn = np.random.default_rng(seed).standard_normal((count + 1, 6))
+    query, *vectors = drawn / np.linalg.norm(drawn, axis=1, keepdims=True)
+    cosines = np.array(vectors) @ query
+    first, second = np.sort(cosines)[::-1][:2]
+    assume(first - second > 1e-6)
+    found = [Candidate(False, 0.0, cosine) for cosine in cosines.tolist()]
+    probabilities = told(found, Trust((first - second) / 50))
+    assert probabilities.max() == pytest.approx(1)
+    moved = query + weights(probabilities) @ np.array(vectors)
+    assert (np.array(vectors) @ moved).argmax() == cosines.argmax()
+
+
+@given(st.floats(1e-6, 1), st.floats(0, 100), st.dictionaries(st.sampled_from(["en", "de", "th"]), st.floats(-9, 9)))
+def test_what_is_kept_comes_back(spread, words, priors):
+    kept = json.loads(json.dumps(Trust(spread, words, priors).to_dict()))
+    assert Trust.from_dict({**kept, "at": "2020-01-01"}) == Trust(spread, words, priors, calibrated=True)
+
+
+def test_a_language_without_a_prior_has_the_usual_one():
+    assert (TRUST.prior("de"), TRUST.prior("xx"), Trust(0.05).calibrated) == (-0.25, -0.5, False)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"spread": 0.0},
+        {"spread": -0.1},
+        {"spread": math.nan},
+        {"words": math.inf},
+        {"priors": {"de": math.nan}},
+        {"priors": {"de": "much"}},
+        {"words": "many"},
+    ],
+)
+def test_figures_that_cannot_be_reckoned_with_are_refused(changed):
+    with pytest.raises(ValueError, match=r"not finite|could not convert"):
+        Trust.from_dict({**TRUST.to_dict(), **changed})
+
+
+@pytest.mark.parametrize("kept", [{}, {"spread": 0.1}, {"spread": 0.1, "words": 13, "priors": None}, [], "x"])
+def test_what_is_of_another_form_is_refused(kept):
+    with pytest.raises((AttributeError, KeyError, TypeError)):
+        Trust.from_dict(kept)
