@@ -112,7 +112,12 @@ class Searcher(Asker):
             filters: field of the index -> values, any of which a hit must have.
             source: which fields hits bring; True for all but the vector.
             legs: whether every leg's score and rank are wanted, which the cluster's own fusion does not tell.
+
+        Raises:
+            UsageError: one document of each group is wanted, and the index's field does not serve for that.
         """
+        if setting.one_per_group:
+            self._filters.require_groups()
         target = self._target(setting)
         target = replace(target, fuses=target.fuses and not legs, legs=legs)
         return modes.search(question, setting, target, size=size, filters=filters, source=source)

@@ -62,7 +62,7 @@ def _show(name: str, result: SearchResult, options: Options) -> None:
     if options.show_request:
         for request in result.requests:
             # As it is: neither broken into lines nor taken for markup.
-            out.file.write(f"# {request.as_curl}\n{request.in_dev_tools}\n")
+            out.file.write(f"{request.in_dev_tools_and_for_curl}\n")
     for told in result.notes:
         note(told)
     if not result.hits:

@@ -83,7 +83,9 @@ def unusable(error: object) -> str:
 
 def of_credentials(error: object) -> bool:
     """Whether an error is of renewing credentials, which the client library takes for a lost connection."""
-    return isinstance(error, RuntimeError) or type(error).__module__.startswith("botocore")
+    # The only other error that botocore raises over them; an event loop raises RuntimeErrors, too.
+    expired = isinstance(error, RuntimeError) and str(error).startswith("Credentials were refreshed")
+    return expired or type(error).__module__.startswith("botocore")
 
 
 def refusal(error: TransportError) -> str | None:

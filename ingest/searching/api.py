@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from langshift.ingest.opening import SearchOptions
+from langshift.ingest.searching.given import opening
 from langshift.ingest.searching.service import Index
 from langshift.ingest.searching.service_async import AsyncIndex
 
@@ -39,7 +39,7 @@ def open_index(
         ClusterError: the cluster cannot be reached or refuses, or there is no such index of langshift's.
         FingerprintError: the encoder installed here is not the one that made the index.
     """
-    return Index(name, SearchOptions(encoder, trust_remote_code, shift_queries))
+    return Index(name, opening(name, encoder, trust_remote_code, shift_queries))
 
 
 def search(
@@ -66,7 +66,7 @@ def search(
         ClusterError: the cluster cannot be reached or refuses, or there is no such index of langshift's.
         FingerprintError: the encoder installed here is not the one that made the index.
     """
-    options = SearchOptions(encoder, trust_remote_code, shift_queries)
+    options = opening(name, encoder, trust_remote_code, shift_queries)
     with Index(name, options) as index:
         return index.search(words, **how)
 
@@ -86,7 +86,7 @@ async def open_index_async(
     Raises:
         LangshiftError: the extra is missing; and as in ``open_index``.
     """
-    return await AsyncIndex.open(name, SearchOptions(encoder, trust_remote_code, shift_queries))
+    return await AsyncIndex.open(name, opening(name, encoder, trust_remote_code, shift_queries))
 
 
 async def search_async(
@@ -103,6 +103,6 @@ async def search_async(
     Raises:
         LangshiftError: the extra is missing; and as in ``search``.
     """
-    options = SearchOptions(encoder, trust_remote_code, shift_queries)
+    options = opening(name, encoder, trust_remote_code, shift_queries)
     async with await AsyncIndex.open(name, options) as index:
         return await index.search(words, **how)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Collection, Mapping, Sequence
 
 from opensearchpy import OpenSearch
@@ -12,9 +13,12 @@ from langshift.failures import reason
 from langshift.ingest.searching.languages import require_language
 from langshift.ingest.searching.words import is_text
 from langshift.plugin.search.bodies import filter_clauses
+from langshift.plugin.search.grouping import GROUP
 from langshift.plugin.search.wanted import Filters
 from langshift.plugin.versions import LiveIndex
 
+# A refused filter shows so many of its values, and so many characters of each.
+_SHOWN, _SHOWN_CHARACTERS = 3, 40
 # Types of fields that a term does not find.
 _NOT_EXACT = {"text", "match_only_text", "search_as_you_type", "object", "nested", "knn_vector"}
 
@@ -25,6 +29,7 @@ class FilterCheck:
     def __init__(self, client: OpenSearch, index: LiveIndex) -> None:
         self._client, self._index = client, index
         self._known: set[str] = set()
+        self._grouped = False
 
     def checked(self, filters: Mapping[str, Sequence[str]]) -> Filters:
         """The filters, by the index's own fields and tags.
@@ -37,7 +42,8 @@ class FilterCheck:
         for name, values in filters.items():
             listed = isinstance(values, Collection) and not isinstance(values, str)
             if not listed or not all(isinstance(value, str) for value in values):
-                raise UsageError(f"The filter {name!r} takes a list of strings, such as ['de', 'th'], not {values!r}.")
+                told = reprlib.repr(values)
+                raise UsageError(f"The filter {name!r} takes a list of strings, such as ['de', 'th'], not {told}.")
             if not all(map(is_text, (name, *values))):
                 raise UsageError("A filter is not UTF-8 text.")
             field = language if name == "language" else name
@@ -57,6 +63,26 @@ class FilterCheck:
             )
         self._known.add(field)
 
+    def require_groups(self) -> None:
+        """Refuse to search for groups where the documents of one cannot be asked for; asked about once.
+
+        In an adopted index the field may be a text, or in no mapping at all.
+
+        Raises:
+            UsageError: naming the field and its type.
+        """
+        if self._grouped:
+            return
+        found = self._client.field_caps(index=self._index.index, fields=GROUP)["fields"].get(GROUP, {})
+        unfit = sorted(kind for kind, caps in found.items() if kind in _NOT_EXACT or not caps["searchable"])
+        if unfit or not found:
+            told = f"is of type {', '.join(unfit)}" if found else "is not in its mapping"
+            raise UsageError(
+                f"Index {self._index.name} cannot be searched for one document of each group, for its field {GROUP!r} "
+                f"{told}: copy the documents to an index that maps {GROUP!r} as keyword, and adopt that."
+            )
+        self._grouped = True
+
     def require_fitting(self, filters: Filters) -> None:
         """Say of a search that failed whether its filters are why.
 
@@ -68,5 +94,17 @@ class FilterCheck:
             try:
                 self._client.search(index=self._index.index, body=body)
             except RequestError as error:
-                told = f"{field}={'|'.join(values)}"
-                raise UsageError(f"The filter {told} does not fit its field: {reason(error)}.") from error
+                told = f"The filter {field}={_few(values)} does not fit its field: {reason(error)}."
+                raise UsageError(_printable(told)) from error
+
+
+def _few(values: Sequence[str]) -> str:
+    """The first of the values, as ``a|b|c and 97 more``."""
+    cut = [value if len(value) <= _SHOWN_CHARACTERS else f"{value[:_SHOWN_CHARACTERS]}…" for value in values[:_SHOWN]]
+    more = len(values) - len(cut)
+    return "|".join(cut) + (f" and {more:,} more" if more else "")
+
+
+def _printable(text: str) -> str:
+    """The text, with escapes for what a terminal would not show or would obey."""
+    return "".join(character if character.isprintable() else repr(character)[1:-1] for character in text)

@@ -37,8 +37,14 @@ class Request:
         return f"{self.method} {self.path}\n{self.content.decode().rstrip()}\n"
 
     @property
+    def in_dev_tools_and_for_curl(self) -> str:
+        """As Dev Tools take it, below the same for a shell as a comment; a body of lines makes that several lines."""
+        comment = self.as_curl.replace("\n", "\n# ")
+        return f"# {comment}\n{self.in_dev_tools}"
+
+    @property
     def as_curl(self) -> str:
-        """As a line for a shell, in which ``$OPENSEARCH_URL`` is the cluster's address."""
+        """As a command for a shell, in which ``$OPENSEARCH_URL`` is the cluster's address."""
         kind = "application/x-ndjson" if self.path.endswith("/_msearch") else "application/json"
         body = shlex.quote(self.content.decode())
         return f"curl -X {self.method} \"$OPENSEARCH_URL{self.path}\" -H 'content-type: {kind}' --data-binary {body}"

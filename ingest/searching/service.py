@@ -10,7 +10,15 @@ from opensearchpy.exceptions import OpenSearchException
 from langshift.errors import LangshiftError
 from langshift.ingest.opening import SearchOptions
 from langshift.ingest.searching.result import SearchResult
-from langshift.ingest.searching.standing import TRIES, Standing, in_one_sentence, never_still, open_index, settled
+from langshift.ingest.searching.standing import (
+    TRIES,
+    Standing,
+    closed,
+    in_one_sentence,
+    never_still,
+    open_index,
+    settled,
+)
 from langshift.ingest.searching.wish import SearchArguments, Wish, wish
 from langshift.plugin.search.exchange import carry_out
 from langshift.settings import Settings
@@ -35,7 +43,7 @@ class Index:
         settings = Settings.from_env()
         self.name, self._anonymous = name, settings.username is None
         self._opened = open_index(settings, name, options)
-        self._client = self._opened.client
+        self._client, self._closed = self._opened.client, False
 
     @property
     def version(self) -> str:
@@ -50,10 +58,12 @@ class Index:
             **how: see ``SearchArguments``.
 
         Raises:
-            UsageError: what was given cannot be searched for.
+            UsageError: what was given cannot be searched for, or the index is closed.
             ClusterError: the cluster did not answer as it should.
             FingerprintError: another version came to stand behind the name, and its encoder is not installed here.
         """
+        if self._closed:
+            raise closed(self.name)
         wanted = wish(**how)
         with in_one_sentence(self._client, anonymous=self._anonymous):
             for _ in range(TRIES):
@@ -74,6 +84,7 @@ class Index:
 
     def close(self) -> None:
         """Close the connections to the cluster."""
+        self._closed = True
         self._client.close()
 
     def __enter__(self) -> Index:

@@ -13,7 +13,7 @@ from opensearchpy.exceptions import OpenSearchException
 
 from langshift.async_cluster import make_async_client, require_extra
 from langshift.cluster import address
-from langshift.errors import LangshiftError
+from langshift.errors import LangshiftError, UsageError
 from langshift.ingest.opening import SearchOptions
 from langshift.ingest.searching.result import SearchResult
 from langshift.ingest.searching.standing import (
@@ -21,6 +21,7 @@ from langshift.ingest.searching.standing import (
     TRIES,
     Opened,
     Standing,
+    closed,
     in_one_sentence,
     known,
     never_still,
@@ -50,9 +51,10 @@ class AsyncIndex:
     """
 
     def __init__(self, opened: Opened, client: AsyncOpenSearch, thread: ThreadPoolExecutor, *, anonymous: bool) -> None:
-        """Take what is open; use ``langshift.open_index_async``."""
+        """Take what is open, for the event loop that runs; use ``langshift.open_index_async``."""
         self.name, self._opened = opened.name, opened
         self._client, self._thread, self._anonymous = client, thread, anonymous
+        self._loop, self._closed = asyncio.get_running_loop(), False
 
     @classmethod
     async def open(cls, name: str, options: SearchOptions) -> AsyncIndex:
@@ -78,21 +80,42 @@ class AsyncIndex:
         return self._opened.version
 
     async def search(self, words: str, **how: Unpack[SearchArguments]) -> SearchResult:
-        """The best hits for a query; arguments and errors are those of ``Index.search``."""
+        """The best hits for a query; arguments and errors are those of ``Index.search``.
+
+        Raises:
+            UsageError: also where this is another event loop than the one the index was opened in.
+        """
+        self._require_usable()
         wanted = wish(**how)
         with in_one_sentence(self._opened.client, anonymous=self._anonymous):
             for _ in range(TRIES):
-                standing = await _in(self._thread, self._opened.standing)
+                standing = await self._aside(self._opened.standing)
                 found = await self._try(standing, wanted, words)
                 now = await self._client.indices.get(index=self.name, params=dict(IDENTITY))
                 if known(now) == standing.identity:
-                    return await _in(self._thread, settled, found, standing, wanted)
-                await _in(self._thread, self._opened.renewed, standing)
+                    return await self._aside(settled, found, standing, wanted)
+                await self._aside(self._opened.renewed, standing)
         raise never_still(self.name)
+
+    async def _aside(self, function: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
+        try:
+            return await _in(self._thread, function, *arguments, **named)
+        except RuntimeError as error:
+            # What the thread says that takes no more; another task has closed the index meanwhile.
+            raise closed(self.name) if self._closed else error from None
+
+    def _require_usable(self) -> None:
+        if self._closed:
+            raise closed(self.name)
+        # Its connections hang on that loop.
+        if asyncio.get_running_loop() is not self._loop:
+            raise UsageError(
+                f"An AsyncIndex belongs to the event loop it was opened in: open {self.name} again in this one."
+            )
 
     async def _try(self, standing: Standing, wanted: Wish, words: str) -> SearchResult | Exception:
         try:
-            answering = await _in(self._thread, self._opened.answering, standing, wanted, words)
+            answering = await self._aside(self._opened.answering, standing, wanted, words)
             return await carry_out_async(self._client, standing.searcher.index.index, answering)
         except (LangshiftError, OpenSearchException) as error:
             # Perhaps because the version is gone; that is seen to first.
@@ -100,6 +123,7 @@ class AsyncIndex:
 
     async def close(self) -> None:
         """Close the connections to the cluster."""
+        self._closed = True
         try:
             await self._client.close()
         finally:

@@ -12,7 +12,7 @@ from opensearchpy import OpenSearch
 from opensearchpy.exceptions import OpenSearchException, RequestError
 
 from langshift.cluster import address, failure, open_cluster
-from langshift.errors import ClusterError
+from langshift.errors import ClusterError, UsageError
 from langshift.ingest.encoders import Encoder
 from langshift.ingest.opening import SearchOptions
 from langshift.ingest.search import Searcher
@@ -131,6 +131,11 @@ def known(answer: Mapping[str, Any]) -> Mapping[str, Any]:
 def never_still(name: str) -> ClusterError:
     """The error where every try to search met another index."""
     return ClusterError(f"{name} came to stand for another index {TRIES} times while it was searched: try again.")
+
+
+def closed(name: str) -> UsageError:
+    """The error where an index is searched that was closed."""
+    return UsageError(f"The index {name} is closed: open it again to search it.")
 
 
 @contextmanager

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple, TypedDict
 
+from langshift.ingest.searching.given import require_types
 from langshift.ingest.searching.settings import setting_of
 from langshift.plugin.search.wanted import NO_FILTERS, Filters, Fusion, Mode, Setting
 
@@ -79,7 +80,9 @@ def wish(
     """Check the arguments of a search.
 
     Raises:
-        UsageError: there is no such mode or fusion, a number is none or out of range, or two things exclude each other.
+        UsageError: there is no such mode or fusion, a number is none or out of range, something is of a wrong type, or
+            two things exclude each other.
     """
+    require_types(one_per_group=one_per_group, explain=explain, language=language, filters=filters)
     setting = setting_of(mode, prefer_language, spread, fusion, lexical_weight, one_per_group)
     return Wish(setting, language, size, filters, explain)

@@ -26,7 +26,7 @@ def require_query(words: object, size: object) -> None:
         raise UsageError(
             f"The query has {len(words):,} characters, but at most {MOST_CHARACTERS:,} can be searched for."
         )
-    if not isinstance(size, int) or not 1 <= size <= MOST_HITS:
+    if not isinstance(size, int) or isinstance(size, bool) or not 1 <= size <= MOST_HITS:
         raise UsageError(f"The size is {size!r}, but it must be a number of hits from 1 to {MOST_HITS:,}.")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -166,7 +167,8 @@ def _most_tokens(words: str) -> int:
     """About as many tokens as an analyzer can make of a query, or more.
 
     Scripts without spaces (Thai and beyond in Unicode's order) may give a token a character, and
-    camelCase or digits may part a word.
+    camelCase or digits may part a word. Marks, such as an accent that is a character of its own, part none.
     """
-    runs = re.findall(r"[^\W\d_]+|\d+", words)
+    unmarked = "".join(character for character in words if unicodedata.category(character)[0] != "M")
+    runs = re.findall(r"[^\W\d_]+|\d+", unmarked)
     return max(1, sum(sum(character >= "\u0e00" for character in run) or 1 for run in runs))

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import uuid
+from dataclasses import replace
 
 import pytest
 from command_line import langshift
 
+from langshift.errors import UsageError
 from langshift.ingest.encoders import open_encoder
 from langshift.ingest.search import Searcher
+from langshift.ingest.searching.filters import FilterCheck
 from langshift.plugin import versions
 from langshift.plugin.search.wanted import Setting
 
@@ -112,3 +115,17 @@ def test_it_is_searched_by_meaning_and_by_words_and_filtered_by_language(client,
     german = searcher.search("bread", filters={"language": ["de"]}).hits
     assert {hit.id for hit in german} == {"tides-de", "bread-de"}
     assert versions.live(client, new).languages == ("de", "en")
+
+
+def test_groups_that_cannot_be_asked_for_are_refused(client, adopted, index_name):
+    remedy = "copy the documents to an index that maps 'group' as keyword, and adopt that."
+    searcher = Searcher(client, adopted[1])
+    with pytest.raises(UsageError) as refused:
+        searcher.search("Moon", Setting(one_per_group=True))
+    beginning = "cannot be searched for one document of each group, for its field 'group'"
+    assert str(refused.value) == f"Index {adopted[1]} {beginning} is not in its mapping: {remedy}"
+    # As dynamic mapping makes it of strings.
+    client.index(index=index_name, body={"group": "Group One"}, params={"refresh": "true"})
+    with pytest.raises(UsageError) as refused:
+        FilterCheck(client, replace(searcher.index, name="news", index=index_name)).require_groups()
+    assert str(refused.value) == f"Index news {beginning} is of type text: {remedy}"

@@ -132,6 +132,7 @@ def test_the_event_loop_goes_on_while_a_query_is_encoded_and_searched(name):
     assert run(together()) > 2
 
 
+NO_FILTERS = "filters must be a dictionary from a field to a list of strings, such as {'year': ['1990']}."
 REFUSED = [
     ({"mode": "desne"}, "There is no search mode 'desne'; there are: dense, lexical, hybrid, balanced, anchored."),
     ({"prefer_language": float("nan")}, "prefer_language is nan, but it must be a number from 0 to 2."),
@@ -142,6 +143,14 @@ REFUSED = [
     ({"mode": "hybrid", "fusion": "sum"}, "There is no fusion 'sum'; there are: min-max, rrf."),
     ({"lexical_weight": 0.5}, "lexical_weight needs mode='hybrid'."),
     ({"size": "10"}, "The size is '10', but it must be a number of hits from 1 to 1,000."),
+    ({"size": True}, "The size is True, but it must be a number of hits from 1 to 1,000."),
+    ({"size": 2.5}, "The size is 2.5, but it must be a number of hits from 1 to 1,000."),
+    ({"one_per_group": "no"}, "one_per_group is 'no', but it must be True or False."),
+    ({"explain": 1}, "explain is 1, but it must be True or False."),
+    ({"language": 5}, "language is 5, but it must be a BCP 47 tag such as 'th', or None."),
+    ({"filters": None}, NO_FILTERS),
+    ({"filters": [("language", "de")]}, NO_FILTERS),
+    ({"filters": {3: ["a"]}}, NO_FILTERS),
     ({"size": 0}, "The size is 0, but it must be a number of hits from 1 to 1,000."),
     ({"language": "tlhx"}, "'tlhx' is no language: use a BCP 47 tag such as th or zh-TW."),
     ({"filters": {"language": "de"}}, "The filter 'language' takes a list of strings, such as ['de', 'th'], not 'de'."),
@@ -177,6 +186,65 @@ def test_a_filter_that_does_not_fit_is_refused_in_both_ways(name, mode):
             search(name, "Moon", mode=mode, filters={"year": ["soon"]})
         with pytest.raises(langshift.UsageError, match=rf"^Index {name} has no field 'colour' that can be filtered by"):
             search(name, "Moon", mode=mode, filters={"colour": ["red"]})
+
+
+def test_a_refused_filter_shows_a_few_of_its_values_and_no_control_characters(name):
+    values = ["so\0on\x1b[2J", "x" * 100, *map("v{}".format, range(998))]
+    with pytest.raises(langshift.UsageError) as refused:
+        langshift.search(name, "Moon", filters={"year": values})
+    beginning = f"The filter year=so\\x00on\\x1b[2J|{'x' * 40}…|v0 and 997 more does not fit its field: "
+    assert str(refused.value).startswith(beginning)
+    assert str(refused.value).isprintable()
+    assert len(str(refused.value)) < 1000
+
+
+@pytest.mark.parametrize(
+    ("given", "how", "sentence"),
+    [
+        (None, {}, "The name of the index is None, and not text."),
+        ("", {}, "'' cannot be an index's name: use lower-case letters a-z, digits, '-', '_' and '.', beginning with "
+         "a letter or digit."),
+        ("news", {"shift_queries": "x"}, "shift_queries is 'x', but it must be one of: auto, always, never."),
+        ("news", {"encoder": 5}, "encoder is 5, but it must be the name of an encoder, or None."),
+        ("news", {"trust_remote_code": "no"}, "trust_remote_code is 'no', but it must be True or False."),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_opened_is_refused_in_both_ways(given, how, sentence):
+    for open_ in (langshift.open_index, lambda *given, **how: run(langshift.open_index_async(*given, **how))):
+        with pytest.raises(langshift.UsageError) as refused:
+            open_(given, **how)
+        assert str(refused.value) == sentence
+
+
+def test_a_closed_index_says_so_in_both_ways(name):
+    async def closed():
+        async with await langshift.open_index_async(name) as index:
+            pass
+        await index.search("Moon")
+
+    with langshift.open_index(name) as index:
+        pass
+    for search in (lambda: index.search("Moon"), lambda: run(closed())):
+        with pytest.raises(langshift.UsageError) as refused:
+            search()
+        assert str(refused.value) == f"The index {name} is closed: open it again to search it."
+
+
+def test_an_asynchronous_index_tells_that_it_belongs_to_another_event_loop(name):
+    async def opened():
+        index = await langshift.open_index_async(name)
+        await index.search("Moon")
+        return index
+
+    first = asyncio.new_event_loop()
+    index = first.run_until_complete(opened())
+    with pytest.raises(langshift.UsageError) as refused:
+        run(index.search("Moon"))
+    first.run_until_complete(index.close())
+    first.close()
+    assert str(refused.value) == (
+        f"An AsyncIndex belongs to the event loop it was opened in: open {name} again in this one."
+    )
 
 
 def test_no_such_index_is_said_in_both_ways():

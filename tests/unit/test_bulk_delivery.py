@@ -109,3 +109,8 @@ def test_what_no_waiting_mends_ends_a_load(error, message):
     found = meaning(error, "https://127.0.0.1:9200")
     assert isinstance(found, ClusterError)
     assert str(found) == message
+
+
+def test_an_error_of_an_event_loop_is_none_of_credentials():
+    error = meaning(UnreachableError("N/A", "", RuntimeError("Event loop is closed")), "http://127.0.0.1:9200")
+    assert isinstance(error, Again)

@@ -49,6 +49,13 @@ def test_lexical_refuses_a_query_beyond_any_limit():
         lexical("tide " * 501, "en", size=1)
 
 
+def test_an_accent_that_is_a_character_of_its_own_parts_no_word():
+    (one,) = lexical("e\u0301" * 2000, "fr", size=1)["query"]["bool"]["must"]
+    assert one == lexical("\u00e9" * 2000, "fr", size=1)["query"]["bool"]["must"][0] | {
+        "multi_match": one["multi_match"] | {"query": "e\u0301" * 2000}
+    }
+
+
 def test_an_index_with_fields_of_its_own_is_searched_in_these_whatever_the_language():
     own = Fields(vector="my.vector", texts=("body", "head"))
     body = dense(np.ones(2, np.float32), size=3, fields=own)

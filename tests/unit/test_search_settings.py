@@ -112,3 +112,13 @@ def test_a_request_is_one_line_for_a_shell_whatever_its_words():
     )
     assert request.in_dev_tools == 'POST /news-v0001/_search\n{"query":"it\'s `x` $HOME \\"y\\""}\n'
     assert request.to_dict()["lines"] == [{"query": 'it\'s `x` $HOME "y"'}]
+
+
+def test_a_request_of_several_searches_leaves_nothing_but_comments_above_what_dev_tools_take():
+    request = Request("POST", "/news-v0001/_msearch", b'{}\n{"size":1}\n{}\n{"size":2}\n')
+    assert request.in_dev_tools_and_for_curl == (
+        "# curl -X POST \"$OPENSEARCH_URL/news-v0001/_msearch\" -H 'content-type: application/x-ndjson' "
+        "--data-binary '{}\n"
+        '# {"size":1}\n# {}\n# {"size":2}\n# \'\n'
+        'POST /news-v0001/_msearch\n{}\n{"size":1}\n{}\n{"size":2}\n'
+    )
