@@ -70,6 +70,11 @@ def printable(text: str) -> str:
     return "".join(character if character.isprintable() else " " for character in text)
 
 
+def escaped(text: str) -> str:
+    """With escapes such as ``\\x1b`` for what a terminal would not show, or would take for a command."""
+    return "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in text)
+
+
 def counted(number: int, noun: str) -> str:
     """``1 document``, ``1,200 documents``."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"

@@ -12,6 +12,7 @@ from datetime import datetime, timezone
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
 
+from langshift.console import escaped
 from langshift.errors import LangshiftError
 
 _MOST_BYTES = 5_000_000
@@ -86,4 +87,4 @@ class _OneLine(logging.Formatter):
         text = super().format(record)
         if len(text) > _LONGEST_EVENT:
             text = f"{text[:_LONGEST_EVENT]} ..."
-        return "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in text)
+        return escaped(text)

@@ -14,6 +14,7 @@ from urllib.parse import unquote, urlsplit, urlunsplit
 import platformdirs
 
 from langshift.errors import UsageError
+from langshift.surrogates import is_text
 
 _NAMES = (
     "OPENSEARCH_URL",
@@ -76,7 +77,7 @@ class Settings:
         """
         env = os.environ if env is None else env
         for name in _NAMES:
-            if not _is_text(env.get(name, "")):
+            if not is_text(env.get(name, "")):
                 raise UsageError(f"{name} holds bytes that are not UTF-8 text.")
         ca_file = env.get("OPENSEARCH_CA_FILE")
         settings = cls(
@@ -131,15 +132,6 @@ class Settings:
             username=unquote(parts.username) if parts.username else self.username,
             password=unquote(parts.password) if parts.password else self.password,
         )
-
-
-def _is_text(value: str) -> bool:
-    """Whether a variable's bytes were UTF-8; Python hides others in surrogates."""
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _flag(env: Mapping[str, str], name: str, *, default: bool) -> bool:

@@ -15,6 +15,15 @@ _ESCAPE = re.compile(
 )
 
 
+def is_text(given: str) -> bool:
+    """Whether it can be sent; Python hides bytes that are not UTF-8 in halves of surrogate pairs."""
+    try:
+        given.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def replace_halves(text: str, instead: Callable[[str], str]) -> str:
     """Replace half surrogate pairs.
 

@@ -8,14 +8,15 @@ from collections.abc import Collection, Mapping, Sequence
 from opensearchpy import OpenSearch
 from opensearchpy.exceptions import RequestError
 
+from langshift.console import escaped
 from langshift.errors import UsageError
 from langshift.failures import reason
 from langshift.ingest.searching.languages import require_language
-from langshift.ingest.searching.words import is_text
 from langshift.plugin.search.bodies import filter_clauses
 from langshift.plugin.search.grouping import GROUP
 from langshift.plugin.search.wanted import Filters
 from langshift.plugin.versions import LiveIndex
+from langshift.surrogates import is_text
 
 # A refused filter shows so many of its values, and so many characters of each.
 _SHOWN, _SHOWN_CHARACTERS = 3, 40
@@ -95,7 +96,7 @@ class FilterCheck:
                 self._client.search(index=self._index.index, body=body)
             except RequestError as error:
                 told = f"The filter {field}={_few(values)} does not fit its field: {reason(error)}."
-                raise UsageError(_printable(told)) from error
+                raise UsageError(escaped(told)) from error
 
 
 def _few(values: Sequence[str]) -> str:
@@ -103,8 +104,3 @@ def _few(values: Sequence[str]) -> str:
     cut = [value if len(value) <= _SHOWN_CHARACTERS else f"{value[:_SHOWN_CHARACTERS]}…" for value in values[:_SHOWN]]
     more = len(values) - len(cut)
     return "|".join(cut) + (f" and {more:,} more" if more else "")
-
-
-def _printable(text: str) -> str:
-    """The text, with escapes for what a terminal would not show or would obey."""
-    return "".join(character if character.isprintable() else repr(character)[1:-1] for character in text)

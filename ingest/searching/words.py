@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from langshift.errors import UsageError
+from langshift.surrogates import is_text
 
 # What is longer is no query; encoders read a few hundred words.
 MOST_CHARACTERS = 10_000
@@ -28,12 +29,3 @@ def require_query(words: object, size: object) -> None:
         )
     if not isinstance(size, int) or isinstance(size, bool) or not 1 <= size <= MOST_HITS:
         raise UsageError(f"The size is {size!r}, but it must be a number of hits from 1 to {MOST_HITS:,}.")
-
-
-def is_text(given: str) -> bool:
-    """Whether it can be sent; bytes that are not UTF-8 come as halves of surrogate pairs."""
-    try:
-        given.encode()
-    except UnicodeEncodeError:
-        return False
-    return True

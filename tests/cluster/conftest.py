@@ -3,17 +3,31 @@
 import pytest
 from fault_proxy import fault_proxy
 from faulty_load import FaultyLoad
+from small_dataset import write_small_dataset
 
-from langshift.cluster import make_client
-from langshift.settings import Settings
+from langshift.evaluate.dataset import load_dataset
 
-from .tls_proxy import Authority
+from .tls_proxy import Authority, client_of
 
 
 @pytest.fixture(scope="session")
 def authority(tmp_path_factory):
     """Who signs the certificates of the proxies with TLS."""
     return Authority.made(tmp_path_factory.mktemp("authority"))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """The folder of a small dataset."""
+    made = tmp_path_factory.mktemp("dataset")
+    write_small_dataset(made)
+    return made
+
+
+@pytest.fixture(scope="module")
+def dataset(folder):
+    """The small dataset."""
+    return load_dataset(folder)
 
 
 @pytest.fixture
@@ -26,7 +40,7 @@ def proxy(cluster_url):
 @pytest.fixture
 def through(proxy):
     """A client that goes through the proxy, and tries nothing twice."""
-    with make_client(Settings.from_env(), proxy.url, retries=0) as opened:
+    with client_of(proxy.url) as opened:
         yield opened
 
 

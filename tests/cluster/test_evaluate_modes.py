@@ -6,7 +6,6 @@ from dataclasses import asdict
 
 import pytest
 from click.testing import CliRunner
-from small_dataset import write_small_dataset
 
 from langshift import console
 from langshift.errors import LangshiftError, UsageError
@@ -41,13 +40,6 @@ def ids(name, line):
     if name == "corpus.jsonl":
         return json.loads(line)["_id"]
     return line.split("\t")[1 if name == "qrels/test.tsv" else 0]
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    made = tmp_path_factory.mktemp("dataset")
-    write_small_dataset(made)
-    return made
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,6 @@ import orjson
 import pytest
 from click.testing import CliRunner
 from command_line import langshift, refusal
-from small_dataset import write_small_dataset
 
 from langshift.errors import UsageError
 from langshift.evaluate.asked import Asked, Plan
@@ -31,18 +30,6 @@ from langshift.plugin.shift.query_vectors import QueryVectors
 PIVOT, GERMAN = "Why does the sea rise and fall?", "Warum steigt und fällt das Meer?"
 SHIFTED_BY = {"de": 3.0, "es": 0.5}
 ENCODERS = {}
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    made = tmp_path_factory.mktemp("dataset")
-    write_small_dataset(made)
-    return made
-
-
-@pytest.fixture(scope="module")
-def dataset(folder):
-    return load_dataset(folder)
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,6 @@ from click.testing import CliRunner
 from ir_measures import R, nDCG, read_trec_run
 from opensearchpy import OpenSearch
 from opensearchpy.exceptions import ConnectionError as UnreachableError
-from small_dataset import write_small_dataset
 
 from langshift.errors import ClusterError, LangshiftError, UsageError
 from langshift.evaluate.commands import evaluate
@@ -36,23 +35,11 @@ from langshift.plugin.search.reading import candidates
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    made = tmp_path_factory.mktemp("dataset")
-    write_small_dataset(made)
-    return made
-
-
-@pytest.fixture(scope="module")
 def index(client: OpenSearch, folder: Path) -> Iterator[str]:
     name = f"langshift-test-{uuid.uuid4().hex[:8]}"
     load(client, str(folder / "corpus.jsonl"), name, choose(open_encoder("use-m"), open_detector(), None, 1.0))
     yield name
     drop_all(client, name)
-
-
-@pytest.fixture(scope="module")
-def dataset(folder: Path) -> Dataset:
-    return load_dataset(folder)
 
 
 @pytest.fixture(scope="module")

@@ -12,9 +12,7 @@ from collections import Counter
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from small_dataset import write_small_dataset
 
-from langshift.cluster import make_client
 from langshift.errors import FingerprintError, LangshiftError, UsageError
 from langshift.evaluate.asked import Asked, Plan
 from langshift.evaluate.commands import evaluate
@@ -29,16 +27,8 @@ from langshift.ingest.making import choose
 from langshift.ingest.search import Searcher
 from langshift.plugin.indices.dropping import drop_all
 from langshift.plugin.search.wanted import Setting
-from langshift.settings import Settings
 
-from .tls_proxy import proxy
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    made = tmp_path_factory.mktemp("dataset")
-    write_small_dataset(made)
-    return made
+from .tls_proxy import client_of, proxy
 
 
 @pytest.fixture(scope="module")
@@ -52,22 +42,12 @@ def indices(client, folder):
         drop_all(client, name)
 
 
-@pytest.fixture(scope="module")
-def dataset(folder):
-    return load_dataset(folder)
-
-
 def run(*arguments):
     return CliRunner().invoke(evaluate, ["replay", *map(str, arguments)], catch_exceptions=False)
 
 
 def rows(folder):
     return [json.loads(line) for line in (folder / "per-query.jsonl").read_text().splitlines()]
-
-
-def through(address):
-    """A client of a proxy, which tries nothing twice."""
-    return make_client(Settings.from_env(), address, retries=0)
 
 
 def searches(seen, name):
@@ -79,7 +59,7 @@ def test_indices_get_the_same_queries_in_alternation(client, cluster_url, indice
     searchers = [Searcher(client, name) for name in indices]
     plan = Plan(load=Load(warm_up=2))
     asked = Asked.of(searchers, dataset, plan)
-    with proxy(cluster_url) as (address, server), through(address) as other:
+    with proxy(cluster_url) as (address, server), client_of(address) as other:
         found = replay_all([other], asked, plan)
         seen = [path.split("/")[1] for path, _ in server.seen if path.endswith("/_search")]
     plain, shifted = (searcher.index.index for searcher in searchers)
@@ -213,7 +193,7 @@ def test_group_scores_that_cannot_be_had_are_told(client, cluster_url, indices, 
     plan = Plan(measures=["LPR"], group_scores=True, load=Load(warm_up=0))
     asked = Asked.of([searcher], dataset, plan)
     busy = json.dumps({"error": {"reason": "rejected execution", "type": "x"}, "status": 429}).encode()
-    with proxy(cluster_url) as (address, server), through(address) as other:
+    with proxy(cluster_url) as (address, server), client_of(address) as other:
         server.rewrite = lambda path, status, content: (429, busy) if path.endswith("/_msearch") else (status, content)
         (found,) = replay_all([other], asked, plan)
     assert found.group_scores == {}
@@ -346,7 +326,7 @@ def test_errors_of_the_cluster_are_kept_with_their_reason(cluster_url, dataset, 
     searcher = Searcher(client, indices[0])
     plan = Plan(load=Load(warm_up=0))
     asked = Asked.of([searcher], dataset, plan)
-    with proxy(cluster_url) as (address, server), through(address) as other:
+    with proxy(cluster_url) as (address, server), client_of(address) as other:
         server.rewrite = lambda path, status, content: (
             strange.get(next(numbers), (status, content)) if path.endswith("/_search") else (status, content)
         )
@@ -373,7 +353,7 @@ def test_queries_behind_a_stop_of_the_cluster_carry_its_time(cluster_url, datase
     searcher = Searcher(client, indices[0])
     plan = Plan(load=Load(concurrency=1, rate=200.0, warm_up=0))
     asked = Asked.of([searcher], dataset, plan)
-    with proxy(cluster_url) as (address, server), through(address) as other:
+    with proxy(cluster_url) as (address, server), client_of(address) as other:
         server.rewrite = stop
         (found,) = replay_all([other], asked, plan)
     # All 20 are due within .1 s, so each had to wait for at least .4 s.

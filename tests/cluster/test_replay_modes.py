@@ -6,13 +6,10 @@ import uuid
 
 import pytest
 from click.testing import CliRunner
-from small_dataset import write_small_dataset
 
-from langshift.cluster import make_client
 from langshift.errors import LangshiftError, UsageError
 from langshift.evaluate.asked import Asked, Plan
 from langshift.evaluate.commands import evaluate
-from langshift.evaluate.dataset import load_dataset
 from langshift.evaluate.journals import open_journals
 from langshift.evaluate.load import requests
 from langshift.evaluate.load.schedule import Load
@@ -26,9 +23,8 @@ from langshift.ingest.search import Searcher
 from langshift.ingest.searching.options import read_setting
 from langshift.plugin import meta
 from langshift.plugin.indices.dropping import drop_all
-from langshift.settings import Settings
 
-from .tls_proxy import proxy
+from .tls_proxy import client_of, proxy
 
 SETTINGS = (
     "dense",
@@ -50,13 +46,6 @@ SETTINGS = (
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    made = tmp_path_factory.mktemp("dataset")
-    write_small_dataset(made)
-    return made
-
-
-@pytest.fixture(scope="module")
 def index(client, folder):
     name = f"langshift-test-{uuid.uuid4().hex[:8]}"
     load(client, str(folder / "corpus.jsonl"), name, choose(open_encoder("use-m"), open_detector(), None, 1.0))
@@ -64,18 +53,8 @@ def index(client, folder):
     drop_all(client, name)
 
 
-@pytest.fixture(scope="module")
-def dataset(folder):
-    return load_dataset(folder)
-
-
 def run(*arguments):
     return CliRunner().invoke(evaluate, ["replay", *map(str, arguments)], catch_exceptions=False)
-
-
-def through(address):
-    """A client of a proxy, which tries nothing twice."""
-    return make_client(Settings.from_env(), address, retries=0)
 
 
 @pytest.mark.parametrize("text", SETTINGS)
@@ -132,7 +111,7 @@ def steps(server):
 def test_the_times_of_all_steps_are_added(client, cluster_url, index, dataset):
     plan = Plan([read_setting("dense --one-per-group")], load=Load(warm_up=0))
     asked = Asked.of([Searcher(client, index)], dataset, plan)
-    with proxy(cluster_url) as (address, server), through(address) as other:
+    with proxy(cluster_url) as (address, server), client_of(address) as other:
         server.rewrite = lambda _, status, content: (status, re.sub(rb'"took":\d+', b'"took":10', content))
         (found,) = replay_all([other], asked, plan)
         seen = steps(server)
@@ -165,7 +144,7 @@ def test_a_step_that_fails_fails_its_query_alone(client, cluster_url, index, dat
             return 500, json.dumps({"error": {"reason": "out of memory", "type": "x"}, "status": 500}).encode()
         return status, content
 
-    with proxy(cluster_url) as (address, server), through(address) as other:
+    with proxy(cluster_url) as (address, server), client_of(address) as other:
         server.rewrite = rewrite
         (found,) = replay_all([other], asked, plan)
     assert [answer.query for answer in found.failed] == [query.id for query in dataset.queries[2:4]]

@@ -14,7 +14,9 @@ from typing import NamedTuple
 
 import trustme
 import urllib3
+from opensearchpy import OpenSearch
 
+from langshift.cluster import make_client
 from langshift.settings import Settings
 
 Rewrite = Callable[[str, int, bytes], tuple[int, bytes]]
@@ -35,6 +37,11 @@ class Authority(NamedTuple):
         ca, file = trustme.CA(), folder / "ca.pem"
         ca.cert_pem.write_to_path(file)
         return cls(ca, file, server_side(ca.issue_cert("localhost")))
+
+
+def client_of(address: str) -> OpenSearch:
+    """A client of a proxy, which tries nothing twice."""
+    return make_client(Settings.from_env(), address, retries=0)
 
 
 def server_side(certificate: trustme.LeafCert) -> ssl.SSLContext:
