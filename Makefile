@@ -14,7 +14,7 @@ $(VENV)/.installed: pyproject.toml
 	@echo "Setting up $(VENV) ..."
 	@$(PYTHON) -c "import sys; sys.exit(0 if sys.version_info >= (3, 10) else 'langshift needs Python 3.10 or later; name one with: make PYTHON=/path/to/python3')"
 	@$(PYTHON) -m venv $(VENV)
-	@$(PIP) -e '.[embedded]'
+	@$(PIP) -e '.[embedded,console]'
 	@: > $@
 
 $(VENV)/.installed-dev: $(VENV)/.installed

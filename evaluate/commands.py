@@ -10,6 +10,7 @@ from langshift.evaluate.compare_command import compare
 from langshift.evaluate.modes_command import modes
 from langshift.evaluate.offline_command import offline
 from langshift.evaluate.replay_options import replay_command
+from langshift.evaluate.report_command import report
 from langshift.evaluate.score_command import score as score_command
 from langshift.evaluate.sweep_command import sweep
 from langshift.options import JSON
@@ -33,16 +34,24 @@ evaluate.add_command(score_command)
 evaluate.add_command(offline)
 evaluate.add_command(sweep)
 evaluate.add_command(compare)
+evaluate.add_command(report)
 
 
 @click.command()
-@click.option("--output", type=_FOLDER, metavar="FOLDER", help="Write the runs and figures of both indices here.")
+@click.option(
+    "--output",
+    type=_FOLDER,
+    metavar="FOLDER",
+    help="Write the runs of both indices and the report here.  [default: results/demo in LANGSHIFT_HOME]",
+)
 @JSON
 def demo(output: Path | None, as_json: bool) -> None:
     """Index the bundled corpus twice, without and with the shift, and show what changes.
 
     The corpus is 44 topics in 12 languages with two questions each in every language. It is written
-    to the indices langshift-demo-plain and langshift-demo-shifted, which are replaced.
+    to the indices langshift-demo-plain and langshift-demo-shifted, which are replaced. In the end there is a report
+    on both (its page is `report` of the JSON document, null without the extra console), and `langshift serve`
+    searches them side by side.
 
     \b
     Example:

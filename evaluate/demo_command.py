@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -12,13 +12,16 @@ from opensearchpy import OpenSearch
 from langshift import console
 from langshift.cluster import open_cluster
 from langshift.errors import LangshiftError
+from langshift.evaluate.asked import Plan
 from langshift.evaluate.comparison import Comparison, in_words, side_by_side
 from langshift.evaluate.dataset import load_dataset
 from langshift.evaluate.demo import FOLDER, PLAIN, SHIFTED, Example, example, index_twice
 from langshift.evaluate.measures import Scores
-from langshift.evaluate.replay_command import failures, heading, replay_with_progress
-from langshift.evaluate.result import check_output, result, server_version, write_files
+from langshift.evaluate.replay_command import failures, heading, replay_with_bars
+from langshift.evaluate.report import extra
+from langshift.evaluate.result import check_output, command, result, server_version, write_files
 from langshift.ingest.search import Searcher
+from langshift.settings import Settings
 
 _COLUMNS = ("nDCG@20", "TLR@20", "SLR@20")
 _LEGEND = (
@@ -34,8 +37,8 @@ def run(output: Path | None, *, as_json: bool) -> None:
         LangshiftError: queries failed; the figures are printed all the same.
     """
     start = perf_counter()
-    if output is not None:
-        check_output(output)
+    output = output or Settings.from_env().home / "results" / "demo"
+    check_output(output)
     dataset = load_dataset(FOLDER)
     client = open_cluster()
     console.note(f"Indexing {len(dataset.documents):,} passages twice: {PLAIN} and {SHIFTED}.")
@@ -44,26 +47,28 @@ def run(output: Path | None, *, as_json: bool) -> None:
         index_twice(client, lambda done: bars.advance(indexing, done))
     searchers = [Searcher(client, name) for name in (PLAIN, SHIFTED)]
     console.note(f"Asking {len(dataset.queries):,} questions of both.")
-    before = replay_with_progress(client, searchers[0], dataset)
-    # The plain index shifts nothing, queries neither: its vectors are the encoder's own.
-    after = replay_with_progress(client, searchers[1], dataset, vectors=before.vectors)
+    # Both in turn, query by query: their latencies are of the same moments.
+    before, after = replay_with_bars(client, searchers, dataset, Plan(group_scores=True))
     compared = Comparison(dataset, before, after)
     shown = example(compared, *searchers)
-    document = _document(compared, shown, client, perf_counter() - start)
-    if output is not None:
-        for replayed, name in ((before, "plain"), (after, "shifted")):
-            write_files(output / name, replayed, document[name])
+    document = _document(compared, shown, client)
+    places = [output / name for name in ("plain", "shifted")]
+    for replayed, place in zip((before, after), places, strict=True):
+        write_files(place, replayed, document[place.name])
+    page = _report(places, output)
+    document |= {"report": None if page is None else str(page), "seconds": round(perf_counter() - start, 1)}
     if as_json:
         console.emit_json(document)
     else:
         show(compared, shown)
+        _show_report(page)
         console.out.print(f"\nAll of it took {document['seconds']:.0f} s.")
     for replayed in (before, after):
         if replayed.failed:
             raise LangshiftError(f"{replayed.index}: {failures(replayed)}")
 
 
-def _document(compared: Comparison, shown: Example | None, client: OpenSearch, seconds: float) -> dict[str, Any]:
+def _document(compared: Comparison, shown: Example | None, client: OpenSearch) -> dict[str, Any]:
     server = server_version(client)
     return {
         "plain": result(compared.before, server),
@@ -74,8 +79,29 @@ def _document(compared: Comparison, shown: Example | None, client: OpenSearch, s
         },
         "words": in_words(compared),
         "example": shown.to_dict() if shown else None,
-        "seconds": round(seconds, 1),
     }
+
+
+def _report(places: Sequence[Path], output: Path) -> Path | None:
+    """Make the report; None where its extra is not installed."""
+    if not extra.installed():
+        return None
+    console.note("Making the report.")
+    from langshift.evaluate.report.building import build
+    from langshift.evaluate.report.files import write
+
+    return write(build(places, command=command()), output)[0]
+
+
+def _show_report(page: Path | None) -> None:
+    """Name the report, and the command that shows the two indices side by side."""
+    if page is None:
+        note = "A report with figures, and the console, need an extra: pip install 'langshift[console]'"
+        console.out.print(f"\n{note}", markup=False, soft_wrap=True)
+        return
+    heading("\nTo look at")
+    for told in (f"the report: {page}", f"search, side by side: {console.program()} serve"):
+        console.out.print(f"  {told}", markup=False, soft_wrap=True)
 
 
 def show(compared: Comparison, shown: Example | None) -> None:
@@ -89,12 +115,12 @@ def show(compared: Comparison, shown: Example | None) -> None:
     words = shown.query.text if shown else compared.dataset.queries[0].text
     heading("\nTo try next")
     langshift = console.program()
-    for command in (
+    for told in (
         f'{langshift} search {SHIFTED} "{words}"',
         f'{langshift} search {PLAIN} "{words}"',
         f"{langshift} ingest CORPUS --index NAME",
     ):
-        console.out.print(f"  {command}", markup=False, soft_wrap=True)
+        console.out.print(f"  {told}", markup=False, soft_wrap=True)
 
 
 def _show_figures(compared: Comparison) -> None:

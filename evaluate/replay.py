@@ -15,25 +15,11 @@ from langshift.evaluate.indexed import document_languages, misfits
 from langshift.evaluate.load.answer import Answer
 from langshift.evaluate.load.journal import Journal
 from langshift.evaluate.load.requests import TOP_K as TOP_K
-from langshift.evaluate.load.requests import encode
 from langshift.evaluate.load.sending import Sending, send
 from langshift.evaluate.measures import Material, Scores, default_measures, score
 from langshift.evaluate.replayed import Replay as Replay
 from langshift.ingest.search import Searcher
 from langshift.plugin.search.wanted import USUAL, Setting
-
-
-def encode_queries(
-    searcher: Searcher, dataset: Dataset, on_batch: Callable[[int], None] = lambda _: None
-) -> NDArray[np.float32]:
-    """The vectors of a dataset's queries, shape (queries, dimension), float32.
-
-    Args:
-        searcher: the index's own way to encode queries.
-        dataset: the queries.
-        on_batch: called with the number of texts after each batch.
-    """
-    return encode(searcher, dataset.queries, on_batch)
 
 
 def replay(

@@ -8,8 +8,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
 from opensearchpy import OpenSearch
 
 from langshift import console
@@ -23,7 +21,7 @@ from langshift.evaluate.load.drift import Drifts
 from langshift.evaluate.load.journal import Journal
 from langshift.evaluate.load.query_log import read_log
 from langshift.evaluate.load.schedule import Load
-from langshift.evaluate.replay import Replay, encode_queries, replay, replay_all
+from langshift.evaluate.replay import Replay, replay_all
 from langshift.evaluate.replay_tables import failures as failures
 from langshift.evaluate.replay_tables import show, show_drifts
 from langshift.evaluate.result import check_output, result, server_version, write_files, write_json
@@ -183,20 +181,3 @@ def _tell(found: Sequence[Replay], documents: Sequence[dict[str, Any]], compared
     show_drifts(compared)
     if options.output is not None:
         console.note(f"Wrote run.trec, per-query.jsonl and result.json to {options.output}.")
-
-
-def replay_with_progress(
-    client: OpenSearch,
-    searcher: Searcher,
-    dataset: Dataset,
-    *,
-    vectors: NDArray[np.float32] | None = None,
-) -> Replay:
-    """Replay in dense mode with a progress bar for searching, and one for encoding where no vectors are given."""
-    total = len(dataset.queries)
-    with console.progress() as bars:
-        if vectors is None:
-            encoding = bars.add_task("Encoding queries", total=total, rate="")
-            vectors = encode_queries(searcher, dataset, lambda done: bars.advance(encoding, done))
-        searching = bars.add_task(f"Searching {searcher.index.name}", total=total, rate="")
-        return replay(client, searcher, dataset, vectors=vectors, on_answer=lambda: bars.advance(searching))

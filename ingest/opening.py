@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from threading import Lock
 from typing import NamedTuple
 
 from langshift.ingest.encoders import Brought, Encoder, identity, is_given, open_encoder
@@ -25,6 +26,8 @@ class SearchOptions(NamedTuple):
 
 
 USUAL = SearchOptions()
+# Two threads that open an encoder at once would load it twice.
+_OPENING = Lock()
 
 
 def open_encoder_of(index: LiveIndex, options: SearchOptions, opened: dict[str, Encoder]) -> Encoder:
@@ -41,11 +44,12 @@ def open_encoder_of(index: LiveIndex, options: SearchOptions, opened: dict[str, 
     """
     made = index.fingerprint
     name = options.encoder or made.encoder
-    # Vectors that came with one index say nothing of those of another.
-    encoder = None if is_given(name) else opened.get(name)
-    if encoder is None:
-        brought = Brought(made.dimension, made.normalised)
-        encoder = opened[name] = open_encoder(name, trust_remote_code=options.trust_remote_code, brought=brought)
+    with _OPENING:
+        # Vectors that came with one index say nothing of those of another.
+        encoder = None if is_given(name) else opened.get(name)
+        if encoder is None:
+            brought = Brought(made.dimension, made.normalised)
+            encoder = opened[name] = open_encoder(name, trust_remote_code=options.trust_remote_code, brought=brought)
     installed = replace(made, **identity(encoder))
     made.require_same(installed, index.name, "search with the same encoder, or index the corpus again")
     return encoder

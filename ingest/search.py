@@ -15,14 +15,12 @@ from langshift.ingest.encoders import Encoder
 from langshift.ingest.opening import USUAL as USUALLY_OPENED
 from langshift.ingest.opening import SearchOptions
 from langshift.ingest.searching.answering import Explaining, answer
-from langshift.ingest.searching.explaining import known_shift
-from langshift.ingest.searching.filters import FilterCheck
 from langshift.ingest.searching.fusions import fusions
 from langshift.ingest.searching.languages import require_tag
-from langshift.ingest.searching.questions import Asker
 from langshift.ingest.searching.result import SearchResult
 from langshift.ingest.searching.words import require_query
-from langshift.plugin import meta, versions
+from langshift.ingest.shortlist.shortlisting import Shortlister
+from langshift.plugin import versions
 from langshift.plugin.search import modes
 from langshift.plugin.search.bodies import Source
 from langshift.plugin.search.exchange import Exchange, carry_out
@@ -30,10 +28,9 @@ from langshift.plugin.search.found import Found, How
 from langshift.plugin.search.target import Target
 from langshift.plugin.search.trust import Trust
 from langshift.plugin.search.wanted import NO_FILTERS, USUAL, Filters, Fusion, Question, Setting
-from langshift.plugin.shift.index_shift import IndexShift
 
 
-class Searcher(Asker):
+class Searcher(Shortlister):
     """Searches one index; opening it reads the fingerprint and opens the encoder it names.
 
     Attributes:
@@ -65,7 +62,6 @@ class Searcher(Asker):
         """
         index = versions.live(client, name, also_unfinished=also_unfinished)
         super().__init__(client, index, options, {} if opened is None else opened)
-        self._filters = FilterCheck(client, self.index)
 
     @cached_property
     def _fusions(self) -> frozenset[Fusion]:
@@ -88,10 +84,6 @@ class Searcher(Asker):
             ClusterError: the calibration that the index keeps cannot be read.
         """
         return remarks_on(self._client, self.index, self.trust)
-
-    @cached_property
-    def _shift(self) -> tuple[IndexShift | None, str | None]:
-        return known_shift(meta.read(self._client, self.index.index), self.index.index)
 
     def exchange(
         self,

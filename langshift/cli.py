@@ -38,6 +38,7 @@ COMMANDS = {
     "pipeline": "langshift.ingest.pipeline.commands:pipeline",
     "evaluate": "langshift.evaluate.commands:evaluate",
     "dataset": "langshift.evaluate.dataset_commands:dataset",
+    "serve": "langshift.evaluate.serve_command:serve",
 }
 
 # Group -> commands that another room adds to it.

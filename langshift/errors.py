@@ -20,5 +20,9 @@ class ClusterError(LangshiftError):
     """The cluster cannot be reached, refuses, or lacks something."""
 
 
+class UnavailableError(ClusterError):
+    """The cluster cannot be reached, or cannot answer for now: the same may work a moment later."""
+
+
 class FingerprintError(LangshiftError):
     """An index, vector file and encoder that do not belong together."""

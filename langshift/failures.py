@@ -16,7 +16,7 @@ from opensearchpy.exceptions import (
 from opensearchpy.exceptions import ConnectionError as UnreachableError
 from urllib3.exceptions import ConnectTimeoutError, NewConnectionError
 
-from langshift.errors import ClusterError
+from langshift.errors import ClusterError, UnavailableError
 from langshift.hidden import hide
 from langshift.permissions import lacking
 from langshift.signing import of_credentials, refusal, unusable
@@ -24,6 +24,8 @@ from langshift.signing import of_credentials, refusal, unusable
 # A 403 that is no matter of permissions: the index, or the whole cluster, takes no writes.
 _BLOCKED = "cluster_block_exception"
 _CLOSED = "index_closed_exception"
+# Too much at once, a gateway whose cluster is away, a cluster that is still starting.
+_FOR_NOW = (429, 502, 503, 504)
 
 
 def failure(error: OpenSearchException, url: str | None = None, *, anonymous: bool = False) -> ClusterError:
@@ -40,7 +42,7 @@ def failure(error: OpenSearchException, url: str | None = None, *, anonymous: bo
     if isinstance(error, SSLError):
         return ClusterError(f"{place} {_tls_trouble(str(error.info))}")
     if isinstance(error, ConnectionTimeout) or _no_connection_in_time(error):
-        return ClusterError(
+        return UnavailableError(
             f"{place} did not answer in time: check the address and the cluster's load, "
             "or raise OPENSEARCH_TIMEOUT (seconds)."
         )
@@ -48,16 +50,17 @@ def failure(error: OpenSearchException, url: str | None = None, *, anonymous: bo
         return ClusterError(unusable(error.info))
     if isinstance(error, UnreachableError):
         if not os.environ.get("OPENSEARCH_URL"):
-            return ClusterError(
+            return UnavailableError(
                 "The embedded OpenSearch cannot be reached any more: `langshift status` says why, "
                 "`langshift up` starts it again."
             )
-        return ClusterError(
+        return UnavailableError(
             f"{place} cannot be reached: check that it runs and that OPENSEARCH_URL is its address "
             "(http or https, host, port)."
         )
     if isinstance(error, TransportError):
-        return ClusterError(f"{place} answered {error.status_code}: {reason(error)}.")
+        kind = UnavailableError if error.status_code in _FOR_NOW else ClusterError
+        return kind(f"{place} answered {error.status_code}: {reason(error)}.")
     return ClusterError(f"{place} gave an answer that cannot be read: {' '.join(str(error).split())[:200]}.")
 
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import langcodes
 from langcodes.data_dicts import MACROLANGUAGES
 from langcodes.tag_parser import LanguageTagError
 
 UNDETERMINED = "und"
+# ISO 15924: the scripts that are written from right to left and that a living language uses.
+_RIGHT_TO_LEFT = {"Adlm", "Arab", "Aran", "Hebr", "Mand", "Nkoo", "Rohg", "Samr", "Syrc", "Thaa"}
 
 
 def parse_tag(text: str) -> str | None:
@@ -36,3 +40,13 @@ def primary(tag: str) -> str:
 def macrolanguage(tag: str) -> str | None:
     """The macrolanguage that ISO 639-3 counts a language to: ``ar`` for ``arz``, ``no`` for ``nn``."""
     return MACROLANGUAGES.get(primary(tag))
+
+
+def direction(tag: str | None) -> Literal["ltr", "rtl", "auto"]:
+    """How text in a language runs, as HTML's ``dir`` says it; ``auto`` where the language is not known."""
+    if tag is None or tag == UNDETERMINED or not langcodes.tag_is_valid(tag):
+        return "auto"
+    script = langcodes.get(tag).maximize().script
+    if script is None:
+        return "auto"
+    return "rtl" if script in _RIGHT_TO_LEFT else "ltr"

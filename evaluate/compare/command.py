@@ -7,21 +7,17 @@ from pathlib import Path
 
 from langshift import console
 from langshift.errors import LangshiftError, UsageError
-from langshift.evaluate.clusters import clusters
 from langshift.evaluate.compare import baseline as baselines
-from langshift.evaluate.compare import gate, junit, runs, tables
-from langshift.evaluate.compare.advice import advice
+from langshift.evaluate.compare import gate, junit, tables
 from langshift.evaluate.compare.baseline import Baseline
-from langshift.evaluate.compare.comparing import Comparison, compare, sign
-from langshift.evaluate.compare.document import document, in_words
+from langshift.evaluate.compare.comparing import Comparison
+from langshift.evaluate.compare.document import in_words
+from langshift.evaluate.compare.findings import Findings, compare_places, findings
 from langshift.evaluate.compare.gate import Condition, Figures, Verdict
-from langshift.evaluate.compare.matrix import Matrix, matrices
-from langshift.evaluate.compare.sections import SECTIONS, across, column_of, columns
-from langshift.evaluate.compare.winners import Extremes, extremes
+from langshift.evaluate.compare.sections import SECTIONS, column_of
+from langshift.evaluate.compare.winners import Extremes
 from langshift.evaluate.identity import identity
-from langshift.evaluate.scoring import parse_names
 from langshift.evaluate.shown import heading, line
-from langshift.evaluate.texts import Languages, read_texts
 
 
 def run(
@@ -43,20 +39,16 @@ def run(
     """
     parsed = [gate.parse(text) for text in conditions]
     _require_sense(len(places), parsed, baseline, save_baseline, junit)
-    compared = _compare(places, folder, measures, parsed)
+    compared = compare_places(places, folder, measures, [condition.measure for condition in parsed])
     before = baselines.read(baseline, identity(compared.dataset)["hash"]) if baseline else None
     verdicts = _judge(compared, parsed, before)
-    primary, several = compared.primary, len(places) > 1
-    found = matrices(compared) if several and across(compared.dataset) else []
-    examples = extremes(compared, sign(primary), primary) if several and primary else []
-    told = [*compared.languages.warnings, *runs.warnings(compared.dataset, compared.candidates), *_notes(compared)]
-    advised = advice(compared)
-    for warning in told:
+    found = findings(compared)
+    for warning in found.warnings:
         console.note(f"Warning: {warning}")
     if as_json:
-        console.emit_json(document(compared, found, examples, advised, verdicts, told))
+        console.emit_json(found.to_dict(verdicts))
     else:
-        show(compared, found, examples, advised, verdicts)
+        show(found, verdicts)
     _end(compared, verdicts, save_baseline, junit)
 
 
@@ -69,32 +61,6 @@ def _require_sense(
         raise UsageError("--baseline has nothing to judge: give conditions with --fail-if.")
     if count == 1 and not conditions and save is None:
         raise UsageError("There is one run only: give two or more to compare, or --fail-if or --save-baseline.")
-
-
-def _compare(
-    places: Sequence[Path], folder: Path | None, measures: str | None, conditions: Sequence[Condition]
-) -> Comparison:
-    dataset, candidates = runs.load(places, folder)
-    names = parse_names(measures, dataset)
-    if measures is None and not all(candidate.group_scores for candidate in candidates):
-        names = [name for name in names if name != "LPR"]
-    names += parse_names(" ".join(condition.measure for condition in conditions), dataset) if conditions else []
-    unnamed = {name for name, document in dataset.documents.items() if document.language is None}
-    languages = Languages.of(dataset, read_texts(dataset, unnamed) if unnamed else {})
-    wanted = columns(list(dict.fromkeys(names)), cross=across(dataset))
-    return compare(dataset, languages, clusters(dataset), candidates, wanted)
-
-
-def _notes(compared: Comparison) -> list[str]:
-    """What measures say of their figures, each once."""
-    return list(
-        dict.fromkeys(
-            f"{run.label}, {column.measure}: {found.note}"
-            for run in compared.candidates
-            for column, found in compared.scores[run.letter].items()
-            if found.note
-        )
-    )
 
 
 def _judge(compared: Comparison, conditions: Sequence[Condition], baseline: Baseline | None) -> list[Verdict]:
@@ -126,28 +92,23 @@ def _end(compared: Comparison, verdicts: Sequence[Verdict], save: Path | None, r
         console.note(f"Kept the figures of {last.label} in {save}.")
 
 
-def show(
-    compared: Comparison,
-    found: Sequence[Matrix],
-    examples: Sequence[Extremes],
-    advised: Sequence[str],
-    verdicts: Sequence[Verdict],
-) -> None:
+def show(found: Findings, verdicts: Sequence[Verdict]) -> None:
     """Print everything for a person."""
+    compared = found.compared
     _show_sections(compared)
     if len(compared.candidates) > 1:
         line("\nA superscript names a run that is significantly lower. " + in_words(compared.clusters))
         _show_slices(compared)
         _show_languages(compared)
-    for one in found:
+    for one in found.matrices:
         earlier, later = one.pair
         heading(f"\n{one.measure} by query and document language: what {later} changes against {earlier}")
         _table(tables.matrix(one))
-    for extreme in examples:
+    for extreme in found.examples:
         _show_extremes(extreme)
-    if advised:
+    if found.advice:
         heading("\nWhich to use")
-        for sentence in advised:
+        for sentence in found.advice:
             line(f"- {sentence}")
     if verdicts:
         heading("\nConditions")

@@ -13,7 +13,7 @@ from langshift.evaluate.measures.ranked import ranking
 from langshift.evaluate.texts import Text, read_texts
 
 MANY = 5
-_HITS = 3
+HITS = 3
 
 
 class Found(NamedTuple):
@@ -75,7 +75,7 @@ class Extremes:
     losers: Sequence[Example]
 
 
-def extremes(compared: Comparison, sign: int, column: Column, many: int = MANY) -> list[Extremes]:
+def extremes(compared: Comparison, sign: int, column: Column, many: int = MANY, *, hits: int = HITS) -> list[Extremes]:
     """Winners and losers of every later run against the first.
 
     Args:
@@ -83,6 +83,7 @@ def extremes(compared: Comparison, sign: int, column: Column, many: int = MANY) 
         sign: 1 where a higher figure is better, -1 where a lower one is.
         column: by which measure.
         many: how many of each at most; those with equal changes by query id.
+        hits: how many documents of each run an example shows.
     """
     first, *later = (candidate.letter for candidate in compared.candidates)
     chosen: dict[str, tuple[list[str], list[str], dict[str, float]]] = {}
@@ -95,7 +96,7 @@ def extremes(compared: Comparison, sign: int, column: Column, many: int = MANY) 
         losers = [query for query in losing[:many] if gains[query] < 0]
         chosen[letter] = winners, losers, gains
     shown = {
-        letter: {run: _first(compared, run, [*winners, *losers]) for run in (first, letter)}
+        letter: {run: _first(compared, run, [*winners, *losers], hits) for run in (first, letter)}
         for letter, (winners, losers, _) in chosen.items()
     }
     wanted = {name for runs in shown.values() for hits in runs.values() for names in hits.values() for name in names}
@@ -113,10 +114,10 @@ def extremes(compared: Comparison, sign: int, column: Column, many: int = MANY) 
     return made
 
 
-def _first(compared: Comparison, letter: str, queries: Sequence[str]) -> dict[str, list[str]]:
+def _first(compared: Comparison, letter: str, queries: Sequence[str], hits: int) -> dict[str, list[str]]:
     """Query id -> the documents that a run finds first."""
     run = compared.candidate(letter).run
-    return {query: ranking(run.get(query, {}))[:_HITS] for query in queries}
+    return {query: ranking(run.get(query, {}))[:hits] for query in queries}
 
 
 def _example(
@@ -142,4 +143,5 @@ def _example(
 
 def _words(text: Text | None) -> str:
     """Title and text in one line; a document that is not in the dataset has none."""
-    return "" if text is None else " ".join(f"{text.title} {text.text}".split())
+    parts = () if text is None else (" ".join(part.split()) for part in (text.title, text.text))
+    return " · ".join(part for part in parts if part)

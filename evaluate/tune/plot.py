@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from langshift.errors import LangshiftError, UsageError
+from langshift.errors import UsageError
+from langshift.evaluate.figures.colours import BLUE, GREEN, VERMILION
+from langshift.evaluate.figures.theme import require_plotting as require_matplotlib
 from langshift.evaluate.tune.choosing import ALPHAS
 from langshift.evaluate.tune.judging import COST, TARGET
 from langshift.evaluate.tune.report import Report
@@ -17,8 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 FORMATS = (".svg", ".png", ".pdf")
-# Okabe and Ito's colours, which the colour-blind can tell apart.
-_COLOURS = {TARGET: "#0072B2", "nDCG@20": "#009E73", COST: "#D55E00"}
+_COLOURS = {TARGET: BLUE, "nDCG@20": GREEN, COST: VERMILION}
 _LINES = {"documents": "-", "both": "--"}
 _SAID = {"documents": "documents shifted", "both": "queries shifted too"}
 
@@ -32,8 +32,7 @@ def require_plotting(path: Path) -> None:
     """
     if path.suffix.lower() not in FORMATS:
         raise UsageError(f"--plot {path}: a figure's name ends in {', '.join(FORMATS[:-1])} or {FORMATS[-1]}.")
-    if find_spec("matplotlib") is None:
-        raise LangshiftError("--plot needs an extra: pip install 'langshift[plot]'.")
+    require_matplotlib("--plot", "plot")
     above = next(folder for folder in path.absolute().parents if folder.exists())
     if path.is_dir() or not above.is_dir() or not os.access(above, os.W_OK):
         raise UsageError(f"--plot {path} cannot be written: it is a folder, or in none that you may write in.")

@@ -80,14 +80,15 @@ def _draw(index: LiveIndex, language: str, share: int, window: int) -> Exchange[
     (response,) = yield (bringing_vectors(drawn({"bool": {"filter": clauses}}), size, fields) | {"_source": brings},)
     vectors, made = brought(response), list[Passage]()
     for found in without_legs(response, fields):
-        words = cut(_text(found, fields), language, found.id)
+        words = cut(text_of(found, fields), language, found.id)
         if found.id in vectors and words is not None:
             vector = vectors[found.id].astype(np.float32)
             made.append(Passage(found.id, language, words, group_of(found.source), vector))
     return made[:share]
 
 
-def _text(found: Candidate, fields: Fields) -> str:
+def text_of(found: Candidate, fields: Fields) -> str:
+    """The words of a document that a question is cut out of."""
     if not fields.texts:
         hit = to_hit(found, fields)
         return hit.text or hit.title

@@ -79,16 +79,22 @@ def answer(
 def _notes(
     index: LiveIndex, question: Question, setting: Setting, explaining: Explaining | None, seen: Effects
 ) -> list[str]:
-    notes = []
-    if setting.preference:
-        if question.language == UNDETERMINED:
-            notes.append("The query's language is unknown, so no language is preferred: name it.")
-        elif question.language not in index.languages:
-            notes.append(
-                f"{index.name} holds no document in {question.language}, the query's language, so the preference "
-                "changes no order."
-            )
+    notes = preference_notes(index, question, setting)
     unknown = any(effect.similarity_before is None for effect in seen.by_id.values())
     if explaining is not None and unknown:
         notes.append(explaining.note or "Some documents were shifted by other language vectors than the index's own.")
     return notes
+
+
+def preference_notes(index: LiveIndex, question: Question, setting: Setting) -> list[str]:
+    """Why a language preference has no effect, where it has none."""
+    if not setting.preference:
+        return []
+    if question.language == UNDETERMINED:
+        return ["The query's language is unknown, so no language is preferred: name it."]
+    if question.language not in index.languages:
+        return [
+            f"{index.name} holds no document in {question.language}, the query's language, so the preference "
+            "changes no order."
+        ]
+    return []

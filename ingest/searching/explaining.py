@@ -15,6 +15,7 @@ from langshift.ingest.shift.taken_back import factors, taken_back
 from langshift.plugin.fields import Fields, value_at
 from langshift.plugin.search import bodies
 from langshift.plugin.search.exchange import Exchange
+from langshift.plugin.search.reading import sources
 from langshift.plugin.search.wanted import Filters
 from langshift.plugin.shift.index_shift import IndexShift
 
@@ -60,9 +61,7 @@ def effects(
     source = [fields.vector, fields.stamp]
     nearest = bodies.dense(moved, size=bodies.LEAST_CANDIDATES, filters=filters, fields=fields, source=source)
     among = bodies.named(ids, fields, source)
-    documents = {
-        hit["_id"]: hit.get("_source", {}) for answer in (yield nearest, among) for hit in answer["hits"]["hits"]
-    }
+    documents = sources((yield nearest, among))
     return _compared(raw, moved, documents, shift, fields)
 
 
@@ -83,7 +82,7 @@ def _compared(
         stored, stamp = np.array(vector, np.float32), value_at(source, fields.stamp) or {}
         by[name] = {tag: factor for tag, factor in factors(stamp).items() if factor}
         after[name] = _cosine(moved, stored)
-        made = _as_made(stored, stamp, by[name], shift)
+        made = as_made(stored, stamp, by[name], shift)
         before[name] = None if made is None else _cosine(raw, made)
     known = {name: value for name, value in before.items() if value is not None}
     # A rank among some of them only would be too good.
@@ -96,7 +95,7 @@ def _compared(
     return Effects(found, len(after))
 
 
-def _as_made(
+def as_made(
     stored: Vector, stamp: Mapping[str, Any], by: Mapping[str, float], shift: IndexShift | None
 ) -> Vector | None:
     """The vector as the encoder made it; None where that cannot be known."""

@@ -55,7 +55,7 @@ def recorded(exchange: Exchange[T], index: str, requests: list[Request]) -> Exch
     try:
         bodies = next(exchange)
         while True:
-            requests.append(_request(index, bodies))
+            requests.append(request_of(index, bodies))
             answers: Sequence[Response] = yield bodies
             bodies = exchange.send(answers)
     except StopIteration as end:
@@ -63,7 +63,8 @@ def recorded(exchange: Exchange[T], index: str, requests: list[Request]) -> Exch
         return result
 
 
-def _request(index: str, bodies: Sequence[Body]) -> Request:
+def request_of(index: str, bodies: Sequence[Body]) -> Request:
+    """One step of an exchange as what is sent to ``index``."""
     if alone(bodies):
         return Request("POST", f"/{index}/_search", one(bodies[0]))
     return Request("POST", f"/{index}/_msearch", lines(bodies))

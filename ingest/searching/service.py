@@ -5,22 +5,10 @@ from __future__ import annotations
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from opensearchpy.exceptions import OpenSearchException
-
-from langshift.errors import LangshiftError
 from langshift.ingest.opening import SearchOptions
 from langshift.ingest.searching.result import SearchResult
-from langshift.ingest.searching.standing import (
-    TRIES,
-    Standing,
-    closed,
-    in_one_sentence,
-    never_still,
-    open_index,
-    settled,
-)
-from langshift.ingest.searching.wish import SearchArguments, Wish, wish
-from langshift.plugin.search.exchange import carry_out
+from langshift.ingest.searching.standing import closed, in_one_sentence, open_index
+from langshift.ingest.searching.wish import SearchArguments, wish
 from langshift.settings import Settings
 
 if TYPE_CHECKING:
@@ -66,21 +54,7 @@ class Index:
             raise closed(self.name)
         wanted = wish(**how)
         with in_one_sentence(self._client, anonymous=self._anonymous):
-            for _ in range(TRIES):
-                standing = self._opened.standing()
-                found = self._try(standing, wanted, words)
-                if self._opened.identity() == standing.identity:
-                    return settled(found, standing, wanted)
-                self._opened.renewed(standing)
-        raise never_still(self.name)
-
-    def _try(self, standing: Standing, wanted: Wish, words: str) -> SearchResult | Exception:
-        try:
-            answering = self._opened.answering(standing, wanted, words)
-            return carry_out(self._client, standing.searcher.index.index, answering)
-        except (LangshiftError, OpenSearchException) as error:
-            # Perhaps because the version is gone; that is seen to first.
-            return error
+            return self._opened.carry_out(lambda searcher: wanted.answering(searcher, words), wanted.filters)[1]
 
     def close(self) -> None:
         """Close the connections to the cluster."""

@@ -19,6 +19,7 @@ from langshift.ingest.searching.result import SearchResult
 from langshift.ingest.searching.standing import (
     IDENTITY,
     TRIES,
+    Failed,
     Opened,
     Standing,
     closed,
@@ -93,7 +94,7 @@ class AsyncIndex:
                 found = await self._try(standing, wanted, words)
                 now = await self._client.indices.get(index=self.name, params=dict(IDENTITY))
                 if known(now) == standing.identity:
-                    return await self._aside(settled, found, standing, wanted)
+                    return await self._aside(settled, found, standing, wanted.filters)
                 await self._aside(self._opened.renewed, standing)
         raise never_still(self.name)
 
@@ -113,13 +114,15 @@ class AsyncIndex:
                 f"An AsyncIndex belongs to the event loop it was opened in: open {self.name} again in this one."
             )
 
-    async def _try(self, standing: Standing, wanted: Wish, words: str) -> SearchResult | Exception:
+    async def _try(self, standing: Standing, wanted: Wish, words: str) -> SearchResult | Failed:
         try:
-            answering = await self._aside(self._opened.answering, standing, wanted, words)
+            answering = await self._aside(
+                self._opened.made, standing, lambda searcher: wanted.answering(searcher, words)
+            )
             return await carry_out_async(self._client, standing.searcher.index.index, answering)
         except (LangshiftError, OpenSearchException) as error:
             # Perhaps because the version is gone; that is seen to first.
-            return error
+            return Failed(error)
 
     async def close(self) -> None:
         """Close the connections to the cluster."""

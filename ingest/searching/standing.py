@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from threading import Lock
 from typing import Any, Final, NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
 from opensearchpy import OpenSearch
 from opensearchpy.exceptions import OpenSearchException, RequestError
 
 from langshift.cluster import address, failure, open_cluster
-from langshift.errors import ClusterError, UsageError
+from langshift.errors import ClusterError, LangshiftError, UsageError
 from langshift.ingest.encoders import Encoder
 from langshift.ingest.opening import SearchOptions
 from langshift.ingest.search import Searcher
-from langshift.ingest.searching.result import SearchResult
-from langshift.ingest.searching.wish import Wish
 from langshift.plugin import meta
-from langshift.plugin.search.exchange import Exchange
+from langshift.plugin.search.exchange import Exchange, T, carry_out
+from langshift.plugin.search.wanted import NO_FILTERS, Filters
 from langshift.settings import Settings
 
 # What a request asks for to know which index stands behind a name, and how it was made: a few hundred bytes. The
@@ -32,6 +33,33 @@ IDENTITY: Final = {
 TRIES: Final = 5
 # Seconds after which it is read again what languages an index holds; documents come all the time.
 _LASTS = 300.0
+
+
+# Makes an exchange of what stands behind the name.
+Making = Callable[[Searcher], Exchange[T]]
+
+
+class Encoders(dict[str, Encoder]):
+    """Encoders by name, for several threads: an encoder is no matter of two at once.
+
+    Attributes:
+        encoding: held by the thread that encodes.
+    """
+
+    def __init__(self) -> None:
+        """None are open yet."""
+        super().__init__()
+        self.encoding = Lock()
+
+
+class Failed(NamedTuple):
+    """What a search came to that failed.
+
+    Attributes:
+        error: why.
+    """
+
+    error: LangshiftError | OpenSearchException
 
 
 class Standing(NamedTuple):
@@ -51,16 +79,22 @@ class Standing(NamedTuple):
 class Opened:
     """What stands behind the name of an index, opened; safe to use from several threads."""
 
-    def __init__(self, client: OpenSearch, name: str, options: SearchOptions) -> None:
+    def __init__(self, client: OpenSearch, name: str, options: SearchOptions, encoders: Encoders | None = None) -> None:
         """Open it.
+
+        Args:
+            client: the cluster.
+            name: the index, an alias or a version.
+            options: how.
+            encoders: those that it shares with what else is open; None for its own.
 
         Raises:
             ClusterError: there is no such index of langshift's.
             FingerprintError: the encoder installed here is not the one that made the index.
         """
         self.client, self.name = client, name
-        self._options, self._encoders = options, dict[str, Encoder]()
-        self._opening, self._encoding = Lock(), Lock()
+        self._options, self._encoders = options, Encoders() if encoders is None else encoders
+        self._opening = Lock()
         self._standing = self._open()
 
     @property
@@ -80,10 +114,45 @@ class Opened:
                 self._standing = self._open()
             return self._standing
 
-    def answering(self, standing: Standing, wish: Wish, words: str) -> Exchange[SearchResult]:
+    def carry_out(self, make: Making[T], filters: Filters = NO_FILTERS) -> tuple[Searcher, T]:
+        """Carry out an exchange with what stands behind the name; again where that became another meanwhile.
+
+        Args:
+            make: makes the exchange; all encoding is done by it, not by the exchange.
+            filters: those of the exchange.
+
+        Returns:
+            What was searched, and what the exchange returned.
+
+        Raises:
+            LangshiftError, OpenSearchException: as ``make`` and the exchange do.
+            UsageError: a filter does not fit its field.
+            ClusterError: another index stood behind the name every time.
+        """
+        for _ in range(TRIES):
+            standing = self.standing()
+            found = self._try(standing, make)
+            if self.identity() == standing.identity:
+                return standing.searcher, settled(found, standing, filters)
+            self.renewed(standing)
+        raise never_still(self.name)
+
+    def _try(self, standing: Standing, make: Making[T]) -> T | Failed:
+        try:
+            return carry_out(self.client, standing.searcher.index.index, self.made(standing, make))
+        except (LangshiftError, OpenSearchException) as error:
+            # Perhaps because the version is gone; that is seen to first.
+            return Failed(error)
+
+    def made(self, standing: Standing, make: Making[T]) -> Exchange[T]:
         """What is left to carry out once the query is encoded; one thread at a time encodes."""
-        with self._encoding:
-            return wish.answering(standing.searcher, words)
+        with self._encoders.encoding:
+            return make(standing.searcher)
+
+    def encoded(self, standing: Standing, words: Sequence[str]) -> NDArray[np.float32]:
+        """Vectors of queries as the encoder makes them, shape (len(words), dimension); one thread at a time encodes."""
+        with self._encoders.encoding:
+            return standing.searcher.encode(words)
 
     def identity(self) -> Mapping[str, Any]:
         """Which index stands behind the name, as the server says it."""
@@ -110,17 +179,17 @@ def open_index(settings: Settings, name: str, options: SearchOptions) -> Opened:
         raise
 
 
-def settled(found: SearchResult | Exception, standing: Standing, wish: Wish) -> SearchResult:
+def settled(found: T | Failed, standing: Standing, filters: Filters) -> T:
     """What was found in what still stands behind the name; the error where it failed.
 
     Raises:
         UsageError: it failed because a filter does not fit its field.
     """
-    if isinstance(found, SearchResult):
+    if not isinstance(found, Failed):
         return found
-    if isinstance(found, RequestError | ClusterError):
-        standing.searcher.require_fitting(wish.filters)
-    raise found
+    if isinstance(found.error, RequestError | ClusterError):
+        standing.searcher.require_fitting(filters)
+    raise found.error
 
 
 def known(answer: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -13,7 +13,7 @@ from langshift.errors import ClusterError
 from langshift.ingest import query_shift
 from langshift.ingest.debias import Debias
 from langshift.ingest.moving import shifted
-from langshift.ingest.shift.taken_back import moved_by
+from langshift.ingest.shift.taken_back import factors, moved_by
 from langshift.ingest.vectors import LanguageVectors, shipped
 from langshift.languages import UNDETERMINED
 from langshift.plugin import meta
@@ -123,6 +123,23 @@ def expected(old: IndexShift, new: IndexShift, fields: Fields) -> Callable[[Sequ
         return made
 
     return lambda sources: [one(source) for source in sources]
+
+
+def proportions(source: Source, shift: IndexShift, fields: Fields) -> dict[str, float]:
+    """What a retune of an index, of its own vectors, would multiply with its scales for a stored document.
+
+    Args:
+        source: the document with its stamp.
+        shift: how the documents of its index are shifted.
+        fields: the names of their fields.
+
+    Returns:
+        Tag of a language vector -> ``p(ℓ)``, 1 of one language; empty where the document stays as it is.
+    """
+    stamp = value_at(source, fields.stamp)
+    whole = IndexShift(shift.hash, shift.pivot, shift.vectors, 1.0)
+    tag = _own_tag(source, stamp, fields, same=shift.hash == stamp.get("vectors"))
+    return factors(_other_stamp(stamp, tag, whole))
 
 
 def _other_stamp(stamp: Mapping[str, Any], tag: str, new: IndexShift) -> dict[str, Any]:

@@ -42,7 +42,7 @@ def run_describe(name: str, *, as_json: bool) -> None:
     if as_json:
         emit_json({**found.to_dict(), "remarks": told})
         return
-    lines = [*_first_lines(found), *in_words(found.version.fingerprint), *_storage(found)]
+    lines = [*first_lines(found), *in_words(found.version.fingerprint), *storage(found)]
     for line in lines:
         out.print(line, soft_wrap=True, markup=False)
     _beside(found.versions)
@@ -54,7 +54,8 @@ def run_describe(name: str, *, as_json: bool) -> None:
         note(remark)
 
 
-def _first_lines(found: Description) -> list[str]:
+def first_lines(found: Description) -> list[str]:
+    """What a version is and what it holds, in sentences."""
     one = found.version
     came = "".join(f", {told}" for told in _origin(one))
     unknown = found.share(UNDETERMINED)
@@ -104,7 +105,8 @@ def scales(made: Fingerprint) -> str:
     return f"{made.alpha:g}" + (f" ({single})" if single else "")
 
 
-def _storage(found: Description) -> list[str]:
+def storage(found: Description) -> list[str]:
+    """How a version is kept, in sentences."""
     one, fields, kept = found.version, found.fields, found.vector
     how = "which is no field of vectors" if kept is None else f"engine {kept.engine}, {kept.space or 'a trained'} space"
     pipeline = "no default pipeline"
@@ -124,14 +126,15 @@ def _storage(found: Description) -> list[str]:
 def _list(versions: Sequence[Version]) -> None:
     columns = ["name", "version", "state", "documents", "size", "encoder", "alpha", "made"]
     rows = [
-        [one.name, _short(one), *_held(one), one.fingerprint.encoder, _scales(one), one.made[:10]] for one in versions
+        [one.name, short_name(one), *held(one), one.fingerprint.encoder, short_scales(one), one.made[:10]]
+        for one in versions
     ]
     table(None, columns, rows, right={"documents", "size"}, whole=set(columns) - {"name", "encoder", "alpha"})
 
 
 def _beside(versions: Sequence[Version]) -> None:
     columns = ["version", "state", "documents", "size", "alpha", "made", "by"]
-    rows = [[_short(one), *_held(one), _scales(one), one.made[:10], _source(one)] for one in versions]
+    rows = [[short_name(one), *held(one), short_scales(one), one.made[:10], source(one)] for one in versions]
     if len({one.fingerprint.vectors for one in versions}) > 1:
         # The beginning of the hash, which tells vectors apart.
         columns.append("vectors")
@@ -157,18 +160,20 @@ def _languages(found: Description) -> None:
     table("\nDocuments by language", columns, rows, right=set(figures))
 
 
-def _short(one: Version) -> str:
+def short_name(one: Version) -> str:
+    """``v0001``: a version beside the name of its index."""
     return one.version.removeprefix(f"{one.name}-")
 
 
-def _held(one: Version) -> list[str]:
+def held(one: Version) -> list[str]:
+    """State, documents and size, in a table's words."""
     documents = _UNKNOWN if one.documents is None else f"{one.documents:,}"
     # A version that is kept is blocked as a rule, and nobody misses that.
     blocked = one.write_blocked and one.state == "live"
     return [f"{one.state}, blocked" if blocked else one.state, documents, _size(one)]
 
 
-def _scales(one: Version) -> str:
+def short_scales(one: Version) -> str:
     """As ``scales``, and no longer than fits into a table."""
     made = one.fingerprint
     return scales(made) if len(made.alphas) < 2 else f"{made.alpha:g} ({len(made.alphas)} others)"
@@ -189,8 +194,8 @@ def _origin(one: Version) -> list[str]:
     return [f"made by a {kind}{told}"]
 
 
-def _source(one: Version) -> str:
-    """The same in a table's words; what a load took the place of is the row above."""
+def source(one: Version) -> str:
+    """What made a version, in a table's words; what a load took the place of is the row above."""
     if one.origin is None:
         return _UNKNOWN
     kind, other = one.origin["kind"], one.origin.get("from")

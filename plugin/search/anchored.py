@@ -84,10 +84,10 @@ def scores(question: Question, target: Target, how: How, ids: Sequence[str]) -> 
     vectors: dict[str, NDArray[np.float64]] = {}
     if how.anchors:
         named = [anchor.id for anchor in how.anchors]
-        (response,) = yield (bringing_vectors(_among(named), len(named), fields),)
+        (response,) = yield (bringing_vectors(bodies.among(named), len(named), fields),)
         vectors = brought(response)
     moved = moved_vector(unit(np.asarray(vector_of(question), dtype=np.float64)), how.anchors, vectors)
-    exact = bodies.exact(moved, _among(ids), len(ids), fields)
+    exact = bodies.exact(moved, bodies.among(ids), len(ids), fields)
     exact["query"] = {"bool": {"must": [exact["query"]], "should": _more(question, how, fields)}}
     (response,) = yield (exact,)
     found = {hit.id: hit.score for hit in without_legs(response, fields)}
@@ -177,11 +177,11 @@ def moved_body(
         source: what hits bring.
     """
     fields, clauses = target.index.fields, bodies.filter_clauses(filters)
-    nearest = bodies.knn(moved, depth, clauses, fields)
     if how.bonus and preferring.preference_of(question, setting):
         given_more = preferring.favoured(question.language, how.bonus, fields)
-        also = bodies.knn(moved, depth, [*clauses, given_more], fields)
-        nearest = {"dis_max": {"queries": [nearest, also]}}
+        nearest = preferring.nearest_of_both(moved, depth, clauses, given_more, fields)
+    else:
+        nearest = bodies.knn(moved, depth, clauses, fields)
     query = {"bool": {"must": [nearest], "should": _more(question, how, fields)}}
     return bodies.body(query, size, fields, source)
 
@@ -191,7 +191,7 @@ def _more(question: Question, how: How, fields: Fields) -> list[dict[str, Any]]:
     worth = [({"term": {"_id": name}}, given) for name, given in how.given.items()]
     if how.bonus:
         worth.append((preferring.favoured(question.language, how.bonus, fields), abs(how.bonus)))
-    return [{"constant_score": {"filter": which, "boost": boost}} for which, boost in worth]
+    return [preferring.added(which, boost) for which, boost in worth]
 
 
 def _with_legs(
@@ -199,10 +199,10 @@ def _with_legs(
 ) -> Exchange[tuple[Candidate, ...]]:
     """The hits with what each part of the score says of them, ranked among the hits; one step."""
     fields, ids = target.index.fields, [hit.id for hit in hits]
-    words = bodies.matching(question.words, question.language, target.index.languages, [_among(ids)], fields)
+    words = bodies.matching(question.words, question.language, target.index.languages, [bodies.among(ids)], fields)
     asked = {
-        "dense": bodies.exact(vector_of(question), _among(ids), len(ids), fields),
-        "moved": bodies.exact(moved, _among(ids), len(ids), fields),
+        "dense": bodies.exact(vector_of(question), bodies.among(ids), len(ids), fields),
+        "moved": bodies.exact(moved, bodies.among(ids), len(ids), fields),
         "lexical": bodies.body(words, len(ids), fields, source=False),
     }
     responses = yield tuple(asked.values())
@@ -211,7 +211,3 @@ def _with_legs(
         for hit in candidates(response, leg, fields):
             legs[hit.id][leg] = hit.legs[leg]
     return tuple(hit._replace(legs=legs[hit.id]) for hit in hits)
-
-
-def _among(ids: Sequence[str]) -> dict[str, Any]:
-    return {"bool": {"filter": bodies.filter_clauses({"_id": ids})}}

@@ -147,7 +147,12 @@ def exact(
 
 def named(ids: Sequence[str], fields: Fields = USUAL, source: Source = True) -> dict[str, Any]:
     """The body of a search for the documents of these ids."""
-    return body({"bool": {"filter": filter_clauses({"_id": ids})}}, len(ids), fields, source)
+    return body(among(ids), len(ids), fields, source)
+
+
+def among(ids: Sequence[str]) -> dict[str, Any]:
+    """The query that the documents of these ids match, all with the same score."""
+    return {"bool": {"filter": filter_clauses({"_id": ids})}}
 
 
 def filter_clauses(filters: Filters) -> list[dict[str, Any]]:

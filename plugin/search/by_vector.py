@@ -85,14 +85,26 @@ def balanced(
     responses = yield balanced_bodies(
         vector_of(question), question.language, beta, filters=filters, fields=fields, source=source
     )
-    bonus = bonus_on_cosine(question, setting)
     retrieved = pool("dense", responses[:1], responses[1:], fields).candidates
-    hits = [
+    return ranked_by_vector(best_of_each_language(retrieved), question, setting, size=size)
+
+
+def ranked_by_vector(hits: Iterable[Candidate], question: Question, setting: Setting, *, size: int) -> Found:
+    """What was retrieved by vector, ranked with the language preference.
+
+    Args:
+        hits: with their leg ``dense``.
+        question: what is asked.
+        setting: with which preference.
+        size: how many hits.
+    """
+    bonus = bonus_on_cosine(question, setting)
+    ranked = [
         hit._replace(score=hit.legs["dense"].score + bonus * is_favoured(hit.language, question, setting))
-        for hit in best_of_each_language(retrieved)
+        for hit in hits
     ]
-    hits.sort(key=lambda hit: -(hit.score or 0.0))
-    return Found(tuple(hits[:size]), How(beta / 2))
+    ranked.sort(key=lambda hit: -(hit.score or 0.0))
+    return Found(tuple(ranked[:size]), How(preference_of(question, setting) / 2))
 
 
 def balanced_bodies(

@@ -8,13 +8,14 @@ from collections.abc import Mapping
 from langshift.plugin.search import bodies, fusing
 from langshift.plugin.search.bodies import Source
 from langshift.plugin.search.by_vector import vector_of
-from langshift.plugin.search.exchange import Body, Exchange, Response, ShardBody
+from langshift.plugin.search.exchange import Exchange, Response
 from langshift.plugin.search.found import Candidate, Found, How
-from langshift.plugin.search.preferring import bonus, favoured, is_favoured, preference_of
+from langshift.plugin.search.legs import leg_bodies, of_shards
+from langshift.plugin.search.preferring import bonus, is_favoured, preference_of
 from langshift.plugin.search.reading import Pool, candidates, pool, union, without_legs
 from langshift.plugin.search.sources import with_sources
 from langshift.plugin.search.target import Target
-from langshift.plugin.search.wanted import NO_FILTERS, Filters, Question, Setting
+from langshift.plugin.search.wanted import Filters, Question, Setting
 
 
 def lexical(
@@ -72,7 +73,24 @@ def fused(
     """
     asked = leg_bodies(question, setting, target, depth, filters)
     responses = yield tuple(asked.values())
-    pools = _pools(dict(zip(asked, responses, strict=True)), target)
+    hits, how = put_together(
+        _pools(dict(zip(asked, responses, strict=True)), target), question, setting, target, depth=depth
+    )
+    return Found((yield from with_sources(hits[:size], target, source)), how)
+
+
+def put_together(
+    pools: Mapping[str, Pool], question: Question, setting: Setting, target: Target, *, depth: int
+) -> tuple[list[Candidate], How]:
+    """The one step of ``fused`` that needs no cluster: all hits, best first, and how they were scored.
+
+    Args:
+        pools: leg -> what it retrieved, of ``dense`` and ``lexical``.
+        question: what is asked.
+        setting: how it is searched.
+        target: what is searched.
+        depth: how many each leg was asked for.
+    """
     ranges = {leg: found for leg, one in pools.items() if (found := fusing.range_of(one.scores))}
     retrieved = union(one.candidates for one in pools.values())
     if setting.mode == "hybrid":
@@ -90,22 +108,16 @@ def fused(
     ]
     hits.sort(key=_best_first)
     kept = {one.id: one.score or 0.0 for one in hits} if of_the_run(setting, target) else {}
-    how = How(bonus=math.copysign(given, beta), ranges=ranges, kept=kept, depth=depth)
-    return Found((yield from with_sources(hits[:size], target, source)), how)
+    return hits, How(bonus=math.copysign(given, beta), ranges=ranges, kept=kept, depth=depth)
 
 
 def of_the_run(setting: Setting, target: Target) -> bool:
     """Whether only the run can tell what the legs retrieved: by ranks, or where each shard retrieved for itself."""
-    return _by_ranks(setting) or _of_shards(setting, target)
+    return _by_ranks(setting) or of_shards(setting, target)
 
 
 def _by_ranks(setting: Setting) -> bool:
     return setting.mode == "hybrid" and setting.fusion == "rrf"
-
-
-def _of_shards(setting: Setting, target: Target) -> bool:
-    """Whether every shard retrieves as many, as with neural-search."""
-    return setting.mode == "hybrid" and target.index.shards > 1
 
 
 def own_score(candidate: Candidate, setting: Setting, ranges: Mapping[str, fusing.Range]) -> float:
@@ -121,50 +133,6 @@ def own_score(candidate: Candidate, setting: Setting, ranges: Mapping[str, fusin
 def _best_first(candidate: Candidate) -> tuple[float, float]:
     dense = candidate.legs.get("dense")
     return -(candidate.score or 0.0), -dense.score if dense else 0.0
-
-
-def leg_bodies(
-    question: Question, setting: Setting, target: Target, depth: int, filters: Filters = NO_FILTERS
-) -> dict[tuple[str, str], Body]:
-    """The bodies of the one step of ``hybrid``, and of ``lexical`` with a preference, where langshift does the sum.
-
-    ``hybrid`` takes as many of every shard, as neural-search does: in an index of several, words have a body a shard.
-
-    Args:
-        question: what is asked, with its vector.
-        setting: how to search.
-        target: what is searched.
-        depth: how many of each leg.
-        filters: field -> values, any of which a hit must have.
-
-    Returns:
-        (Leg, part) -> body; legs are ``dense`` and ``lexical``, parts ``all`` or ``shard N``, and ``favoured``.
-
-    Raises:
-        UsageError: the question has no vector, or too many words for the server.
-    """
-    fields, clauses, shards = target.index.fields, bodies.filter_clauses(filters), target.index.shards
-    beta, vector = preference_of(question, setting), vector_of(question)
-    of_shards = _of_shards(setting, target)
-
-    def words(*more: Mapping[str, object]) -> Body:
-        query = bodies.matching(question.words, question.language, target.index.languages, [*clauses, *more], fields)
-        return bodies.body(query, depth, fields, source=False)
-
-    def nearest(size: int, *more: Mapping[str, object]) -> Body:
-        return bodies.body(bodies.knn(vector, depth, [*clauses, *more], fields), size, fields, source=False)
-
-    asked = {("dense", "all"): nearest(min(depth * shards, bodies.MOST) if of_shards else depth)}
-    if of_shards:
-        asked |= {("lexical", f"shard {shard}"): ShardBody(words(), shard) for shard in range(shards)}
-    else:
-        asked["lexical", "all"] = words()
-    if beta:
-        given_more = favoured(question.language, beta, fields)
-        asked["lexical", "favoured"] = words(given_more)
-        if setting.mode == "hybrid":
-            asked["dense", "favoured"] = nearest(depth, given_more)
-    return asked
 
 
 def _pools(answered: Mapping[tuple[str, str], Response], target: Target) -> dict[str, Pool]:

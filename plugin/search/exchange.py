@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import orjson
 
-from langshift.errors import ClusterError
+from langshift.errors import ClusterError, UnavailableError
 from langshift.failures import not_permitted
 from langshift.hidden import hide
 
@@ -158,10 +158,12 @@ def complete(response: Response) -> Response:
         if "error" in response:
             said = _words(response["error"])
             told = f"The cluster answered {response.get('status')}: {said.rstrip('.;')[:300]}."
-            raise not_permitted(said) or ClusterError(told)
+            kind = UnavailableError if response.get("status") in (429, 503) else ClusterError
+            raise not_permitted(said) or kind(told)
         shards = response["_shards"]
         if response["timed_out"] or shards["failed"]:
-            raise ClusterError(f"The cluster answered from {shards['successful']} of {shards['total']} shards only.")
+            told = f"The cluster answered from {shards['successful']} of {shards['total']} shards only."
+            raise UnavailableError(told)
         # What is read of it later.
         _ = response["took"], [(hit["_id"], float(hit["_score"])) for hit in response["hits"]["hits"]]
     except (AttributeError, KeyError, TypeError, ValueError):

@@ -12,7 +12,7 @@ from langshift.plugin.search import bodies
 from langshift.plugin.search.bodies import MOST, Source
 from langshift.plugin.search.exchange import Body, Exchange
 from langshift.plugin.search.found import Candidate, Found, How
-from langshift.plugin.search.reading import without_legs
+from langshift.plugin.search.reading import sources, without_legs
 from langshift.plugin.search.target import Target
 from langshift.plugin.search.wanted import Filters, Question
 
@@ -67,11 +67,11 @@ def one_per_group(
     # A document of several groups is in the first of them alone.
     inside = [one for one in without_legs(others, target.index.fields) if _key(one) in chosen]
     scored = (yield from rescore(found.how, [one.id for one in inside])) if inside else {}
-    sources = {hit["_id"]: hit.get("_source", {}) for response in known for hit in response["hits"]["hits"]}
+    brought = sources(known)
     for one in inside:
         chosen[_key(one)].append(one._replace(score=scored[one.id]))
-        sources[one.id] = one.source
-    shown = {name: _shown(brought, source) for name, brought in sources.items()}
+        brought[one.id] = one.source
+    shown = {name: _shown(fields, source) for name, fields in brought.items()}
     hits = [_head(members, question.language, shown) for members in chosen.values()]
     full = len(others["hits"]["hits"]) == MOST
     return found._replace(hits=tuple(hits), notes=(*found.notes, _FULL) if full else found.notes)

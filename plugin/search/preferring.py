@@ -6,7 +6,7 @@ retrieved, too: those in the searcher's language, or with a preference below 0 (
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -65,9 +65,34 @@ def dense_preferring(
     """
     k, clauses = max(size, LEAST_CANDIDATES), filter_clauses(filters)
     given_more = favoured(language, preference, fields)
-    union = [knn(vector, k, clauses, fields), knn(vector, k, [*clauses, given_more], fields)]
-    bonus = {"constant_score": {"filter": given_more, "boost": abs(preference) / 2}}
-    return body({"bool": {"must": [{"dis_max": {"queries": union}}], "should": [bonus]}}, size, fields, source)
+    nearest = nearest_of_both(vector, k, clauses, given_more, fields)
+    query = {"bool": {"must": [nearest], "should": [added(given_more, abs(preference) / 2)]}}
+    return body(query, size, fields, source)
+
+
+def nearest_of_both(
+    vector: NDArray[np.float32],
+    k: int,
+    clauses: Sequence[Mapping[str, Any]],
+    given_more: Mapping[str, Any],
+    fields: Fields = USUAL,
+) -> dict[str, Any]:
+    """The query for the ``k`` nearest of each shard among all, and the ``k`` nearest among the favoured.
+
+    Args:
+        vector: what they are near to, shape (dimension,), float32.
+        k: how many.
+        clauses: what all must match.
+        given_more: what the favoured match.
+        fields: the index's names of fields.
+    """
+    both = [knn(vector, k, clauses, fields), knn(vector, k, [*clauses, given_more], fields)]
+    return {"dis_max": {"queries": both}}
+
+
+def added(which: Mapping[str, Any], score: float) -> dict[str, Any]:
+    """The clause that adds a score to that of the documents that match ``which``."""
+    return {"constant_score": {"filter": which, "boost": score}}
 
 
 def bonus(preference: float, own: Sequence[float], dense: Sequence[float]) -> float:

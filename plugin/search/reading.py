@@ -41,6 +41,11 @@ def without_legs(response: Response, fields: Fields = USUAL) -> list[Candidate]:
     return [_candidate(hit, fields) for hit in response["hits"]["hits"]]
 
 
+def sources(responses: Iterable[Response]) -> dict[str, Mapping[str, Any]]:
+    """Document -> the fields that it brought."""
+    return {hit["_id"]: hit.get("_source", {}) for response in responses for hit in response["hits"]["hits"]}
+
+
 def pool(leg: str, responses: Iterable[Response], favoured: Iterable[Response] = (), fields: Fields = USUAL) -> Pool:
     """What one leg retrieved, of all shards, ranked.
 
@@ -50,10 +55,25 @@ def pool(leg: str, responses: Iterable[Response], favoured: Iterable[Response] =
         favoured: what it retrieved of the favoured documents.
         fields: the index's names of fields.
     """
-    found = _best_first(candidate for response in responses for candidate in candidates(response, leg, fields))
+    return pooled(
+        leg,
+        (candidate for response in responses for candidate in candidates(response, leg, fields)),
+        (candidate for response in favoured for candidate in candidates(response, leg, fields)),
+    )
+
+
+def pooled(leg: str, retrieved: Iterable[Candidate], favoured: Iterable[Candidate] = ()) -> Pool:
+    """What one leg retrieved, ranked.
+
+    Args:
+        leg: its name.
+        retrieved: from one shard or more, each best first.
+        favoured: what it retrieved of the favoured documents.
+    """
+    found = _best_first(retrieved)
     known = {candidate.id for candidate in found}
-    more = _best_first(candidate for response in favoured for candidate in candidates(response, leg, fields))
-    ranked = [*found, *(candidate for candidate in more if candidate.id not in known)]
+    more = (candidate for candidate in _best_first(favoured) if candidate.id not in known)
+    ranked = [*found, *more]
     placed = [
         # What only the search among the favoured documents brought has no rank among all.
         one._replace(legs={leg: Leg(one.legs[leg].score, place + 1 if place < len(found) else None)})

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from langshift.plugin.search import bodies
 from langshift.plugin.search.by_vector import bonus_on_cosine, vector_of
@@ -65,7 +64,7 @@ def _bonus(candidate: Candidate, question: Question, setting: Setting, how: How)
 
 
 def _exact(question: Question, target: Target, ids: Sequence[str]) -> Body:
-    return bodies.exact(vector_of(question), _among(ids), len(ids), target.index.fields)
+    return bodies.exact(vector_of(question), bodies.among(ids), len(ids), target.index.fields)
 
 
 def _words(question: Question, target: Target, ids: Sequence[str]) -> Body:
@@ -78,7 +77,3 @@ def _words(question: Question, target: Target, ids: Sequence[str]) -> Body:
         fields=target.index.fields,
         source=False,
     )
-
-
-def _among(ids: Sequence[str]) -> dict[str, Any]:
-    return {"bool": {"filter": bodies.filter_clauses({"_id": ids})}}

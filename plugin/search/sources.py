@@ -8,6 +8,7 @@ from langshift.plugin.search import bodies
 from langshift.plugin.search.bodies import Source
 from langshift.plugin.search.exchange import Exchange
 from langshift.plugin.search.found import Candidate
+from langshift.plugin.search.reading import sources
 from langshift.plugin.search.target import Target
 
 
@@ -16,5 +17,5 @@ def with_sources(hits: Sequence[Candidate], target: Target, source: Source) -> E
     if not source or not hits:
         return tuple(hits)
     (response,) = yield (bodies.named([hit.id for hit in hits], target.index.fields, source),)
-    brought = {hit["_id"]: hit.get("_source", {}) for hit in response["hits"]["hits"]}
+    brought = sources([response])
     return tuple(hit._replace(source=brought.get(hit.id, {})) for hit in hits)

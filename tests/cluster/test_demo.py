@@ -17,8 +17,10 @@ from langshift.evaluate.commands import demo
 from langshift.evaluate.dataset import Dataset, load_dataset
 from langshift.evaluate.dataset_files import write_dataset
 from langshift.evaluate.demo import FOLDER, index_twice
+from langshift.evaluate.report import extra
 from langshift.plugin.indices.dropping import drop_all
 from langshift.plugin.versions import live, unfinished, versions
+from langshift.settings import Settings
 
 
 @pytest.fixture
@@ -78,7 +80,9 @@ def test_the_demo_twice(client, tmp_path, monkeypatch, names):
 
     said = CliRunner().invoke(demo, ["--json", "--output", str(tmp_path)], catch_exceptions=False)
     document = json.loads(said.stdout)
-    assert set(document) == {"plain", "shifted", "own_language_share", "words", "example", "seconds"}
+    assert set(document) == {"plain", "shifted", "own_language_share", "words", "example", "report", "seconds"}
+    assert document["report"] == str(tmp_path / "report.html")
+    assert f"<td>{plain}</td>" in (tmp_path / "report.html").read_text(encoding="utf-8")
     for name, index, alpha in (("plain", plain, 0.0), ("shifted", shifted, 1.0)):
         result = document[name]
         assert result == json.loads((tmp_path / name / "result.json").read_text())
@@ -97,7 +101,8 @@ def test_the_demo_twice(client, tmp_path, monkeypatch, names):
 
     check_readme(document)
 
-    # Another demo replaces both indices, leaves nothing of the first, and prints for a person.
+    # Another demo replaces both indices, leaves nothing of the first, and prints for a person. Without a place to
+    # write to, it keeps its runs and the report in langshift's home.
     few = tmp_path / "few"
     write_few(dataset, few)
     for module in ("demo", "demo_command"):
@@ -112,3 +117,19 @@ def test_the_demo_twice(client, tmp_path, monkeypatch, names):
     assert {query.language for query in dataset.queries} | {"all"} <= told
     assert "What changed" in shown
     assert sum(line.startswith(f'  langshift search {shifted} "') for line in shown) == 1
+    kept = Settings.from_env().home / "results" / "demo"
+    assert [line for line in shown if line.startswith("  the report: ")] == [f"  the report: {kept / 'report.html'}"]
+    assert sum(line.startswith("  search, side by side: ") and line.endswith(" serve") for line in shown) == 1
+    assert sorted(path.name for path in kept.iterdir()) == [
+        *("plain", "report.csv", "report.html", "report.md", "report.tex", "shifted")
+    ]
+
+    # Without the extra, the demo says in one line what is missing, and is done.
+    monkeypatch.setattr(extra, "find_spec", lambda _: None)
+    said = CliRunner().invoke(demo, ["--output", str(tmp_path / "bare")], catch_exceptions=False)
+    assert said.exit_code == 0
+    assert (
+        "A report with figures, and the console, need an extra: pip install 'langshift[console]'"
+        in said.stdout.splitlines()
+    )
+    assert sorted(path.name for path in (tmp_path / "bare").iterdir()) == ["plain", "shifted"]

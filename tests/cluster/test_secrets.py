@@ -13,11 +13,13 @@ import threading
 from base64 import b64encode
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from html import unescape
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 import pytest
+from console_process import serving
 from embeddings_server import embeddings_server, reply
 from opensearchpy import OpenSearch
 from small_dataset import write_small_dataset
@@ -125,6 +127,7 @@ def test_what_works(langshift, client, cluster_url, authority, data, index_name,
         assert langshift("search", index_name, "Ebbe und Flut", "--json", **env) == 0
         replay = ("evaluate", "replay", data, "--index", index_name, "--json")
         assert langshift(*replay, "--output", tmp_path / "out", **env) == 0
+        assert langshift("evaluate", "report", tmp_path / "out", **env) == 0
         assert langshift("doctor", **env) == 0
         assert langshift("pipeline", "install", index_name, "--json", **env) == 0
         assert langshift("pipeline", "verify", index_name, "--json", **env) == 0
@@ -285,6 +288,28 @@ def refused_items(path: str, status: int, body: bytes) -> tuple[int, bytes]:
         (of,) = item.values()
         of |= {"status": 400, "error": {"type": "mapper_parsing_exception", "reason": f"Basic {pair}, {SECRET}"}}
     return status, json.dumps(document | {"errors": True}).encode()
+
+
+@pytest.mark.parametrize("given", [in_variables, in_address])
+def test_the_console(langshift, cluster_url, authority, data, index_name, tmp_path, given):
+    paths = ("/search", f"/search?q=Ebbe&left={index_name}&right={index_name}", "/indices", f"/indices/{index_name}",
+             f"/languages/{index_name}", "/evaluations")  # fmt: skip
+    with proxy(cluster_url, tls=authority.server, credentials=(USER, SECRET)) as (url, server):
+        env = given(url)
+        assert langshift("ingest", data / "corpus.jsonl", "--index", index_name, **env) == 0
+        env |= {"OPENSEARCH_CA_FILE": str(authority.file), "LANGSHIFT_DEBUG": "1"}
+        with serving(home=tmp_path / "home", **env) as console, console.client() as browser:
+            for trouble in ({}, *({"refuse": with_authorization(status)} for status in (403, 500)),
+                            {"rewrite": malformed}, {"refuse": with_authorization(401)}):  # fmt: skip
+                server.refuse, server.rewrite = trouble.get("refuse"), trouble.get("rewrite")
+                for path in paths:
+                    answer = browser.get(path)
+                    assert trouble or answer.status_code == 200, (path, answer.text)
+                    assert not found_in(unescape(answer.text).encode() + str(answer.headers).encode()), path
+            code, said = console.stop()
+    assert code == 0
+    assert not found_in(said.encode())
+    assert "Traceback" not in said
 
 
 @pytest.mark.parametrize("status", [None, 400, 401, 500])

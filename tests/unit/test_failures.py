@@ -14,6 +14,7 @@ from opensearchpy.exceptions import (
 from urllib3.exceptions import ConnectTimeoutError, ReadTimeoutError
 
 from langshift.cluster import address, make_client, version_tuple
+from langshift.errors import ClusterError, UnavailableError
 from langshift.failures import UnreachableError, failure
 from langshift.permissions import lacking
 from langshift.settings import Settings
@@ -202,3 +203,16 @@ def test_other_words_are_not_of_permissions(words):
 def test_default_action_group(permission, group):
     named = f"the permission {permission}" + (f" (the action group {group} has it);" if group else ";")
     assert named in str(lacking(f"no permissions for [{permission}] and {LOADER}"))
+
+
+def test_what_may_work_a_moment_later_is_told_apart():
+    later = [
+        TransportError(429, "rejected_execution_exception", because("rejected")),
+        TransportError(502, "x", "<html>"),
+        TransportError(503, "cluster_block_exception", because("no cluster manager")),
+        UnreachableError("N/A", "refused", OSError()),
+        ConnectionTimeout("TIMEOUT", "timed out", OSError()),
+    ]
+    assert {type(failure(error, URL)) for error in later} == {UnavailableError}
+    for_good = [TransportError(500, "x", because("broken")), RequestError(400, "x", because("bad"))]
+    assert {type(failure(error, URL)) for error in for_good} == {ClusterError}

@@ -3,49 +3,15 @@
 from dataclasses import replace
 
 import pytest
+from described_index import LIVE, MADE, RETUNE, WELL
 from plain_index import PLAIN
 
 from langshift.errors import UsageError
 from langshift.plugin.engine import VectorField
-from langshift.plugin.fields import USUAL
-from langshift.plugin.indices.description import Description
 from langshift.plugin.indices.dropping import _named
-from langshift.plugin.indices.listing import Version
 from langshift.plugin.indices.remarks import remarks
 from langshift.plugin.indices.shown import in_words, scales
 from langshift.plugin.shift.stamps import Stamps
-
-MADE = replace(PLAIN, vectors="0123456789abcdef", pivot="en", alpha=0.6, alphas={"th": 0.3, "zh-TW": 0.0})
-LIVE = Version(
-    name="news",
-    version="news-v0001",
-    uuid="u1",
-    state="live",
-    documents=9,
-    bytes=1000,
-    fingerprint=MADE,
-    made="2026-11-21T17:03:43+00:00",
-    write_blocked=False,
-    origin=None,
-    unfinished=None,
-    blocks=None,
-)
-RETUNE = replace(LIVE, version="news-v0002", state="unfinished", unfinished="retune", blocks="news-v0001")
-WELL = Description(
-    version=LIVE,
-    versions=[LIVE],
-    fields=USUAL,
-    documents=9,
-    languages={"en": 6, "und": 3},
-    without_vector=0,
-    stamps=Stamps(9, 0, 0, 0),
-    vector=VectorField("lucene", "cosinesimil", derived=True),
-    texts=[],
-    default_pipeline=None,
-    shards=1,
-    replicas=0,
-    auto_expand_replicas=None,
-)
 
 
 def test_where_all_is_well_nothing_is_remarked():

@@ -1,0 +1,1 @@
+"""The pages of evaluations: results, two of them compared, and replays that run."""

@@ -1,0 +1,1 @@
+"""The pages of indices: what each holds, and how it was made."""

@@ -1,0 +1,69 @@
+"""The pages ``/indices`` and ``/indices/{name}``."""
+
+from __future__ import annotations
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from langshift.errors import ClusterError
+from langshift.evaluate.console.context import Console, console_of
+from langshift.evaluate.console.indices.letters import letters
+from langshift.evaluate.console.indices.overview import bins, fingerprint_rows, language_rows, version_rows
+from langshift.evaluate.console.pages import page
+from langshift.ingest.bulk.place import LoadPlace
+from langshift.languages import UNDETERMINED
+from langshift.plugin.indices.confidence import confidence
+from langshift.plugin.indices.description import chosen, describe
+from langshift.plugin.indices.listing import Version, all_versions
+from langshift.plugin.indices.remarks import remarks
+from langshift.plugin.indices.shown import first_lines, in_words, storage
+
+
+def indices(request: Request) -> Response:
+    """Every version of every index."""
+    found = version_rows(all_versions(console_of(request).client))
+    return page(request, "indices.html", versions=found)
+
+
+def index(request: Request) -> Response:
+    """All about one version."""
+    console = console_of(request)
+    version = known(console, request.path_params["name"])
+    found = describe(console.client, version.version)
+    sure = confidence(console.client, version.version, found.fields)
+    languages = language_rows(found, sure)
+    return page(
+        request,
+        "index.html",
+        this=version,
+        description=found,
+        sentences=[*first_lines(found), *in_words(version.fingerprint), *storage(found)],
+        remarks=remarks(found),
+        languages=languages,
+        most=max((one.share for one in languages), default=1.0) or 1.0,
+        unknown=found.share(UNDETERMINED),
+        confidence=sure,
+        bins=bins(sure),
+        fingerprint=fingerprint_rows(version.fingerprint),
+        versions=version_rows(found.versions),
+        letters=letters(LoadPlace.of(console.settings.home, console.client, version.name)),
+    )
+
+
+def known(console: Console, name: str) -> Version:
+    """The version that a name means.
+
+    Raises:
+        UsageError: it cannot be an index's name.
+        HTTPException: there is no such index of langshift's (404).
+    """
+    client = console.client
+    try:
+        return chosen(client, name)[0]
+    except ClusterError as error:
+        raise HTTPException(404, str(error)) from error
+
+
+ROUTES = [Route("/indices", indices), Route("/indices/{name}", index)]

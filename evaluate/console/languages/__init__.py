@@ -1,0 +1,1 @@
+"""The page of languages: how near those of queries and documents are."""

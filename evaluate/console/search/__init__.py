@@ -1,0 +1,1 @@
+"""The page of searching side by side, and why a hit is where it is."""

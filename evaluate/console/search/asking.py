@@ -1,0 +1,198 @@
+"""Searching for a side: from the shortlist where that can rank its setting, else by a search of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from langshift.errors import FingerprintError, UsageError
+from langshift.evaluate.console.context import Console
+from langshift.evaluate.console.search.cache import Asked, Gathered, Searches
+from langshift.evaluate.console.search.sides import Choice, choices, chosen
+from langshift.evaluate.console.search.state import MOST_SIZE, Side, State
+from langshift.ingest.hit import Hit, to_hit
+from langshift.ingest.search import Searcher
+from langshift.ingest.searching.answering import preference_notes
+from langshift.ingest.searching.requests import Request, request_of
+from langshift.ingest.searching.result import SearchResult
+from langshift.ingest.shortlist.moving import rank_at
+from langshift.ingest.shortlist.ranking import rank as plain_rank
+from langshift.ingest.shortlist.ranking import rankable
+from langshift.ingest.shortlist.vectors import Vectors
+from langshift.languages import UNDETERMINED
+from langshift.plugin.indices.listing import all_versions
+from langshift.plugin.search.exchange import carry_out
+from langshift.plugin.search.wanted import Filters
+
+
+class Outcome(NamedTuple):
+    """What a side found.
+
+    Attributes:
+        choice: what was searched.
+        side: how.
+        hits: best first, 100 at most.
+        language: of the query, ``und`` where unknown.
+        languages: those of the index's documents, most frequent first.
+        notes: sentences for a person.
+        requests: what a search in this setting sends, or begins with.
+        fixed: why alpha cannot be moved here; None where it can.
+        trouble: why nothing was found; None where the search went well.
+    """
+
+    choice: Choice
+    side: Side
+    hits: tuple[Hit, ...] = ()
+    language: str = UNDETERMINED
+    languages: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    requests: tuple[Request, ...] = ()
+    fixed: str | None = None
+    trouble: str | None = None
+
+    @property
+    def moved(self) -> bool:
+        """Whether it was looked at by another alpha than that it is indexed with."""
+        return self.side.alpha is not None and self.fixed is None
+
+
+class Asking:
+    """One request's searches.
+
+    Args:
+        console: what the pages share.
+        fresh: whether the cluster is asked again for what is known already.
+    """
+
+    def __init__(self, console: Console, *, fresh: bool) -> None:
+        self._console, self._fresh = console, fresh
+        self._kept: Searches = console.kept(Searches, Searches)
+        self._asked: dict[Asked, Gathered] = {}
+
+    def choices(self) -> list[Choice]:
+        """All that can be searched."""
+        return self._kept.choices.of(None, lambda: choices(all_versions(self._console.client)), fresh=self._fresh)
+
+    def outcome(self, state: State, side: Side, known: Sequence[Choice]) -> Outcome:
+        """What a side finds, or why it finds nothing.
+
+        Args:
+            state: the whole state, settled and with words.
+            side: which of its sides.
+            known: what can be searched.
+        """
+        choice = chosen(side, known)
+        try:
+            if rankable(side.setting):
+                return self._ranked(state, side, choice)
+            return self._live(state, side, choice)
+        except (UsageError, FingerprintError) as error:
+            # The other side may do better.
+            return Outcome(choice, side, fixed=str(error), trouble=str(error))
+
+    def gathered(self, state: State, choice: Choice) -> Gathered:
+        """The shortlist for a query; both sides of an index share it."""
+        asked = _asked(state, choice)
+        # Within one request nothing is asked for twice, however fresh it is to be.
+        if asked not in self._asked:
+            made = self._kept.gathered.of(asked, lambda: self._gather(state, choice), fresh=self._fresh)
+            self._asked[asked] = made
+        return self._asked[asked]
+
+    def vectors(self, gathered: Gathered) -> Vectors:
+        """The vectors of a shortlist, fetched if they are not there yet."""
+        searcher, shortlist = gathered.searcher, gathered.shortlist
+        return gathered.vectors(
+            lambda: carry_out(self._console.client, searcher.index.index, searcher.vectors(shortlist))
+        )
+
+    def _gather(self, state: State, choice: Choice) -> Gathered:
+        filters = filters_of(state)
+        searcher, shortlist = self._console.carry_out(
+            choice.name,
+            lambda searcher: searcher.shortlist(
+                state.words,
+                language=state.language,
+                filters=filters,
+                encoded=lambda: self._kept.encoded(searcher, state.words),
+            ),
+            filters,
+        )
+        return Gathered(searcher, shortlist)
+
+    def _ranked(self, state: State, side: Side, choice: Choice) -> Outcome:
+        gathered = self.gathered(state, choice)
+        searcher, shortlist = gathered.searcher, gathered.shortlist
+        fixed, question = searcher.shiftable, shortlist.question
+        notes = preference_notes(searcher.index, question, side.setting)
+        if side.alpha is None or fixed is not None:
+            found = rank(gathered, side, None)
+        else:
+            found = rank(gathered, side, self.vectors(gathered))
+        if side.alpha is not None and fixed is not None:
+            notes.append(f"Shown as indexed: {fixed}")
+        exchange = searcher.exchange(question, side.setting, size=state.size, filters=shortlist.filters)
+        return Outcome(
+            choice=choice,
+            side=side,
+            hits=found,
+            language=question.language,
+            languages=searcher.index.languages,
+            notes=tuple(notes),
+            requests=(request_of(searcher.index.index, next(exchange)),),
+            fixed=fixed,
+        )
+
+    def _live(self, state: State, side: Side, choice: Choice) -> Outcome:
+        key = (_asked(state, choice), side.setting)
+        searcher, result = self._kept.live.of(key, lambda: self.search(state, side, choice), fresh=self._fresh)
+        mode = "The mode anchored" if side.setting.mode == "anchored" else "One document per group"
+        fixed = f"{mode} is searched for as the index is; alpha cannot be moved here."
+        notes = [f"Shown as indexed: {fixed}"] if side.alpha is not None else []
+        return Outcome(
+            choice=choice,
+            side=side,
+            hits=result.hits,
+            language=result.language,
+            languages=searcher.index.languages,
+            notes=(*result.notes, *notes),
+            requests=result.requests,
+            fixed=fixed,
+        )
+
+    def search(
+        self, state: State, side: Side, choice: Choice, *, explain: bool = False
+    ) -> tuple[Searcher, SearchResult]:
+        """A search by the cluster, for as many hits as a shortlist ranks."""
+        filters = filters_of(state)
+        return self._console.carry_out(
+            choice.name,
+            lambda searcher: searcher.answering(
+                state.words,
+                side.setting,
+                language=state.language,
+                size=MOST_SIZE,
+                filters=filters,
+                explain=explain,
+            ),
+            filters,
+        )
+
+
+def rank(gathered: Gathered, side: Side, vectors: Vectors | None) -> tuple[Hit, ...]:
+    """The hits of a side's setting, best first; at its alpha where there are vectors, else as indexed."""
+    fields = gathered.searcher.index.fields
+    if vectors is None:
+        found = plain_rank(gathered.shortlist, side.setting, size=MOST_SIZE)
+    else:
+        found = rank_at(gathered.shortlist, vectors, side.setting, side.alpha, size=MOST_SIZE)
+    return tuple(to_hit(one, fields) for one in found.hits)
+
+
+def filters_of(state: State) -> Filters:
+    """The filters of a state."""
+    return {"language": list(state.languages)} if state.languages else {}
+
+
+def _asked(state: State, choice: Choice) -> Asked:
+    return Asked(choice.uuid, state.words, state.language, state.languages)

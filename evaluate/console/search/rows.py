@@ -1,0 +1,135 @@
+"""What a list of hits shows of each: texts in their own direction, the score, and the place on the other side."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, Literal, NamedTuple
+
+from langshift.ingest.hit import Hit
+
+SNIPPET: Final = 240
+TITLE: Final = 160
+# How much of a text is shown before the first of the query's words in it.
+_BEFORE = 60
+_SHORTEST_WORD = 3
+
+Movement = Literal["up", "down", "same", "absent"]
+
+
+class Row(NamedTuple):
+    """One hit of a list.
+
+    Attributes:
+        rank: from 1.
+        hit: what was found.
+        title: of the document; empty where it has none.
+        snippet: the beginning of its text, or what is around a word of the query.
+        own: whether it is in the searcher's language.
+        movement: which way it stands against the other side.
+        moved: the same in words.
+        others: the other documents of its group: their languages, and their titles or the beginnings of their texts.
+    """
+
+    rank: int
+    hit: Hit
+    title: str
+    snippet: str
+    own: bool
+    movement: Movement
+    moved: str
+    others: tuple[tuple[str, str], ...]
+
+
+def rows(hits: Sequence[Hit], words: str, language: str, there: Mapping[str, int]) -> list[Row]:
+    """The hits as they are listed.
+
+    Args:
+        hits: best first.
+        words: the query.
+        language: the searcher's.
+        there: document -> rank on the other side, from ``places``.
+    """
+    found = []
+    for rank, hit in enumerate(hits, start=1):
+        movement, moved = _moved(rank, _place(hit, there))
+        found.append(
+            Row(
+                rank=rank,
+                hit=hit,
+                title=cut(hit.title, TITLE),
+                snippet=snippet(hit.text, words),
+                own=hit.language == language,
+                movement=movement,
+                moved=moved,
+                others=tuple((one.language, cut(one.title or one.text, TITLE)) for one in hit.others),
+            )
+        )
+    return found
+
+
+def places(hits: Iterable[Hit]) -> dict[str, int]:
+    """Document -> its rank; one inside a hit has that of the hit."""
+    found: dict[str, int] = {}
+    for rank, hit in enumerate(hits, start=1):
+        for name in (hit.id, *(one.id for one in hit.others)):
+            found.setdefault(name, rank)
+    return found
+
+
+def shares(hits: Sequence[Hit]) -> list[tuple[str, int]]:
+    """Language -> how many of the hits are in it, most first."""
+    counted = Counter(hit.language for hit in hits)
+    return sorted(counted.items(), key=lambda one: (-one[1], one[0]))
+
+
+def snippet(text: str, words: str, most: int = SNIPPET) -> str:
+    """The beginning of a text, or what is around the first of the query's words in it where that is further on."""
+    text = " ".join(text.split())
+    wanted = [word for word in words.split() if len(word) >= _SHORTEST_WORD]
+    found = re.search("|".join(map(re.escape, wanted)), text, re.IGNORECASE) if wanted and len(text) > most else None
+    if found is None or found.end() <= most:
+        return cut(text, most)
+    start = max(0, min(found.start() - _BEFORE, len(text) - most))
+    space = text.find(" ", start, found.start())
+    start = space + 1 if space >= 0 else _whole(text, start)
+    return f"…{cut(text[start:], most)}"
+
+
+def cut(text: str, most: int) -> str:
+    """The beginning of a text, to the end of a word where one ends soon."""
+    text = " ".join(text.split())
+    if len(text) <= most:
+        return text
+    end = _whole(text, most)
+    space = text.rfind(" ", most * 3 // 4, end)
+    return f"{text[: space if space > 0 else end].rstrip()}…"
+
+
+def ordinal(rank: int) -> str:
+    """``1st``, ``22nd``, ``113th``."""
+    teens = 10 < rank % 100 < 14
+    return f"{rank}{'th' if teens else {1: 'st', 2: 'nd', 3: 'rd'}.get(rank % 10, 'th')}"
+
+
+def _whole(text: str, place: int) -> int:
+    """The place, further on where it would part a character from its marks."""
+    while place < len(text) and unicodedata.category(text[place])[0] == "M":
+        place += 1
+    return place
+
+
+def _place(hit: Hit, there: Mapping[str, int]) -> int | None:
+    found = [there[name] for name in (hit.id, *(one.id for one in hit.others)) if name in there]
+    return there.get(hit.id, min(found) if found else None)
+
+
+def _moved(rank: int, there: int | None) -> tuple[Movement, str]:
+    if there is None:
+        return "absent", "not among the first 100 there"
+    if there == rank:
+        return "same", "same place"
+    direction: Literal["up", "down"] = "up" if rank < there else "down"
+    return direction, f"{direction} {abs(there - rank)}, there {ordinal(there)}"

@@ -1,0 +1,218 @@
+"""Why a hit is where it is: what the query and the index's shift did to one document."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+import orjson
+from starlette.exceptions import HTTPException
+
+from langshift.evaluate.console.context import Console
+from langshift.evaluate.console.search.asking import Asking, Outcome, rank
+from langshift.evaluate.console.search.cache import Gathered
+from langshift.evaluate.console.search.rows import places
+from langshift.evaluate.console.search.sides import Choice
+from langshift.evaluate.console.search.state import PLACES, Place, Side, State
+from langshift.ingest.hit import Hit, to_hit
+from langshift.ingest.shortlist.moving import account
+from langshift.ingest.shortlist.ranking import rankable
+from langshift.plugin.fields import Fields
+from langshift.plugin.search import bodies
+from langshift.plugin.search.exchange import Exchange
+from langshift.plugin.search.found import Anchor, Candidate, Leg
+from langshift.plugin.search.grouping import GROUP, group_of
+from langshift.plugin.search.reading import without_legs
+from langshift.plugin.search.wanted import Setting
+
+# Of a group that has more only the first are shown.
+_MOST_OTHERS: Final = 50
+
+
+class Similarity(NamedTuple):
+    """How near query and document are at one alpha.
+
+    Attributes:
+        where: in words.
+        value: the cosine; None where it cannot be known.
+        own: the part of it that the text's own vector gives.
+        language: the part of it that the language vector's subtraction gives.
+        rank: in the list of this setting at that alpha; None where it is not among the first 100, or not known.
+    """
+
+    where: str
+    value: float | None
+    own: float | None = None
+    language: float | None = None
+    rank: int | None = None
+
+
+class Part(NamedTuple):
+    """What one leg of the search said.
+
+    Attributes:
+        name: in words.
+        leg: its score and rank.
+        weight: its share of the score; None where it has none of its own.
+    """
+
+    name: str
+    leg: Leg
+    weight: float | None
+
+
+class Why(NamedTuple):
+    """All that is told of one hit; ``similarities`` from before the shift to what is looked at."""
+
+    place: Place
+    choice: Choice
+    side: Side
+    language: str
+    hit: Hit
+    found: bool
+    rank: int | None
+    there: int | None
+    similarities: Sequence[Similarity]
+    by: Mapping[str, float]
+    unknown: str | None
+    parts: Sequence[Part]
+    bonus: float
+    anchors: Sequence[tuple[Anchor, Hit | None]]
+    others: Sequence[Hit]
+    source: str
+
+
+def why(asking: Asking, console: Console, state: State, place: Place, name: str, known: Sequence[Choice]) -> Why:
+    """What there is to tell of one document.
+
+    Args:
+        asking: the request's searches.
+        console: what the pages share.
+        state: settled, with words.
+        place: the side on which the document stands.
+        name: the document's id.
+        known: what can be searched.
+
+    Raises:
+        HTTPException: 404, there is no such document.
+    """
+    side = state.side(place)
+    outcome = asking.outcome(state, side, known)
+    other = asking.outcome(state, state.side(PLACES[1 - PLACES.index(place)]), known)
+    choice = outcome.choice
+    searcher, result = asking.search(state, side, choice, explain=True)
+    ids = [anchor.id for anchor in result.anchors]
+    fields = searcher.index.fields
+    _, (documents, members) = console.carry_out(choice.name, lambda one: _documents(name, ids, one.index.fields))
+    if name not in documents:
+        raise HTTPException(404, f"There is no document {name[:200]!r} in {choice.name}.")
+    listed = {one.id: one for one in outcome.hits}
+    explained = {one.id: one for one in result.hits}
+    hit = listed.get(name) or explained.get(name) or to_hit(documents[name], fields)
+    similarities, by, unknown = _similarities(asking, state, side, name, explained.get(name), outcome)
+    # The shortlist tells what the legs say at the alpha that is looked at.
+    legs = (hit if rankable(side.setting) and name in listed else explained.get(name, hit)).legs
+    ranks = places(outcome.hits)
+    return Why(
+        place=place,
+        choice=choice,
+        side=side,
+        language=outcome.language,
+        hit=hit,
+        found=name in listed or name in explained,
+        rank=ranks.get(name),
+        there=places(other.hits).get(name),
+        similarities=similarities,
+        by=by,
+        unknown=unknown,
+        parts=[Part(_LEGS.get(leg, leg), said, _weight(leg, side.setting)) for leg, said in legs.items()],
+        bonus=result.bonus_of(hit),
+        anchors=[
+            (one, to_hit(documents[one.id], fields) if one.id in documents else None)
+            for one in sorted(result.anchors, key=lambda one: -one.weight)
+        ],
+        others=[to_hit(one, fields) for one in members],
+        source=_told(documents[name].source),
+    )
+
+
+_LEGS: Final = {
+    "dense": "Meaning: the query's vector (dense)",
+    "lexical": "Words: BM25 (lexical)",
+    "moved": "Meaning: the query's vector as the anchors moved it (moved)",
+}
+
+
+def _weight(leg: str, setting: Setting) -> float | None:
+    if setting.mode != "hybrid":
+        return None
+    return setting.lexical_weight if leg == "lexical" else 1 - setting.lexical_weight
+
+
+def _documents(
+    name: str, anchors: Sequence[str], fields: Fields
+) -> Exchange[tuple[dict[str, Candidate], list[Candidate]]]:
+    """The document and the anchors by id, and the other documents of its group."""
+    (answer,) = yield (bodies.named(list(dict.fromkeys((name, *anchors))), fields),)
+    found = {one.id: one for one in without_legs(answer, fields)}
+    group = group_of(found[name].source) if name in found else None
+    if group is None:
+        return found, []
+    query = {
+        "bool": {"filter": bodies.filter_clauses({GROUP: [group]}), "must_not": bodies.filter_clauses({"_id": [name]})}
+    }
+    (answer,) = yield (bodies.body(query, _MOST_OTHERS, fields),)
+    members = without_legs(answer, fields)
+    return found, sorted(members, key=lambda one: (one.language, one.id))
+
+
+def _similarities(
+    asking: Asking, state: State, side: Side, name: str, explained: Hit | None, outcome: Outcome
+) -> tuple[list[Similarity], Mapping[str, float], str | None]:
+    """The table of similarities, what was subtracted of which language vector, and why more is not known."""
+    gathered = asking.gathered(state, outcome.choice)
+    unknown = gathered.searcher.shiftable
+    if unknown is None:
+        return _accounted(asking, gathered, side, name, outcome)
+    effect = None if explained is None else explained.shift
+    if effect is None:
+        return [], {}, unknown
+    return (
+        [
+            Similarity("Before any shift", effect.similarity_before, rank=effect.rank_before),
+            Similarity(
+                f"As indexed: alpha {outcome.choice.alpha_in_words}", effect.similarity_after, rank=effect.rank_after
+            ),
+        ],
+        effect.moved,
+        unknown,
+    )
+
+
+def _accounted(
+    asking: Asking, gathered: Gathered, side: Side, name: str, outcome: Outcome
+) -> tuple[list[Similarity], Mapping[str, float], str | None]:
+    vectors = asking.vectors(gathered)
+    wanted: list[tuple[str, float | None]] = [
+        ("Before any shift: alpha 0", 0.0),
+        (f"As indexed: alpha {outcome.choice.alpha_in_words}", None),
+    ]
+    if outcome.moved:
+        wanted.append((f"As looked at: alpha {side.alpha:g}", side.alpha))
+    rows: list[Similarity] = []
+    by: Mapping[str, float] = {}
+    for where, alpha in wanted:
+        told = account(vectors, name, alpha)
+        if told is None:
+            return [], {}, "The document has no vector, or is not among those that are nearest in its language."
+        ranks = {}
+        if rankable(side.setting):
+            ranks = places(rank(gathered, Side(side.index, side.setting, alpha), vectors))
+        rows.append(Similarity(where, told.moved, told.own_part, told.language_part, ranks.get(name)))
+        by = told.by
+    return rows, by, None
+
+
+def _told(source: Mapping[str, Any]) -> str:
+    """A document's fields as text."""
+    return orjson.dumps(source, option=orjson.OPT_INDENT_2).decode()

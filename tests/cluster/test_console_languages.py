@@ -1,0 +1,189 @@
+"""The console's language map, as a browser gets it, and its figures against NumPy's."""
+
+import time
+import uuid
+
+import numpy as np
+import pytest
+from adopted_index import adopted
+from console_process import heading, serving
+from searched import drop, make_index
+
+from langshift.evaluate.console.languages.measuring import measure
+from langshift.evaluate.console.languages.sampling import draw
+from langshift.ingest.encoders import open_encoder
+from langshift.ingest.opening import USUAL
+from langshift.ingest.searching.standing import Opened
+from langshift.plugin import meta
+from langshift.plugin.search.exchange import carry_out
+from langshift.plugin.versions import live
+
+LANGUAGES = ("de", "en", "th")
+HOSTILE = "<script>alert(1)</script>"
+
+
+@pytest.fixture(scope="module")
+def browser(cluster_url, tmp_path_factory):
+    with serving(url=cluster_url, home=tmp_path_factory.mktemp("console")) as console, console.client() as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def name(client, tmp_path_factory):
+    """Two topics in three languages, each topic a group."""
+    chosen = f"langshift-test-{uuid.uuid4().hex[:8]}"
+    make_index(client, tmp_path_factory.mktemp("corpus") / "corpus.jsonl", chosen)
+    yield chosen
+    drop(client, chosen)
+
+
+@pytest.fixture(scope="module")
+def given(client, cluster_url, tmp_path_factory):
+    """An adopted index, whose model is not here."""
+    chosen = f"langshift-test-{uuid.uuid4().hex[:8]}"
+    with adopted(client, cluster_url, chosen, tmp_path_factory.mktemp("vectors")) as found:
+        yield found
+
+
+def measured(client, name):
+    told = []
+    return measure(client, name, lambda: Opened(client, name, USUAL), told.append), told
+
+
+def the_map(browser, name):
+    """The page once it is there."""
+    deadline = time.monotonic() + 120
+    while True:
+        answer = browser.get(f"/languages/{name}")
+        assert answer.status_code == 200, answer.text
+        if "data-refresh" not in answer.text:
+            return answer
+        assert heading(answer) == f"Languages of {name}"
+        assert time.monotonic() < deadline, answer.text
+        time.sleep(0.2)
+
+
+def cosine(one, other):
+    return float(one @ other / np.linalg.norm(one) / np.linalg.norm(other))
+
+
+def test_figures_are_what_numpy_says_of_the_texts(client, name):
+    found, told = measured(client, name)
+    assert found.languages == LANGUAGES
+    assert found.remarks == []
+    assert found.known
+    assert found.nearness.questions == dict.fromkeys(LANGUAGES, 2)
+    assert told[0] == "Drawing documents"
+    assert "Encoding questions: 0 of 6" in told
+    index = live(client, name)
+    drawn = carry_out(client, index.index, draw(index, LANGUAGES, None))
+    questions = open_encoder("use-m").encode_queries([one.words for one in drawn]).astype(np.float64)
+    # The title is encoded, too.
+    sources = client.search(index=name, body={"size": 10})["hits"]["hits"]
+    stored = {hit["_id"]: np.array(hit["_source"]["embedding"]) for hit in sources}
+    made = {hit["_id"]: stored[hit["_id"]] + taken(client, name, hit["_source"]["shift"]) for hit in sources}
+    for row, asked in enumerate(LANGUAGES):
+        for column, written in enumerate(LANGUAGES):
+            pairs = [
+                (question, other.id)
+                for one, question in zip(drawn, questions, strict=True)
+                for other in drawn
+                if (one.language, other.language) == (asked, written) and one.group != other.group
+            ]
+            assert len(pairs) == 2
+            before = np.mean([cosine(question, made[document]) for question, document in pairs])
+            after = np.mean([cosine(question, stored[document]) for question, document in pairs])
+            assert found.nearness.before[row, column] == pytest.approx(before, abs=1e-6)
+            assert found.nearness.after[row, column] == pytest.approx(after, abs=1e-6)
+
+
+def taken(client, name, stamp):
+    """What was subtracted from a document."""
+    from langshift.ingest.shift.index_shift import read
+
+    if not stamp.get("language"):
+        return 0.0
+    return stamp["alpha"] * read(client, live(client, name).index).vectors[stamp["language"]]
+
+
+def test_the_sample_is_the_same_each_time(client, given):
+    index = live(client, given)
+    first, second = (carry_out(client, index.index, draw(index, index.languages, None, 5)) for _ in range(2))
+    assert [one.id for one in first] == [one.id for one in second]
+    assert {one.language for one in first} == set(index.languages)
+    assert len(first) == 5 * len(index.languages)
+
+
+def test_the_page_answers_at_once_and_is_there_in_the_end(browser, name):
+    answer = the_map(browser, name)
+    assert heading(answer) == f"Languages of {name}"
+    assert answer.text.count("<svg") == 4
+    for told in ("Before the shift", "As indexed", "Along the language vectors", "16 of a language"):
+        assert told in " ".join(answer.text.split())
+    # It is kept.
+    assert browser.get(f"/languages/{name}").text == answer.text
+
+
+def test_a_version_has_a_map_of_its_own(browser, name):
+    assert heading(the_map(browser, f"{name}-v0001")) == f"Languages of {name}"
+
+
+def test_where_the_model_is_not_here_the_picture_is_shown_and_one_sentence(browser, given):
+    answer = the_map(browser, given)
+    assert answer.text.count("<svg") == 2
+    assert "How near questions are to documents is not shown: " in answer.text
+    assert "Mean similarity of a language" not in answer.text
+
+
+def test_what_cannot_be_taken_back_is_shown_as_indexed(client, given):
+    kept = meta.read(client, live(client, given).index)
+    meta.change(client, f"{given}-v0001", {meta.VECTORS: None})
+    try:
+        found, _ = measured(client, given)
+    finally:
+        meta.change(client, f"{given}-v0001", {meta.VECTORS: kept[meta.VECTORS]})
+    assert not found.known
+    assert sum(found.drawn.values()) == 40 * 4
+    assert (found.widest.before, found.along) == (None, None)
+    assert found.remarks[0] == (
+        f"What was before the shift is not shown: {given}-v0001 does not hold what could take it back exactly."
+    )
+
+
+def test_a_document_with_a_forged_stamp_is_left_out(client, given):
+    index = live(client, given).index
+    fields = live(client, given).fields
+    vector = next(
+        hit for hit in client.search(index=index, body={"size": 300})["hits"]["hits"] if "vec" in hit["_source"]
+    )
+    body = {"vec": vector["_source"]["vec"], fields.language: HOSTILE}
+    body[fields.stamp] = {"alpha": 1.0, "language": HOSTILE, "vectors": "0" * 16}
+    client.index(index=index, id="forged", body=body, refresh=True)
+    try:
+        found, _ = measured(client, given)
+    finally:
+        client.delete(index=index, id="forged", refresh=True)
+    assert HOSTILE in found.languages
+    assert found.remarks[0] == (
+        f"1 of the {sum(found.drawn.values()) + 1} documents drawn cannot be taken back exactly to before the shift: "
+        "left out here."
+    )
+
+
+def test_a_hostile_tag_is_shown_as_text(client, browser, index_name, tmp_path):
+    make_index(client, tmp_path / "corpus.jsonl", index_name)
+    hit = client.search(index=index_name, body={"size": 1})["hits"]["hits"][0]["_source"]
+    client.index(index=index_name, id="odd", body={**hit, "language": HOSTILE}, refresh=True)
+    answer = the_map(browser, index_name)
+    assert "<script>alert" not in answer.text
+    assert ">&lt;script&gt;alert(1)&lt;/script&gt;</span>" in answer.text
+
+
+def test_an_index_without_documents_says_so(client, browser, index_name, tmp_path):
+    make_index(client, tmp_path / "corpus.jsonl", index_name)
+    client.delete_by_query(index=index_name, body={"query": {"match_all": {}}}, params={"refresh": "true"})
+    answer = the_map(browser, index_name)
+    assert (
+        f"{index_name}-v0001 has no document with a language and a vector, so there is nothing to show." in answer.text
+    )
+    assert "<svg" not in answer.text

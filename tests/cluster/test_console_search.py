@@ -1,0 +1,250 @@
+"""The console's search pages, asked over HTTP of a real server over a real cluster."""
+
+import re
+import shlex
+import uuid
+from html import unescape
+from itertools import repeat
+from urllib.parse import parse_qsl, urlsplit
+
+import pytest
+from console_process import sentence, serving
+from fault_proxy import fault_proxy
+from given_data import run, write_lines
+
+TEXTS = {
+    "en": "The river floods the fields in spring, and the farmers wait for it.",
+    "de": "Der Fluss überschwemmt im Frühjahr die Felder, und die Bauern warten darauf.",
+    "ar": "يفيض النهر على الحقول في الربيع وينتظره المزارعون.",
+    "th": "แม่น้ำท่วมทุ่งนาในฤดูใบไม้ผลิ และชาวนาก็รอคอย",
+}
+BREAD = {
+    "en": "Bread rises because yeast turns sugar into gas.",
+    "de": "Brot geht auf, weil Hefe Zucker in Gas verwandelt.",
+    "ar": "ينتفخ الخبز لأن الخميرة تحول السكر إلى غاز.",
+    "th": "ขนมปังฟูเพราะยีสต์เปลี่ยนน้ำตาลเป็นแก๊ส",
+}
+EVIL = "<script>alert('x')</script>"
+# What a script's fetch says of itself.
+FETCH = {"sec-fetch-mode": "cors", "sec-fetch-site": "same-origin"}
+
+
+@pytest.fixture(scope="module")
+def pair(client, cluster_url, tmp_path_factory):
+    """Name of a plain and of a shifted index of the same documents."""
+    lines = [
+        {"_id": f"{group}-{tag}", "title": f"{group} {tag}", "text": text, "language": tag, "group": group}
+        for group, texts in (("river", TEXTS), ("bread", BREAD))
+        for tag, text in texts.items()
+    ]
+    lines.append({"_id": "evil", "title": f"{EVIL} {'long ' * 200}", "text": f"{EVIL} river", "language": "und"})
+    lines.append({"_id": "bare", "text": "A stream.", "language": "en"})
+    corpus = write_lines(tmp_path_factory.mktemp("corpus") / "corpus.jsonl", lines)
+    stem = f"langshift-test-{uuid.uuid4().hex[:8]}"
+    names = f"{stem}-plain", f"{stem}-shifted"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OPENSEARCH_URL", cluster_url)
+        for name, alpha in zip(names, (0, 1), strict=True):
+            done = run("ingest", corpus, "--index", name, "--encoder", "use-m", "--alpha", alpha)
+            assert done.exit_code == 0, (done.output, done.exception)
+    yield names
+    for index in client.indices.get(index=f"{stem}*"):
+        client.indices.delete(index=index)
+
+
+@pytest.fixture(scope="module")
+def behind(cluster_url):
+    """A proxy before the cluster, which counts what the console asks."""
+    with fault_proxy(cluster_url) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def http(behind, tmp_path_factory):
+    """A client of a console."""
+    with serving(url=behind.url, home=tmp_path_factory.mktemp("home")) as served, served.client() as opened:
+        yield opened
+
+
+@pytest.fixture
+def ask(http, pair):
+    """Asks for a page about both indices."""
+    plain, shifted = pair
+
+    def asked(path="/search", headers=None, **values):
+        given = {"left": plain, "right": shifted} | {name.replace("__", "."): value for name, value in values.items()}
+        return http.get(path, params=given, headers=headers)
+
+    return asked
+
+
+def ids(answer, place):
+    """The documents of a list, best first."""
+    found = answer.text.partition(f'aria-labelledby="{place}-heading"')[2].partition("</section>")[0]
+    return re.findall(r'<li class="hit[^"]*" data-id="([^"]*)"', found)
+
+
+def address(answer):
+    """The link to what is shown."""
+    return unescape(re.search(r'data-address="([^"]*)"', answer.text)[1])
+
+
+def test_both_sides_answer_and_say_where_each_hit_stands_on_the_other(ask):
+    answer = ask(q="when does the river flood?")
+    assert answer.status_code == 200
+    assert ids(answer, "left")[0] == ids(answer, "right")[0] == "river-en"
+    assert len(ids(answer, "left")) == 10
+    assert "same place" in answer.text
+    assert "read as\n    en (detected)" in answer.text
+
+
+def test_texts_are_in_their_own_language_and_direction(ask):
+    text = ask(q="when does the river flood?").text
+    assert re.search(r'<h3 lang="ar" dir="rtl">river ar</h3>', text)
+    assert re.search(r'<p class="snippet" lang="th" dir="ltr">แม่น้ำ', text)
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        {},
+        {"right__mode": "lexical"},
+        {"right__mode": "hybrid", "right__weight": "0.6"},
+        {"right__mode": "balanced", "right__prefer": "0.05"},
+        {"right__mode": "anchored"},
+        {"right__one": "1"},
+        {"right__alpha": "0.5", "right__prefer": "-0.1"},
+    ],
+)
+def test_a_link_shows_the_same_in_another_session(ask, http, how):
+    answer = ask(q="wann steigt der Fluss?", **how)
+    again = http.get(address(answer))
+    assert [ids(again, place) for place in ("left", "right")] == [ids(answer, place) for place in ("left", "right")]
+    assert ids(answer, "right")
+
+
+def test_a_form_as_a_browser_sends_it_becomes_a_short_link(ask, pair):
+    answer = ask(q="river", left__for=pair[0], left__alpha="0", left__mode="dense", lang="", size="10")
+    assert answer.status_code == 303
+    assert dict(parse_qsl(urlsplit(answer.headers["location"]).query)) == {
+        "q": "river",
+        "left": pair[0],
+        "left.alpha": "0",
+        "right": pair[1],
+    }
+    assert "alpha" not in address(ask(q="river", left__alpha="0", right__alpha="1"))
+
+
+def test_a_moved_slider_asks_the_cluster_for_nothing(ask, behind):
+    ask(q="when does the river flood?", right__mode="hybrid")
+    assert ask("/search/vectors", FETCH, q="when does the river flood?", right__mode="hybrid").status_code == 204
+    sent = []
+
+    async def noted(exchange):
+        sent.append(exchange.path)
+        return await exchange.forward()
+
+    behind.inject("", repeat(noted))
+    for how in ({"right__alpha": "0.4"}, {"right__prefer": "0.1"}, {"right__weight": "0.9"}, {"left__alpha": "1"}):
+        answer = ask("/search", FETCH, q="when does the river flood?", right__mode="hybrid", **how)
+        assert len(ids(answer, "right")) == 10
+    assert sent == []
+    ask(q="when does the river flood?", right__mode="hybrid")
+    assert sent
+    behind.clear()
+
+
+def test_the_plain_index_at_the_shifted_ones_alpha_ranks_as_that(ask):
+    answer = ask(q="when does the river flood?", left__alpha="1")
+    assert ids(answer, "left") == ids(answer, "right")
+
+
+def test_one_per_group_lists_the_translations_inside_the_hit(ask):
+    answer = ask(q="when does the river flood?", right__one="1")
+    assert sorted(ids(answer, "right"))[:2] == ["bare", "bread-en"]
+    assert '<ul class="others" aria-label="Translations">' in answer.text
+    assert "alpha cannot be moved here" in answer.text
+
+
+def test_the_request_shown_is_the_one_that_a_shell_can_send(ask, client):
+    answer = ask(q="when does the river flood?")
+    curl = [
+        unescape(found) for found in re.findall(r'<pre class="curl" tabindex="0">(.*?)</pre>', answer.text, re.DOTALL)
+    ]
+    assert "… 512 numbers]" in answer.text
+    for place, line in zip(("left", "right"), curl, strict=True):
+        command, _, method, url, _, kind, _, body = shlex.split(line)
+        assert (command, method, kind) == ("curl", "POST", "content-type: application/json")
+        path = url.removeprefix("$OPENSEARCH_URL")
+        found = client.transport.perform_request(method, path, body=body)
+        assert [hit["_id"] for hit in found["hits"]["hits"]][:10] == ids(answer, place)
+
+
+def test_a_moved_alpha_comes_with_the_command_that_makes_it_real(ask, pair):
+    text = ask(q="river", right__alpha="0.4").text
+    assert f'<pre tabindex="0">langshift retune {pair[1]} --alpha 0.4</pre>' in text
+    assert text.count("langshift retune") == 1
+
+
+def test_why_a_hit_is_where_it_is(ask):
+    answer = ask("/search/hit", q="when does the river flood?", side="right", id="river-de", right__alpha="0.5")
+    assert answer.status_code == 200
+    for words in ("Before any shift: alpha 0", "As indexed: alpha 1", "As looked at: alpha 0.5", TEXTS["de"]):
+        assert words in answer.text
+    assert "0.500 times the language vector of" in answer.text
+    assert re.search(r'<span lang="ar" dir="rtl">river ar</span>', answer.text)
+
+
+def test_why_a_hit_of_the_anchored_mode_names_its_anchors(ask):
+    answer = ask("/search/hit", q="when does the river flood?", side="right", id="river-en", right__mode="anchored")
+    assert "Documents that the query&#39;s vector was moved towards" in answer.text.replace("'", "&#39;")
+
+
+def test_a_document_that_is_not_there_is_a_page_that_says_so(ask, pair):
+    answer = ask("/search/hit", q="river", side="left", id=EVIL)
+    assert answer.status_code == 404
+    assert sentence(answer) == f'There is no document "{EVIL}" in {pair[0]}.'
+
+
+@pytest.mark.parametrize("path", ["/search", "/search/hit"])
+def test_script_anywhere_is_shown_as_text(ask, path):
+    text = ask(path, q=f"{EVIL} river", side="left", id="evil").text
+    assert "<script>alert" not in text
+    assert "&lt;script&gt;alert" in text
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        (
+            {"left__alpha": "abc"},
+            "left.alpha is 'abc', but it must be a number from 0 to 1: correct it in the address, or leave it out for "
+            "what is usual.",
+        ),
+        (
+            {"right__mode": "evil"},
+            "right.mode is 'evil', but it must be one of dense, lexical, hybrid, balanced, anchored.",
+        ),
+        (
+            {"left": "no-such-index"},
+            "left is 'no-such-index', but there is no such index or version on the cluster: choose one from the list "
+            "at /search, or make it with `langshift ingest`.",
+        ),
+        ({"q": "x" * 20_000}, "The query has 20,000 characters, but at most 10,000 can be searched for."),
+    ],
+)
+def test_what_cannot_be_used_is_told_in_one_sentence(ask, given, told):
+    answer = ask(**({"q": "river"} | given))
+    assert answer.status_code == 400
+    assert sentence(answer) == told
+
+
+@pytest.mark.parametrize("words", ["", "   ", "?!", "12345", "\u202eriver", "x' OR 1=1 --", "𝕣𝕚𝕧𝕖𝕣"])
+def test_odd_queries_are_answered(ask, words):
+    assert ask(q=words, left__mode="lexical", right__mode="hybrid").status_code == 200
+
+
+def test_languages_can_be_chosen(ask):
+    answer = ask(q="river", filter="th")
+    assert sorted(ids(answer, "left")) == ["bread-th", "river-th"]
+    assert 'value="th" checked' in answer.text

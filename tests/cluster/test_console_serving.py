@@ -1,0 +1,179 @@
+"""``langshift serve`` as a command: how it starts, what it refuses, and how it ends."""
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from contextlib import suppress
+
+import httpx
+import pytest
+from command_line import LANGSHIFT, langshift, refusal
+from console_process import heading, sentence, serving
+
+from langshift.evaluate.demo import FOLDER
+
+
+def nowhere():
+    """An address at which nothing answers."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        return f"http://127.0.0.1:{taken.getsockname()[1]}"
+
+
+def refused(tmp_path, *arguments, **variables):
+    return refusal(langshift("serve", *arguments, LANGSHIFT_HOME=str(tmp_path), OPENSEARCH_URL=nowhere(), **variables))
+
+
+@pytest.mark.parametrize("by", [signal.SIGINT, signal.SIGTERM])
+def test_it_ends_when_it_is_stopped(cluster_url, tmp_path, by):
+    with serving(url=cluster_url, home=tmp_path) as console:
+        with console.client() as browser:
+            assert browser.get("/indices").status_code == 200
+            code, said = console.stop(by)
+        assert (code, said) == (0, "The console is stopped.\n")
+        with pytest.raises(httpx.ConnectError):
+            httpx.get(console.url, trust_env=False)
+
+
+def test_it_ends_while_a_page_waits_for_a_silent_cluster(tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        with serving(url=f"http://127.0.0.1:{silent.getsockname()[1]}", home=tmp_path) as console:
+            waiting = threading.Thread(target=_get_nothing, args=(console.url,))
+            waiting.start()
+            asked, _ = silent.accept()
+            with asked:
+                code, said = console.stop()
+                assert (code, said) == (0, "The console is stopped.\n")
+        waiting.join()
+
+
+def _get_nothing(url):
+    with pytest.raises(httpx.HTTPError):
+        httpx.get(f"{url}indices", timeout=60, trust_env=False).raise_for_status()
+
+
+def test_it_tells_its_address(cluster_url, tmp_path):
+    env = dict(os.environ, OPENSEARCH_URL=cluster_url, LANGSHIFT_HOME=str(tmp_path))
+    command = [LANGSHIFT, "serve", "--port", "0"]
+    with subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        told = process.stdout.readline().decode()
+        process.send_signal(signal.SIGINT)
+        said = process.communicate(timeout=60)[1].decode()
+    assert re.fullmatch(r"The console is at http://127\.0\.0\.1:\d+/ \(Ctrl-C stops it\)\n", told)
+    assert (process.returncode, said) == (0, "The console is stopped.\n")
+
+
+def test_a_port_that_is_taken(tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        said = refused(tmp_path, "--port", port)
+    assert said == f"Port {port} of 127.0.0.1 is taken: name another --port, or 0 for any."
+
+
+def test_hosts_that_are_none(tmp_path):
+    said = refused(tmp_path, "--host", "no such host")
+    assert said == "--host no such host: there is no such name or address."
+    said = refused(tmp_path, "--host", "203.0.113.7")
+    assert said == "--host 203.0.113.7 is no address of this machine."
+    assert refused(tmp_path, "--host", "") == "--host is empty: name an address of this machine."
+
+
+def test_folders_that_cannot_be_used(tmp_path):
+    (tmp_path / "file").write_text("")
+    said = refused(tmp_path, "--results", tmp_path / "file")
+    assert said == f"{tmp_path / 'file'} is a file: name a folder for --results."
+    said = refused(tmp_path, "--dataset", tmp_path / "none")
+    holds = "a dataset folder holds corpus.jsonl, queries.jsonl and qrels/test.tsv"
+    assert said == f"--dataset {tmp_path / 'none'} is no dataset folder: {holds}."
+    other = tmp_path / "demo"
+    other.symlink_to(FOLDER, target_is_directory=True)
+    copied = tmp_path / "copy" / "demo"
+    (copied / "qrels").mkdir(parents=True)
+    for name in ("corpus.jsonl", "queries.jsonl", "qrels/test.tsv"):
+        (copied / name).write_bytes((FOLDER / name).read_bytes())
+    said = refused(tmp_path, "--dataset", copied)
+    assert said == f"--dataset {copied}: another dataset is called demo too; rename one of the two."
+
+
+@pytest.mark.skipif(os.name == "posix" and os.geteuid() == 0, reason="root may write everywhere")
+def test_a_results_folder_that_may_not_be_written(tmp_path):
+    folder = tmp_path / "results"
+    folder.mkdir(mode=0o500)
+    assert refused(tmp_path, "--results", folder) == f"{folder} cannot be written to: name another --results."
+
+
+@pytest.mark.parametrize("module", ["starlette", "uvicorn", "jinja2", "python_multipart", "matplotlib"])
+def test_without_its_extra_it_says_how_to_get_it(tmp_path, module):
+    code = (
+        "import importlib.util as u, sys; find = u.find_spec\n"
+        f"u.find_spec = lambda name, *rest: None if name == {module!r} else find(name, *rest)\n"
+        "from langshift.cli import main; sys.argv = ['langshift', 'serve']; main()"
+    )
+    env = dict(os.environ, LANGSHIFT_HOME=str(tmp_path), OPENSEARCH_URL=nowhere())
+    done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == "Error: `langshift serve` needs an extra: pip install 'langshift[console]'.\n"
+
+
+def test_a_cluster_that_is_away_at_the_start_is_waited_for(cluster_url, tmp_path):
+    away = nowhere()
+    with serving(url=away, home=tmp_path) as console, console.client() as browser:
+        answer = browser.get("/indices?x=1")
+        assert (answer.status_code, heading(answer)) == (503, "The cluster is away")
+        assert sentence(answer) == (
+            f"The cluster at {away} cannot be reached: check that it runs and that OPENSEARCH_URL is its address "
+            "(http or https, host, port)."
+        )
+        assert '<main id="main" tabindex="-1" data-refresh="3">' in answer.text
+        assert '<noscript><meta http-equiv="refresh" content="3"></noscript>' in answer.text
+        assert answer.headers["retry-after"] == "3"
+        with _passing(away, cluster_url):
+            answer = browser.get("/indices?x=1")
+            assert (answer.status_code, "data-refresh" in answer.text) == (200, False)
+        # Away once more, and back.
+        assert browser.get("/indices").status_code == 503
+        with _passing(away, cluster_url):
+            assert browser.get("/indices").status_code == 200
+        assert console.stop() == (0, "The console is stopped.\n")
+
+
+class _passing:
+    """A cluster that comes up at an address: what is sent there goes to the real one."""
+
+    def __init__(self, url, cluster_url):
+        self.here = tuple(url.removeprefix("http://").split(":"))
+        host, _, port = cluster_url.partition("://")[2].rpartition(":")
+        self.there = (host, int(port))
+        self.lines = []
+
+    def __enter__(self):
+        self.listener = socket.create_server((self.here[0], int(self.here[1])))
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self):
+        while True:
+            try:
+                near, _ = self.listener.accept()
+            except OSError:
+                return
+            far = socket.create_connection(self.there)
+            self.lines += [near, far]
+            for pair in ((near, far), (far, near)):
+                threading.Thread(target=_pump, args=pair, daemon=True).start()
+
+    def __exit__(self, *_):
+        self.listener.shutdown(socket.SHUT_RDWR)
+        self.listener.close()
+        for line in self.lines:
+            with suppress(OSError):
+                line.shutdown(socket.SHUT_RDWR)
+            line.close()
+
+
+def _pump(source, sink):
+    with suppress(OSError):
+        while part := source.recv(65536):
+            sink.sendall(part)

@@ -1,0 +1,92 @@
+"""What tests read from the console's search page in a browser, and what they do on it."""
+
+import json
+import re
+from pathlib import Path
+from urllib.parse import urlencode
+
+import axe_playwright_python
+from playwright.sync_api import expect
+
+from langshift.evaluate.demo import FOLDER
+
+AXE = (Path(axe_playwright_python.__file__).parent / "axe.min.js").read_text(encoding="utf-8")
+PLACES = ("left", "right")
+# Every page is looked at on both.
+DESK, PHONE = {"width": 1200, "height": 900}, {"width": 400, "height": 800}
+THEMES = ("light", "dark")
+
+
+def question(language, topic="allergy"):
+    """A question of the demo's dataset."""
+    lines = (FOLDER / "queries.jsonl").read_text(encoding="utf-8").splitlines()
+    return next(one["text"] for one in map(json.loads, lines) if one["_id"] == f"{topic}-{language}-1")
+
+
+def address(demo, words="", **more):
+    """The search page with the plain index left and the shifted one right; in names ``_`` stands for a dot."""
+    state = {"q": words, "left": demo.plain, "right": demo.shifted}
+    state |= {name.replace("_", "."): value for name, value in more.items()}
+    return "/search?" + urlencode({name: value for name, value in state.items() if value != ""})
+
+
+def hits(page, place):
+    """The elements of a side's hits."""
+    return page.locator(f"section[aria-labelledby={place}-heading] ol.hits > li.hit")
+
+
+def ids(page, place):
+    """The documents of a side, best first."""
+    return hits(page, place).evaluate_all("all => all.map(one => one.dataset.id)")
+
+
+def scores(page, place):
+    """Their scores as they are shown."""
+    return [said.split()[-1] for said in hits(page, place).locator(".score").all_text_contents()]
+
+
+def settled(page, *parts):
+    """Wait until the link holds these parts, and what belongs to it is shown."""
+    for part in parts:
+        expect(page).to_have_url(re.compile(rf"[?&]{re.escape(part)}(&|$)"))
+    expect(page.locator("#results")).not_to_have_attribute("aria-busy", "true")
+
+
+def slider(page, place, name):
+    """The slider ``alpha``, ``prefer`` or ``weight`` of a side."""
+    return page.locator(f"#{place}-{name}-slider")
+
+
+def drag(page, handle, share):
+    """Take a slider's thumb with the mouse and draw it to a share of its way."""
+    handle.scroll_into_view_if_needed()
+    box = handle.bounding_box()
+    here, least, most = (float(handle.evaluate(f"one => one.{name}")) for name in ("value", "min", "max"))
+    # The thumb is as wide as high, and stays inside.
+    thumb = 16
+    far, middle = box["width"] - thumb, box["y"] + box["height"] / 2
+
+    def at(part):
+        return box["x"] + thumb / 2 + far * part
+
+    page.mouse.move(at((here - least) / (most - least)), middle)
+    page.mouse.down()
+    page.mouse.move(at(share), middle, steps=12)
+    page.mouse.up()
+
+
+def grave(page):
+    """What axe-core finds that is serious or critical."""
+    page.evaluate(AXE)
+    found = page.evaluate("async () => (await axe.run({resultTypes: ['violations']})).violations")
+    return [
+        f"{one['id']} ({one['impact']}): {node['target']} {node['html'][:200]} {node['failureSummary']}"
+        for one in found
+        if one["impact"] in {"serious", "critical"}
+        for node in one["nodes"]
+    ]
+
+
+def width(page):
+    """How wide the page is, and how wide the window."""
+    return page.evaluate("[document.scrollingElement.scrollWidth, document.scrollingElement.clientWidth]")

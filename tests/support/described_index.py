@@ -1,0 +1,43 @@
+"""What could be said of an index, for tests of the words in which it is said."""
+
+from dataclasses import replace
+
+from plain_index import PLAIN
+
+from langshift.plugin.engine import VectorField
+from langshift.plugin.fields import USUAL
+from langshift.plugin.indices.description import Description
+from langshift.plugin.indices.listing import Version
+from langshift.plugin.shift.stamps import Stamps
+
+MADE = replace(PLAIN, vectors="0123456789abcdef", pivot="en", alpha=0.6, alphas={"th": 0.3, "zh-TW": 0.0})
+LIVE = Version(
+    name="news",
+    version="news-v0001",
+    uuid="u1",
+    state="live",
+    documents=9,
+    bytes=1000,
+    fingerprint=MADE,
+    made="2026-11-21T17:03:43+00:00",
+    write_blocked=False,
+    origin=None,
+    unfinished=None,
+    blocks=None,
+)
+RETUNE = replace(LIVE, version="news-v0002", state="unfinished", unfinished="retune", blocks="news-v0001")
+WELL = Description(
+    version=LIVE,
+    versions=[LIVE],
+    fields=USUAL,
+    documents=9,
+    languages={"en": 6, "und": 3},
+    without_vector=0,
+    stamps=Stamps(9, 0, 0, 0),
+    vector=VectorField("lucene", "cosinesimil", derived=True),
+    texts=[],
+    default_pipeline=None,
+    shards=1,
+    replicas=0,
+    auto_expand_replicas=None,
+)

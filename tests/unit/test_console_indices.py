@@ -1,0 +1,109 @@
+"""What the pages of indices say: rows of words, and dead letters counted for so long as a page may take."""
+
+from dataclasses import replace
+
+import pytest
+from described_index import LIVE, MADE, RETUNE, WELL
+from plain_index import PLAIN
+
+from langshift.evaluate.console.indices.letters import letters
+from langshift.evaluate.console.indices.overview import bins, fingerprint_rows, language_rows, version_rows
+from langshift.ingest.bulk.dead_letter import DeadLetter
+from langshift.ingest.bulk.dead_letters import DeadLetters
+from langshift.ingest.bulk.place import LoadPlace
+from langshift.plugin.indices.confidence import Confidence, Sureness
+
+SURE = Confidence(10, [1, 0, 0, 0, 0, 0, 0, 0, 2, 7], {"en": Sureness(6, 0.95, 0.0, 0.25)})
+
+
+def test_languages_come_with_how_sure_the_detector_was():
+    rows = [(one.tag, one.documents, one.share, one.sure) for one in language_rows(WELL, SURE)]
+    assert rows == [("en", 6, 6 / 9, SURE.languages["en"]), ("und", 3, 3 / 9, None)]
+
+
+def test_the_confidence_is_told_in_tenths():
+    told = bins(SURE)
+    assert [one.name for one in told][::9] == ["0 to 0.1", "0.9 to 1"]
+    assert [one.documents for one in told] == list(SURE.bins)
+    assert sum(one.share for one in told) == pytest.approx(1)
+    assert bins(Confidence(0, [0] * 10, {})) == []
+
+
+def test_every_field_of_a_fingerprint_is_told_in_words():
+    told = dict(fingerprint_rows(replace(MADE, query_prefix="query: ", normalised=True)))
+    assert len(told) == len(MADE.to_dict())
+    assert told["Alphas of single languages"] == "th 0.3, zh-TW 0"
+    assert told["Text before a query"] == "'query: '"
+    assert told["Text before a document"] == "none"
+    assert told["The encoder's vectors have norm 1"] == "yes"
+    assert told["Alpha, the scale of the shift"] == "0.6"
+    assert "alpha" not in told, "a field without a name of its own"
+    assert dict(fingerprint_rows(PLAIN))["Language vectors (hash)"] == "none"
+
+
+def test_a_version_is_told_as_the_command_line_tells_it():
+    row, other = version_rows([LIVE, RETUNE])
+    assert (row.short, row.state, row.documents, row.size, row.alpha) == (
+        "v0001",
+        "live",
+        "9",
+        "1.0 kB",
+        "0.6 (2 others)",
+    )
+    assert (row.made, row.exactly, row.by, row.vectors) == ("2026-11-21", LIVE.made, "-", "01234567")
+    assert (row.live, row.unfinished, other.live, other.unfinished) == (True, False, False, True)
+    plain = version_rows([replace(LIVE, fingerprint=PLAIN, documents=None, bytes=None)])[0]
+    assert (plain.alpha, plain.vectors, plain.documents, plain.size) == ("none", "none", "-", "-")
+
+
+@pytest.fixture
+def place(tmp_path):
+    made = LoadPlace(tmp_path / "news", "news")
+    made.folder.mkdir()
+    return made
+
+
+def letter(line, reason="no text"):
+    return DeadLetter("{}", line, None, "bad_line", reason, "read", "2026-11-21T00:00:00Z", "corpus.jsonl", line)
+
+
+def test_dead_letters_are_counted_by_reason(place):
+    DeadLetters(place.dead_letters).add([letter(1), letter(2, "no id"), letter(3)])
+    found = letters(place)
+    assert [(one.reason, one.count) for one in found.groups] == [("no text", 2), ("no id", 1)]
+    assert found.remark is None
+
+
+def test_an_index_without_dead_letters_has_none(place):
+    assert letters(place) == ([], None)
+
+
+@pytest.mark.parametrize("bound", [{"most": 2}, {"seconds": -1.0}])
+def test_of_many_dead_letters_the_first_are_counted_and_that_is_said(place, bound):
+    DeadLetters(place.dead_letters).add([letter(line) for line in range(1, 6)])
+    found = letters(place, **bound)
+    count = bound.get("most", 1)
+    assert [one.count for one in found.groups] == [count]
+    assert found.remark == (
+        f"Only the first {count} dead letter{'s' if count > 1 else ''} were counted: "
+        "`langshift dead-letters list --index news` counts all."
+    )
+
+
+def test_as_many_as_are_counted_at_most_are_all(place):
+    DeadLetters(place.dead_letters).add([letter(1), letter(2)])
+    assert letters(place, most=2).remark is None
+
+
+def test_a_file_that_holds_something_else_is_said_and_breaks_no_page(place):
+    place.dead_letters.write_text("nonsense\n")
+    found = letters(place)
+    assert found.groups == []
+    assert found.remark.startswith(
+        f"The dead letters cannot be counted: {place.dead_letters}, line 1, is no dead letter"
+    )
+
+
+def test_a_file_that_cannot_be_read_is_said_and_breaks_no_page(place):
+    place.dead_letters.mkdir()
+    assert letters(place).remark == "The dead letters cannot be read (Is a directory): see to it that they can be."

@@ -1,0 +1,132 @@
+"""What each figure draws, by its words and colours."""
+
+from __future__ import annotations
+
+import re
+from itertools import combinations
+from xml.etree import ElementTree as ET
+
+import numpy as np
+import pytest
+
+from langshift.evaluate.figures.bars import bars
+from langshift.evaluate.figures.colours import BLACK, INK, LESS, MORE, WHITE, letters_on, luminance, marking
+from langshift.evaluate.figures.curves import Line, curves
+from langshift.evaluate.figures.frontier import Point, _around, _covered, frontier
+from langshift.evaluate.figures.heatmap import heatmap
+from langshift.evaluate.figures.percentiles import percentiles
+from langshift.evaluate.figures.scatter import Panel, scatter
+
+SVG = "{http://www.w3.org/2000/svg}"
+SAID = {"title": "t", "description": "What it shows."}
+
+
+def texts(svg):
+    return [element.text for element in ET.fromstring(svg).iter(f"{SVG}text")]
+
+
+def opacities(svg, colour):
+    """Of the cells, which come before the scale beside them."""
+    return [float(found) for found in re.findall(f"fill: {colour}; fill-opacity: ([0-9.]+)", svg)]
+
+
+def test_a_heatmap_writes_its_figures_and_says_how_many_are_missing():
+    svg = heatmap(["en", "de"], ["ar", "th"], [[0.5, np.nan], [0.25, 1]], form="{:.0%}", scale_title="share", **SAID)
+    assert [text for text in texts(svg) if text.endswith("%")] == ["50%", "25%", "100%", "0%", "50%", "100%"]
+    assert list(ET.fromstring(svg))[1].text == "What it shows. 1 of 4 cells have no figure and are hatched."
+    assert opacities(svg, MORE.lower())[:2] == [0.5, 0.25]
+    assert "<pattern" in svg
+
+
+def test_a_heatmap_of_changes_has_nought_in_the_middle():
+    svg = heatmap(["en"], ["ar", "th", "zh"], [[-0.4, 0.2, -0.001]], form="{:+.2f}", diverging=True, **SAID)
+    # Full colour has no opacity to write; so near to nought nothing is seen; the scale's first step follows.
+    assert svg.index(f"fill: {LESS.lower()}; stroke") < svg.index(f"fill: {MORE.lower()}; fill-opacity: 0.5;")
+    assert opacities(svg, LESS.lower())[0] == 0.96
+    assert [text for text in texts(svg) if text[0] in "+-"] == ["-0.40", "+0.20", "+0.00", "-0.40", "+0.00", "+0.40"]
+
+
+def test_a_heatmap_of_20_by_18_cells_keeps_a_letter_size_that_can_be_read():
+    svg = heatmap([f"r{n}" for n in range(18)], [str(n) for n in range(20)], np.zeros((18, 20)), **SAID)
+    width = float(ET.fromstring(svg).attrib["viewBox"].split()[2])
+    assert width <= 900
+    assert min(float(size) for size in re.findall("font-size: ([0-9.]+)px", svg)) >= 11
+
+
+@pytest.mark.parametrize("colour", [MORE, LESS])
+@pytest.mark.parametrize("opacity", np.linspace(0, 1, 21))
+def test_letters_stand_out_from_cells_on_light_and_on_dark_paper(colour, opacity):
+    letters = letters_on(colour, opacity)
+    for paper, ink in (("#ffffff", BLACK), ("#14171a", "#e6e6e6")):
+        first = luminance(ink if letters == INK else letters) + 0.05
+        second = luminance(colour, opacity, paper) + 0.05
+        assert max(first, second) / min(first, second) >= 4, (paper, letters)
+
+
+def test_letters_on_a_full_colour_do_not_change_with_the_page():
+    assert letters_on("#E69F00") == BLACK
+    assert letters_on("#0072B2") == WHITE
+
+
+def test_curves_of_one_family_share_a_colour_and_differ_in_style():
+    lines = [
+        Line("TLR, documents", [0, 0.5, 1], [0.1, 0.2, 0.3], family="TLR"),
+        Line("TLR, queries", [0, 0.5, 1], [0.1, 0.3, 0.2], dashed=True, family="TLR"),
+        Line("nDCG", [0, 0.5, 1], [0.5, 0.6, 0.7]),
+    ]
+    svg = curves(lines, y_title="figure", marked=0.6, marked_name="chosen: 0.6", **SAID)
+    assert {"alpha", "figure", "chosen: 0.6", "TLR, documents", "TLR, queries", "nDCG"} <= set(texts(svg))
+    drawn = [
+        tuple(found)
+        for found in re.findall(r"style=\"fill: none; (stroke-dasharray: [^;]+; )?[^\"]*stroke: (#\w+)", svg)
+    ]
+    colours = [colour for _, colour in drawn if colour in ("#0072b2", "#d55e00")]
+    assert colours[:3] == ["#0072b2", "#0072b2", "#d55e00"]
+
+
+def test_66_languages_have_colours_and_markers_of_their_own():
+    assert len({marking(number) for number in range(66)}) == 66
+
+
+def test_a_scatter_names_the_commonest_languages_and_calls_the_rest_others():
+    tags = [f"l{number:02d}" for number in range(50) for _ in range(2 if number < 44 else 1)]
+    svg = scatter([Panel("before", np.zeros((94, 2)), tags), Panel("after", np.ones((94, 2)), tags)], **SAID)
+    assert texts(svg) == ["before", "after", *(f"l{number:02d}" for number in range(44)), "others"]
+
+
+def test_bars_write_the_shares_that_have_room():
+    parts = ["right, own", "right, other", "wrong, own", "wrong, other"]
+    svg = bars(["a (plain)", "b (shifted)"], parts, [[0.6, 0.399, 0.001, 0], [1, 0, 0, 0]], **SAID)
+    found = texts(svg)
+    axis = ["0%", "20%", "40%", "60%", "80%", "100%"]
+    assert [text for text in found if text.endswith("%")] == [*axis, "60%", "100%", "40%"]
+    assert found[-4:] == parts
+    assert svg.count("<pattern") == 2
+
+
+def test_percentiles_say_what_was_not_measured():
+    svg = percentiles(["a"], [[3.251, 41.66, np.nan, 1204.4]], **SAID)
+    wanted = ["p50 3.25 ms", "p90 41.7 ms", "p95 not measured", "p99 1,204 ms"]
+    assert [text for text in texts(svg) if text.startswith("p")] == wanted
+
+
+def test_a_frontier_connects_points_of_one_path_only_and_names_every_point():
+    points = [
+        Point("β 0", 0.9, 0.2, "balanced"),
+        Point("β 1", 0.8, 0.9, "balanced"),
+        Point("a", 0.7, 0.7),
+        Point("b", 0.6, 0.6),
+    ]
+    svg = frontier([*points, Point("gone", float("nan"), 0.1)], x_title="nDCG@20", y_title="LPR", **SAID)
+    assert {"β 0", "β 1", "a", "b", "balanced", "nDCG@20", "LPR"} <= set(texts(svg))
+    assert "gone" not in texts(svg)
+    assert len(re.findall("stroke: #0072b2; stroke-width: 1.2", svg)) == 2
+    assert "stroke: #d55e00; stroke-width: 1.2" not in svg
+
+
+def test_names_of_points_keep_clear_of_each_other():
+    inside = (0.0, 0.0, 700.0, 400.0)
+    taken = []
+    for _ in range(8):
+        taken.append(min(_around(350.0, 200.0, 80.0), key=lambda box: _covered(box, taken, inside)))
+    assert all(_covered(one, [other], inside) == 0 for one, other in combinations(taken, 2))

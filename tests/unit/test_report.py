@@ -1,0 +1,264 @@
+"""The report: what its page and tables hold, whatever names and texts say, and what it refuses."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from html.parser import HTMLParser
+
+import pytest
+from click.testing import CliRunner
+from reported import DOCUMENTS, QRELS, QUERIES, SCRIPT, report, write_runs, write_sweep
+
+from langshift.errors import LangshiftError, UsageError
+from langshift.evaluate.commands import evaluate
+from langshift.evaluate.report import checkout, extra
+
+FILES = ["report.html", "report.md", "report.csv", "report.tex"]
+# No folder can have a slash in its name.
+HOSTILE = "<script>alert(1)<script>|a_b$c%d&e\\f{g}`*"
+
+
+class Page(HTMLParser):
+    """A page's elements, headings, and the text that is no style."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.elements, self.headings, self.texts = [], [], []
+        self.open = []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attributes):
+        self.elements.append((tag, dict(attributes)))
+        self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        while self.open and self.open.pop() != tag:
+            pass
+
+    def handle_data(self, data):
+        if self.open and self.open[-1] == "h2":
+            self.headings.append(data)
+        if "style" not in self.open:
+            self.texts.append(data)
+
+    def all(self, tag):
+        return [attributes for name, attributes in self.elements if name == tag]
+
+
+@pytest.fixture
+def runs(tmp_path):
+    return write_runs(tmp_path, ["plain", "shifted"])
+
+
+@pytest.fixture
+def hostile(tmp_path):
+    return write_runs(tmp_path, ["plain", HOSTILE])
+
+
+def page_of(folder):
+    return Page((folder / "report.html").read_text(encoding="utf-8"))
+
+
+def test_the_files_lie_in_the_last_folder_and_are_named(runs):
+    said = report(*runs)
+    assert (said.exit_code, said.stderr) == (0, "")
+    assert said.stdout.splitlines() == [
+        "Over 24 queries, nDCG@20 goes from .4693 with a (plain) to 1.0000 with b (shifted) (+.5307, significant). The "
+        "query languages de and en gain; none loses significantly. Answers in the searcher's own language: SLR@20 "
+        ".5000 → 1.0000 (+.5000, significant).",
+        "",
+        f"The report is {runs[1] / 'report.html'}",
+        f"Its tables are also report.md, report.csv, report.tex in {runs[1]}",
+    ]
+    assert sorted(path.name for path in runs[1].iterdir()) == sorted([*FILES, "result.json", "run.trec"])
+    assert sorted(path.name for path in runs[0].iterdir()) == ["result.json", "run.trec"]
+
+
+def test_the_page_has_every_part_and_a_table_of_contents(runs, tmp_path):
+    dataset = json.loads((runs[0] / "result.json").read_text())["dataset"]
+    sweep = write_sweep(tmp_path / "sweep.json", dataset)
+    assert report(*runs, sweep, "--output", tmp_path / "out").exit_code == 0
+    page = page_of(tmp_path / "out")
+    assert page.headings == [
+        "Before and after",
+        "Which to use",
+        "By query language",
+        "Languages of what is found",
+        "The first document",
+        "Query language by document language",
+        "By alpha",
+        "Ranking against language preference",
+        "Latency",
+        "Who gains and loses most: b (shifted) against a (plain)",
+        "What was run",
+    ]
+    links = [attributes["href"] for attributes in page.all("a")]
+    assert links == [f"#{attributes['id']}" for attributes in page.all("h2")]
+    # Two heatmaps by rank, two by language, two of recall; bars, the sweep's curve, the runs', frontier, latency.
+    assert len(page.all("svg")) == 11
+    ids = [attributes["id"] for _, attributes in page.elements if "id" in attributes]
+    assert len(ids) == len(set(ids))
+    assert [attributes for attributes in page.all("div") if attributes.get("class") == "wide"]
+    for attributes in page.all("div"):
+        if attributes["class"] == "wide":
+            assert (attributes["role"], attributes["tabindex"]) == ("region", "0")
+            assert attributes.get("aria-label") or attributes["aria-labelledby"] in ids
+
+
+def test_the_page_needs_nothing_else_and_runs_no_script(hostile):
+    assert report(*hostile).exit_code == 0
+    text = (hostile[1] / "report.html").read_text(encoding="utf-8")
+    page = Page(text)
+    assert {"script", "link", "img", "iframe", "object", "base"}.isdisjoint(tag for tag, _ in page.elements)
+    for _, attributes in page.elements:
+        assert not [name for name in attributes if name.startswith("on") or name in ("src", "srcset", "action")]
+        assert all((attributes.get(name) or "#").startswith("#") for name in ("href", "xlink:href"))
+    assert not re.search(r"url\((?!#)|@import", text)
+    assert page.all("meta")[3]["content"] == "default-src 'none'; style-src 'unsafe-inline'"
+    told = "".join(page.texts)
+    for shown in (HOSTILE, f"{SCRIPT} of 1?", f"On {SCRIPT} | $5 & \\ {{}} _ * `", f"news-{SCRIPT}"):
+        assert shown in told
+
+
+def test_texts_stand_in_their_language_and_direction(runs):
+    assert report(*runs).exit_code == 0
+    spans = page_of(runs[1]).all("span")
+    assert {"lang": "ar", "dir": "rtl"} in spans
+    assert {"lang": "de", "dir": "ltr"} in spans
+
+
+def test_figures_are_those_of_compare(runs):
+    compared = json.loads(CliRunner().invoke(evaluate, ["compare", *map(str, runs), "--json"]).stdout)
+    said = json.loads(report(*runs, "--json").stdout)
+    assert said["files"] == {name.partition(".")[2]: str(runs[1] / name) for name in FILES}
+    assert {name: said["comparison"][name] for name in compared if name != "examples"} == {
+        name: part for name, part in compared.items() if name != "examples"
+    }
+    assert said["comparison"]["top1"]["b"]["en"] == {"perfect": 0, "lang_fail": 1, "sem_fail": 0, "both_fail": 0}
+    rows = list(csv.DictReader(io.StringIO((runs[1] / "report.csv").read_text(encoding="utf-8"))))
+    for section, measures in compared["sections"].items():
+        for measure, found in measures.items():
+            figures = {
+                row["run"][0]: row
+                for row in rows
+                if (row["section"], row["measure"], row["language"]) == (section, measure, "all")
+            }
+            assert {letter: float(row["value"]) for letter, row in figures.items()} == found["means"]
+            assert float(figures["b"]["p"]) == found["tests"][0]["corrected"]
+            assert figures["b"]["significant"] == "yes"
+            assert (figures["a"]["p"], figures["a"]["significant"], figures["a"]["queries"]) == ("", "", "24")
+    recalls = [row for row in rows if row["section"] == "recall by document language" and row["language"] == "en"]
+    assert [(row["measure"], row["run"], row["value"]) for row in recalls][:2] == [
+        ("R@20 of ar", "a (plain)", "0.0"),
+        ("R@20 of ar", "b (shifted)", "1.0"),
+    ]
+
+
+def test_tables_keep_their_shape_whatever_names_hold(hostile):
+    assert report(*hostile).exit_code == 0
+    markdown = (hostile[1] / "report.md").read_text(encoding="utf-8")
+    assert "<script" not in markdown
+    assert r"b (&lt;script&gt;alert(1)&lt;script&gt;\|a\_b\$c%d&amp;e\\f{g}\`\*)" in markdown
+    for table in re.findall(r"(?:^\|.*\n?)+", markdown, re.MULTILINE):
+        assert len({len(re.findall(r"(?<!\\)(?:\\\\)*\|", row)) for row in table.splitlines()}) == 1
+    latex = (hostile[1] / "report.tex").read_text(encoding="utf-8")
+    assert r"a\_b\$c\%d\&e\textbackslash{}f\{g\}" in latex
+    assert latex.count(r"\begin{table}") == latex.count(r"\end{table}") == latex.count(r"\caption{") == 11
+    rows = list(csv.reader(io.StringIO((hostile[1] / "report.csv").read_text(encoding="utf-8"))))
+    assert {len(row) for row in rows} == {8}
+    assert {row[3] for row in rows[1:]} == {"a (plain)", f"b ({HOSTILE})"}
+
+
+def test_one_run_alone_has_a_report_without_changes(runs):
+    said = report(runs[1])
+    assert said.stdout.splitlines()[0] == "a (shifted) over 24 queries: nDCG@20 1.0000."
+    headings = page_of(runs[1]).headings
+    assert headings[0] == "Figures"
+    assert not [heading for heading in headings if "gains" in heading or "Which" in heading]
+    assert "change" not in (runs[1] / "report.md").read_text(encoding="utf-8").partition("## What was run")[0]
+
+
+def test_the_same_runs_give_the_same_bytes(runs, tmp_path):
+    written = []
+    for _ in range(2):
+        assert report(*runs, "--output", tmp_path / "out").exit_code == 0
+        written.append([(tmp_path / "out" / name).read_bytes() for name in FILES])
+    assert written[0] == written[1]
+
+
+def test_what_was_run_is_told(runs):
+    assert report(*runs).exit_code == 0
+    told = (runs[1] / "report.md").read_text(encoding="utf-8").partition("## What was run")[2]
+    facts = {cells[1].strip(): cells[3].strip() for cells in (row.split("|") for row in told.splitlines()) if cells[1:]}
+    assert facts["index version"] == "news-v0001"
+    assert facts["fingerprint, alpha"] == "1"
+    assert facts["version, opensearch"] == "3.6.0"
+    assert facts["dataset, queries"] == f"{len(QUERIES)}"
+    assert facts["dataset, documents"] == f"{len(DOCUMENTS)}"
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC", facts["finished"])
+    assert len(QRELS) == len(QUERIES)
+
+
+def test_the_commit_is_named_only_in_a_checkout(monkeypatch):
+    found = checkout.commit()
+    assert found is None or re.fullmatch(r"[0-9a-f]{40}(, with changes)?", found)
+    monkeypatch.setenv("PATH", "")
+    assert checkout.commit() is None
+
+
+def test_a_trec_run_needs_the_dataset_named(runs, tmp_path):
+    run = runs[0] / "run.trec"
+    (runs[0] / "result.json").unlink()
+    said = report(run)
+    assert isinstance(said.exception, UsageError)
+    assert str(said.exception) == f"{run} does not say which dataset it is a run of: name it with --dataset."
+    assert report(run, "--dataset", tmp_path / "data").exit_code == 0
+    assert (runs[0] / "report.html").is_file()
+
+
+def refusal(*arguments, kind=UsageError):
+    said = report(*arguments)
+    assert type(said.exception) is kind, (said.exception, said.output)
+    assert said.stdout == ""
+    return str(said.exception)
+
+
+def test_what_cannot_be_used_is_refused_and_nothing_is_written(runs, tmp_path):
+    dataset = json.loads((runs[0] / "result.json").read_text())["dataset"]
+    sweep = write_sweep(tmp_path / "sweep.json", dataset)
+    assert refusal(sweep) == "There is no run: give a folder that `langshift evaluate replay` or `offline` wrote."
+    write_sweep(sweep, {"folder": "other", "hash": "12"})
+    assert refusal(*runs, sweep) == (
+        f"{sweep} is a sweep of other (12), the runs are of another dataset ({dataset['hash']}): "
+        "give a sweep of the same one."
+    )
+    write_sweep(sweep, dataset, alpha="all")
+    assert refusal(*runs, sweep) == (
+        f"{sweep} is no document of `langshift evaluate sweep --json` (Expected `array`, got `str` - at `$.alpha`)."
+    )
+    sweep.write_bytes(b"\xff{")
+    assert refusal(*runs, sweep).startswith(f"{sweep} is no document of `langshift evaluate sweep --json` (")
+    (tmp_path / "file").write_text("")
+    assert refusal(*runs, "--output", tmp_path / "file") == (
+        f"{tmp_path / 'file'} is a file: name a folder for --output."
+    )
+    assert refusal(runs[0], tmp_path / "none") == (
+        f"There is no run {tmp_path / 'none'}: name a folder that `langshift evaluate replay` or `offline` wrote with "
+        "--output, or a TREC run with --dataset."
+    )
+    result = runs[1] / "result.json"
+    result.write_text(json.dumps({**json.loads(result.read_text()), "latency_ms": {"took": 3}}))
+    assert refusal(*runs) == (
+        f"{result} is not what langshift writes (Expected `object`, got `int` - at `$.latency_ms[...]`): "
+        "run the evaluation again."
+    )
+    assert not list(tmp_path.rglob("report.*"))
+
+
+def test_without_the_extra_one_sentence_says_what_to_install(runs, monkeypatch):
+    monkeypatch.setattr(extra, "find_spec", lambda _: None)
+    assert refusal(*runs, kind=LangshiftError) == "A report needs an extra: pip install 'langshift[report]'."
+    assert not (runs[1] / "report.html").exists()
