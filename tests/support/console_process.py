@@ -26,7 +26,7 @@ class Served:
         told = b""
         while True:
             line = process.stdout.readline()
-            assert line, process.stderr.read().decode()
+            assert line, "langshift serve ended" if process.stderr is None else process.stderr.read().decode()
             told += line
             if line == b"}\n":
                 break

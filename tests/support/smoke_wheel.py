@@ -8,7 +8,9 @@ import tempfile
 import venv
 from pathlib import Path
 
+import httpx
 from built_wheel import build_wheel
+from console_process import Served
 
 from langshift.settings import Settings
 
@@ -50,9 +52,26 @@ def check(here, wheel, env):
         told = json.loads(run(here, env, langshift, "demo", "--json"))
         assert told["shifted"]["queries"]["asked"] == 1056, told
         assert told["shifted"]["errors"] == 0, told
+        assert told["report"] is None, told
         print(run(here, env, langshift, "search", "langshift-demo-shifted", "Why does the sea rise?", "--size", "3"))
+        run(here, env, *pip, f"{wheel}[embedded,console]")
+        runs = here / "home/results/demo"
+        print(run(here, env, langshift, "evaluate", "report", runs / "plain", runs / "shifted", "--output", runs))
+        check_console([langshift, "serve", "--port", "0", "--json"], here, env)
     finally:
         run(here, env, langshift, "down")
+
+
+def check_console(command, here, env):
+    """Its pages, script and style are in the wheel."""
+    with subprocess.Popen(command, cwd=here, env=env, stdout=subprocess.PIPE) as process:
+        try:
+            with httpx.Client(base_url=Served(process).url, timeout=60, trust_env=False) as client:
+                paths = ("/search?q=tides", "/indices", "/evaluations", "/static/style.css", "/static/console.js")
+                answers = {path: client.get(path).status_code for path in paths}
+            assert set(answers.values()) == {200}, answers
+        finally:
+            process.terminate()
 
 
 def run(here, env, *command):
