@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-import numpy as np
-from numpy.typing import NDArray
 from opensearchpy import OpenSearch
 
 from langshift.evaluate import groups
@@ -18,36 +16,6 @@ from langshift.evaluate.load.requests import TOP_K as TOP_K
 from langshift.evaluate.load.sending import Sending, send
 from langshift.evaluate.measures import Material, Scores, default_measures, score
 from langshift.evaluate.replayed import Replay as Replay
-from langshift.ingest.search import Searcher
-from langshift.plugin.search.wanted import USUAL, Setting
-
-
-def replay(
-    client: OpenSearch,
-    searcher: Searcher,
-    dataset: Dataset,
-    *,
-    setting: Setting = USUAL,
-    vectors: NDArray[np.float32] | None = None,
-    on_answer: Callable[[], None] = lambda: None,
-) -> Replay:
-    """Send every query to one index, one at a time, and score the answers.
-
-    Args:
-        client: the cluster.
-        searcher: over the index.
-        dataset: queries and judgements.
-        setting: how to search.
-        vectors: the queries' vectors as the encoder makes them, where they are there, shape (queries, dimension).
-        on_answer: called after each query.
-
-    Raises:
-        ClusterError: the cluster fails outside of the queries; failed queries are part of the result.
-    """
-    plan = Plan([setting])
-    asked = Asked.of([searcher], dataset, plan, vectors)
-    (found,) = replay_all([client], asked, plan, on_answer=on_answer)
-    return found
 
 
 def replay_all(

@@ -84,7 +84,7 @@ class Hit:
 
 def to_hit(found: Candidate, fields: Fields, shift: ShiftEffect | None = None) -> Hit:
     """A candidate, from an index with these fields, as a hit."""
-    title, text = _title_and_text(found.source, fields)
+    title, text = title_and_text(found.source, fields)
     return Hit(
         id=found.id,
         score=0.0 if found.score is None else found.score,
@@ -100,11 +100,12 @@ def to_hit(found: Candidate, fields: Fields, shift: ShiftEffect | None = None) -
 
 
 def _other(found: Candidate, fields: Fields) -> Other:
-    title, text = _title_and_text(found.source, fields)
+    title, text = title_and_text(found.source, fields)
     return Other(found.id, found.score, found.language, title, text, found.source)
 
 
-def _title_and_text(source: Mapping[str, Any], fields: Fields) -> tuple[str, str]:
+def title_and_text(source: Mapping[str, Any], fields: Fields) -> tuple[str, str]:
+    """Title and text of a document, from an index with these fields; either may be empty."""
     if fields.texts:
         return "", _words(value_at(source, fields.texts[0]))
     return _words(source.get("title")), _words(source.get("text"))
@@ -112,6 +113,8 @@ def _title_and_text(source: Mapping[str, Any], fields: Fields) -> tuple[str, str
 
 def _words(value: Any) -> str:  # noqa: ANN401 - any JSON
     """The words of a field: of several values all, of languages the first."""
+    if isinstance(value, str):
+        return value
     if isinstance(value, Mapping):
         return _words(next(iter(value.values()), None))
     if isinstance(value, list):

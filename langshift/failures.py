@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from http import HTTPStatus
 
 from opensearchpy.exceptions import (
@@ -120,15 +121,20 @@ def _tls_trouble(detail: str) -> str:
 
 def reason(error: TransportError) -> str:
     """The server's own words for why a request failed."""
-    if error.error == _CLOSED and isinstance(error.info, dict):
-        # The server's word alone, "closed", does not say what is.
-        index = error.info["error"]["index"]
-        return f"{index} is closed; open it with `POST /{index}/_open`"
+    if isinstance(error.info, dict) and (told := closed(error.info.get("error"))):
+        return told
     text = _words(error).rstrip(".;")
     if not text.startswith("<"):
         return text[:300]
     # A gateway answers with a page of HTML.
     return next((s.phrase for s in HTTPStatus if s == error.status_code), "a page of HTML")
+
+
+def closed(cause: object) -> str | None:
+    """What the server refuses because an index is closed; its word alone, "closed", does not say which; else None."""
+    if not isinstance(cause, Mapping) or cause.get("type") != _CLOSED or "index" not in cause:
+        return None
+    return f"{cause['index']} is closed; open it with `POST /{cause['index']}/_open`"
 
 
 def _words(error: TransportError) -> str:

@@ -21,11 +21,13 @@ class Access:
         host: where it listens, a name or an IP address.
         port: likewise.
         token: what a browser has to show first; None where the console listens to this machine alone.
+        bound: the IP address that the host is.
     """
 
     host: str
     port: int
     token: str | None = None
+    bound: str = "127.0.0.1"
 
     @property
     def url(self) -> str:
@@ -48,12 +50,13 @@ class Access:
             name, port = authority.lower(), "80"
         if port != str(self.port):
             return False
+        # A browser writes 127.1 as 127.0.0.1, and who listens at a name is found by its address, too.
+        here = {in_address(self.host.lower()), in_address(self.bound)}
         if self.token is None:
-            return name in _LOOPBACK
-        here = {in_address(self.host.lower())}
-        if _everywhere(self.host):
-            here |= {*_LOOPBACK, *_names()}
-        return name in here or (_everywhere(self.host) is not None and _is_ip(name.strip("[]")))
+            return name in here.union(_LOOPBACK)
+        if _everywhere(self.host) is None:
+            return name in here
+        return name in here.union(_LOOPBACK, _names()) or _is_ip(name.strip("[]"))
 
     def admits(self, token: str) -> bool:
         """Whether that is the token."""
@@ -68,8 +71,10 @@ def access(host: str, port: int, *, bound: str) -> Access:
         port: where it listens.
         bound: the IP address that the host is; a name may stand for any.
     """
-    token = None if ipaddress.ip_address(bound).is_loopback else secrets.token_urlsafe()
-    return Access(host, port, token)
+    address = ipaddress.ip_address(bound)
+    token = None if address.is_loopback else secrets.token_urlsafe()
+    # "0" is every address, too.
+    return Access(bound if address.is_unspecified else host, port, token, bound)
 
 
 def in_address(host: str) -> str:

@@ -18,7 +18,6 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from langshift.cluster import failure
 from langshift.console import note
 from langshift.errors import ClusterError, FingerprintError, LangshiftError, UnavailableError, UsageError
 from langshift.evaluate.console.access import Access
@@ -85,7 +84,7 @@ def failed(request: Request, error: Exception) -> Response:
     """The page for what failed, in langshift's or in the client library's words."""
     console = console_of(request)
     if isinstance(error, OpenSearchException):
-        error = failure(error, console.settings.url, anonymous=console.settings.username is None)
+        error = console.failure(error)
     if isinstance(error, UnavailableError):
         console.lost()
         return trouble(request, 503, str(error), heading="The cluster is away", again=request.method == "GET")

@@ -9,11 +9,12 @@ from threading import Lock
 from typing import Any, Final, TypeVar, cast
 
 from opensearchpy import OpenSearch
+from opensearchpy.exceptions import OpenSearchException
 from starlette.requests import Request
 
 from langshift import embedded
-from langshift.cluster import make_client, open_cluster
-from langshift.errors import UnavailableError
+from langshift.cluster import failure, make_client, open_cluster
+from langshift.errors import ClusterError, UnavailableError
 from langshift.ingest.opening import USUAL
 from langshift.ingest.search import Searcher
 from langshift.ingest.searching.standing import Encoders, Making, Opened
@@ -77,6 +78,10 @@ class Console:
                 "`langshift up` starts it again."
             )
         return make_client(self.settings, server.url)
+
+    def failure(self, error: OpenSearchException) -> ClusterError:
+        """What the client library raised, as an error with a sentence for a person."""
+        return failure(error, self.settings.url, anonymous=self.settings.username is None)
 
     def lost(self) -> None:
         """What is open is opened again at its next use: the embedded OpenSearch may come back at another address."""

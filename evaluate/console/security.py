@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Final
 from urllib.parse import parse_qsl, urlencode
 
+from anyio import move_on_after
 from starlette.datastructures import MutableHeaders
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
@@ -37,6 +38,8 @@ MOST_ADDRESS: Final = 1 << 17
 MOST_BODY: Final = 1 << 16
 # So much of a body is read without being kept, so that who sends it comes to read the answer.
 _MOST_READ: Final = 1 << 24
+# Seconds that a body may take to come.
+_LONGEST: Final = 30.0
 # What the page of somebody without the token needs.
 _WITHOUT_TOKEN: Final = ("/static/style.css", "/static/icon.svg")
 
@@ -66,7 +69,13 @@ class Guard:
 
         try:
             refusal = self._refusal(request)
-            body = await _body(receive) if request.method == "POST" else b""
+            body: bytes | None = b""
+            with move_on_after(_LONGEST) as reading:
+                body = await _body(receive) if request.method == "POST" else b""
+            if reading.cancelled_caught:
+                refusal = refusal or _bare(
+                    request, 408, "What was sent did not come in time: send it again.", "Too slow"
+                )
             if refusal is None and body is None:
                 refusal = _too_long(request, 413, "What was sent is too long: at most 64 KiB are read.")
             if refusal is not None:

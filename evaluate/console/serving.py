@@ -26,7 +26,8 @@ _NEEDED: Final = ("jinja2", "matplotlib", "psutil", "python_multipart", "starlet
 _DEMO: Final = "demo"
 # An address of 1 MiB, in which every byte may be written as three, is read whole and refused with a page.
 _MOST_HEAD: Final = 1 << 22
-_CONNECTIONS: Final = 100
+# More than a few browsers need; what is silent on them is closed after some seconds.
+_CONNECTIONS: Final = 500
 # Seconds that requests under way have left once the console is stopped.
 _PATIENCE: Final = 2
 
@@ -110,10 +111,11 @@ def _serve(listener: socket.socket, console: Console, access: Access, *, as_json
     import uvicorn
 
     from langshift.evaluate.console.app import make_app
+    from langshift.evaluate.console.patience import Patient
 
     config = uvicorn.Config(
         make_app(console, access),
-        http="h11",
+        http=Patient,
         loop="asyncio",
         ws="none",
         lifespan="on",

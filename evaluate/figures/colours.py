@@ -20,7 +20,6 @@ MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", "*", ">", "p")
 
 # Heatmaps: the paper shows through, so that small figures fade into a light page and into a dark one.
 MORE = BLUE
-LESS = "#B34700"
 BLACK, WHITE = "#1b1b1b", "#ffffff"
 
 

@@ -18,19 +18,11 @@ class Line(NamedTuple):
         name: what the legend calls it.
         x: where it was measured.
         y: what was measured there; NaN leaves a gap.
-        dashed: draw it dashed, to tell it from another of its family.
-        family: lines of one family share colour and marker; its own name unless given.
-        low: where given with ``high``, the lower edge of a band about it.
-        high: the upper edge.
     """
 
     name: str
     x: Sequence[float]
     y: Sequence[float]
-    dashed: bool = False
-    family: str = ""
-    low: Sequence[float] | None = None
-    high: Sequence[float] | None = None
 
 
 def curves(
@@ -42,7 +34,6 @@ def curves(
     y_title: str = "",
     marked: float | None = None,
     marked_name: str = "",
-    form: str = "{x:.2f}",
 ) -> str:
     """Draw curves over one dial.
 
@@ -54,21 +45,16 @@ def curves(
         y_title: what was measured.
         marked: a place on the dial to mark, such as the chosen alpha.
         marked_name: what to write there.
-        form: how to write a tick of the vertical axis; the figure is called ``x``.
 
     Returns:
         SVG.
     """
-    families = list(dict.fromkeys(line.family or line.name for line in lines))
     across = 1 if max((len(line.name) for line in lines), default=0) > 36 else 2
     with drawing(_WIDTH, _HEIGHT + _LEGEND * -(-len(lines) // across)) as drawn:
         axes = drawn.figure.subplots()
-        for line in lines:
-            colour, marker = marking(families.index(line.family or line.name))
-            style = "--" if line.dashed else "-"
-            axes.plot(line.x, line.y, style, color=colour, marker=marker, ms=6, lw=2, label=drawn.label(line.name, 80))
-            if line.low is not None and line.high is not None:
-                axes.fill_between(line.x, line.low, line.high, color=colour, alpha=0.15, linewidth=0)
+        for number, line in enumerate(lines):
+            colour, marker = marking(number)
+            axes.plot(line.x, line.y, color=colour, marker=marker, ms=6, lw=2, label=drawn.label(line.name, 80))
         if marked is not None:
             axes.axvline(marked, color=INK, linewidth=1, linestyle=(0, (2, 2)))
             axes.annotate(
@@ -77,7 +63,7 @@ def curves(
                 ha="left", va="bottom",
             )  # fmt: skip
         axes.grid(visible=True)
-        axes.yaxis.set_major_formatter(form)
+        axes.yaxis.set_major_formatter("{x:.2f}")
         axes.set(xlabel=drawn.label(x_title), ylabel=drawn.label(y_title, 48))
         if lines:
             drawn.figure.legend(loc="outside lower left", ncols=across, handlelength=3.5)

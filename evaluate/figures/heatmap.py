@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from langshift.evaluate.figures.colours import LESS, LINE, MORE, PAPER, letters_on
+from langshift.evaluate.figures.colours import LINE, MORE, PAPER, letters_on
 from langshift.evaluate.figures.theme import SMALL, Drawing, drawing, plain, wide
 
 if TYPE_CHECKING:
@@ -33,7 +33,6 @@ def heatmap(
     form: str = "{:.2f}",
     vmin: float | None = None,
     vmax: float | None = None,
-    diverging: bool = False,
 ) -> str:
     """Draw a table as coloured cells.
 
@@ -50,14 +49,12 @@ def heatmap(
         form: how to write a figure, as ``str.format``.
         vmin: the figure of the paper's own colour; 0 unless there is a smaller one.
         vmax: the figure of full colour; the greatest unless given.
-        diverging: for changes: 0 has the paper's colour, gains are blue and losses orange, and ``vmax``
-            is the size of either that has full colour.
 
     Returns:
         SVG.
     """
     table = np.asarray(values, dtype=np.float64).reshape(len(rows), len(columns))
-    low, high = _limits(table, vmin, vmax, diverging=diverging)
+    low, high = _limits(table, vmin, vmax)
     texts = [_written(value, form) for value in table[np.isfinite(table)]] if annotate else []
     cell = max([32.0, *(wide(text, SMALL) + 8 for text in texts)])
     # Few columns are given more room, up to a width that still reads as a table.
@@ -78,13 +75,8 @@ def heatmap(
         return drawn.svg(title, f"{description} {_missing(table)}".strip())
 
 
-def _limits(
-    table: NDArray[np.float64], low: float | None, high: float | None, *, diverging: bool
-) -> tuple[float, float]:
+def _limits(table: NDArray[np.float64], low: float | None, high: float | None) -> tuple[float, float]:
     known = table[np.isfinite(table)]
-    if diverging:
-        size = high if high is not None else float(np.abs(known).max(initial=0.0))
-        return -(size or 1.0), size or 1.0
     low = low if low is not None else float(known.min(initial=0.0))
     high = high if high is not None else float(known.max(initial=low))
     return low, high if high > low else low + 1
@@ -96,11 +88,9 @@ def _written(value: float, form: str) -> str:
     return form.format(0.0) if text == form.format(-0.0) else text
 
 
-def _colour(value: float, low: float, high: float) -> tuple[str, float]:
-    """A figure's colour and opacity."""
-    if low < 0 < high and low == -high:
-        return (MORE if value >= 0 else LESS), round(min(abs(value) / high, 1.0), 2)
-    return MORE, round(min(max((value - low) / (high - low), 0.0), 1.0), 2)
+def _opacity(value: float, low: float, high: float) -> float:
+    """How much of the full colour a figure has."""
+    return round(min(max((value - low) / (high - low), 0.0), 1.0), 2)
 
 
 def _cells(axes: Axes, table: NDArray[np.float64], low: float, high: float, form: str | None) -> None:
@@ -114,11 +104,11 @@ def _cells(axes: Axes, table: NDArray[np.float64], low: float, high: float, form
         if not np.isfinite(value):
             missing.append(place)
             continue
-        colour, opacity = _colour(value, low, high)
+        opacity = _opacity(value, low, high)
         known.append(place)
-        colours.append(to_rgba(colour, opacity))
+        colours.append(to_rgba(MORE, opacity))
         if form is not None:
-            letters = letters_on(colour, opacity)
+            letters = letters_on(MORE, opacity)
             text = _written(float(value), form)
             axes.text(column + 0.5, row + 0.5, text, ha="center", va="center", size=SMALL, color=letters)
     axes.add_collection(PatchCollection(known, facecolors=colours, edgecolors=PAPER, linewidths=1))
@@ -149,7 +139,7 @@ def _scale(bar: Axes, low: float, high: float, form: str) -> None:
     step = (high - low) / _STEPS
     steps = [low + (number + 0.5) * step for number in range(_STEPS)]
     places = [Rectangle((0, middle - step / 2), 1, step) for middle in steps]
-    colours = [to_rgba(*_colour(middle, low, high)) for middle in steps]
+    colours = [to_rgba(MORE, _opacity(middle, low, high)) for middle in steps]
     bar.add_collection(PatchCollection(places, facecolors=colours, linewidths=0))
     bar.set(xlim=(0, 1), ylim=(low, high), xticks=[])
     plain(bar)

@@ -21,17 +21,15 @@ def percentiles(
     title: str,
     description: str,
     names: Sequence[str] = ("p50", "p90", "p95", "p99"),
-    unit: str = "ms",
 ) -> str:
     """Draw a group of bars for each run, a bar a percentile, with its name and figure at its end.
 
     Args:
         rows: the runs.
-        values: rows x names; NaN is one that was not measured, which is said in its place.
+        values: milliseconds, rows x names; NaN is one that was not measured, which is said in its place.
         title: its name for screen readers; it is not drawn.
         description: what it shows, in words.
         names: the percentiles, from the smallest.
-        unit: what they are measured in.
 
     Returns:
         SVG.
@@ -47,7 +45,7 @@ def percentiles(
             measured = bool(np.isfinite(value))
             if measured:
                 axes.barh(place, value, height=each * 0.86, color=BLUE, alpha=1 - 0.6 * column / max(len(names), 1))
-            text = f"{names[column]} {_figure(value)} {unit}" if measured else f"{names[column]} not measured"
+            text = f"{names[column]} {_figure(value)} ms" if measured else f"{names[column]} not measured"
             axes.annotate(
                 drawn.label(text), (value if measured else 0, place), (5, 0), textcoords="offset points",
                 va="center", size=SMALL, color=INK, annotation_clip=False,
@@ -57,9 +55,9 @@ def percentiles(
         axes.set_yticks(range(len(rows)), [drawn.label(row, 32) for row in rows])
         # Room for the words at the end of the longest bar.
         room = _WIDTH - 40 - max((wide(row[:32]) for row in rows), default=0)
-        words = wide(f"{names[-1] if names else ''}  {_figure(greatest)} {unit}", SMALL) + 12
+        words = wide(f"{names[-1] if names else ''}  {_figure(greatest)} ms", SMALL) + 12
         axes.set(xlim=(0, greatest / max(1 - words / room, 0.3)), ylim=(max(len(rows), 1) - 0.5, -0.5))
-        axes.set_xlabel(drawn.label(unit))
+        axes.set_xlabel("ms")
         return drawn.svg(title, description)
 
 

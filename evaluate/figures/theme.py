@@ -54,18 +54,17 @@ _LOOK: dict[Any, Any] = {
 _ALONE = RLock()
 
 
-def require_plotting(who: str, extra: str = "console") -> None:
+def require_plotting(who: str) -> None:
     """Refuse, before any work, what cannot be drawn.
 
     Args:
         who: what needs it, such as ``--plot``.
-        extra: the extra to install for it.
 
     Raises:
         LangshiftError: matplotlib is not installed.
     """
     if find_spec("matplotlib") is None:
-        raise LangshiftError(f"{who} needs an extra: pip install 'langshift[{extra}]'.")
+        raise LangshiftError(f"{who} needs an extra: pip install 'langshift[plot]'.")
 
 
 class Drawing:

@@ -32,7 +32,7 @@ def require_plotting(path: Path) -> None:
     """
     if path.suffix.lower() not in FORMATS:
         raise UsageError(f"--plot {path}: a figure's name ends in {', '.join(FORMATS[:-1])} or {FORMATS[-1]}.")
-    require_matplotlib("--plot", "plot")
+    require_matplotlib("--plot")
     above = next(folder for folder in path.absolute().parents if folder.exists())
     if path.is_dir() or not above.is_dir() or not os.access(above, os.W_OK):
         raise UsageError(f"--plot {path} cannot be written: it is a folder, or in none that you may write in.")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import orjson
 
 from langshift.errors import ClusterError, UnavailableError
-from langshift.failures import not_permitted
+from langshift.failures import closed, not_permitted
 from langshift.hidden import hide
 
 if TYPE_CHECKING:
@@ -175,6 +175,8 @@ def _words(error: object) -> str:
     """The server's words for why, with those of the innermost cause."""
     if not isinstance(error, Mapping):
         return hide(" ".join(str(error).split()))
+    if told := closed(error):
+        return told
     roots = error.get("root_cause") or [{}]
     said = [error.get("reason") or error.get("type"), roots[0].get("reason")]
     return hide(" ".join(": ".join(dict.fromkeys(str(part) for part in said if part)).split()))

@@ -31,14 +31,14 @@ class Pool(NamedTuple):
 def candidates(response: Response, leg: str, fields: Fields = USUAL) -> list[Candidate]:
     """The hits of a search by one leg, best first."""
     return [
-        _candidate(hit, fields)._replace(legs={leg: Leg(float(hit["_score"]), rank)})
+        _candidate(hit, fields, {leg: Leg(float(hit["_score"]), rank)})
         for rank, hit in enumerate(response["hits"]["hits"], start=1)
     ]
 
 
 def without_legs(response: Response, fields: Fields = USUAL) -> list[Candidate]:
     """The hits of a search of which nobody knows what its legs said, best first."""
-    return [_candidate(hit, fields) for hit in response["hits"]["hits"]]
+    return [_candidate(hit, fields, {}) for hit in response["hits"]["hits"]]
 
 
 def sources(responses: Iterable[Response]) -> dict[str, Mapping[str, Any]]:
@@ -96,12 +96,13 @@ def union(pools: Iterable[Sequence[Candidate]]) -> dict[str, Candidate]:
     return found
 
 
-def _candidate(hit: Mapping[str, Any], fields: Fields) -> Candidate:
+def _candidate(hit: Mapping[str, Any], fields: Fields, legs: Mapping[str, Leg]) -> Candidate:
     return Candidate(
         id=hit["_id"],
         score=float(hit["_score"]),
         language=_first(hit, fields.language) or UNDETERMINED,
         source=hit.get("_source", {}),
+        legs=legs,
     )
 
 

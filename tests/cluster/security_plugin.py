@@ -11,9 +11,11 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from email.message import Message
 from fnmatch import fnmatchcase
+from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import unquote, urlsplit
 
+DOCUMENT = Path(__file__).parents[2] / "docs" / "permissions.md"
 #: Default action groups that langshift's documentation names -> what they hold.
 GROUPS = {
     "cluster_monitor": ["cluster:monitor/*"],
@@ -140,6 +142,7 @@ class Guard:
 
     Attributes:
         used: the permissions that requests needed, in the order of their first use.
+        without: permissions that are missing all the same.
         unknown: requests of which nobody knows what they need; empty in a test that passes.
     """
 
@@ -155,7 +158,7 @@ class Guard:
         self._indices = [
             (entry["index_patterns"], _resolved(entry["allowed_actions"])) for entry in role["index_permissions"]
         ]
-        self._user, self._without = user, set(without)
+        self._user, self.without = user, set(without)
         self.used: dict[str, None] = {}
         self.unknown: list[str] = []
 
@@ -173,7 +176,7 @@ class Guard:
         return None
 
     def _may(self, need: Need) -> bool:
-        if need.action in self._without:
+        if need.action in self.without:
             return False
         if not need.index and _of_the_cluster(need.action):
             return _fits(need.action, self._cluster)
@@ -198,6 +201,18 @@ class Guard:
             count = len(body.splitlines()) // 2
             return 200, json.dumps({"took": 1, "responses": [{"error": error, "status": 403}] * count}).encode()
         return 403, json.dumps(security_exception(action, user=self._user)).encode()
+
+
+def documented_roles(name: str) -> list[dict[str, Any]]:
+    """The roles of the documentation, for another index: searching, loading, everything."""
+    blocks = re.findall(r"```json\n(.*?)```", DOCUMENT.read_text(encoding="utf-8"), re.DOTALL)
+    return [json.loads(block.replace('"old-news"', f'"{name}-old"').replace('"news', f'"{name}')) for block in blocks]
+
+
+def with_every_index(role: Mapping[str, Any]) -> dict[str, Any]:
+    """A role that may also list all indices, as the documentation says."""
+    every = json.loads(re.search(r"^`({.*})`$", DOCUMENT.read_text(encoding="utf-8"), re.MULTILINE)[1])
+    return {**role, "index_permissions": [*role["index_permissions"], every]}
 
 
 def security_exception(*permissions: str, user: str = "loader") -> dict[str, Any]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -19,7 +18,7 @@ from small_dataset import write_small_dataset
 
 from langshift.plugin import pipeline
 
-from .security_plugin import Guard
+from .security_plugin import Guard, documented_roles, with_every_index
 from .tls_proxy import proxy
 
 USER, PASSWORD = "loader", "grün:s3cret/@%ß猫"
@@ -204,15 +203,6 @@ def test_a_certificate_that_nobody_verifies(langshift, secured, client, data, in
     assert client.count(index=index_name)["count"] == DOCUMENTS
 
 
-DOCS = Path(__file__).parents[2] / "docs" / "permissions.md"
-
-
-def roles(name: str) -> list[dict[str, Any]]:
-    """The roles of the documentation, for another index: searching, loading, everything."""
-    blocks = re.findall(r"```json\n(.*?)```", DOCS.read_text(encoding="utf-8"), re.DOTALL)
-    return [json.loads(block.replace('"old-news"', f'"{name}-old"').replace('"news', f'"{name}')) for block in blocks]
-
-
 def make_old(client, index: str, name: str) -> None:
     """An index that langshift did not make, with the documents of one that it made with alpha 0."""
     vector = client.indices.get_mapping(index=index)[f"{index}-v0001"]["mappings"]["properties"]["embedding"]
@@ -228,7 +218,7 @@ def make_old(client, index: str, name: str) -> None:
 
 def test_the_roles_of_the_documentation_are_enough(langshift, secured, client, data, index_name, tmp_path):
     """Every command, over TLS and with a password."""
-    searching, loading, everything = roles(index_name)
+    searching, loading, everything = documented_roles(index_name)
 
     def works(role: dict[str, Any], *arguments: object) -> None:
         with secured(role) as (url, _):
@@ -246,8 +236,7 @@ def test_the_roles_of_the_documentation_are_enough(langshift, secured, client, d
     works(searching, "pipeline", "verify", index_name)
     works(everything, "retune", index_name, "--alpha", "0.7")
     works(everything, "pipeline", "remove", index_name)
-    every = json.loads(re.search(r"^`({.*})`$", DOCS.read_text(encoding="utf-8"), re.MULTILINE)[1])
-    works({**searching, "index_permissions": [*searching["index_permissions"], every]}, "index", "list")
+    works(with_every_index(searching), "index", "list")
     works(searching, "index", "describe", index_name)
     works(everything, "index", "drop", index_name, "--yes")
     fields = ("--vector-field", "vector", "--text-field", "body", "--language-field", "lang", "--encoder", "use-m")
@@ -258,7 +247,7 @@ def test_the_roles_of_the_documentation_are_enough(langshift, secured, client, d
 
 
 def test_who_may_only_search(langshift, secured, client, data, index_name):
-    searching, loading, _ = roles(index_name)
+    searching, loading, _ = documented_roles(index_name)
     ingest = ("ingest", data / "corpus.jsonl", "--index", index_name)
     with secured(searching) as (url, _):
         code, _, err = langshift(*ingest, OPENSEARCH_URL=url)

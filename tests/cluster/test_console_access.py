@@ -8,6 +8,8 @@ import httpx
 import pytest
 from console_process import heading, sentence, serving
 
+from langshift.evaluate.console.access import access
+
 #: What a browser says of a request that a page of the console makes.
 OWN = {"sec-fetch-site": "same-origin", "sec-fetch-mode": "cors", "sec-fetch-dest": "empty"}
 LINK = {"sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate", "sec-fetch-dest": "document"}
@@ -45,6 +47,40 @@ def port_of(console):
 def test_it_answers_at_its_own_names(served, browser):
     for name in ("127.0.0.1", "localhost", "LOCALHOST", "[::1]"):
         assert browser.get("/indices", headers={"host": f"{name}:{port_of(served)}"}).status_code == 200, name
+
+
+@pytest.mark.parametrize(
+    ("host", "bound", "names"),
+    [("127.0.0.2", "127.0.0.2", ["127.0.0.2", "127.0.0.1", "localhost"]),
+     # Debian gives a machine's own name such an address.
+     ("Desk.Example", "127.0.1.1", ["desk.example", "127.0.1.1", "localhost"]),
+     ("127.1", "127.0.0.1", ["127.1", "127.0.0.1", "[::1]"]),
+     ("desk.example", "192.0.2.1", ["desk.example", "192.0.2.1"]),
+     ("0", "0.0.0.0", ["0.0.0.0", "127.0.0.1", "192.0.2.1", "localhost"])],
+)  # fmt: skip
+def test_it_answers_at_the_address_that_it_prints_and_at_what_a_browser_makes_of_it(host, bound, names):
+    made = access(host, 8365, bound=bound)
+    assert [
+        name for name in [urlsplit(made.url).netloc.removesuffix(":8365"), *names] if not made.serves(f"{name}:8365")
+    ] == []
+    assert not made.serves("evil.example:8365")
+
+
+def test_a_console_that_other_machines_reach_under_one_name_is_not_found_under_this_machines_own():
+    made = access("desk.example", 8365, bound="192.0.2.1")
+    assert not made.serves("localhost:8365")
+    assert not made.serves("192.0.2.2:8365")
+
+
+def test_connections_on_which_nothing_is_asked_keep_nobody_out(served, browser):
+    silent = [socket.create_connection(("127.0.0.1", port_of(served))) for _ in range(150)]
+    try:
+        for one in silent[:50]:
+            one.sendall(b"GET / HTTP/1.1\r\nHost: x\r\nX: ")
+        assert browser.get("/static/icon.svg").status_code == 200
+    finally:
+        for one in silent:
+            one.close()
 
 
 @pytest.mark.parametrize(

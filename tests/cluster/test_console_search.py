@@ -239,6 +239,23 @@ def test_what_cannot_be_used_is_told_in_one_sentence(ask, given, told):
     assert sentence(answer) == told
 
 
+def test_an_index_that_is_closed_leaves_the_other_side_alone(ask, client, pair):
+    shut = f"{pair[0]}-v0001"
+    assert ids(ask(q="river"), "left")
+    client.indices.close(index=shut)
+    try:
+        answer = ask(q="river")
+        assert answer.status_code == 200
+        assert sentence(answer) == f"The cluster answered 400: {shut} is closed; open it with `POST /{shut}/_open`."
+        assert ids(answer, "left") == []
+        assert ids(answer, "right")
+        assert ask().status_code == 200
+        assert ask("/search/vectors", q="river").status_code == 204
+    finally:
+        client.indices.open(index=shut)
+    assert ids(ask(q="river"), "left")
+
+
 @pytest.mark.parametrize("words", ["", "   ", "?!", "12345", "\u202eriver", "x' OR 1=1 --", "𝕣𝕚𝕧𝕖𝕣"])
 def test_odd_queries_are_answered(ask, words):
     assert ask(q=words, left__mode="lexical", right__mode="hybrid").status_code == 200

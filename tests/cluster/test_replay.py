@@ -17,13 +17,14 @@ from opensearchpy import OpenSearch
 from opensearchpy.exceptions import ConnectionError as UnreachableError
 
 from langshift.errors import ClusterError, LangshiftError, UsageError
+from langshift.evaluate.asked import Asked, Plan
 from langshift.evaluate.commands import evaluate
 from langshift.evaluate.dataset import Dataset, load_dataset
 from langshift.evaluate.load.answer import Request, Step, ask
 from langshift.evaluate.load.schedule import WARM_UP
 from langshift.evaluate.load.workers import GIVE_UP_AFTER, send_all
 from langshift.evaluate.measures import Material, score
-from langshift.evaluate.replay import Replay, replay
+from langshift.evaluate.replay import Replay, replay_all
 from langshift.ingest.detect import open_detector
 from langshift.ingest.encoders import open_encoder
 from langshift.ingest.load import load
@@ -45,6 +46,10 @@ def index(client: OpenSearch, folder: Path) -> Iterator[str]:
 @pytest.fixture(scope="module")
 def searcher(client: OpenSearch, index: str) -> Searcher:
     return Searcher(client, index)
+
+
+def replay(client: OpenSearch, searcher: Searcher, dataset: Dataset) -> Replay:
+    return replay_all([client], Asked.of([searcher], dataset, Plan()), Plan())[0]
 
 
 def run(*arguments: str) -> Any:

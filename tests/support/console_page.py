@@ -57,21 +57,23 @@ def slider(page, place, name):
     return page.locator(f"#{place}-{name}-slider")
 
 
-def drag(page, handle, share):
-    """Take a slider's thumb with the mouse and draw it to a share of its way."""
+def drag(page, handle, *shares):
+    """Take a slider's thumb with the mouse and draw it to shares of its way, slowly: at each the link catches up."""
     handle.scroll_into_view_if_needed()
     box = handle.bounding_box()
     here, least, most = (float(handle.evaluate(f"one => one.{name}")) for name in ("value", "min", "max"))
     # The thumb is as wide as high, and stays inside.
     thumb = 16
-    far, middle = box["width"] - thumb, box["y"] + box["height"] / 2
 
-    def at(part):
-        return box["x"] + thumb / 2 + far * part
+    def move(share):
+        across = thumb / 2 + (box["width"] - thumb) * share
+        page.mouse.move(box["x"] + across, box["y"] + box["height"] / 2, steps=4)
 
-    page.mouse.move(at((here - least) / (most - least)), middle)
+    move((here - least) / (most - least))
     page.mouse.down()
-    page.mouse.move(at(share), middle, steps=12)
+    for share in shares:
+        move(share)
+        settled(page, f"{handle.get_attribute('name')}={handle.input_value()}")
     page.mouse.up()
 
 

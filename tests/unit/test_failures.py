@@ -63,7 +63,11 @@ def because(reason: object, *, root: str | None = None, kind: str = "illegal_arg
             f"The cluster at {URL} answered 403: index [e] blocked by: [FORBIDDEN/8/index write (api)].",
         ),
         (
-            RequestError(400, "index_closed_exception", {"error": {"reason": "closed", "index": "e-v0001"}}),
+            RequestError(
+                400,
+                "index_closed_exception",
+                {"error": {"type": "index_closed_exception", "reason": "closed", "index": "e-v0001"}},
+            ),
             f"The cluster at {URL} answered 400: e-v0001 is closed; open it with `POST /e-v0001/_open`.",
         ),
         (ConnectionTimeout("TIMEOUT", "slow", ReadTimeoutError(None, "/", "slow")), SILENT),

@@ -42,7 +42,7 @@ def of_heatmap(names, said=SAID):
 
 
 def of_curves(names, said=SAID):
-    lines = [Line(name, [0, 1], [0.1, np.nan], low=[0, 0], high=[1, 1]) for name in names]
+    lines = [Line(name, [0, 1], [0.1, np.nan]) for name in names]
     return curves(lines, y_title=names[0], marked=0.5, marked_name=names[0], **said)
 
 
@@ -113,7 +113,7 @@ def test_nothing_to_draw_is_still_a_figure():
     said = {"title": "t", "description": "d"}
     empty = [
         heatmap([], [], [], **said),
-        heatmap(["en"], ["de"], [[np.nan]], diverging=True, **said),
+        heatmap(["en"], ["de"], [[np.nan]], **said),
         curves([], **said),
         frontier([Point("a", np.nan, 1)], x_title="x", y_title="y", **said),
         bars([], ["right"], [], **said),
@@ -134,8 +134,8 @@ def test_figures_may_be_drawn_by_several_threads_at_once():
 def test_without_the_extra_one_sentence_names_it(monkeypatch):
     monkeypatch.setattr("langshift.evaluate.figures.theme.find_spec", lambda _: None)
     with pytest.raises(LangshiftError) as caught:
-        require_plotting("`langshift serve`")
-    assert str(caught.value) == "`langshift serve` needs an extra: pip install 'langshift[console]'."
+        require_plotting("--plot")
+    assert str(caught.value) == "--plot needs an extra: pip install 'langshift[plot]'."
 
 
 def test_matplotlib_is_imported_only_where_something_is_drawn():

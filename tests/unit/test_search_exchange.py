@@ -50,7 +50,13 @@ def test_what_the_server_says_of_one_search_of_many_is_told():
     assert (
         refusal({"error": {"type": "x", "reason": "too busy."}, "status": 429}) == "The cluster answered 429: too busy."
     )
+    closed = {"type": "index_closed_exception", "reason": "closed", "index": "e-v0001"}
+    told = "The cluster answered 400: e-v0001 is closed; open it with `POST /e-v0001/_open`."
+    assert refusal({"error": {**closed, "root_cause": [closed]}, "status": 400}) == told
     assert refusal({"error": "odd", "status": 500}) == "The cluster answered 500: odd."
+    shut = {"type": "index_closed_exception", "reason": "closed", "index": "e-v0001"}
+    told = "The cluster answered 400: e-v0001 is closed; open it with `POST /e-v0001/_open`."
+    assert refusal({"error": shut, "status": 400}) == told
 
 
 def test_a_missing_permission_is_told_as_everywhere():

@@ -16,7 +16,7 @@ _LABELS = {
     "prefer_language": "Language preference",
     "spread": "Language preference",
     "fusion": "Fusion",
-    "lexical_weight": "Weight of the words",
+    "lexical_weight": "Share of the words",
 }
 MOST_FIELDS = 20
 

@@ -108,6 +108,9 @@ class Job(msgspec.Struct, frozen=True):
 def read_job(folder: Path) -> Job | None:
     """The job of a folder; None where no console began it, or its file is damaged."""
     try:
+        # Who opens a pipe waits for ever.
+        if not (folder / JOB).is_file():
+            return None
         return msgspec.json.decode((folder / JOB).read_bytes(), type=Job)
     except (OSError, msgspec.MsgspecError, RecursionError):
         return None

@@ -147,7 +147,11 @@ class Jobs:
             or any(mark in name for mark in FORBIDDEN)
         ):
             return None
-        return folder if folder.is_dir() and not folder.is_symlink() else None
+        try:
+            return folder if folder.is_dir() and not folder.is_symlink() else None
+        except OSError:
+            # No file system takes a name that long.
+            return None
 
     def _living(self) -> tuple[Path, Job, psutil.Process] | None:
         """Ours, else one that an earlier or another console of this folder started."""

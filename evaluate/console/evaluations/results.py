@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -143,10 +144,13 @@ def results(root: Path, datasets: Mapping[str, Path]) -> Results:
 def described(folder: Path, name: str, datasets: Mapping[str, Path]) -> Run:
     """One run by its folder, as in ``results``."""
     try:
-        when = (folder / RESULT).stat().st_mtime
+        found = (folder / RESULT).stat()
     except OSError:
+        found = None
+    # Who opens a pipe waits for ever.
+    if found is None or not stat.S_ISREG(found.st_mode):
         return Run(name, folder, _time(0), f"It holds no {RESULT}, so it is no run.")
-    return _run(folder, name, _time(when), _names(datasets))
+    return _run(folder, name, _time(found.st_mtime), _names(datasets))
 
 
 def _names(datasets: Mapping[str, Path]) -> dict[str, str]:

@@ -11,7 +11,6 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from langshift.cluster import failure
 from langshift.errors import LangshiftError, UsageError
 from langshift.evaluate.console.context import Console, console_of
 from langshift.evaluate.console.evaluations.asking import fields, setting
@@ -64,8 +63,7 @@ def _indices(console: Console) -> tuple[list[str], str]:
     try:
         return sorted(one.name for one in all_versions(console.client) if one.state == "live"), ""
     except OpenSearchException as error:
-        settings = console.settings
-        return [], str(failure(error, settings.url, anonymous=settings.username is None))
+        return [], str(console.failure(error))
     except LangshiftError as error:
         return [], str(error)
 

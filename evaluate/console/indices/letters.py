@@ -42,13 +42,18 @@ def letters(place: LoadPlace, most: int = _MOST, seconds: float = _LONGEST) -> L
     try:
         groups = grouped(reading)
     except LangshiftError as error:
-        return Letters([], f"The dead letters cannot be counted: {error}")
+        return uncounted(error)
     except OSError as error:
         return Letters([], f"The dead letters cannot be read ({error.strerror}): see to it that they can be.")
     if reading.all:
         return Letters(groups)
     told = f"Only the first {counted(reading.count, 'dead letter')} were counted:"
     return Letters(groups, f"{told} `langshift dead-letters list --index {place.name}` counts all.")
+
+
+def uncounted(error: LangshiftError) -> Letters:
+    """No letters, and why."""
+    return Letters([], f"The dead letters cannot be counted: {error}")
 
 
 class _Reading:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from opensearchpy.exceptions import AuthorizationException
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from langshift.console import counted
 from langshift.errors import ClusterError
 from langshift.evaluate.console.context import Console, console_of
-from langshift.evaluate.console.indices.letters import letters
+from langshift.evaluate.console.indices.letters import Letters, letters, uncounted
 from langshift.evaluate.console.indices.overview import bins, fingerprint_rows, language_rows, version_rows
 from langshift.evaluate.console.pages import page
 from langshift.ingest.bulk.place import LoadPlace
@@ -43,13 +45,24 @@ def index(request: Request) -> Response:
         remarks=remarks(found),
         languages=languages,
         most=max((one.share for one in languages), default=1.0) or 1.0,
+        documents=counted(found.documents, "document"),
+        known=counted(len(found.languages.keys() - {UNDETERMINED}), "language"),
         unknown=found.share(UNDETERMINED),
         confidence=sure,
         bins=bins(sure),
         fingerprint=fingerprint_rows(version.fingerprint),
         versions=version_rows(found.versions),
-        letters=letters(LoadPlace.of(console.settings.home, console.client, version.name)),
+        letters=_letters(console, version.name),
     )
+
+
+def _letters(console: Console, name: str) -> Letters:
+    """The dead letters of an index; who may not ask which cluster it is on sees all else."""
+    try:
+        place = LoadPlace.of(console.settings.home, console.client, name)
+    except AuthorizationException as error:
+        return uncounted(console.failure(error))
+    return letters(place)
 
 
 def known(console: Console, name: str) -> Version:

@@ -3,57 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from dataclasses import replace
 
-from langshift.errors import FingerprintError, UsageError
+from opensearchpy.exceptions import OpenSearchException
+
+from langshift.errors import LangshiftError
 from langshift.evaluate.console.context import Console
+from langshift.evaluate.console.search.brief import brief_hit, brief_sources
 from langshift.evaluate.console.search.cache import Asked, Gathered, Searches
+from langshift.evaluate.console.search.outcome import Outcome, told_of_one_side
 from langshift.evaluate.console.search.sides import Choice, choices, chosen
 from langshift.evaluate.console.search.state import MOST_SIZE, Side, State
 from langshift.ingest.hit import Hit, to_hit
 from langshift.ingest.search import Searcher
 from langshift.ingest.searching.answering import preference_notes
-from langshift.ingest.searching.requests import Request, request_of
+from langshift.ingest.searching.requests import request_of
 from langshift.ingest.searching.result import SearchResult
 from langshift.ingest.shortlist.moving import rank_at
 from langshift.ingest.shortlist.ranking import rank as plain_rank
 from langshift.ingest.shortlist.ranking import rankable
 from langshift.ingest.shortlist.vectors import Vectors
-from langshift.languages import UNDETERMINED
 from langshift.plugin.indices.listing import all_versions
 from langshift.plugin.search.exchange import carry_out
 from langshift.plugin.search.wanted import Filters
-
-
-class Outcome(NamedTuple):
-    """What a side found.
-
-    Attributes:
-        choice: what was searched.
-        side: how.
-        hits: best first, 100 at most.
-        language: of the query, ``und`` where unknown.
-        languages: those of the index's documents, most frequent first.
-        notes: sentences for a person.
-        requests: what a search in this setting sends, or begins with.
-        fixed: why alpha cannot be moved here; None where it can.
-        trouble: why nothing was found; None where the search went well.
-    """
-
-    choice: Choice
-    side: Side
-    hits: tuple[Hit, ...] = ()
-    language: str = UNDETERMINED
-    languages: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
-    requests: tuple[Request, ...] = ()
-    fixed: str | None = None
-    trouble: str | None = None
-
-    @property
-    def moved(self) -> bool:
-        """Whether it was looked at by another alpha than that it is indexed with."""
-        return self.side.alpha is not None and self.fixed is None
 
 
 class Asking:
@@ -86,9 +58,10 @@ class Asking:
             if rankable(side.setting):
                 return self._ranked(state, side, choice)
             return self._live(state, side, choice)
-        except (UsageError, FingerprintError) as error:
+        except (LangshiftError, OpenSearchException) as error:
             # The other side may do better.
-            return Outcome(choice, side, fixed=str(error), trouble=str(error))
+            told = told_of_one_side(self._console, error)
+            return Outcome(choice, side, fixed=str(told), trouble=told)
 
     def gathered(self, state: State, choice: Choice) -> Gathered:
         """The shortlist for a query; both sides of an index share it."""
@@ -102,9 +75,12 @@ class Asking:
     def vectors(self, gathered: Gathered) -> Vectors:
         """The vectors of a shortlist, fetched if they are not there yet."""
         searcher, shortlist = gathered.searcher, gathered.shortlist
-        return gathered.vectors(
-            lambda: carry_out(self._console.client, searcher.index.index, searcher.vectors(shortlist))
-        )
+
+        def fetch() -> Vectors:
+            found = carry_out(self._console.client, searcher.index.index, searcher.vectors(shortlist))
+            return replace(found, sources=brief_sources(found.sources, searcher.index.fields, shortlist.question.words))
+
+        return gathered.vectors(fetch)
 
     def _gather(self, state: State, choice: Choice) -> Gathered:
         filters = filters_of(state)
@@ -118,12 +94,13 @@ class Asking:
             ),
             filters,
         )
-        return Gathered(searcher, shortlist)
+        sources = brief_sources(shortlist.sources, searcher.index.fields, state.words)
+        return Gathered(searcher, replace(shortlist, sources=sources))
 
     def _ranked(self, state: State, side: Side, choice: Choice) -> Outcome:
         gathered = self.gathered(state, choice)
         searcher, shortlist = gathered.searcher, gathered.shortlist
-        fixed, question = searcher.shiftable, shortlist.question
+        fixed, question = gathered.fixed, shortlist.question
         notes = preference_notes(searcher.index, question, side.setting)
         if side.alpha is None or fixed is not None:
             found = rank(gathered, side, None)
@@ -145,7 +122,7 @@ class Asking:
 
     def _live(self, state: State, side: Side, choice: Choice) -> Outcome:
         key = (_asked(state, choice), side.setting)
-        searcher, result = self._kept.live.of(key, lambda: self.search(state, side, choice), fresh=self._fresh)
+        searcher, result = self._kept.live.of(key, lambda: self._searched(state, side, choice), fresh=self._fresh)
         mode = "The mode anchored" if side.setting.mode == "anchored" else "One document per group"
         fixed = f"{mode} is searched for as the index is; alpha cannot be moved here."
         notes = [f"Shown as indexed: {fixed}"] if side.alpha is not None else []
@@ -159,6 +136,10 @@ class Asking:
             requests=result.requests,
             fixed=fixed,
         )
+
+    def _searched(self, state: State, side: Side, choice: Choice) -> tuple[Searcher, SearchResult]:
+        searcher, result = self.search(state, side, choice)
+        return searcher, replace(result, hits=tuple(brief_hit(one, state.words) for one in result.hits))
 
     def search(
         self, state: State, side: Side, choice: Choice, *, explain: bool = False

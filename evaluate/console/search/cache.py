@@ -16,7 +16,7 @@ from langshift.ingest.searching.result import SearchResult
 from langshift.ingest.shortlist.gathering import Shortlist
 from langshift.ingest.shortlist.vectors import Vectors
 
-# Two sides of some dozens of queries; with its texts and vectors a shortlist is a few megabytes.
+# Two sides of some dozens of queries; with what lists show of its documents a shortlist is a few megabytes at most.
 _MOST: Final = 32
 
 T = TypeVar("T")
@@ -50,6 +50,11 @@ class Gathered:
         self.searcher, self.shortlist = searcher, shortlist
         self._vectors: Vectors | None = None
         self._fetching = Lock()
+
+    @property
+    def fixed(self) -> str | None:
+        """Why alpha cannot be moved here: by the index, or as the query has no vector; None where it can."""
+        return self.searcher.shiftable or self.shortlist.lacks.get("dense")
 
     def vectors(self, fetch: Callable[[], Vectors]) -> Vectors:
         """The vectors; fetched by the first who asks, while others wait."""

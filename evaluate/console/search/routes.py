@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from opensearchpy.exceptions import OpenSearchException
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from langshift.errors import FingerprintError, UsageError
+from langshift.errors import LangshiftError, UsageError
 from langshift.evaluate.console.context import Console, console_of
 from langshift.evaluate.console.pages import page
-from langshift.evaluate.console.search.asking import Asking, Outcome
+from langshift.evaluate.console.search.asking import Asking
+from langshift.evaluate.console.search.outcome import Outcome, told_of_one_side
 from langshift.evaluate.console.search.sides import Choice, chosen, settled
 from langshift.evaluate.console.search.state import (
     MOST_PREFERENCE,
@@ -84,10 +86,15 @@ def vectors(request: Request) -> Response:
     state = settled(state_of(request.query_params.multi_items()), known)
     for place in PLACES if state.words else ():
         side = state.side(place)
-        if rankable(side.setting):
+        if not rankable(side.setting):
+            continue
+        try:
             gathered = asking.gathered(state, chosen(side, known))
-            if gathered.searcher.shiftable is None:
+            if gathered.fixed is None:
                 asking.vectors(gathered)
+        except (LangshiftError, OpenSearchException) as error:
+            # The search has told of it, and the other side may do better.
+            told_of_one_side(console_of(request), error)
     return Response(status_code=204)
 
 
@@ -98,10 +105,9 @@ def is_page_load(request: Request) -> bool:
 
 def _require_one(outcomes: Mapping[Place, Outcome]) -> None:
     """Refuse what neither side can do anything with, such as a query that is too long."""
-    troubles = {one.trouble for one in outcomes.values()}
-    (first, *others) = troubles
-    if first is not None and not others:
-        raise UsageError(first)
+    (first, *others) = (one.trouble for one in outcomes.values())
+    if first is not None and all(str(one) == str(first) for one in others):
+        raise first
 
 
 def _movable(outcome: Outcome) -> bool:
@@ -114,9 +120,9 @@ def _languages(console: Console, state: State, known: Sequence[Choice], outcomes
     for place in PLACES if not outcomes else ():
         try:
             found.update(console.opened(chosen(state.side(place), known).name).standing().searcher.index.languages)
-        except (UsageError, FingerprintError):
-            # Told when it is searched.
-            continue
+        except (LangshiftError, OpenSearchException) as error:
+            # Told when it is searched, unless nothing can be.
+            told_of_one_side(console, error)
     # Anybody may have written what is no tag into the field.
     chosen_ones = {*state.languages, *([state.language] if state.language else [])}
     return sorted({tag for tag in found if parse_tag(tag)} | chosen_ones)

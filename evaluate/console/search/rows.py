@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,7 +13,13 @@ SNIPPET: Final = 240
 TITLE: Final = 160
 # How much of a text is shown before the first of the query's words in it.
 _BEFORE = 60
+# What is kept of a text, and how much of it before that word: more than any list shows.
+_KEPT, _KEPT_BEFORE = 2_000, 500
 _SHORTEST_WORD = 3
+# No script puts more marks on a character.
+_MOST_MARKS = 16
+# A query may be as long as a page.
+_MOST_WORDS = 32
 
 Movement = Literal["up", "down", "same", "absent"]
 
@@ -88,12 +93,11 @@ def shares(hits: Sequence[Hit]) -> list[tuple[str, int]]:
 def snippet(text: str, words: str, most: int = SNIPPET) -> str:
     """The beginning of a text, or what is around the first of the query's words in it where that is further on."""
     text = " ".join(text.split())
-    wanted = [word for word in words.split() if len(word) >= _SHORTEST_WORD]
-    found = re.search("|".join(map(re.escape, wanted)), text, re.IGNORECASE) if wanted and len(text) > most else None
-    if found is None or found.end() <= most:
+    found = _first_word(text, words, most)
+    if found is None:
         return cut(text, most)
-    start = max(0, min(found.start() - _BEFORE, len(text) - most))
-    space = text.find(" ", start, found.start())
+    start = max(0, min(found - _BEFORE, len(text) - most))
+    space = text.find(" ", start, found)
     start = space + 1 if space >= 0 else _whole(text, start)
     return f"…{cut(text[start:], most)}"
 
@@ -108,15 +112,43 @@ def cut(text: str, most: int) -> str:
     return f"{text[: space if space > 0 else end].rstrip()}…"
 
 
+def excerpt(text: str, words: str = "") -> str:
+    """As much of a text as ``cut`` and ``snippet`` need to make the same of it as of the whole."""
+    # Most are short, and to part them into words is the slowest here.
+    if len(text) <= _KEPT:
+        return text
+    text = " ".join(text.split())
+    if len(text) <= _KEPT:
+        return text
+    found = _first_word(text, words, SNIPPET)
+    start = 0 if found is None else max(0, found - _KEPT_BEFORE)
+    return text[start : start + _KEPT]
+
+
 def ordinal(rank: int) -> str:
     """``1st``, ``22nd``, ``113th``."""
     teens = 10 < rank % 100 < 14
     return f"{rank}{'th' if teens else {1: 'st', 2: 'nd', 3: 'rd'}.get(rank % 10, 'th')}"
 
 
+def _first_word(text: str, words: str, most: int) -> int | None:
+    """Where the first of the query's words begins in a text; None where it is in the beginning, or there is none."""
+    if len(text) <= most:
+        return None
+    lowered = text.lower()
+    # Of some letters it makes two.
+    searched = lowered if len(lowered) == len(text) else text
+    wanted = [word.lower() for word in words.split()[:_MOST_WORDS] if len(word) >= _SHORTEST_WORD]
+    start, end = min(
+        ((place, place + len(word)) for word in wanted if (place := searched.find(word)) >= 0), default=(0, 0)
+    )
+    return start if end > most else None
+
+
 def _whole(text: str, place: int) -> int:
     """The place, further on where it would part a character from its marks."""
-    while place < len(text) and unicodedata.category(text[place])[0] == "M":
+    furthest = min(len(text), place + _MOST_MARKS)
+    while place < furthest and unicodedata.category(text[place])[0] == "M":
         place += 1
     return place
 

@@ -70,7 +70,7 @@ def settled(state: State, known: Sequence[Choice]) -> State:
     if not known:
         raise UsageError("There is no index on the cluster yet: make one, such as with `langshift demo`.")
     for place in PLACES:
-        _require_known(place, state.side(place), known)
+        state = state.with_side(place, _by_its_name(place, state.side(place), known))
     left, right = state.left, state.right
     if left.index is None and right.index is None:
         left, right = _pair(left, right, known)
@@ -86,13 +86,18 @@ def chosen(side: Side, known: Sequence[Choice]) -> Choice:
     return next(one for one in known if one.name == side.index)
 
 
-def _require_known(place: Place, side: Side, known: Sequence[Choice]) -> None:
-    if side.index is not None and all(one.name != side.index for one in known):
-        told = side.index if len(side.index) <= 80 else f"{side.index[:80]}…"
-        raise UsageError(
-            f"{place} is {told!r}, but there is no such index or version on the cluster: choose one from the list at "
-            "/search, or make it with `langshift ingest`."
-        )
+def _by_its_name(place: Place, side: Side, known: Sequence[Choice]) -> Side:
+    """The side with the name by which its index is opened: a version that was kept may have become the live one."""
+    if side.index is None or any(one.name == side.index for one in known):
+        return side
+    for one in known:
+        if one.version == side.index:
+            return replace(side, index=one.name)
+    told = side.index if len(side.index) <= 80 else f"{side.index[:80]}…"
+    raise UsageError(
+        f"{place} is {told!r}, but there is no such index or version on the cluster: choose one from the list at "
+        "/search, or make it with `langshift ingest`."
+    )
 
 
 def _pair(left: Side, right: Side, known: Sequence[Choice]) -> tuple[Side, Side]:

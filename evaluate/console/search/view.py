@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
-from langshift.evaluate.console.search.asking import Outcome
+from langshift.evaluate.console.search.outcome import Outcome
 from langshift.evaluate.console.search.rows import Row, places, rows, shares
 from langshift.evaluate.console.search.sides import Choice, chosen
 from langshift.evaluate.console.search.state import PLACES, Place, Side, State, number
@@ -37,6 +37,7 @@ class SideView(NamedTuple):
         place: ``left`` or ``right``.
         side: its state.
         choice: what it searches.
+        why: the link that says why a document is where it is, but for its ``id``.
         step: of the alpha slider, such that the index's own alpha is on it.
         outcome: what it found; None where nothing was asked.
         rows: the hits that are listed.
@@ -48,6 +49,7 @@ class SideView(NamedTuple):
     place: Place
     side: Side
     choice: Choice
+    why: str
     step: str
     outcome: Outcome | None = None
     rows: Sequence[Row] = ()
@@ -81,7 +83,11 @@ def request_shown(request: Request) -> Shown:
 def _empty(place: Place, state: State, known: Sequence[Choice]) -> SideView:
     side = state.side(place)
     choice = chosen(side, known)
-    return SideView(place, side, choice, _step(choice.alpha))
+    return SideView(place, side, choice, _why(place, state), _step(choice.alpha))
+
+
+def _why(place: Place, state: State) -> str:
+    return state.address("/search/hit", side=place)
 
 
 def _side(place: Place, state: State, outcome: Outcome, other: Outcome, colours: Mapping[str, int]) -> SideView:
@@ -93,6 +99,7 @@ def _side(place: Place, state: State, outcome: Outcome, other: Outcome, colours:
         place=place,
         side=outcome.side,
         choice=outcome.choice,
+        why=_why(place, state),
         step=_step(outcome.choice.alpha),
         outcome=outcome,
         rows=rows(listed, state.words, outcome.language, places(other.hits)),
@@ -122,6 +129,6 @@ def _readable(value: Any) -> Any:  # noqa: ANN401 - any JSON
         return {name: _readable(one) for name, one in value.items()}
     if not isinstance(value, list):
         return value
-    if len(value) > _MOST_NUMBERS and all(isinstance(one, int | float) for one in value):
+    if len(value) > _MOST_NUMBERS and set(map(type, value)) <= {int, float}:
         return f"[{value[0]:.4f}, … {len(value)} numbers]"
     return [_readable(one) for one in value]

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 import orjson
 from starlette.exceptions import HTTPException
 
 from langshift.evaluate.console.context import Console
-from langshift.evaluate.console.search.asking import Asking, Outcome, rank
-from langshift.evaluate.console.search.cache import Gathered
+from langshift.evaluate.console.search.asking import Asking
 from langshift.evaluate.console.search.rows import places
 from langshift.evaluate.console.search.sides import Choice
+from langshift.evaluate.console.search.similarities import Similarity, similarities
 from langshift.evaluate.console.search.state import PLACES, Place, Side, State
 from langshift.ingest.hit import Hit, to_hit
-from langshift.ingest.shortlist.moving import account
 from langshift.ingest.shortlist.ranking import rankable
 from langshift.plugin.fields import Fields
 from langshift.plugin.search import bodies
@@ -27,24 +27,8 @@ from langshift.plugin.search.wanted import Setting
 
 # Of a group that has more only the first are shown.
 _MOST_OTHERS: Final = 50
-
-
-class Similarity(NamedTuple):
-    """How near query and document are at one alpha.
-
-    Attributes:
-        where: in words.
-        value: the cosine; None where it cannot be known.
-        own: the part of it that the text's own vector gives.
-        language: the part of it that the language vector's subtraction gives.
-        rank: in the list of this setting at that alpha; None where it is not among the first 100, or not known.
-    """
-
-    where: str
-    value: float | None
-    own: float | None = None
-    language: float | None = None
-    rank: int | None = None
+# Of a document that has more only the beginning is shown.
+_MOST_TEXT: Final = 50_000
 
 
 class Part(NamedTuple):
@@ -108,8 +92,10 @@ def why(asking: Asking, console: Console, state: State, place: Place, name: str,
         raise HTTPException(404, f"There is no document {name[:200]!r} in {choice.name}.")
     listed = {one.id: one for one in outcome.hits}
     explained = {one.id: one for one in result.hits}
-    hit = listed.get(name) or explained.get(name) or to_hit(documents[name], fields)
-    similarities, by, unknown = _similarities(asking, state, side, name, explained.get(name), outcome)
+    whole = to_hit(documents[name], fields)
+    # What lists are made of holds the beginnings of texts only.
+    hit = replace(listed.get(name) or explained.get(name) or whole, title=whole.title, text=beginning(whole.text))
+    near, by, unknown = similarities(asking, state, side, name, explained.get(name), outcome)
     # The shortlist tells what the legs say at the alpha that is looked at.
     legs = (hit if rankable(side.setting) and name in listed else explained.get(name, hit)).legs
     ranks = places(outcome.hits)
@@ -122,7 +108,7 @@ def why(asking: Asking, console: Console, state: State, place: Place, name: str,
         found=name in listed or name in explained,
         rank=ranks.get(name),
         there=places(other.hits).get(name),
-        similarities=similarities,
+        similarities=near,
         by=by,
         unknown=unknown,
         parts=[Part(_LEGS.get(leg, leg), said, _weight(leg, side.setting)) for leg, said in legs.items()],
@@ -166,53 +152,12 @@ def _documents(
     return found, sorted(members, key=lambda one: (one.language, one.id))
 
 
-def _similarities(
-    asking: Asking, state: State, side: Side, name: str, explained: Hit | None, outcome: Outcome
-) -> tuple[list[Similarity], Mapping[str, float], str | None]:
-    """The table of similarities, what was subtracted of which language vector, and why more is not known."""
-    gathered = asking.gathered(state, outcome.choice)
-    unknown = gathered.searcher.shiftable
-    if unknown is None:
-        return _accounted(asking, gathered, side, name, outcome)
-    effect = None if explained is None else explained.shift
-    if effect is None:
-        return [], {}, unknown
-    return (
-        [
-            Similarity("Before any shift", effect.similarity_before, rank=effect.rank_before),
-            Similarity(
-                f"As indexed: alpha {outcome.choice.alpha_in_words}", effect.similarity_after, rank=effect.rank_after
-            ),
-        ],
-        effect.moved,
-        unknown,
-    )
-
-
-def _accounted(
-    asking: Asking, gathered: Gathered, side: Side, name: str, outcome: Outcome
-) -> tuple[list[Similarity], Mapping[str, float], str | None]:
-    vectors = asking.vectors(gathered)
-    wanted: list[tuple[str, float | None]] = [
-        ("Before any shift: alpha 0", 0.0),
-        (f"As indexed: alpha {outcome.choice.alpha_in_words}", None),
-    ]
-    if outcome.moved:
-        wanted.append((f"As looked at: alpha {side.alpha:g}", side.alpha))
-    rows: list[Similarity] = []
-    by: Mapping[str, float] = {}
-    for where, alpha in wanted:
-        told = account(vectors, name, alpha)
-        if told is None:
-            return [], {}, "The document has no vector, or is not among those that are nearest in its language."
-        ranks = {}
-        if rankable(side.setting):
-            ranks = places(rank(gathered, Side(side.index, side.setting, alpha), vectors))
-        rows.append(Similarity(where, told.moved, told.own_part, told.language_part, ranks.get(name)))
-        by = told.by
-    return rows, by, None
-
-
 def _told(source: Mapping[str, Any]) -> str:
     """A document's fields as text."""
-    return orjson.dumps(source, option=orjson.OPT_INDENT_2).decode()
+    return beginning(orjson.dumps(source, option=orjson.OPT_INDENT_2).decode())
+
+
+def beginning(text: str) -> str:
+    """A text for a page; of a very long one the beginning, and how much is left out."""
+    left_out = len(text) - _MOST_TEXT
+    return text if left_out <= 0 else f"{text[:_MOST_TEXT]}… ({left_out:,} more characters)"

@@ -77,8 +77,8 @@ async function show(form, address) {
     if (!found[0]) return complain(places[0], page.querySelector("main .trouble")?.textContent ?? page.title);
     const canonical = found.find((element) => element?.dataset.address)?.dataset.address;
     places.forEach((place, n) => {
-      // A slider that is being moved stays what it is.
-      if (found[n] && !(n && place.contains(document.activeElement))) swap(place, found[n]);
+      // A slider that is being moved stays what it is; Chromium lets go of it if another one beside it is replaced.
+      if (found[n] && !(n && (held || place.contains(document.activeElement)))) swap(place, found[n]);
     });
     history.replaceState(null, "", canonical ?? address);
   } catch {
@@ -86,6 +86,14 @@ async function show(form, address) {
   } finally {
     places[0].removeAttribute("aria-busy");
   }
+}
+
+/** Whether a slider is being drawn with a pointer. */
+let held = false;
+for (const kind of ["pointerdown", "pointerup", "pointercancel"]) {
+  document.addEventListener(kind, ({ target }) => {
+    held = kind === "pointerdown" && target.matches("input[type=range]");
+  });
 }
 
 const waiting = new WeakMap();

@@ -1,0 +1,60 @@
+"""Every page at both widths, light and dark: it fits, and axe-core finds nothing that is serious."""
+
+import pytest
+from console_page import DESK, PHONE, THEMES, address, grave, question, width
+from playwright.sync_api import expect
+
+
+def addresses(demo):
+    """Every kind of page, by name."""
+    asked = address(demo, question("ar"), right_mode="hybrid", right_one="1", left_alpha="0.3")
+    return {
+        "search": address(demo),
+        "results": asked,
+        "anchored": address(demo, question("en"), right_mode="anchored"),
+        "why": address(demo, question("en")).replace("/search?", "/search/hit?") + "&side=right&id=allergy-ar",
+        "indices": "/indices",
+        "index": f"/indices/{demo.shifted}",
+        "languages": f"/languages/{demo.shifted}",
+        "evaluations": "/evaluations",
+        # As the console shows it, it is the same but in a sandbox, in which axe-core cannot run either.
+        "report": (demo.results / "demo" / "report.html").as_uri(),
+        "trouble": "/nowhere",
+    }
+
+
+@pytest.mark.parametrize("theme", THEMES)
+@pytest.mark.parametrize("size", [DESK, PHONE], ids=["desk", "phone"])
+def test_it_fits_and_is_for_everybody(sessions, demo, theme, size):
+    sessions.expected = {404}
+    page = sessions.page(color_scheme=theme, viewport=size)
+    wrong = []
+    for name, place in addresses(demo).items():
+        page.goto(place)
+        if name == "languages":
+            expect(page.get_by_role("heading", name="Language by language")).to_be_visible()
+        page.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true; })")
+        wide, window = width(page)
+        if wide > window:
+            wrong.append(f"{name} is {wide} px wide in a window of {window}")
+        wrong += [f"{name}: {one}" for one in grave(page)]
+    page.goto(addresses(demo)["results"])
+    page.get_by_role("link", name="Why is this hit at rank 1 on the right?", exact=True).click()
+    expect(page.get_by_role("dialog")).to_be_visible()
+    wide, inside = page.get_by_role("dialog").evaluate("one => [one.scrollWidth, one.clientWidth]")
+    if wide > inside:
+        wrong.append(f"the dialog is {wide} px wide in {inside}")
+    wrong += [f"dialog: {one}" for one in grave(page)]
+    assert wrong == [], "\n".join(wrong)
+
+
+def test_dark_is_dark(sessions):
+    colours = []
+    for theme in THEMES:
+        page = sessions.page(color_scheme=theme)
+        page.goto("/search")
+        colour = page.evaluate("getComputedStyle(document.body).backgroundColor")
+        colours.append(sum(int(part) for part in colour.removeprefix("rgb(").removesuffix(")").split(",")))
+    light, dark = colours
+    assert light > 600
+    assert dark < 150

@@ -1,0 +1,61 @@
+"""The overview of an index and its language map, as a person reads them."""
+
+import re
+
+import pytest
+from playwright.sync_api import expect
+
+from langshift.evaluate.dataset import load_dataset
+
+
+@pytest.fixture(scope="module")
+def languages(demo):
+    """The twelve of the demo."""
+    return sorted({one.language for one in load_dataset(demo.dataset).documents.values()})
+
+
+def test_all_indices_lead_to_one(page, demo):
+    page.goto("/indices")
+    row = page.get_by_role("row").filter(has=page.get_by_role("link", name=demo.shifted, exact=True))
+    for cell in ("live", "132", "use-m"):
+        expect(row).to_contain_text(cell)
+    row.get_by_role("link", name=demo.shifted, exact=True).click()
+    expect(page.get_by_role("heading", level=1)).to_have_text(demo.shifted)
+
+
+def test_the_overview_of_an_index(page, demo, languages):
+    page.goto(f"/indices/{demo.shifted}")
+    expect(page.get_by_text(re.compile(r"132 documents in\s+12 languages"))).to_be_visible()
+    rows = page.get_by_role("region", name="Documents by language").locator("tbody tr")
+    shown = [[cell.strip() for cell in row.locator("th, td").all_inner_texts()[:3]] for row in rows.all()]
+    assert sorted(shown) == [[tag, "11", "8.3%"] for tag in languages]
+    expect(page.locator("dl.facts")).to_contain_text("use-m")
+    versions = page.get_by_role("region", name="Versions").locator("tbody tr")
+    expect(versions).to_have_count(1)
+    expect(versions).to_contain_text("live")
+    expect(page.get_by_text(f"There are no dead letters of {demo.shifted}")).to_be_visible()
+    page.get_by_role("link", name="Search it").click()
+    expect(page.locator("#left-index")).to_have_value(demo.shifted)
+
+
+def test_the_language_map_comes_by_itself(page, demo, languages):
+    page.goto(f"/languages/{demo.shifted}")
+    expect(page.get_by_role("heading", name="Language by language")).to_be_visible()
+    figures = page.locator("main figure")
+    expect(figures.locator("figcaption", has_text=re.compile("^(Before the shift|As indexed)$"))).to_have_count(2)
+    for figure in figures.all():
+        expect(figure.get_by_role("img")).to_be_visible()
+        text = figure.locator("svg").text_content()
+        assert all(tag in text for tag in languages)
+    rows = page.get_by_role("region", name="Languages").locator("tbody tr")
+    assert sorted(row.locator("th").inner_text() for row in rows.all()) == languages
+    for row in rows.all():
+        documents, drawn = row.locator("td").all_inner_texts()[:2]
+        assert (documents, drawn) == ("11", "11")
+    # The shift has brought documents in other languages nearer.
+    before, after = (float(re.search(r"are (\d\.\d+)", said)[1]) for said in _leads(page))
+    assert after < before
+
+
+def _leads(page):
+    return page.locator("main .sentences li").all_inner_texts()
