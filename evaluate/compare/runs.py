@@ -103,10 +103,17 @@ def _result(place: Path) -> dict[str, Any]:
         result = orjson.loads(path.read_bytes())
     except orjson.JSONDecodeError as error:
         raise UsageError(f"{path} is not valid JSON ({error.msg}): run the evaluation again.") from None
-    known = result.get("dataset") if isinstance(result, dict) else "no object"
-    if known is not None and not (isinstance(known, dict) and {"folder", "hash", "documents", "queries"} <= set(known)):
+    if not isinstance(result, dict) or not _is_identity(result.get("dataset")):
         raise UsageError(f"{path} is not what langshift writes: run the evaluation again.")
-    return dict(result)
+    return result
+
+
+def _is_identity(known: object) -> bool:
+    """Whether that is what ``identity`` says of a dataset; None where nothing is known of it."""
+    if known is None:
+        return True
+    kinds = {"folder": str, "hash": str, "documents": int, "queries": int}
+    return isinstance(known, dict) and all(isinstance(known.get(name), kind) for name, kind in kinds.items())
 
 
 def _folder(places: Sequence[Path], results: Sequence[Mapping[str, Any]]) -> Path:
@@ -126,7 +133,10 @@ def _folder(places: Sequence[Path], results: Sequence[Mapping[str, Any]]) -> Pat
                 f"{first['hash']}) and {known['folder']} ({known['queries']:,} queries, {known['hash']}): "
                 "compare runs of one dataset."
             )
-    return Path(first["folder"])
+    folder = Path(first["folder"])
+    if not folder.is_dir():
+        raise UsageError(f"{place} is a run of {folder}, which is not there any more: name the dataset with --dataset.")
+    return folder
 
 
 def _names(places: Sequence[Path]) -> list[str]:

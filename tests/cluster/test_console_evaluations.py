@@ -325,7 +325,10 @@ def test_runs_that_cannot_be_compared_are_a_sentence(person, results, folder, tm
     for names, said in (
         ([], "Choose one run or more in the table: none is named."),
         (["a", "b"], f"{results}/a and {results}/b are runs of different datasets, "),
-        (["c"], f"There is no dataset folder {tmp_path}/no: "),
+        (
+            ["c"],
+            f"{results}/c is a run of {tmp_path}/no, which is not there any more: name the dataset with --dataset.",
+        ),
         (["empty"], "empty: It holds no result.json, so it is no run."),
     ):
         answer = person.http.get(f"{PAGE}/report", params={"run": names})

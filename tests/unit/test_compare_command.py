@@ -185,11 +185,19 @@ def test_runs_that_are_not_there(results, tmp_path):
     assert refusal(results[0], tmp_path / "empty") == f"{tmp_path / 'empty'} holds no run.trec: name {how}."
     (results[1] / "result.json").write_text("{")
     assert refusal(*results).startswith(f"{results[1] / 'result.json'} is not valid JSON (")
-    for content in ('{"dataset": 1}', "[1]"):
+    wrong = {"folder": "here", "hash": "0123456789abcdef", "documents": 24, "queries": "many"}
+    for content in ('{"dataset": 1}', "[1]", json.dumps({"dataset": wrong})):
         (results[1] / "result.json").write_text(content)
         assert refusal(*results) == (
             f"{results[1] / 'result.json'} is not what langshift writes: run the evaluation again."
         )
+
+
+def test_a_dataset_that_is_not_there_any_more(results, data, tmp_path):
+    data.rename(tmp_path / "moved")
+    assert refusal(*results) == (
+        f"{results[0]} is a run of {data}, which is not there any more: name the dataset with --dataset."
+    )
 
 
 def test_runs_of_different_datasets(results, data, tmp_path):
