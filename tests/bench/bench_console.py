@@ -9,25 +9,16 @@ sliders come in turn. Machines differ and are shared: look at the shares, not at
 
 import http.client
 import os
-import socket
-import threading
-import time
-from contextlib import closing, contextmanager
+from contextlib import closing
 from time import perf_counter
-from typing import NamedTuple
 from urllib.parse import urlencode
 
 import numpy as np
 import pytest
-import urllib3
-import uvicorn
 from readme import DATA
+from timed_console import serving, watched
 
-from langshift.cluster import Json
 from langshift.evaluate.asked import Asked, Plan
-from langshift.evaluate.console.access import Access
-from langshift.evaluate.console.app import make_app
-from langshift.evaluate.console.context import Console
 from langshift.evaluate.console.search.cache import Searches
 from langshift.evaluate.dataset import load_dataset
 from langshift.evaluate.demo import FOLDER
@@ -36,7 +27,6 @@ from langshift.ingest.encoders import open_encoder
 from langshift.ingest.load import load
 from langshift.ingest.making import choose
 from langshift.ingest.search import Searcher
-from langshift.settings import Settings
 
 QUESTIONS, WARM_UP, ROUNDS = 40, 8, 3
 SIZES = (10, 50)
@@ -50,36 +40,6 @@ MOVES = {
     "weight moved": lambda place: {"right.mode": "hybrid", "right.weight": 0.01 * (1 + place % 90)},
     "alpha moved": lambda place: {"right.alpha": 0.01 * (1 + place % 90)},
 }
-
-
-class Page(NamedTuple):
-    """What one page took.
-
-    Attributes:
-        whole: milliseconds until the whole page was there.
-        cluster: of them, while a request to the cluster was under way.
-        encoding: of the rest, while a query was encoded.
-        json: of what is the console's own, while the cluster's answers were read as JSON.
-        asked: how many requests the cluster got.
-    """
-
-    whole: float
-    cluster: float
-    encoding: float
-    json: float
-    asked: int
-
-    @property
-    def own(self):
-        return self.whole - self.cluster - self.encoding
-
-    @property
-    def share(self):
-        return self.own / self.whole
-
-    @property
-    def share_but_json(self):
-        return (self.own - self.json) / self.whole
 
 
 @pytest.mark.usefixtures("cluster_env")
@@ -111,52 +71,6 @@ def compare(client, url, name, dataset, folder):
             show(found)
 
 
-@contextmanager
-def serving(url, folder):
-    """The console in this process, on a free port."""
-    console = Console(Settings.from_env({**os.environ, "OPENSEARCH_URL": url}), folder, {})
-    port = _free_port()
-    app = make_app(console, Access("127.0.0.1", port))
-    # As `langshift serve` runs it.
-    options = {"http": "h11", "loop": "asyncio", "ws": "none", "log_config": None, "access_log": False}
-    server = uvicorn.Server(uvicorn.Config(app, port=port, **options))
-    thread = threading.Thread(target=server.run)
-    thread.start()
-    while not server.started:
-        time.sleep(0.01)
-    try:
-        yield console, port
-    finally:
-        server.should_exit = True
-        thread.join()
-
-
-class Clock:
-    """When the cluster was asked, queries were encoded and answers were read: (begin, end), in seconds."""
-
-    def __init__(self):
-        self.cluster, self.encoding, self.json = [], [], []
-
-    def clear(self):
-        self.cluster.clear()
-        self.encoding.clear()
-        self.json.clear()
-
-
-@contextmanager
-def watched():
-    """A clock of all requests to the cluster and of all encoding in this process."""
-    clock = Clock()
-    with pytest.MonkeyPatch.context() as patch:
-        for kind, name, spans in (
-            (urllib3.HTTPConnectionPool, "urlopen", clock.cluster),
-            (Searcher, "encode", clock.encoding),
-            (Json, "loads", clock.json),
-        ):
-            patch.setattr(kind, name, _timed(getattr(kind, name), spans))
-        yield clock
-
-
 class Browser:
     """Asks for pages over one connection, and tells what each took."""
 
@@ -183,10 +97,7 @@ class Browser:
         content = answer.read()
         whole = perf_counter() - began
         assert answer.status in {200, 204}, content
-        cluster = _length(self._clock.cluster)
-        encoding = _length([*self._clock.cluster, *self._clock.encoding]) - cluster
-        json = _length(self._clock.json)
-        return Page(whole * 1000, cluster * 1000, encoding * 1000, json * 1000, len(self._clock.cluster))
+        return self._clock.page(whole)
 
 
 def measured(browser, questions):
@@ -225,6 +136,9 @@ def show(found):
         asked = f"{np.median([page.asked for page in pages]):.0f}"
         goal = f"   goal {GOAL:.0%}" if way == NEW else ""
         print(f"{way:18}" + "".join(f"{cell:>24}" for cell in cells) + f"{asked:>6}{goal}")
+    for way in MOVES:
+        ratios = [page.whole / new.whole for page, new in zip(found[way], found[NEW], strict=True)]
+        print(f"{way}: {quartiles(ratios, '.0%')} of a new query's time")
     asked = {way: sum(page.asked for page in found[way]) for way in MOVES}
     print(f"requests to the cluster by {sum(len(found[way]) for way in MOVES)} moves: {sum(asked.values())}")
     assert not any(asked.values()), asked
@@ -233,28 +147,3 @@ def show(found):
 def quartiles(figures, form):
     low, middle, high = np.quantile(figures, [0.25, 0.5, 0.75])
     return f"{middle:{form}} ({low:{form}} to {high:{form}})"
-
-
-def _timed(function, spans):
-    def timed(*arguments, **options):
-        began = perf_counter()
-        try:
-            return function(*arguments, **options)
-        finally:
-            spans.append((began, perf_counter()))
-
-    return timed
-
-
-def _length(spans):
-    """Seconds in which at least one of the spans lasted."""
-    total, until = 0.0, 0.0
-    for begin, end in sorted(spans):
-        total += max(0.0, end - max(begin, until))
-        until = max(until, end)
-    return total
-
-
-def _free_port():
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return listener.getsockname()[1]

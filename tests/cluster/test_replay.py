@@ -15,16 +15,16 @@ from click.testing import CliRunner
 from ir_measures import R, nDCG, read_trec_run
 from opensearchpy import OpenSearch
 from opensearchpy.exceptions import ConnectionError as UnreachableError
+from small_dataset import replayed
 
 from langshift.errors import ClusterError, LangshiftError, UsageError
-from langshift.evaluate.asked import Asked, Plan
 from langshift.evaluate.commands import evaluate
 from langshift.evaluate.dataset import Dataset, load_dataset
 from langshift.evaluate.load.answer import Request, Step, ask
 from langshift.evaluate.load.schedule import WARM_UP
 from langshift.evaluate.load.workers import GIVE_UP_AFTER, send_all
 from langshift.evaluate.measures import Material, score
-from langshift.evaluate.replay import Replay, replay_all
+from langshift.evaluate.replay import Replay
 from langshift.ingest.detect import open_detector
 from langshift.ingest.encoders import open_encoder
 from langshift.ingest.load import load
@@ -46,10 +46,6 @@ def index(client: OpenSearch, folder: Path) -> Iterator[str]:
 @pytest.fixture(scope="module")
 def searcher(client: OpenSearch, index: str) -> Searcher:
     return Searcher(client, index)
-
-
-def replay(client: OpenSearch, searcher: Searcher, dataset: Dataset) -> Replay:
-    return replay_all([client], Asked.of([searcher], dataset, Plan()), Plan())[0]
 
 
 def run(*arguments: str) -> Any:
@@ -134,7 +130,7 @@ def test_a_dataset_is_checked_before_the_cluster_is_asked(index, tmp_path, monke
 def test_languages_that_the_dataset_lacks_come_from_the_index(client, searcher, folder, dataset, tmp_path):
     shutil.copytree(folder, tmp_path / "bare", ignore=shutil.ignore_patterns("languages.tsv"))
     bare = load_dataset(tmp_path / "bare")
-    found, expected = replay(client, searcher, bare), replay(client, searcher, dataset)
+    found, expected = replayed(client, searcher, bare), replayed(client, searcher, dataset)
     assert found.warnings == [
         "The dataset names no language for 15 of its 15 relevant documents, "
         "so TLR and SLR go by the languages that the index has for them."
@@ -151,7 +147,7 @@ def test_documents_that_do_not_fit_are_told(client, searcher, folder, index, tmp
         path = tmp_path / "other" / name
         lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
         path.write_text("".join(line for line in lines if "-th" not in line), encoding="utf-8")
-    found = replay(client, searcher, load_dataset(tmp_path / "other"))
+    found = replayed(client, searcher, load_dataset(tmp_path / "other"))
     names = sorted(name for name in load_dataset(folder).documents if name.endswith("-th"))
     assert found.warnings == [
         f"{index} holds 15 documents and the dataset has 10, so the figures are not those of the dataset alone.",
@@ -183,7 +179,7 @@ class Failing:
 
 def failing(client: OpenSearch, searcher: Searcher, dataset: Dataset, which: range) -> tuple[Failing, Replay]:
     wrapped = Failing(client, which)
-    return wrapped, replay(wrapped, searcher, dataset)
+    return wrapped, replayed(wrapped, searcher, dataset)
 
 
 def test_failed_queries_count_as_empty_answers(client, searcher, dataset):

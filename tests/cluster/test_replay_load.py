@@ -12,6 +12,7 @@ from collections import Counter
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from small_dataset import replayed
 
 from langshift.errors import FingerprintError, LangshiftError, UsageError
 from langshift.evaluate.asked import Asked, Plan
@@ -19,7 +20,7 @@ from langshift.evaluate.commands import evaluate
 from langshift.evaluate.dataset import load_dataset
 from langshift.evaluate.load import requests
 from langshift.evaluate.load.schedule import Load
-from langshift.evaluate.replay import replay, replay_all
+from langshift.evaluate.replay import replay_all
 from langshift.ingest.detect import open_detector
 from langshift.ingest.encoders import open_encoder
 from langshift.ingest.load import load
@@ -66,7 +67,7 @@ def test_indices_get_the_same_queries_in_alternation(client, cluster_url, indice
     warming, timed = seen[:4], seen[4:]
     assert Counter(warming) == {plain: 2, shifted: 2}
     assert timed == [plain, shifted, shifted, plain] * 10
-    alone = [replay(client, searcher, dataset) for searcher in searchers]
+    alone = [replayed(client, searcher, dataset) for searcher in searchers]
     for one, other in zip(found, alone, strict=True):
         assert [answer.hits for answer in one.answers] == [answer.hits for answer in other.answers]
         assert {name: scores.per_query for name, scores in one.scores.items()} == {
@@ -78,7 +79,7 @@ def test_several_at_once_find_the_same(client, indices, dataset):
     searcher = Searcher(client, indices[1])
     plan = Plan(load=Load(concurrency=6))
     (found,) = replay_all([client], Asked.of([searcher], dataset, plan), plan)
-    alone = replay(client, searcher, dataset)
+    alone = replayed(client, searcher, dataset)
     assert [(answer.query, answer.hits) for answer in found.answers] == [
         (answer.query, answer.hits) for answer in alone.answers
     ]

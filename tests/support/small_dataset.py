@@ -2,9 +2,11 @@
 
 import json
 
+from langshift.evaluate.asked import Asked, Plan
 from langshift.evaluate.dataset import load_dataset
 from langshift.evaluate.dataset_files import write_dataset
 from langshift.evaluate.demo import FOLDER
+from langshift.evaluate.replay import replay_all
 
 TOPICS, LANGUAGES = 5, {"de", "en", "th"}
 
@@ -28,3 +30,10 @@ def write_small_dataset(folder):
         [(query.id, name, 1) for query in asked for name in whole.qrels[query.id] if name in kept],
         kept.items(),
     )
+
+
+def replayed(client, searcher, dataset):
+    """The replay of a dataset in the usual way."""
+    plan = Plan()
+    (found,) = replay_all([client], Asked.of([searcher], dataset, plan), plan)
+    return found
