@@ -7,9 +7,14 @@ import pytest
 from command_line import langshift
 from readme import DATA
 from scipy.stats import ttest_1samp
+from searched import drop
 
 LANGUAGES = "ar,de,en,es,ru,th,tr,zh"
 STEP = 8
+# Which documents a calibration looks at goes by the index's name and the order in which they were written: with one
+# name, and no more of them at a time than one request takes, they are the same in every run.
+NAME = "langshift-test-anchored-xquad"
+AT_A_TIME = 200
 
 pytestmark = pytest.mark.skipif(
     not (DATA / "xquad").is_dir(), reason=f"no XQuAD in {DATA}; LANGSHIFT_DATA names another place"
@@ -17,7 +22,7 @@ pytestmark = pytest.mark.skipif(
 
 
 @pytest.fixture
-def replayed(tmp_path, index_name, cluster_url):
+def replayed(tmp_path, client, cluster_url):
     """Dense and anchored search of a calibrated pool that keeps so many translations of each passage."""
 
     def done(*arguments):
@@ -34,13 +39,18 @@ def replayed(tmp_path, index_name, cluster_url):
         ids = {json.loads(line)["_id"] for line in asked}
         head, *judged = (folder / "qrels" / "test.tsv").read_text().splitlines(keepends=True)
         (folder / "qrels" / "test.tsv").write_text(head + "".join(one for one in judged if one.split("\t")[0] in ids))
-        done("ingest", folder / "corpus.jsonl", "--index", index_name)
-        done("anchors", "calibrate", index_name, "--sample", "200")
+        lines = (folder / "corpus.jsonl").read_text().splitlines(keepends=True)
+        for begin in range(0, len(lines), AT_A_TIME):
+            (tmp_path / "part.jsonl").write_text("".join(lines[begin : begin + AT_A_TIME]))
+            done("ingest", tmp_path / "part.jsonl", "--index", NAME, *(["--if-exists", "append"] if begin else []))
+        done("anchors", "calibrate", NAME, "--sample", "200")
         settings = ["--setting", "dense", "--setting", "anchored"]
-        done("evaluate", "modes", folder, "--index", index_name, *settings, "--output", tmp_path / "out")
+        done("evaluate", "modes", folder, "--index", NAME, *settings, "--output", tmp_path / "out")
         return tmp_path / "out"
 
-    return replay
+    drop(client, NAME)
+    yield replay
+    drop(client, NAME)
 
 
 def test_where_all_is_translated_it_finds_the_answer_in_every_language_and_the_searchers_own_first(replayed):

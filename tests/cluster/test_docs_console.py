@@ -60,7 +60,7 @@ def test_the_pages_that_it_names_are_those_of_the_navigation(cluster_url, tmp_pa
         page = http.get("/indices").text
     navigation = page.partition("<nav")[2].partition("</nav>")[0]
     found = {" ".join(words.split()) for words in re.findall(r"<a [^>]*>(.*?)</a>", navigation, re.DOTALL)}
-    assert found <= set(re.findall(r"^- \*\*(.*?)\.\*\*", TEXT, re.MULTILINE))
+    assert found <= set(re.findall(r"^### (.*)$", TEXT, re.MULTILINE))
 
 
 def test_what_it_says_to_a_reverse_proxy_is_what_the_console_asks_for(cluster_url, tmp_path):
