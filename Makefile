@@ -3,8 +3,10 @@ PYTHON ?= python3
 VENV := .venv
 PY := $(VENV)/bin/python
 PIP := $(PY) -m pip install --quiet --disable-pip-version-check
+# Where it is set, each of the many processes that the tests start compiles everything anew.
+unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test soak lint bench bench-bulk bench-search clean
+.PHONY: help demo test paper soak evidence wheel lint smoke bench bench-bulk bench-search clean
 .DEFAULT_GOAL := help
 
 help:  ## what there is to make
@@ -31,27 +33,44 @@ $(VENV)/.installed-transformers: $(VENV)/.installed-dev
 demo: $(VENV)/.installed  ## start OpenSearch, index the demo corpus twice, show before and after
 	@$(VENV)/bin/langshift demo
 
-test: $(VENV)/.installed-dev  ## run every test, those against a real OpenSearch included
-	@$(PY) -m pytest
+# Files are dealt out to several processes, which share one OpenSearch.
+TOGETHER := -n auto --dist loadgroup --no-loadscope-reorder
+# How many times `make soak` kills a load, and a retune.
+KILLS ?= 100
 
-# The faults that loads and retunes survive, in full length: a hundred kills instead of a few.
-soak: $(VENV)/.installed-dev  ## the long form of the tests of faults: 100 SIGKILLs over a load, and over retunes
-	@LANGSHIFT_KILLS=100 $(PY) -m pytest tests/cluster/test_faults_kills.py tests/cluster/test_retune_kills.py \
-		tests/cluster/test_nodes_growth.py -s
+test: $(VENV)/.installed-dev  ## run the tests, those against a real OpenSearch included
+	@$(PY) -m pytest $(TOGETHER)
 
-lint: $(VENV)/.installed-dev  ## ruff, and mypy --strict over the built wheel
+paper: $(VENV)/.installed-dev  ## the papers' figures in full, from the texts: XQuAD, the README's reproduction, the demo
+	@$(PY) -m pytest $(TOGETHER) tests/paper
+
+soak: $(VENV)/.installed-dev  ## the long form of the tests of faults: KILLS (100) SIGKILLs over a load and retunes; nodes killed
+	@LANGSHIFT_KILLS=$(KILLS) $(PY) -m pytest $(TOGETHER) -rP tests/cluster/test_faults_kills.py \
+		tests/cluster/test_retune_kills.py tests/cluster/test_*nodes*.py
+
+# What was shown once and need not be shown with every change; what it prints goes into the pages.
+evidence: $(VENV)/.installed-dev  ## large tables and long loads, an hour or more: every setting on every question
+	@LANGSHIFT_EVIDENCE=1 $(PY) -m pytest -p no:randomly -s tests/evidence tests/cluster/test_painless.py
+
+wheel: $(VENV)/.installed-dev  ## build the wheel, into .build/wheel
+	@$(PY) tests/support/built_wheel.py
+
+lint: wheel  ## ruff, and mypy --strict over the built wheel
 	@$(PY) -m ruff check .
 	@$(PY) -m ruff format --check .
 	@$(PY) tests/support/typecheck.py
 
+smoke: wheel  ## the built wheel in a clean environment, as a newcomer would use it
+	@$(PY) tests/support/smoke_wheel.py
+
 bench: $(VENV)/.installed-dev  ## benchmarks: candidates in turn, median and spread
-	@$(PY) -m pytest tests/bench -s
+	@$(PY) -m pytest -p no:randomly -s tests/bench
 
 bench-bulk: $(VENV)/.installed-dev  ## the benchmark of bulk indexing alone, beside the client library's helpers
-	@$(PY) -m pytest tests/bench/bench_bulk.py tests/bench/bench_overlap.py tests/bench/bench_million.py -s
+	@$(PY) -m pytest -p no:randomly -s tests/bench/bench_bulk.py tests/bench/bench_overlap.py tests/bench/bench_million.py
 
 bench-search: $(VENV)/.installed-dev  ## the benchmarks of the search modes and of the console, query by query in turn
-	@$(PY) -m pytest tests/bench/bench_search.py tests/bench/bench_console.py -s
+	@$(PY) -m pytest -p no:randomly -s tests/bench/bench_search.py tests/bench/bench_console.py
 
 clean:  ## remove the environment and everything built
 	@$(PYTHON) -c "import shutil; [shutil.rmtree(p, ignore_errors=True) for p in ('$(VENV)', 'build', 'dist', '.build')]"

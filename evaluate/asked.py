@@ -96,7 +96,6 @@ class Asked:
         searchers: Sequence[Searcher],
         dataset: Dataset,
         plan: Plan,
-        vectors: Vectors | None = None,
         on_batch: Callable[[int], None] = lambda _: None,
     ) -> Asked:
         """Encode the queries, once for each encoder, shift them where they are to be, and make the requests.
@@ -105,7 +104,6 @@ class Asked:
             searchers: over the indices.
             dataset: the judgements, and the queries where the plan has none.
             plan: how to replay.
-            vectors: the queries' vectors for the first index, as its encoder makes them, where they are there.
             on_batch: called with the number of queries encoded after each batch.
 
         Raises:
@@ -114,8 +112,6 @@ class Asked:
         queries = dataset.queries if plan.log is None else merged(plan.log, dataset)
         tags = languages(queries)
         encoded: dict[tuple[object, ...], Vectors] = {}
-        if vectors is not None:
-            encoded[_same_vectors(searchers[0])] = vectors
         ways = []
         for searcher in searchers:
             moved = None

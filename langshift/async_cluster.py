@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import importlib.util
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
 from opensearchpy.exceptions import ConnectionError as UnreachableError
-from opensearchpy.exceptions import SSLError
+from opensearchpy.exceptions import NotFoundError, SSLError
 
 from langshift.cluster import Json, arguments, hidden
 from langshift.errors import LangshiftError
+from langshift.missing_index import NO_ANSWER, PAUSE, TRIES, leaves_out, named, not_known_yet, question
 from langshift.settings import Settings
 from langshift.signing import credentials
 
 if TYPE_CHECKING:
-    from opensearchpy import AsyncOpenSearch
+    from opensearchpy import AsyncOpenSearch, AsyncTransport
 
 
 def make_async_client(settings: Settings, url: str) -> AsyncOpenSearch:
@@ -54,7 +56,9 @@ def make_async_client(settings: Settings, url: str) -> AsyncOpenSearch:
                 raise
 
         def _raise_error(self, status_code: int, raw_data: str | bytes, content_type: str | None = None) -> None:
-            super()._raise_error(status_code, hidden(raw_data), content_type)
+            told = hidden(raw_data)
+            # The library does not say what kind of words they are, and so would not read them.
+            super()._raise_error(status_code, told, content_type or ("application/json" if told[:1] == "{" else None))
 
     class Signer(AWSV4SignerAsyncAuth):
         """Tells credentials that cannot be renewed as the other client does."""
@@ -69,11 +73,49 @@ def make_async_client(settings: Settings, url: str) -> AsyncOpenSearch:
 
     signing = settings.signing
     return AsyncOpenSearch(
+        transport_class=_sure_transport(),
         connection_class=Connection,
         http_auth=Signer(credentials(), signing.region, signing.service) if signing else None,
         serializer=Json(),
         **arguments(settings, url),
     )
+
+
+def _sure_transport() -> type[AsyncTransport]:
+    from opensearchpy import AsyncTransport
+
+    class SureTransport(AsyncTransport):
+        """Lets a 404 for an index through only where the index is gone, as the other client does."""
+
+        async def perform_request(
+            self,
+            method: str,
+            url: str,
+            params: Mapping[str, Any] | None = None,
+            body: Any = None,  # noqa: ANN401 - the library's
+            timeout: float | None = None,
+            ignore: Collection[int] = (),
+            headers: Mapping[str, str] | None = None,
+        ) -> Any:  # noqa: ANN401 - the library's
+            for _ in range(TRIES):
+                try:
+                    given = params and dict(params)
+                    return await super().perform_request(method, url, given, body, timeout, ignore, headers)
+                except NotFoundError as error:
+                    index = named(error)
+                    if index is None or await self._is_gone(index):
+                        raise
+                    unknown = not_known_yet(index)
+                await asyncio.sleep(PAUSE)
+            raise unknown
+
+        async def _is_gone(self, index: str) -> bool:
+            try:
+                return leaves_out(await super().perform_request(*question(index)), index)
+            except NO_ANSWER:
+                return True
+
+    return SureTransport
 
 
 def require_extra() -> None:

@@ -20,6 +20,7 @@ from langshift.failures import failure as failure
 from langshift.failures import lacks_permission
 from langshift.failures import reason as reason
 from langshift.hidden import hide, remember
+from langshift.missing_index import SureTransport
 from langshift.settings import Settings
 from langshift.signing import signer
 from langshift.surrogates import replace_halves
@@ -104,6 +105,7 @@ def make_client(
         LangshiftError: requests are to be signed, but the extra or the credentials are missing.
     """
     return OpenSearch(
+        transport_class=SureTransport,
         connection_class=_Connection,
         http_auth=signer(settings.signing) if settings.signing else None,
         serializer=serializer or Json(),

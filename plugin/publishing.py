@@ -50,11 +50,20 @@ def discard(client: OpenSearch, target: Target) -> None:
 
     What a write has made of its name after somebody deleted it goes too; another load's version stays.
     """
-    if not target.created or client.indices.exists_alias(index=target.index, name=target.name):
+    if not target.created or _is_published(client, target):
         return
     if uuid_of(client, target.index) == target.uuid:
         client.indices.delete(index=target.index, ignore_unavailable=True)
     remove_impostor(client, target.index, target.uuid)
+
+
+def _is_published(client: OpenSearch, target: Target) -> bool:
+    try:
+        # Not `exists_alias`: its answer does not say whether it is the alias or the index that a node does not know.
+        client.indices.get_alias(index=target.index, name=target.name)
+    except NotFoundError:
+        return False
+    return True
 
 
 def _require_unchanged(target: Target, now: str | None) -> None:

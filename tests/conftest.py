@@ -1,29 +1,115 @@
-"""The cluster that the tests use: OPENSEARCH_URL, else a container where Docker answers, else the embedded one."""
+"""The cluster that the tests use: OPENSEARCH_URL, else a container where Docker answers, else the embedded one.
+
+Tests may run in several processes at once (pytest-xdist): those of a file in one, all against one cluster.
+"""
 
 from __future__ import annotations
 
 import gc
 import os
 import shutil
+import signal
 import tempfile
 import uuid
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from pathlib import Path
 
+# Of the tests' processes, each has a processor of its own; with more threads than processors, NumPy and the encoder
+# get ten times slower. To be said before NumPy is loaded.
+if "PYTEST_XDIST_WORKER" in os.environ:
+    for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+        os.environ[_name] = "1"
+
 import pytest
+from filelock import FileLock
+from known_vectors import KnownVectors
 from opensearchpy import OpenSearch
 from three_nodes import ThreeNodes
 
-from langshift import embedded
+from langshift import embedded, hidden
 from langshift.cluster import make_client
+from langshift.embedded.java import Java
+from langshift.embedded.node import Node
 from langshift.errors import LangshiftError
 from langshift.settings import Settings
 
 IMAGE = "opensearchproject/opensearch:3"
 # Downloads are shared with the user; journals, dead letters and logs of the tests' loads are not.
 REAL_HOME = Settings.from_env().home
+#: The folder of the run's cluster, which all processes of the run share.
+SHARED = pytest.StashKey[Path]()
+QuickJava = Callable[..., AbstractContextManager[None]]
+LEAST_MEMORY = 8 << 30  # bytes
+MOST_PROCESSES = 4
+#: Groups of tests, in the order in which they begin: what takes minutes one after the other comes first, lest the other
+#: processes wait for it at the end, and what takes least comes last.
+NODES, BROWSER, OTHERS, UNIT = range(4)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Name the folder of the cluster of this run; a process that the run has started is told it."""
+    # In the background of a script an interrupt is ignored, and by all that is started there: tests interrupt commands.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    told = getattr(config, "workerinput", None)
+    config.stash[SHARED] = Path(told["shared"]) if told else _new_folder()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """One process more than there are processors, as some tests mostly wait; four at most."""
+    return min(MOST_PROCESSES, (os.cpu_count() or 1) + 1)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node) -> None:
+    """Tell a process that is to run tests where the cluster of this run is."""
+    node.workerinput["shared"] = str(node.config.stash[SHARED])
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Stop and remove what the run has started, once all of its processes have ended."""
+    if hasattr(config, "workerinput"):
+        return
+    shared = config.stash[SHARED]
+    with suppress(FileNotFoundError):
+        _remove_container((shared / "container").read_text())
+    if (shared / "downloads").exists():
+        _remove(shared)
+    else:
+        shutil.rmtree(shared)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
+    """Keep the tests of a file in one process; likewise those of nodes that are killed, and those with a browser."""
+    for item in items:
+        of = _group(item)
+        item.add_marker(pytest.mark.xdist_group(item.path.name if of in (OTHERS, UNIT) else str(of)))
+    yield  # in random order, and with the group in their names
+    items.sort(key=_group)
+
+
+def _group(item: pytest.Item) -> int:
+    if "three_nodes" in getattr(item, "fixturenames", ()):
+        return NODES
+    return {"browser": BROWSER, "unit": UNIT}.get(item.path.parent.name, OTHERS)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def known_vectors(pytestconfig: pytest.Config) -> Iterator[KnownVectors]:
+    """The encoder use-m, which encodes each text once; ``real_encoder`` goes without."""
+    known = KnownVectors.of(pytestconfig.cache.mkdir("langshift"))
+    with pytest.MonkeyPatch.context() as patch:
+        known.install(patch)
+        yield known
+
+
+@pytest.fixture
+def real_encoder(known_vectors: KnownVectors, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the encoder use-m encode every text anew."""
+    known_vectors.remove(monkeypatch)
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -34,16 +120,57 @@ def _home_of_tests(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         yield
 
 
+@pytest.fixture(autouse=True)
+def _passwords_of_the_test(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Forget afterwards what passwords a test had, as the process of a command would: one may be a usual word."""
+    monkeypatch.setattr(hidden, "_secrets", dict(hidden._secrets))
+
+
 @pytest.fixture(scope="session")
-def cluster_url(new_home: Callable[..., Path]) -> Iterator[str]:
-    """Address of a real OpenSearch; one of ours is stopped and removed at the end."""
+def quick_java() -> QuickJava:
+    """A function that gives a context in which servers start that live for the tests only.
+
+    They compile their code once, and not again for speed, on which a server that lives for minutes spends half of
+    its processor time. Nor, unless it is asked for, does OpenSearch's agent look at the whole stack whenever a file is
+    opened or deleted: of making and dropping a small index, a third.
+    """
+
+    @contextmanager
+    def quickly(*, agent: bool = False) -> Iterator[None]:
+        usual = Node.command
+
+        def command(node: Node, java: Java, nodes: int = 1) -> list[str]:
+            program, *options = usual(node, java, nodes)
+            if not agent:
+                # The server needs its classes all the same.
+                options = [one for one in options if not one.startswith("-javaagent:")]
+                options[options.index("lib/*")] = f"lib/*{os.pathsep}agent/*"
+            return [program, "-XX:TieredStopAtLevel=1", *options]
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(Node, "command", command)
+            yield
+
+    return quickly
+
+
+@pytest.fixture(scope="session")
+def cluster_url(pytestconfig: pytest.Config, quick_java: QuickJava) -> str:
+    """Address of a real OpenSearch, the same for all processes of this run; one of ours is removed at its end."""
     if url := Settings.from_env().url:
-        yield url
-    elif _docker_answers():
-        with _container() as url:
-            yield url
-    else:
-        yield embedded.up(new_home()).url
+        return url
+    shared = pytestconfig.stash[SHARED]
+    with FileLock(shared / "lock"):
+        if (shared / "url").exists():
+            return (shared / "url").read_text()
+        if _docker_answers():
+            url = _container(shared)
+        else:
+            _share_downloads(shared)
+            with quick_java():
+                url = embedded.up(shared).url
+        (shared / "url").write_text(url)
+    return url
 
 
 @pytest.fixture(scope="session")
@@ -66,8 +193,8 @@ def index_name(client: OpenSearch) -> Iterator[str]:
     """A name that no other test uses; every index whose name begins with it is removed afterwards."""
     name = f"langshift-test-{uuid.uuid4().hex[:8]}"
     yield name
-    for index in client.indices.get(index=f"{name}*", params={"expand_wildcards": "all"}):
-        client.indices.delete(index=index)
+    if made := ",".join(client.indices.get(index=f"{name}*", params={"expand_wildcards": "all"})):
+        client.indices.delete(index=made)
 
 
 @pytest.fixture(scope="session")
@@ -80,26 +207,19 @@ def new_home() -> Iterator[Callable[..., Path]]:
     homes: list[Path] = []
 
     def make(parent: Path | None = None) -> Path:
-        distribution = _distribution(REAL_HOME)
-        home = Path(tempfile.mkdtemp(prefix="langshift tést ", dir=parent))
+        home = _new_folder(parent)
         homes.append(home)
-        if parent is None:
-            home.chmod(0o755)
-        (home / "downloads").symlink_to((REAL_HOME / "downloads").resolve())
-        (home / distribution.name).symlink_to(distribution)
+        _share_downloads(home, reachable=parent is None)
         return home
 
     yield make
-    for made in homes:
-        home, base = made.resolve(), Path(str(embedded.places(made)["home"]))
-        embedded.down(home)
-        for folder in {folder for folder in (home, base) if folder.is_dir()}:
-            shutil.rmtree(folder)
+    for home in homes:
+        _remove(home)
 
 
 @pytest.fixture(scope="session")
-def _three_nodes(new_home: Callable[..., Path]) -> ThreeNodes:
-    return ThreeNodes(new_home())
+def _three_nodes(new_home: Callable[..., Path], quick_java: QuickJava) -> ThreeNodes:
+    return ThreeNodes(new_home(), quick_java)
 
 
 @pytest.fixture
@@ -107,6 +227,34 @@ def three_nodes(_three_nodes: ThreeNodes) -> ThreeNodes:
     """A cluster of three nodes, all of them up; one cluster serves every test, as forming it takes a minute."""
     _three_nodes.up()
     return _three_nodes
+
+
+def _new_folder(parent: Path | None = None) -> Path:
+    """A folder for a server, in memory where there is room for it: whatever changes an index waits for the disk."""
+    memory = Path("/dev/shm")
+    if parent is None and memory.is_dir() and os.access(memory, os.W_OK):
+        found = os.statvfs(memory)
+        # Where nothing may be executed, Java does not start.
+        if found.f_bavail * found.f_frsize >= LEAST_MEMORY and not found.f_flag & os.ST_NOEXEC:
+            parent = memory
+    return Path(tempfile.mkdtemp(prefix="langshift tést ", dir=parent))
+
+
+def _share_downloads(home: Path, *, reachable: bool = True) -> None:
+    """Let a langshift home have the user's downloads and distribution."""
+    distribution = _distribution(REAL_HOME)
+    if reachable:
+        home.chmod(0o755)
+    (home / "downloads").symlink_to((REAL_HOME / "downloads").resolve())
+    (home / distribution.name).symlink_to(distribution)
+
+
+def _remove(made: Path) -> None:
+    """Stop the server of a langshift home, where it has one, and remove the home."""
+    home, base = made.resolve(), Path(str(embedded.places(made)["home"]))
+    embedded.down(home)
+    for folder in {folder for folder in (home, base) if folder.is_dir()}:
+        shutil.rmtree(folder)
 
 
 def _distribution(home: Path) -> Path:
@@ -142,8 +290,9 @@ def _docker_answers() -> bool:
             engine.close()
 
 
-@contextmanager
-def _container() -> Iterator[str]:
+def _container(shared: Path) -> str:
+    """Start a container that outlives this process, and note which: the run removes it at its end."""
+    os.environ["TESTCONTAINERS_RYUK_DISABLED"] = "true"  # it would remove the container as soon as this process ends
     try:
         from testcontainers.community.opensearch import OpenSearchContainer
     except ImportError:  # before testcontainers 4.15
@@ -151,5 +300,13 @@ def _container() -> Iterator[str]:
     container = OpenSearchContainer(IMAGE, security_enabled=False)
     # The image would otherwise prepare demo certificates, and refuse the container's default password.
     container.with_env("DISABLE_INSTALL_DEMO_CONFIG", "true")
-    with container:
-        yield f"http://{container.get_container_host_ip()}:{container.get_exposed_port(9200)}"
+    container.start()
+    (shared / "container").write_text(container.get_wrapped_container().id)
+    return f"http://{container.get_container_host_ip()}:{container.get_exposed_port(9200)}"
+
+
+def _remove_container(name: str) -> None:
+    import docker
+
+    with closing(docker.from_env()) as engine:
+        engine.containers.get(name).remove(force=True, v=True)

@@ -82,13 +82,13 @@ def refused(request: Request, error: Exception) -> Response:
 
 def failed(request: Request, error: Exception) -> Response:
     """The page for what failed, in langshift's or in the client library's words."""
+    assert isinstance(error, LangshiftError | OpenSearchException)  # noqa: S101
     console = console_of(request)
-    if isinstance(error, OpenSearchException):
-        error = console.failure(error)
-    if isinstance(error, UnavailableError):
+    told = console.failure(error)
+    if isinstance(told, UnavailableError):
         console.lost()
-        return trouble(request, 503, str(error), heading="The cluster is away", again=request.method == "GET")
-    return trouble(request, _status(error), str(error))
+        return trouble(request, 503, str(told), heading="The cluster is away", again=request.method == "GET")
+    return trouble(request, _status(told), str(told))
 
 
 def _status(error: Exception) -> int:

@@ -14,7 +14,7 @@ from starlette.requests import Request
 
 from langshift import embedded
 from langshift.cluster import failure, make_client, open_cluster
-from langshift.errors import ClusterError, UnavailableError
+from langshift.errors import LangshiftError, UnavailableError
 from langshift.ingest.opening import USUAL
 from langshift.ingest.search import Searcher
 from langshift.ingest.searching.standing import Encoders, Making, Opened
@@ -79,8 +79,10 @@ class Console:
             )
         return make_client(self.settings, server.url)
 
-    def failure(self, error: OpenSearchException) -> ClusterError:
-        """What the client library raised, as an error with a sentence for a person."""
+    def failure(self, error: LangshiftError | OpenSearchException) -> LangshiftError:
+        """An error with a sentence for a person: langshift's own, or made of what the client library raised."""
+        if isinstance(error, LangshiftError):
+            return error
         return failure(error, self.settings.url, anonymous=self.settings.username is None)
 
     def lost(self) -> None:

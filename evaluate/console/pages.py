@@ -6,13 +6,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import Environment
 from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
 from langshift import __version__
 from langshift.evaluate.console.context import console_of
+from langshift.evaluate.templating import environment
 from langshift.languages import direction
 
 FOLDER: Final = Path(__file__).parent
@@ -27,14 +28,7 @@ _AGAIN: Final = 3
 
 
 def _environment() -> Environment:
-    # What is not given is an error: a misspelt name must not be an empty place.
-    made = Environment(
-        loader=FileSystemLoader(FOLDER / "templates"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    made = environment(FOLDER / "templates")
     made.globals.update(direction=direction, parts=_PARTS, version=__version__)
     return made
 

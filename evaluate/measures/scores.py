@@ -62,6 +62,11 @@ class Scores:
         """The mean over the queries; None where there is none."""
         return fmean(self.per_query.values()) if self.per_query else None
 
+    @property
+    def cells(self) -> Mapping[str, Mapping[str, Cell]]:
+        """Row -> column -> figure of the table; empty where there is none."""
+        return self.table.cells if self.table else {}
+
     def over(self, queries: Iterable[str]) -> Scores:
         """The same measure over some of the queries."""
         wanted = list(queries)

@@ -50,7 +50,7 @@ def _row(row: Row) -> dict[str, Any]:
 def outcomes(row: Row) -> dict[str, float | None]:
     """The four outcomes of the first document, which add to 1; empty where Top1 was not asked for or has no query."""
     scores = row.replay.scores.get("Top1")
-    cells = {} if scores is None or scores.table is None else scores.table.cells.get(ALL, {})
+    cells = {} if scores is None else scores.cells.get(ALL, {})
     return {outcome: cell.mean for outcome, cell in cells.items()}
 
 

@@ -55,8 +55,7 @@ class Report:
 
 def _cells(scores: Scores) -> dict[str, dict[str, float | None]]:
     """Query language, or ``all`` -> outcome -> share."""
-    cells = scores.table.cells if scores.table else {}
-    return {row: {outcome: cell.mean for outcome, cell in found.items()} for row, found in cells.items()}
+    return {row: {outcome: cell.mean for outcome, cell in found.items()} for row, found in scores.cells.items()}
 
 
 def build(places: Sequence[Path], dataset: Path | None = None, command: str | None = None) -> Report:

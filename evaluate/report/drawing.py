@@ -37,17 +37,11 @@ def rank_shares(report: Report) -> list[Drawing]:
         run.label: by_rank(run.run, compared.languages.queries, compared.languages.documents, language, depth=DEPTH)
         for run in compared.candidates
     }
-    highest = _highest([shares.values for shares in found.values()])
-    return [
-        _shares(
-            shares,
-            f"{label}: languages of the first {DEPTH} documents, {shares.queries:,} queries in {language}",
-            ("document language", "rank"),
-            highest,
-            annotate=False,
-        )
+    captions = {
+        label: f"{label}: languages of the first {DEPTH} documents, {shares.queries:,} queries in {language}"
         for label, shares in found.items()
-    ]
+    }
+    return _side_by_side(found, captions, ("document language", "rank"), annotated=0)
 
 
 def asked_language(report: Report) -> str:
@@ -67,34 +61,34 @@ def language_shares(report: Report) -> list[Drawing]:
         run.label: by_language(run.run, compared.languages.queries, compared.languages.documents, depth=DEPTH)
         for run in compared.candidates
     }
+    captions = {label: f"{label}: languages of the first {DEPTH} documents by query language" for label in found}
+    return _side_by_side(found, captions, ("query language", "document language"), annotated=_ANNOTATED)
+
+
+def _side_by_side(
+    found: Mapping[str, Shares], captions: Mapping[str, str], titles: tuple[str, str], *, annotated: int
+) -> list[Drawing]:
+    """A heatmap a run, of one scale; with figures in its cells where it has no more columns than ``annotated``."""
     highest = _highest([shares.values for shares in found.values()])
     return [
-        _shares(
-            shares,
-            f"{label}: languages of the first {DEPTH} documents by query language",
-            ("query language", "document language"),
-            highest,
-            annotate=len(shares.columns) <= _ANNOTATED,
+        Drawing(
+            captions[label],
+            heatmap(
+                shares.rows,
+                shares.columns,
+                shares.values,
+                title=captions[label],
+                description=f"A heatmap of shares: {titles[0]} in rows, {titles[1]} in columns.",
+                row_title=titles[0],
+                column_title=titles[1],
+                scale_title="share",
+                annotate=len(shares.columns) <= annotated,
+                vmin=0.0,
+                vmax=highest,
+            ),
         )
         for label, shares in found.items()
     ]
-
-
-def _shares(shares: Shares, caption: str, titles: tuple[str, str], highest: float, *, annotate: bool) -> Drawing:
-    drawn = heatmap(
-        shares.rows,
-        shares.columns,
-        shares.values,
-        title=caption,
-        description=f"A heatmap of shares: {titles[0]} in rows, {titles[1]} in columns.",
-        row_title=titles[0],
-        column_title=titles[1],
-        scale_title="share",
-        annotate=annotate,
-        vmin=0.0,
-        vmax=highest,
-    )
-    return Drawing(caption, drawn)
 
 
 def recalls(found: Matrix, labels: Sequence[str]) -> list[Drawing]:
@@ -129,7 +123,7 @@ def first_documents(report: Report) -> list[Drawing]:
     """The four outcomes of the first document, a bar a run."""
     rows, shares = [], []
     for letter, scores in report.outcomes.items():
-        cells = (scores.table.cells if scores.table else {}).get(EVERY)
+        cells = scores.cells.get(EVERY)
         if cells:
             rows.append(report.found.compared.candidate(letter).label)
             shares.append([cells[outcome].mean or 0.0 for outcome in OUTCOMES])

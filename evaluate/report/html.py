@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from langshift.evaluate.report.building import Report
 from langshift.evaluate.report.sections import sections
 from langshift.evaluate.report.summary import summary
+from langshift.evaluate.templating import environment
 from langshift.languages import direction, parse_tag
 
 _TEMPLATES = Path(__file__).with_name("templates")
@@ -17,17 +17,11 @@ _TEMPLATES = Path(__file__).with_name("templates")
 
 def html(report: Report) -> str:
     """The page; whatever names and texts hold is shown as text."""
-    environment = Environment(
-        loader=FileSystemLoader(_TEMPLATES),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.globals.update(direction=direction, tag=_tag)
+    made = environment(_TEMPLATES)
+    made.globals.update(direction=direction, tag=_tag)
     compared = report.found.compared
     shown = [(section, [(one.caption, Markup(one.svg)) for one in section.draw()]) for section in sections(report)]  # noqa: S704 - langshift's own figures, whose labels are escaped
-    return environment.get_template("report.html").render(
+    return made.get_template("report.html").render(
         style=Markup((_TEMPLATES / "report.css").read_text(encoding="utf-8")),  # noqa: S704 - a file of the package
         title=" and ".join(run.name for run in compared.candidates),
         dataset=compared.dataset,

@@ -83,7 +83,7 @@ def _recalls(report: Report) -> Iterator[Row]:
 
 def _outcomes(report: Report) -> Iterator[Row]:
     for letter, scores in report.outcomes.items():
-        for language, cells in (scores.table.cells if scores.table else {}).items():
+        for language, cells in scores.cells.items():
             for outcome, cell in cells.items():
                 label = report.found.compared.candidate(letter).label
                 yield ("first document", f"{TOP1} {outcome}", language, label, cell.mean, cell.queries, None, "")

@@ -162,7 +162,7 @@ def outcomes(found: Sequence[tuple[str, Scores]]) -> Table:
     rows = []
     names: list[str] = []
     for label, scores in found:
-        cells = (scores.table.cells if scores.table else {}).get(ALL, {})
+        cells = scores.cells.get(ALL, {})
         names = names or list(cells)
         rows.append([Cell(label), *(Cell(figure(cells[name].mean)) for name in names if name in cells)])
     return Table("What the first document is, as shares of the queries", [Head("run"), *map(Head, names)], rows)

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from langshift.hidden import hide
 from langshift.ingest.bulk.item import Chunk, Item, Outcome
+from langshift.missing_index import INDEX_NOT_FOUND
 
 #: Statuses of an item that say nothing against it: too many requests, and what a server in trouble answers.
 _BUSY, _TROUBLE, _FAILED = 429, range(500, 600), 500
@@ -27,6 +28,7 @@ class Verdict(NamedTuple):
         failed: whether it met an error of its own over each of ``again``, and nothing else.
         fatal: a reason that no document could be written, or empty.
         blocked: whether the index takes no writes at this moment.
+        missing: the same as ``why`` where the node that answers does not know the index; else empty.
     """
 
     settled: list[Outcome]
@@ -36,6 +38,7 @@ class Verdict(NamedTuple):
     failed: bool
     fatal: str
     blocked: bool = False
+    missing: str = ""
 
 
 def read(answer: Any, chunk: Chunk, breaks: Callable[[Mapping[str, Any]], bool], *, unsure: bool) -> Verdict:  # noqa: ANN401 - any JSON value
@@ -56,7 +59,7 @@ def read(answer: Any, chunk: Chunk, breaks: Callable[[Mapping[str, Any]], bool],
         raise Broken(f"an answer for {count} of {len(chunk)} documents")
     settled: list[Outcome] = []
     again: list[Item] = []
-    why = fatal = ""
+    why = fatal = missing = ""
     overloaded, failed, blocked = False, True, False
     for item, one in zip(chunk.items, told, strict=True):
         result = one.get(item.operation) if isinstance(one, dict) else None
@@ -78,14 +81,19 @@ def read(answer: Any, chunk: Chunk, breaks: Callable[[Mapping[str, Any]], bool],
             overloaded = overloaded or status in (_BUSY, 503)
             failed = failed and status == _FAILED
             blocked = blocked or kind == "cluster_block_exception"
-        elif status in (401, 403) or kind == "index_not_found_exception":
+        elif kind == INDEX_NOT_FOUND:
+            # Or the node has only just started.
+            again.append(item)
+            why = missing = said
+            failed = False
+        elif status in (401, 403):
             fatal = said
         elif kind == "index_closed_exception":
             # No document's fault, and the server's word for it is just "closed".
             fatal = "the index is closed, open it"
         else:
             settled.append(Outcome(item, "dead", "", kind, said))
-    return Verdict(settled, again, why, overloaded, failed and bool(again), fatal, blocked)
+    return Verdict(settled, again, why, overloaded, failed and bool(again), fatal, blocked, missing)
 
 
 def reason(error: Mapping[str, Any]) -> str:

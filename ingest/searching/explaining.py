@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from langshift.errors import ClusterError
 from langshift.ingest.hit import ShiftEffect
 from langshift.ingest.shift.index_shift import of_meta
-from langshift.ingest.shift.taken_back import factors, taken_back
+from langshift.ingest.shift.taken_back import moving, taken_back
 from langshift.plugin.fields import Fields, value_at
 from langshift.plugin.search import bodies
 from langshift.plugin.search.exchange import Exchange
@@ -80,7 +80,7 @@ def _compared(
         if vector is None:
             continue
         stored, stamp = np.array(vector, np.float32), value_at(source, fields.stamp) or {}
-        by[name] = {tag: factor for tag, factor in factors(stamp).items() if factor}
+        by[name] = moving(stamp)
         after[name] = _cosine(moved, stored)
         made = as_made(stored, stamp, by[name], shift)
         before[name] = None if made is None else _cosine(raw, made)

@@ -21,6 +21,11 @@ def factors(stamp: Mapping[str, Any]) -> dict[str, float]:
     return {tag: p * alphas.get(tag, alpha) for tag, p in probable.items()}
 
 
+def moving(stamp: Mapping[str, Any]) -> dict[str, float]:
+    """As ``factors``, without the language vectors that moved nothing."""
+    return {tag: factor for tag, factor in factors(stamp).items() if factor}
+
+
 def moved_by(stamp: Mapping[str, Any], shift: IndexShift) -> NDArray[np.float64]:
     """What a stamp says was subtracted from a vector: ``Σ_ℓ p(ℓ) α_ℓ V_ℓ``, or ``α V_ℓ`` of one language.
 

@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from langshift.ingest.shift.index_shift import proportions
-from langshift.ingest.shift.taken_back import factors
+from langshift.ingest.shift.taken_back import moving
 from langshift.ingest.shortlist.gathering import Shortlist
 from langshift.ingest.shortlist.vectors import Array, Vectors
 from langshift.plugin.fields import value_at
@@ -114,7 +114,7 @@ def _numbers(
             continue
         stored = np.array(vector, np.float32).astype(np.float64)
         stamp = value_at(source, fields.stamp) or {}
-        by[name] = {tag: factor for tag, factor in factors(stamp).items() if factor}
+        by[name] = moving(stamp)
         # A document that was not shifted by langshift has no stamp, and any client may write one without a scale.
         shares[name] = proportions(source, shift, fields) if "alpha" in stamp else {}
         if _movable(stamp, by[name], shares[name], shift):

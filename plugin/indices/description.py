@@ -104,7 +104,17 @@ def describe(client: OpenSearch, name: str) -> Description:
         UsageError: ``name`` cannot be an index's name.
         ClusterError: there is no such index, or it is not langshift's.
     """
-    version, versions = chosen(client, name)
+    return described(client, *chosen(client, name))
+
+
+def described(client: OpenSearch, version: Version, versions: Sequence[Version]) -> Description:
+    """Describe a version.
+
+    Args:
+        client: the cluster.
+        version: the version.
+        versions: all versions of its index, the oldest first.
+    """
     index = version.version
     found = client.indices.get_mapping(index=index)[index]["mappings"]
     parameters = {"flat_settings": "true", "include_defaults": "true"}

@@ -5,12 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from functools import partial
 from typing import Any, NamedTuple
 
 from opensearchpy import OpenSearch
 from opensearchpy.exceptions import NotFoundError
 
 from langshift.errors import ClusterError
+from langshift.missing_index import INDEX_NOT_FOUND, is_gone
 from langshift.plugin.transfer.mark import GivenUp
 from langshift.plugin.transfer.run import Run
 
@@ -19,6 +21,7 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 1.0
 # What no second try mends; an index that is missing is looked into by whoever began the task.
 _FOR_GOOD = {"resource_not_found_exception", "illegal_argument_exception", "security_exception"}
 _SCROLL_GONE = "scroll_id references node"
+_NO_SCRIPT = "unable to find script ["
 
 
 class Broken(ClusterError):
@@ -26,6 +29,18 @@ class Broken(ClusterError):
 
     def __init__(self, why: str) -> None:
         super().__init__(f"Copying documents inside the cluster broke off ({why}): run again, which goes on from here.")
+
+
+class Missing(GivenUp):
+    """A task ended because the node that was copying did not know an index, or the script.
+
+    Attributes:
+        index: the index; None where it was the script.
+    """
+
+    def __init__(self, why: str, index: str | None = None) -> None:
+        super().__init__(why)
+        self.index = index
 
 
 class Copied(NamedTuple):
@@ -68,8 +83,28 @@ def follow(run: Run, task: str, told: Callable[[Copied], None]) -> Copied:
 
     Raises:
         Broken: it is gone, or has failed for something that passes.
-        GivenUp: it has failed for what a document holds.
+        GivenUp: it has failed for what a document holds, or somebody has deleted what it needs.
     """
+    try:
+        return _followed(run, task, told)
+    except Missing as missing:
+        if run.ask(partial(_is_gone, run, missing)):
+            raise
+        # A cluster manager that has just started hides all indices and scripts from every node for a moment.
+        raise Broken("the cluster was being started") from missing
+
+
+def _is_gone(run: Run, missing: Missing) -> bool:
+    if missing.index is not None:
+        return is_gone(run.client, missing.index)
+    try:
+        run.client.get_script(id=run.way.script)
+    except NotFoundError:
+        return True
+    return False
+
+
+def _followed(run: Run, task: str, told: Callable[[Copied], None]) -> Copied:
     pause = _FIRST_PAUSE
     while True:
         try:
@@ -143,8 +178,9 @@ def _result(response: Mapping[str, Any]) -> Copied:
     for one in response.get("failures") or []:
         cause = one.get("cause") or one.get("reason") or {}
         cause = cause if isinstance(cause, Mapping) else {"reason": str(cause)}
-        if "index_not_found_exception" in {kind.get("type") for kind in _causes(cause)}:
-            raise GivenUp(f"Index {one.get('index')} was deleted by somebody while it was being made: run again.")
+        for kind in (kind for kind in _causes(cause) if kind.get("type") == INDEX_NOT_FOUND):
+            index = str(kind.get("index") or one.get("index"))
+            raise Missing(f"Index {index} was deleted by somebody while it was being made: run again.", index)
         if "id" in one and isinstance(one.get("status"), int) and one["status"] < 500 and one["status"] != 429:
             raise GivenUp(f"The document {one['id']} cannot be copied: {_reason(_causes(cause))}.")
         raise _failed(cause)
@@ -163,7 +199,10 @@ def _failed(error: Mapping[str, Any]) -> Exception:
     if "script_exception" in kinds:
         # The script's own sentence, which names the document.
         return GivenUp(reason)
-    return GivenUp(f"The cluster cannot copy the documents: {reason}.") if kinds & _FOR_GOOD else Broken(reason)
+    told = f"The cluster cannot copy the documents: {reason}."
+    if _NO_SCRIPT in reason:
+        return Missing(told)
+    return GivenUp(told) if kinds & _FOR_GOOD else Broken(reason)
 
 
 def _causes(error: Mapping[str, Any]) -> list[Mapping[str, Any]]:

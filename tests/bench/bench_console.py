@@ -15,7 +15,7 @@ from urllib.parse import urlencode
 
 import numpy as np
 import pytest
-from readme import DATA
+from documents import DATA
 from timed_console import serving, watched
 
 from langshift.evaluate.asked import Asked, Plan

@@ -10,7 +10,7 @@ import time
 from collections import defaultdict
 
 import pytest
-from readme import DATA
+from documents import DATA
 
 from langshift.evaluate.demo import FOLDER
 from langshift.ingest import items

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 from command_line import langshift
-from readme import DATA
+from documents import DATA
 
 from langshift.evaluate.dataset import load_dataset
 from langshift.evaluate.demo import FOLDER

@@ -1,6 +1,5 @@
 """A real browser for the console's pages: the system's Chromium, driven by Playwright."""
 
-import json
 import os
 import shutil
 import uuid
@@ -15,11 +14,9 @@ from console_process import serving
 from fault_proxy import fault_proxy
 from faults import cut_before
 from playwright.sync_api import expect, sync_playwright
+from small_dataset import write_topics
 
 from langshift import open_index
-from langshift.evaluate.dataset import load_dataset
-from langshift.evaluate.dataset_files import write_dataset
-from langshift.evaluate.demo import FOLDER
 from langshift.evaluate.demo_command import run
 from langshift.plugin.indices.dropping import drop_all
 
@@ -42,9 +39,12 @@ def chromium():
     return found
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser(chromium):
-    """One Chromium for all tests."""
+    """One Chromium for all tests of a file.
+
+    Not for longer: as long as Playwright runs, no other test of this process can run an event loop.
+    """
     # Its sandbox needs another user than root.
     arguments = ["--no-sandbox"] if os.geteuid() == 0 else []
     expect.set_options(timeout=PATIENCE)
@@ -75,7 +75,7 @@ def demo(chromium, client, cluster_url, tmp_path_factory):  # noqa: ARG001 - not
     """``langshift demo`` over every fourth topic, under names that no one else uses."""
     place, own = tmp_path_factory.mktemp("demo"), f"langshift-test-{uuid.uuid4().hex[:8]}"
     made = Demo(f"{own}-plain", f"{own}-shifted", place / "results", place / "few")
-    _write_few(made.dataset)
+    write_topics(made.dataset, slice(None, None, EVERY))
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("OPENSEARCH_URL", cluster_url)
         for module in ("demo", "demo_command"):
@@ -86,22 +86,6 @@ def demo(chromium, client, cluster_url, tmp_path_factory):  # noqa: ARG001 - not
     yield made
     for name in (made.plain, made.shifted):
         drop_all(client, name)
-
-
-def _write_few(folder):
-    whole = load_dataset(FOLDER)
-    topics = sorted({document.group for document in whole.documents.values()})[::EVERY]
-    lines = (FOLDER / "corpus.jsonl").read_text(encoding="utf-8").splitlines()
-    documents = [record for record in map(json.loads, lines) if record["group"] in topics]
-    asked = [query for query in whole.queries if query.group in topics]
-    folder.mkdir()
-    write_dataset(
-        folder,
-        documents,
-        [{"_id": one.id, "text": one.text, "language": one.language, "group": one.group} for one in asked],
-        [(one.id, name, 1) for one in asked for name in whole.qrels[one.id]],
-        [(record["_id"], whole.documents[record["_id"]].language) for record in documents],
-    )
 
 
 class Way:
@@ -224,13 +208,14 @@ def page(sessions):
 @pytest.fixture(scope="session")
 def indices(cluster_url):
     """A function that opens an index of the library once."""
-    with pytest.MonkeyPatch.context() as patch, ExitStack() as opened:
-        patch.setenv("OPENSEARCH_URL", cluster_url)
+    with ExitStack() as opened:
         known = {}
 
         def of(name):
             if name not in known:
-                known[name] = opened.enter_context(open_index(name))
+                with pytest.MonkeyPatch.context() as patch:
+                    patch.setenv("OPENSEARCH_URL", cluster_url)
+                    known[name] = opened.enter_context(open_index(name))
             return known[name]
 
         yield of

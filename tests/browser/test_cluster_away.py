@@ -22,7 +22,8 @@ def test_a_page_says_so_and_recovers_by_itself(page, demo, way, sessions):
 
 def test_a_switch_that_needs_the_cluster_waits_for_it_too(page, demo, way, sessions):
     sessions.expected = {503}
-    page.goto(address(demo, question("en")))
+    # What another test has asked is known.
+    page.goto(address(demo, f"{question('en')} Who knows?"))
     way.cut()
     page.locator("input[name='right.mode'][value=anchored]").check()
     expect(page.get_by_role("heading", name="The cluster is away")).to_be_visible()

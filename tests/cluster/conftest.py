@@ -3,9 +3,10 @@
 import pytest
 from fault_proxy import fault_proxy
 from faulty_load import FaultyLoad
-from small_dataset import write_small_dataset
+from small_dataset import index_of, write_small_dataset
 
 from langshift.evaluate.dataset import load_dataset
+from langshift.plugin.indices.dropping import drop_all
 
 from .tls_proxy import Authority, client_of
 
@@ -16,18 +17,27 @@ def authority(tmp_path_factory):
     return Authority.made(tmp_path_factory.mktemp("authority"))
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def folder(tmp_path_factory):
-    """The folder of a small dataset."""
+    """The folder of a small dataset, which tests only read."""
     made = tmp_path_factory.mktemp("dataset")
     write_small_dataset(made)
     return made
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def dataset(folder):
     """The small dataset."""
     return load_dataset(folder)
+
+
+@pytest.fixture(scope="session")
+def indices(client, folder):
+    """A plain and a shifted index of the small dataset, which tests only read."""
+    made = [index_of(client, folder, alpha) for alpha in (0.0, 1.0)]
+    yield made
+    for name in made:
+        drop_all(client, name)
 
 
 @pytest.fixture

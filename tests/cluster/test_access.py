@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
+import command_line
 import pytest
 import trustme
-from small_dataset import write_small_dataset
 
 from langshift.plugin import pipeline
 
@@ -32,30 +28,16 @@ DOCUMENTS = 15
 Run = Callable[..., "tuple[int, str, str]"]
 
 
-@pytest.fixture(scope="module")
-def data(tmp_path_factory) -> Path:
-    folder = tmp_path_factory.mktemp("data")
-    write_small_dataset(folder)
-    return folder
-
-
 @pytest.fixture
 def langshift(authority, tmp_path) -> Run:
-    """Run the installed command as the user, with these variables only; the password must not come out."""
-    program = shutil.which("langshift", path=str(Path(sys.executable).parent))
-    inherited = {name: os.environ[name] for name in ("PATH", "SYSTEMROOT") if name in os.environ}
-    usual = {"HOME": str(tmp_path), "LANGSHIFT_HOME": str(tmp_path / "home"), "OPENSEARCH_CA_FILE": str(authority.file)}
+    """Run a command as the user, with these variables only; the password must not come out."""
+    usual = {"PATH": os.environ["PATH"], "HOME": tmp_path, "LANGSHIFT_HOME": tmp_path / "home"}
+    usual |= {"OPENSEARCH_CA_FILE": authority.file, **LOADER}
 
     def run(*arguments: object, **env: str) -> tuple[int, str, str]:
-        done = subprocess.run(
-            [program, *map(str, arguments)],
-            env=inherited | usual | LOADER | env,
-            capture_output=True,
-            encoding="utf-8",
-            check=False,
-        )
+        done = command_line.langshift(*arguments, only={}, **usual | env)
         assert "s3cret" not in done.stdout + done.stderr
-        return done.returncode, done.stdout, done.stderr
+        return done
 
     return run
 
@@ -96,9 +78,9 @@ def indices(client, name: str) -> list[str]:
         ("indices:data/write/bulk[s]", "write"),
     ],
 )
-def test_a_load_that_cannot_begin_leaves_nothing(langshift, secured, client, data, index_name, permission, group):
+def test_a_load_that_cannot_begin_leaves_nothing(langshift, secured, client, folder, index_name, permission, group):
     with secured(without=(permission,)) as (url, _):
-        done = langshift("ingest", data / "corpus.jsonl", "--index", index_name, OPENSEARCH_URL=url)
+        done = langshift("ingest", folder / "corpus.jsonl", "--index", index_name, OPENSEARCH_URL=url)
     named = f"{permission} (the action group {group} has it)" if group else permission
     assert done == (1, "", f"{lacks(url, named)}\n")
     assert indices(client, index_name) == []
@@ -115,14 +97,16 @@ def test_a_load_that_cannot_begin_leaves_nothing(langshift, secured, client, dat
         ),
     ],
 )
-def test_a_load_that_cannot_end_is_gone_on_with(langshift, secured, client, data, index_name, permission, group, told):
-    ingest = ("ingest", data / "corpus.jsonl", "--index", index_name)
+def test_a_load_that_cannot_end_is_gone_on_with(
+    langshift, secured, client, folder, index_name, permission, group, told
+):
+    ingest = ("ingest", folder / "corpus.jsonl", "--index", index_name)
     with secured(without=(permission,)) as (url, _):
         code, out, err = langshift(*ingest, OPENSEARCH_URL=url)
     assert (code, out) == (1, "")
     assert err == (
         f"{lacks(url, f'{permission} (the action group {group} has it)')}{told.format(index=index_name)} "
-        f"{DOCUMENTS} lines of {data / 'corpus.jsonl'} handled: go on with --resume.\n"
+        f"{DOCUMENTS} lines of {folder / 'corpus.jsonl'} handled: go on with --resume.\n"
     )
     assert not client.indices.exists_alias(name=index_name)
     with secured() as (url, _):
@@ -132,23 +116,23 @@ def test_a_load_that_cannot_end_is_gone_on_with(langshift, secured, client, data
     assert indices(client, index_name) == [f"{index_name}-v0001"]
 
 
-def test_without_the_right_to_look_at_the_cluster(langshift, secured, data, index_name, tmp_path):
+def test_without_the_right_to_look_at_the_cluster(langshift, secured, folder, index_name, tmp_path):
     """Only a load needs to know which cluster it is, to find its journal again."""
     looking = ("cluster:monitor/state", "cluster:monitor/nodes/info", "cluster:monitor/health")
     looking += ("cluster:admin/knn_stats_action", "indices:data/read/msearch")
     with secured(without=looking) as (url, _):
-        code, _, err = langshift("ingest", data / "corpus.jsonl", "--index", index_name, OPENSEARCH_URL=url)
+        code, _, err = langshift("ingest", folder / "corpus.jsonl", "--index", index_name, OPENSEARCH_URL=url)
         assert (code, err) == (0, "")
     with secured(without=("cluster:monitor/main", *looking)) as (url, _):
         code, out, err = langshift("search", index_name, "Ebbe und Flut", "--json", OPENSEARCH_URL=url)
         assert (code, err, len(json.loads(out)["hits"])) == (0, "", 10)
-        folder = tmp_path / "out"
-        replay = ("evaluate", "replay", data, "--index", index_name, "--output", folder)
+        output = tmp_path / "out"
+        replay = ("evaluate", "replay", folder, "--index", index_name, "--output", output)
         code, _, err = langshift(*replay, "--json", OPENSEARCH_URL=url)
         assert code == 0
         missing = lacks("", "indices:data/read/msearch (the action group cluster_composite_ops_ro has it)")
         assert missing.removeprefix("Error: ").replace(" at  does", " does") in err
-        assert json.loads((folder / "result.json").read_text())["versions"]["opensearch"] == "unknown"
+        assert json.loads((output / "result.json").read_text())["versions"]["opensearch"] == "unknown"
         code, out, err = langshift("doctor", "--json", OPENSEARCH_URL=url)
     found = {f["name"]: (f["status"], f["value"]) for f in json.loads(out)["findings"] if f["section"] == "cluster"}
     assert (code, err) == (0, "")
@@ -184,21 +168,21 @@ OFF = "switch verification off with OPENSEARCH_SSL_VERIFY=false."
         ),
     ],
 )
-def test_who_is_not_let_in_writes_nothing(langshift, secured, client, data, index_name, tmp_path, env, says):
+def test_who_is_not_let_in_writes_nothing(langshift, secured, client, folder, index_name, tmp_path, env, says):
     if env.get("OPENSEARCH_CA_FILE"):
         env["OPENSEARCH_CA_FILE"] = str(tmp_path / "other.pem")
         trustme.CA().cert_pem.write_to_path(env["OPENSEARCH_CA_FILE"])
     with secured() as (url, guard):
-        done = langshift("ingest", data / "corpus.jsonl", "--index", index_name, OPENSEARCH_URL=url, **env)
+        done = langshift("ingest", folder / "corpus.jsonl", "--index", index_name, OPENSEARCH_URL=url, **env)
         assert done == (1, "", f"Error: The cluster at {url} {says}\n")
         assert not guard.used
     assert indices(client, index_name) == []
 
 
-def test_a_certificate_that_nobody_verifies(langshift, secured, client, data, index_name):
+def test_a_certificate_that_nobody_verifies(langshift, secured, client, folder, index_name):
     with secured() as (url, _):
         env = {"OPENSEARCH_URL": url, "OPENSEARCH_SSL_VERIFY": "false", "OPENSEARCH_CA_FILE": ""}
-        code, _, err = langshift("ingest", data / "corpus.jsonl", "--index", index_name, **env)
+        code, _, err = langshift("ingest", folder / "corpus.jsonl", "--index", index_name, **env)
     assert (code, err) == (0, "")
     assert client.count(index=index_name)["count"] == DOCUMENTS
 
@@ -216,7 +200,7 @@ def make_old(client, index: str, name: str) -> None:
     client.indices.refresh(index=name)
 
 
-def test_the_roles_of_the_documentation_are_enough(langshift, secured, client, data, index_name, tmp_path):
+def test_the_roles_of_the_documentation_are_enough(langshift, secured, client, folder, index_name, tmp_path):
     """Every command, over TLS and with a password."""
     searching, loading, everything = documented_roles(index_name)
 
@@ -225,11 +209,11 @@ def test_the_roles_of_the_documentation_are_enough(langshift, secured, client, d
             code, _, err = langshift(*arguments, OPENSEARCH_URL=url)
         assert code == 0, (arguments, err)
 
-    ingest = ("ingest", data / "corpus.jsonl", "--index", index_name, "--alpha", "0")
+    ingest = ("ingest", folder / "corpus.jsonl", "--index", index_name, "--alpha", "0")
     works(loading, *ingest)
     make_old(client, index_name, f"{index_name}-old")
     works(searching, "search", index_name, "Ebbe und Flut")
-    works(searching, "evaluate", "replay", data, "--index", index_name, "--output", tmp_path / "out")
+    works(searching, "evaluate", "replay", folder, "--index", index_name, "--output", tmp_path / "out")
     works(everything, "retune", index_name, "--alpha", "0.5", "--throttle", "1000")
     works(everything, "rollback", index_name)
     works(everything, "pipeline", "install", index_name)
@@ -246,9 +230,9 @@ def test_the_roles_of_the_documentation_are_enough(langshift, secured, client, d
     assert client.count(index=f"{index_name}-old")["count"] == DOCUMENTS
 
 
-def test_who_may_only_search(langshift, secured, client, data, index_name):
+def test_who_may_only_search(langshift, secured, client, folder, index_name):
     searching, loading, _ = documented_roles(index_name)
-    ingest = ("ingest", data / "corpus.jsonl", "--index", index_name)
+    ingest = ("ingest", folder / "corpus.jsonl", "--index", index_name)
     with secured(searching) as (url, _):
         code, _, err = langshift(*ingest, OPENSEARCH_URL=url)
     assert (code, err) == (1, f"{lacks(url, 'indices:admin/create (the action group create_index has it)')}\n")
@@ -266,16 +250,16 @@ def test_who_may_only_search(langshift, secured, client, data, index_name):
 
 
 def test_a_load_by_who_may_make_no_pipeline_does_not_take_the_place_of_a_version_with_one(
-    langshift, secured, client, data, pipelines
+    langshift, secured, client, folder, pipelines
 ):
-    ingest = ("ingest", data / "corpus.jsonl", "--index", pipelines, "--if-exists", "replace")
+    ingest = ("ingest", folder / "corpus.jsonl", "--index", pipelines, "--if-exists", "replace")
     with secured() as (url, _):
         assert langshift(*ingest, OPENSEARCH_URL=url)[0] == 0
         assert langshift("pipeline", "install", pipelines, OPENSEARCH_URL=url)[0] == 0
     with secured(without=("cluster:admin/ingest/pipeline/put",)) as (url, _):
         code, out, err = langshift(*ingest, OPENSEARCH_URL=url)
     named = "cluster:admin/ingest/pipeline/put (the action group cluster_manage_pipelines has it)"
-    handled = f"{DOCUMENTS} lines of {data / 'corpus.jsonl'} handled: go on with --resume."
+    handled = f"{DOCUMENTS} lines of {folder / 'corpus.jsonl'} handled: go on with --resume."
     assert (code, out, err) == (1, "", f"{lacks(url, named)} {handled}\n")
     assert list(client.indices.get_alias(name=pipelines)) == [f"{pipelines}-v0001"]
     with secured() as (url, _):
@@ -292,9 +276,9 @@ def test_a_load_by_who_may_make_no_pipeline_does_not_take_the_place_of_a_version
         ("indices:admin/settings/update", "manage"),
     ],
 )
-def test_a_pipeline_that_may_not_be_made(langshift, secured, client, data, index_name, permission, group):
+def test_a_pipeline_that_may_not_be_made(langshift, secured, client, folder, index_name, permission, group):
     with secured() as (url, _):
-        assert langshift("ingest", data / "corpus.jsonl", "--index", index_name, OPENSEARCH_URL=url)[0] == 0
+        assert langshift("ingest", folder / "corpus.jsonl", "--index", index_name, OPENSEARCH_URL=url)[0] == 0
     with secured(without=(permission,)) as (url, _):
         done = langshift("pipeline", "install", index_name, OPENSEARCH_URL=url)
     assert done == (1, "", f"{lacks(url, f'{permission} (the action group {group} has it)')}\n")

@@ -20,7 +20,7 @@ PIPELINES = ("default_pipeline", "final_pipeline")
 def old(cluster_url):
     """The old index; what writes to it would go through pipelines that damage documents."""
     name = f"langshift-test-old-{uuid.uuid4().hex[:8]}"
-    made = OldIndex(cluster_url, name)
+    made = OldIndex(cluster_url, name, documents=2000)
     for kind in PIPELINES:
         damage = {"processors": [{"set": {"field": "headline", "value": f"damaged by {kind}"}}]}
         made.client.ingest.put_pipeline(id=f"{name}-{kind}", body=damage)
@@ -71,14 +71,14 @@ def test_what_was_done_is_told(old, adopted):
     name, new = old.name, adopted.one
     done = adopted.told[1]
     *table, first, last = done.stdout.splitlines()
-    assert [row.split() for row in table] == [["language", "documents"], *([tag, "1,250"] for tag in sorted(SENTENCES))]
+    assert [row.split() for row in table] == [["language", "documents"], *([tag, "500"] for tag in sorted(SENTENCES))]
     assert first == (
-        f"Adopted 5,000 documents of {name} into {new} ({new}-v0001), 3,750 of them shifted with alpha 1, "
-        f"50 without a vector; {name} was not touched."
+        f"Adopted 2,000 documents of {name} into {new} ({new}-v0001), 1,500 of them shifted with alpha 1, "
+        f"20 without a vector; {name} was not touched."
     )
     assert last == (
-        f"All 5,000 documents that searches of {name} found when reading began are accounted for: "
-        f"5,000 documents on the server, checked. What is written to {name} since then is not in {new}."
+        f"All 2,000 documents that searches of {name} found when reading began are accounted for: "
+        f"2,000 documents on the server, checked. What is written to {name} since then is not in {new}."
     )
     assert done.stderr == ""
 
@@ -88,7 +88,7 @@ def test_the_old_index_is_never_written_to(client, old, adopted):
 
 
 def test_every_document_is_the_same_but_for_the_fields_that_are_added(documents):
-    assert len(documents.old) == 5000
+    assert len(documents.old) == 2000
     assert documents.zero.keys() == documents.old.keys()
     for name, before in documents.old.items():
         after = documents.zero[name]

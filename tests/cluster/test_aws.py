@@ -5,16 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import shutil
-import subprocess
 import sys
 import threading
 from collections.abc import Iterator
 from contextlib import closing
 from datetime import datetime, timedelta, timezone
 from http.server import BaseHTTPRequestHandler, HTTPServer
-from pathlib import Path
 
+import command_line
 import pytest
 
 from langshift.async_cluster import make_async_client
@@ -48,21 +46,15 @@ def alone(tmp_path, monkeypatch) -> dict[str, str]:
 
 @pytest.fixture
 def langshift(alone, tmp_path):
-    """Run the installed command with these variables only; no key may come out."""
-    program = shutil.which("langshift", path=str(Path(sys.executable).parent))
-    inherited = {name: os.environ[name] for name in ("PATH", "SYSTEMROOT") if name in os.environ}
+    """Run a command with these variables only; no key may come out."""
+    usual = {"PATH": os.environ["PATH"], "HOME": tmp_path, "LANGSHIFT_HOME": tmp_path, **alone}
 
-    def run(*arguments: str, **env: str) -> tuple[int, str, str]:
-        done = subprocess.run(
-            [program, *arguments],
-            env=inherited | alone | {"HOME": str(tmp_path), "LANGSHIFT_HOME": str(tmp_path)} | env,
-            capture_output=True,
-            encoding="utf-8",
-            check=False,
-        )
+    def run(*arguments: object, **env: str) -> tuple[int, str, str]:
+        credentials.cache_clear()
+        done = command_line.langshift(*arguments, only={}, **usual | env)
         for secret in (ACCESS, SECRET, TOKEN, "wrong-secret", "Traceback"):
             assert secret not in done.stdout + done.stderr
-        return done.returncode, done.stdout, done.stderr
+        return done
 
     return run
 
@@ -76,7 +68,7 @@ def test_ingest_and_search_with_every_request_signed(langshift, cluster_url, ind
     verifier = Verifier({ACCESS: (SECRET, token)})
     with proxy(cluster_url, refuse=verifier) as (url, server):
         env = KEYS | SIGNED | {"OPENSEARCH_URL": url} | ({"AWS_SESSION_TOKEN": token} if token else {})
-        code, _, told = langshift("ingest", str(corpus), "--index", index_name, **env)
+        code, _, told = langshift("ingest", corpus, "--index", index_name, **env)
         assert code == 0, told
         code, out, told = langshift("search", index_name, "Ebbe und Flut", "--json", **env)
         assert (code, {hit["id"] for hit in json.loads(out)["hits"]}) == (0, set(texts)), told
@@ -175,7 +167,8 @@ def role(alone, monkeypatch) -> Iterator[dict[str, object]]:
             thread.join()
 
 
-def test_temporary_credentials_are_renewed(role, cluster_url, index_name):
+def test_temporary_credentials_are_renewed(role, cluster_url, index_name, monkeypatch):
+    monkeypatch.setattr("botocore.utils.ContainerMetadataFetcher.SLEEP_TIME", 0.01)
     verifier = Verifier({f"AK{number}": (f"SK{number}", f"T{number}") for number in range(100)})
     lines = [{"index": {"_index": index_name, "_id": "a/b c%"}}, {"text": "grün 猫"}]
     text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)

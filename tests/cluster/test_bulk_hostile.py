@@ -8,13 +8,19 @@ from command_line import LANGSHIFT, langshift, refusal
 from faults import passed
 from nothing_lost import write_corpus
 
-COUNT = 3000
+COUNT = 300
 
 
 @pytest.fixture(autouse=True)
 def corpus(load):
-    """What is loaded: enough for several requests."""
+    """What is loaded."""
     return write_corpus(load.corpus, COUNT)
+
+
+@pytest.fixture
+def _several_requests(load):
+    """More is loaded."""
+    write_corpus(load.corpus, 10 * COUNT)
 
 
 def doing(action):
@@ -32,6 +38,7 @@ def first(load):
     return f"{load.index}-v0001"
 
 
+@pytest.mark.usefixtures("_several_requests")
 def test_a_closed_index_costs_no_document_and_the_load_can_be_gone_on_with(load, client):
     load.proxy.inject("_bulk", [passed, passed, passed, doing(lambda: client.indices.close(index=first(load)))])
     stopped = load.run()
@@ -43,6 +50,7 @@ def test_a_closed_index_costs_no_document_and_the_load_can_be_gone_on_with(load,
     assert load.accounted_for(load.run("--resume")) == []
 
 
+@pytest.mark.usefixtures("_several_requests")
 def test_a_load_whose_index_was_deleted_is_begun_anew_without_more_ado(load, client):
     load.proxy.inject("_bulk", [passed, passed, passed, doing(lambda: client.indices.delete(index=first(load)))])
     stopped = load.run()
@@ -69,7 +77,7 @@ def test_a_load_that_somebody_else_has_overtaken_is_begun_anew_too(load, client,
     stopped = load.run()
     assert refusal(stopped) == (
         f"Another load has made {load.index} ({load.index}-v0002) meanwhile, so this one's documents were not added: "
-        "run again to add them. 3,000 lines of "
+        "run again to add them. 300 lines of "
         f"{load.corpus} handled, but this load cannot be gone on with: begin anew without --resume."
     )
     added = load.run("--if-exists", "append")

@@ -1,22 +1,19 @@
-"""Opening a cluster through the installed command line: what works, and the sentence for what does not."""
+"""Opening a cluster through the command line: what works, and the sentence for what does not."""
 
 from __future__ import annotations
 
 import json
 import os
-import shutil
 import socket
-import subprocess
-import sys
 import threading
 from base64 import b64encode
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from datetime import datetime, timedelta, timezone
 from http.server import BaseHTTPRequestHandler, HTTPServer
-from pathlib import Path
 from typing import NamedTuple
 
+import command_line
 import pytest
 import trustme
 
@@ -31,7 +28,7 @@ OFF = "switch verification off with OPENSEARCH_SSL_VERIFY=false."
 
 
 class Run(NamedTuple):
-    """What a command of the installed ``langshift`` did."""
+    """What a command did."""
 
     code: int
     out: str
@@ -46,24 +43,16 @@ class Run(NamedTuple):
 
 @pytest.fixture
 def langshift(tmp_path):
-    """Run the installed command with these variables only; no secret and no traceback may come out."""
-    program = shutil.which("langshift", path=str(Path(sys.executable).parent))
-    assert program is not None
-    inherited = {name: os.environ[name] for name in ("PATH", "SYSTEMROOT") if name in os.environ}
+    """Run a command with these variables only; no secret and no traceback may come out."""
+    usual = {"PATH": os.environ["PATH"], "HOME": tmp_path, "LANGSHIFT_HOME": tmp_path}
 
     def run(*arguments: str, **env: str) -> Run:
-        done = subprocess.run(
-            [program, *arguments],
-            env=inherited | {"HOME": str(tmp_path), "LANGSHIFT_HOME": str(tmp_path), **env},
-            capture_output=True,
-            encoding="utf-8",
-            check=False,
-        )
+        done = command_line.langshift(*arguments, only={}, **usual | env)
         for text in (done.stdout, done.stderr):
             assert "Traceback" not in text
             for secret in (SECRET, "s3cret", b64encode(f"{USER}:{SECRET}".encode()).decode()):
                 assert secret not in text
-        return Run(done.returncode, done.stdout, done.stderr)
+        return Run(*done)
 
     return run
 

@@ -5,7 +5,6 @@ import re
 import shutil
 import signal
 import time
-import uuid
 from contextlib import ExitStack, contextmanager
 from html import unescape
 from urllib.parse import urlsplit
@@ -15,22 +14,13 @@ import psutil
 import pytest
 from console_process import sentence, serving
 from fault_proxy import fault_proxy
-from given_data import run
 
 PAGE = "/evaluations"
 
 
 @pytest.fixture(scope="module")
-def index(client, cluster_url, folder):
-    """An index of the small dataset."""
-    name = f"langshift-test-{uuid.uuid4().hex[:8]}"
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("OPENSEARCH_URL", cluster_url)
-        done = run("ingest", folder / "corpus.jsonl", "--index", name, "--encoder", "use-m")
-        assert done.exit_code == 0, (done.output, done.exception)
-    yield name
-    for made in client.indices.get(index=f"{name}*"):
-        client.indices.delete(index=made)
+def index(indices):
+    return indices[1]
 
 
 class Person:
@@ -84,31 +74,45 @@ def process_of(folder):
     return psutil.Process(orjson.loads((folder / "console.json").read_bytes())["process"]["pid"])
 
 
-@pytest.fixture
-def results(tmp_path):
-    return tmp_path / "résults"
-
-
-@pytest.fixture
-def opened(cluster_url, results, tmp_path, folder):
-    """A function that starts a console over the results folder, and gives somebody at its page."""
-
-    @contextmanager
-    def made(url=cluster_url, dataset=folder):
-        arguments = ("--results", results, "--dataset", dataset)
-        with serving(*arguments, url=url, home=tmp_path / "home") as console, console.client() as http:
+@contextmanager
+def person_at(folder, url, dataset):
+    """Start a console whose home and results are in ``folder``, and give somebody at its page."""
+    results = folder / "résults"
+    with serving("--results", results, "--dataset", dataset, url=url, home=folder / "home") as console:
+        with console.client() as http:
             yield Person(console, results, http)
-            # So that no replay outlives the test; one of them has ended it already.
-            if console.process.poll() is None:
-                console.stop()
-
-    return made
+        # So that no replay outlives the test; one of them has ended it already.
+        if console.process.poll() is None:
+            console.stop()
 
 
 @pytest.fixture
-def person(opened):
-    with opened() as someone:
+def opened(cluster_url, tmp_path, folder):
+    """A function that starts a console of the test's own, and gives somebody at its page."""
+    return lambda url=cluster_url, dataset=folder: person_at(tmp_path, url, dataset)
+
+
+@pytest.fixture(scope="module")
+def somebody(cluster_url, tmp_path_factory, folder):
+    """Somebody at the page of the console that most tests share."""
+    with person_at(tmp_path_factory.mktemp("console"), cluster_url, folder) as someone:
         yield someone
+
+
+@pytest.fixture
+def person(somebody):
+    """The same; no replay and no result outlives the test."""
+    yield somebody
+    if name := somebody.running():
+        somebody.send("cancel", run=name)
+    shutil.rmtree(somebody.results, ignore_errors=True)
+    somebody.results.mkdir()
+
+
+@pytest.fixture
+def results(person):
+    """The results folder of that console."""
+    return person.results
 
 
 def test_a_replay_is_started_and_its_run_is_in_the_table_and_in_a_report(person, folder, index):
@@ -226,7 +230,7 @@ def test_a_results_folder_that_vanishes_is_no_trouble(person, results, index):
     assert "There is none in the results folder" in person.page()
 
 
-def test_what_cannot_be_started_is_a_sentence(opened, results, folder, index, tmp_path):
+def test_what_cannot_be_started_is_a_sentence(opened, folder, index, tmp_path):
     gone = tmp_path / "gone"
     shutil.copytree(folder, gone)
     with opened(dataset=gone) as someone:
@@ -257,7 +261,7 @@ def test_what_cannot_be_started_is_a_sentence(opened, results, folder, index, tm
         foreign = someone.http.post(f"{PAGE}/start", data={}, headers={"origin": "http://example.org"})
         assert foreign.status_code == 403
         assert someone.http.get(f"{PAGE}/start").status_code == 303
-        assert list(results.iterdir()) == []
+        assert list(someone.results.iterdir()) == []
 
 
 def raw(console, path):

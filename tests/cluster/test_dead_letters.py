@@ -1,15 +1,12 @@
 """Dead letters of real loads, and what becomes of them when they are sent again."""
 
 import json
-import os
-import signal
 import stat
-import subprocess
 import time
 from itertools import repeat
 
 import pytest
-from command_line import LANGSHIFT, langshift, refusal
+from command_line import langshift, refusal, started
 from fault_proxy import fault_proxy
 from faults import delayed
 from faulty_load import FaultyLoad
@@ -171,7 +168,7 @@ def test_letters_wait_for_a_load_that_was_cut_off(with_letters):
     load = with_letters
     write(load, *(line(f"more{n}") for n in range(4000)))
     load.proxy.inject("_bulk", repeat(delayed(0.5)))
-    command = [LANGSHIFT, "ingest", load.corpus, *load.arguments, "--if-exists", "append"]
+    command = ["ingest", load.corpus, *load.arguments, "--if-exists", "append"]
     killed_after(load, command, bulks=len(load.proxy.bulks) + 2)
     load.proxy.clear()
     said = refusal(dead_letters(load, "replay"))
@@ -187,7 +184,7 @@ def test_killed_while_it_replays_nothing_is_lost(client, load):
     mend(load, **{f"d{n}": line(f"d{n}", number=n) for n in range(2500)})
     before = load.place.dead_letters.read_bytes()
     load.proxy.inject("_bulk", [delayed(0), *repeat(delayed(2), 10)])
-    command = [LANGSHIFT, "dead-letters", "replay", "--index", load.index]
+    command = ["dead-letters", "replay", "--index", load.index]
     killed_after(load, command, bulks=len(load.proxy.bulks) + 2)
     load.proxy.clear()
     assert load.place.dead_letters.read_bytes() == before
@@ -214,18 +211,13 @@ def test_letters_of_an_index_made_otherwise_are_refused(with_letters):
 
 def killed_after(load, command, bulks):
     """Start a command and kill it once so many bulk requests have come through."""
-    process = subprocess.Popen(
-        command, env={**os.environ, **load.environment}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
-    try:
+    with started(*command, **load.environment) as process:
         deadline = time.monotonic() + 120
         while len(load.proxy.bulks) < bulks:
             assert process.poll() is None, "it ended before it could be killed"
             assert time.monotonic() < deadline
             time.sleep(0.02)
-    finally:
-        process.send_signal(signal.SIGKILL)
-        process.wait()
+        process.kill()
 
 
 @pytest.mark.usefixtures("cluster_env")

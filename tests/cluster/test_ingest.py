@@ -53,6 +53,7 @@ def stored(client, index, identifier):
     return client.get(index=index, id=identifier)["_source"]
 
 
+@pytest.mark.usefixtures("real_encoder")
 def test_a_document_is_detected_encoded_shifted_and_written(client, index_name, corpus, making):
     documents = [{"_id": tag, "title": "", "text": text, "group": "tides"} for tag, text in TEXTS.items()]
     summary = load(client, corpus(*documents), index_name, making)

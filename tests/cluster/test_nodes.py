@@ -12,11 +12,13 @@ import pytest
 from command_line import langshift, refusal
 from opensearchpy import OpenSearch
 from opensearchpy.exceptions import TransportError
-from three_nodes import NAMES, ThreeNodes
+from three_nodes import NAMES, ThreeNodes, long_form
 
 from langshift import embedded
 from langshift.cluster import embedded_url
 from langshift.settings import Settings
+
+pytestmark = long_form
 
 
 @pytest.fixture
@@ -95,8 +97,9 @@ def test_a_killed_node_leaves_the_others_serving_and_comes_back(
             client.index(index="kept", id=str(number), body={"n": number})
     three_nodes.kill(NAMES[0])
 
-    # Other commands go to the first node that serves, and start nothing.
-    assert embedded_url(settings(three_nodes)) == before[NAMES[1]].url
+    # Other commands go to the first node that serves, and start nothing; of the two that are left, either may be the
+    # first to know the new manager.
+    assert embedded_url(settings(three_nodes)) in {before[name].url for name in NAMES[1:]}
     server = embedded.status(three_nodes.home)
     assert server is not None
     assert (server.url, server.pid) == (before[NAMES[1]].url, before[NAMES[1]].pid)
@@ -138,4 +141,3 @@ def test_down_stops_all_and_the_data_stays(three_nodes: ThreeNodes, opened: Open
     assert [node.running for node in server.nodes] == [True, True, True]
     with OpenSearch(server.url, timeout=PATIENCE) as client:
         assert client.get(index="stays", id="1")["_source"] == {"n": 1}
-    embedded.down(three_nodes.home)

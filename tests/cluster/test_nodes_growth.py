@@ -1,8 +1,7 @@
-"""One node that becomes three, and a forming that fails; the former starts four processes, so ``make soak`` runs it."""
+"""One node that becomes three, and a forming that fails."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,6 +9,7 @@ import psutil
 import pytest
 from command_line import langshift
 from opensearchpy import OpenSearch
+from three_nodes import long_form
 
 from langshift import embedded
 from langshift.embedded import manage
@@ -17,9 +17,9 @@ from langshift.embedded.state import find_server
 from langshift.errors import ClusterError
 
 NewHome = Callable[..., Path]
+pytestmark = long_form
 
 
-@pytest.mark.skipif("LANGSHIFT_KILLS" not in os.environ, reason="takes two minutes: make soak runs it")
 def test_one_node_becomes_three_with_its_data(new_home: NewHome) -> None:
     home = new_home()
     before = embedded.up(home)

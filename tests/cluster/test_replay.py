@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-import uuid
-from collections.abc import Iterator
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -25,22 +22,14 @@ from langshift.evaluate.load.schedule import WARM_UP
 from langshift.evaluate.load.workers import GIVE_UP_AFTER, send_all
 from langshift.evaluate.measures import Material, score
 from langshift.evaluate.replay import Replay
-from langshift.ingest.detect import open_detector
-from langshift.ingest.encoders import open_encoder
-from langshift.ingest.load import load
-from langshift.ingest.making import choose
 from langshift.ingest.search import Searcher
-from langshift.plugin.indices.dropping import drop_all
 from langshift.plugin.search.found import Found
 from langshift.plugin.search.reading import candidates
 
 
 @pytest.fixture(scope="module")
-def index(client: OpenSearch, folder: Path) -> Iterator[str]:
-    name = f"langshift-test-{uuid.uuid4().hex[:8]}"
-    load(client, str(folder / "corpus.jsonl"), name, choose(open_encoder("use-m"), open_detector(), None, 1.0))
-    yield name
-    drop_all(client, name)
+def index(indices: list[str]) -> str:
+    return indices[1]
 
 
 @pytest.fixture(scope="module")

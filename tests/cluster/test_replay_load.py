@@ -6,12 +6,12 @@ import subprocess
 import sys
 import threading
 import time
-import uuid
 from collections import Counter
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from command_line import langshift
 from small_dataset import replayed
 
 from langshift.errors import FingerprintError, LangshiftError, UsageError
@@ -26,21 +26,9 @@ from langshift.ingest.encoders import open_encoder
 from langshift.ingest.load import load
 from langshift.ingest.making import choose
 from langshift.ingest.search import Searcher
-from langshift.plugin.indices.dropping import drop_all
 from langshift.plugin.search.wanted import Setting
 
 from .tls_proxy import client_of, proxy
-
-
-@pytest.fixture(scope="module")
-def indices(client, folder):
-    """A plain and a shifted index of the dataset."""
-    names = [f"langshift-test-{kind}-{uuid.uuid4().hex[:8]}" for kind in ("plain", "shifted")]
-    for name, alpha in zip(names, (0.0, 1.0), strict=True):
-        load(client, str(folder / "corpus.jsonl"), name, choose(open_encoder("use-m"), open_detector(), None, alpha))
-    yield names
-    for name in names:
-        drop_all(client, name)
 
 
 def run(*arguments):
@@ -287,11 +275,11 @@ INTERRUPTIBLE = (
 @pytest.mark.parametrize("ending", [signal.SIGKILL, signal.SIGINT])
 def test_a_replay_that_is_cut_off_is_gone_on_with(folder, indices, tmp_path, ending):
     out = tmp_path / "out"
-    command = [sys.executable, "-c", INTERRUPTIBLE]
-    command += ["evaluate", "replay", folder, "--output", out, "--rate", "5", "--json"]
+    command = ["evaluate", "replay", folder, "--output", out, "--rate", "10", "--json"]
     command += [word for name in indices for word in ("--index", name)]
     journals = [out / name / "per-query.jsonl" for name in indices]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    program = [sys.executable, "-c", INTERRUPTIBLE, *command]
+    with subprocess.Popen(program, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         deadline = time.monotonic() + 120
         while not all(path.is_file() and path.read_bytes().count(b"\n") >= 3 for path in journals):
             assert process.poll() is None
@@ -310,7 +298,8 @@ def test_a_replay_that_is_cut_off_is_gone_on_with(folder, indices, tmp_path, end
         kept[name] = path.read_bytes().count(b"\n")
         assert 3 <= kept[name] < 20
     journals[0].write_bytes(journals[0].read_bytes() + b'{"query":"x","ranking":[["d')
-    done = subprocess.run([*command, "--resume"], capture_output=True, check=True, timeout=120)
+    done = langshift(*command, "--resume")
+    assert done.returncode == 0, done
     document = json.loads(done.stdout)["indices"]
     for name in indices:
         assert (document[name]["complete"], document[name]["errors"]) == (True, 0)

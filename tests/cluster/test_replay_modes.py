@@ -2,7 +2,6 @@
 
 import json
 import re
-import uuid
 
 import pytest
 from click.testing import CliRunner
@@ -15,14 +14,9 @@ from langshift.evaluate.load import requests
 from langshift.evaluate.load.schedule import Load
 from langshift.evaluate.replay import replay_all
 from langshift.evaluate.result import result
-from langshift.ingest.detect import open_detector
-from langshift.ingest.encoders import open_encoder
-from langshift.ingest.load import load
-from langshift.ingest.making import choose
 from langshift.ingest.search import Searcher
 from langshift.ingest.searching.options import read_setting
 from langshift.plugin import meta
-from langshift.plugin.indices.dropping import drop_all
 
 from .tls_proxy import client_of, proxy
 
@@ -46,11 +40,8 @@ SETTINGS = (
 
 
 @pytest.fixture(scope="module")
-def index(client, folder):
-    name = f"langshift-test-{uuid.uuid4().hex[:8]}"
-    load(client, str(folder / "corpus.jsonl"), name, choose(open_encoder("use-m"), open_detector(), None, 1.0))
-    yield name
-    drop_all(client, name)
+def index(indices):
+    return indices[1]
 
 
 def run(*arguments):

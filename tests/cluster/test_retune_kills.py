@@ -11,7 +11,7 @@ from shifted_index import Corpus, language_vectors, require_vectors, saved
 from langshift.plugin import versions
 from langshift.plugin.transfer import mark
 
-KILLS = int(os.environ.get("LANGSHIFT_KILLS", "6"))
+KILLS = int(os.environ.get("LANGSHIFT_KILLS", "2"))
 MOST_RUNS = 5 * KILLS
 EACH = 100  # documents of each of eight languages
 KNOWN = language_vectors()

@@ -10,7 +10,7 @@ from opensearchpy import OpenSearch
 from opensearchpy.exceptions import OpenSearchException
 from retuned_index import live, require_tidy
 from shifted_index import Corpus, language_vectors, require_vectors, saved
-from three_nodes import NAMES
+from three_nodes import NAMES, long_form
 
 from langshift.cluster import make_client
 from langshift.errors import LangshiftError
@@ -24,6 +24,7 @@ KNOWN = language_vectors()
 EACH = 100  # documents of each of eight languages
 SLOW = 50  # documents a second, so that a node dies in the middle of it
 PATIENCE, SHORT = 120, 5
+pytestmark = long_form
 
 
 @pytest.fixture
@@ -86,7 +87,8 @@ def test_a_node_dies_that_holds_the_primary_of_either_version(three_nodes, servi
     searchers = [Searcher(service, INDEX, number) for number in range(3)]
 
     def holder():
-        wait_for_replicas(service, index)
+        # Of both versions, as the node may hold the primary of either.
+        wait_for_replicas(service, f"{INDEX}-v*")
         return three_nodes.holder(service, index)
 
     kill = Kill(three_nodes, holder)

@@ -1,9 +1,11 @@
 """What the fault proxy says in the server's place is what the server says."""
 
+from itertools import repeat
+
 import pytest
 import server_words
 from faults import refusing_all, whole
-from opensearchpy.exceptions import RequestError
+from opensearchpy.exceptions import NotFoundError, RequestError
 
 BODY = b'{"index": {"_id": "a"}}\n{"n": 1}\n'
 
@@ -34,3 +36,26 @@ def test_the_words_of_a_flooded_disk_are_those_of_the_server(client, proxy, thro
     shown = through.bulk(body=BODY, index=index_name)["items"]
     client.indices.put_settings(index=index_name, body={"index.blocks.read_only_allow_delete": None})
     assert shown == real
+
+
+def test_the_words_for_an_index_that_is_not_there_are_those_of_the_server(client, proxy, through, index_name):
+    proxy.inject("/", repeat(whole(server_words.unknown(index_name))))
+    answers = []
+    for one in (client, through):
+        with pytest.raises(NotFoundError) as raised:
+            one.indices.get_settings(index=index_name)
+        answers.append(raised.value.info)
+    assert answers[0] == answers[1]
+
+
+def test_the_words_for_an_index_that_a_write_may_not_make_are_those_of_the_server(client, proxy, through, index_name):
+    name = "action.auto_create_index"
+    client.cluster.put_settings(body={"transient": {name: f"-{index_name}*,+*"}})
+    real = client.bulk(body=BODY, index=index_name)["items"]
+    client.cluster.put_settings(body={"transient": {name: None}})
+    error = real[0]["index"]["error"]
+    # The server goes on with what forbids it, which is not the same everywhere.
+    error["reason"], forbidding, _ = error["reason"].partition(f" and [{name}]")
+    assert forbidding
+    proxy.inject("_bulk", [refusing_all(server_words.unknown_target)])
+    assert through.bulk(body=BODY, index=index_name)["items"] == real

@@ -1,7 +1,7 @@
 """What can never become live is refused with a sentence, and goes; the live version serves on."""
 
 import pytest
-from transferring import Meanwhile, behind, blocked, document, index, plan, unwatched
+from transferring import Meanwhile, behind, blocked, document, index, plan, unfinished, unwatched
 
 from langshift.errors import ClusterError
 from langshift.plugin.transfer import transfer
@@ -71,6 +71,7 @@ def test_a_gate_that_refuses_ends_it_and_the_version_goes(client, index_name):
     assert not client.indices.exists(index=f"{index_name}-v0002")
     assert behind(client, index_name) == [old.index]
     assert not blocked(client, old.index)
+    assert unfinished(client, old.index) is None
 
 
 def test_a_copy_that_is_not_what_was_expected_never_becomes_live(client, index_name):

@@ -1,4 +1,4 @@
-"""Build the wheel."""
+"""Build the wheel that the type check and the smoke test look at: ``built_wheel.py`` builds it into .build/wheel."""
 
 import shutil
 import subprocess
@@ -6,15 +6,25 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
+FOLDER = ROOT / ".build" / "wheel"
 
 
-def build_wheel(folder):
-    """The wheel, built into ``folder`` from the sources as they are now."""
+def built_wheel():
+    """The wheel that was built last."""
+    (wheel,) = FOLDER.glob("*.whl")
+    return wheel
+
+
+def build_wheel():
+    """Build the wheel from the sources as they are now."""
     # setuptools packs whatever an earlier build left here, modules that are gone included.
-    shutil.rmtree(ROOT / "build", ignore_errors=True)
-    build = [sys.executable, "-m", "build", "--wheel", "--outdir", str(folder), str(ROOT)]
+    for folder in (ROOT / "build", FOLDER):
+        shutil.rmtree(folder, ignore_errors=True)
+    build = [sys.executable, "-m", "build", "--wheel", "--outdir", str(FOLDER), str(ROOT)]
     done = subprocess.run(build, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
     if done.returncode:
         sys.exit(done.stdout)
-    (wheel,) = Path(folder).glob("*.whl")
-    return wheel
+
+
+if __name__ == "__main__":
+    build_wheel()

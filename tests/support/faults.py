@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -11,7 +12,7 @@ from typing import Any
 from bulk_body import Operation, answered
 from fault_proxy import Fault, passed
 from http_exchange import Cut, Exchange, Reply
-from server_words import Refusal, malformed, nginx
+from server_words import Refusal, malformed, nginx, not_recovered, recovering, unknown
 
 Items = list[dict[str, Any]]
 Words = Callable[[Operation], Refusal]
@@ -166,3 +167,41 @@ class Breaker:
         reply = await exchange.forward()
         said = {**json.loads(reply.body), "circuit_breaker_triggered": self.triggered}
         return replace(reply, body=json.dumps(said).encode())
+
+
+# What OpenSearch 3.6 does with a request while its cluster's state is not recovered, seen at a node that waits for
+# others with `gateway.recover_after_data_nodes`: it refuses it for the block, but where it resolves the names of
+# indices first, of which it knows none yet.
+_BY_NAME = re.compile(r"/([^/_][^/]*)(/_(settings|mapping|alias/.*|refresh|field_caps|block/.*))?")
+_NO_INDEX = re.compile(r"/(|_tasks.*|_nodes.*|_cat/plugins|_reindex)")
+
+
+class Recovering:
+    """A server whose cluster manager was elected before it had recovered the cluster's state from its disk.
+
+    Attributes:
+        met: how many requests have been refused for that.
+    """
+
+    def __init__(self, requests: int = 3) -> None:
+        """Refuse so many requests once this has begun."""
+        self.met = 0
+        self._requests, self._begun = requests, False
+
+    def begin(self) -> None:
+        """From here on."""
+        self._begun = True
+
+    async def any(self, exchange: Exchange) -> Reply:
+        """For all requests."""
+        path, _, query = exchange.path.partition("?")
+        if not self._begun or self.met == self._requests or _NO_INDEX.fullmatch(path):
+            return await exchange.forward()
+        self.met += 1
+        named = _BY_NAME.fullmatch(path)
+        changed = exchange.method == "DELETE" or (exchange.method == "PUT" and path.endswith("/_settings"))
+        if "ignore_unavailable=true" in query or changed:
+            return await whole(recovering())(exchange)
+        if named and "*" not in named[1]:
+            return await whole(unknown(named[1]))(exchange)
+        return await whole(not_recovered())(exchange)

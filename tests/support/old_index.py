@@ -74,9 +74,9 @@ def topic_of(number):
 
 
 class OldIndex:
-    """5,000 documents: by number, every 3rd has routing, every 5th a version of its own, every 100th no vector."""
+    """Documents: by number, every 3rd has routing, every 5th a version of its own, every 100th no vector."""
 
-    def __init__(self, url, name, documents=5000, shards=2):
+    def __init__(self, url, name, documents, shards=2):
         self.url, self.name = url, name
         self.client = OpenSearch(url)
         numbers = np.random.default_rng(7)

@@ -1,6 +1,7 @@
 """Parallel text made of numbered words, and an encoder of it whose bias by language is known."""
 
 import re
+from functools import cache
 
 import numpy as np
 from parallel_source import Texts
@@ -69,8 +70,10 @@ class PlantedEncoder:
 
     def _vector(self, text, offsets):
         found = re.findall(r"([a-z]{2})(\d+)", text)
-        said = [self.meanings[int(number)] + self._accent(tag, int(number)) for tag, number in found]
+        said = [self.meanings[int(number)] + self.noise * _accent(tag, int(number)) for tag, number in found]
         return np.sum(said, axis=0) / len(said) ** 0.5 + offsets.get(found[0][0], 0.0)
 
-    def _accent(self, tag, number):
-        return self.noise * np.random.default_rng([number, *tag.encode()]).standard_normal(DIMENSION) / DIMENSION**0.5
+
+@cache
+def _accent(tag, number):
+    return np.random.default_rng([number, *tag.encode()]).standard_normal(DIMENSION) / DIMENSION**0.5

@@ -100,6 +100,34 @@ def not_recovered() -> Refusal:
     return Refusal(503, {"type": "cluster_block_exception", "reason": reason})
 
 
+def recovering() -> Refusal:
+    """A request has waited in vain for the cluster manager to recover the cluster's state from its disk."""
+    block = not_recovered().error
+    reason = f"ClusterBlockException[{block['reason']}]"
+    kind = "cluster_manager_not_discovered_exception"
+    return Refusal(503, {"root_cause": [block], "type": kind, "reason": reason, "caused_by": block})
+
+
+def unknown(index: str) -> Refusal:
+    """There is no index of that name, or the node or the cluster manager has not recovered the cluster's state yet."""
+    cause = {
+        "type": "index_not_found_exception",
+        "reason": f"no such index [{index}]",
+        "index": index,
+        "resource.id": index,
+        "resource.type": "index_or_alias",
+        "index_uuid": "_na_",
+    }
+    return Refusal(404, {"root_cause": [cause], **cause})
+
+
+def unknown_target(operation: Operation) -> Refusal:
+    """There is no index of that name to write to, and none may be made by writing to it; or as in ``unknown``."""
+    reason = f"no such index [{operation.target}]"
+    names = {"index": operation.target, "index_uuid": "_na_"}
+    return Refusal(404, {"type": "index_not_found_exception", "reason": reason, **names})
+
+
 def malformed() -> Refusal:
     """The body of a bulk request cannot be read."""
     reason = "Malformed action/metadata line [1], expected START_OBJECT but found [VALUE_STRING]"

@@ -1,12 +1,17 @@
 """Five topics of the demo in three languages, none asked in Thai: 15 passages, 20 questions."""
 
 import json
+import uuid
 
 from langshift.evaluate.asked import Asked, Plan
 from langshift.evaluate.dataset import load_dataset
 from langshift.evaluate.dataset_files import write_dataset
 from langshift.evaluate.demo import FOLDER
 from langshift.evaluate.replay import replay_all
+from langshift.ingest.detect import open_detector
+from langshift.ingest.encoders import open_encoder
+from langshift.ingest.load import load
+from langshift.ingest.making import choose
 
 TOPICS, LANGUAGES = 5, {"de", "en", "th"}
 
@@ -30,6 +35,30 @@ def write_small_dataset(folder):
         [(query.id, name, 1) for query in asked for name in whole.qrels[query.id] if name in kept],
         kept.items(),
     )
+
+
+def write_topics(folder, chosen):
+    """Write those topics of the demo that ``chosen`` takes of them all, in every language, to a new folder."""
+    whole = load_dataset(FOLDER)
+    topics = sorted({document.group for document in whole.documents.values()})[chosen]
+    lines = (FOLDER / "corpus.jsonl").read_text(encoding="utf-8").splitlines()
+    documents = [record for record in map(json.loads, lines) if record["group"] in topics]
+    asked = [query for query in whole.queries if query.group in topics]
+    folder.mkdir()
+    write_dataset(
+        folder,
+        documents,
+        [{"_id": one.id, "text": one.text, "language": one.language, "group": one.group} for one in asked],
+        [(one.id, name, 1) for one in asked for name in whole.qrels[one.id]],
+        [(record["_id"], whole.documents[record["_id"]].language) for record in documents],
+    )
+
+
+def index_of(client, folder, alpha):
+    """Index the dataset in a folder, shifted with a scale; gives the index's name, which no other test uses."""
+    name = f"langshift-test-small-{uuid.uuid4().hex[:8]}"
+    load(client, str(folder / "corpus.jsonl"), name, choose(open_encoder("use-m"), open_detector(), None, alpha))
+    return name
 
 
 def replayed(client, searcher, dataset):

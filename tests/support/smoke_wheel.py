@@ -9,7 +9,7 @@ import venv
 from pathlib import Path
 
 import httpx
-from built_wheel import build_wheel
+from built_wheel import built_wheel
 from console_process import Served
 
 from langshift.settings import Settings
@@ -21,7 +21,7 @@ NO_EXTRA = (
 
 
 def main():
-    """Build, install without and with the extra, and run what needs each."""
+    """Install without and with the extra, and run what needs each."""
     with tempfile.TemporaryDirectory(prefix="langshift wheel ") as folder:
         here = Path(folder)
         here.chmod(0o755)  # as root, OpenSearch runs as another user, who must come in here
@@ -31,7 +31,7 @@ def main():
         if downloads.is_dir():
             (here / "home").mkdir()
             (here / "home" / "downloads").symlink_to(downloads)
-        check(here, build_wheel(here), env)
+        check(here, built_wheel(), env)
     print("The built wheel works.")
 
 

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import psutil
+import pytest
 from opensearchpy import OpenSearch
 
 from langshift import embedded
 from langshift.embedded import NodeStatus, Server
 
 NAMES = ("langshift", "langshift-2", "langshift-3")
+#: For tests of several nodes, each of which takes ten seconds of processor time whenever it starts.
+long_form = pytest.mark.skipif("LANGSHIFT_KILLS" not in os.environ, reason="starts several nodes: make soak runs it")
 
 
 class ThreeNodes:
@@ -20,12 +26,13 @@ class ThreeNodes:
         home: langshift's folder.
     """
 
-    def __init__(self, home: Path) -> None:
-        self.home = home
+    def __init__(self, home: Path, quick_java: Callable[[], AbstractContextManager[None]]) -> None:
+        self.home, self._quick_java = home, quick_java
 
     def up(self) -> Server:
         """Form the cluster, or start those of its nodes that do not run."""
-        return embedded.up(self.home, 3)
+        with self._quick_java():
+            return embedded.up(self.home, 3)
 
     def nodes(self) -> dict[str, NodeStatus]:
         """All nodes by name; at least one has to run."""

@@ -2,6 +2,7 @@
 
 import tempfile
 import threading
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 
 from langshift.errors import UsageError
 from langshift.ingest.bulk.journal import Acknowledged, Journal, Sampled
+from langshift.ingest.bulk.lines import Lines
 from langshift.plugin.fingerprint import Fingerprint
 
 IDS = st.sampled_from(["a", "b", "c", "Ä", "\0", "z\0z"])
@@ -17,6 +19,7 @@ ROWS = st.builds(
     Acknowledged, st.integers(1, 20), IDS, st.sampled_from(["index", "index", "delete", "superseded", "dead"])
 )
 STEPS = st.lists(st.one_of(st.lists(ROWS, max_size=8), st.frozensets(st.integers(1, 20), max_size=4)), max_size=10)
+RANGES = st.lists(st.tuples(st.integers(1, 40), st.integers(0, 12)), max_size=40)
 
 
 @pytest.fixture
@@ -201,3 +204,31 @@ def test_what_changed_since_the_load_began_is_told(journal, path, now, told):
 def test_the_same_load_goes_on_also_with_another_langshift(journal):
     journal.begin(IDENTITY, {})
     journal.require_same(changed(langshift="9.9"))
+
+
+@given(steps=RANGES)
+def test_lines_hold_what_a_set_would_hold(steps):
+    lines, model = Lines(), set()
+    for first, length in steps:
+        lines.add(first, first + length)
+        model.update(range(first, first + length + 1))
+        assert len(lines) == len(model)
+    assert {line for line in range(60) if line in lines} == model
+    ranges = lines.ranges()
+    assert [line for first, last in ranges for line in range(first, last + 1)] == sorted(model)
+    assert all(last + 1 < first for (_, last), (first, _) in pairwise(ranges))
+
+
+def test_lines_that_come_in_disorder_end_as_one_range():
+    lines = Lines()
+    for first in (*range(1, 10_001, 20), *range(11, 10_001, 20)):
+        lines.add(first, first + 9)
+    assert lines.ranges() == [(1, 10_000)]
+    assert len(lines) == 10_000
+
+
+def test_a_range_that_runs_backwards_is_refused():
+    lines = Lines()
+    with pytest.raises(ValueError, match=r"^3 to 2 is no range\.$"):
+        lines.add(3, 2)
+    assert lines.ranges() == []

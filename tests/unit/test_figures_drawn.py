@@ -12,7 +12,7 @@ import pytest
 from langshift.evaluate.figures.bars import bars
 from langshift.evaluate.figures.colours import BLACK, INK, MORE, WHITE, letters_on, luminance, marking
 from langshift.evaluate.figures.curves import Line, curves
-from langshift.evaluate.figures.frontier import Point, _around, _covered, frontier
+from langshift.evaluate.figures.frontier import Point, frontier
 from langshift.evaluate.figures.heatmap import heatmap
 from langshift.evaluate.figures.percentiles import percentiles
 from langshift.evaluate.figures.scatter import Panel, scatter
@@ -111,9 +111,19 @@ def test_a_frontier_connects_points_of_one_path_only_and_names_every_point():
     assert "stroke: #d55e00; stroke-width: 1.2" not in svg
 
 
-def test_names_of_points_keep_clear_of_each_other():
-    inside = (0.0, 0.0, 700.0, 400.0)
-    taken = []
-    for _ in range(8):
-        taken.append(min(_around(350.0, 200.0, 80.0), key=lambda box: _covered(box, taken, inside)))
-    assert all(_covered(one, [other], inside) == 0 for one, other in combinations(taken, 2))
+def test_names_of_points_keep_clear_of_each_other_and_of_the_edge():
+    names = [f"candidate {number}" for number in range(8)]
+    points = [*(Point(name, 0.5, 0.5) for name in names), Point("lowest", 0, 0), Point("highest", 1, 1)]
+    svg = ET.fromstring(frontier(points, x_title="x", y_title="y", **SAID))
+    boxes = []
+    for element in svg.iter(f"{SVG}text"):
+        if element.text in {point.name for point in points}:
+            anchor = re.search("text-anchor: ([a-z]+)", element.attrib["style"])[1]
+            # A letter is half as wide as it is high, and here 11 pixels high.
+            width = 5.5 * len(element.text)
+            left = float(element.attrib["x"]) - {"start": 0, "middle": width / 2, "end": width}[anchor]
+            boxes.append((left, left + width, float(element.attrib["y"])))
+    assert len(boxes) == len(points)
+    assert all(left >= 0 and right <= float(svg.attrib["viewBox"].split()[2]) for left, right, _ in boxes)
+    for one, other in combinations(boxes, 2):
+        assert one[1] <= other[0] or other[1] <= one[0] or abs(one[2] - other[2]) >= 11

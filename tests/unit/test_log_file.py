@@ -110,9 +110,11 @@ def test_afterwards_logging_is_as_it_was(path: Path) -> None:
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
 def test_a_full_disk_stops_nothing() -> None:
+    before = logging.getLogger("langshift").handlers[:]
     with log_to(Path("/dev/full")):
         for _ in range(1000):
             LOG.info("x" * 100)
+    assert logging.getLogger("langshift").handlers == before
 
 
 def test_a_log_that_cannot_be_opened_is_one_sentence(tmp_path: Path) -> None:

@@ -7,9 +7,11 @@ import io
 import json
 import re
 from html.parser import HTMLParser
+from pathlib import Path
+from typing import NamedTuple
 
 import pytest
-from click.testing import CliRunner
+from click.testing import CliRunner, Result
 from reported import DOCUMENTS, QRELS, QUERIES, SCRIPT, report, write_runs, write_sweep
 
 from langshift.errors import LangshiftError, UsageError
@@ -48,22 +50,44 @@ class Page(HTMLParser):
         return [attributes for name, attributes in self.elements if name == tag]
 
 
+class Reported(NamedTuple):
+    """A report on two runs, written twice, the second time for machines; to be read alone."""
+
+    runs: list[Path]
+    said: Result
+    said_in_json: Result
+    written: list[list[bytes]]
+
+
+@pytest.fixture(scope="module")
+def reported(tmp_path_factory):
+    runs = write_runs(tmp_path_factory.mktemp("reported"), ["plain", "shifted"])
+    said, written = [], []
+    for options in ([], ["--json"]):
+        said.append(report(*runs, *options))
+        written.append([(runs[1] / name).read_bytes() for name in FILES])
+    return Reported(runs, *said, written)
+
+
+@pytest.fixture(scope="module")
+def hostile(tmp_path_factory):
+    """The folder of a report on a run with a hostile name."""
+    runs = write_runs(tmp_path_factory.mktemp("hostile"), ["plain", HOSTILE])
+    assert report(*runs).exit_code == 0
+    return runs[1]
+
+
 @pytest.fixture
 def runs(tmp_path):
     return write_runs(tmp_path, ["plain", "shifted"])
-
-
-@pytest.fixture
-def hostile(tmp_path):
-    return write_runs(tmp_path, ["plain", HOSTILE])
 
 
 def page_of(folder):
     return Page((folder / "report.html").read_text(encoding="utf-8"))
 
 
-def test_the_files_lie_in_the_last_folder_and_are_named(runs):
-    said = report(*runs)
+def test_the_files_lie_in_the_last_folder_and_are_named(reported):
+    runs, said = reported.runs, reported.said
     assert (said.exit_code, said.stderr) == (0, "")
     assert said.stdout.splitlines() == [
         "Over 24 queries, nDCG@20 goes from .4693 with a (plain) to 1.0000 with b (shifted) (+.5307, significant). The "
@@ -109,8 +133,7 @@ def test_the_page_has_every_part_and_a_table_of_contents(runs, tmp_path):
 
 
 def test_the_page_needs_nothing_else_and_runs_no_script(hostile):
-    assert report(*hostile).exit_code == 0
-    text = (hostile[1] / "report.html").read_text(encoding="utf-8")
+    text = (hostile / "report.html").read_text(encoding="utf-8")
     page = Page(text)
     assert {"script", "link", "img", "iframe", "object", "base"}.isdisjoint(tag for tag, _ in page.elements)
     for _, attributes in page.elements:
@@ -123,16 +146,16 @@ def test_the_page_needs_nothing_else_and_runs_no_script(hostile):
         assert shown in told
 
 
-def test_texts_stand_in_their_language_and_direction(runs):
-    assert report(*runs).exit_code == 0
-    spans = page_of(runs[1]).all("span")
+def test_texts_stand_in_their_language_and_direction(reported):
+    spans = page_of(reported.runs[1]).all("span")
     assert {"lang": "ar", "dir": "rtl"} in spans
     assert {"lang": "de", "dir": "ltr"} in spans
 
 
-def test_figures_are_those_of_compare(runs):
+def test_figures_are_those_of_compare(reported):
+    runs = reported.runs
     compared = json.loads(CliRunner().invoke(evaluate, ["compare", *map(str, runs), "--json"]).stdout)
-    said = json.loads(report(*runs, "--json").stdout)
+    said = json.loads(reported.said_in_json.stdout)
     assert said["files"] == {name.partition(".")[2]: str(runs[1] / name) for name in FILES}
     assert {name: said["comparison"][name] for name in compared if name != "examples"} == {
         name: part for name, part in compared.items() if name != "examples"
@@ -158,16 +181,15 @@ def test_figures_are_those_of_compare(runs):
 
 
 def test_tables_keep_their_shape_whatever_names_hold(hostile):
-    assert report(*hostile).exit_code == 0
-    markdown = (hostile[1] / "report.md").read_text(encoding="utf-8")
+    markdown = (hostile / "report.md").read_text(encoding="utf-8")
     assert "<script" not in markdown
     assert r"b (&lt;script&gt;alert(1)&lt;script&gt;\|a\_b\$c%d&amp;e\\f{g}\`\*)" in markdown
     for table in re.findall(r"(?:^\|.*\n?)+", markdown, re.MULTILINE):
         assert len({len(re.findall(r"(?<!\\)(?:\\\\)*\|", row)) for row in table.splitlines()}) == 1
-    latex = (hostile[1] / "report.tex").read_text(encoding="utf-8")
+    latex = (hostile / "report.tex").read_text(encoding="utf-8")
     assert r"a\_b\$c\%d\&e\textbackslash{}f\{g\}" in latex
     assert latex.count(r"\begin{table}") == latex.count(r"\end{table}") == latex.count(r"\caption{") == 11
-    rows = list(csv.reader(io.StringIO((hostile[1] / "report.csv").read_text(encoding="utf-8"))))
+    rows = list(csv.reader(io.StringIO((hostile / "report.csv").read_text(encoding="utf-8"))))
     assert {len(row) for row in rows} == {8}
     assert {row[3] for row in rows[1:]} == {"a (plain)", f"b ({HOSTILE})"}
 
@@ -181,17 +203,13 @@ def test_one_run_alone_has_a_report_without_changes(runs):
     assert "change" not in (runs[1] / "report.md").read_text(encoding="utf-8").partition("## What was run")[0]
 
 
-def test_the_same_runs_give_the_same_bytes(runs, tmp_path):
-    written = []
-    for _ in range(2):
-        assert report(*runs, "--output", tmp_path / "out").exit_code == 0
-        written.append([(tmp_path / "out" / name).read_bytes() for name in FILES])
-    assert written[0] == written[1]
+def test_the_same_runs_give_the_same_bytes(reported):
+    first, second = reported.written
+    assert first == second
 
 
-def test_what_was_run_is_told(runs):
-    assert report(*runs).exit_code == 0
-    told = (runs[1] / "report.md").read_text(encoding="utf-8").partition("## What was run")[2]
+def test_what_was_run_is_told(reported):
+    told = (reported.runs[1] / "report.md").read_text(encoding="utf-8").partition("## What was run")[2]
     facts = {cells[1].strip(): cells[3].strip() for cells in (row.split("|") for row in told.splitlines()) if cells[1:]}
     assert facts["index version"] == "news-v0001"
     assert facts["fingerprint, alpha"] == "1"

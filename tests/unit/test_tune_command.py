@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -17,12 +19,16 @@ from langshift.ingest.vectors import LanguageVectors
 OFFSET = 2 * direction(10)
 
 
-@pytest.fixture(autouse=True)
-def encoder(monkeypatch):
+def opened_by_every_name(patch):
     """The encoder that every name opens: documents in German are biased."""
     made = PlantedEncoder({"de": OFFSET}, {})
-    monkeypatch.setattr("langshift.ingest.encoders.open_encoder", lambda *_, **__: made)
+    patch.setattr("langshift.ingest.encoders.open_encoder", lambda *_, **__: made)
     return made
+
+
+@pytest.fixture(autouse=True)
+def encoder(monkeypatch):
+    return opened_by_every_name(monkeypatch)
 
 
 @pytest.fixture
@@ -36,13 +42,39 @@ def file_of(tmp_path, vectors):
     return path
 
 
+def mistuned(folder):
+    return file_of(folder, known({"de": OFFSET}, alpha=0.3, alphas={"de": 0.2}))
+
+
 @pytest.fixture
 def file(tmp_path):
-    return file_of(tmp_path, known({"de": OFFSET}, alpha=0.3, alphas={"de": 0.2}))
+    return mistuned(tmp_path)
 
 
 def run(*arguments):
     return CliRunner().invoke(tune, list(map(str, arguments)))
+
+
+class Tuned(NamedTuple):
+    """A file that was tuned and the curves drawn; to be read alone."""
+
+    file: Path
+    pairs: Path
+    told: dict
+    stderr: str
+    svg: Path
+
+
+@pytest.fixture(scope="module")
+def tuned(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("tuned")
+    pairs, file = write_text(folder / "pairs", parallel_text(["en", "de"])), mistuned(folder)
+    svg = folder / "figures" / "curve.svg"
+    with pytest.MonkeyPatch.context() as patch:
+        opened_by_every_name(patch)
+        said = run(file, "--pairs", pairs, "--plot", svg, "--json")
+    assert said.exit_code == 0, said.output
+    return Tuned(file, pairs, json.loads(said.stdout), said.stderr, svg)
 
 
 def refusal(file, *arguments, kind=UsageError):
@@ -54,14 +86,10 @@ def refusal(file, *arguments, kind=UsageError):
     return str(said.exception)
 
 
-def test_the_recommendation_goes_into_the_file(file, pairs):
-    before = LanguageVectors.load(file)
-    said = run(file, "--pairs", pairs, "--json")
-    assert said.exit_code == 0, said.output
-    told = json.loads(said.stdout)
+def test_the_recommendation_goes_into_the_file(tuned, file):
+    before, after, told = LanguageVectors.load(file), LanguageVectors.load(tuned.file), tuned.told
     assert told["recommended"] == {"alpha": 1.0, "alphas": {}, "shift_queries": False}
     assert told["shift"] is True
-    after = LanguageVectors.load(file)
     assert (after.alpha, after.alphas, after.shift_queries) == (1.0, {}, False)
     assert after.hash == before.hash
     assert after.pairs == before.pairs
@@ -69,7 +97,7 @@ def test_the_recommendation_goes_into_the_file(file, pairs):
     assert {name: told[name] for name in after.tuning if name != "curve"} == {
         name: value for name, value in after.tuning.items() if name != "curve"
     }
-    assert (told["file"], told["pairs"], told["items"], told["queries"]) == (str(file), "pairs", 100, 200)
+    assert (told["file"], told["pairs"], told["items"], told["queries"]) == (str(tuned.file), "pairs", 100, 200)
     assert (told["languages"], told["documents"], told["folds"], told["blocks"]) == (["de", "en"], 200, 5, 10)
     assert (told["budget"], told["measure"], told["fitted_on_same_text"]) == (0.01, "TLR@20", False)
     assert [row[0] for row in after.tuning["curve"]["documents"]] == [tenth / 10 for tenth in range(11)]
@@ -81,12 +109,18 @@ def test_the_recommendation_goes_into_the_file(file, pairs):
     assert held_out["difference"] == pytest.approx(held_out["after"] - held_out["before"], abs=1e-5)
     assert held_out["low"] <= held_out["difference"] <= held_out["high"]
     assert [step["name"] for step in told["steps"]] == ["documents", "queries"]
-    # The same again gives the same.
-    assert json.loads(run(file, "--pairs", pairs, "--json").stdout) == told
 
 
-def test_what_a_person_reads(file, pairs):
-    said = run(file, "--pairs", pairs)
+def test_the_same_again_gives_the_same(tuned, tmp_path):
+    again, svg = LanguageVectors.load(tuned.file), tmp_path / "again.svg"
+    told = json.loads(run(file_of(tmp_path, again), "--pairs", tuned.pairs, "--plot", svg, "--json").stdout)
+    assert told == {**tuned.told, "file": told["file"]}
+    assert svg.read_bytes() == tuned.svg.read_bytes()
+
+
+def test_what_a_person_reads(tuned, file, tmp_path):
+    png = tmp_path / "figures" / "curve.png"
+    said = run(file, "--pairs", tuned.pairs, "--plot", png)
     assert said.exit_code == 0, said.output
     lines = said.stdout.splitlines()
     assert lines[:2] == [
@@ -96,17 +130,23 @@ def test_what_a_person_reads(file, pairs):
         "cost .0100 of SLR@20.",
     ]
     assert lines[-2] == "Recommended: alpha 1 for every language; queries as they are."
-    tuned = json.loads(run(file, "--pairs", pairs, "--json").stdout)["held_out"]["all"]["TLR@20"]
+    held_out = tuned.told["held_out"]["all"]["TLR@20"]
     assert lines[-1].startswith(
-        f"On held-out items TLR@20 goes from {tuned['before']:.4f} to {tuned['after']:.4f}: ".replace("0.", ".")
+        f"On held-out items TLR@20 goes from {held_out['before']:.4f} to {held_out['after']:.4f}: ".replace("0.", ".")
     )
-    assert f"Wrote the recommendation into {file}.\n" in said.stderr
+    assert said.stderr.splitlines()[-2:] == [
+        f"Wrote the recommendation into {file}.",
+        f"Drew the curves in {png}.",
+    ]
+    assert png.read_bytes().startswith(b"\x89PNG")
 
 
-def test_where_nothing_is_gained_it_says_so(file, pairs, encoder):
+def test_where_nothing_is_gained_it_says_so(file, pairs, encoder, tmp_path):
     encoder.offsets = ({}, {})
-    said = run(file, "--pairs", pairs)
+    pdf = tmp_path / "figures" / "curve.pdf"
+    said = run(file, "--pairs", pairs, "--plot", pdf)
     assert said.exit_code == 0, said.output
+    assert pdf.read_bytes().startswith(b"%PDF")
     assert said.stdout.splitlines()[-1] == (
         "Do not shift this model: no alpha above 0 raises TLR@20 within the budget. Recommended: alpha 0."
     )
@@ -181,20 +221,12 @@ def test_an_easy_task_says_that_it_shows_little(file, pairs, encoder):
     ) in run(file, "--pairs", pairs).stderr
 
 
-@pytest.mark.parametrize("ending", [".svg", ".png", ".pdf"])
-def test_the_curves_are_drawn(file, pairs, tmp_path, ending):
-    path = tmp_path / "figures" / f"curve{ending}"
-    said = run(file, "--pairs", pairs, "--plot", path)
-    assert said.exit_code == 0, said.output
-    assert path.read_bytes().startswith({".svg": b"<?xml", ".png": b"\x89PNG", ".pdf": b"%PDF"}[ending])
-    assert said.stderr.splitlines()[-1] == f"Drew the curves in {path}."
-    if ending == ".svg":
-        drawn = path.read_text()
-        words = ["TLR@20, documents shifted", "SLR@20, queries shifted too", "budget 0.01", "recommended alpha"]
-        assert all(word in drawn for word in words)
-        assert "planted, pivot en, on pairs: 200 questions in 2 languages" in drawn
-        run(file, "--pairs", pairs, "--plot", path)
-        assert path.read_text() == drawn
+def test_the_curves_are_drawn_with_their_names(tuned):
+    drawn = tuned.svg.read_text()
+    assert drawn.startswith("<?xml")
+    words = ["TLR@20, documents shifted", "SLR@20, queries shifted too", "budget 0.01", "recommended alpha"]
+    assert [word for word in words if word not in drawn] == []
+    assert "planted, pivot en, on pairs: 200 questions in 2 languages" in drawn
 
 
 def test_a_figure_that_cannot_be_drawn_is_refused_before_the_work(file, pairs, tmp_path, monkeypatch):

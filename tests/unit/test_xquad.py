@@ -1,10 +1,8 @@
-"""XQuAD made into a pooled set: from a made-up folder in the published layout, and from the real one."""
+"""XQuAD made into a pooled set, from a made-up folder in the published layout; tests/paper has the real one."""
 
 from __future__ import annotations
 
 import json
-import os
-from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -246,49 +244,3 @@ def test_the_command(folder, tmp_path):
     assert said.stderr.endswith(
         "Error: Invalid value for '--languages': names nothing: give some, parted by commas, such as ar,de,en.\n"
     )
-
-
-DATA = Path(os.environ.get("LANGSHIFT_DATA") or Path(__file__).parents[3] / "shared" / "data")
-
-
-@pytest.mark.skipif(not (DATA / "xquad").is_dir(), reason=f"no XQuAD in {DATA}; LANGSHIFT_DATA names another place")
-@pytest.mark.parametrize(
-    ("languages", "documents"), [(["ar", "de", "en", "es", "ru", "th", "tr", "zh"], 1920), (None, 2880)]
-)
-def test_the_real_one(tmp_path, languages, documents):
-    made = convert(DATA / "xquad", tmp_path / "out", languages=languages, with_language=False)
-    assert (made.documents, made.queries, made.judgements) == (documents, 1190, 1190 * documents // 240)
-    dataset = load_dataset(tmp_path / "out")
-    assert len(dataset.documents) == documents
-    assert {len(judged) for judged in dataset.qrels.values()} == {documents // 240}
-    for query in dataset.queries[::100]:
-        assert {dataset.documents[name].group for name in dataset.qrels[query.id]} == {query.group}
-    assert len({query.article for query in dataset.queries}) == 48
-
-
-@pytest.mark.skipif(not (DATA / "xquad").is_dir(), reason=f"no XQuAD in {DATA}; LANGSHIFT_DATA names another place")
-def test_the_real_one_in_many_languages_thinned_and_split(tmp_path):
-    arguments = [
-        "convert",
-        "xquad",
-        str(DATA / "xquad"),
-        str(tmp_path / "out"),
-        "--languages",
-        "ar,de,en,es,hi,ru,vi,zh",
-    ]
-    options = ["--multilingual-queries", "--keep", "2", "--split-by-article", "--json"]
-    said = CliRunner().invoke(command, [*arguments, *options], catch_exceptions=False)
-    halves = [load_dataset(tmp_path / "out" / name) for name in ("dev", "test")]
-    assert [one["folder"] for one in json.loads(said.stdout)["sets"]] == [str(one.folder) for one in halves]
-    assert halves[0].documents == halves[1].documents
-    assert Counter(Counter(one.group for one in halves[0].documents.values()).values()) == {2: 240}
-    assert sum(len(half.queries) for half in halves) == 9520
-    dev, test = ({query.article for query in half.queries} for half in halves)
-    assert (len(dev), len(test), dev & test) == (24, 24, set())
-    assert {len(judged) for half in halves for judged in half.qrels.values()} == {2}
-    own = [
-        sum(half.documents[name].language == query.language for name in half.qrels[query.id])
-        for half in halves
-        for query in half.queries
-    ]
-    assert 0.23 < sum(own) / len(own) < 0.27  # nothing favours the question's language: 2 of 8

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from pathlib import Path
 from threading import Lock
 
 from langshift.errors import LangshiftError
+from langshift.evaluate.console.kept import Kept
 from langshift.evaluate.dataset import CORPUS, QRELS, QUERIES
 from langshift.evaluate.group_scores import GROUP_SCORES
 from langshift.evaluate.load.journal import PER_QUERY, RESULT
@@ -23,7 +23,7 @@ class Reports:
 
     def __init__(self) -> None:
         self._making = Lock()
-        self._made: OrderedDict[object, str] = OrderedDict()
+        self._made: Kept[str] = Kept(_KEPT)
 
     def html(self, places: Sequence[Path], dataset: Path | None) -> str:
         """The page of these runs.
@@ -39,21 +39,19 @@ class Reports:
         if not self._making.acquire(timeout=_PATIENCE_SECONDS):
             raise LangshiftError("Another report is being made, one at a time: load this page again in a minute.")
         try:
-            key = _state(places, dataset)
-            if key not in self._made:
-                from langshift.evaluate.report.building import build
-                from langshift.evaluate.report.html import html
-
-                self._made[key] = html(build(places))
-            self._made.move_to_end(key)
-            while len(self._made) > _KEPT:
-                self._made.popitem(last=False)
-            return self._made[key]
+            return self._made.of(_state(places, dataset), lambda: _page(places))
         finally:
             self._making.release()
 
 
-def _state(places: Sequence[Path], dataset: Path | None) -> object:
+def _page(places: Sequence[Path]) -> str:
+    from langshift.evaluate.report.building import build
+    from langshift.evaluate.report.html import html
+
+    return html(build(places))
+
+
+def _state(places: Sequence[Path], dataset: Path | None) -> Hashable:
     """What a report was made of: other files, other contents or another order are another report."""
     files = [place / name for place in places for name in _FILES]
     files += [dataset / name for name in (CORPUS, QUERIES, QRELS)] if dataset else []

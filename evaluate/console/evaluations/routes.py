@@ -62,10 +62,8 @@ def _indices(console: Console) -> tuple[list[str], str]:
     """The live indices, or why they are not known: the results are there all the same."""
     try:
         return sorted(one.name for one in all_versions(console.client) if one.state == "live"), ""
-    except OpenSearchException as error:
+    except (LangshiftError, OpenSearchException) as error:
         return [], str(console.failure(error))
-    except LangshiftError as error:
-        return [], str(error)
 
 
 def _row(run: Run, jobs: Jobs) -> Mapping[str, Any]:

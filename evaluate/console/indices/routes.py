@@ -17,7 +17,7 @@ from langshift.evaluate.console.pages import page
 from langshift.ingest.bulk.place import LoadPlace
 from langshift.languages import UNDETERMINED
 from langshift.plugin.indices.confidence import confidence
-from langshift.plugin.indices.description import chosen, describe
+from langshift.plugin.indices.description import chosen, described
 from langshift.plugin.indices.listing import Version, all_versions
 from langshift.plugin.indices.remarks import remarks
 from langshift.plugin.indices.shown import first_lines, in_words, storage
@@ -32,8 +32,8 @@ def indices(request: Request) -> Response:
 def index(request: Request) -> Response:
     """All about one version."""
     console = console_of(request)
-    version = known(console, request.path_params["name"])
-    found = describe(console.client, version.version)
+    version, versions = known(console, request.path_params["name"])
+    found = described(console.client, version, versions)
     sure = confidence(console.client, version.version, found.fields)
     languages = language_rows(found, sure)
     return page(
@@ -51,7 +51,7 @@ def index(request: Request) -> Response:
         confidence=sure,
         bins=bins(sure),
         fingerprint=fingerprint_rows(version.fingerprint),
-        versions=version_rows(found.versions),
+        versions=version_rows(versions),
         letters=_letters(console, version.name),
     )
 
@@ -65,8 +65,8 @@ def _letters(console: Console, name: str) -> Letters:
     return letters(place)
 
 
-def known(console: Console, name: str) -> Version:
-    """The version that a name means.
+def known(console: Console, name: str) -> tuple[Version, list[Version]]:
+    """The version that a name means, and all versions of its index.
 
     Raises:
         UsageError: it cannot be an index's name.
@@ -74,7 +74,7 @@ def known(console: Console, name: str) -> Version:
     """
     client = console.client
     try:
-        return chosen(client, name)[0]
+        return chosen(client, name)
     except ClusterError as error:
         raise HTTPException(404, str(error)) from error
 

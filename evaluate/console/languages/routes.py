@@ -20,7 +20,7 @@ from langshift.evaluate.console.pages import page
 def languages(request: Request) -> Response:
     """The map of one index, or what is being done to make it."""
     console = console_of(request)
-    version = known(console, request.path_params["name"])
+    version, _ = known(console, request.path_params["name"])
     if version.state == "unfinished":
         raise HTTPException(404, f"{version.version} is not finished, so there is no map of it yet.")
     work = console.kept(Maps, Maps).of(

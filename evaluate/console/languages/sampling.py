@@ -12,7 +12,7 @@ from langshift.ingest.anchors.cutting import cut
 from langshift.ingest.anchors.passages import text_of
 from langshift.ingest.anchors.spread import drawn
 from langshift.ingest.searching.explaining import as_made
-from langshift.ingest.shift.taken_back import factors
+from langshift.ingest.shift.taken_back import moving
 from langshift.plugin.fields import Fields, value_at
 from langshift.plugin.search import bodies
 from langshift.plugin.search.exchange import Exchange, Response
@@ -90,7 +90,7 @@ def _read(response: Response, language: str, fields: Fields, shift: IndexShift |
         if vector is None:
             continue
         stored = np.array(vector, np.float32)
-        by = {tag: factor for tag, factor in factors(stamp).items() if factor}
+        by = moving(stamp)
         words = cut(text_of(found, fields), language, found.id)
         raw = as_made(stored, stamp, by, shift)
         made.append(Drawn(found.id, language, group_of(found.source), words, stored, raw))

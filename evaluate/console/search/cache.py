@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from threading import Lock
-from typing import Final, Generic, NamedTuple, TypeVar
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from langshift.evaluate.console.kept import Kept
 from langshift.evaluate.console.search.sides import Choice
 from langshift.ingest.search import Searcher
 from langshift.ingest.searching.result import SearchResult
@@ -18,8 +18,6 @@ from langshift.ingest.shortlist.vectors import Vectors
 
 # Two sides of some dozens of queries; with what lists show of its documents a shortlist is a few megabytes at most.
 _MOST: Final = 32
-
-T = TypeVar("T")
 
 
 class Asked(NamedTuple):
@@ -64,35 +62,6 @@ class Gathered:
             return self._vectors
 
 
-class Kept(Generic[T]):
-    """The values that were used last, by key; safe to use from several threads."""
-
-    def __init__(self, most: int = _MOST) -> None:
-        self._most, self._lock = most, Lock()
-        self._values: OrderedDict[Hashable, T] = OrderedDict()
-
-    def get(self, key: Hashable) -> T | None:
-        """The value; None where it is not kept."""
-        with self._lock:
-            if key in self._values:
-                self._values.move_to_end(key)
-            return self._values.get(key)
-
-    def put(self, key: Hashable, value: T) -> T:
-        """Keep a value, in place of that which was used longest ago."""
-        with self._lock:
-            self._values[key] = value
-            self._values.move_to_end(key)
-            if len(self._values) > self._most:
-                self._values.popitem(last=False)
-        return value
-
-    def of(self, key: Hashable, make: Callable[[], T], *, fresh: bool = False) -> T:
-        """The value that is kept, else, or where a fresh one is wanted, one that is made."""
-        found = None if fresh else self.get(key)
-        return self.put(key, make()) if found is None else found
-
-
 class Searches:
     """All that the search pages keep between requests.
 
@@ -104,8 +73,8 @@ class Searches:
 
     def __init__(self) -> None:
         self.choices: Kept[list[Choice]] = Kept(1)
-        self.gathered: Kept[Gathered] = Kept()
-        self.live: Kept[tuple[Searcher, SearchResult]] = Kept()
+        self.gathered: Kept[Gathered] = Kept(_MOST)
+        self.live: Kept[tuple[Searcher, SearchResult]] = Kept(_MOST)
         self._encoded: Kept[NDArray[np.float32]] = Kept(256)
 
     def encoded(self, searcher: Searcher, words: str) -> NDArray[np.float32]:

@@ -52,8 +52,7 @@ def told_of_one_side(console: Console, error: LangshiftError | OpenSearchExcepti
     Raises:
         UnavailableError: none can be for now.
     """
-    if isinstance(error, OpenSearchException):
-        error = console.failure(error)
-    if isinstance(error, UnavailableError):
-        raise error
-    return error
+    told = console.failure(error)
+    if isinstance(told, UnavailableError):
+        raise told
+    return told

@@ -1,17 +1,21 @@
-"""What a retune makes of what an index says of itself and of what is asked for."""
+"""What a retune makes of what an index says of itself and of what is asked for, and what it refuses."""
 
 from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
-from shifted_index import DIMENSION, language_vectors, saved
+from given_data import Made, run
+from shifted_index import DIMENSION, language_vectors, refused, saved
 
 from langshift import __version__
 from langshift.errors import ClusterError, FingerprintError, UsageError
 from langshift.ingest.debias import Debias
 from langshift.ingest.retune.plan import Wanted, planned
+from langshift.ingest.retune.retunable import lagging_replicas
 from langshift.ingest.shift.index_shift import entries
 from langshift.plugin.fingerprint import Fingerprint
+from langshift.plugin.transfer import tasks
+from langshift.plugin.transfer.mark import GivenUp
 
 KNOWN = language_vectors(alphas={"th": 0.5}, alpha=0.75, shift_queries=True)
 OTHERS = language_vectors(2, ("de", "fr"), pivot="es", alpha=0.5, alphas={"fr": 0.25})
@@ -181,3 +185,93 @@ def test_another_method_than_shift_is_refused():
         "Index news-v0001 was made with the method affine, which the cluster can neither apply nor take back exactly: "
         "index the corpus again with the method shift."
     )
+
+
+SEGMENT = {"replication": {"type": "SEGMENT"}}
+
+
+@pytest.mark.parametrize(
+    ("settings", "lag"),
+    [
+        ({**SEGMENT, "number_of_replicas": "1"}, True),
+        ({**SEGMENT, "number_of_replicas": "2", "auto_expand_replicas": "0-all"}, True),
+        (SEGMENT, True),
+        ({**SEGMENT, "number_of_replicas": "0"}, False),
+        ({"replication": {"type": "DOCUMENT"}, "number_of_replicas": "1"}, False),
+        ({"number_of_replicas": "1"}, False),
+    ],
+)
+def test_replicas_that_take_segments_over_may_lag(settings, lag):
+    assert lagging_replicas(settings) is lag
+
+
+BOTH = "--gate and --fail-if belong together: give {}, too."
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ([], "There is nothing to retune to: give --alpha, --alpha-for or --vectors."),
+        (["--alpha", 1, "--gate", "xquad"], BOTH.format("conditions with --fail-if")),
+        (["--alpha", 1, "--fail-if", "SLR@20 < 0"], BOTH.format("a dataset with --gate")),
+        (
+            ["--alpha", 1, "--encoder", "use-m"],
+            "Nothing is encoded without --gate: leave --encoder and --trust-remote-code out.",
+        ),
+    ],
+)
+def test_wrong_use(options, told):
+    assert refused(run("retune", "news", *options)) == (told, 2)
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (["--alpha", "1.1"], "Invalid value for '--alpha': 1.1 is not in the range 0<=x<=1."),
+        (["--alpha", "nan"], "Invalid value for '--alpha': nan is not in the range 0<=x<=1."),
+        (["--alpha-for", "th=1.1"], "Invalid value for '--alpha-for': 1.1 is not in the range 0<=x<=1."),
+        (["--alpha-for", "0.3"], "Invalid value for '--alpha-for': 0.3 names no language with a scale: write th=0.3."),
+        (["--alpha-for", "th"], "Invalid value for '--alpha-for': th names no language with a scale: write th=0.3."),
+        (["--alpha-for", "th=x"], "Invalid value for '--alpha-for': 'x' is not a valid float range."),
+        (
+            ["--alpha-for", "th=0.3", "--alpha-for", "tha=0.4"],
+            "Invalid value for '--alpha-for': th is named twice: name each language once.",
+        ),
+        (["--throttle", "0"], "Invalid value for '--throttle': 0.0 is not in the range x>0."),
+    ],
+)
+def test_numbers_that_are_none(options, told):
+    done = run("retune", "news", *options)
+    assert done.exit_code == 2
+    assert done.output.splitlines()[-1] == f"Error: {told}"
+
+
+@pytest.mark.parametrize(
+    ("folder", "condition", "told"),
+    [
+        (
+            "none",
+            "SLR@20 < 0",
+            "There is no dataset folder {}: a dataset folder holds corpus.jsonl, queries.jsonl and qrels/test.tsv.",
+        ),
+        (
+            "data",
+            "SLR@20 in fr < 0",
+            "--fail-if 'SLR@20 in fr < 0': there are no queries in 'fr'; there are some in en.",
+        ),
+    ],
+)
+def test_a_gate_is_read_before_a_cluster_is_asked_anything(tmp_path, monkeypatch, folder, condition, told):
+    monkeypatch.setenv("OPENSEARCH_URL", "http://127.0.0.1:9")
+    Made(tmp_path)
+    sentence, code = refused(run("retune", "news", "--alpha", 1, "--gate", tmp_path / folder, "--fail-if", condition))
+    assert sentence == told.format(tmp_path / folder)
+    assert code == 2
+
+
+def test_a_version_that_is_deleted_while_it_is_made_is_told_as_that_and_not_as_a_document():
+    cause = {"type": "index_not_found_exception", "reason": "no such index [news-v0002]", "index": "news-v0002"}
+    answer = {"failures": [{"index": "news-v0002", "id": "d0", "cause": cause, "status": 404}]}
+    with pytest.raises(GivenUp) as given_up:
+        tasks._result(answer)
+    assert str(given_up.value) == "Index news-v0002 was deleted by somebody while it was being made: run again."

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 import pytrec_eval
 from command_line import langshift
-from readme import DATA
 
 from langshift.evaluate.convert.xquad import convert_xquad
 from langshift.evaluate.run import format_run
@@ -17,15 +16,12 @@ from langshift.ingest.encoders import open_encoder
 LANGUAGES = ["ar", "de", "en", "es", "ru", "th", "tr", "zh"]
 MEASURES = "nDCG@20 R@20 TLR@20 SLR@20 LPR Lang_nDCG@20 TR@20 Share@20 PEER RR"
 
-if not (DATA / "xquad").is_dir():
-    pytest.skip(f"XQuAD is not in {DATA / 'xquad'}: LANGSHIFT_DATA names the folder", allow_module_level=True)
-
 
 @pytest.fixture(scope="module")
-def searched(tmp_path_factory):
+def searched(tmp_path_factory, encoded_xquad):
     """The folder of dataset and run, passages, questions, the scores of all passages, and the rankings."""
     folder = tmp_path_factory.mktemp("xquad")
-    convert_xquad(DATA / "xquad", folder / "data", languages=LANGUAGES, pivot="en", with_language=True)
+    convert_xquad(encoded_xquad, folder / "data", languages=LANGUAGES, pivot="en", with_language=True)
     corpus = [json.loads(line) for line in (folder / "data" / "corpus.jsonl").read_text().splitlines()]
     queries = [json.loads(line) for line in (folder / "data" / "queries.jsonl").read_text().splitlines()]
     encoder = open_encoder("use-m")

@@ -1,13 +1,18 @@
-"""When queries are sent, and to which index first; no server is asked."""
+"""A replay's load: who is asked when, percentiles of times, and drift between answers."""
 
+import random
 import threading
+import warnings
 from itertools import pairwise
 from time import perf_counter
 
+import numpy as np
 import pytest
 
 from langshift.evaluate.dataset import Query
 from langshift.evaluate.load.answer import Answer, Request, Step
+from langshift.evaluate.load.drift import between, jaccard, mean_shares, rank_biased_overlap, shares
+from langshift.evaluate.load.histogram import corrected, percentiles
 from langshift.evaluate.load.requests import Prepared, alternating
 from langshift.evaluate.load.schedule import Load, arrivals, rotated
 from langshift.evaluate.load.sending import Sending
@@ -159,3 +164,122 @@ def test_sending_ends_when_nobody_listens_any_more():
 def test_throughput_is_of_answers():
     assert Sending(2.0, 5).throughput == 2.5
     assert Sending().throughput is None
+
+
+def test_percentiles_are_numpys_to_three_digits():
+    drawn = random.Random(1)
+    times = [drawn.lognormvariate(2, 1) for _ in range(5000)]
+    found = percentiles(times)
+    for p in (50, 90, 95, 99):
+        assert found[f"p{p}"] == pytest.approx(np.percentile(times, p, method="inverted_cdf"), rel=2e-3)
+
+
+def test_nothing_and_the_outermost():
+    assert percentiles([]) == corrected([]) == {"p50": None, "p90": None, "p95": None, "p99": None}
+    assert percentiles([0.0, 0.0]) == {"p50": 0.0, "p90": 0.0, "p95": 0.0, "p99": 0.0}
+    assert corrected([0.0, 0.0]) == {"p50": 0.0, "p90": 0.0, "p95": 0.0, "p99": 0.0}
+    # Longer than an hour counts as an hour, and is not dropped.
+    assert percentiles([9e9])["p50"] == pytest.approx(3_600_000, rel=1e-3)
+
+
+def test_coordinated_omission_worked_out():
+    """One user asks every 10 ms. For 100 s answers take 1 ms; then all stops for 100 s, and one answer takes that.
+
+    Measured: 10,000 times of 1 ms and one of 100 s, so even p99 is 1 ms. But had the user gone on asking
+    every 10 ms, 10,000 queries would have come during the stop, and waited 100 s, 99.99 s, and so on to
+    10 ms. Of those 20,000 half waited 1 ms, so p75 is the middle of the stop, 50 s; p90 is 80 s, p95 90 s,
+    p99 98 s.
+    """
+    times = [1.0] * 10_000 + [100_000.0]
+    assert percentiles(times) == {"p50": 1.0, "p90": 1.0, "p95": 1.0, "p99": 1.0}
+    found = corrected(times, 10.0)
+    assert found["p50"] == 1.0
+    assert found["p90"] == pytest.approx(80_000, rel=2e-3)
+    assert found["p95"] == pytest.approx(90_000, rel=2e-3)
+    assert found["p99"] == pytest.approx(98_000, rel=2e-3)
+
+
+def test_without_a_pace_the_usual_time_is_the_pace():
+    # The median is 10 ms, so a stop of 1 s hides 99 queries, which waited 990 ms down to 10 ms.
+    times = [10.0] * 101 + [1000.0]
+    found = corrected(times)
+    waited = [10.0] * 101 + [1000.0 - 10.0 * n for n in range(100)]
+    for p in (50, 90, 95, 99):
+        assert found[f"p{p}"] == pytest.approx(np.percentile(waited, p, method="inverted_cdf"), rel=0.02)
+
+
+def test_times_below_two_paces_hide_nothing():
+    times = [10.0, 11.0, 12.0, 19.9]
+    assert corrected(times, 10.0) == percentiles(times)
+
+
+def answers(**rankings):
+    return [Answer(query, tuple((name, 1.0) for name in names.split()), 1.0, 1.0) for query, names in rankings.items()]
+
+
+def extrapolated(one, other, p=0.9):
+    """RBO_ext of two rankings of one length, Equation 30 of Webber, Moffat and Zobel (2010)."""
+    depth = len(one)
+    agreement = [len(set(one[:d]) & set(other[:d])) / d for d in range(1, depth + 1)]
+    return agreement[-1] * p**depth + (1 - p) / p * sum(p ** (d + 1) * a for d, a in enumerate(agreement))
+
+
+@pytest.mark.parametrize(
+    ("one", "other"), [("abcde", "abcde"), ("abcde", "edcba"), ("abcde", "abxyz"), ("abcd", "wxyz"), ("a", "a")]
+)
+def test_rank_biased_overlap_is_the_papers(one, other):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert rank_biased_overlap(one, other) == pytest.approx(extrapolated(one, other), abs=1e-12)
+
+
+def test_rankings_that_are_empty():
+    assert rank_biased_overlap([], []) == 1
+    assert rank_biased_overlap(["a"], []) == 0
+    assert jaccard([], []) == 1
+    assert jaccard(["a"], []) == 0
+
+
+def test_only_the_first_twenty_count():
+    one = [f"d{n}" for n in range(30)]
+    assert jaccard(one, one[:20]) == 1
+    assert jaccard(one, one[10:]) == pytest.approx(10 / 30)
+    assert shares(one, {f"d{n}": "en" if n < 15 else "de" for n in range(30)}) == {"en": 0.75, "de": 0.25}
+    assert mean_shares([{"en": 1.0}, {"de": 0.5, "en": 0.5}]) == {"en": 0.75, "de": 0.25}
+
+
+def test_drift_by_query_language():
+    documents = {"a": "en", "b": "de", "c": "en", "d": None}
+    before = answers(q1="a c", q2="a b", q3="b a", q4="a")
+    after = [*answers(q1="a b", q2="a b", q3="d a"), Answer("q4", error="no")]
+    found = between(
+        ("plain", "shifted"), before, after, queries={"q1": "en", "q2": "en", "q3": "de"}, documents=documents
+    )
+    assert (found.before, found.after, found.left_out) == ("plain", "shifted", 1)
+    english = found.by_language["en"]
+    assert english.queries == 2
+    assert english.jaccard == pytest.approx((1 / 3 + 1) / 2)
+    assert english.rbo == pytest.approx((extrapolated("ac", "ab") + 1) / 2)
+    assert english.before == {"en": 0.75, "de": 0.25}
+    assert english.after == {"de": 0.5, "en": 0.5}
+    assert found.by_language["de"].after == {"en": 0.5, "und": 0.5}
+    # Over all: overlap by query, shares by query language.
+    assert found.whole.jaccard == pytest.approx((1 / 3 + 1 + 1 / 3) / 3)
+    assert found.whole.before == {"en": 0.625, "de": 0.375}
+    document = found.to_dict()
+    assert document["Share@20"]["before"] == {"en": 0.625, "de": 0.375}
+    assert set(document) == {
+        "before",
+        "after",
+        "left_out",
+        "queries",
+        "RBO(p=0.9)",
+        "Jaccard@20",
+        "Share@20",
+        "by_language",
+    }
+
+
+def test_nothing_was_answered_by_both():
+    found = between(("a", "b"), [Answer("q", error="no")], answers(q="a"), queries={"q": "en"}, documents={})
+    assert (found.whole.queries, found.whole.rbo, found.whole.jaccard, found.left_out) == (0, None, None, 1)

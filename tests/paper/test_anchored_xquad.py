@@ -5,7 +5,6 @@ from statistics import fmean
 
 import pytest
 from command_line import langshift
-from readme import DATA
 from scipy.stats import ttest_1samp
 from searched import drop
 
@@ -16,13 +15,9 @@ STEP = 8
 NAME = "langshift-test-anchored-xquad"
 AT_A_TIME = 200
 
-pytestmark = pytest.mark.skipif(
-    not (DATA / "xquad").is_dir(), reason=f"no XQuAD in {DATA}; LANGSHIFT_DATA names another place"
-)
-
 
 @pytest.fixture
-def replayed(tmp_path, client, cluster_url):
+def replayed(tmp_path, client, cluster_url, encoded_xquad):
     """Dense and anchored search of a calibrated pool that keeps so many translations of each passage."""
 
     def done(*arguments):
@@ -33,7 +28,7 @@ def replayed(tmp_path, client, cluster_url):
     def replay(keep):
         folder = tmp_path / "test"
         options = ["--languages", LANGUAGES, "--multilingual-queries", "--split-by-article", "--keep", keep]
-        done("dataset", "convert", "xquad", DATA / "xquad", tmp_path, *options)
+        done("dataset", "convert", "xquad", encoded_xquad, tmp_path, *options)
         asked = (folder / "queries.jsonl").read_text().splitlines(keepends=True)[::STEP]
         (folder / "queries.jsonl").write_text("".join(asked))
         ids = {json.loads(line)["_id"] for line in asked}

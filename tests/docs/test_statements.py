@@ -1,0 +1,95 @@
+"""What README.md and docs say of options, limits, pages, extras and pictures is so."""
+
+import re
+import subprocess
+import sys
+from importlib.metadata import metadata
+
+import pytest
+from console_process import serving
+from documents import CONSOLE, DOCUMENTS
+from screenshots import IMAGES, MOST_BYTES, PICTURES
+
+from langshift.evaluate.console.security import MOST_ADDRESS, MOST_BODY
+from langshift.evaluate.serve_command import serve
+
+TEXT = CONSOLE.read_text(encoding="utf-8")
+MOST_TOGETHER = 900_000
+# Shorter than this says no more than the file's name.
+LEAST_WORDS = 5
+
+
+@pytest.fixture(scope="module")
+def console(cluster_url, tmp_path_factory):
+    with serving(url=cluster_url, home=tmp_path_factory.mktemp("home")) as running:
+        yield running
+
+
+def test_its_options_are_those_that_there_are():
+    rows = dict(re.findall(r"^\| `(--[a-z]+)[^`]*` \| (.*) \|$", TEXT, re.MULTILINE))
+    assert set(rows) == {option for one in serve.params for option in one.opts}
+    usual = {one.opts[0]: one.default for one in serve.params}
+    assert rows["--host"].startswith(f"where to listen, {usual['--host']} if not given")
+    assert rows["--port"].startswith(f"{usual['--port']} if not given")
+    assert (usual["--host"], usual["--port"]) == ("127.0.0.1", 8365)
+
+
+def test_its_limits_are_those_that_hold():
+    assert f"Addresses of more than {MOST_ADDRESS >> 10} KiB and bodies of more than {MOST_BODY >> 10} KiB" in TEXT
+
+
+def test_the_pages_that_it_names_are_those_of_the_navigation(console):
+    with console.client() as http:
+        page = http.get("/indices").text
+    navigation = page.partition("<nav")[2].partition("</nav>")[0]
+    found = {" ".join(words.split()) for words in re.findall(r"<a [^>]*>(.*?)</a>", navigation, re.DOTALL)}
+    assert found
+    assert found <= set(re.findall(r"^### (.*)$", TEXT, re.MULTILINE))
+
+
+def test_what_it_says_to_a_reverse_proxy_is_what_the_console_asks_for(console):
+    """As nginx would send it on, whose empty headers are left out."""
+    (host, origin) = re.search(r"Host +(\S+);.*console_origin \"(http:\S+)\";", TEXT, re.DOTALL).groups()
+    with console.client() as http:
+        port = console.url.rpartition(":")[2].strip("/")
+        sent = {"host": host.replace("8365", port), "sec-fetch-site": "same-origin", "sec-fetch-mode": "navigate"}
+        assert http.get("/indices", headers=sent).status_code == 200
+        own = {**sent, "origin": origin.replace("8365", port)}
+        # Nothing runs: the form is read, and what it names is not there.
+        assert http.post("/evaluations/cancel", data={"run": "x"}, headers=own).status_code == 400
+        assert http.post("/evaluations/cancel", data={"run": "x"}, headers=sent).status_code == 403
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_the_extras_that_it_names_are_there(document):
+    named = re.findall(r"""pip install ['"](?:langshift|\.)\[(\w+)\]['"]""", document.read_text(encoding="utf-8"))
+    assert set(named) <= set(metadata("langshift").get_all("Provides-Extra"))
+
+
+def test_what_is_for_use_as_a_library_is_had_from_the_import_alone():
+    code = "import langshift; print([name for name in langshift.__all__ if getattr(langshift, name) is None])"
+    done = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("[]\n", "")
+
+
+def pictures():
+    """(Document, alt text, file) of every picture that a document shows."""
+    return [
+        (document, words, (document.parent / place).resolve())
+        for document in DOCUMENTS
+        for words, place in re.findall(r"!\[([^\]]*)\]\(([^)\s]+)\)", document.read_text(encoding="utf-8"))
+    ]
+
+
+@pytest.mark.parametrize(("document", "words", "file"), pictures(), ids=lambda one: getattr(one, "name", None))
+def test_a_picture_is_there_and_described_for_who_does_not_see_it(document, words, file):
+    assert file.is_file(), f"{document.name} shows {file.name}, which is not there"
+    assert len(words.split()) >= LEAST_WORDS
+
+
+def test_pictures_are_small_and_all_of_them_are_shown():
+    sizes = {file: file.stat().st_size for file in IMAGES.iterdir()}
+    assert {file.name for file in sizes} == {f"{picture.name}.png" for picture in PICTURES}
+    assert set(sizes) <= {file for _, _, file in pictures()}
+    assert max(sizes.values()) <= MOST_BYTES
+    assert sum(sizes.values()) <= MOST_TOGETHER

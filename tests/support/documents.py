@@ -1,0 +1,322 @@
+"""The blocks of README.md and docs: commands and code to run, requests to send, and what comes of them.
+
+``python tests/support/documents.py`` runs those of README.md and docs/search.md in order and writes what they printed
+into them, and into docs/clients.md the body that ``langshift pipeline install`` makes.
+"""
+
+import io
+import json
+import os
+import re
+import secrets
+import shlex
+import subprocess
+import sys
+import tempfile
+import textwrap
+from contextlib import redirect_stdout
+from itertools import chain
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from command_line import Done, langshift
+from piped_index import fingerprint_of
+
+from langshift.plugin import pipeline
+from langshift.plugin.fields import USUAL
+from langshift.plugin.shift import script as shift_script
+from langshift.plugin.shift.index_shift import IndexShift
+
+ROOT = Path(__file__).resolve().parents[2]
+README, DOCS = ROOT / "README.md", ROOT / "docs"
+SEARCH, CLIENTS, CONSOLE = DOCS / "search.md", DOCS / "clients.md", DOCS / "console.md"
+DOCUMENTS = (README, *sorted(DOCS.glob("*.md")))
+DATA = Path(os.environ.get("LANGSHIFT_DATA") or ROOT.parent / "shared" / "data")
+#: What a document's commands need in their environment, beside the cluster's address.
+VARIABLES = {README: {"XQUAD": str(DATA / "xquad"), "NTREX": str(DATA / "ntrex")}, SEARCH: {"COLUMNS": "100"}}
+#: Kinds of blocks that are run as they stand; a ``text`` block after one shows its standard output.
+RUN = ("sh", "python")
+_BLOCK = re.compile(r"(?:<!-- (?P<mark>[^\n]*) -->\n)?```(?P<kind>\w+)\n(?P<text>.*?)```\n", re.DOTALL)
+
+
+class Block(NamedTuple):
+    """A block of a document.
+
+    Attributes:
+        kind: what the document says that it holds.
+        mark: the words of a comment right before it, None where there is none.
+        text: its lines.
+        span: where they stand in the document.
+        shown: the block with the output of one that is run; None where none is shown.
+    """
+
+    kind: str
+    mark: str | None
+    text: str
+    span: tuple[int, int]
+    shown: "Block | None" = None
+
+
+def blocks(document):
+    """All blocks of a document, in order."""
+    text, found, end = document.read_text(encoding="utf-8"), [], 0
+    for m in _BLOCK.finditer(text):
+        block = Block(m["kind"], m["mark"], m["text"], m.span("text"))
+        if found and found[-1].kind in RUN and block.kind == "text" and not text[end : m.start()].strip():
+            found[-1] = found[-1]._replace(shown=block)
+        else:
+            found.append(block)
+        end = m.end()
+    return found
+
+
+def console_commands(document):
+    """The commands of the ``console`` blocks of a document, each with what it prints."""
+    told = "".join(block.text for block in blocks(document) if block.kind == "console")
+    return [tuple(found.strip().partition("\n")[::2]) for found in told.split("$ ")[1:]]
+
+
+class Names:
+    """Names of a test's own in the place of those that a document gives in the cluster, which may be people's.
+
+    They are as long, else tables would be broken into lines elsewhere, and no words of any language.
+    """
+
+    def __init__(self, client, *shown):
+        self._client = client
+        self._ours = {name: self._unused(len(name)) for name in shown}
+
+    def _unused(self, length):
+        while True:
+            # Not the test's random numbers, which are the same in every run.
+            name = "".join(secrets.choice("jkmnpqrstvwxz") for _ in range(length))
+            if not self._indices(name):
+                return name
+
+    def _indices(self, name):
+        return self._client.indices.get(index=f"*{name}*", params={"expand_wildcards": "all"})
+
+    def __getitem__(self, shown):
+        return self._ours[shown]
+
+    def rename(self, text):
+        """The text with our names."""
+        for shown, ours in self._ours.items():
+            text = re.sub(rf"\b{shown}\b", ours, text)
+        return text
+
+    def restore(self, text):
+        """The text with the names that the document shows."""
+        for shown, ours in self._ours.items():
+            text = re.sub(rf"\b{ours}\b", shown, text)
+        return text
+
+    def remove(self):
+        """Remove every index and pipeline that has one of our names in its own."""
+        for name in self._ours.values():
+            for index in self._indices(name):
+                self._client.indices.delete(index=index)
+            # The server says 404 where there is none at all.
+            for one in self._client.ingest.get_pipeline(params={"ignore": 404}):
+                if name in one:
+                    self._client.ingest.delete_pipeline(id=one)
+
+
+def run(kind, text, folder, **variables):
+    """What the text of a block prints; a command that fails raises with its standard error.
+
+    Lines that only call langshift run in this process, what is between them by a shell. Python runs in this process
+    and its environment.
+    """
+    if kind == "python":
+        with redirect_stdout(io.StringIO()) as out:
+            exec(compile(text, "<block>", "exec"), {"__name__": "__main__"})
+        return _printed(out.getvalue())
+    printed = []
+    for words, script in _parts(text, variables):
+        done = langshift(*words, cwd=folder, **variables) if words else in_shell(script, folder, **variables)
+        if done.returncode:
+            raise AssertionError(f"{text}\nended with exit code {done.returncode}:\n{done.stderr}")
+        printed.append(done.stdout)
+    return _printed("".join(printed))
+
+
+def in_shell(script, folder, **variables):
+    """A block of commands, run by a shell that finds the installed program and ends where a command fails."""
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.defpath])
+    env = {**os.environ, "PATH": path, **variables}
+    done = subprocess.run(["/bin/sh", "-euc", script], cwd=folder, env=env, capture_output=True, text=True, check=False)
+    return Done(done.returncode, done.stdout, done.stderr)
+
+
+def _parts(text, variables):
+    """(Words of a call of langshift, "") or (None, script for a shell), in order."""
+    script = ""
+    for line in text.splitlines(keepends=True):
+        words = _call(line, variables)
+        if words is None:
+            script += line
+            continue
+        if script:
+            yield None, script
+        script = ""
+        yield words, ""
+    if script:
+        yield None, script
+
+
+def _call(line, variables):
+    """The words after ``langshift`` of a line that asks nothing of a shell but quotes and ``"$NAME"``; else None."""
+    line = re.sub(r'"\$(\w+)([^"$]*)"', lambda m: f'"{variables[m[1]]}{m[2]}"' if m[1] in variables else m[0], line)
+    bare = re.sub(r"""'[^']*'|"[^"$`\\]*\"""", "", line)
+    return shlex.split(line)[1:] if re.fullmatch(r"langshift [\w\s./,:=-]*", bare) else None
+
+
+# Whose home it is, and which cluster, is nobody's business.
+_PLACE = re.compile(r"\S*/loads/\S+?/")
+
+
+def _printed(output):
+    placed = _PLACE.sub("~/.local/share/langshift/loads/", output)
+    return "".join(f"{line.rstrip()}\n" for line in placed.splitlines())
+
+
+def differences(printed, shown):
+    """Lines of the output that say something else than the document shows.
+
+    Words and whole numbers must be the same; scores and measures (``.7802``, ``0.61``) within .006, as far as
+    approximate search and other processors move them; speeds, milliseconds, sizes, days, differences from NumPy
+    and hashes need only be such.
+    """
+    ours, theirs = printed.splitlines(), shown.splitlines()
+    if len(ours) != len(theirs):
+        return [f"{len(ours)} lines printed, {len(theirs)} shown"]
+    return [
+        f"{mine!r} is shown as {other!r}" for mine, other in zip(ours, theirs, strict=True) if not _same(mine, other)
+    ]
+
+
+def _same(mine, other):
+    if _CHANGES.search(mine) and _CHANGES.search(other):
+        mine_changes, other_changes = _CHANGES.findall(mine), _CHANGES.findall(other)
+        if not _same_changes(mine_changes, other_changes):
+            return False
+        mine, other = _CHANGES.sub("", mine), _CHANGES.sub("", other)
+    pairs = list(zip(mine.split(), other.split(), strict=False))
+    return len(mine.split()) == len(other.split()) and all(_same_word(a, b) for a, b in pairs)
+
+
+def _same_changes(mine, other):
+    """Whether two lists of the languages that change most say the same; those as near as the last may change places."""
+    ours, theirs = ([abs(float(change)) for _, change in found] for found in (mine, other))
+    if len(ours) != len(theirs) or any(abs(a - b) > _NEAR for a, b in zip(ours, theirs, strict=True)):
+        return False
+    clear = [(language, change[0]) for language, change in mine if abs(float(change)) > min(ours) + _NEAR]
+    return set(clear) <= {(language, change[0]) for language, change in other}
+
+
+def _same_word(mine, other):
+    if mine == other or (re.fullmatch(_SPEED, mine) and re.fullmatch(_SPEED, other)):
+        return True
+    if re.fullmatch(_SCORE, mine) and re.fullmatch(_SCORE, other):
+        return abs(float(mine.rstrip(_END)) - float(other.rstrip(_END))) <= _NEAR
+    # A processor that rounds otherwise gives language vectors another hash.
+    return any(re.fullmatch(form, mine) and re.fullmatch(form, other) for form in _FREE)
+
+
+_END = ",.:"
+_SPEED, _SCORE = r"[\d,]+/s[,.]", rf"[+-]?0?\.\d+[{_END}]?"
+_MILLISECONDS_OR_SIZE, _HASH = r"\d+\.\d", r"[0-9a-f]{16}"
+_DAY, _DIFFERENCE = r"\d{4}-\d\d-\d\d", r"\d\.\de[+-]\d\d\.?"
+_FREE = (_MILLISECONDS_OR_SIZE, _HASH, _DAY, _DIFFERENCE)
+_CHANGES = re.compile(r"\b([a-z]{2,3}) ([+-]\.\d{3}),?")
+# How far approximate search and other processors move a figure.
+_NEAR = 0.006
+
+# What docs/clients.md is about: an index with vectors of 4 numbers.
+SHIFT = IndexShift(
+    "0123456789abcdef",
+    "en",
+    {"de": np.float32([0.5, -0.25, 0.125, 0.0]), "th": np.float32([0.25, 0.5, -0.5, 0.125])},
+    1.0,
+    {"th": 0.5},
+)
+FINGERPRINT = fingerprint_of(SHIFT)
+# What of the tables of spellings it shows.
+SHOWN = {"keys": ("de", "th", "en"), "codes": ("deu", "ger", "tha", "eng"), "folds": ("nn", "nb")}
+_REQUEST = re.compile(r"(GET|PUT|POST) (/\S+)\n?")
+
+
+def request(text):
+    """Method, path and body of a request, the body as bytes; None where a block is an answer."""
+    found = _REQUEST.match(text)
+    if found is None:
+        return None
+    body = text[found.end() :]
+    if "/_bulk" not in found[2] and body:
+        json.loads(body)
+    return found[1], found[2], body.encode()
+
+
+def cut_short(body):
+    """The body of a pipeline with the tables of spellings as docs/clients.md shows them."""
+    made = json.loads(json.dumps(body))
+    params = made["processors"][-1]["script"]["params"]
+    for table, names in SHOWN.items():
+        holder = params["new"] if table == "keys" else params
+        holder[table] = {name: holder[table][name] for name in names}
+    return made
+
+
+def installed_body(index="news-v0001", first="my-embedding"):
+    """What ``langshift pipeline install news --after my-embedding`` puts, cut short."""
+    chained = pipeline.First(first, was_default=False)
+    return cut_short(pipeline.body(index, SHIFT, USUAL, chained, shift_script.script_id()))
+
+
+def _shown_body():
+    # Short lists and objects on one line, as a person writes them.
+    shown = json.dumps(installed_body(), indent=2, ensure_ascii=False)
+    shown = re.sub(r"[\[{][^\[\]{}]{1,200}[\]}]", _on_one_line, shown)
+    return f"PUT /_ingest/pipeline/langshift-news-v0001\n{shown}\n"
+
+
+def _on_one_line(found):
+    if "\n" not in found[0]:
+        return found[0]  # inside a string
+    line = " ".join(textwrap.dedent(found[0]).split())
+    return re.sub(r"(?<=[\[{]) | (?=[\]}])", "", line) if len(line) < 90 else found[0]
+
+
+def renew():
+    """Run the blocks, and write what was printed, and the body of the pipeline, into the documents."""
+    for document in (README, SEARCH):
+        with tempfile.TemporaryDirectory() as folder:
+            replaced = list(chain.from_iterable(_renewed(block, document, folder) for block in blocks(document)))
+        _write(document, replaced)
+    _write(CLIENTS, [(block.span, _shown_body()) for block in blocks(CLIENTS) if block.mark == "as installed"])
+
+
+def _renewed(block, document, folder):
+    if block.kind not in RUN:
+        return
+    # By a shell as a whole: how quick things are is shown, too, and that is another matter in a process that is warm.
+    call = "python -W error -c " if block.kind == "python" else ""
+    done = in_shell(call + shlex.quote(block.text) if call else block.text, folder, **VARIABLES[document])
+    if done.returncode:
+        raise AssertionError(f"{block.text}\nended with exit code {done.returncode}:\n{done.stderr}")
+    print(block.text, done.stdout, sep="")
+    if block.shown is not None:
+        yield block.shown.span, _printed(done.stdout)
+
+
+def _write(document, replaced):
+    text = document.read_text(encoding="utf-8")
+    for (start, end), new in reversed(replaced):
+        text = text[:start] + new + text[end:]
+    document.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    renew()

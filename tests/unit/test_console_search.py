@@ -1,0 +1,310 @@
+"""The console's search pages: state and address, lists of hits, sides, and what is kept between requests."""
+
+from dataclasses import replace
+from types import SimpleNamespace
+from urllib.parse import parse_qsl, urlsplit
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from plain_index import PLAIN
+
+from langshift.errors import UsageError
+from langshift.evaluate.console.kept import Kept
+from langshift.evaluate.console.search.brief import brief_hit, brief_sources
+from langshift.evaluate.console.search.cache import Gathered
+from langshift.evaluate.console.search.rows import cut, excerpt, ordinal, places, rows, shares, snippet
+from langshift.evaluate.console.search.sides import Choice, settled
+from langshift.evaluate.console.search.state import Side, State, state_of
+from langshift.evaluate.console.search.why import beginning
+from langshift.ingest.hit import Hit, Other
+from langshift.plugin.fields import Fields
+from langshift.plugin.search.wanted import FUSIONS, MODES, Setting
+
+TAGS = st.sampled_from(["ar", "de", "en", "he", "th", "und", "zh"])
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
+SIDES = st.builds(
+    Side,
+    index=st.none() | st.sampled_from(["news", "langshift-demo-plain", "rp8-v0001", "no-such-index"]),
+    setting=st.one_of(
+        st.builds(
+            Setting,
+            mode=st.sampled_from([mode for mode in MODES if mode != "hybrid"]),
+            preference=st.floats(-0.2, 0.2).map(lambda value: value + 0.0),
+            one_per_group=st.booleans(),
+        ),
+        st.builds(
+            Setting,
+            mode=st.just("hybrid"),
+            preference=st.floats(-0.2, 0.2).map(lambda value: value + 0.0),
+            fusion=st.sampled_from(FUSIONS),
+            lexical_weight=st.floats(0, 1).map(lambda value: value + 0.0),
+            one_per_group=st.booleans(),
+        ),
+    ),
+    alpha=st.none() | st.floats(0, 1).map(lambda value: value + 0.0),
+)
+STATES = st.builds(
+    State,
+    words=TEXTS.map(lambda words: words if words.strip() else ""),
+    language=st.none() | TAGS,
+    size=st.integers(1, 100),
+    languages=st.sets(TAGS, max_size=4).map(lambda tags: tuple(sorted(tags))),
+    left=SIDES,
+    right=SIDES,
+)
+
+
+def read(address: str) -> State:
+    return state_of(parse_qsl(urlsplit(address).query, keep_blank_values=True))
+
+
+@given(STATES)
+def test_a_link_gives_back_the_state_it_was_written_from(state: State) -> None:
+    assert read(state.address()) == state
+
+
+@given(STATES)
+def test_every_state_has_one_link(state: State) -> None:
+    assert read(state.address()).address() == state.address()
+
+
+@given(st.lists(st.tuples(st.sampled_from(["q", "lang", "size", "filter", "left", "left.alpha", "right.mode"]), TEXTS)))
+def test_whatever_stands_in_an_address_is_a_state_or_told_in_one_sentence(pairs: list[tuple[str, str]]) -> None:
+    try:
+        state = state_of(pairs)
+    except UsageError as error:
+        told = str(error)
+        assert told.endswith(".")
+        assert told.split(" ")[0] in {name for name, _ in pairs}
+    else:
+        assert read(state.address()) == state
+
+
+def test_what_is_usual_is_left_out_of_a_link() -> None:
+    assert State().address() == "/search"
+    assert State(words="rivers & lakes", left=Side("news")).address() == "/search?q=rivers+%26+lakes&left=news"
+
+
+def test_a_link_names_all_that_differs_from_what_is_usual() -> None:
+    hybrid = Setting(mode="hybrid", preference=-0.05, fusion="rrf", lexical_weight=0.25)
+    state = State("river", "de", 20, ("de", "th"), Side("news", hybrid, 0.5), Side("news", Setting(one_per_group=True)))
+    assert state.address() == (
+        "/search?q=river&lang=de&size=20&filter=de&filter=th&left=news&left.mode=hybrid&left.alpha=0.5"
+        "&left.prefer=-0.05&left.weight=0.25&left.fusion=rrf&right=news&right.one=1"
+    )
+
+
+@pytest.mark.parametrize(
+    ("query", "told"),
+    [
+        (
+            "left.alpha=abc",
+            "left.alpha is 'abc', but it must be a number from 0 to 1: correct it in the address, or leave it out for "
+            "what is usual.",
+        ),
+        (
+            "right.alpha=nan",
+            "right.alpha is 'nan', but it must be a number from 0 to 1: correct it in the address, or leave it out for "
+            "what is usual.",
+        ),
+        (
+            "left.prefer=0.3",
+            "left.prefer is '0.3', but it must be a number from -0.2 to 0.2: correct it in the address, or leave it "
+            "out for what is usual.",
+        ),
+        (
+            "right.weight=" + "9" * 1000,
+            f"right.weight is '{'9' * 40}…', but it must be a number from 0 to 1: correct it in the address, or leave "
+            "it out for what is usual.",
+        ),
+        ("size=2.5", "size is '2.5', but it must be a whole number from 1 to 100."),
+        ("left.mode=evil", "left.mode is 'evil', but it must be one of dense, lexical, hybrid, balanced, anchored."),
+        ("left.fusion=sum", "left.fusion is 'sum', but it must be one of min-max, rrf."),
+        ("left.one=yes", "left.one is 'yes', but it must be 1, or left out."),
+        ("lang=<b>", "lang is '<b>', which is no language: use a BCP 47 tag such as th, or leave it out."),
+        ("filter=q1", "filter is 'q1', which is no language: use a BCP 47 tag such as th, or leave it out."),
+        ("filter=de&" * 65, "filter is given 65 times, but at most 64 languages can be chosen."),
+    ],
+)
+def test_a_value_that_cannot_be_used_is_named(query: str, told: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        read(f"/search?{query}")
+    assert str(caught.value) == told
+
+
+def test_empty_values_are_not_given() -> None:
+    assert read("/search?q=&lang=&left=&left.alpha=&filter=&size=") == State()
+
+
+def test_the_alpha_of_an_index_that_is_no_longer_chosen_is_dropped() -> None:
+    assert read("/search?left=news&left.for=old&left.alpha=0.3").left == Side("news")
+    assert read("/search?left=news&left.for=news&left.alpha=0.3").left == Side("news", alpha=0.3)
+
+
+def test_what_hybrid_alone_has_is_kept_in_hybrid_alone() -> None:
+    assert read("/search?left.weight=0.5&left.fusion=rrf").left == Side()
+    assert read("/search?left.weight=0.5&left.mode=hybrid").left.setting.lexical_weight == 0.5
+
+
+def hit(name, language="en", others=()):
+    inside = tuple(Other(one, None, "de", "", "") for one in others)
+    return Hit(name, 0.5, language, "", "text", None, others=inside)
+
+
+def choice(name, alpha, documents=9, live=True):
+    made = replace(PLAIN, alpha=alpha, vectors="v")
+    return Choice(name, f"{name}-v0001" if live else name, name, live, made, documents)
+
+
+def test_the_place_on_the_other_side_is_told_in_words():
+    here = [hit("a"), hit("b"), hit("c"), hit("d")]
+    there = places([hit("b"), hit("a"), hit("c")])
+    assert [(row.movement, row.moved) for row in rows(here, "q", "de", there)] == [
+        ("up", "up 1, there 2nd"),
+        ("down", "down 1, there 1st"),
+        ("same", "same place"),
+        ("absent", "not among the first 100 there"),
+    ]
+
+
+def test_a_document_inside_a_hit_stands_where_the_hit_does():
+    there = places([hit("x"), hit("y", others=("a",))])
+    assert rows([hit("a")], "q", "de", there)[0].moved == "up 1, there 2nd"
+    assert rows([hit("z", others=("x",))], "q", "de", there)[0].moved == "same place"
+
+
+def test_ordinals():
+    assert [ordinal(rank) for rank in (1, 2, 3, 4, 11, 12, 13, 21, 100, 101, 112)] == [
+        *("1st", "2nd", "3rd", "4th", "11th", "12th", "13th", "21st", "100th", "101st", "112th")
+    ]
+
+
+def test_shares_count_languages():
+    assert shares([hit("a"), hit("b", "und"), hit("c", "th"), hit("d", "th")]) == [("th", 2), ("en", 1), ("und", 1)]
+
+
+def test_a_snippet_is_around_the_first_of_the_querys_words():
+    text = f"{'word ' * 200}the River floods {'more ' * 200}"
+    found = snippet(text, "a river")
+    assert found.startswith("…word")
+    assert "the River floods" in found
+    assert found.endswith("more…")
+    assert len(found) <= 242
+
+
+def test_a_snippet_is_the_beginning_where_the_words_are_there_or_nowhere():
+    text = "river " * 100
+    assert snippet(text, "river") == snippet(text, "nothing") == cut(text, 240)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "river",
+        f"{'word ' * 5_000}the RIVER floods {'more ' * 5_000}",
+        f"{'word ' * 5_000}the river",
+        f"the river {'word ' * 5_000} the river",
+        f"{'İstanbul ' * 3_000}river {'ß' * 3_000}",
+        "แม่น้ำ" * 2_000 + "river" + "แม่น้ำ" * 2_000,
+    ],
+)
+def test_of_what_is_kept_of_a_text_lists_make_the_same_as_of_the_whole(text):
+    kept = excerpt(text, "the river")
+    assert len(kept) <= 2_000
+    assert snippet(kept, "the river") == snippet(text, "the river")
+    assert cut(excerpt(text), 160) == cut(text, 160)
+
+
+def test_of_documents_nothing_is_kept_that_lists_do_not_show():
+    long = "the river floods " * 60_000
+    source = {"title": long, "text": {"en": long}, "group": ["a", "b"], "body": {"main": long}, "more": long}
+    (kept,) = brief_sources({"1": source}, Fields(), "river").values()
+    assert kept == {"title": long[:2_000], "text": long[:2_000], "group": "a"}
+    (kept,) = brief_sources({"1": source}, Fields(texts=("body.main",)), "river").values()
+    assert kept == {"body.main": long[:2_000], "group": "a"}
+    other = Other("2", None, "de", long, long, source)
+    found = brief_hit(Hit("1", 0.5, "en", long, long, "a", others=(other,), source=source), "river")
+    assert found == Hit("1", 0.5, "en", long[:2_000], long[:2_000], "a", others=found.others)
+    assert found.others == (Other("2", None, "de", long[:2_000], long[:2_000]),)
+
+
+def test_what_is_cut_keeps_a_character_with_its_marks():
+    assert cut("e\u0301" * 200, 241) == "e\u0301" * 121 + "…"
+
+
+@pytest.mark.parametrize(
+    ("known", "left", "right"),
+    [
+        ([choice("a-plain", 0), choice("a-shifted", 1), choice("b", 1)], Side("a-plain"), Side("a-shifted")),
+        ([choice("few", 0, 3), choice("b", 1), choice("b-v0001", 0, live=False)], Side("b-v0001"), Side("b")),
+        ([choice("b", 1)], Side("b", alpha=0.0), Side("b")),
+        ([choice("b", 0)], Side("b"), Side("b")),
+    ],
+)
+def test_what_belongs_together_is_put_side_by_side(known, left, right):
+    state = settled(State(), known)
+    assert (state.left, state.right) == (left, right)
+
+
+def test_a_side_that_is_open_is_filled_with_what_fits_the_other():
+    known = [choice("plain", 0), choice("shifted", 1), choice("other", 1, 3)]
+    assert settled(State(left=Side("plain")), known).right == Side("shifted")
+    assert settled(State(right=Side("other")), known).left == Side("other", alpha=0.0)
+
+
+def test_the_alpha_of_the_index_itself_is_as_indexed():
+    known = [choice("plain", 0), choice("shifted", 0.6)]
+    state = settled(State(left=Side("plain", alpha=0.0), right=Side("shifted", alpha=0.6)), known)
+    assert (state.left.alpha, state.right.alpha) == (None, None)
+
+
+def test_a_version_that_has_become_the_live_one_is_found_by_its_own_name():
+    known = [choice("news", 1)]
+    assert settled(State(left=Side("news-v0001"), right=Side("news")), known).left == Side("news")
+
+
+def test_of_a_very_long_text_the_beginning_is_shown_whole():
+    assert beginning("x" * 50_000) == "x" * 50_000
+    assert beginning("x" * 1_050_000) == "x" * 50_000 + "… (1,000,000 more characters)"
+
+
+def test_marks_upon_one_character_have_an_end():
+    piled = "z" + "\u0301" * 100_000
+    assert len(cut(piled, 160)) < 200
+    assert len(snippet(f"{'a' * 300} {piled} river", "river")) < 300
+
+
+def test_an_index_that_is_not_there_is_named():
+    with pytest.raises(UsageError) as caught:
+        settled(State(right=Side("gone")), [choice("plain", 0)])
+    assert str(caught.value) == (
+        "right is 'gone', but there is no such index or version on the cluster: choose one from the list at /search, "
+        "or make it with `langshift ingest`."
+    )
+
+
+def test_what_was_used_longest_ago_is_kept_no_longer():
+    kept = Kept(2)
+    made = [kept.of(key, lambda key=key: key.upper()) for key in ("a", "b", "a", "c")]
+    assert made == ["A", "B", "A", "C"]
+    assert [kept.get(key) for key in ("a", "b", "c")] == ["A", None, "C"]
+
+
+def test_what_is_to_be_fresh_is_made_again():
+    kept = Kept(2)
+    assert [kept.of("a", lambda: 1), kept.of("a", lambda: 2), kept.of("a", lambda: 3, fresh=True)] == [1, 1, 3]
+    assert kept.get("a") == 3
+
+
+@pytest.mark.parametrize(
+    ("shiftable", "lacks", "fixed"),
+    [
+        (None, {}, None),
+        (None, {"lexical": "Too many words."}, None),
+        (None, {"dense": "There is no encoder."}, "There is no encoder."),
+        ("It keeps no vectors.", {"dense": "There is no encoder."}, "It keeps no vectors."),
+    ],
+)
+def test_alpha_stays_where_the_index_or_the_query_has_nothing_to_move(shiftable, lacks, fixed):
+    assert Gathered(SimpleNamespace(shiftable=shiftable), SimpleNamespace(lacks=lacks)).fixed == fixed

@@ -1,0 +1,232 @@
+"""Put faults into the code, one at a time, and see that a test fails for each: a suite that misses one proves less.
+
+    python tools/plant_faults.py            every fault, each with the tests named beside it
+    python tools/plant_faults.py 3 14       some of them, by number
+    python tools/plant_faults.py --all 3    with the whole suite
+
+The code is changed in place and put back; a file with changes of yours is refused. Prints for each fault the first test
+that caught it. Ends with 1 where one survives.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).resolve().parent.parent
+# A fault may make something wait for ever.
+PATIENCE = 900  # seconds
+
+
+class Fault(NamedTuple):
+    """A fault.
+
+    Attributes:
+        name: what is wrong.
+        file: where.
+        right: the code as it is, which the file has once.
+        wrong: what takes its place.
+        tests: where it should be caught, the cheapest first.
+    """
+
+    name: str
+    file: str
+    right: str
+    wrong: str
+    tests: str
+
+
+FAULTS = [
+    Fault(
+        "the shift has the other sign",
+        "ingest/methods/shift.py",
+        "(vectors.astype(np.float64) - alpha * offset",
+        "(vectors.astype(np.float64) + alpha * offset",
+        "tests/unit/test_shift.py tests/unit/test_debias.py",
+    ),
+    Fault(
+        "alpha is ignored",
+        "ingest/debias.py",
+        "return self.alphas.get(key, self.alpha)",
+        "return 1.0",
+        "tests/unit/test_debias.py tests/cluster/test_debias.py",
+    ),
+    Fault(
+        "a line is acknowledged before the server has confirmed it",
+        "ingest/bulk/delivery.py",
+        "                told = self._client.bulk(body=rest.chunk.body, **self._parameters)\n                verdict",
+        '                self._settle([Outcome(item, "done", "created") for item in rest.chunk.items])\n'
+        "                told = self._client.bulk(body=rest.chunk.body, **self._parameters)\n                verdict",
+        "tests/unit/test_bulk*.py tests/cluster/test_faults_answers.py tests/cluster/test_faults_kills.py",
+    ),
+    Fault(
+        "the first dead letter of a request is dropped",
+        "ingest/bulk/ledger.py",
+        "self._letters.add(letters)",
+        "self._letters.add(letters[1:])",
+        "tests/unit/test_bulk*.py tests/cluster/test_dead_letters.py tests/cluster/test_bad_input.py",
+    ),
+    Fault(
+        "versions are in the reverse order",
+        "plugin/versions.py",
+        'key=lambda i: int(i.rpartition("-v")[2]))',
+        'key=lambda i: -int(i.rpartition("-v")[2]))',
+        "tests/cluster/test_versions.py tests/cluster/test_index_commands.py",
+    ),
+    Fault(
+        "the alias is swapped before the check",
+        "plugin/transfer/finishing.py",
+        "    documents = verify(run)\n",
+        "    run.ask(lambda: swap(run))\n    documents = verify(run)\n",
+        "tests/cluster/test_transfer*.py tests/cluster/test_retune.py",
+    ),
+    Fault(
+        "of equal scores the smaller id comes first",
+        "evaluate/measures/ranked.py",
+        "sorted(pairs, reverse=True)",
+        "sorted(pairs, key=lambda pair: (-pair[0], pair[1]))",
+        "tests/unit/test_measures*.py tests/unit/test_score_run.py",
+    ),
+    Fault(
+        "LPR looks at the cut list only",
+        "evaluate/measures/lpr.py",
+        "_preference(ranked, given[query], language, group)",
+        "_preference(ranked, {d: s for d, s in given[query].items() if d in ranked.top(query, 20)}, language, group)",
+        "tests/unit/test_measures*.py tests/unit/test_score_run.py",
+    ),
+    Fault(
+        "anchored loses the filter in its second step",
+        "plugin/search/anchored.py",
+        "fields, clauses = target.index.fields, bodies.filter_clauses(filters)",
+        "fields, clauses = target.index.fields, bodies.filter_clauses(NO_FILTERS)",
+        "tests/cluster/test_modes*.py tests/cluster/test_search.py",
+    ),
+    Fault(
+        "the password gets into a load's log",
+        "ingest/shown_load.py",
+        "self._corpus, self._place.name)",
+        'self._corpus, [self._place.name, __import__("os").environ.get("OPENSEARCH_PASSWORD")])',
+        "tests/cluster/test_secrets.py",
+    ),
+    Fault(
+        "the console answers under any name",
+        "evaluate/console/security.py",
+        'if not self._access.serves(request.headers.get("host", "")):',
+        'if not self._access.serves(request.headers.get("host", "")) and not request.url:',
+        "tests/unit/test_console*.py tests/cluster/test_console_access.py",
+    ),
+    Fault(
+        "a template may change the vector field",
+        "plugin/template_check.py",
+        "        _check_embedding(field, place, ours[name])\n",
+        "        pass\n",
+        "tests/unit/test_template*.py tests/cluster/test_template.py",
+    ),
+    Fault(
+        "a regional language does not fall back to the primary one",
+        "ingest/vectors.py",
+        "for tag in (language, primary(language), macrolanguage(language)):",
+        "for tag in (language, macrolanguage(language)):",
+        "tests/unit/test_vectors.py tests/unit/test_debias.py",
+    ),
+    Fault(
+        "queries are shifted although they are to stay",
+        "ingest/debias.py",
+        "if not self.shift_queries and not METHODS[self.method].query_side:",
+        "if self.vectors is None:",
+        "tests/unit/test_debias.py tests/cluster/test_query_shift.py",
+    ),
+    Fault(
+        "a retune subtracts the new scale from what is shifted already",
+        "plugin/shift/shift.painless",
+        "found.put(stamp.language, alpha);",
+        "found.put(stamp.language, 0.0);",
+        "tests/cluster/test_painless.py tests/cluster/test_retune.py",
+    ),
+    Fault(
+        "a retune misses what was written while it copied",
+        "plugin/transfer/copying.py",
+        '{"range": {"_seq_no": {"gt": checkpoint}}}',
+        '{"range": {"_seq_no": {"gt": checkpoint + 1}}}',
+        "tests/cluster/test_transfer*.py tests/cluster/test_retune.py tests/cluster/test_rollback.py",
+    ),
+    Fault(
+        "a resumed load takes one line too many for handled",
+        "ingest/bulk/lines.py",
+        "        self._count += last - first + 1\n",
+        "        last += 1\n        self._count += last - first + 1\n",
+        "tests/unit/test_bulk*.py tests/cluster/test_resume.py",
+    ),
+    Fault(
+        "significance takes the questions of an article for independent",
+        "evaluate/compare/significance.py",
+        "    known = {key: found for key, found in differences.items() if found}\n    names",
+        "    known = {key: found for key, found in differences.items() if found}\n"
+        "    clusters = {query: query for found in known.values() for query in found}\n    names",
+        "tests/unit/test_compare*.py",
+    ),
+    Fault(
+        "hybrid weighs words as vectors and vectors as words",
+        "plugin/search/fusing.py",
+        '{"weights": [1 - lexical_weight, lexical_weight]}',
+        '{"weights": [lexical_weight, 1 - lexical_weight]}',
+        "tests/unit/test_search*.py tests/cluster/test_modes.py",
+    ),
+    Fault(
+        "documents are sent to a model without its prefix",
+        "ingest/encoders/http.py",
+        "[self.document_prefix + text for text in texts]",
+        "list(texts)",
+        "tests/unit/test_encoder_http.py",
+    ),
+]
+
+
+def main(arguments: list[str]) -> int:
+    """Plant the faults that are named by number, or all."""
+    everything = "--all" in arguments
+    numbers = [int(one) for one in arguments if one != "--all"] or range(1, len(FAULTS) + 1)
+    survived = 0
+    for number in numbers:
+        caught = _caught(FAULTS[number - 1], everything=everything)
+        survived += caught is None
+        print(f"{number:2} {FAULTS[number - 1].name}: {caught or 'SURVIVED'}", flush=True)
+    return 1 if survived else 0
+
+
+def _caught(fault: Fault, *, everything: bool) -> str | None:
+    """The first test that fails with a fault; None where none does."""
+    path = ROOT / fault.file
+    before = path.read_bytes()
+    if subprocess.run(["git", "diff", "--quiet", "HEAD", "--", fault.file], cwd=ROOT, check=False).returncode:
+        sys.exit(f"{fault.file} has changes that are not committed: commit or stash them first.")
+    code = before.decode()
+    if code.count(fault.right) != 1:
+        sys.exit(f"{fault.file} has {fault.right!r} {code.count(fault.right)} times: correct FAULTS.")
+    tests = [] if everything else sorted(str(one) for glob in fault.tests.split() for one in ROOT.glob(glob))
+    try:
+        path.write_text(code.replace(fault.right, fault.wrong), encoding="utf-8")
+        done = subprocess.run(
+            [sys.executable, "-m", "pytest", "-x", "-q", "--no-header", "-p", "no:randomly", *tests],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return f"no end after {PATIENCE} s"
+    finally:
+        path.write_bytes(before)
+    # 1: tests failed; anything else but 0 says that none could run.
+    if done.returncode not in (0, 1):
+        sys.exit(done.stdout + done.stderr)
+    failed = re.search(r"^(?:FAILED|ERROR) (\S+)", done.stdout, re.MULTILINE)
+    return failed[1] if failed else None
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
