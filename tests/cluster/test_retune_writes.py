@@ -1,12 +1,14 @@
 """People search and write all the time while a retune or a rollback changes the version under the alias."""
 
+import asyncio
 import time
+from itertools import repeat
 
 import pytest
 from busy_index import Searcher, Writer, busy, require_held
 from given_data import run
 from retuned_index import PATIENCE, live
-from shifted_index import LANGUAGES, Corpus, language_vectors, refused, saved
+from shifted_index import DIMENSION, LANGUAGES, Corpus, language_vectors, refused, saved
 
 from langshift.ingest.load_run import LoadRun
 from langshift.ingest.retune import Wanted, retune
@@ -17,6 +19,7 @@ KNOWN = language_vectors()
 EACH = 100  # documents of each of eight languages
 BATCH = 50
 SLOW = 400  # documents a second, so that much is written meanwhile
+FORGOTTEN = 0.3  # seconds: as long as the server remembers the versions of what was deleted
 
 
 @pytest.fixture
@@ -60,6 +63,62 @@ def test_nothing_written_is_lost_and_no_search_fails_or_comes_back_empty(client,
     told = sum(writer.confirmed for writer in writers), sum(one.answers for one in searchers)
     print(f"\n{told[0]:,} writes and {told[1]:,} searches; caught up {forth.caught_up:,} and {back.caught_up:,}")
     print(f"blocked for {forth.blocked:.2f} s of {forth.seconds:.2f} s, back for {back.blocked:.2f} s")
+
+
+class Remaking:
+    """Two documents that are always in another version than a moment ago.
+
+    Whenever the second is written so often that its version is higher than that of any copy, the first is deleted and
+    made anew, whose version is lower than that of its copy; and then the other way round.
+    """
+
+    def __init__(self, client, name):
+        self._client, self._ids = client, ["first", "second"]
+        self._to = {"index": name, "refresh": True}
+        self.document = {"text": "Text", "language": "de", "embedding": [1.0] * DIMENSION}
+        self.turns = 0
+
+    def raise_(self, one):
+        line = {"index": {"_id": one}}
+        # Where a retune holds up writers, this one does not come back.
+        self._client.bulk(**self._to, body=[line, self.document] * 20 * (self.turns + 1))
+
+    def anew(self, one):
+        self._client.bulk(**self._to, body=[{"delete": {"_id": one}}])
+        time.sleep(FORGOTTEN)
+        self._client.bulk(**self._to, body=[{"index": {"_id": one}}, self.document])
+
+    async def before(self, exchange):
+        """Write both before documents are copied that met a conflict."""
+        if b'"ids"' in exchange.body:
+            await asyncio.to_thread(self._turn)
+        return await exchange.forward()
+
+    def _turn(self):
+        self.turns += 1
+        self._ids.reverse()
+        self.raise_(self._ids[0])
+        # At first the copy still remembers the version of what was just deleted there.
+        if self.turns > 1:
+            self.anew(self._ids[1])
+
+
+def test_documents_made_anew_without_end_do_not_keep_a_retune_from_its_end(client, name, corpus, proxy, through):
+    ids, remaking, stages = ("first", "second"), Remaking(client, name), []
+    for one in ids:
+        remaking.raise_(one)
+    proxy.inject("/_reindex", repeat(remaking.before))
+
+    def watch(progress):
+        if progress.stage == "catching up" and progress.stage not in stages:
+            for one in ids:
+                remaking.anew(one)
+        stages.append(progress.stage)
+
+    done = retune(through, name, Wanted(alpha=1.0), watch=watch)
+    assert live(client, name) == done.index
+    assert remaking.turns
+    require_held(client, name, given(corpus) | dict.fromkeys(ids, remaking.document), KNOWN, 1.0)
 
 
 TAKEN = 256  # lines that a load takes at a time
