@@ -44,9 +44,9 @@ test: $(VENV)/.installed-dev  ## run the tests, those against a real OpenSearch 
 paper: $(VENV)/.installed-dev  ## the papers' figures in full, from the texts: XQuAD, the README's reproduction, the demo
 	@$(PY) -m pytest $(TOGETHER) tests/paper
 
-soak: $(VENV)/.installed-dev  ## the long form of the tests of faults: KILLS (100) SIGKILLs over a load and retunes; nodes killed
+soak: $(VENV)/.installed-dev  ## the long form of the tests of faults: KILLS (100) SIGKILLs over a load and retunes; servers killed
 	@LANGSHIFT_KILLS=$(KILLS) $(PY) -m pytest $(TOGETHER) -rP tests/cluster/test_faults_kills.py \
-		tests/cluster/test_retune_kills.py tests/cluster/test_*nodes*.py
+		tests/cluster/test_retune_kills.py tests/cluster/test_embedded.py tests/cluster/test_*nodes*.py
 
 # What was shown once and need not be shown with every change; what it prints goes into the pages.
 evidence: $(VENV)/.installed-dev  ## large tables and long loads, an hour or more: every setting on every question

@@ -15,8 +15,8 @@ from langshift import embedded
 from langshift.embedded import NodeStatus, Server
 
 NAMES = ("langshift", "langshift-2", "langshift-3")
-#: For tests of several nodes, each of which takes ten seconds of processor time whenever it starts.
-long_form = pytest.mark.skipif("LANGSHIFT_KILLS" not in os.environ, reason="starts several nodes: make soak runs it")
+#: For tests that start servers of their own, each of which takes ten seconds of processor time whenever it starts.
+long_form = pytest.mark.skipif("LANGSHIFT_KILLS" not in os.environ, reason="starts its own servers: make soak runs it")
 
 
 class ThreeNodes:
