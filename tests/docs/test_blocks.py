@@ -78,7 +78,9 @@ def test_the_template_that_it_shows_is_one(tmp_path):
 
 
 def test_the_console_starts_as_it_is_shown(cluster_url, tmp_path):
-    starts = [one for document in (README, CONSOLE) for one in console_commands(document) if "serve" in one[0]]
+    starts = [
+        one for document in (README, CONSOLE) for one in console_commands(document) if "langshift serve" in one[0]
+    ]
     assert starts == [("langshift serve", starts[0][1])] * 2
     env = {"OPENSEARCH_URL": cluster_url, "LANGSHIFT_HOME": str(tmp_path)}
     # Somebody may use the usual port here.
