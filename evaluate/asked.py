@@ -16,10 +16,9 @@ from langshift.evaluate.load.query_log import Logged
 from langshift.evaluate.load.requests import alternating, encode, languages, prepare
 from langshift.evaluate.load.schedule import Load
 from langshift.ingest.search import Searcher
-from langshift.languages import UNDETERMINED
+from langshift.languages import UNDETERMINED, text_language
 from langshift.plugin.search.trust import Trust
 from langshift.plugin.search.wanted import USUAL, Question, Setting
-from langshift.plugin.template import text_language
 
 Vectors = NDArray[np.float32]
 

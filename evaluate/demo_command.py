@@ -19,7 +19,8 @@ from langshift.evaluate.demo import FOLDER, PLAIN, SHIFTED, Example, example, in
 from langshift.evaluate.measures import Scores
 from langshift.evaluate.replay_command import failures, heading, replay_with_bars
 from langshift.evaluate.report import extra
-from langshift.evaluate.result import check_output, command, result, server_version, write_files
+from langshift.evaluate.result import check_output, result, server_version, write_files
+from langshift.evaluate.run import command
 from langshift.ingest.search import Searcher
 from langshift.settings import Settings
 

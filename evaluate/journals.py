@@ -14,7 +14,7 @@ from langshift.evaluate.asked import Asked, Plan, Way
 from langshift.evaluate.dataset import Query
 from langshift.evaluate.load.journal import Identity, Journal, begin, resume, unfinished
 from langshift.evaluate.load.requests import TOP_K
-from langshift.evaluate.result import command
+from langshift.evaluate.run import command
 
 
 def folders_of(output: Path, names: Sequence[str]) -> list[Path]:

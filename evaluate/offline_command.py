@@ -18,7 +18,8 @@ from langshift.evaluate.offline.options import (
     parse_sides,
     parse_sources,
 )
-from langshift.options import JSON, FiniteRange, Share, parse_list
+from langshift.ingest.searching.options import FiniteRange, Share
+from langshift.options import JSON, parse_list
 
 if TYPE_CHECKING:
     from langshift.evaluate.offline.encoding import Encoded

@@ -22,8 +22,8 @@ from langshift.evaluate.load.journal import Journal
 from langshift.evaluate.load.query_log import read_log
 from langshift.evaluate.load.schedule import Load
 from langshift.evaluate.replay import Replay, replay_all
-from langshift.evaluate.replay_tables import failures as failures
 from langshift.evaluate.replay_tables import show, show_drifts
+from langshift.evaluate.replayed import failures as failures
 from langshift.evaluate.result import check_output, result, server_version, write_files, write_json
 from langshift.evaluate.scoring import parse_names
 from langshift.evaluate.shown import heading as heading

@@ -10,8 +10,8 @@ import click
 from langshift.errors import UsageError
 from langshift.evaluate.load.schedule import AT_ONCE_IN_OPEN_LOOP, MOST_AT_ONCE, WARM_UP, Load
 from langshift.ingest.options import SHIFT_QUERIES, index_encoder_options
-from langshift.ingest.searching.options import setting_options
-from langshift.options import JSON, FiniteRange
+from langshift.ingest.searching.options import FiniteRange, setting_options
+from langshift.options import JSON
 
 if TYPE_CHECKING:
     from langshift.ingest.query_shift import ShiftQueries

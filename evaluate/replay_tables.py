@@ -14,27 +14,6 @@ from langshift.ingest.searching.options import written
 _SHOWN_LANGUAGES = 3
 
 
-def failures(found: Replay, *, resumable: bool = False) -> str:
-    """Say how many queries failed, and why the first did.
-
-    Args:
-        found: a replay with failed queries.
-        resumable: whether the answers are on disk, so that the rest can be sent later.
-    """
-    first = found.failed[0]
-    told = (
-        f"{len(found.failed):,} of {len(found.answers):,} queries failed and count as empty answers; "
-        f"the first, {first.query}: {first.error}"
-    )
-    if found.complete or not resumable:
-        return told
-    missing = sum(not answer.reached for answer in found.answers)
-    return (
-        f"{told} The result is marked as not complete: the same command with --resume sends the {missing:,} queries "
-        "that found no cluster."
-    )
-
-
 def show(found: Replay, document: Mapping[str, Any]) -> None:
     """Print measures, by query language where there are several, and times."""
     names = list(found.scores)

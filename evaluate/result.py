@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
-import sys
 from collections.abc import Mapping
 from dataclasses import asdict
 from importlib.metadata import version
@@ -23,7 +21,7 @@ from langshift.evaluate.load.histogram import Percentiles, corrected, percentile
 from langshift.evaluate.load.journal import PER_QUERY, RESULT, unfinished
 from langshift.evaluate.measures import Scores
 from langshift.evaluate.replay import TOP_K, Replay
-from langshift.evaluate.run import format_run
+from langshift.evaluate.run import command, format_run
 from langshift.ingest.searching.options import written
 from langshift.whole import whole
 
@@ -68,11 +66,6 @@ def result(replay: Replay, server: str) -> dict[str, Any]:
         },
         "command": command(),
     }
-
-
-def command() -> str:
-    """The command that is running."""
-    return shlex.join(["langshift", *sys.argv[1:]])
 
 
 def latency(replay: Replay) -> dict[str, Percentiles]:

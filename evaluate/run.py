@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import shlex
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -75,3 +77,8 @@ def _hit(path: Path, number: int, line: bytes) -> tuple[str, str, float]:
     if not math.isfinite(score):
         raise UsageError(f"{path}, line {number}, has the score {columns[4]!r}: give a finite number.")
     return columns[0], columns[2], score
+
+
+def command() -> str:
+    """The command that is running."""
+    return shlex.join(["langshift", *sys.argv[1:]])

@@ -10,8 +10,7 @@ from langshift.evaluate.dataset import CORPUS, Dataset
 from langshift.ingest.detect import Detector, open_detector
 from langshift.ingest.documents import read_corpus
 from langshift.ingest.making import LEAST_CONFIDENCE
-from langshift.languages import UNDETERMINED
-from langshift.plugin.template import text_language
+from langshift.languages import UNDETERMINED, text_language
 
 
 class Text(NamedTuple):

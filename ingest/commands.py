@@ -14,7 +14,8 @@ from langshift.ingest.options import (
     PATIENCE,
     encoder_options,
 )
-from langshift.options import JSON, Share
+from langshift.ingest.searching.options import Share
+from langshift.options import JSON
 from langshift.plugin.engine import ENGINES
 
 if TYPE_CHECKING:

@@ -6,13 +6,12 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from langshift.console import counted, emit_json, out, printable, table
+from langshift.console import counted, emit_json, table
 from langshift.ingest.bulk.dead_letter import DeadLetter
 from langshift.ingest.bulk.dead_letters import DeadLetters
 from langshift.ingest.bulk.letter_groups import Group, grouped
-from langshift.ingest.bulk.place import LoadPlace, places
-from langshift.plugin.versions import check_name
-from langshift.settings import Settings
+from langshift.ingest.bulk.place import LoadPlace
+from langshift.ingest.dead_letters_replay import none_of, say, with_letters
 
 
 def run_list(name: str | None, *, as_json: bool) -> None:
@@ -34,27 +33,6 @@ def run_list(name: str | None, *, as_json: bool) -> None:
             say(f"{counted(count, 'dead letter')} of {place.name} in {file}")
         again = ", ".join(f"`langshift dead-letters replay --index {index}`" for index in {p.name: 0 for p in counts})
         say(f"Repair what is wrong, then send them again: {again}.")
-
-
-def with_letters(name: str | None) -> list[LoadPlace]:
-    """The places that have dead letters, of one index or of all.
-
-    Raises:
-        UsageError: ``name`` cannot be an index's name.
-    """
-    if name is not None:
-        check_name(name)
-    return [place for place in places(Settings.from_env().home, name) if place.dead_letters.exists()]
-
-
-def none_of(name: str | None) -> str:
-    """That there are none."""
-    return f"There are no dead letters{f' of {name}' if name else ''}."
-
-
-def say(sentence: str) -> None:
-    """A sentence on standard output, whatever the names in it hold."""
-    out.print(printable(sentence), markup=False, soft_wrap=True)
 
 
 def _letters(found: list[LoadPlace], counts: Counter[LoadPlace]) -> Iterator[DeadLetter]:

@@ -7,13 +7,12 @@ from contextlib import ExitStack
 from opensearchpy import OpenSearch
 
 from langshift.cluster import open_cluster
-from langshift.console import counted, emit_json, note
+from langshift.console import counted, emit_json, note, out, printable
 from langshift.errors import FingerprintError, UsageError
 from langshift.ingest.bulk.dead_letters import DeadLetters
 from langshift.ingest.bulk.delivery import Courier
 from langshift.ingest.bulk.journal import Journal
-from langshift.ingest.bulk.place import LoadPlace
-from langshift.ingest.dead_letters_list import none_of, say, with_letters
+from langshift.ingest.bulk.place import LoadPlace, places
 from langshift.ingest.encoders import Brought
 from langshift.ingest.load_progress import LoadProgress
 from langshift.ingest.making import Making
@@ -23,7 +22,7 @@ from langshift.ingest.replaying import Replayed, Verdicts, replay
 from langshift.log_file import log_to
 from langshift.plugin import origin
 from langshift.plugin.fingerprint import Fingerprint
-from langshift.plugin.versions import LiveIndex, live
+from langshift.plugin.versions import LiveIndex, check_name, live
 from langshift.plugin.writing import Target
 from langshift.settings import Settings
 
@@ -126,3 +125,24 @@ def _tell(name: str, told: Replayed, place: LoadPlace | None, *, as_json: bool) 
             f"{told.superseded:,} came after a later version of the document, {left}{why}."
         )
     return SOME_LEFT if told.left else 0
+
+
+def with_letters(name: str | None) -> list[LoadPlace]:
+    """The places that have dead letters, of one index or of all.
+
+    Raises:
+        UsageError: ``name`` cannot be an index's name.
+    """
+    if name is not None:
+        check_name(name)
+    return [place for place in places(Settings.from_env().home, name) if place.dead_letters.exists()]
+
+
+def none_of(name: str | None) -> str:
+    """That there are none."""
+    return f"There are no dead letters{f' of {name}' if name else ''}."
+
+
+def say(sentence: str) -> None:
+    """A sentence on standard output, whatever the names in it hold."""
+    out.print(printable(sentence), markup=False, soft_wrap=True)

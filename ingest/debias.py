@@ -170,3 +170,31 @@ class Debias:
             return map_affine(vectors, mean, known.maps[key], mean - known.vectors[key], alpha)
         offset = known.query_vectors.get(key, known.vectors[key]) if query else known.vectors[key]
         return shift(vectors, offset, alpha)
+
+
+def recommended(
+    known: LanguageVectors | None,
+    method: str = "shift",
+    alpha: float | None = None,
+    shift_queries: bool | None = None,
+) -> Debias:
+    """Complete what was given by what a file of language vectors recommends.
+
+    Args:
+        known: the file; None moves nothing.
+        method: one of ``METHODS``. What a file recommends was measured for ``shift`` alone.
+        alpha: scale of all languages; None takes the file's scales, else 1.
+        shift_queries: whether queries are shifted; None takes what the file recommends, else no.
+
+    Raises:
+        UsageError: the file holds nothing for the method.
+    """
+    if known is None:
+        return Debias(None, method, 0.0)
+    measured = method == "shift"
+    alphas = known.alphas if measured and alpha is None else {}
+    if alpha is None:
+        alpha = known.alpha if measured and known.alpha is not None else 1.0
+    if shift_queries is None:
+        shift_queries = measured and bool(known.shift_queries)
+    return Debias(known, method, alpha, dict(alphas), shift_queries)

@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from langshift.errors import LangshiftError, UsageError
-from langshift.languages import UNDETERMINED, parse_tag, primary
-from langshift.plugin.template import text_language
+from langshift.languages import UNDETERMINED, parse_tag, primary, text_language
 
 # What is read of a text: three pieces, evenly spread over its beginning, which is what encoders read. On XQuAD's
 # passages they are as accurate as the whole (1.000 in all twelve languages) in two thirds of the time; one first piece

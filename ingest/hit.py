@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from langshift.plugin.fields import Fields, value_at
 from langshift.plugin.search.found import Candidate, Leg
-from langshift.plugin.search.grouping import group_of
 
 
 @dataclass(frozen=True)
@@ -120,3 +119,14 @@ def _words(value: Any) -> str:  # noqa: ANN401 - any JSON
     if isinstance(value, list):
         return " ".join(filter(None, map(_words, value)))
     return "" if value is None else str(value)
+
+
+GROUP: Final = "group"
+
+
+def group_of(source: Mapping[str, Any]) -> str | None:
+    """The translation group that a document names, the first if it names several; None where it names none."""
+    group = value_at(source, GROUP)
+    if isinstance(group, list):
+        group = group[0] if group else None
+    return None if group is None else str(group)

@@ -19,7 +19,7 @@ from langshift.ingest.moving import Stamp, Told, move, tell
 from langshift.ingest.source import Bad, Delete, Read
 from langshift.ingest.summary import OnStage, unwatched
 from langshift.ingest.tallies import Tallies
-from langshift.plugin.template import text_language
+from langshift.languages import text_language
 
 Matrix = NDArray[np.float32]
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from langshift import __version__
 from langshift.errors import UsageError
-from langshift.ingest.debias import Debias
+from langshift.ingest.debias import Debias, recommended
 from langshift.ingest.detect import Detector
 from langshift.ingest.encoders import Encoder, identity
 from langshift.ingest.methods import INDEX_SIDE, METHODS
 from langshift.ingest.vectors import LanguageVectors, shipped
 from langshift.plugin.fingerprint import Fingerprint
+from langshift.settings import VERSION
 
 LEAST_CONFIDENCE = 0.5
 
@@ -48,36 +48,8 @@ class Making:
             method=debias.method,
             soft=self.soft,
             detector=self.detector.id,
-            langshift=__version__,
+            langshift=VERSION,
         )
-
-
-def recommended(
-    known: LanguageVectors | None,
-    method: str = "shift",
-    alpha: float | None = None,
-    shift_queries: bool | None = None,
-) -> Debias:
-    """Complete what was given by what a file of language vectors recommends.
-
-    Args:
-        known: the file; None moves nothing.
-        method: one of ``METHODS``. What a file recommends was measured for ``shift`` alone.
-        alpha: scale of all languages; None takes the file's scales, else 1.
-        shift_queries: whether queries are shifted; None takes what the file recommends, else no.
-
-    Raises:
-        UsageError: the file holds nothing for the method.
-    """
-    if known is None:
-        return Debias(None, method, 0.0)
-    measured = method == "shift"
-    alphas = known.alphas if measured and alpha is None else {}
-    if alpha is None:
-        alpha = known.alpha if measured and known.alpha is not None else 1.0
-    if shift_queries is None:
-        shift_queries = measured and bool(known.shift_queries)
-    return Debias(known, method, alpha, dict(alphas), shift_queries)
 
 
 def choose(

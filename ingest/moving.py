@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from langshift.ingest.debias import Debias, Posterior
 from langshift.ingest.documents import Document
 from langshift.ingest.making import Making
-from langshift.languages import UNDETERMINED
-from langshift.plugin.template import text_language
+from langshift.languages import UNDETERMINED, text_language
 
 Stamp = dict[str, Any]
 
@@ -74,11 +73,6 @@ def move(vectors: NDArray[np.float32], told: Sequence[Told], making: Making) -> 
         if tag != text_language(tag):
             stamp["tag"] = tag
     return moved, stamps
-
-
-def shifted(stamp: Mapping[str, Any]) -> bool:
-    """Whether a vector with this stamp is another than the encoder's."""
-    return bool(stamp["alpha"] or any((stamp.get("alphas") or {}).values()))
 
 
 def _of_vectors(posterior: Posterior, debias: Debias) -> dict[str, float]:

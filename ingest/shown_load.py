@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from contextlib import ExitStack
 
-from langshift import __version__
 from langshift.console import note, out
 from langshift.errors import LangshiftError
 from langshift.ingest.bulk.place import LoadPlace
@@ -15,6 +14,7 @@ from langshift.ingest.making_options import MakingOptions
 from langshift.ingest.remarks import remarks
 from langshift.ingest.summary import Summary
 from langshift.log_file import log_to
+from langshift.settings import VERSION
 
 _log = logging.getLogger(__name__)
 
@@ -46,7 +46,7 @@ class ShownLoad:
     def begin(self, total: int | None, handled: int) -> None:
         """The load begins."""
         self._stack.enter_context(log_to(self._place.log))
-        _log.info("langshift %s: %s into %s", __version__, self._corpus, self._place.name)
+        _log.info("langshift %s: %s into %s", VERSION, self._corpus, self._place.name)
         self._making.keep(self._place.making)
         self._before = handled
         self._progress = self._stack.enter_context(LoadProgress(total, handled))

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from langshift.ingest.making import Making
-from langshift.ingest.moving import Stamp, Told, shifted
-from langshift.languages import UNDETERMINED, primary
-from langshift.plugin.template import text_language
+from langshift.ingest.moving import Stamp, Told
+from langshift.ingest.shift.taken_back import is_shifted
+from langshift.languages import UNDETERMINED, primary, text_language
 
 
 class Tallies:
@@ -21,7 +21,7 @@ class Tallies:
         """The names for a document with a vector, such as ``language de`` and ``shifted``."""
         language = text_language(told.language)
         names = [f"language {language}"]
-        if shifted(stamp):
+        if is_shifted(stamp):
             names.append("shifted")
         if language != primary(told.language):
             names.append(f"folded {primary(told.language)}")

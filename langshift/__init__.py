@@ -5,10 +5,10 @@ What is named here is all that is meant for use as a library; see docs/search.md
 
 import importlib
 import logging
-from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 from langshift.errors import ClusterError, FingerprintError, LangshiftError, UsageError
+from langshift.settings import VERSION
 
 if TYPE_CHECKING:
     from langshift.ingest.hit import Hit, Other, ShiftEffect
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from langshift.plugin.search.found import Anchor, Leg
     from langshift.plugin.search.wanted import Setting
 
-__version__ = version("langshift")
+__version__ = VERSION
 __all__ = [
     "Anchor", "AsyncIndex", "ClusterError", "FingerprintError", "Hit", "Index", "LangshiftError", "Leg", "Other",
     "Request", "SearchArguments", "SearchResult", "Setting", "ShiftEffect", "UsageError", "__version__", "open_index",

@@ -13,11 +13,10 @@ from typing import Any
 import click
 from opensearchpy.exceptions import OpenSearchException
 
-from langshift import __version__
 from langshift.cluster import failure
 from langshift.console import err, note
 from langshift.errors import LangshiftError
-from langshift.settings import Settings
+from langshift.settings import VERSION, Settings
 
 # Command -> where it is defined. A room is imported only when its command is asked for.
 COMMANDS = {
@@ -71,7 +70,7 @@ class LazyGroup(click.Group):
 @click.group(
     cls=LazyGroup, lazy=COMMANDS, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
 )
-@click.version_option(__version__, prog_name="langshift")
+@click.version_option(VERSION, prog_name="langshift")
 def root() -> None:
     """Language-fair vector search on OpenSearch: debiased at index time, measured on the live cluster.
 

@@ -11,9 +11,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from langshift import __version__
 from langshift.errors import LangshiftError
-from langshift.settings import Settings
+from langshift.settings import VERSION, Settings
 
 Status = Literal["ok", "warning", "missing"]
 
@@ -44,7 +43,7 @@ def installed() -> list[Finding]:
     interpreter = f"{platform.python_implementation()} {platform.python_version()}"
     return [
         Finding("installed", "Python", "ok", interpreter),
-        Finding("installed", "langshift", "ok", __version__),
+        Finding("installed", "langshift", "ok", VERSION),
         Finding("installed", "platform", "ok", platform.platform()),
         _with_files(
             "encoder use-m",

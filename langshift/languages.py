@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from functools import cache
+from importlib import resources
 from typing import Literal
 
 import langcodes
@@ -50,3 +53,20 @@ def direction(tag: str | None) -> Literal["ltr", "rtl", "auto"]:
     if script is None:
         return "auto"
     return "rtl" if script in _RIGHT_TO_LEFT else "ltr"
+
+
+@cache
+def analyzers() -> dict[str, str]:
+    """Primary language tag -> the built-in analyzer of its text fields; others take ``standard``."""
+    analyzers: dict[str, str] = json.loads(resources.files("langshift").joinpath("analyzers.json").read_bytes())
+    return analyzers
+
+
+def text_language(tag: str) -> str:
+    """Which text fields a document or query of a language goes to, by primary tag.
+
+    Its own where it has an analyzer, else its macrolanguage's (``no`` for ``nn``, ``ar`` for ``arz``), else
+    its own with the standard analyzer. This is also what the field ``language`` holds.
+    """
+    own, wider = primary(tag), macrolanguage(tag)
+    return wider if own not in analyzers() and wider is not None and wider in analyzers() else own

@@ -7,6 +7,7 @@ import re
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from importlib.metadata import version
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import unquote, urlsplit, urlunsplit
@@ -16,6 +17,7 @@ import platformdirs
 from langshift.errors import UsageError
 from langshift.surrogates import is_text
 
+VERSION = version("langshift")
 _NAMES = (
     "OPENSEARCH_URL",
     "OPENSEARCH_USERNAME",

@@ -6,7 +6,8 @@ from opensearchpy import OpenSearch
 
 from langshift.errors import ClusterError
 from langshift.plugin import index_settings, origin
-from langshift.plugin.target import Target, uuid_of
+from langshift.plugin.meta import uuid_of
+from langshift.plugin.target import Target
 from langshift.plugin.versions import version_behind
 
 

@@ -6,6 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from opensearchpy import OpenSearch
+from opensearchpy.exceptions import NotFoundError
+
+from langshift.plugin import index_settings
 
 FINGERPRINT, VECTORS, QUERIES = "langshift", "langshift_vectors", "langshift_queries"
 UNFINISHED, ORIGIN = "langshift_unfinished", "langshift_origin"
@@ -45,3 +48,12 @@ def change(client: OpenSearch, index: str, values: Mapping[str, Any]) -> None:
     changed = {**read(client, index), **values}
     kept = {name: value for name, value in changed.items() if value is not None}
     client.indices.put_mapping(index=index, body={"_meta": kept})
+
+
+def uuid_of(client: OpenSearch, index: str) -> str:
+    """The server's own id of an index; empty where there is no such index."""
+    try:
+        found: str = index_settings.read(client, index)["uuid"]
+    except NotFoundError:
+        return ""
+    return found

@@ -10,7 +10,7 @@ from typing import Any, Literal
 from opensearchpy import OpenSearch
 
 from langshift.plugin import meta
-from langshift.plugin.target import uuid_of
+from langshift.plugin.meta import uuid_of
 
 Kind = Literal["load", "retune", "adopt"]
 

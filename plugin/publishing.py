@@ -8,7 +8,8 @@ from opensearchpy.exceptions import NotFoundError
 from langshift.errors import ClusterError
 from langshift.plugin import load_settings, meta, origin, pipeline
 from langshift.plugin.carried import is_carried_over
-from langshift.plugin.target import Target, remove_impostor, require_there, uuid_of
+from langshift.plugin.meta import uuid_of
+from langshift.plugin.target import Target, remove_impostor, require_there
 from langshift.plugin.versions import unfinished, version_behind
 
 

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from opensearchpy import OpenSearch
-from opensearchpy.exceptions import NotFoundError
 
 from langshift.errors import ClusterError
-from langshift.plugin import index_settings, meta
+from langshift.plugin import meta
 from langshift.plugin.fields import USUAL, Fields
+from langshift.plugin.meta import uuid_of
 
 IfExists = Literal["fail", "append", "replace", "new-version"]
 
@@ -70,12 +70,3 @@ def remove_impostor(client: OpenSearch, index: str, uuid: str) -> None:
     now = uuid_of(client, index)
     if now and now != uuid and meta.FINGERPRINT not in meta.read(client, index):
         client.indices.delete(index=index, ignore_unavailable=True)
-
-
-def uuid_of(client: OpenSearch, index: str) -> str:
-    """The server's own id of an index; empty where there is no such index."""
-    try:
-        found: str = index_settings.read(client, index)["uuid"]
-    except NotFoundError:
-        return ""
-    return found

@@ -9,28 +9,11 @@ from importlib import resources
 from types import MappingProxyType
 from typing import Any
 
-from langshift.languages import macrolanguage, primary
+from langshift.languages import analyzers
 from langshift.plugin.fingerprint import Fingerprint
 
 # What langshift itself writes into every document.
 RESERVED_FIELDS = ("embedding", "language_confidence", "shift")
-
-
-@cache
-def analyzers() -> dict[str, str]:
-    """Primary language tag -> the built-in analyzer of its text fields; others take ``standard``."""
-    analyzers: dict[str, str] = _asset("analyzers.json")
-    return analyzers
-
-
-def text_language(tag: str) -> str:
-    """Which text fields a document or query of a language goes to, by primary tag.
-
-    Its own where it has an analyzer, else its macrolanguage's (``no`` for ``nn``, ``ar`` for ``arz``), else
-    its own with the standard analyzer. This is also what the field ``language`` holds.
-    """
-    own, wider = primary(tag), macrolanguage(tag)
-    return wider if own not in analyzers() and wider is not None and wider in analyzers() else own
 
 
 def index_body(fingerprint: Fingerprint, kept: Mapping[str, Any] = MappingProxyType({})) -> dict[str, Any]:

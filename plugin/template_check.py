@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from langshift.languages import parse_tag
-from langshift.plugin.template import own_mappings, text_language
+from langshift.languages import parse_tag, text_language
+from langshift.plugin.template import own_mappings
 
 TOP = ("settings", "mappings", "analyzers")
 _TEXTS = ("title", "text")

@@ -17,8 +17,9 @@ from langshift.plugin.engine import require_engine
 from langshift.plugin.fields import USUAL, Fields
 from langshift.plugin.fingerprint import Fingerprint
 from langshift.plugin.merged_template import USUAL_SHAPE, Shape
+from langshift.plugin.meta import uuid_of
 from langshift.plugin.publishing import discard, discard_planned, publish
-from langshift.plugin.target import IfExists, Target, uuid_of
+from langshift.plugin.target import IfExists, Target
 from langshift.plugin.template import index_body
 from langshift.plugin.versions import read_fingerprint, version_behind, versions
 

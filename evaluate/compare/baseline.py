@@ -9,11 +9,11 @@ from typing import Any
 
 import orjson
 
-from langshift import __version__
 from langshift.errors import UsageError
 from langshift.evaluate.compare.comparing import Comparison
 from langshift.evaluate.compare.sections import Column, column_of
 from langshift.evaluate.identity import identity
+from langshift.settings import VERSION
 from langshift.whole import whole
 
 
@@ -56,7 +56,7 @@ def _asked_for(column: Column) -> bool:
 
 def save(path: Path, baseline: Baseline) -> None:
     """Write the file; it appears whole or not at all."""
-    content = {"langshift": __version__, **asdict(baseline)}
+    content = {"langshift": VERSION, **asdict(baseline)}
     with whole(path) as partial:
         partial.write_bytes(orjson.dumps(content, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
 

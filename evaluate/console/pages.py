@@ -11,10 +11,10 @@ from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
-from langshift import __version__
 from langshift.evaluate.console.context import console_of
 from langshift.evaluate.templating import environment
 from langshift.languages import direction
+from langshift.settings import VERSION
 
 FOLDER: Final = Path(__file__).parent
 # Name in ``active`` -> address and words in the navigation.
@@ -29,7 +29,7 @@ _AGAIN: Final = 3
 
 def _environment() -> Environment:
     made = environment(FOLDER / "templates")
-    made.globals.update(direction=direction, parts=_PARTS, version=__version__)
+    made.globals.update(direction=direction, parts=_PARTS, version=VERSION)
     return made
 
 

@@ -18,10 +18,10 @@ from langshift.ingest.encoders import is_given
 from langshift.ingest.encoding import query_vectors
 from langshift.ingest.making import LEAST_CONFIDENCE
 from langshift.ingest.search import Searcher
+from langshift.languages import text_language
 from langshift.plugin.search.exchange import Exchange
 from langshift.plugin.search.found import Found
 from langshift.plugin.search.wanted import Question, Setting
-from langshift.plugin.template import text_language
 
 TOP_K = 100
 MOST_BYTES = 2_000_000_000

@@ -16,7 +16,7 @@ from langshift.evaluate.modes.document import document
 from langshift.evaluate.modes.settled import settle
 from langshift.evaluate.modes.tables import show
 from langshift.evaluate.replay_command import replay_with_bars
-from langshift.evaluate.replay_tables import failures
+from langshift.evaluate.replayed import failures
 from langshift.evaluate.result import check_output, result, server_version, write_files
 from langshift.evaluate.scoring import parse_names
 from langshift.ingest.encoders import Encoder

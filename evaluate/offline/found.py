@@ -19,8 +19,8 @@ from langshift.evaluate.offline.encoding import Encoded
 from langshift.evaluate.offline.ranking import TOP_K, Ranked, place, rank
 from langshift.evaluate.offline.setting import BOTH_SIDES, Setting
 from langshift.evaluate.offline.sources import GIVEN, Told
-from langshift.evaluate.result import RUN, command, write_json
-from langshift.evaluate.run import format_run
+from langshift.evaluate.result import RUN, write_json
+from langshift.evaluate.run import command, format_run
 from langshift.evaluate.scoring import by_language, scored
 from langshift.ingest.making import Making
 from langshift.plugin.fingerprint import Fingerprint

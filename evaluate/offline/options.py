@@ -112,9 +112,10 @@ def choose_making(dataset: Dataset, sides: Sides, alpha: float | None, methods: 
     from langshift.evaluate.offline.encoding import brought
     from langshift.evaluate.offline.repivot import repivoted
     from langshift.evaluate.result import check_output
+    from langshift.ingest.debias import recommended
     from langshift.ingest.detect import open_detector
     from langshift.ingest.encoders import open_encoder
-    from langshift.ingest.making import choose, recommended
+    from langshift.ingest.making import choose
 
     if sides.cache is not None:
         check_output(sides.cache, "--cache")

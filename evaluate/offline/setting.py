@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 from langshift.errors import UsageError
 from langshift.evaluate.offline.sources import GIVEN, Source
-from langshift.ingest.debias import Debias
-from langshift.ingest.making import recommended
+from langshift.ingest.debias import Debias, recommended
 from langshift.ingest.methods import METHODS
 from langshift.ingest.vectors import LanguageVectors
 

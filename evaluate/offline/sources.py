@@ -15,8 +15,7 @@ from langshift.ingest.debias import Debias, Posterior
 from langshift.ingest.detect import Detection
 from langshift.ingest.making import Making
 from langshift.ingest.vectors import LanguageVectors
-from langshift.languages import UNDETERMINED
-from langshift.plugin.template import text_language
+from langshift.languages import UNDETERMINED, text_language
 
 Matrix = NDArray[np.float32]
 

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from langshift import console
 from langshift.evaluate.report import extra
-from langshift.evaluate.result import check_output, command
+from langshift.evaluate.result import check_output
+from langshift.evaluate.run import command
 from langshift.evaluate.shown import line
 
 

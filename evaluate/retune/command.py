@@ -8,8 +8,9 @@ import click
 
 from langshift.errors import UsageError
 from langshift.ingest.options import PATIENCE, index_encoder_options
+from langshift.ingest.searching.options import FiniteRange, Share
 from langshift.languages import parse_tag
-from langshift.options import JSON, FiniteRange, Share
+from langshift.options import JSON
 
 
 def parse_scales(ctx: click.Context, parameter: click.Parameter, given: tuple[str, ...]) -> dict[str, float]:

@@ -18,7 +18,7 @@ from langshift.evaluate.dataset import Dataset, load_dataset
 from langshift.evaluate.load.requests import languages
 from langshift.evaluate.measures import default_measures
 from langshift.evaluate.replay import Replay, replay_all
-from langshift.evaluate.replay_tables import failures
+from langshift.evaluate.replayed import failures
 from langshift.evaluate.scoring import parse_names
 from langshift.evaluate.shown import figure, heading, line, signed
 from langshift.ingest.encoders import Encoder

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 from langshift.ingest.options import pairs_encoder_options, passage_options
-from langshift.options import JSON, Share
+from langshift.ingest.searching.options import Share
+from langshift.options import JSON
 
 if TYPE_CHECKING:
     from langshift.evaluate.tune.items import Items

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from langshift import __version__
 from langshift.evaluate.tune.chance import Change
 from langshift.evaluate.tune.choosing import PLAIN, Step, Tuned, groups
 from langshift.evaluate.tune.judging import MEASURES, TARGET, Judge, Point, Setting
 from langshift.evaluate.tune.task import FOLDS
 from langshift.ingest.vectors import LanguageVectors
+from langshift.settings import VERSION
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ class Report:
                 for name, points in (("documents", found.documents), ("both", found.both))
             },
             "curve_columns": ["alpha", *MEASURES],
-            "langshift": __version__,
+            "langshift": VERSION,
         }
 
     def _means(self, point: Point, kept: NDArray[np.bool_]) -> list[float]:

@@ -15,12 +15,13 @@ from langshift.ingest.documents import Document
 from langshift.ingest.entry import action
 from langshift.ingest.items import Refusing
 from langshift.ingest.making import Making
-from langshift.ingest.moving import Stamp, Told, move, shifted, tell
+from langshift.ingest.moving import Stamp, Told, move, tell
+from langshift.ingest.shift.taken_back import is_shifted
 from langshift.ingest.source import Bad, Read
 from langshift.ingest.summary import OnStage, unwatched
 from langshift.ingest.tallies import Tallies
+from langshift.languages import text_language
 from langshift.plugin.fields import Fields
-from langshift.plugin.template import text_language
 
 Moved = tuple[NDArray[np.float32], Stamp]
 
@@ -95,7 +96,7 @@ class DocumentMaker:
             sent, stamp = next(moved)
             added[fields.stamp] = orjson.dumps(stamp)
             tallies = self._tallies.of(told, stamp)
-            if shifted(stamp):
+            if is_shifted(stamp):
                 vector = orjson.dumps(sent, option=orjson.OPT_SERIALIZE_NUMPY)
         elif not document.text.strip() and document.language is None:
             # Nothing tells its language, and nothing asks for it.

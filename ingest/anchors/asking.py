@@ -11,12 +11,12 @@ from langshift.errors import LangshiftError
 from langshift.ingest.anchors.fitting import Evidence
 from langshift.ingest.anchors.hiding import hiding
 from langshift.ingest.anchors.passages import Passage
+from langshift.ingest.hit import GROUP, group_of
 from langshift.ingest.searching.questions import Asker
 from langshift.plugin.search import bodies, modes
 from langshift.plugin.search.exchange import Exchange
 from langshift.plugin.search.found import Found
 from langshift.plugin.search.gathering import gather
-from langshift.plugin.search.grouping import GROUP, group_of
 from langshift.plugin.search.lockstep import carry_out_all
 from langshift.plugin.search.reading import without_legs
 from langshift.plugin.search.target import Target

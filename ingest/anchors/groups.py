@@ -10,9 +10,9 @@ from typing import Any, Final
 from opensearchpy import OpenSearch
 
 from langshift.ingest.anchors.spread import drawn
+from langshift.ingest.hit import GROUP
 from langshift.plugin.search import bodies
 from langshift.plugin.search.exchange import Exchange, carry_out
-from langshift.plugin.search.grouping import GROUP
 from langshift.plugin.versions import LiveIndex
 
 # Exact figures are not needed: of so many documents the groups are looked at.

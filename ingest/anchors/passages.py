@@ -12,12 +12,11 @@ from opensearchpy import OpenSearch
 
 from langshift.ingest.anchors.cutting import cut
 from langshift.ingest.anchors.spread import drawn
-from langshift.ingest.hit import to_hit
+from langshift.ingest.hit import GROUP, group_of, to_hit
 from langshift.plugin.fields import Fields
 from langshift.plugin.search.exchange import Exchange, carry_out
 from langshift.plugin.search.found import Candidate
 from langshift.plugin.search.gathering import bringing_vectors, brought
-from langshift.plugin.search.grouping import GROUP, group_of
 from langshift.plugin.search.reading import without_legs
 from langshift.plugin.versions import LiveIndex
 

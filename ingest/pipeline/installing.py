@@ -6,12 +6,11 @@ from opensearchpy import OpenSearch
 
 from langshift.cluster import open_cluster
 from langshift.console import emit_json, note, out
-from langshift.errors import ClusterError, UsageError
-from langshift.ingest.shift import index_shift
+from langshift.errors import UsageError
+from langshift.ingest.shift.index_shift import shift_of
 from langshift.plugin import pipeline
 from langshift.plugin.pipeline import First
-from langshift.plugin.shift.index_shift import IndexShift
-from langshift.plugin.versions import LiveIndex, live
+from langshift.plugin.versions import live
 
 _DONE = {"installed": "Installed", "updated": "Brought up to date:", "unchanged": "Nothing to do:"}
 
@@ -66,21 +65,6 @@ def run_remove(name: str, *, as_json: bool) -> None:
     else:
         left = f"the default pipeline {now} again" if now else "no default pipeline now"
         out.print(f"Removed {removed.name}: {index} has {left}. Its documents stay as they are.", soft_wrap=True)
-
-
-def shift_of(client: OpenSearch, index: LiveIndex) -> IndexShift:
-    """How documents for a version are shifted.
-
-    Raises:
-        ClusterError: by a method that no pipeline knows, or by language vectors that nobody has.
-    """
-    method = index.fingerprint.method
-    if method != "shift":
-        raise ClusterError(
-            f"The documents of {index.index} are moved by the method {method}, which no pipeline can: write them with "
-            "`langshift ingest`, or index them again with the method shift."
-        )
-    return index_shift.read(client, index.index)
 
 
 def _first(client: OpenSearch, index: str, after: str | None) -> First | None:

@@ -76,7 +76,7 @@ def compare(client: OpenSearch, index: LiveIndex, shift: IndexShift, installed: 
     hits = client.search(index=index.index, body=body)["hits"]["hits"]
     for start in range(0, len(hits), _AT_ONCE):
         some = hits[start : start + _AT_ONCE]
-        raws = [taken_back(_vector(hit, fields), _stamp(hit, fields), shift) for hit in some]
+        raws = [taken_back(_vector(hit, fields), _stamp(hit, fields), shift.vectors) for hit in some]
         sent = [_raw_document(hit, raw, index) for hit, raw in zip(some, raws, strict=True)]
         answers = _simulated(client, installed, sent)
         for hit, raw, answer in zip(some, raws, answers, strict=True):
@@ -92,18 +92,18 @@ def _with(
     told = told._replace(documents=told.documents + 1)
     if told.off_norm is not None and abs(float(np.linalg.norm(raw.astype(np.float64))) - 1) > _NORM_DIFFERS:
         told = told._replace(off_norm=told.off_norm + 1, strange=told.strange or name)
-    stored = difference(_vector(hit, fields), shifted(raw, stamp, shift), raw)
+    stored = difference(_vector(hit, fields), shifted(raw, stamp, shift.vectors), raw)
     told = told._replace(stored=max(told.stored, stored))
     if "doc" not in answer:
         return told._replace(refused=told.refused + 1, refusal=told.refusal or shift_script.reason(answer["error"]))
     made = answer["doc"]
     now = _stamp(made, fields)
-    cluster = difference(_vector(made, fields), shifted(raw, now, shift), raw)
+    cluster = difference(_vector(made, fields), shifted(raw, now, shift.vectors), raw)
     if cluster >= told.cluster:
         told = told._replace(cluster=cluster, worst=name)
     # A document that was shifted by several languages is shifted by one where somebody says which.
     soft = bool(stamp.get("languages"))
-    if not soft and (moved_by(now, shift) != moved_by(stamp, shift)).any():
+    if not soft and (moved_by(now, shift.vectors) != moved_by(stamp, shift.vectors)).any():
         told = told._replace(other_language=told.other_language + 1, renamed=told.renamed or name)
     return told
 

@@ -9,8 +9,8 @@ from opensearchpy import OpenSearch
 from langshift.cluster import open_cluster
 from langshift.console import counted, emit_json, note, out
 from langshift.errors import ClusterError
-from langshift.ingest.pipeline.installing import shift_of
 from langshift.ingest.pipeline.sample import CLUSTER_DIFFERS, STORED_DIFFERS, Compared, compare
+from langshift.ingest.shift.index_shift import shift_of
 from langshift.plugin import pipeline
 from langshift.plugin.engine import vectors_come_back_normalised
 from langshift.plugin.shift.index_shift import IndexShift

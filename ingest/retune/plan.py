@@ -7,16 +7,15 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from langshift import __version__
 from langshift.errors import ClusterError, UsageError
-from langshift.ingest.debias import Debias
-from langshift.ingest.making import recommended
+from langshift.ingest.debias import Debias, recommended
 from langshift.ingest.shift.index_shift import entries
 from langshift.ingest.shift.way import shift_of
 from langshift.ingest.vectors import LanguageVectors
 from langshift.plugin import meta
 from langshift.plugin.shift.index_shift import IndexShift
 from langshift.plugin.versions import LiveIndex
+from langshift.settings import VERSION
 
 
 @dataclass(frozen=True)
@@ -71,7 +70,7 @@ def planned(index: LiveIndex, kept: Mapping[str, Any], wanted: Wanted) -> Retuni
     _require_posteriors(index, kept, old)
     new = _new(index, old, given, wanted)
     fingerprint = replace(
-        made, pivot=new.pivot, vectors=new.hash, alpha=new.alpha, alphas=dict(new.alphas), langshift=__version__
+        made, pivot=new.pivot, vectors=new.hash, alpha=new.alpha, alphas=dict(new.alphas), langshift=VERSION
     )
     told = {**kept, meta.FINGERPRINT: fingerprint.to_dict(), meta.VECTORS: new.to_dict()}
     if given is not None:

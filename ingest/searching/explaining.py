@@ -104,7 +104,7 @@ def as_made(
     # Any client may write a stamp.
     if shift is None or stamp.get("vectors") != shift.hash or not by.keys() <= shift.vectors.keys():
         return None
-    return taken_back(stored, stamp, shift)
+    return taken_back(stored, stamp, shift.vectors)
 
 
 def _cosine(one: Vector, other: Vector) -> float:

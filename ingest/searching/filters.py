@@ -11,9 +11,9 @@ from opensearchpy.exceptions import RequestError
 from langshift.console import escaped
 from langshift.errors import UsageError
 from langshift.failures import reason
+from langshift.ingest.hit import GROUP
 from langshift.ingest.searching.languages import require_language
 from langshift.plugin.search.bodies import filter_clauses
-from langshift.plugin.search.grouping import GROUP
 from langshift.plugin.search.wanted import Filters
 from langshift.plugin.versions import LiveIndex
 from langshift.surrogates import is_text

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from langshift.errors import UsageError
-from langshift.languages import UNDETERMINED, parse_tag
-from langshift.plugin.template import text_language
+from langshift.languages import UNDETERMINED, parse_tag, text_language
 
 
 def require_language(language: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import shlex
 from collections.abc import Callable
 from typing import Any
@@ -11,8 +12,26 @@ import click
 
 from langshift.errors import UsageError
 from langshift.ingest.searching.settings import MOST_PREFERENCE, in_command, setting_of
-from langshift.options import FiniteRange, Share
 from langshift.plugin.search.wanted import FUSIONS, MODES, USUAL, Setting
+
+
+class FiniteRange(click.FloatRange):
+    """A number in a range; neither ``nan`` nor ``inf`` is one, which click alone lets through."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:  # noqa: ANN401 - click's signature
+        """The number, refused where it is outside of the range, infinite or not a number."""
+        number = super().convert(value, param, ctx)
+        if not math.isfinite(number):
+            self.fail(f"{value} is not in the range {self._describe_range()}.", param, ctx)
+        return number
+
+
+class Share(FiniteRange):
+    """A number from 0 to 1."""
+
+    def __init__(self) -> None:
+        super().__init__(0, 1)
+
 
 Command = Callable[..., Any]
 

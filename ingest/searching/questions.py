@@ -15,8 +15,8 @@ from langshift.ingest.detect import Detection, open_detector
 from langshift.ingest.encoders import Encoder
 from langshift.ingest.opening import SearchOptions, open_encoder_of
 from langshift.ingest.searching.languages import require_tag
+from langshift.languages import text_language
 from langshift.plugin.search.wanted import USUAL, Question, Setting
-from langshift.plugin.template import text_language
 from langshift.plugin.versions import LiveIndex
 
 

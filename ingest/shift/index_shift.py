@@ -12,16 +12,15 @@ from opensearchpy import OpenSearch
 from langshift.errors import ClusterError
 from langshift.ingest import query_shift
 from langshift.ingest.debias import Debias
-from langshift.ingest.moving import shifted
-from langshift.ingest.shift.taken_back import factors, moved_by
+from langshift.ingest.shift.taken_back import factors, is_shifted, moved_by
 from langshift.ingest.vectors import LanguageVectors, shipped
-from langshift.languages import UNDETERMINED
+from langshift.languages import UNDETERMINED, text_language
 from langshift.plugin import meta
 from langshift.plugin.fields import Fields, value_at
 from langshift.plugin.fingerprint import Fingerprint
 from langshift.plugin.shift.index_shift import IndexShift
 from langshift.plugin.shift.query_vectors import QueryVectors
-from langshift.plugin.template import text_language
+from langshift.plugin.versions import LiveIndex
 
 Vector = NDArray[np.float32]
 Source = Mapping[str, Any]
@@ -117,9 +116,9 @@ def expected(old: IndexShift, new: IndexShift, fields: Fields) -> Callable[[Sequ
         same = old.hash == new.hash == stamp["vectors"]
         other = _other_stamp(stamp, _own_tag(source, stamp, fields, same=same), new)
         # What was not moved may name vectors that this index never had.
-        before = moved_by(stamp, old) if shifted(stamp) else 0.0
+        before = moved_by(stamp, old.vectors) if is_shifted(stamp) else 0.0
         # In one step, so that nothing is rounded between.
-        made: Vector = (np.float64(np.float32(stored)) + before - moved_by(other, new)).astype(np.float32)
+        made: Vector = (np.float64(np.float32(stored)) + before - moved_by(other, new.vectors)).astype(np.float32)
         return made
 
     return lambda sources: [one(source) for source in sources]
@@ -155,7 +154,7 @@ def _own_tag(source: Source, stamp: Mapping[str, Any], fields: Fields, *, same: 
     told = value_at(source, fields.language)
     language = told or UNDETERMINED
     # One that took nothing away may have kept the language of another; one of several languages has its likeliest.
-    sure = shifted(stamp) or stamp.get("languages") is not None
+    sure = is_shifted(stamp) or stamp.get("languages") is not None
     vector = fitting(stamp.get("language"), None if sure else told) or ""
     own = fitting(stamp.get("tag"), told)
     # Stamps of earlier langshifts have no tag, but the vector's may say more than the field of the language.
@@ -171,3 +170,18 @@ def fitting(tag: str | None, told: str | None) -> str | None:
     true any more.
     """
     return None if tag is None or (told is not None and text_language(tag) != told) else tag
+
+
+def shift_of(client: OpenSearch, index: LiveIndex) -> IndexShift:
+    """How documents for a version are shifted.
+
+    Raises:
+        ClusterError: by a method that no pipeline knows, or by language vectors that nobody has.
+    """
+    method = index.fingerprint.method
+    if method != "shift":
+        raise ClusterError(
+            f"The documents of {index.index} are moved by the method {method}, which no pipeline can: write them with "
+            "`langshift ingest`, or index them again with the method shift."
+        )
+    return read(client, index.index)

@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from langshift.plugin.shift.index_shift import IndexShift
-
 Vector = NDArray[np.float32]
+Vectors = Mapping[str, Vector]
 
 
 def factors(stamp: Mapping[str, Any]) -> dict[str, float]:
@@ -26,47 +25,47 @@ def moving(stamp: Mapping[str, Any]) -> dict[str, float]:
     return {tag: factor for tag, factor in factors(stamp).items() if factor}
 
 
-def moved_by(stamp: Mapping[str, Any], shift: IndexShift) -> NDArray[np.float64]:
+def moved_by(stamp: Mapping[str, Any], vectors: Vectors) -> NDArray[np.float64]:
     """What a stamp says was subtracted from a vector: ``Σ_ℓ p(ℓ) α_ℓ V_ℓ``, or ``α V_ℓ`` of one language.
 
     Args:
         stamp: of a document that was shifted with these vectors.
-        shift: how the documents of its index are shifted.
+        vectors: the index's language vectors, tag -> V_ℓ of shape (dimension,).
 
     Returns:
         Shape (dimension,), float64; a single 0 where nothing was.
     """
-    steps = [factor * shift.vectors[tag].astype(np.float64) for tag, factor in factors(stamp).items()]
+    steps = [factor * vectors[tag].astype(np.float64) for tag, factor in factors(stamp).items()]
     return np.sum(steps, axis=0) if steps else np.zeros(1)
 
 
-def taken_back(stored: Vector, stamp: Mapping[str, Any], shift: IndexShift) -> Vector:
+def taken_back(stored: Vector, stamp: Mapping[str, Any], vectors: Vectors) -> Vector:
     """The vector as the encoder made it, up to rounding: ``z = z̃ + Σ_ℓ p(ℓ) α_ℓ V_ℓ``.
 
     Args:
         stored: z̃, shape (dimension,), float32.
         stamp: of the document.
-        shift: how the documents of its index are shifted.
+        vectors: the index's language vectors, tag -> V_ℓ of shape (dimension,).
 
     Returns:
         Shape (dimension,), float32.
     """
-    made: Vector = (stored.astype(np.float64) + moved_by(stamp, shift)).astype(np.float32)
+    made: Vector = (stored.astype(np.float64) + moved_by(stamp, vectors)).astype(np.float32)
     return made
 
 
-def shifted(raw: Vector, stamp: Mapping[str, Any], shift: IndexShift) -> Vector:
+def shifted(raw: Vector, stamp: Mapping[str, Any], vectors: Vectors) -> Vector:
     """The vector as it is stored with this stamp: ``z̃ = z − Σ_ℓ p(ℓ) α_ℓ V_ℓ``.
 
     Args:
         raw: z, shape (dimension,), float32.
         stamp: of the document.
-        shift: how the documents of its index are shifted.
+        vectors: the index's language vectors, tag -> V_ℓ of shape (dimension,).
 
     Returns:
         Shape (dimension,), float32.
     """
-    made: Vector = (raw.astype(np.float64) - moved_by(stamp, shift)).astype(np.float32)
+    made: Vector = (raw.astype(np.float64) - moved_by(stamp, vectors)).astype(np.float32)
     return made
 
 
@@ -75,3 +74,8 @@ def difference(one: Vector, other: Vector, raw: Vector) -> float:
     norm = float(np.linalg.norm(raw.astype(np.float64)))
     largest = float(np.abs(one.astype(np.float64) - other.astype(np.float64)).max())
     return largest / norm if norm else largest
+
+
+def is_shifted(stamp: Mapping[str, Any]) -> bool:
+    """Whether a vector with this stamp is another than the encoder's."""
+    return bool(stamp["alpha"] or any((stamp.get("alphas") or {}).values()))

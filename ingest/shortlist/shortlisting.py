@@ -20,12 +20,12 @@ from langshift.ingest.searching.words import require_query
 from langshift.ingest.shortlist import fetching, gathering
 from langshift.ingest.shortlist.gathering import Shortlist
 from langshift.ingest.shortlist.vectors import Vectors
+from langshift.languages import text_language
 from langshift.plugin import meta
 from langshift.plugin.search.exchange import Exchange
 from langshift.plugin.search.target import Target
 from langshift.plugin.search.wanted import NO_FILTERS, Filters, Question
 from langshift.plugin.shift.index_shift import IndexShift
-from langshift.plugin.template import text_language
 from langshift.plugin.versions import LiveIndex
 
 

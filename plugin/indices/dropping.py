@@ -16,7 +16,7 @@ from langshift.console import counted, emit_json, note, out
 from langshift.errors import ClusterError, UsageError
 from langshift.plugin import pipeline, versions
 from langshift.plugin.indices.listing import Version, versions_of
-from langshift.plugin.target import uuid_of
+from langshift.plugin.meta import uuid_of
 from langshift.plugin.transfer import release_left_behind
 from langshift.plugin.versions import alias_of, check_name
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from langshift import __version__
 from langshift.plugin.fields import Fields
 from langshift.plugin.pipeline.first import First, steps
 from langshift.plugin.shift import script as shift_script
 from langshift.plugin.shift.index_shift import IndexShift
+from langshift.settings import VERSION
 
 # A stamp of one language may be merged, as a part of a document, with one of several, whose names must not stay.
 _NAME_ONE = """\
@@ -62,4 +62,4 @@ def _description(index: str, shift: IndexShift) -> str:
     else:
         single = ", ".join(f"{tag} {alpha:g}" for tag, alpha in sorted(shift.alphas.items()))
         how = f"alpha {shift.alpha:g}{f' ({single})' if single else ''}, language vectors {shift.hash}"
-    return f"Shifts documents for {index} by their language: {how}. Made by langshift {__version__}."
+    return f"Shifts documents for {index} by their language: {how}. Made by langshift {VERSION}."

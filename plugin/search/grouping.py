@@ -6,8 +6,8 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
+from langshift.ingest.hit import GROUP, group_of
 from langshift.languages import UNDETERMINED
-from langshift.plugin.fields import value_at
 from langshift.plugin.search import bodies
 from langshift.plugin.search.bodies import MOST, Source
 from langshift.plugin.search.exchange import Body, Exchange
@@ -16,7 +16,6 @@ from langshift.plugin.search.reading import sources, without_legs
 from langshift.plugin.search.target import Target
 from langshift.plugin.search.wanted import Filters, Question
 
-GROUP: Final = "group"
 # At most so many times as deep as before, and so many times as deep as it seems needed.
 _DEEPEST: Final = 4
 _MARGIN: Final = 1.5
@@ -75,14 +74,6 @@ def one_per_group(
     hits = [_head(members, question.language, shown) for members in chosen.values()]
     full = len(others["hits"]["hits"]) == MOST
     return found._replace(hits=tuple(hits), notes=(*found.notes, _FULL) if full else found.notes)
-
-
-def group_of(source: Mapping[str, Any]) -> str | None:
-    """The translation group that a document names, the first if it names several; None where it names none."""
-    group = value_at(source, GROUP)
-    if isinstance(group, list):
-        group = group[0] if group else None
-    return None if group is None else str(group)
 
 
 def members_body(

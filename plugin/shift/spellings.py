@@ -15,8 +15,7 @@ from langcodes.data_dicts import (
     NORMALIZED_MACROLANGUAGES,
 )
 
-from langshift.languages import UNDETERMINED, parse_tag, primary
-from langshift.plugin.template import text_language
+from langshift.languages import UNDETERMINED, parse_tag, primary, text_language
 
 
 def told_language(told: object) -> str:

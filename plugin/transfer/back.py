@@ -10,8 +10,8 @@ from opensearchpy import OpenSearch
 from langshift.errors import ClusterError
 from langshift.patience import Patience
 from langshift.plugin import load_settings, meta, origin
+from langshift.plugin.meta import uuid_of
 from langshift.plugin.origin import Origin
-from langshift.plugin.target import uuid_of
 from langshift.plugin.transfer import reading
 from langshift.plugin.transfer.blocking import lift_block
 from langshift.plugin.transfer.finishing import bring_up, finish, settle, swap

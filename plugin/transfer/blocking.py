@@ -6,7 +6,7 @@ from opensearchpy import OpenSearch
 from opensearchpy.exceptions import NotFoundError
 
 from langshift.plugin.index_settings import is_write_blocked
-from langshift.plugin.target import uuid_of
+from langshift.plugin.meta import uuid_of
 from langshift.plugin.transfer.run import Run
 from langshift.trouble import Unreadable
 

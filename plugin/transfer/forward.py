@@ -13,7 +13,7 @@ from opensearchpy.exceptions import RequestError
 from langshift.errors import ClusterError
 from langshift.patience import Patience
 from langshift.plugin import load_settings, meta
-from langshift.plugin.target import uuid_of
+from langshift.plugin.meta import uuid_of
 from langshift.plugin.transfer import reading
 from langshift.plugin.transfer.blocking import lift_block, unblock
 from langshift.plugin.transfer.copying import copy_all

@@ -8,7 +8,7 @@ from typing import Any
 from opensearchpy import OpenSearch
 
 from langshift.plugin import load_settings, meta, pipeline
-from langshift.plugin.target import uuid_of
+from langshift.plugin.meta import uuid_of
 from langshift.plugin.transfer import tasks
 from langshift.plugin.transfer.blocking import lift_block
 from langshift.plugin.transfer.mark import Kind, Mark, new_token, noted

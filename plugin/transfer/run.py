@@ -11,7 +11,7 @@ from opensearchpy import OpenSearch
 from langshift.errors import ClusterError
 from langshift.patience import Patience
 from langshift.plugin import index_settings
-from langshift.plugin.target import uuid_of
+from langshift.plugin.meta import uuid_of
 from langshift.plugin.transfer.mark import GivenUp, Mark, TakenOver
 from langshift.plugin.transfer.plan import Progress, Stage, Watch, Way
 from langshift.plugin.versions import version_behind

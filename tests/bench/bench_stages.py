@@ -18,9 +18,8 @@ from langshift.ingest.detect import open_detector
 from langshift.ingest.encoders import open_encoder
 from langshift.ingest.load import load
 from langshift.ingest.making import choose
-from langshift.languages import parse_tag
+from langshift.languages import parse_tag, text_language
 from langshift.plugin.indices.dropping import drop_all
-from langshift.plugin.template import text_language
 
 # Stage -> the function that it is, of those that make documents.
 CALLS = {"detect": "tell", "encode": "document_vectors", "shift": "move"}

@@ -17,7 +17,8 @@ from transferring import Meanwhile, behind, blocked, everything, index, moved, p
 from langshift.async_cluster import make_async_client
 from langshift.errors import ClusterError
 from langshift.plugin import publishing, writing
-from langshift.plugin.target import require_there, uuid_of
+from langshift.plugin.meta import uuid_of
+from langshift.plugin.target import require_there
 from langshift.plugin.transfer import transfer
 from langshift.settings import Settings
 

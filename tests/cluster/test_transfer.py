@@ -17,7 +17,7 @@ from transferring import (
 )
 
 from langshift.plugin import origin
-from langshift.plugin.target import uuid_of
+from langshift.plugin.meta import uuid_of
 from langshift.plugin.transfer import transfer
 from langshift.plugin.transfer.forward import APART
 

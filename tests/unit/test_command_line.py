@@ -12,7 +12,7 @@ from documents import README
 
 from langshift.cli import COMMANDS, root
 from langshift.evaluate.console.pages import FOLDER
-from langshift.options import FiniteRange, Share
+from langshift.ingest.searching.options import FiniteRange, Share
 
 
 def walk(command, path):

@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 
 from langshift.errors import FingerprintError
+from langshift.languages import analyzers, text_language
 from langshift.plugin.fingerprint import Fingerprint
 from langshift.plugin.shift.query_vectors import QueryVectors
-from langshift.plugin.template import analyzers, index_body, text_language
+from langshift.plugin.template import index_body
 
 ONE = Fingerprint(
     encoder="use-m",

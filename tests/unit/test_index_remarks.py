@@ -8,9 +8,9 @@ from plain_index import PLAIN
 
 from langshift.errors import UsageError
 from langshift.plugin.engine import VectorField
+from langshift.plugin.indices.description import in_words, scales
 from langshift.plugin.indices.dropping import _named
 from langshift.plugin.indices.remarks import remarks
-from langshift.plugin.indices.shown import in_words, scales
 from langshift.plugin.shift.stamps import Stamps
 
 

@@ -14,7 +14,7 @@ from langshift.ingest.debias import Debias
 from langshift.ingest.shift import index_shift
 from langshift.ingest.shift.taken_back import difference, moved_by, shifted, taken_back
 from langshift.ingest.vectors import LanguageVectors, shipped
-from langshift.languages import parse_tag, primary
+from langshift.languages import parse_tag, primary, text_language
 from langshift.plugin.fields import USUAL, Fields
 from langshift.plugin.fingerprint import Fingerprint
 from langshift.plugin.shift.index_shift import IndexShift
@@ -22,7 +22,6 @@ from langshift.plugin.shift.query_vectors import QueryVectors
 from langshift.plugin.shift.script import params, reason
 from langshift.plugin.shift.spellings import codes, folds, told_language
 from langshift.plugin.shift.stamps import agreeing
-from langshift.plugin.template import text_language
 
 KNOWN = ["de", "zh", "zh-TW", "ar", "no", "nn", "arz", "pt-BR", "en-GB", "sr", "sr-RS", "fil"]
 CODES = [*KNOWN, *LANGUAGE_ALPHA3, *LANGUAGE_ALPHA3.values(), *MACROLANGUAGES, "und", "mul"]
@@ -192,10 +191,10 @@ SHIFT = IndexShift("0123", "en", VECTORS, 0.5, {"th": 0.25})
 )
 def test_what_a_stamp_says_was_subtracted(stamp, moved):
     raw = np.float32([3, 5])
-    assert (np.zeros(2) + moved_by(stamp, SHIFT) == moved).all()
-    assert (shifted(raw, stamp, SHIFT) == raw - np.float32(moved)).all()
-    assert (taken_back(raw - np.float32(moved), stamp, SHIFT) == raw).all()
-    assert shifted(raw, stamp, SHIFT).dtype == taken_back(raw, stamp, SHIFT).dtype == np.float32
+    assert (np.zeros(2) + moved_by(stamp, SHIFT.vectors) == moved).all()
+    assert (shifted(raw, stamp, SHIFT.vectors) == raw - np.float32(moved)).all()
+    assert (taken_back(raw - np.float32(moved), stamp, SHIFT.vectors) == raw).all()
+    assert shifted(raw, stamp, SHIFT.vectors).dtype == taken_back(raw, stamp, SHIFT.vectors).dtype == np.float32
 
 
 @pytest.mark.parametrize("norm", [1, 50])
@@ -206,7 +205,7 @@ def test_there_and_back_is_exact_to_float32(norm):
     for _ in range(100):
         vector = random.standard_normal(512)
         raw = (norm * vector / np.linalg.norm(vector)).astype(np.float32)
-        again = taken_back(shifted(raw, stamp, known), stamp, known)
+        again = taken_back(shifted(raw, stamp, known), stamp, known.vectors)
         assert difference(again, raw, raw) <= 1e-6
 
 

@@ -3,9 +3,10 @@
 import pytest
 from plain_index import PLAIN
 
+from langshift.ingest.hit import GROUP, group_of
 from langshift.plugin.fields import USUAL
 from langshift.plugin.search.found import Candidate, Found
-from langshift.plugin.search.grouping import GROUP, group_of, one_per_group
+from langshift.plugin.search.grouping import one_per_group
 from langshift.plugin.search.target import Target
 from langshift.plugin.search.wanted import Question
 from langshift.plugin.versions import LiveIndex

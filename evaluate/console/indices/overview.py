@@ -7,9 +7,8 @@ from typing import Any, Final, NamedTuple
 
 from langshift.plugin.fingerprint import Fingerprint
 from langshift.plugin.indices.confidence import BINS, Confidence, Sureness
-from langshift.plugin.indices.description import Description
+from langshift.plugin.indices.description import Description, held, short_name, short_scales, source
 from langshift.plugin.indices.listing import Version
-from langshift.plugin.indices.shown import held, short_name, short_scales, source
 
 _NONE: Final = "none"
 _HASH: Final = 8

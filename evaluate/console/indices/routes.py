@@ -17,10 +17,9 @@ from langshift.evaluate.console.pages import page
 from langshift.ingest.bulk.place import LoadPlace
 from langshift.languages import UNDETERMINED
 from langshift.plugin.indices.confidence import confidence
-from langshift.plugin.indices.description import chosen, described
+from langshift.plugin.indices.description import chosen, described, first_lines, in_words, storage
 from langshift.plugin.indices.listing import Version, all_versions
 from langshift.plugin.indices.remarks import remarks
-from langshift.plugin.indices.shown import first_lines, in_words, storage
 
 
 def indices(request: Request) -> Response:

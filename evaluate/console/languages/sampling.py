@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 from langshift.ingest.anchors.cutting import cut
 from langshift.ingest.anchors.passages import text_of
 from langshift.ingest.anchors.spread import drawn
+from langshift.ingest.hit import GROUP, group_of
 from langshift.ingest.searching.explaining import as_made
 from langshift.ingest.shift.taken_back import moving
 from langshift.plugin.fields import Fields, value_at
 from langshift.plugin.search import bodies
 from langshift.plugin.search.exchange import Exchange, Response
-from langshift.plugin.search.grouping import GROUP, group_of
 from langshift.plugin.search.reading import without_legs
 from langshift.plugin.shift.index_shift import IndexShift
 from langshift.plugin.versions import LiveIndex

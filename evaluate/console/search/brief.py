@@ -7,9 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 from langshift.evaluate.console.search.rows import excerpt
-from langshift.ingest.hit import Hit, title_and_text
+from langshift.ingest.hit import GROUP, Hit, group_of, title_and_text
 from langshift.plugin.fields import Fields
-from langshift.plugin.search.grouping import GROUP, group_of
 
 
 def brief_sources(sources: Mapping[str, Mapping[str, Any]], fields: Fields, words: str) -> dict[str, Mapping[str, Any]]:

@@ -15,13 +15,12 @@ from langshift.evaluate.console.search.rows import places
 from langshift.evaluate.console.search.sides import Choice
 from langshift.evaluate.console.search.similarities import Similarity, similarities
 from langshift.evaluate.console.search.state import PLACES, Place, Side, State
-from langshift.ingest.hit import Hit, to_hit
+from langshift.ingest.hit import GROUP, Hit, group_of, to_hit
 from langshift.ingest.shortlist.ranking import rankable
 from langshift.plugin.fields import Fields
 from langshift.plugin.search import bodies
 from langshift.plugin.search.exchange import Exchange
 from langshift.plugin.search.found import Anchor, Candidate, Leg
-from langshift.plugin.search.grouping import GROUP, group_of
 from langshift.plugin.search.reading import without_legs
 from langshift.plugin.search.wanted import Setting
 

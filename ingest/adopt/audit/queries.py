@@ -18,8 +18,7 @@ from langshift.ingest.encoding import query_vectors
 from langshift.ingest.fields import EMBEDDING, Unusable, at, id_field, language_field, parse_embedding, string_field
 from langshift.ingest.making import Making
 from langshift.ingest.numbered import numbered
-from langshift.languages import UNDETERMINED
-from langshift.plugin.template import text_language
+from langshift.languages import UNDETERMINED, text_language
 
 _SEED = 20_260_213
 

@@ -16,8 +16,7 @@ from langshift.ingest.adopt.document import document_of
 from langshift.ingest.documents import Document
 from langshift.ingest.making import Making
 from langshift.ingest.moving import tell
-from langshift.languages import UNDETERMINED
-from langshift.plugin.template import text_language
+from langshift.languages import UNDETERMINED, text_language
 
 _SEED = 20_260_213
 
