@@ -9,16 +9,16 @@ from typing import Any
 
 from opensearchpy import OpenSearch
 
-from langshift.evaluate.comparison import Comparison
-from langshift.evaluate.dataset import CORPUS, Query
-from langshift.ingest.detect import open_detector
-from langshift.ingest.encoders import open_encoder
-from langshift.ingest.hit import Hit
+from langshift.debias.detect import open_detector
+from langshift.debias.encoders import open_encoder
+from langshift.evaluate.compare.comparison import Comparison
+from langshift.evaluate.datasets.dataset import CORPUS, Query
 from langshift.ingest.load import load
 from langshift.ingest.making import choose
 from langshift.ingest.opened_load import LoadOptions
-from langshift.ingest.search import Searcher
-from langshift.plugin.indices.dropping import drop_all
+from langshift.plugin.dropping import drop_all
+from langshift.retrieval.hit import Hit
+from langshift.retrieval.search import Searcher
 
 PLAIN, SHIFTED = "langshift-demo-plain", "langshift-demo-shifted"
 ENCODER = "use-m"

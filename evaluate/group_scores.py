@@ -6,7 +6,7 @@ import math
 from pathlib import Path
 
 from langshift.errors import UsageError
-from langshift.evaluate.reading import records
+from langshift.reading import records
 
 GROUP_SCORES = "group-scores.jsonl"
 _FORM = 'give {"query": id, "scores": {document: score}}'

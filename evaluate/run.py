@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from langshift.errors import UsageError
-from langshift.evaluate.reading import raw_lines
+from langshift.reading import raw_lines
 
 Ranking = Sequence[tuple[str, float]]
 """Document ids and scores, best first."""

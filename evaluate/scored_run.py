@@ -10,13 +10,15 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from langshift.evaluate.dataset import Dataset, load_dataset
+from langshift.evaluate.datasets.dataset import Dataset, load_dataset
+from langshift.evaluate.datasets.identity import identity
+from langshift.evaluate.datasets.texts import Languages, read_texts
 from langshift.evaluate.group_scores import GROUP_SCORES, read_group_scores
-from langshift.evaluate.identity import identity
-from langshift.evaluate.measures import Run, Scores, Table, parse_measure
+from langshift.evaluate.measures import parse_measure
+from langshift.evaluate.measures.material import Run
+from langshift.evaluate.measures.scores import Scores, Table
 from langshift.evaluate.run import read_run
 from langshift.evaluate.scoring import by_language, parse_names, scored
-from langshift.evaluate.texts import Languages, read_texts
 
 
 @dataclass(frozen=True)

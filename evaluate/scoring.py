@@ -5,20 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from langshift.errors import UsageError
-from langshift.evaluate.dataset import Dataset
-from langshift.evaluate.measures import (
-    PER_LANGUAGE,
-    Material,
-    Run,
-    Scores,
-    default_measures,
-    parse_measure,
-    refuse,
-    score,
-    split_measures,
-)
-from langshift.evaluate.qrels import Qrels
-from langshift.evaluate.texts import Languages
+from langshift.evaluate.datasets.dataset import PER_LANGUAGE, Dataset
+from langshift.evaluate.datasets.qrels import Qrels
+from langshift.evaluate.datasets.texts import Languages
+from langshift.evaluate.measures import parse_measure, split_measures
+from langshift.evaluate.measures.material import Material, Run
+from langshift.evaluate.measures.measures import default_measures, refuse, score
+from langshift.evaluate.measures.scores import Scores
 from langshift.languages import UNDETERMINED
 
 NO_SCORES: Run = {}

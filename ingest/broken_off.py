@@ -5,11 +5,12 @@ from __future__ import annotations
 from opensearchpy import OpenSearch
 from opensearchpy.exceptions import OpenSearchException
 
-from langshift.cluster import address, failure
+from langshift.cluster import address
 from langshift.console import counted, note
 from langshift.errors import ClusterError, LangshiftError
+from langshift.failures import failure
 from langshift.ingest.bulk.journal import Journal
-from langshift.ingest.source import Source
+from langshift.ingest.read import Source
 from langshift.plugin import load_settings, writing
 from langshift.plugin.target import Target, remove_impostor
 

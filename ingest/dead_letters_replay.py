@@ -8,12 +8,13 @@ from opensearchpy import OpenSearch
 
 from langshift.cluster import open_cluster
 from langshift.console import counted, emit_json, note, out, printable
+from langshift.debias.encoders import Brought
+from langshift.debias.fingerprint import Fingerprint
 from langshift.errors import FingerprintError, UsageError
 from langshift.ingest.bulk.dead_letters import DeadLetters
 from langshift.ingest.bulk.delivery import Courier
 from langshift.ingest.bulk.journal import Journal
 from langshift.ingest.bulk.place import LoadPlace, places
-from langshift.ingest.encoders import Brought
 from langshift.ingest.load_progress import LoadProgress
 from langshift.ingest.making import Making
 from langshift.ingest.making_options import MakingOptions
@@ -21,9 +22,8 @@ from langshift.ingest.remarks import dead_letters_say
 from langshift.ingest.replaying import Replayed, Verdicts, replay
 from langshift.log_file import log_to
 from langshift.plugin import origin
-from langshift.plugin.fingerprint import Fingerprint
+from langshift.plugin.target import Target
 from langshift.plugin.versions import LiveIndex, check_name, live
-from langshift.plugin.writing import Target
 from langshift.settings import Settings
 
 SOME_LEFT = 3

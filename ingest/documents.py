@@ -11,7 +11,7 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
-from langshift.ingest.compressed import open_unpacked
+from langshift.compressed import open_unpacked
 from langshift.ingest.fields import (
     EMBEDDING,
     KNOWN_FIELDS,
@@ -27,7 +27,7 @@ from langshift.ingest.fields import (
     require_shallow,
     string_field,
 )
-from langshift.ingest.numbered import numbered
+from langshift.numbered import numbered
 
 # What becomes of a document's own vector: an error, taken (and an error where there is none), or left aside unread.
 Embeddings = Literal["refused", "needed", "ignored"]

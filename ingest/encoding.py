@@ -8,9 +8,9 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from langshift.debias.encoders import Encoder, is_given
 from langshift.errors import UsageError
 from langshift.ingest.documents import Document
-from langshift.ingest.encoders import Encoder, is_given
 
 Matrix = NDArray[np.float32]
 

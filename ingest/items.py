@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 
 from langshift.ingest.bulk.dead_letter import Stage
 from langshift.ingest.bulk.item import Item, Original
-from langshift.ingest.documents import Document
+from langshift.ingest.documents import Delete, Document
 from langshift.ingest.encoding import document_vectors, full_text
 from langshift.ingest.entry import body, entry
 from langshift.ingest.making import Making
 from langshift.ingest.moving import Stamp, Told, move, tell
-from langshift.ingest.source import Bad, Delete, Read
+from langshift.ingest.read import Bad, Read
 from langshift.ingest.summary import OnStage, unwatched
 from langshift.ingest.tallies import Tallies
 from langshift.languages import text_language

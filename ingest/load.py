@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from opensearchpy import OpenSearch
 
+from langshift.debias.encoders import is_given
 from langshift.ingest.documents import Embeddings
-from langshift.ingest.encoders import is_given
 from langshift.ingest.load_kind import DOCUMENTS, LoadKind
 from langshift.ingest.load_run import LoadRun, Watch
 from langshift.ingest.making import Making
 from langshift.ingest.opened_load import USUAL, LoadOptions, open_load
-from langshift.ingest.source import Source, open_source
+from langshift.ingest.read import Source
+from langshift.ingest.source import open_source
 from langshift.ingest.summary import OnStage, Summary, unwatched
 
 

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from langshift.ingest.bulk.item import Item
 from langshift.ingest.items import Maker, Refusing
 from langshift.ingest.making import Making
-from langshift.ingest.source import Read
+from langshift.ingest.read import Read
 from langshift.ingest.summary import OnStage
 
 

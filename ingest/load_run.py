@@ -8,9 +8,9 @@ from typing import Protocol
 
 from opensearchpy import OpenSearch
 
+from langshift.ahead import ahead
 from langshift.console import counted, note
 from langshift.errors import LangshiftError, UsageError
-from langshift.ingest.ahead import ahead
 from langshift.ingest.broken_off import broken_off
 from langshift.ingest.bulk import sampling
 from langshift.ingest.bulk.check import Checked, check
@@ -23,12 +23,12 @@ from langshift.ingest.bulk.stream import open_stream
 from langshift.ingest.load_kind import LoadKind
 from langshift.ingest.making import Making
 from langshift.ingest.opened_load import LoadOptions, OpenedLoad
-from langshift.ingest.pipeline.following import follow_load
-from langshift.ingest.source import Read, Source
+from langshift.ingest.read import Read, Source
 from langshift.ingest.summary import OnStage, Summary
 from langshift.patience import Patience
 from langshift.plugin import writing
-from langshift.plugin.writing import Target
+from langshift.plugin.following import follow_load
+from langshift.plugin.target import Target
 from langshift.waiting import waited_out
 
 _BATCH = 256

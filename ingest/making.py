@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from langshift.debias.debias import Debias, recommended
+from langshift.debias.detect import Detector
+from langshift.debias.encoders import Encoder, identity
+from langshift.debias.fingerprint import Fingerprint
+from langshift.debias.methods import INDEX_SIDE, METHODS
+from langshift.debias.vectors import LanguageVectors, shipped
 from langshift.errors import UsageError
-from langshift.ingest.debias import Debias, recommended
-from langshift.ingest.detect import Detector
-from langshift.ingest.encoders import Encoder, identity
-from langshift.ingest.methods import INDEX_SIDE, METHODS
-from langshift.ingest.vectors import LanguageVectors, shipped
-from langshift.plugin.fingerprint import Fingerprint
 from langshift.settings import VERSION
 
 LEAST_CONFIDENCE = 0.5

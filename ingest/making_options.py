@@ -7,8 +7,8 @@ from pathlib import Path
 
 import orjson
 
-from langshift.ingest.detect import open_detector
-from langshift.ingest.encoders import Brought, open_encoder
+from langshift.debias.detect import open_detector
+from langshift.debias.encoders import Brought, open_encoder
 from langshift.ingest.making import Making, choose
 from langshift.whole import whole
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from langshift.ingest.debias import Debias, Posterior
+from langshift.debias.debias import Debias, Posterior
 from langshift.ingest.documents import Document
 from langshift.ingest.making import Making
 from langshift.languages import UNDETERMINED, text_language

@@ -19,11 +19,10 @@ from langshift.ingest.bulk.place import LoadPlace
 from langshift.ingest.load_kind import LoadKind
 from langshift.ingest.load_shape import noted, require_same_shape
 from langshift.ingest.making import Making
-from langshift.ingest.shift import index_shift
-from langshift.ingest.source import Source
-from langshift.plugin import load_settings, writing
+from langshift.ingest.read import Source
+from langshift.plugin import index_shift, load_settings, writing
 from langshift.plugin.merged_template import USUAL_SHAPE, Shape
-from langshift.plugin.writing import IfExists, Target
+from langshift.plugin.target import IfExists, Target
 from langshift.settings import Settings
 
 PATIENCE = 300.0  # seconds

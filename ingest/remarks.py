@@ -5,10 +5,10 @@ from __future__ import annotations
 from opensearchpy import OpenSearch
 
 from langshift.console import counted
+from langshift.debias.fingerprint import Fingerprint
 from langshift.ingest.making import Making
 from langshift.ingest.summary import Summary
 from langshift.languages import text_language
-from langshift.plugin.fingerprint import Fingerprint
 from langshift.plugin.transfer import mark
 from langshift.plugin.versions import unfinished
 

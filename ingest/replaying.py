@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from opensearchpy import OpenSearch
 
+from langshift.debias.encoders import is_given
 from langshift.errors import LangshiftError, UsageError
 from langshift.ingest.adopt.document import document_of
 from langshift.ingest.adopt.maker import DocumentMaker
@@ -19,16 +20,15 @@ from langshift.ingest.bulk.dead_letters import DeadLetters
 from langshift.ingest.bulk.delivery import Courier
 from langshift.ingest.bulk.item import Item, Original, Outcome
 from langshift.ingest.bulk.stream import open_stream
-from langshift.ingest.encoders import is_given
 from langshift.ingest.items import Maker
 from langshift.ingest.load_kind import ItemMaker, MakerOf
 from langshift.ingest.making import Making
 from langshift.ingest.opened_load import PATIENCE
-from langshift.ingest.source import Read
-from langshift.ingest.source.parser import Parser
+from langshift.ingest.parser import Parser
+from langshift.ingest.read import Read
 from langshift.ingest.summary import unwatched
 from langshift.plugin.fields import USUAL, Fields
-from langshift.plugin.writing import Target
+from langshift.plugin.target import Target
 
 _BATCH = 256
 

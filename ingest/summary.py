@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from langshift.debias.fingerprint import Fingerprint
 from langshift.ingest.bulk.ledger import RESULT
-from langshift.plugin.fingerprint import Fingerprint
 
 STAGES = ("read", "detect", "encode", "shift", "write")
 

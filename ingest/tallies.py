@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from langshift.debias.taken_back import is_shifted
 from langshift.ingest.making import Making
 from langshift.ingest.moving import Stamp, Told
-from langshift.ingest.shift.taken_back import is_shifted
 from langshift.languages import UNDETERMINED, primary, text_language
 
 

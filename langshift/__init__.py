@@ -11,15 +11,15 @@ from langshift.errors import ClusterError, FingerprintError, LangshiftError, Usa
 from langshift.settings import VERSION
 
 if TYPE_CHECKING:
-    from langshift.ingest.hit import Hit, Other, ShiftEffect
-    from langshift.ingest.searching.api import open_index, open_index_async, search, search_async
-    from langshift.ingest.searching.requests import Request
-    from langshift.ingest.searching.result import SearchResult
-    from langshift.ingest.searching.service import Index
-    from langshift.ingest.searching.service_async import AsyncIndex
-    from langshift.ingest.searching.wish import SearchArguments
-    from langshift.plugin.search.found import Anchor, Leg
-    from langshift.plugin.search.wanted import Setting
+    from langshift.retrieval.api import open_index, open_index_async, search, search_async
+    from langshift.retrieval.found import Anchor, Leg
+    from langshift.retrieval.hit import Hit, Other, ShiftEffect
+    from langshift.retrieval.requests import Request
+    from langshift.retrieval.result import SearchResult
+    from langshift.retrieval.service import Index
+    from langshift.retrieval.service_async import AsyncIndex
+    from langshift.retrieval.wanted import Setting
+    from langshift.retrieval.wish import SearchArguments
 
 __version__ = VERSION
 __all__ = [
@@ -30,15 +30,15 @@ __all__ = [
 
 # Name -> where it is defined: imported when it is first used, for all of it takes a second.
 _LAZY = {
-    **dict.fromkeys(("Hit", "Other", "ShiftEffect"), "langshift.ingest.hit"),
-    **dict.fromkeys(("open_index", "open_index_async", "search", "search_async"), "langshift.ingest.searching.api"),
-    "Request": "langshift.ingest.searching.requests",
-    "SearchResult": "langshift.ingest.searching.result",
-    "Index": "langshift.ingest.searching.service",
-    "AsyncIndex": "langshift.ingest.searching.service_async",
-    "SearchArguments": "langshift.ingest.searching.wish",
-    **dict.fromkeys(("Anchor", "Leg"), "langshift.plugin.search.found"),
-    "Setting": "langshift.plugin.search.wanted",
+    **dict.fromkeys(("Hit", "Other", "ShiftEffect"), "langshift.retrieval.hit"),
+    **dict.fromkeys(("open_index", "open_index_async", "search", "search_async"), "langshift.retrieval.api"),
+    "Request": "langshift.retrieval.requests",
+    "SearchResult": "langshift.retrieval.result",
+    "Index": "langshift.retrieval.service",
+    "AsyncIndex": "langshift.retrieval.service_async",
+    "SearchArguments": "langshift.retrieval.wish",
+    **dict.fromkeys(("Anchor", "Leg"), "langshift.retrieval.found"),
+    "Setting": "langshift.retrieval.wanted",
 }
 
 # As a library should: without a log, Python would print its warnings and errors.

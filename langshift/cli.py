@@ -13,35 +13,35 @@ from typing import Any
 import click
 from opensearchpy.exceptions import OpenSearchException
 
-from langshift.cluster import failure
 from langshift.console import err, note
 from langshift.errors import LangshiftError
+from langshift.failures import failure
 from langshift.settings import VERSION, Settings
 
 # Command -> where it is defined. A room is imported only when its command is asked for.
 COMMANDS = {
-    "up": "langshift.commands:up",
-    "down": "langshift.commands:down",
-    "status": "langshift.commands:status",
-    "doctor": "langshift.doctor:doctor",
-    "demo": "langshift.evaluate.commands:demo",
-    "vectors": "langshift.ingest.vectors_commands:vectors",
-    "ingest": "langshift.ingest.commands:ingest",
-    "search": "langshift.ingest.search_options:search",
-    "anchors": "langshift.ingest.anchors.command:anchors",
-    "dead-letters": "langshift.ingest.dead_letters_commands:dead_letters",
-    "index": "langshift.plugin.indices.commands:index",
-    "adopt": "langshift.ingest.adopt.command:adopt",
-    "retune": "langshift.evaluate.retune.command:retune",
-    "rollback": "langshift.evaluate.retune.command:rollback",
-    "pipeline": "langshift.ingest.pipeline.commands:pipeline",
-    "evaluate": "langshift.evaluate.commands:evaluate",
-    "dataset": "langshift.evaluate.dataset_commands:dataset",
-    "serve": "langshift.evaluate.serve_command:serve",
+    "up": "langshift.commands.langshift_commands:up",
+    "down": "langshift.commands.langshift_commands:down",
+    "status": "langshift.commands.langshift_commands:status",
+    "doctor": "langshift.commands.doctor:doctor",
+    "demo": "langshift.commands.commands:demo",
+    "vectors": "langshift.commands.vectors_commands:vectors",
+    "ingest": "langshift.commands.ingest_commands:ingest",
+    "search": "langshift.commands.search_options:search",
+    "anchors": "langshift.commands.anchors_command:anchors",
+    "dead-letters": "langshift.commands.dead_letters_commands:dead_letters",
+    "index": "langshift.commands.indices_commands:index",
+    "adopt": "langshift.commands.adopt_command:adopt",
+    "retune": "langshift.commands.retune_command:retune",
+    "rollback": "langshift.commands.retune_command:rollback",
+    "pipeline": "langshift.commands.pipeline_commands:pipeline",
+    "evaluate": "langshift.commands.commands:evaluate",
+    "dataset": "langshift.commands.dataset_commands:dataset",
+    "serve": "langshift.commands.serve_command:serve",
 }
 
 # Group -> commands that another room adds to it.
-ADDED = {"vectors": {"tune": "langshift.evaluate.tune.command:tune"}}
+ADDED = {"vectors": {"tune": "langshift.commands.tune_command:tune"}}
 
 
 class LazyGroup(click.Group):

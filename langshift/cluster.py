@@ -16,9 +16,7 @@ from opensearchpy.exceptions import (
 from opensearchpy.serializer import JSONSerializer
 
 from langshift.errors import ClusterError, UsageError
-from langshift.failures import failure as failure
-from langshift.failures import lacks_permission
-from langshift.failures import reason as reason
+from langshift.failures import failure, lacks_permission, reason
 from langshift.hidden import hide, remember
 from langshift.missing_index import SureTransport
 from langshift.settings import Settings

@@ -9,8 +9,8 @@ from importlib import resources
 from types import MappingProxyType
 from typing import Any
 
+from langshift.debias.fingerprint import Fingerprint
 from langshift.languages import analyzers
-from langshift.plugin.fingerprint import Fingerprint
 
 # What langshift itself writes into every document.
 RESERVED_FIELDS = ("embedding", "language_confidence", "shift")

@@ -10,11 +10,11 @@ from typing import Any
 from opensearchpy import OpenSearch
 from opensearchpy.exceptions import NotFoundError
 
+from langshift.debias.fingerprint import Fingerprint
 from langshift.errors import ClusterError, UsageError
 from langshift.languages import UNDETERMINED
 from langshift.plugin import meta
 from langshift.plugin.fields import Fields
-from langshift.plugin.fingerprint import Fingerprint
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]*")
 _VERSION = re.compile(r"-v\d{4,}$")

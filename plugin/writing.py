@@ -11,11 +11,11 @@ from opensearchpy import OpenSearch
 from opensearchpy.exceptions import RequestError
 
 from langshift.console import counted
+from langshift.debias.fingerprint import Fingerprint
 from langshift.errors import ClusterError, UsageError
 from langshift.plugin import load_settings, meta
 from langshift.plugin.engine import require_engine
 from langshift.plugin.fields import USUAL, Fields
-from langshift.plugin.fingerprint import Fingerprint
 from langshift.plugin.merged_template import USUAL_SHAPE, Shape
 from langshift.plugin.meta import uuid_of
 from langshift.plugin.publishing import discard, discard_planned, publish

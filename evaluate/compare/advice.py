@@ -9,8 +9,8 @@ from langshift.evaluate.compare.comparing import Comparison, Pair, sign
 from langshift.evaluate.compare.sections import SAME, Column
 from langshift.evaluate.compare.significance import LEVEL, Tested
 from langshift.evaluate.measures import parse_measure
-from langshift.evaluate.shown import listed, signed
 from langshift.languages import UNDETERMINED
+from langshift.shown import listed, signed
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ import orjson
 from langshift.errors import UsageError
 from langshift.evaluate.compare.comparing import Comparison
 from langshift.evaluate.compare.sections import Column, column_of
-from langshift.evaluate.identity import identity
+from langshift.evaluate.datasets.identity import identity
 from langshift.settings import VERSION
 from langshift.whole import whole
 

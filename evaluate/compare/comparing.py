@@ -6,15 +6,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean
 
-from langshift.evaluate.clusters import Clusters
 from langshift.evaluate.compare.runs import Candidate
 from langshift.evaluate.compare.sections import ALL, Column, score_columns
 from langshift.evaluate.compare.significance import Tested, paired_tests
 from langshift.evaluate.compare.slices import slices
-from langshift.evaluate.dataset import Dataset
-from langshift.evaluate.measures import Scores, parse_measure
+from langshift.evaluate.datasets.clusters import Clusters
+from langshift.evaluate.datasets.dataset import Dataset
+from langshift.evaluate.datasets.texts import Languages
+from langshift.evaluate.measures import parse_measure
+from langshift.evaluate.measures.scores import Scores
 from langshift.evaluate.scoring import asked_by_language
-from langshift.evaluate.texts import Languages
 
 Pair = tuple[str, str]
 """Letters of the earlier and the later run; a difference is the later one's figure less the earlier one's."""

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from langshift.evaluate.clusters import Clusters
+from langshift.evaluate.compare.compare_gate import Verdict
 from langshift.evaluate.compare.comparing import Comparison, Pair
-from langshift.evaluate.compare.gate import Verdict
 from langshift.evaluate.compare.matrix import Matrix
 from langshift.evaluate.compare.sections import ALL, Column
 from langshift.evaluate.compare.significance import CORRECTION, LEVEL, PERMUTATIONS, SEED, Tested, exact
 from langshift.evaluate.compare.winners import Example, Extremes
-from langshift.evaluate.identity import identity
+from langshift.evaluate.datasets.clusters import Clusters
+from langshift.evaluate.datasets.identity import identity
 
 
 def document(

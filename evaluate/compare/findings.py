@@ -7,17 +7,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from langshift.evaluate.clusters import clusters
 from langshift.evaluate.compare import runs
 from langshift.evaluate.compare.advice import advice
+from langshift.evaluate.compare.compare_gate import Verdict
 from langshift.evaluate.compare.comparing import Comparison, compare, sign
 from langshift.evaluate.compare.document import document
-from langshift.evaluate.compare.gate import Verdict
 from langshift.evaluate.compare.matrix import Matrix, matrices
 from langshift.evaluate.compare.sections import across, columns
 from langshift.evaluate.compare.winners import HITS, Extremes, extremes
+from langshift.evaluate.datasets.clusters import clusters
+from langshift.evaluate.datasets.texts import Languages, read_texts
 from langshift.evaluate.scoring import parse_names
-from langshift.evaluate.texts import Languages, read_texts
 
 
 @dataclass(frozen=True)

@@ -1,133 +1,169 @@
-"""Conditions under which a comparison fails, such as ``SLR@20 < -0.01``."""
+"""A quality gate: a dataset replayed on the version that is live and on the one that is to follow it, and judged."""
 
 from __future__ import annotations
 
-import operator
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from itertools import islice
+from pathlib import Path
 
-from langshift.errors import UsageError
-from langshift.evaluate.measures import parse_measure
-from langshift.evaluate.shown import figure, signed
+from opensearchpy import OpenSearch
 
-ANY = "any"
-_OPERATORS: dict[str, Callable[[float, float], bool]] = {
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-}
-_FORM = re.compile(
-    r"\s*(?:(?P<kind>change|value)\s+)?(?P<measure>[^\s<>()]+(?:\([^()]*\)[^\s<>()]*)?)"
-    r"(?:\s+in\s+(?P<language>[A-Za-z]+))?\s*(?P<operator><=|>=|<|>)\s*(?P<limit>[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*"
-)
-_HOW = (
-    "write 'SLR@20 < -0.01' for the change from the first run (or the baseline) to the last, 'value nDCG@20 < 0.7' for "
-    "the last run's figure itself, and 'SLR@20 in de < -0.01' or 'in any' for the queries of one language or of any"
-)
-Figures = Callable[[str, str | None], float | None]
-"""A run's figure of a measure, over the queries of a language, or over all where that is None."""
+from langshift import console
+from langshift.debias.encoders import Encoder
+from langshift.errors import LangshiftError, UsageError
+from langshift.evaluate.compare import compare_gate
+from langshift.evaluate.compare.compare_gate import Condition, Figures, Verdict
+from langshift.evaluate.datasets.dataset import Dataset, load_dataset
+from langshift.evaluate.measures.measures import default_measures
+from langshift.evaluate.replay.asked import Asked, Plan
+from langshift.evaluate.replay.replay import replay_all
+from langshift.evaluate.replay.replayed import Replay, failures
+from langshift.evaluate.replay.requests import languages
+from langshift.evaluate.scoring import parse_names
+from langshift.languages import UNDETERMINED
+from langshift.retrieval.opening import USUAL, SearchOptions
+from langshift.retrieval.search import Searcher
+from langshift.shown import figure, heading, line, signed
 
-
-@dataclass(frozen=True)
-class Condition:
-    """When to fail.
-
-    Attributes:
-        text: as it was written.
-        change: whether the change counts, and not the figure itself.
-        measure: the measure's name.
-        language: a query language, ``any`` for each of them, None for all queries together.
-        operator: ``<``, ``<=``, ``>`` or ``>=``.
-        limit: what is compared with.
-    """
-
-    text: str
-    change: bool
-    measure: str
-    language: str | None
-    operator: str
-    limit: float
+_ASKED_AT_ONCE = 1000
 
 
 @dataclass(frozen=True)
-class Verdict:
-    """What became of a condition.
+class Judged:
+    """What a gate found.
 
     Attributes:
-        condition: the condition.
-        failed: whether it holds, and the comparison fails by it.
-        says: the figures, in a sentence.
+        before: the live version's replay.
+        after: the new version's.
+        verdicts: one for each condition.
     """
 
-    condition: Condition
-    failed: bool
-    says: str
+    before: Replay
+    after: Replay
+    verdicts: Sequence[Verdict]
 
-    def to_dict(self) -> dict[str, Any]:
-        """As JSON gives it."""
-        return {"condition": self.condition.text, "failed": self.failed, "says": self.says}
-
-
-def parse(text: str) -> Condition:
-    """Read a condition.
-
-    Raises:
-        UsageError: it is none, or its measure is unknown.
-    """
-    match = _FORM.fullmatch(text)
-    if match is None:
-        raise UsageError(f"--fail-if {text!r} cannot be read: {_HOW}.")
-    return Condition(
-        text=" ".join(text.split()),
-        change=match["kind"] != "value",
-        measure=parse_measure(match["measure"]).name,
-        language=match["language"],
-        operator=match["operator"],
-        limit=float(match["limit"]),
-    )
+    @property
+    def failed(self) -> list[Verdict]:
+        """The verdicts by which the new version is refused."""
+        return [verdict for verdict in self.verdicts if verdict.failed]
 
 
-def judge(condition: Condition, languages: Sequence[str], after: Figures, before: Figures | None) -> Verdict:
-    """Say whether a comparison fails by a condition; a figure that is missing fails, too.
+class Gate:
+    """A dataset and conditions, checked before anything is made."""
 
-    Args:
-        condition: the condition.
-        languages: the query languages that there are.
-        after: the last run's figures.
-        before: those of the first run or the baseline; None where there is neither.
+    def __init__(self, folder: Path, conditions: Sequence[str], search: SearchOptions = USUAL) -> None:
+        """Read both.
 
-    Raises:
-        UsageError: it names a language in which nothing is asked, or a change with nothing to change from.
-    """
-    if condition.language not in (None, ANY, *languages):
+        Args:
+            folder: the dataset.
+            conditions: such as ``SLR@20 < -0.01``; each is held against the change from the live version to the new.
+            search: where the index's encoder is.
+
+        Raises:
+            UsageError: a dataset that cannot be read, or a condition that cannot be judged by it.
+        """
+        self._conditions = [compare_gate.parse(text) for text in conditions]
+        self._dataset = load_dataset(folder)
+        asked = " ".join(condition.measure for condition in self._conditions)
+        usual = default_measures(self._dataset.judged)
+        self._measures = list(dict.fromkeys([*usual, *parse_names(asked, self._dataset)]))
+        self._require_asked()
+        self._search = search
+        self._opened: dict[str, Encoder] = {}
+
+    @property
+    def searches(self) -> int:
+        """How many searches it takes: each query in both versions."""
+        return 2 * len(self._dataset.queries)
+
+    def open(self, client: OpenSearch, name: str) -> None:
+        """Open the index's encoder, so that what is missing is known before anything is made.
+
+        Raises:
+            LangshiftError: there is no such index or encoder, it is not the one that made the index, or no document
+                that the dataset judges relevant is in the index, so that no condition would ever fail.
+        """
+        index = Searcher(client, name, self._search, self._opened).index.index
+        relevant = {name for judged in self._dataset.qrels.values() for name, grade in judged.items() if grade > 0}
+        rest = iter(sorted(relevant))
+        while ids := list(islice(rest, _ASKED_AT_ONCE)):
+            if client.count(index=index, body={"query": {"ids": {"values": ids}}})["count"]:
+                return
         raise UsageError(
-            f"--fail-if {condition.text!r}: there are no queries in {condition.language!r}; "
-            f"there are some in {', '.join(languages)}."
+            f"The gate cannot be judged: none of the {len(relevant):,} relevant documents of {self._dataset.folder} is "
+            f"in {index}: give a dataset of what is in the index, with the same _id."
         )
-    if condition.change and before is None:
-        raise UsageError(
-            f"--fail-if {condition.text!r} is about a change, but there is one run only: give two, or --baseline FILE, "
-            f"or write 'value {condition.measure} {condition.operator} {condition.limit:g}' for the figure itself."
-        )
-    places = list(languages) if condition.language == ANY else [condition.language]
-    checked = [_check(condition, language, after, before) for language in places]
-    held = [says for failed, says in checked if failed]
-    if held:
-        return Verdict(condition, True, "; ".join(held) + f": fails by '{condition.text}'.")
-    return Verdict(condition, False, "; ".join(says for _, says in checked) + ".")
+
+    def judge(
+        self, client: OpenSearch, before: str, after: str, on_answer: Callable[[], None] = lambda: None
+    ) -> Judged:
+        """Send every query to both versions, in alternation, and judge.
+
+        Args:
+            client: the cluster.
+            before: the live version.
+            after: the new one.
+            on_answer: called after each search.
+
+        Raises:
+            LangshiftError: a query failed, so that the figures say nothing.
+        """
+        client.indices.refresh(index=after)
+        searchers = [
+            Searcher(client, version, self._search, self._opened, also_unfinished=True) for version in (before, after)
+        ]
+        plan = Plan(measures=self._measures, group_scores="LPR" in self._measures)
+        asked = Asked.of(searchers, self._dataset, plan)
+        old, new = replay_all([client], asked, plan, on_answer=on_answer)
+        for replayed in (old, new):
+            if replayed.failed:
+                raise LangshiftError(f"The gate cannot be judged: {replayed.version}: {failures(replayed)}")
+        return Judged(old, new, [self._verdict(condition, old, new) for condition in self._conditions])
+
+    def _require_asked(self) -> None:
+        """Judge figures that are all the same: what is refused now is not refused after hours of copying."""
+        found = {query: tag or UNDETERMINED for query, tag in languages(self._dataset.queries).items()}
+        for condition in self._conditions:
+            compare_gate.judge(condition, sorted(set(found.values())), _nothing, _nothing)
+
+    def _verdict(self, condition: Condition, before: Replay, after: Replay) -> Verdict:
+        return compare_gate.judge(condition, list(after.by_language()), _figures(after), _figures(before))
 
 
-def _check(condition: Condition, language: str | None, after: Figures, before: Figures | None) -> tuple[bool, str]:
-    where = f"{condition.measure}{f' for queries in {language}' if language else ''}"
-    new = after(condition.measure, language)
-    old = before(condition.measure, language) if condition.change and before is not None else None
-    if new is None or (condition.change and old is None):
-        return True, f"{where} has no figure {'before' if new is not None else 'in the last run'}"
-    if old is None:
-        return _OPERATORS[condition.operator](new, condition.limit), f"{where} is {figure(new)}"
-    change = new - old
-    says = f"{where} changes by {signed(change)} from {figure(old)} to {figure(new)}"
-    return _OPERATORS[condition.operator](change, condition.limit), says
+def show(judged: Judged) -> None:
+    """Print both versions' figures, and what became of each condition."""
+    before, after = judged.before, judged.after
+    heading(f"{len(after.answers):,} queries of {_folder(after.dataset)} in {before.version} and in {after.version}")
+    rows = [
+        [name, figure(old.mean), figure(new.mean), signed(_change(old.mean, new.mean))]
+        for name, old in before.scores.items()
+        for new in [after.scores[name]]
+    ]
+    columns = ["measure", before.version, after.version, "change"]
+    console.table(None, columns, rows, right=set(columns[1:]))
+    heading("\nConditions")
+    for verdict in judged.verdicts:
+        line(f"- {'FAILS' if verdict.failed else 'passes'}: {verdict.says}")
+
+
+def _figures(found: Replay) -> Figures:
+    by_language = found.by_language()
+
+    def mean(measure: str, language: str | None) -> float | None:
+        return (found.scores if language is None else by_language[language])[measure].mean
+
+    return mean
+
+
+def _nothing(measure: str, language: str | None) -> float | None:  # noqa: ARG001 - figures' signature
+    return 0.0
+
+
+def _change(old: float | None, new: float | None) -> float | None:
+    return None if old is None or new is None else new - old
+
+
+def _folder(dataset: Dataset | None) -> Path:
+    assert dataset is not None  # noqa: S101 - a gate has one
+    return dataset.folder

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from langshift.evaluate.compare.gate import Verdict
+from langshift.evaluate.compare.compare_gate import Verdict
 from langshift.whole import whole
 
 

@@ -9,11 +9,13 @@ from typing import NamedTuple
 
 from langshift.evaluate.compare.comparing import Comparison, Pair, changed
 from langshift.evaluate.compare.significance import Tested, paired_tests
-from langshift.evaluate.dataset import Dataset
-from langshift.evaluate.measures import Run, Scores, parse_measure
+from langshift.evaluate.datasets.dataset import Dataset
+from langshift.evaluate.datasets.texts import Languages
+from langshift.evaluate.measures import parse_measure
+from langshift.evaluate.measures.material import Run
 from langshift.evaluate.measures.ranked import ranking
+from langshift.evaluate.measures.scores import Scores
 from langshift.evaluate.scoring import asked_by_language, scored
-from langshift.evaluate.texts import Languages
 
 DEPTH = 20
 

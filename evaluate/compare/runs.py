@@ -11,15 +11,15 @@ from typing import Any
 import orjson
 
 from langshift.errors import UsageError
-from langshift.evaluate.dataset import Dataset, load_dataset
+from langshift.evaluate.datasets.dataset import Dataset, load_dataset
+from langshift.evaluate.datasets.identity import identity
 from langshift.evaluate.group_scores import GROUP_SCORES, read_group_scores
-from langshift.evaluate.identity import identity
-from langshift.evaluate.load.journal import RESULT, unfinished
-from langshift.evaluate.measures import Run
-from langshift.evaluate.result import RUN
+from langshift.evaluate.measures.material import Run
+from langshift.evaluate.replay.journal import RESULT, unfinished
+from langshift.evaluate.replay.result import RUN
 from langshift.evaluate.run import read_run
-from langshift.ingest.searching.options import written
-from langshift.plugin.search.wanted import Setting
+from langshift.retrieval.options import written
+from langshift.retrieval.wanted import Setting
 
 # Those that have a superscript.
 LETTERS = "abcdefghijklmnoprstuvwxyz"

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from langshift.evaluate.dataset import Dataset
-from langshift.evaluate.measures import PER_LANGUAGE, Measure, Run, Scores, parse_measure
+from langshift.evaluate.datasets.dataset import PER_LANGUAGE, Dataset
+from langshift.evaluate.datasets.qrels import Qrels
+from langshift.evaluate.datasets.texts import Languages
+from langshift.evaluate.measures import parse_measure
+from langshift.evaluate.measures.family import Measure
+from langshift.evaluate.measures.material import Run
+from langshift.evaluate.measures.scores import Scores
 from langshift.evaluate.measures.standard import Standard
-from langshift.evaluate.qrels import Qrels
 from langshift.evaluate.scoring import scored
-from langshift.evaluate.texts import Languages
 
 ALL, SAME, CROSS = "all", "same-language", "cross-language"
 SECTIONS = {

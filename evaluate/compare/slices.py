@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from langshift.evaluate.qrels import Qrels
+from langshift.evaluate.datasets.qrels import Qrels
 
 OWN, NONE = "own", "none"
 SLICES = {OWN: "Answer in the searcher's language", NONE: "No answer in the searcher's language"}

@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 from langshift.evaluate.compare.comparing import Comparison, Pair, changed
 from langshift.evaluate.compare.sections import Column
-from langshift.evaluate.dataset import Query
+from langshift.evaluate.datasets.dataset import Query
+from langshift.evaluate.datasets.texts import Text, read_texts
 from langshift.evaluate.measures.ranked import ranking
-from langshift.evaluate.texts import Text, read_texts
 
 MANY = 5
 HITS = 3

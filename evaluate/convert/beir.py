@@ -14,10 +14,10 @@ from typing import Any
 from langshift.errors import UsageError
 from langshift.evaluate.convert.judgements import collect, place_of
 from langshift.evaluate.convert.source import Passage, Question, Source
-from langshift.evaluate.dataset import CORPUS, EVIDENCE, FACTS, LANGUAGES, QUERIES, read_judged
-from langshift.evaluate.evidence import Evidence, read_evidence
-from langshift.evaluate.reading import identifier, read_columns, records, string
+from langshift.evaluate.datasets.dataset import CORPUS, EVIDENCE, FACTS, LANGUAGES, QUERIES, read_judged
+from langshift.evaluate.datasets.evidence import Evidence, read_evidence
 from langshift.languages import parse_tag, primary
+from langshift.reading import identifier, read_columns, records, string
 
 _OWN = {"_id", "text", "title", "language", "group", "article"}
 

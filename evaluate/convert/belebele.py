@@ -20,7 +20,7 @@ from typing import NamedTuple
 from langshift.errors import UsageError
 from langshift.evaluate.convert.languages import choose, tagged
 from langshift.evaluate.convert.source import Passage, Question, Source
-from langshift.evaluate.reading import records, string
+from langshift.reading import records, string
 
 _FILE = re.compile(r"([a-z]{3}_[A-Za-z]{4})\.jsonl(?:\.gz)?")
 _LAYOUT = "each line of Belebele has link, question_number, flores_passage and question"

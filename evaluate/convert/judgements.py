@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from langshift.errors import UsageError
-from langshift.evaluate.reading import read_columns
+from langshift.reading import read_columns
 
 _HEADER = ["query-id", "corpus-id", "score"]
 

@@ -30,10 +30,10 @@ import orjson
 
 from langshift.errors import UsageError
 from langshift.evaluate.convert.choosing import halves, pivots, rank, unique
+from langshift.evaluate.convert.dataset_files import new_folder, write_corpus, write_questions
 from langshift.evaluate.convert.source import Passage, Question, Source
-from langshift.evaluate.dataset import CORPUS, EVIDENCE, FACTS, LANGUAGES, POOLED
-from langshift.evaluate.dataset_files import new_folder, write_corpus, write_questions
-from langshift.evaluate.evidence import write_evidence
+from langshift.evaluate.datasets.dataset import CORPUS, EVIDENCE, FACTS, LANGUAGES, POOLED
+from langshift.evaluate.datasets.evidence import write_evidence
 
 _STEP = 1000  # passages between two reports of progress
 

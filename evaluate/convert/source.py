@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from langshift.evaluate.dataset import POOLED
+from langshift.evaluate.datasets.dataset import POOLED
 
 
 class Passage(NamedTuple):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from langshift.evaluate.dataset import POOLED
-from langshift.evaluate.qrels import Qrels
+from langshift.evaluate.datasets.dataset import POOLED
+from langshift.evaluate.datasets.qrels import Qrels
 
 Run = Mapping[str, Mapping[str, float]]
 """Query id -> document id -> score; a query that is missing or empty had no answer."""

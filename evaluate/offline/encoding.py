@@ -12,12 +12,12 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
+from langshift.debias.encoders import Brought, Encoder, is_given
+from langshift.debias.encoders.given import LOOKED_AT, LookedAt
 from langshift.errors import LangshiftError
-from langshift.evaluate.dataset import CORPUS, Dataset
-from langshift.evaluate.texts import Languages, read_texts
+from langshift.evaluate.datasets.dataset import CORPUS, Dataset
+from langshift.evaluate.datasets.texts import Languages, read_texts
 from langshift.ingest.documents import Document, read_corpus
-from langshift.ingest.encoders import Brought, Encoder, is_given
-from langshift.ingest.encoders.given import LOOKED_AT, LookedAt
 from langshift.ingest.encoding import document_vectors, full_text, query_vectors
 from langshift.whole import whole
 

@@ -10,20 +10,20 @@ from typing import Any
 
 import orjson
 
+from langshift.debias.fingerprint import Fingerprint
+from langshift.evaluate.datasets.identity import identity
 from langshift.evaluate.group_scores import GROUP_SCORES
-from langshift.evaluate.identity import identity
-from langshift.evaluate.load.histogram import PERCENTILES
-from langshift.evaluate.load.journal import PER_QUERY, RESULT, Journal
-from langshift.evaluate.measures import Scores
+from langshift.evaluate.measures.scores import Scores
 from langshift.evaluate.offline.encoding import Encoded
 from langshift.evaluate.offline.ranking import TOP_K, Ranked, place, rank
 from langshift.evaluate.offline.setting import BOTH_SIDES, Setting
 from langshift.evaluate.offline.sources import GIVEN, Told
-from langshift.evaluate.result import RUN, write_json
+from langshift.evaluate.replay.histogram import PERCENTILES
+from langshift.evaluate.replay.journal import PER_QUERY, RESULT, Journal
+from langshift.evaluate.replay.result import RUN, write_json
 from langshift.evaluate.run import command, format_run
 from langshift.evaluate.scoring import by_language, scored
 from langshift.ingest.making import Making
-from langshift.plugin.fingerprint import Fingerprint
 from langshift.whole import whole
 
 

@@ -9,11 +9,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from langshift.debias.debias import Debias
 from langshift.errors import LangshiftError
-from langshift.evaluate.dataset import Dataset
+from langshift.evaluate.datasets.dataset import Dataset
 from langshift.evaluate.offline.encoding import Encoded
 from langshift.evaluate.offline.sources import Told, given
-from langshift.ingest.debias import Debias
 from langshift.languages import UNDETERMINED
 
 Matrix = NDArray[np.float32]

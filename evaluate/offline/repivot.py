@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 
+from langshift.debias.vectors import LanguageVectors, Vectors
 from langshift.errors import UsageError
-from langshift.ingest.vectors import LanguageVectors, Vectors
 from langshift.languages import primary
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from langshift.debias.debias import Debias, recommended
+from langshift.debias.methods import METHODS
+from langshift.debias.vectors import LanguageVectors
 from langshift.errors import UsageError
 from langshift.evaluate.offline.sources import GIVEN, Source
-from langshift.ingest.debias import Debias, recommended
-from langshift.ingest.methods import METHODS
-from langshift.ingest.vectors import LanguageVectors
 
 # ``--shift-queries`` -> what it asks for; None is for the language vectors to say.
 SHIFT_QUERIES = {"never": False, "always": True, "auto": None}

@@ -9,12 +9,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from langshift.debias.debias import Debias, Posterior
+from langshift.debias.detect import Detection
+from langshift.debias.vectors import LanguageVectors
+from langshift.evaluate.datasets.texts import Text, detected_from, read_texts
 from langshift.evaluate.offline.encoding import Encoded
-from langshift.evaluate.texts import Text, detected_from, read_texts
-from langshift.ingest.debias import Debias, Posterior
-from langshift.ingest.detect import Detection
 from langshift.ingest.making import Making
-from langshift.ingest.vectors import LanguageVectors
 from langshift.languages import UNDETERMINED, text_language
 
 Matrix = NDArray[np.float32]

@@ -6,13 +6,14 @@ import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from langshift.debias.debias import Debias
+from langshift.debias.vectors import LanguageVectors
 from langshift.errors import UsageError
-from langshift.evaluate.measures import Scores, parse_measure
+from langshift.evaluate.measures import parse_measure
+from langshift.evaluate.measures.scores import Scores
 from langshift.evaluate.offline.encoding import Encoded
 from langshift.evaluate.offline.found import score_ranked
 from langshift.evaluate.offline.ranking import TOP_K, place, rank
-from langshift.ingest.debias import Debias
-from langshift.ingest.vectors import LanguageVectors
 from langshift.languages import UNDETERMINED
 
 Step = Callable[[str], None]

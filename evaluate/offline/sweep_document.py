@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from langshift.evaluate.identity import identity
+from langshift.evaluate.datasets.identity import identity
 from langshift.evaluate.offline.encoding import Encoded
 from langshift.evaluate.offline.sweep import Point, Sweep
 from langshift.ingest.making import Making

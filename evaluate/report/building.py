@@ -11,8 +11,8 @@ from typing import Any
 from langshift.errors import UsageError
 from langshift.evaluate.compare.findings import Findings, compare_places, findings
 from langshift.evaluate.compare.sections import across
-from langshift.evaluate.identity import identity
-from langshift.evaluate.measures import Scores
+from langshift.evaluate.datasets.identity import identity
+from langshift.evaluate.measures.scores import Scores
 from langshift.evaluate.report.checkout import commit
 from langshift.evaluate.report.examples import HITS
 from langshift.evaluate.report.sweeps import Sweep, is_sweep, read_sweep

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from langshift.evaluate.compare.winners import Example, Extremes, Found
 from langshift.evaluate.report.tables import GAIN, MARK, Cell, Head, Table
-from langshift.evaluate.shown import figure, signed
 from langshift.languages import UNDETERMINED
+from langshift.shown import figure, signed
 
 HITS = 5
 _CHARACTERS = 240

@@ -6,10 +6,10 @@ from pathlib import Path
 
 from markupsafe import Markup
 
+from langshift.evaluate.compare.summary import summary
 from langshift.evaluate.report.building import Report
 from langshift.evaluate.report.sections import sections
-from langshift.evaluate.report.summary import summary
-from langshift.evaluate.templating import environment
+from langshift.evaluate.report.templating import environment
 from langshift.languages import direction, parse_tag
 
 _TEMPLATES = Path(__file__).with_name("templates")

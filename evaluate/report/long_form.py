@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from langshift.evaluate.compare.comparing import Comparison
 from langshift.evaluate.compare.significance import Tested
 from langshift.evaluate.compare.slices import SLICES
-from langshift.evaluate.measures import Scores
+from langshift.evaluate.measures.scores import Scores
 from langshift.evaluate.report.building import TOP1, Report
 
 HEADS = ("section", "measure", "language", "run", "value", "queries", "p", "significant")

@@ -7,9 +7,9 @@ from html import escape
 
 from tabulate import tabulate
 
+from langshift.evaluate.compare.summary import summary
 from langshift.evaluate.report.building import Report
 from langshift.evaluate.report.sections import sections
-from langshift.evaluate.report.summary import summary
 from langshift.evaluate.report.tables import Table
 
 # What Markdown reads as more than itself, wherever it stands.

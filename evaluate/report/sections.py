@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 from langshift.evaluate.compare.document import in_words
 from langshift.evaluate.compare.sections import SECTIONS
-from langshift.evaluate.compare.tables import tally
 from langshift.evaluate.report import tables
 from langshift.evaluate.report.building import Report
+from langshift.evaluate.report.compare_tables import tally
 from langshift.evaluate.report.drawing import Drawing
 from langshift.evaluate.report.examples import examples
 from langshift.evaluate.report.tables import Cell, Head, Table

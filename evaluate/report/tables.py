@@ -12,9 +12,9 @@ from langshift.evaluate.compare.matrix import Matrix
 from langshift.evaluate.compare.sections import ALL, Column
 from langshift.evaluate.compare.significance import Tested
 from langshift.evaluate.compare.slices import OWN
-from langshift.evaluate.compare.tables import probability
-from langshift.evaluate.measures import Scores
-from langshift.evaluate.shown import figure, signed
+from langshift.evaluate.measures.scores import Scores
+from langshift.evaluate.report.compare_tables import probability
+from langshift.shown import figure, signed
 
 GAIN, LOSS, MARK = "gain", "loss", "mark"
 

@@ -10,8 +10,8 @@ import msgspec
 
 from langshift.errors import UsageError
 from langshift.evaluate.compare.runs import Candidate
-from langshift.evaluate.load.journal import RESULT
-from langshift.evaluate.result import RUN
+from langshift.evaluate.replay.journal import RESULT
+from langshift.evaluate.replay.result import RUN
 
 
 class Told(msgspec.Struct, frozen=True):

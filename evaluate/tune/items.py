@@ -12,7 +12,7 @@ import numpy as np
 from langshift.errors import UsageError
 
 if TYPE_CHECKING:
-    from langshift.ingest.parallel import ParallelText
+    from langshift.debias.parallel.rows import ParallelText
 
 LEAST = 100
 # As many questions in all as a few minutes on two cores allow.

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from langshift.debias.debias import Debias
+from langshift.debias.vectors import LanguageVectors
 from langshift.evaluate.offline.encoding import Encoded
 from langshift.evaluate.offline.ranking import place, rank
 from langshift.evaluate.scoring import scored
 from langshift.evaluate.tune.task import FOLDS, Task, held_out_vectors
-from langshift.ingest.debias import Debias
-from langshift.ingest.vectors import LanguageVectors
 
 Floats = NDArray[np.float64]
 TARGET, COST = "TLR@20", "SLR@20"

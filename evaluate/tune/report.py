@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from langshift.debias.vectors import LanguageVectors
 from langshift.evaluate.tune.chance import Change
 from langshift.evaluate.tune.choosing import PLAIN, Step, Tuned, groups
 from langshift.evaluate.tune.judging import MEASURES, TARGET, Judge, Point, Setting
 from langshift.evaluate.tune.task import FOLDS
-from langshift.ingest.vectors import LanguageVectors
 from langshift.settings import VERSION
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from langshift import console
-from langshift.evaluate.compare.tables import probability
-from langshift.evaluate.offline.sweep_tables import bars
-from langshift.evaluate.shown import figure, heading, line
+from langshift.evaluate.report.compare_tables import probability
+from langshift.evaluate.report.sweep_tables import bars
 from langshift.evaluate.tune import words
 from langshift.evaluate.tune.judging import COST, MEASURES, TARGET, Point, Setting
 from langshift.evaluate.tune.report import Report
+from langshift.shown import figure, heading, line
 
 _STEPS = {
     "documents": "shift documents",

@@ -9,13 +9,13 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from langshift.debias.encoders import Encoder
+from langshift.debias.vectors import LanguageVectors
 from langshift.errors import LangshiftError
-from langshift.evaluate.dataset import Dataset, Document, Query
+from langshift.evaluate.datasets.dataset import Dataset, Document, Query
+from langshift.evaluate.datasets.texts import Languages
 from langshift.evaluate.offline.encoding import Encoded, Matrix
-from langshift.evaluate.texts import Languages
 from langshift.evaluate.tune.items import Items, question, question_share
-from langshift.ingest.encoders import Encoder
-from langshift.ingest.vectors import LanguageVectors
 
 Mask = NDArray[np.bool_]
 FOLDS = 5

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from langshift.evaluate.compare.tables import probability
-from langshift.evaluate.shown import figure, listed, signed
+from langshift.evaluate.report.compare_tables import probability
 from langshift.evaluate.tune.chance import Change
 from langshift.evaluate.tune.choosing import PLAIN
 from langshift.evaluate.tune.judging import COST, TARGET
 from langshift.evaluate.tune.report import Report
+from langshift.shown import figure, listed, signed
 
 # Where nearly everything is found, little can be lost.
 _EASY = 0.98

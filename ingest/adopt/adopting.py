@@ -11,6 +11,8 @@ import numpy as np
 from opensearchpy import OpenSearch
 
 from langshift.console import counted, note
+from langshift.debias.encoders import Brought, have_norm_1
+from langshift.debias.encoders.given import LOOKED_AT
 from langshift.errors import LangshiftError, UsageError
 from langshift.ingest.adopt.body import body_of, during_load, free_fields
 from langshift.ingest.adopt.document import document_of
@@ -21,8 +23,6 @@ from langshift.ingest.adopt.old import OldIndex, find
 from langshift.ingest.adopt.reading import Reader, open_reader
 from langshift.ingest.adopt.stored import loaded, stored_of
 from langshift.ingest.documents import Document
-from langshift.ingest.encoders import Brought, have_norm_1
-from langshift.ingest.encoders.given import LOOKED_AT
 from langshift.ingest.load import load_source
 from langshift.ingest.load_kind import LoadKind
 from langshift.ingest.load_run import Watch

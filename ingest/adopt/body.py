@@ -11,8 +11,7 @@ from opensearchpy import OpenSearch
 from langshift.errors import UsageError
 from langshift.ingest.adopt.old import OldIndex
 from langshift.ingest.making import Making
-from langshift.ingest.shift import index_shift
-from langshift.plugin import meta
+from langshift.plugin import index_shift, meta
 from langshift.plugin.copied import copied_body
 from langshift.plugin.engine import DERIVED, LUCENE, VectorField, engine_of
 from langshift.plugin.fields import USUAL, Fields

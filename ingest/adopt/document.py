@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from langshift.ingest.adopt.stored import loaded, stored_of
 from langshift.ingest.documents import Document
-from langshift.ingest.source import Bad
+from langshift.ingest.read import Bad
 from langshift.languages import UNDETERMINED, parse_tag
 from langshift.plugin.fields import Fields, value_at
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from langshift.debias.encoders import Brought
 from langshift.errors import LangshiftError
 from langshift.ingest.adopt.document import document_of
 from langshift.ingest.adopt.reading import Reader
 from langshift.ingest.documents import Document
-from langshift.ingest.encoders import Brought
-from langshift.ingest.numbered import LineNumbers
-from langshift.ingest.source import Read
+from langshift.ingest.read import Read
+from langshift.numbered import LineNumbers
 from langshift.plugin.fields import Fields
 
 

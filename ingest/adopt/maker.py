@@ -9,6 +9,7 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
+from langshift.debias.taken_back import is_shifted
 from langshift.ingest.adopt.stored import changed, stored_of
 from langshift.ingest.bulk.item import Item
 from langshift.ingest.documents import Document
@@ -16,8 +17,7 @@ from langshift.ingest.entry import action
 from langshift.ingest.items import Refusing
 from langshift.ingest.making import Making
 from langshift.ingest.moving import Stamp, Told, move, tell
-from langshift.ingest.shift.taken_back import is_shifted
-from langshift.ingest.source import Bad, Read
+from langshift.ingest.read import Bad, Read
 from langshift.ingest.summary import OnStage, unwatched
 from langshift.ingest.tallies import Tallies
 from langshift.languages import text_language

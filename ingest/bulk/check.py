@@ -10,7 +10,8 @@ from opensearchpy import OpenSearch
 
 from langshift.cluster import address
 from langshift.failures import not_permitted
-from langshift.ingest.bulk.journal import Journal, Sampled
+from langshift.ingest.bulk.acknowledged import Sampled
+from langshift.ingest.bulk.journal import Journal
 from langshift.plugin.fields import value_at
 from langshift.plugin.target import Target, require_there
 from langshift.trouble import Unreadable

@@ -14,7 +14,7 @@ from pathlib import Path
 from langshift.errors import LangshiftError, UsageError
 from langshift.ingest.bulk.dead_letter import DeadLetter, from_line, to_line
 from langshift.ingest.bulk.lines import Lines
-from langshift.ingest.bulk.private_file import ensure_private, sync_folder
+from langshift.private_file import ensure_private, sync_folder
 from langshift.whole import whole
 
 __all__ = ["DeadLetter", "DeadLetters"]

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from langshift.debias.fingerprint import Fingerprint
 from langshift.errors import UsageError
-from langshift.plugin.fingerprint import Fingerprint
 
 Identity = Mapping[str, Any]
 """As JSON: ``corpus`` (as messages name it), ``content`` (its SHA-256), ``index``, ``fingerprint`` (a

@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from langshift.errors import LangshiftError
-from langshift.ingest.bulk.private_file import ensure_private
+from langshift.private_file import ensure_private
 
 _APPLICATION = 0x6C736A6E  # "lsjn": tells our files from any other program's
 _VERSION = 1

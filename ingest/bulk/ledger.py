@@ -8,9 +8,11 @@ from collections.abc import Callable, Sequence
 from datetime import datetime, timezone
 from typing import Literal
 
-from langshift.ingest.bulk.dead_letters import DeadLetter, DeadLetters
+from langshift.ingest.bulk.acknowledged import Acknowledged, Sampled
+from langshift.ingest.bulk.dead_letter import DeadLetter
+from langshift.ingest.bulk.dead_letters import DeadLetters
 from langshift.ingest.bulk.item import Original, Outcome
-from langshift.ingest.bulk.journal import Acknowledged, Journal, Sampled
+from langshift.ingest.bulk.journal import Journal
 from langshift.ingest.bulk.lines import Lines
 
 Stage = Literal["read", "encode", "write"]

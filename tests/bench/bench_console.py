@@ -18,15 +18,15 @@ import pytest
 from documents import DATA
 from timed_console import serving, watched
 
-from langshift.evaluate.asked import Asked, Plan
-from langshift.evaluate.console.search.cache import Searches
-from langshift.evaluate.dataset import load_dataset
+from langshift.debias.detect import open_detector
+from langshift.debias.encoders import open_encoder
+from langshift.evaluate.datasets.dataset import load_dataset
 from langshift.evaluate.demo import FOLDER
-from langshift.ingest.detect import open_detector
-from langshift.ingest.encoders import open_encoder
+from langshift.evaluate.replay.asked import Asked, Plan
 from langshift.ingest.load import load
 from langshift.ingest.making import choose
-from langshift.ingest.search import Searcher
+from langshift.retrieval.search import Searcher
+from langshift.web.search.cache import Searches
 
 QUESTIONS, WARM_UP, ROUNDS = 40, 8, 3
 SIZES = (10, 50)

@@ -19,11 +19,11 @@ _MOST_MEMORY = 300  # MB
 _START = """
 import json, resource, sys, time
 from pathlib import Path
-from langshift.ingest.encoders import open_encoder
-from langshift.ingest.encoders.given import brought_by
-from langshift.ingest.fit import fit
-from langshift.ingest.fitting.embedding import Embedding
-from langshift.ingest.parallel import open_parallel
+from langshift.debias.encoders import open_encoder
+from langshift.debias.encoders.given import brought_by
+from langshift.debias.fitting.fit import fit
+from langshift.debias.fitting.embedding import Embedding
+from langshift.debias.parallel import open_parallel
 began = time.perf_counter()
 source = open_parallel(Path(sys.argv[1]))
 encoder = open_encoder("given", brought=brought_by(source))

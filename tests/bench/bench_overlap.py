@@ -12,17 +12,17 @@ import time
 import psutil
 import pytest
 
+from langshift.debias.detect import open_detector
+from langshift.debias.encoders import open_encoder
 from langshift.evaluate.demo import FOLDER
 from langshift.ingest.bulk.stream import open_stream
-from langshift.ingest.detect import open_detector
-from langshift.ingest.encoders import open_encoder
 from langshift.ingest.items import Maker
 from langshift.ingest.load import load
 from langshift.ingest.making import choose
 from langshift.ingest.opened_load import LoadOptions
 from langshift.ingest.source import open_source
 from langshift.plugin import writing
-from langshift.plugin.indices.dropping import drop_all
+from langshift.plugin.dropping import drop_all
 
 DOCUMENTS, REPETITIONS, BATCH = 3000, 5, 256
 

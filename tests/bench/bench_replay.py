@@ -11,18 +11,18 @@ from time import perf_counter, process_time
 
 import numpy as np
 
-from langshift.evaluate.asked import Asked, Plan
-from langshift.evaluate.groups import ask_groups
-from langshift.evaluate.load.histogram import percentiles
-from langshift.evaluate.load.journal import begin
-from langshift.evaluate.load.schedule import Load
-from langshift.evaluate.load.sending import send
-from langshift.evaluate.replay import replay_all
-from langshift.ingest.detect import open_detector
-from langshift.ingest.encoders import open_encoder
+from langshift.debias.detect import open_detector
+from langshift.debias.encoders import open_encoder
+from langshift.evaluate.replay.asked import Asked, Plan
+from langshift.evaluate.replay.groups import ask_groups
+from langshift.evaluate.replay.histogram import percentiles
+from langshift.evaluate.replay.journal import begin
+from langshift.evaluate.replay.replay import replay_all
+from langshift.evaluate.replay.schedule import Load
+from langshift.evaluate.replay.sending import send
 from langshift.ingest.load import load
 from langshift.ingest.making import choose
-from langshift.ingest.search import Searcher
+from langshift.retrieval.search import Searcher
 
 ROUNDS = 7
 DEPTHS = (20, 100)

@@ -12,14 +12,14 @@ from collections import defaultdict
 import pytest
 from documents import DATA
 
+from langshift.debias.detect import open_detector
+from langshift.debias.encoders import open_encoder
 from langshift.evaluate.demo import FOLDER
 from langshift.ingest import items
-from langshift.ingest.detect import open_detector
-from langshift.ingest.encoders import open_encoder
 from langshift.ingest.load import load
 from langshift.ingest.making import choose
 from langshift.languages import parse_tag, text_language
-from langshift.plugin.indices.dropping import drop_all
+from langshift.plugin.dropping import drop_all
 
 # Stage -> the function that it is, of those that make documents.
 CALLS = {"detect": "tell", "encode": "document_vectors", "shift": "move"}
@@ -152,7 +152,7 @@ def test_accuracy_of_detection_on_a_piece_and_on_the_whole(monkeypatch):
     for text in passages["en"]:
         detector.detect(text)
     piece_cpu, cpu = time.process_time() - cpu, time.process_time()
-    monkeypatch.setattr("langshift.ingest.detect.piece", lambda text: " ".join(text.split()))
+    monkeypatch.setattr("langshift.debias.detect.piece", lambda text: " ".join(text.split()))
     for text in passages["en"]:
         detector.detect(text)
     whole_cpu = time.process_time() - cpu

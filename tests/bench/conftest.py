@@ -6,7 +6,7 @@ import pytest
 from command_line import langshift
 from documents import DATA
 
-from langshift.evaluate.dataset import load_dataset
+from langshift.evaluate.datasets.dataset import load_dataset
 from langshift.evaluate.demo import FOLDER
 
 QUERIES = 600

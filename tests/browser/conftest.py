@@ -16,9 +16,9 @@ from faults import cut_before
 from playwright.sync_api import expect, sync_playwright
 from small_dataset import write_topics
 
-from langshift import open_index
-from langshift.evaluate.demo_command import run
-from langshift.plugin.indices.dropping import drop_all
+from langshift.commands.demo_command import run
+from langshift.plugin.dropping import drop_all
+from langshift.retrieval.api import open_index
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 # Of what is waited for, not of what is measured: a loaded machine is slow.

@@ -7,13 +7,13 @@ import pytest
 from console_page import address, hits
 from playwright.sync_api import expect
 
+from langshift.debias.detect import open_detector
+from langshift.debias.encoders import open_encoder
 from langshift.evaluate.demo import ENCODER, FOLDER
-from langshift.ingest.detect import open_detector
-from langshift.ingest.encoders import open_encoder
 from langshift.ingest.load import load
 from langshift.ingest.making import choose
 from langshift.ingest.opened_load import LoadOptions
-from langshift.plugin.indices.dropping import drop_all
+from langshift.plugin.dropping import drop_all
 
 TITLES = (
     "<script>document.title='pwned'</script>",

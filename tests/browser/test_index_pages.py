@@ -5,7 +5,7 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from langshift.evaluate.dataset import load_dataset
+from langshift.evaluate.datasets.dataset import load_dataset
 
 
 @pytest.fixture(scope="module")

@@ -5,8 +5,8 @@ from fault_proxy import fault_proxy
 from faulty_load import FaultyLoad
 from small_dataset import index_of, write_small_dataset
 
-from langshift.evaluate.dataset import load_dataset
-from langshift.plugin.indices.dropping import drop_all
+from langshift.evaluate.datasets.dataset import load_dataset
+from langshift.plugin.dropping import drop_all
 
 from .tls_proxy import Authority, client_of
 

@@ -14,8 +14,8 @@ from command_line import langshift
 from given_data import run, write_lines
 from old_index import SENTENCES
 
+from langshift.debias.vectors import LanguageVectors
 from langshift.errors import FingerprintError, UsageError
-from langshift.ingest.vectors import LanguageVectors
 
 pytestmark = pytest.mark.usefixtures("cluster_env")
 COUNTS = {"en": 40, "de": 38, "fr": 36, "th": 34, "it": 5, "und": 3}

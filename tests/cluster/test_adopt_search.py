@@ -9,12 +9,12 @@ from dataclasses import replace
 import pytest
 from command_line import langshift
 
+from langshift.debias.encoders import open_encoder
 from langshift.errors import UsageError
-from langshift.ingest.encoders import open_encoder
-from langshift.ingest.search import Searcher
-from langshift.ingest.searching.filters import FilterCheck
 from langshift.plugin import versions
-from langshift.plugin.search.wanted import Setting
+from langshift.retrieval.filters import FilterCheck
+from langshift.retrieval.search import Searcher
+from langshift.retrieval.wanted import Setting
 
 TEXTS = {
     "tides-en": "The sea rises and falls twice a day because the Moon pulls at it.",

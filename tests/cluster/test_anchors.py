@@ -15,17 +15,17 @@ from searched import drop, make_index
 from shifted_index import printed, refused
 
 from langshift.errors import ClusterError
-from langshift.ingest.anchors.asking import all_of, ask, evidence
-from langshift.ingest.anchors.known import remarks_on, trust_of
-from langshift.ingest.anchors.passages import draw_passages
-from langshift.ingest.anchors.spread import measured_spread, spread_of
-from langshift.ingest.opening import SearchOptions
-from langshift.ingest.search import Searcher
-from langshift.ingest.searching.questions import Asker
 from langshift.plugin import meta, versions
-from langshift.plugin.search.bodies import MOST
-from langshift.plugin.search.trust import USUAL_PRIOR, USUAL_WORDS, Trust
-from langshift.plugin.search.wanted import Setting
+from langshift.retrieval.bodies import MOST
+from langshift.retrieval.calibration.asking import all_of, ask, evidence
+from langshift.retrieval.calibration.known import remarks_on, trust_of
+from langshift.retrieval.calibration.passages import draw_passages
+from langshift.retrieval.calibration.spread import measured_spread, spread_of
+from langshift.retrieval.opening import SearchOptions
+from langshift.retrieval.questions import Asker
+from langshift.retrieval.search import Searcher
+from langshift.retrieval.trust import USUAL_PRIOR, USUAL_WORDS, Trust
+from langshift.retrieval.wanted import Setting
 
 from .security_plugin import Guard
 from .tls_proxy import proxy

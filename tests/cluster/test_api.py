@@ -13,8 +13,8 @@ from command_line import langshift as command
 from searched import HOSTILE, TEXTS, a_name, drop, make_index
 
 import langshift
-from langshift.ingest.detect import open_detector
-from langshift.ingest.encoders import open_encoder
+from langshift.debias.detect import open_detector
+from langshift.debias.encoders import open_encoder
 from langshift.ingest.load import load
 from langshift.ingest.making import choose
 from langshift.ingest.opened_load import LoadOptions
@@ -348,7 +348,7 @@ def test_documents_of_new_languages_are_known_after_a_while(client, own, tmp_pat
         more = tmp_path / "more.jsonl"
         more.write_text(json.dumps({"_id": "tides-es", "text": "La luna atrae el mar.", "language": "es"}) + "\n")
         load_again(client, own, more, None, if_exists="append")
-        monkeypatch.setattr("langshift.ingest.searching.standing._LASTS", 0.0)
+        monkeypatch.setattr("langshift.retrieval.standing._LASTS", 0.0)
         assert index.search("luna", prefer_language=0.1, language="es").notes == ()
 
 

@@ -10,8 +10,8 @@ from command_line import langshift, refusal
 from nothing_lost import read_letters
 from safetensors.numpy import save_file
 
+from langshift.debias.vectors import LanguageVectors, shipped
 from langshift.ingest.bulk.place import LoadPlace
-from langshift.ingest.vectors import LanguageVectors, shipped
 from langshift.settings import Settings
 
 GOOD = {"_id": "a", "text": "The sea rises and falls twice a day."}

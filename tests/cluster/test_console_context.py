@@ -7,8 +7,8 @@ import pytest
 from command_line import langshift
 
 from langshift.errors import ClusterError, UsageError
-from langshift.evaluate.console.context import Console
 from langshift.settings import Settings
+from langshift.web.context import Console
 
 
 @pytest.fixture

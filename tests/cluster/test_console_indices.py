@@ -15,8 +15,8 @@ from langshift.ingest.bulk.dead_letter import DeadLetter
 from langshift.ingest.bulk.dead_letters import DeadLetters
 from langshift.ingest.bulk.place import LoadPlace
 from langshift.plugin import writing
+from langshift.plugin.confidence import confidence
 from langshift.plugin.fields import USUAL
-from langshift.plugin.indices.confidence import confidence
 
 HOSTILE = "<script>alert(1)</script>"
 ESCAPED = "&lt;script&gt;alert(1)&lt;/script&gt;"

@@ -9,14 +9,14 @@ from adopted_index import adopted
 from console_process import heading, serving
 from searched import drop, make_index
 
-from langshift.evaluate.console.languages.measuring import measure
-from langshift.evaluate.console.languages.sampling import draw
-from langshift.ingest.encoders import open_encoder
-from langshift.ingest.opening import USUAL
-from langshift.ingest.searching.standing import Opened
+from langshift.debias.encoders import open_encoder
 from langshift.plugin import meta
-from langshift.plugin.search.exchange import carry_out
 from langshift.plugin.versions import live
+from langshift.retrieval.exchange import carry_out
+from langshift.retrieval.opening import USUAL
+from langshift.retrieval.standing import Opened
+from langshift.web.language_map.measuring import measure
+from langshift.web.language_map.sampling import draw
 
 LANGUAGES = ("de", "en", "th")
 HOSTILE = "<script>alert(1)</script>"
@@ -99,7 +99,7 @@ def test_figures_are_what_numpy_says_of_the_texts(client, name):
 
 def taken(client, name, stamp):
     """What was subtracted from a document."""
-    from langshift.ingest.shift.index_shift import read
+    from langshift.plugin.index_shift import read
 
     if not stamp.get("language"):
         return 0.0

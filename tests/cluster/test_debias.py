@@ -8,14 +8,14 @@ import pytest
 from command_line import langshift, refusal
 from toy_encoder import ToyEncoder
 
+from langshift.debias.detect import open_detector
+from langshift.debias.vectors import LanguageVectors, shipped
 from langshift.errors import FingerprintError, UsageError
-from langshift.ingest.detect import open_detector
 from langshift.ingest.load import load
 from langshift.ingest.making import choose
 from langshift.ingest.opened_load import LoadOptions
-from langshift.ingest.vectors import LanguageVectors, shipped
 from langshift.plugin import meta, versions, writing
-from langshift.plugin.shift.index_shift import IndexShift
+from langshift.plugin.shift_index_shift import IndexShift
 
 TEXTS = {
     "en": "The sea rises and falls twice a day because the Moon pulls at it.",

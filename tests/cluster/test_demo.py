@@ -7,10 +7,10 @@ from click.testing import CliRunner
 from demo_run import demo_document, demo_names
 from small_dataset import write_topics
 
-from langshift.evaluate.commands import demo
-from langshift.evaluate.dataset import load_dataset
+from langshift import extra
+from langshift.commands.commands import demo
+from langshift.evaluate.datasets.dataset import load_dataset
 from langshift.evaluate.demo import index_twice
-from langshift.evaluate.report import extra
 from langshift.plugin.versions import live, unfinished, versions
 from langshift.settings import Settings
 

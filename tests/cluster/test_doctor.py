@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from langshift.cluster_findings import ask
-from langshift.findings import Finding
+from langshift.commands.cluster_findings import ask
+from langshift.commands.findings import Finding
 from langshift.settings import Settings
 
 from .tls_proxy import Rewrite, proxy

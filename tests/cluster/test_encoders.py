@@ -7,8 +7,8 @@ import pytest
 from embeddings_server import MODEL, embeddings_server, vector
 from given_data import DIMENSION, Made, run, write_lines
 
+from langshift.debias.vectors import LanguageVectors
 from langshift.errors import FingerprintError, UsageError
-from langshift.ingest.vectors import LanguageVectors
 from langshift.plugin.versions import live
 
 

@@ -8,11 +8,11 @@ from click.testing import CliRunner
 from small_dataset import index_of
 
 from langshift import console
+from langshift.commands.commands import evaluate
 from langshift.errors import LangshiftError, UsageError
-from langshift.evaluate.commands import evaluate
-from langshift.evaluate.dataset import load_dataset
-from langshift.ingest.searching.options import read_setting
-from langshift.plugin.indices.dropping import drop_all
+from langshift.evaluate.datasets.dataset import load_dataset
+from langshift.plugin.dropping import drop_all
+from langshift.retrieval.options import read_setting
 
 from .tls_proxy import proxy
 

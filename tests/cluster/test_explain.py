@@ -11,11 +11,11 @@ import pytest
 from command_line import langshift
 from searched import TEXTS, a_name, drop, make_index
 
-from langshift.ingest.encoders import open_encoder
-from langshift.ingest.opening import SearchOptions
-from langshift.ingest.search import Searcher
+from langshift.debias.encoders import open_encoder
 from langshift.plugin import meta
-from langshift.plugin.search.wanted import Setting
+from langshift.retrieval.opening import SearchOptions
+from langshift.retrieval.search import Searcher
+from langshift.retrieval.wanted import Setting
 
 QUESTION = "Why does the sea level change twice a day?"
 ENCODERS = {}

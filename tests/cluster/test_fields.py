@@ -12,17 +12,16 @@ from click.testing import CliRunner
 from command_line import langshift, refusal
 from plain_index import PLAIN, made
 
+from langshift.commands.commands import evaluate
+from langshift.debias.encoders import identity, open_encoder
 from langshift.errors import ClusterError, FingerprintError, UsageError
-from langshift.evaluate.commands import evaluate
-from langshift.evaluate.indexed import indexed_languages
-from langshift.ingest.encoders import identity, open_encoder
-from langshift.ingest.search import Searcher
-from langshift.plugin import versions, writing
+from langshift.evaluate.datasets.indexed import indexed_languages
+from langshift.plugin import dropping, versions, writing
 from langshift.plugin.fields import Fields
-from langshift.plugin.indices import dropping
-from langshift.plugin.search.exchange import carry_out
-from langshift.plugin.search.found import How
-from langshift.plugin.search.wanted import USUAL, Setting
+from langshift.retrieval.exchange import carry_out
+from langshift.retrieval.found import How
+from langshift.retrieval.search import Searcher
+from langshift.retrieval.wanted import USUAL, Setting
 
 OWN = Fields(
     vector="vectors.body",
@@ -172,7 +171,7 @@ def test_another_encoder_is_refused_also_for_a_version_by_name(client, name, mon
     real = open_encoder("use-m")
     fields = ("id", "dimension", "normalised", "query_prefix", "document_prefix")
     newer = SimpleNamespace(**{field: getattr(real, field) for field in fields}, revision="newer")
-    monkeypatch.setattr("langshift.ingest.opening.open_encoder", lambda _, **__: newer)
+    monkeypatch.setattr("langshift.retrieval.opening.open_encoder", lambda _, **__: newer)
     with pytest.raises(FingerprintError) as refused:
         Searcher(client, name + version)
     assert str(refused.value) == (

@@ -7,8 +7,9 @@ from plain_index import PLAIN
 
 from langshift.errors import ClusterError
 from langshift.ingest.bulk import check as checking
+from langshift.ingest.bulk.acknowledged import Acknowledged, Sampled
 from langshift.ingest.bulk.check import Checked, check
-from langshift.ingest.bulk.journal import Acknowledged, Journal, Sampled
+from langshift.ingest.bulk.journal import Journal
 from langshift.plugin import writing
 
 BASE = 1_750_000_000_000 << 20

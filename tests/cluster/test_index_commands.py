@@ -15,13 +15,12 @@ from command_line import LANGSHIFT, langshift, refusal
 from plain_index import PLAIN, made
 
 from langshift.errors import ClusterError, LangshiftError, UsageError
-from langshift.plugin import meta, pipeline, versions, writing
+from langshift.plugin import dropping, meta, pipeline, versions, writing
+from langshift.plugin import listing as overview
+from langshift.plugin.description import describe
 from langshift.plugin.fields import USUAL, Fields
-from langshift.plugin.indices import dropping
-from langshift.plugin.indices import listing as overview
-from langshift.plugin.indices.description import describe
-from langshift.plugin.indices.remarks import remarks
-from langshift.plugin.shift.index_shift import IndexShift
+from langshift.plugin.remarks import remarks
+from langshift.plugin.shift_index_shift import IndexShift
 
 SHIFTED = replace(PLAIN, vectors="0123456789abcdef", pivot="en", alpha=0.5, alphas={"th": 0.25})
 SHIFT = IndexShift.of(SHIFTED, {tag: np.ones(4, np.float32) for tag in ("de", "th")})

@@ -8,16 +8,15 @@ import numpy as np
 import pytest
 from command_line import langshift, refusal
 
+from langshift.debias.detect import open_detector
+from langshift.debias.encoders import open_encoder
+from langshift.debias.vectors import LanguageVectors, shipped
 from langshift.errors import ClusterError, FingerprintError, UsageError
 from langshift.ingest.bulk.place import LoadPlace
-from langshift.ingest.detect import open_detector
-from langshift.ingest.encoders import open_encoder
 from langshift.ingest.load import load
 from langshift.ingest.making import choose
 from langshift.ingest.opened_load import LoadOptions
-from langshift.ingest.vectors import LanguageVectors, shipped
-from langshift.plugin import versions, writing
-from langshift.plugin.indices import dropping
+from langshift.plugin import dropping, versions, writing
 from langshift.settings import Settings
 
 APPEND, RESUME = LoadOptions(if_exists="append"), LoadOptions(resume=True)

@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 from searched_index import Corpus, asked, found, scored
 
-from langshift.plugin.search.by_words import hybrid
-from langshift.plugin.search.exchange import carry_out
-from langshift.plugin.search.found import How
-from langshift.plugin.search.wanted import Setting
+from langshift.retrieval.by_words import hybrid
+from langshift.retrieval.exchange import carry_out
+from langshift.retrieval.found import How
+from langshift.retrieval.wanted import Setting
 
 CORPUS = Corpus()
 SETTINGS = [

@@ -7,9 +7,9 @@ import pytest
 from anchored_reference import CORPUS, KEPT, WITHOUT_VECTOR, Reference, bm25
 from searched_index import asked, found, scored
 
-from langshift.plugin.search.found import Found
-from langshift.plugin.search.trust import Trust
-from langshift.plugin.search.wanted import Setting
+from langshift.retrieval.found import Found
+from langshift.retrieval.trust import Trust
+from langshift.retrieval.wanted import Setting
 
 ANCHORED = Setting("anchored")
 

@@ -10,12 +10,12 @@ from searched_index import found, scored
 
 from langshift.errors import UsageError
 from langshift.plugin.fields import USUAL, Fields, value_at
-from langshift.plugin.search.exchange import answers, complete, lines
-from langshift.plugin.search.modes import search
-from langshift.plugin.search.target import Target
-from langshift.plugin.search.trust import Candidate, Trust, trusted, weights
-from langshift.plugin.search.wanted import Question, Setting
 from langshift.plugin.versions import LiveIndex
+from langshift.retrieval.exchange import answers, complete, lines
+from langshift.retrieval.modes import search
+from langshift.retrieval.target import Target
+from langshift.retrieval.trust import Candidate, Trust, trusted, weights
+from langshift.retrieval.wanted import Question, Setting
 
 ANCHORED = Setting("anchored")
 OWN = Fields(vector="parts.vec", language="tongue", texts=("body", "head.line"))

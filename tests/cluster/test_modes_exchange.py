@@ -7,10 +7,10 @@ import pytest
 from searched_index import Corpus, asked, found
 
 from langshift.errors import ClusterError, UsageError
-from langshift.plugin.search.exchange import carry_out, carry_out_async
-from langshift.plugin.search.lockstep import carry_out_all
-from langshift.plugin.search.modes import search
-from langshift.plugin.search.wanted import Setting
+from langshift.retrieval.exchange import carry_out, carry_out_async
+from langshift.retrieval.lockstep import carry_out_all
+from langshift.retrieval.modes import search
+from langshift.retrieval.wanted import Setting
 
 SETTINGS = [
     Setting(),

@@ -19,7 +19,7 @@ from langshift.errors import ClusterError
 from langshift.plugin import publishing, writing
 from langshift.plugin.meta import uuid_of
 from langshift.plugin.target import require_there
-from langshift.plugin.transfer import transfer
+from langshift.plugin.transfer.forward import transfer
 from langshift.settings import Settings
 
 from .security_plugin import security_exception

@@ -9,13 +9,13 @@ import pytest
 from command_line import langshift, refusal
 from nothing_lost import read_letters
 
-from langshift.ingest.detect import open_detector
-from langshift.ingest.encoders import open_encoder
+from langshift.debias.detect import open_detector
+from langshift.debias.encoders import open_encoder
+from langshift.debias.vectors import LanguageVectors, shipped
 from langshift.ingest.load import load
 from langshift.ingest.making import choose
 from langshift.ingest.opened_load import LoadOptions
 from langshift.ingest.remarks import last_line, remarks
-from langshift.ingest.vectors import LanguageVectors, shipped
 from langshift.plugin import versions
 
 GERMAN = "Das Meer steigt und fällt zweimal am Tag, weil der Mond an ihm zieht."

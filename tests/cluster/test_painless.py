@@ -8,15 +8,15 @@ import orjson
 import pytest
 from opensearchpy.exceptions import RequestError, TransportError
 
-from langshift.ingest.debias import Debias
+from langshift.debias.debias import Debias
+from langshift.debias.vectors import LanguageVectors
 from langshift.ingest.making import Making
 from langshift.ingest.moving import Told, move
-from langshift.ingest.shift.index_shift import expected, of_debias
-from langshift.ingest.vectors import LanguageVectors
+from langshift.plugin import script as shift_script
 from langshift.plugin.fields import USUAL, Fields, value_at
-from langshift.plugin.shift import script as shift_script
-from langshift.plugin.shift.index_shift import IndexShift
-from langshift.plugin.shift.spellings import told_language
+from langshift.plugin.index_shift import expected, of_debias
+from langshift.plugin.shift_index_shift import IndexShift
+from langshift.spellings import told_language
 
 # Dimension -> how many documents: 1,000 in all, and 10,000 where `make evidence` says so.
 TIMES = 10 if os.environ.get("LANGSHIFT_EVIDENCE") else 1

@@ -8,12 +8,12 @@ from command_line import langshift, refusal
 from piped_index import made_shift, make_index, raw_vector
 
 from langshift import __version__
+from langshift.commands.pipeline_commands import pipeline as command
 from langshift.errors import ClusterError, UsageError
-from langshift.ingest.pipeline.commands import pipeline as command
 from langshift.plugin import pipeline
+from langshift.plugin import script as shift_script
 from langshift.plugin.fields import USUAL
-from langshift.plugin.shift import script as shift_script
-from langshift.plugin.shift.index_shift import IndexShift
+from langshift.plugin.shift_index_shift import IndexShift
 
 SHIFT = made_shift(alpha=0.75, alphas={"th": 0.5})
 

@@ -6,10 +6,10 @@ from given_data import run
 from opensearchpy.exceptions import AuthorizationException
 from shifted_index import Corpus, language_vectors, refused, saved
 
-from langshift.ingest.debias import Debias
-from langshift.ingest.pipeline.following import follow_load
+from langshift.debias.debias import Debias
 from langshift.plugin import pipeline
-from langshift.plugin.pipeline import First
+from langshift.plugin.first import First
+from langshift.plugin.following import follow_load
 from langshift.plugin.target import Target
 
 pytestmark = pytest.mark.usefixtures("cluster_env")

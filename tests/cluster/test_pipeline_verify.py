@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 from piped_index import made_shift, make_foreign_index, make_index, raw_vector, shifted_by
 
-from langshift.ingest.pipeline.commands import pipeline as command
+from langshift.commands.pipeline_commands import pipeline as command
 from langshift.plugin import pipeline
 from langshift.plugin.fields import USUAL, Fields
 

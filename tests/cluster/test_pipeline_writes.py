@@ -10,7 +10,7 @@ from piped_index import made_shift, make_foreign_index, make_index, raw_vector, 
 
 from langshift.plugin import pipeline
 from langshift.plugin.fields import USUAL, Fields
-from langshift.plugin.shift.index_shift import IndexShift
+from langshift.plugin.shift_index_shift import IndexShift
 
 SHIFT = made_shift(alpha=0.75, alphas={"th": 0.5})
 RAW, OTHER = raw_vector(1), raw_vector(2)

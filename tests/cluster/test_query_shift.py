@@ -10,22 +10,21 @@ import pytest
 from click.testing import CliRunner
 from command_line import langshift, refusal
 
+from langshift.commands.commands import evaluate
+from langshift.debias.detect import open_detector
+from langshift.debias.encoders import open_encoder
+from langshift.debias.vectors import LanguageVectors, shipped
 from langshift.errors import UsageError
-from langshift.evaluate.asked import Asked, Plan
-from langshift.evaluate.commands import evaluate
-from langshift.evaluate.dataset import load_dataset
-from langshift.evaluate.journals import open_journals
-from langshift.ingest.detect import open_detector
-from langshift.ingest.encoders import open_encoder
+from langshift.evaluate.datasets.dataset import load_dataset
+from langshift.evaluate.replay.asked import Asked, Plan
+from langshift.evaluate.replay.journals import open_journals
 from langshift.ingest.load import load
 from langshift.ingest.making import choose
-from langshift.ingest.opening import SearchOptions
-from langshift.ingest.search import Searcher
-from langshift.ingest.vectors import LanguageVectors, shipped
-from langshift.plugin import meta, versions
-from langshift.plugin.indices import dropping
-from langshift.plugin.shift.index_shift import IndexShift
-from langshift.plugin.shift.query_vectors import QueryVectors
+from langshift.plugin import dropping, meta, versions
+from langshift.plugin.query_vectors import QueryVectors
+from langshift.plugin.shift_index_shift import IndexShift
+from langshift.retrieval.opening import SearchOptions
+from langshift.retrieval.search import Searcher
 
 PIVOT, GERMAN = "Why does the sea rise and fall?", "Warum steigt und fällt das Meer?"
 SHIFTED_BY = {"de": 3.0, "es": 0.5}

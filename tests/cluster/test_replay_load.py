@@ -14,19 +14,19 @@ from click.testing import CliRunner
 from command_line import langshift
 from small_dataset import replayed
 
+from langshift.commands.commands import evaluate
+from langshift.debias.detect import open_detector
+from langshift.debias.encoders import open_encoder
 from langshift.errors import FingerprintError, LangshiftError, UsageError
-from langshift.evaluate.asked import Asked, Plan
-from langshift.evaluate.commands import evaluate
-from langshift.evaluate.dataset import load_dataset
-from langshift.evaluate.load import requests
-from langshift.evaluate.load.schedule import Load
-from langshift.evaluate.replay import replay_all
-from langshift.ingest.detect import open_detector
-from langshift.ingest.encoders import open_encoder
+from langshift.evaluate.datasets.dataset import load_dataset
+from langshift.evaluate.replay import requests
+from langshift.evaluate.replay.asked import Asked, Plan
+from langshift.evaluate.replay.replay import replay_all
+from langshift.evaluate.replay.schedule import Load
 from langshift.ingest.load import load
 from langshift.ingest.making import choose
-from langshift.ingest.search import Searcher
-from langshift.plugin.search.wanted import Setting
+from langshift.retrieval.search import Searcher
+from langshift.retrieval.wanted import Setting
 
 from .tls_proxy import client_of, proxy
 

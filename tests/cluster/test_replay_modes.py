@@ -6,17 +6,17 @@ import re
 import pytest
 from click.testing import CliRunner
 
+from langshift.commands.commands import evaluate
 from langshift.errors import LangshiftError, UsageError
-from langshift.evaluate.asked import Asked, Plan
-from langshift.evaluate.commands import evaluate
-from langshift.evaluate.journals import open_journals
-from langshift.evaluate.load import requests
-from langshift.evaluate.load.schedule import Load
-from langshift.evaluate.replay import replay_all
-from langshift.evaluate.result import result
-from langshift.ingest.search import Searcher
-from langshift.ingest.searching.options import read_setting
+from langshift.evaluate.replay import requests
+from langshift.evaluate.replay.asked import Asked, Plan
+from langshift.evaluate.replay.journals import open_journals
+from langshift.evaluate.replay.replay import replay_all
+from langshift.evaluate.replay.result import result
+from langshift.evaluate.replay.schedule import Load
 from langshift.plugin import meta
+from langshift.retrieval.options import read_setting
+from langshift.retrieval.search import Searcher
 
 from .tls_proxy import client_of, proxy
 

@@ -4,11 +4,11 @@ import json
 
 import pytest
 
+from langshift.debias.detect import open_detector
+from langshift.debias.encoders import open_encoder
 from langshift.errors import ClusterError, LangshiftError
 from langshift.ingest.bulk.dead_letters import DeadLetters
 from langshift.ingest.bulk.place import LoadPlace
-from langshift.ingest.detect import open_detector
-from langshift.ingest.encoders import open_encoder
 from langshift.ingest.load import load, load_source
 from langshift.ingest.making import choose
 from langshift.ingest.opened_load import LoadOptions

@@ -10,18 +10,18 @@ from given_data import run
 from shifted_index import Corpus, language_vectors, printed, refused, require_vectors, saved, sources
 
 from langshift import __version__
+from langshift.debias.debias import Debias
+from langshift.debias.detect import open_detector
+from langshift.debias.encoders import Brought, open_encoder
 from langshift.errors import ClusterError
-from langshift.ingest import query_shift
-from langshift.ingest.debias import Debias
-from langshift.ingest.detect import open_detector
-from langshift.ingest.encoders import Brought, open_encoder
 from langshift.ingest.making import Making
-from langshift.ingest.retune import Wanted, retune
-from langshift.ingest.search import Searcher
-from langshift.ingest.shift.index_shift import entries
-from langshift.plugin import meta, pipeline, versions
+from langshift.plugin import meta, pipeline, query_shift, versions
 from langshift.plugin.fields import Fields
-from langshift.plugin.search.exchange import carry_out
+from langshift.plugin.index_shift import entries
+from langshift.plugin.plan import Wanted
+from langshift.plugin.retune import retune
+from langshift.retrieval.exchange import carry_out
+from langshift.retrieval.search import Searcher
 
 pytestmark = pytest.mark.usefixtures("cluster_env")
 KNOWN = language_vectors(alpha=0.75, alphas={"th": 0.5}, shift_queries=True)

@@ -14,7 +14,8 @@ from three_nodes import NAMES, long_form
 
 from langshift.cluster import make_client
 from langshift.errors import LangshiftError
-from langshift.ingest.retune import Wanted, retune
+from langshift.plugin.plan import Wanted
+from langshift.plugin.retune import retune
 from langshift.plugin.transfer import tasks
 from langshift.settings import Settings
 

@@ -94,7 +94,7 @@ def test_another_method_is_refused(client, name):
 
 def test_vectors_that_do_not_come_back_as_they_were_written_are_refused(client, name, monkeypatch):
     # The cluster of the tests may have no faiss; which indices these are is tested where that is decided.
-    monkeypatch.setattr("langshift.ingest.retune.retunable.vectors_come_back_normalised", lambda *_: True)
+    monkeypatch.setattr("langshift.plugin.retunable.vectors_come_back_normalised", lambda *_: True)
     assert refused(run("retune", name, "--alpha", 0.5)) == (
         f"Index {name}-v0001 keeps its vectors with the engine faiss, cosinesimil and derived source, which gives them "
         "back with norm 1 and not as they were written, so that no shift can be taken back: index the corpus again "

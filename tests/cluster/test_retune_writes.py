@@ -11,8 +11,9 @@ from retuned_index import PATIENCE, live
 from shifted_index import DIMENSION, LANGUAGES, Corpus, language_vectors, refused, saved
 
 from langshift.ingest.load_run import LoadRun
-from langshift.ingest.retune import Wanted, retune
-from langshift.ingest.retune.roll_back import roll_back
+from langshift.plugin.plan import Wanted
+from langshift.plugin.retune import retune
+from langshift.plugin.roll_back import roll_back
 
 pytestmark = pytest.mark.usefixtures("cluster_env")
 KNOWN = language_vectors()

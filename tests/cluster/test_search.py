@@ -8,15 +8,14 @@ from types import SimpleNamespace
 import pytest
 from command_line import langshift
 
+from langshift.debias.detect import open_detector
+from langshift.debias.encoders import open_encoder
 from langshift.errors import ClusterError, FingerprintError, UsageError
-from langshift.ingest.detect import open_detector
-from langshift.ingest.encoders import open_encoder
 from langshift.ingest.load import load
 from langshift.ingest.making import choose
-from langshift.ingest.search import Searcher
-from langshift.plugin import meta
-from langshift.plugin.indices import dropping
-from langshift.plugin.search.wanted import MODES, Setting
+from langshift.plugin import dropping, meta
+from langshift.retrieval.search import Searcher
+from langshift.retrieval.wanted import MODES, Setting
 
 TEXTS = {
     "tides-en": "The sea rises and falls twice a day because the Moon pulls at it.",
@@ -140,7 +139,7 @@ def test_another_encoder_than_the_indexs_is_refused(client, name, monkeypatch):
     real = open_encoder("use-m")
     fields = ("id", "dimension", "normalised", "query_prefix", "document_prefix")
     newer = SimpleNamespace(**{field: getattr(real, field) for field in fields}, revision="newer")
-    monkeypatch.setattr("langshift.ingest.opening.open_encoder", lambda _, **__: newer)
+    monkeypatch.setattr("langshift.retrieval.opening.open_encoder", lambda _, **__: newer)
     with pytest.raises(FingerprintError) as refused:
         Searcher(client, name)
     assert str(refused.value) == (

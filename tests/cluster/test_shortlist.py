@@ -7,16 +7,16 @@ import pytest
 from searched import TEXTS, a_name, drop, make_index
 from searched_index import DIMENSION, Corpus, asked, found
 
+from langshift.debias.encoders import open_encoder
 from langshift.errors import UsageError
-from langshift.ingest.encoders import open_encoder
-from langshift.ingest.opening import SearchOptions
-from langshift.ingest.search import Searcher
-from langshift.ingest.shortlist import fetching, gathering
-from langshift.ingest.shortlist.moving import account, rank_at
-from langshift.ingest.shortlist.ranking import rank, rankable
-from langshift.plugin.search.exchange import carry_out
-from langshift.plugin.search.wanted import Question, Setting
-from langshift.plugin.shift.index_shift import IndexShift
+from langshift.plugin.shift_index_shift import IndexShift
+from langshift.retrieval import fetching, gathering
+from langshift.retrieval.exchange import carry_out
+from langshift.retrieval.moving import account, rank_at
+from langshift.retrieval.opening import SearchOptions
+from langshift.retrieval.ranking import rank, rankable
+from langshift.retrieval.search import Searcher
+from langshift.retrieval.wanted import Question, Setting
 
 CORPUS = Corpus()
 NUMBERS = np.random.default_rng(8)

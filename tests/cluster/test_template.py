@@ -6,10 +6,10 @@ import pytest
 from command_line import langshift, refusal
 from toy_encoder import ToyEncoder
 
+from langshift.debias.detect import open_detector
 from langshift.errors import ClusterError, UsageError
 from langshift.ingest.bulk.journal import Journal
 from langshift.ingest.bulk.place import LoadPlace
-from langshift.ingest.detect import open_detector
 from langshift.ingest.load import load
 from langshift.ingest.making import choose
 from langshift.ingest.opened_load import LoadOptions
@@ -17,7 +17,7 @@ from langshift.ingest.summary import unwatched
 from langshift.plugin import meta, versions
 from langshift.plugin.engine import has_native_libraries, vectors_come_back_normalised
 from langshift.plugin.merged_template import Shape, Template
-from langshift.plugin.search import bodies
+from langshift.retrieval import bodies
 from langshift.settings import Settings
 
 DOCUMENTS = [

@@ -18,8 +18,7 @@ from transferring import (
 
 from langshift.plugin import origin
 from langshift.plugin.meta import uuid_of
-from langshift.plugin.transfer import transfer
-from langshift.plugin.transfer.forward import APART
+from langshift.plugin.transfer.forward import APART, transfer
 
 PATIENCE = 60.0
 

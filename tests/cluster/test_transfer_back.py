@@ -22,7 +22,8 @@ from transferring import (
 
 from langshift.errors import ClusterError
 from langshift.plugin import origin, writing
-from langshift.plugin.transfer import roll_back, transfer
+from langshift.plugin.transfer.back import roll_back
+from langshift.plugin.transfer.forward import transfer
 
 PATIENCE = 60.0
 

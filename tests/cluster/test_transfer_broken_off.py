@@ -15,7 +15,9 @@ from transferring import (
     unwatched,
 )
 
-from langshift.plugin.transfer import finish_left_behind, release_left_behind, tasks, transfer
+from langshift.plugin.transfer import tasks
+from langshift.plugin.transfer.forward import transfer
+from langshift.plugin.transfer.left_behind import finish_left_behind, release_left_behind
 
 PATIENCE = 60.0
 STAGES = ["copying", "catching up", "checking", "settling", "blocked", "verifying", "swapping"]

@@ -4,10 +4,10 @@ import pytest
 from plain_index import PLAIN
 from transferring import Meanwhile, behind, blocked, everything, index, moved, plan, unfinished, unwatched
 
+from langshift.debias.fingerprint import Fingerprint
 from langshift.errors import ClusterError
 from langshift.plugin import writing
-from langshift.plugin.fingerprint import Fingerprint
-from langshift.plugin.transfer import transfer
+from langshift.plugin.transfer.forward import transfer
 
 PATIENCE = 60.0
 

@@ -10,8 +10,8 @@ from console_process import serving
 from documents import CONSOLE, DOCUMENTS
 from screenshots import IMAGES, MOST_BYTES, PICTURES
 
-from langshift.evaluate.console.security import MOST_ADDRESS, MOST_BODY
-from langshift.evaluate.serve_command import serve
+from langshift.commands.serve_command import serve
+from langshift.web.security import MOST_ADDRESS, MOST_BODY
 
 TEXT = CONSOLE.read_text(encoding="utf-8")
 MOST_TOGETHER = 900_000

@@ -7,9 +7,9 @@ import pytest
 from command_line import langshift
 from documents import DATA
 
-from langshift.evaluate.dataset import CORPUS, QUERIES
-from langshift.evaluate.reading import records
-from langshift.ingest.encoders import open_encoder
+from langshift.debias.encoders import open_encoder
+from langshift.evaluate.datasets.dataset import CORPUS, QUERIES
+from langshift.reading import records
 
 LANGUAGES = "ar,de,en,es,ru,th,tr,zh"
 # Texts that are encoded, and known from then on, at a time.

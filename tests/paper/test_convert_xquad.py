@@ -8,9 +8,9 @@ from collections import Counter
 import pytest
 from click.testing import CliRunner
 
+from langshift.commands.dataset_commands import dataset as command
 from langshift.evaluate.convert.xquad import convert_xquad
-from langshift.evaluate.dataset import load_dataset
-from langshift.evaluate.dataset_commands import dataset as command
+from langshift.evaluate.datasets.dataset import load_dataset
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 from demo_run import demo_document, demo_names
 from documents import README, blocks
 
-from langshift.evaluate.dataset import load_dataset
+from langshift.evaluate.datasets.dataset import load_dataset
 from langshift.evaluate.demo import FOLDER
 
 

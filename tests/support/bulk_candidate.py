@@ -23,7 +23,7 @@ from langshift.ingest.bulk.journal import Journal
 from langshift.ingest.bulk.ledger import Ledger
 from langshift.ingest.bulk.stream import open_stream
 from langshift.ingest.entry import body
-from langshift.plugin.writing import Target
+from langshift.plugin.target import Target
 from langshift.settings import Settings
 
 _BLOCK = 1000

@@ -14,7 +14,7 @@ from opensearchpy import OpenSearch
 from opensearchpy.exceptions import AuthorizationException
 from shifted_index import DIMENSION, LANGUAGES
 
-from langshift.ingest.vectors import LanguageVectors
+from langshift.debias.vectors import LanguageVectors
 
 # Seconds: between two actions of somebody, and before what a write block has refused is sent again. Without pauses the
 # server would have nothing to do but to answer.

@@ -7,8 +7,8 @@ from contextlib import contextmanager
 import pytest
 from click.testing import CliRunner
 
-from langshift.evaluate.commands import demo
-from langshift.plugin.indices.dropping import drop_all
+from langshift.commands.commands import demo
+from langshift.plugin.dropping import drop_all
 
 
 @contextmanager

@@ -4,11 +4,11 @@ from dataclasses import replace
 
 from plain_index import PLAIN
 
+from langshift.plugin.description import Description
 from langshift.plugin.engine import VectorField
 from langshift.plugin.fields import USUAL
-from langshift.plugin.indices.description import Description
-from langshift.plugin.indices.listing import Version
-from langshift.plugin.shift.stamps import Stamps
+from langshift.plugin.listing import Version
+from langshift.plugin.stamps import Stamps
 
 MADE = replace(PLAIN, vectors="0123456789abcdef", pivot="en", alpha=0.6, alphas={"th": 0.3, "zh-TW": 0.0})
 LIVE = Version(

@@ -24,9 +24,9 @@ from command_line import Done, langshift
 from piped_index import fingerprint_of
 
 from langshift.plugin import pipeline
+from langshift.plugin import script as shift_script
 from langshift.plugin.fields import USUAL
-from langshift.plugin.shift import script as shift_script
-from langshift.plugin.shift.index_shift import IndexShift
+from langshift.plugin.shift_index_shift import IndexShift
 
 ROOT = Path(__file__).resolve().parents[2]
 README, DOCS = ROOT / "README.md", ROOT / "docs"

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import numpy as np
 
-from langshift.evaluate.dataset import Dataset, Document, Query
+from langshift.debias.vectors import LanguageVectors
+from langshift.evaluate.datasets.dataset import Dataset, Document, Query
+from langshift.evaluate.datasets.texts import Languages
 from langshift.evaluate.offline.encoding import Encoded
-from langshift.evaluate.texts import Languages
-from langshift.ingest.vectors import LanguageVectors
 
 
 def encoded(documents, queries, tags, asked, groups=None, qrels=None):

@@ -11,7 +11,7 @@ from contextlib import closing, contextmanager
 
 import numpy as np
 
-from langshift.ingest.encoders import use_m
+from langshift.debias.encoders import use_m
 
 # As many variables as one statement may have in any SQLite.
 AT_ONCE = 500

@@ -3,8 +3,8 @@
 from click.testing import CliRunner
 from data_folder import write_dataset
 
+from langshift.commands.commands import evaluate
 from langshift.errors import UsageError
-from langshift.evaluate.commands import evaluate
 
 DOCUMENTS = {
     "sea-en": ("en", "sea", "The sea rises and falls twice a day because the Moon pulls at it."),

@@ -7,7 +7,7 @@ from urllib.request import Request, urlopen
 import numpy as np
 from opensearchpy import OpenSearch
 
-from langshift.ingest.vectors import LanguageVectors
+from langshift.debias.vectors import LanguageVectors
 
 DIMENSION, TOPICS = 16, 40
 SENTENCES = {

@@ -2,8 +2,8 @@
 
 import pytest
 
+from langshift.debias.parallel import open_parallel
 from langshift.errors import LangshiftError, UsageError
-from langshift.ingest.parallel import open_parallel
 
 
 def read(path, languages=None, *, size=3, **options):

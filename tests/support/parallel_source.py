@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from langshift.ingest.encoders import Brought
-from langshift.ingest.encoders.given import Given
-from langshift.ingest.parallel import Rows
+from langshift.debias.encoders import Brought
+from langshift.debias.encoders.given import Given
+from langshift.debias.parallel.rows import Rows
 
 
 class Texts:

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from langshift.debias.fingerprint import Fingerprint
 from langshift.plugin import meta, writing
-from langshift.plugin.fingerprint import Fingerprint
-from langshift.plugin.shift.index_shift import IndexShift
+from langshift.plugin.shift_index_shift import IndexShift
 
 DIMENSION = 8
 MADE = Fingerprint(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from opensearchpy import OpenSearch
 
+from langshift.debias.fingerprint import Fingerprint
 from langshift.plugin import writing
-from langshift.plugin.fingerprint import Fingerprint
 from langshift.plugin.target import Target
 
 PLAIN = Fingerprint(

@@ -6,7 +6,7 @@ from functools import cache
 import numpy as np
 from parallel_source import Texts
 
-from langshift.ingest.vectors import LanguageVectors
+from langshift.debias.vectors import LanguageVectors
 
 DIMENSION = 48
 _WORDS = 400

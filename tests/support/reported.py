@@ -5,9 +5,9 @@ import json
 from click.testing import CliRunner
 from data_folder import write_dataset, write_run
 
-from langshift.evaluate.commands import evaluate
-from langshift.evaluate.dataset import load_dataset
-from langshift.evaluate.identity import identity
+from langshift.commands.commands import evaluate
+from langshift.evaluate.datasets.dataset import load_dataset
+from langshift.evaluate.datasets.identity import identity
 
 SCRIPT = "<script>alert('x')</script>"
 TOPICS = range(12)

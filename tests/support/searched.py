@@ -3,11 +3,11 @@
 import json
 import uuid
 
-from langshift.ingest.detect import open_detector
-from langshift.ingest.encoders import open_encoder
+from langshift.debias.detect import open_detector
+from langshift.debias.encoders import open_encoder
 from langshift.ingest.load import load
 from langshift.ingest.making import choose
-from langshift.plugin.indices import dropping
+from langshift.plugin import dropping
 
 TEXTS = {
     "tides-en": "The sea rises and falls twice a day because the Moon pulls at it.",

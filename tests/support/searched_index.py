@@ -6,12 +6,12 @@ import numpy as np
 from plain_index import PLAIN
 
 from langshift.plugin.fields import USUAL
-from langshift.plugin.search.exchange import carry_out
-from langshift.plugin.search.modes import scores, search
-from langshift.plugin.search.target import Target
-from langshift.plugin.search.trust import Trust
-from langshift.plugin.search.wanted import Question, Setting
 from langshift.plugin.versions import LiveIndex
+from langshift.retrieval.exchange import carry_out
+from langshift.retrieval.modes import scores, search
+from langshift.retrieval.target import Target
+from langshift.retrieval.trust import Trust
+from langshift.retrieval.wanted import Question, Setting
 
 DIMENSION = 12
 LANGUAGES = ("en", "de", "th")

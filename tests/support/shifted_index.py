@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 from given_data import run, write_lines
 
-from langshift.ingest.vectors import LanguageVectors
+from langshift.debias.vectors import LanguageVectors
 
 DIMENSION = 6
 PIVOT = "en"

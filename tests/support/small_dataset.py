@@ -3,13 +3,13 @@
 import json
 import uuid
 
-from langshift.evaluate.asked import Asked, Plan
-from langshift.evaluate.dataset import load_dataset
-from langshift.evaluate.dataset_files import write_dataset
+from langshift.debias.detect import open_detector
+from langshift.debias.encoders import open_encoder
+from langshift.evaluate.convert.dataset_files import write_dataset
+from langshift.evaluate.datasets.dataset import load_dataset
 from langshift.evaluate.demo import FOLDER
-from langshift.evaluate.replay import replay_all
-from langshift.ingest.detect import open_detector
-from langshift.ingest.encoders import open_encoder
+from langshift.evaluate.replay.asked import Asked, Plan
+from langshift.evaluate.replay.replay import replay_all
 from langshift.ingest.load import load
 from langshift.ingest.making import choose
 

@@ -13,11 +13,11 @@ import urllib3
 import uvicorn
 
 from langshift.cluster import Json
-from langshift.evaluate.console.access import Access
-from langshift.evaluate.console.app import make_app
-from langshift.evaluate.console.context import Console
-from langshift.ingest.search import Searcher
+from langshift.retrieval.search import Searcher
 from langshift.settings import Settings
+from langshift.web.access import Access
+from langshift.web.app import make_app
+from langshift.web.context import Console
 
 
 class Page(NamedTuple):

@@ -15,7 +15,7 @@ from plain_index import PLAIN
 from langshift.plugin import meta, writing
 from langshift.plugin.copied import copied_body
 from langshift.plugin.target import Target
-from langshift.plugin.transfer import Plan, Progress, Way
+from langshift.plugin.transfer.plan import Plan, Progress, Way
 
 _METHOD = {"space_type": "cosinesimil", "method": {"name": "hnsw", "engine": "lucene"}}
 SCRIPT = "langshift-test-transfer"

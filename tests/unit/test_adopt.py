@@ -8,7 +8,7 @@ from msgspec import Raw
 from langshift.ingest.adopt.body import keep_norms
 from langshift.ingest.adopt.document import document_of, strings_at
 from langshift.ingest.adopt.stored import changed
-from langshift.ingest.source import Bad
+from langshift.ingest.read import Bad
 from langshift.plugin.engine import VectorField
 from langshift.plugin.fields import Fields, value_at
 

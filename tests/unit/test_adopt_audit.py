@@ -5,15 +5,15 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from langshift.ingest.adopt.audit.audited import Audit, Near
-from langshift.ingest.adopt.audit.document import document
-from langshift.ingest.adopt.audit.judged import Gap, Judged
-from langshift.ingest.adopt.audit.offsets import Fit, Interval, fit, taken_share
-from langshift.ingest.adopt.audit.queries import Asking
-from langshift.ingest.adopt.audit.sample import Mix
-from langshift.ingest.adopt.audit.shown import show
-from langshift.ingest.adopt.audit.similarity import Draws, Rows, Sides, same_language_nearest, spread, with_norm_1
-from langshift.ingest.adopt.audit.verdict import verdict
+from langshift.debias.similarity import Draws, Rows, Sides, same_language_nearest, spread, with_norm_1
+from langshift.evaluate.audit.audited import Audit, Near
+from langshift.evaluate.audit.document import document
+from langshift.evaluate.audit.judged import Gap, Judged
+from langshift.evaluate.audit.offsets import Fit, Interval, fit, taken_share
+from langshift.evaluate.audit.queries import Asking
+from langshift.evaluate.audit.sample import Mix
+from langshift.evaluate.audit.shown import show
+from langshift.evaluate.audit.verdict import verdict
 
 
 def rows_of(queries, documents, *, own):

@@ -6,10 +6,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from langshift.ingest.anchors.calibrating import lowered
-from langshift.ingest.anchors.calibration import Calibration, FirstHits, OfLanguage
-from langshift.ingest.anchors.cutting import cut
-from langshift.ingest.anchors.fitting import (
+from langshift.commands.anchors_run import remarks
+from langshift.retrieval.calibration.calibrating import lowered
+from langshift.retrieval.calibration.calibration import Calibration, FirstHits, OfLanguage
+from langshift.retrieval.calibration.cutting import cut
+from langshift.retrieval.calibration.fitting import (
     LEAST_WORTH,
     MOST_WORTH,
     Evidence,
@@ -18,13 +19,12 @@ from langshift.ingest.anchors.fitting import (
     fitted_worth,
     loses,
 )
-from langshift.ingest.anchors.groups import priors
-from langshift.ingest.anchors.hiding import hiding
-from langshift.ingest.anchors.passages import shares
-from langshift.ingest.anchors.run import remarks
-from langshift.ingest.anchors.spread import spread_of
-from langshift.plugin.search.gathering import Gathered
-from langshift.plugin.search.trust import Candidate, Trust
+from langshift.retrieval.calibration.groups import priors
+from langshift.retrieval.calibration.hiding import hiding
+from langshift.retrieval.calibration.passages import shares
+from langshift.retrieval.calibration.spread import spread_of
+from langshift.retrieval.search_gathering import Gathered
+from langshift.retrieval.trust import Candidate, Trust
 
 SENTENCE = "The sea rises and falls twice a day because the Moon pulls at the water of it"
 

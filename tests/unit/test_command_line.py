@@ -11,8 +11,8 @@ from command_line import LANGSHIFT, langshift, refusal
 from documents import README
 
 from langshift.cli import COMMANDS, root
-from langshift.evaluate.console.pages import FOLDER
-from langshift.ingest.searching.options import FiniteRange, Share
+from langshift.retrieval.options import FiniteRange, Share
+from langshift.web.pages import FOLDER
 
 
 def walk(command, path):

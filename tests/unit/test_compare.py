@@ -8,7 +8,6 @@ import math
 import pytest
 from data_folder import write_dataset, write_run
 
-from langshift.evaluate.clusters import clusters
 from langshift.evaluate.compare.advice import advice
 from langshift.evaluate.compare.comparing import compare
 from langshift.evaluate.compare.document import document, in_words
@@ -16,9 +15,10 @@ from langshift.evaluate.compare.matrix import matrices
 from langshift.evaluate.compare.runs import load
 from langshift.evaluate.compare.sections import ALL, CROSS, SAME, Column, column_of, columns
 from langshift.evaluate.compare.slices import NONE, OWN, slices
-from langshift.evaluate.compare.tables import by_language, by_slice, cut, figures, matrix, probability
 from langshift.evaluate.compare.winners import extremes
-from langshift.evaluate.texts import Languages
+from langshift.evaluate.datasets.clusters import clusters
+from langshift.evaluate.datasets.texts import Languages
+from langshift.evaluate.report.compare_tables import by_language, by_slice, cut, figures, matrix, probability
 
 # Twenty topics in English, German and Thai, each asked about in English and in Thai.
 TOPICS = [f"t{number:02d}" for number in range(20)]

@@ -6,12 +6,12 @@ import pytest
 from described_index import LIVE, MADE, RETUNE, WELL
 from plain_index import PLAIN
 
-from langshift.evaluate.console.indices.letters import letters
-from langshift.evaluate.console.indices.overview import bins, fingerprint_rows, language_rows, version_rows
 from langshift.ingest.bulk.dead_letter import DeadLetter
 from langshift.ingest.bulk.dead_letters import DeadLetters
 from langshift.ingest.bulk.place import LoadPlace
-from langshift.plugin.indices.confidence import Confidence, Sureness
+from langshift.plugin.confidence import Confidence, Sureness
+from langshift.web.letters import letters
+from langshift.web.overview import bins, fingerprint_rows, language_rows, version_rows
 
 SURE = Confidence(10, [1, 0, 0, 0, 0, 0, 0, 0, 2, 7], {"en": Sureness(6, 0.95, 0.0, 0.25)})
 

@@ -10,12 +10,12 @@ import psutil
 import pytest
 
 from langshift.errors import LangshiftError, UsageError
-from langshift.evaluate.console.evaluations.answered import Answered
-from langshift.evaluate.console.evaluations.asking import setting
-from langshift.evaluate.console.evaluations.job import Job, Process, read_job, write_job
-from langshift.evaluate.console.evaluations.jobs import Jobs
 from langshift.evaluate.demo import FOLDER
-from langshift.plugin.search.wanted import USUAL, Setting
+from langshift.retrieval.wanted import USUAL, Setting
+from langshift.web.evaluations.answered import Answered
+from langshift.web.evaluations.asking import setting
+from langshift.web.evaluations.job import Job, Process, read_job, write_job
+from langshift.web.evaluations.jobs import Jobs
 
 
 def line(query, *, reached=True):

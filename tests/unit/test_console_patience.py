@@ -6,7 +6,7 @@ import socket
 import pytest
 import uvicorn
 
-from langshift.evaluate.console import patience
+from langshift.web import patience
 
 
 async def answer(_scope, _receive, send):

@@ -7,9 +7,9 @@ import orjson
 import pytest
 from starlette.exceptions import HTTPException
 
-from langshift.evaluate.console.evaluations.looking import DEPTH
-from langshift.evaluate.console.evaluations.places import inside, stored_report
-from langshift.evaluate.console.evaluations.results import described, results
+from langshift.web.evaluations.looking import DEPTH
+from langshift.web.evaluations.places import inside, stored_report
+from langshift.web.evaluations.results import described, results
 
 RESULT = {
     "complete": True,

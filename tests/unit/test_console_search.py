@@ -10,16 +10,16 @@ from hypothesis import strategies as st
 from plain_index import PLAIN
 
 from langshift.errors import UsageError
-from langshift.evaluate.console.kept import Kept
-from langshift.evaluate.console.search.brief import brief_hit, brief_sources
-from langshift.evaluate.console.search.cache import Gathered
-from langshift.evaluate.console.search.rows import cut, excerpt, ordinal, places, rows, shares, snippet
-from langshift.evaluate.console.search.sides import Choice, settled
-from langshift.evaluate.console.search.state import Side, State, state_of
-from langshift.evaluate.console.search.why import beginning
-from langshift.ingest.hit import Hit, Other
 from langshift.plugin.fields import Fields
-from langshift.plugin.search.wanted import FUSIONS, MODES, Setting
+from langshift.retrieval.hit import Hit, Other
+from langshift.retrieval.wanted import FUSIONS, MODES, Setting
+from langshift.web.kept import Kept
+from langshift.web.search.brief import brief_hit, brief_sources
+from langshift.web.search.cache import Gathered
+from langshift.web.search.rows import cut, excerpt, ordinal, places, rows, shares, snippet
+from langshift.web.search.sides import Choice, settled
+from langshift.web.search.state import Side, State, state_of
+from langshift.web.search.why import beginning
 
 TAGS = st.sampled_from(["ar", "de", "en", "he", "th", "und", "zh"])
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)

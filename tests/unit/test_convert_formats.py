@@ -20,8 +20,8 @@ from convert_sources import (
     write_posir,
 )
 
-from langshift.evaluate.dataset import load_dataset
-from langshift.evaluate.dataset_commands import dataset as command
+from langshift.commands.dataset_commands import dataset as command
+from langshift.evaluate.datasets.dataset import load_dataset
 
 
 def convert(kind: str, source: Path, out: Path, *options: str) -> dict:

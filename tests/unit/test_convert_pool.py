@@ -27,7 +27,7 @@ from langshift.evaluate.convert.neuclir import read_neuclir
 from langshift.evaluate.convert.pool import Choice, build
 from langshift.evaluate.convert.posir import read_posir
 from langshift.evaluate.convert.source import Passage, Question, Source
-from langshift.evaluate.dataset import load_dataset
+from langshift.evaluate.datasets.dataset import load_dataset
 
 TAGS = ["ar", "de", "en", "zh"]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from langshift.errors import UsageError
-from langshift.evaluate.dataset import Document, Query, load_dataset
+from langshift.evaluate.datasets.dataset import Document, Query, load_dataset
 
 CORPUS = """\
 {"_id": "tides-en", "title": "Tides", "text": "The sea rises.", "language": "en", "group": "tides"}

@@ -10,12 +10,12 @@ from click.testing import CliRunner
 from command_line import langshift
 from convert_sources import jsonl
 
+from langshift.commands.dataset_commands import dataset as command
+from langshift.debias.detect import open_detector
 from langshift.errors import UsageError
-from langshift.evaluate.check import check_dataset
-from langshift.evaluate.check_findings import Repeats, repeated
-from langshift.evaluate.dataset_commands import dataset as command
+from langshift.evaluate.datasets.check import check_dataset
+from langshift.evaluate.datasets.check_findings import Repeats, repeated
 from langshift.evaluate.demo import FOLDER
-from langshift.ingest.detect import open_detector
 
 TEXTS = {
     "en": "The sea rises and falls twice a day because the Moon pulls at it.",

@@ -10,13 +10,13 @@ import pytest
 from click.testing import CliRunner, Result
 
 from langshift import console
+from langshift.commands.dead_letters_commands import dead_letters
 from langshift.errors import UsageError
 from langshift.ingest.bulk.dead_letter import DeadLetter
 from langshift.ingest.bulk.dead_letters import DeadLetters
 from langshift.ingest.bulk.item import Item, Outcome
 from langshift.ingest.bulk.letter_groups import grouped, kind_of
 from langshift.ingest.bulk.place import LoadPlace
-from langshift.ingest.dead_letters_commands import dead_letters
 from langshift.ingest.replaying import Verdicts
 
 LETTER = DeadLetter(

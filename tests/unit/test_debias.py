@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from langshift.debias import debias as module
+from langshift.debias.debias import Debias
+from langshift.debias.methods import INDEX_SIDE, METHODS
+from langshift.debias.vectors import LanguageVectors
 from langshift.errors import UsageError
-from langshift.ingest import debias as module
-from langshift.ingest.debias import Debias
-from langshift.ingest.methods import INDEX_SIDE, METHODS
-from langshift.ingest.vectors import LanguageVectors
 
 DIMENSION = 6
 TAGS = ("de", "th", "zh", "zh-TW")

@@ -8,7 +8,7 @@ from collections import Counter, defaultdict
 
 import pytest
 
-from langshift.evaluate.dataset import load_dataset
+from langshift.evaluate.datasets.dataset import load_dataset
 from langshift.evaluate.demo import FOLDER
 
 # A full stop after a letter or two digits at most is an abbreviation's or an ordinal's ("12. Jahrhundert").

@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from langshift import __version__, embedded, findings
-from langshift.doctor import doctor, examine
-from langshift.findings import Finding
+from langshift import __version__, embedded
+from langshift.commands import findings
+from langshift.commands.doctor import doctor, examine
+from langshift.commands.findings import Finding
 
 VARIABLES = ("URL", "USERNAME", "PASSWORD", "SSL_VERIFY", "CA_FILE", "TIMEOUT", "AWS_REGION", "AWS_SERVICE")
 

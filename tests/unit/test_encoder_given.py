@@ -10,19 +10,19 @@ from data_folder import write_dataset
 from given_data import DIMENSION, Made, run, write_lines
 from toy_encoder import ToyEncoder
 
+from langshift.debias.encoders import Brought, have_norm_1, is_given, open_encoder
+from langshift.debias.vectors import LanguageVectors
 from langshift.errors import FingerprintError, UsageError
-from langshift.evaluate.asked import merged
-from langshift.evaluate.dataset import Dataset, Query, load_dataset
-from langshift.evaluate.load.query_log import Logged
-from langshift.evaluate.load.requests import encode, prepare
+from langshift.evaluate.datasets.dataset import Dataset, Query, load_dataset
 from langshift.evaluate.offline.encoding import encode as encode_dataset
+from langshift.evaluate.replay.asked import merged
+from langshift.evaluate.replay.query_log import Logged
+from langshift.evaluate.replay.requests import encode, prepare
 from langshift.evaluate.run import read_run
 from langshift.ingest.documents import parse_document, read_corpus
-from langshift.ingest.encoders import Brought, have_norm_1, is_given, open_encoder
 from langshift.ingest.encoding import document_vectors, query_vectors
 from langshift.ingest.source import open_source
-from langshift.ingest.vectors import LanguageVectors
-from langshift.plugin.search.wanted import USUAL, Question
+from langshift.retrieval.wanted import USUAL, Question
 
 NOWHERE = "http://127.0.0.1:1"
 

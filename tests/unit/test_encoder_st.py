@@ -12,10 +12,10 @@ from command_line import langshift
 from model_hub import model_hub
 from tiny_model import DIMENSION, edit_json, made_up_lines, model_fixtures, require_transformers, save_tiny_model
 
+from langshift.debias.encoders.prefixes import full_name, prefixes
+from langshift.debias.encoders.st import open_st
+from langshift.debias.vectors import LanguageVectors
 from langshift.errors import LangshiftError, UsageError
-from langshift.ingest.encoders.prefixes import full_name, prefixes
-from langshift.ingest.encoders.st import open_st
-from langshift.ingest.vectors import LanguageVectors
 
 require_transformers()
 
@@ -150,8 +150,8 @@ def test_the_origin_of_a_model_gives_its_prefixes(copied):
 
 
 def test_language_vectors_are_fitted_with_it(copied, tmp_path):
-    from langshift.ingest.fit import fit
-    from langshift.ingest.parallel import open_parallel
+    from langshift.debias.fitting.fit import fit
+    from langshift.debias.parallel import open_parallel
 
     pairs = tmp_path / "pairs"
     pairs.mkdir()

@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 from parallel_source import Texts, Vectors, given_encoder
 
+from langshift.debias.encoders import open_encoder
+from langshift.debias.fitting import embedding
+from langshift.debias.fitting.alignment import AlignmentCheck
+from langshift.debias.fitting.blocks import Blocks
+from langshift.debias.fitting.evidence import Evidence
+from langshift.debias.fitting.fit import fit
+from langshift.debias.fitting.histogram import Histogram
+from langshift.debias.fitting.reliability import reliability
 from langshift.evaluate.demo import FOLDER
-from langshift.ingest.encoders import open_encoder
-from langshift.ingest.fit import fit
-from langshift.ingest.fitting import embedding
-from langshift.ingest.fitting.alignment import AlignmentCheck
-from langshift.ingest.fitting.blocks import Blocks
-from langshift.ingest.fitting.evidence import Evidence
-from langshift.ingest.fitting.histogram import Histogram
-from langshift.ingest.fitting.reliability import reliability
 
 DIMENSION = 128
 

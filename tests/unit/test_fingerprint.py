@@ -6,10 +6,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from langshift.debias.fingerprint import Fingerprint
 from langshift.errors import FingerprintError
 from langshift.languages import analyzers, text_language
-from langshift.plugin.fingerprint import Fingerprint
-from langshift.plugin.shift.query_vectors import QueryVectors
+from langshift.plugin.query_vectors import QueryVectors
 from langshift.plugin.template import index_body
 
 ONE = Fingerprint(

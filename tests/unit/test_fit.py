@@ -7,11 +7,11 @@ from hypothesis import strategies as st
 from parallel_source import Texts, Vectors, given_encoder
 from toy_encoder import ToyEncoder
 
+from langshift.debias.debias import Debias
+from langshift.debias.fitting import pair
+from langshift.debias.fitting.embedding import Embedding
+from langshift.debias.fitting.fit import fit
 from langshift.errors import LangshiftError, UsageError
-from langshift.ingest.debias import Debias
-from langshift.ingest.fit import fit
-from langshift.ingest.fitting import pair
-from langshift.ingest.fitting.embedding import Embedding
 
 TEXTS = {
     "de": ["eins", "zwei", "drei", "vier", "fünf"],

@@ -7,11 +7,11 @@ from described_index import LIVE, MADE, RETUNE, WELL
 from plain_index import PLAIN
 
 from langshift.errors import UsageError
+from langshift.plugin.description import in_words, scales
+from langshift.plugin.dropping import _named
 from langshift.plugin.engine import VectorField
-from langshift.plugin.indices.description import in_words, scales
-from langshift.plugin.indices.dropping import _named
-from langshift.plugin.indices.remarks import remarks
-from langshift.plugin.shift.stamps import Stamps
+from langshift.plugin.remarks import remarks
+from langshift.plugin.stamps import Stamps
 
 
 def test_where_all_is_well_nothing_is_remarked():

@@ -9,19 +9,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langcodes.data_dicts import LANGUAGE_ALPHA3, MACROLANGUAGES
 
+from langshift.debias.debias import Debias
+from langshift.debias.fingerprint import Fingerprint
+from langshift.debias.taken_back import difference, moved_by, shifted, taken_back
+from langshift.debias.vectors import LanguageVectors, shipped
 from langshift.errors import ClusterError
-from langshift.ingest.debias import Debias
-from langshift.ingest.shift import index_shift
-from langshift.ingest.shift.taken_back import difference, moved_by, shifted, taken_back
-from langshift.ingest.vectors import LanguageVectors, shipped
 from langshift.languages import parse_tag, primary, text_language
+from langshift.plugin import index_shift
 from langshift.plugin.fields import USUAL, Fields
-from langshift.plugin.fingerprint import Fingerprint
-from langshift.plugin.shift.index_shift import IndexShift
-from langshift.plugin.shift.query_vectors import QueryVectors
-from langshift.plugin.shift.script import params, reason
-from langshift.plugin.shift.spellings import codes, folds, told_language
-from langshift.plugin.shift.stamps import agreeing
+from langshift.plugin.query_vectors import QueryVectors
+from langshift.plugin.script import params, reason
+from langshift.plugin.shift_index_shift import IndexShift
+from langshift.plugin.stamps import agreeing
+from langshift.spellings import codes, folds, told_language
 
 KNOWN = ["de", "zh", "zh-TW", "ar", "no", "nn", "arz", "pt-BR", "en-GB", "sr", "sr-RS", "fil"]
 CODES = [*KNOWN, *LANGUAGE_ALPHA3, *LANGUAGE_ALPHA3.values(), *MACROLANGUAGES, "und", "mul"]

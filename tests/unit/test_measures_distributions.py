@@ -9,7 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from langshift.evaluate.measures import FAMILIES, Material, Scores, score
+from langshift.evaluate.measures import FAMILIES
+from langshift.evaluate.measures.material import Material
+from langshift.evaluate.measures.measures import score
+from langshift.evaluate.measures.scores import Scores
 
 TAGS = ["de", "en", "th"]
 DOCUMENTS = {f"{tag}{number}": tag for tag in TAGS for number in range(4)} | {"x": None}

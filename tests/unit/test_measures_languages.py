@@ -10,7 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chi2, kruskal, rankdata
 
-from langshift.evaluate.measures import Cell, Material, Scores, score
+from langshift.evaluate.measures.material import Material
+from langshift.evaluate.measures.measures import score
+from langshift.evaluate.measures.scores import Cell, Scores
 
 TAGS = ["en", "de", "th"]
 # Two topics of three translations each, and a passage in a language that nobody knows.

@@ -8,8 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from langshift.evaluate.measures import Material, Scores, score
+from langshift.evaluate.measures.material import Material
+from langshift.evaluate.measures.measures import score
 from langshift.evaluate.measures.psi import bucket, position_bin
+from langshift.evaluate.measures.scores import Scores
 
 SECOND = 1 / math.log2(3)  # nDCG where the one relevant document is at rank two
 

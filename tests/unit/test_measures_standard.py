@@ -10,7 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from langshift.errors import UsageError
-from langshift.evaluate.measures import Material, Scores, parse_measure, score
+from langshift.evaluate.measures import parse_measure
+from langshift.evaluate.measures.material import Material
+from langshift.evaluate.measures.measures import score
+from langshift.evaluate.measures.scores import Scores
 
 DOCUMENTS = [f"d{number:02d}" for number in range(25)]
 QUERIES = [f"q{number}" for number in range(6)]

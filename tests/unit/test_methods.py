@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from langshift.ingest.methods.affine import STRENGTHS, PairMoments, map_affine
-from langshift.ingest.methods.centering import centre
-from langshift.ingest.methods.lir import SecondMoment, remove_directions
-from langshift.ingest.methods.ridge import Moments, Ridge
-from langshift.ingest.methods.shift import shift
+from langshift.debias.centering import centre
+from langshift.debias.fitting.affine import STRENGTHS, PairMoments, map_affine
+from langshift.debias.fitting.lir import SecondMoment, remove_directions
+from langshift.debias.fitting.ridge import Moments, Ridge
+from langshift.debias.shift import shift
 
 DIMENSION = 12
 SEEDS = st.integers(0, 2**32 - 1)

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from offline_data import DOCUMENTS, QUERIES, refusal, run, small_dataset
 
+from langshift.debias.encoders import open_encoder
+from langshift.debias.vectors import LanguageVectors, shipped
 from langshift.errors import FingerprintError
-from langshift.evaluate.dataset import load_dataset
-from langshift.evaluate.identity import identity
+from langshift.evaluate.datasets.dataset import load_dataset
+from langshift.evaluate.datasets.identity import identity
 from langshift.evaluate.run import read_run
-from langshift.ingest.encoders import open_encoder
-from langshift.ingest.vectors import LanguageVectors, shipped
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from data_folder import write_dataset
 from toy_encoder import ToyEncoder
 
 from langshift.errors import LangshiftError
-from langshift.evaluate.dataset import load_dataset
+from langshift.evaluate.datasets.dataset import load_dataset
 from langshift.evaluate.offline.encoding import encode
 
 DOCUMENTS = {

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from offline_data import refusal, run, small_dataset
 
+from langshift.debias.vectors import LanguageVectors, shipped
 from langshift.evaluate.run import read_run
-from langshift.ingest.vectors import LanguageVectors, shipped
 
 
 @pytest.fixture

@@ -8,14 +8,14 @@ from data_folder import write_dataset
 from encoded_data import vectors
 from toy_encoder import ToyEncoder
 
+from langshift.debias.debias import Debias
+from langshift.debias.detect import open_detector
 from langshift.errors import UsageError
-from langshift.evaluate.dataset import load_dataset
+from langshift.evaluate.datasets.dataset import load_dataset
 from langshift.evaluate.offline.encoding import encode
 from langshift.evaluate.offline.setting import Setting, settings
 from langshift.evaluate.offline.sources import GIVEN, Source, tell
-from langshift.evaluate.offline.tables import show, show_rows
-from langshift.ingest.debias import Debias
-from langshift.ingest.detect import open_detector
+from langshift.evaluate.report.offline_tables import show, show_rows
 from langshift.ingest.making import Making
 
 KNOWN = vectors(

@@ -9,10 +9,10 @@ import pytest
 from encoded_data import encoded, vectors
 
 from langshift.errors import UsageError
-from langshift.evaluate.clusters import clusters
-from langshift.evaluate.dataset import Dataset, Document, Query
+from langshift.evaluate.datasets.clusters import clusters
+from langshift.evaluate.datasets.dataset import Dataset, Document, Query
 from langshift.evaluate.offline.sweep import Sweeper, depth, halves, sweep
-from langshift.evaluate.offline.sweep_tables import bars
+from langshift.evaluate.report.sweep_tables import bars
 
 AROUND = [0.0, 0.5, 1.0]
 

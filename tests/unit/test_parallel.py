@@ -9,8 +9,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from parallel_data import read, refusal
 
+from langshift.debias.parallel import open_parallel
 from langshift.errors import LangshiftError
-from langshift.ingest.parallel import open_parallel
 
 if sys.version_info >= (3, 14):
     from compression import zstd

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from parallel_data import read, refusal
 
-from langshift.ingest.parallel import open_parallel
+from langshift.debias.parallel import open_parallel
 
 MMARCO = {
     "arabic": "ar", "chinese": "zh", "dutch": "nl", "english": "en", "french": "fr", "german": "de", "hindi": "hi",

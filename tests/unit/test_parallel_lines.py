@@ -3,7 +3,7 @@
 import pytest
 from parallel_data import read, refusal
 
-from langshift.ingest.parallel import open_parallel
+from langshift.debias.parallel import open_parallel
 
 
 @pytest.fixture

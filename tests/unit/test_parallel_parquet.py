@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from parallel_data import read, refusal
 
-from langshift.ingest.parallel import open_parallel
+from langshift.debias.parallel import open_parallel
 
 pa = pytest.importorskip("pyarrow", reason="Parquet needs an extra: pip install 'langshift[parquet]'")
 from pyarrow import parquet  # noqa: E402

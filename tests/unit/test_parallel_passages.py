@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from parallel_data import read, refusal
 
-from langshift.ingest.parallel import open_parallel
+from langshift.debias.parallel import open_parallel
 
 ROWS = [{"de": "eins", "en": "one"}, {"de": "zwei", "en": "two"}, {"de": "drei"}, {"de": "vier", "en": "four"},
         {"de": "fünf", "en": "five"}]  # fmt: skip

@@ -8,7 +8,7 @@ import pytest
 from made_pairs import BLOCK, write_pairs
 from parallel_data import read, refusal
 
-from langshift.ingest.parallel import open_parallel
+from langshift.debias.parallel import open_parallel
 
 EN = np.array([[1, 2], [3, 4], [np.nan, np.nan], [7, 8]], np.float32)
 DE = np.array([[5, 6], [np.nan, np.nan], [1, 1], [0.5, 8]], np.float32)

@@ -5,10 +5,10 @@ import pytest
 
 from langshift import __version__
 from langshift.plugin import pipeline
+from langshift.plugin import script as shift_script
 from langshift.plugin.fields import USUAL, Fields
-from langshift.plugin.pipeline.first import First, found_in, steps
-from langshift.plugin.shift import script as shift_script
-from langshift.plugin.shift.index_shift import IndexShift
+from langshift.plugin.first import First, found_in, steps
+from langshift.plugin.shift_index_shift import IndexShift
 
 SHIFT = IndexShift("0123", "en", {"de": np.ones(2, np.float32)}, 0.6, {"th": 0.3, "ar": 0.0})
 SCRIPT = "langshift-shift-01234567"

@@ -9,14 +9,14 @@ from time import perf_counter
 import numpy as np
 import pytest
 
-from langshift.evaluate.dataset import Query
-from langshift.evaluate.load.answer import Answer, Request, Step
-from langshift.evaluate.load.drift import between, jaccard, mean_shares, rank_biased_overlap, shares
-from langshift.evaluate.load.histogram import corrected, percentiles
-from langshift.evaluate.load.requests import Prepared, alternating
-from langshift.evaluate.load.schedule import Load, arrivals, rotated
-from langshift.evaluate.load.sending import Sending
-from langshift.evaluate.load.workers import GIVE_UP_AFTER, send_all
+from langshift.evaluate.datasets.dataset import Query
+from langshift.evaluate.replay.answer import Answer, Request, Step
+from langshift.evaluate.replay.drift import between, jaccard, mean_shares, rank_biased_overlap, shares
+from langshift.evaluate.replay.histogram import corrected, percentiles
+from langshift.evaluate.replay.requests import Prepared, alternating
+from langshift.evaluate.replay.schedule import Load, arrivals, rotated
+from langshift.evaluate.replay.sending import Sending
+from langshift.evaluate.replay.workers import GIVE_UP_AFTER, send_all
 
 
 def answered(batches):

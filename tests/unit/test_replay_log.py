@@ -4,12 +4,12 @@ import json
 
 import pytest
 
+from langshift.commands.replay_options import replay_command
 from langshift.errors import UsageError
-from langshift.evaluate.asked import merged
-from langshift.evaluate.dataset import Dataset, Query
-from langshift.evaluate.load import query_log
-from langshift.evaluate.load.query_log import Logged, read_log
-from langshift.evaluate.replay_options import replay_command
+from langshift.evaluate.datasets.dataset import Dataset, Query
+from langshift.evaluate.replay import query_log
+from langshift.evaluate.replay.asked import merged
+from langshift.evaluate.replay.query_log import Logged, read_log
 
 
 def log(folder, *lines):

@@ -7,16 +7,18 @@ from pathlib import Path
 
 import pytest
 
+from langshift.debias.fingerprint import Fingerprint
 from langshift.errors import UsageError
-from langshift.evaluate.comparison import Comparison, figure, in_words, side_by_side, signed
-from langshift.evaluate.dataset import Dataset, Document, Query
-from langshift.evaluate.load.answer import Answer
-from langshift.evaluate.measures import DEFAULT_MEASURES, Material, Scores, score
-from langshift.evaluate.replay import Replay
-from langshift.evaluate.replay_command import failures
-from langshift.evaluate.result import check_output, latency, result, write_files
-from langshift.plugin.fingerprint import Fingerprint
-from langshift.plugin.search.wanted import Setting
+from langshift.evaluate.compare.comparison import Comparison, figure, in_words, side_by_side, signed
+from langshift.evaluate.datasets.dataset import Dataset, Document, Query
+from langshift.evaluate.measures import DEFAULT_MEASURES
+from langshift.evaluate.measures.material import Material
+from langshift.evaluate.measures.measures import score
+from langshift.evaluate.measures.scores import Scores
+from langshift.evaluate.replay.answer import Answer
+from langshift.evaluate.replay.replayed import Replay, failures
+from langshift.evaluate.replay.result import check_output, latency, result, write_files
+from langshift.retrieval.wanted import Setting
 
 MADE = Fingerprint(
     encoder="use-m",

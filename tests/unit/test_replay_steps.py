@@ -8,13 +8,13 @@ import pytest
 from opensearchpy.exceptions import TransportError
 
 from langshift.errors import UsageError
-from langshift.evaluate.asked import Asked, Plan
-from langshift.evaluate.dataset import Dataset, Query
-from langshift.evaluate.load import how, requests
-from langshift.evaluate.load.answer import Request, Step, ask
-from langshift.plugin.search.found import Anchor, Candidate, Found, How
-from langshift.plugin.search.wanted import USUAL as SETTING
-from langshift.plugin.search.wanted import Question, Setting
+from langshift.evaluate.datasets.dataset import Dataset, Query
+from langshift.evaluate.replay import how, requests
+from langshift.evaluate.replay.answer import Request, Step, ask
+from langshift.evaluate.replay.asked import Asked, Plan
+from langshift.retrieval.found import Anchor, Candidate, Found, How
+from langshift.retrieval.wanted import USUAL as SETTING
+from langshift.retrieval.wanted import Question, Setting
 
 USUAL = How()
 

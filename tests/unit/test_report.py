@@ -14,9 +14,10 @@ import pytest
 from click.testing import CliRunner, Result
 from reported import DOCUMENTS, QRELS, QUERIES, SCRIPT, report, write_runs, write_sweep
 
+from langshift import extra
+from langshift.commands.commands import evaluate
 from langshift.errors import LangshiftError, UsageError
-from langshift.evaluate.commands import evaluate
-from langshift.evaluate.report import checkout, extra
+from langshift.evaluate.report import checkout
 
 FILES = ["report.html", "report.md", "report.csv", "report.tex"]
 # No folder can have a slash in its name.

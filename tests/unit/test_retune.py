@@ -8,12 +8,12 @@ from given_data import Made, run
 from shifted_index import DIMENSION, language_vectors, refused, saved
 
 from langshift import __version__
+from langshift.debias.debias import Debias
+from langshift.debias.fingerprint import Fingerprint
 from langshift.errors import ClusterError, FingerprintError, UsageError
-from langshift.ingest.debias import Debias
-from langshift.ingest.retune.plan import Wanted, planned
-from langshift.ingest.retune.retunable import lagging_replicas
-from langshift.ingest.shift.index_shift import entries
-from langshift.plugin.fingerprint import Fingerprint
+from langshift.plugin.index_shift import entries
+from langshift.plugin.plan import Wanted, planned
+from langshift.plugin.retunable import lagging_replicas
 from langshift.plugin.transfer import tasks
 from langshift.plugin.transfer.mark import GivenUp
 

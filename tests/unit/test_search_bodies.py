@@ -5,10 +5,10 @@ import pytest
 
 from langshift.errors import UsageError
 from langshift.plugin.fields import Fields
-from langshift.plugin.search.bodies import dense, exact, filter_clauses, lexical
-from langshift.plugin.search.by_vector import balanced_bodies, vector_of
-from langshift.plugin.search.preferring import dense_preferring
-from langshift.plugin.search.wanted import Question
+from langshift.retrieval.bodies import dense, exact, filter_clauses, lexical
+from langshift.retrieval.by_vector import balanced_bodies, vector_of
+from langshift.retrieval.preferring import dense_preferring
+from langshift.retrieval.wanted import Question
 
 
 def test_dense_looks_at_more_candidates_than_it_returns():

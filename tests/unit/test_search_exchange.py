@@ -5,17 +5,8 @@ import json
 import pytest
 
 from langshift.errors import ClusterError
-from langshift.plugin.search.exchange import (
-    ShardBody,
-    advance,
-    alone,
-    answers,
-    carry_out,
-    complete,
-    lines,
-    timed,
-)
-from langshift.plugin.search.lockstep import carry_out_all
+from langshift.retrieval.exchange import ShardBody, advance, alone, answers, carry_out, complete, lines, timed
+from langshift.retrieval.lockstep import carry_out_all
 
 WHOLE = {
     "took": 3,

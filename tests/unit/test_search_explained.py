@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 
-from langshift.ingest.hit import Hit, ShiftEffect
-from langshift.ingest.searching import explained
-from langshift.ingest.searching.explaining import effects, known_shift
-from langshift.ingest.searching.result import SearchResult
+from langshift.commands import explained
 from langshift.plugin.fields import USUAL
-from langshift.plugin.search.found import Anchor, Leg
-from langshift.plugin.search.wanted import Setting
-from langshift.plugin.shift.index_shift import IndexShift
+from langshift.plugin.shift_index_shift import IndexShift
+from langshift.retrieval.explaining import effects, known_shift
+from langshift.retrieval.found import Anchor, Leg
+from langshift.retrieval.hit import Hit, ShiftEffect
+from langshift.retrieval.result import SearchResult
+from langshift.retrieval.wanted import Setting
 
 LEGS = {"dense": Leg(0.75, 1), "lexical": Leg(3.5, 12)}
 

@@ -3,13 +3,13 @@
 import pytest
 from plain_index import PLAIN
 
-from langshift.ingest.hit import GROUP, group_of
 from langshift.plugin.fields import USUAL
-from langshift.plugin.search.found import Candidate, Found
-from langshift.plugin.search.grouping import one_per_group
-from langshift.plugin.search.target import Target
-from langshift.plugin.search.wanted import Question
 from langshift.plugin.versions import LiveIndex
+from langshift.retrieval.found import Candidate, Found
+from langshift.retrieval.grouping import one_per_group
+from langshift.retrieval.hit import GROUP, group_of
+from langshift.retrieval.target import Target
+from langshift.retrieval.wanted import Question
 
 FULL = (
     "The groups found have 10,000 documents or more beside those that the search itself found: what is more than that "

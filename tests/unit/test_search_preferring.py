@@ -6,10 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from langshift.plugin.fields import Fields
-from langshift.plugin.search.by_vector import best_of_each_language
-from langshift.plugin.search.found import Candidate
-from langshift.plugin.search.preferring import bonus, dense_preferring, is_favoured, preference_of
-from langshift.plugin.search.wanted import Question, Setting
+from langshift.retrieval.by_vector import best_of_each_language
+from langshift.retrieval.found import Candidate
+from langshift.retrieval.preferring import bonus, dense_preferring, is_favoured, preference_of
+from langshift.retrieval.wanted import Question, Setting
 
 
 def test_a_preference_is_one_request_over_the_union_of_all_and_the_favoured():

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from langshift.errors import UsageError
-from langshift.ingest.searching.options import read_setting, setting_options, written
-from langshift.ingest.searching.requests import Request
-from langshift.plugin.search.wanted import FUSIONS, MODES, USUAL, Setting
+from langshift.retrieval.options import read_setting, setting_options, written
+from langshift.retrieval.requests import Request
+from langshift.retrieval.wanted import FUSIONS, MODES, USUAL, Setting
 
 settings = st.builds(
     lambda mode, beta, fusion, weight, one: Setting(

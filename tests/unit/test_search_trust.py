@@ -8,7 +8,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from langshift.plugin.search.trust import Candidate, Trust, rarest, trusted, weights
+from langshift.retrieval.trust import Candidate, Trust, rarest, trusted, weights
 
 TRUST = Trust(0.05, 13.0, {"de": -0.25})
 

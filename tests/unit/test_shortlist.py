@@ -5,17 +5,17 @@ import pytest
 from plain_index import PLAIN
 
 from langshift.errors import UsageError
-from langshift.ingest.shortlist import fetching, gathering
-from langshift.ingest.shortlist.gathering import Shortlist
-from langshift.ingest.shortlist.moving import account, rank_at
-from langshift.ingest.shortlist.ranking import rank
 from langshift.plugin.fields import Fields
-from langshift.plugin.search.exchange import ShardBody
-from langshift.plugin.search.found import Candidate, Leg
-from langshift.plugin.search.target import Target
-from langshift.plugin.search.wanted import Question, Setting
-from langshift.plugin.shift.index_shift import IndexShift
+from langshift.plugin.shift_index_shift import IndexShift
 from langshift.plugin.versions import LiveIndex
+from langshift.retrieval import fetching, gathering
+from langshift.retrieval.exchange import ShardBody
+from langshift.retrieval.found import Candidate, Leg
+from langshift.retrieval.gathering import Shortlist
+from langshift.retrieval.moving import account, rank_at
+from langshift.retrieval.ranking import rank
+from langshift.retrieval.target import Target
+from langshift.retrieval.wanted import Question, Setting
 
 DIMENSION = 5
 NUMBERS = np.random.default_rng(5)

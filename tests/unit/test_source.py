@@ -8,10 +8,12 @@ import numpy as np
 import orjson
 import pytest
 
+from langshift.debias.encoders import Brought
 from langshift.errors import UsageError
 from langshift.ingest.bulk.lines import Lines
-from langshift.ingest.encoders import Brought
-from langshift.ingest.source import Bad, Delete, open_source
+from langshift.ingest.documents import Delete
+from langshift.ingest.read import Bad
+from langshift.ingest.source import open_source
 
 if sys.version_info >= (3, 14):
     from compression import zstd

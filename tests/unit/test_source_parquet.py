@@ -9,10 +9,12 @@ import numpy as np
 import orjson
 import pytest
 
+from langshift.debias.encoders import Brought
 from langshift.errors import LangshiftError, UsageError
 from langshift.ingest.bulk.lines import Lines
-from langshift.ingest.encoders import Brought
-from langshift.ingest.source import Bad, Delete, open_source
+from langshift.ingest.documents import Delete
+from langshift.ingest.read import Bad
+from langshift.ingest.source import open_source
 
 pa = pytest.importorskip("pyarrow", reason="Parquet needs an extra: pip install 'langshift[parquet]'")
 from pyarrow import parquet  # noqa: E402

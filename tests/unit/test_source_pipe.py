@@ -10,9 +10,10 @@ from contextlib import suppress
 
 import pytest
 
+from langshift.debias.encoders import Brought
 from langshift.errors import LangshiftError, UsageError
-from langshift.ingest.encoders import Brought
-from langshift.ingest.source import Bad, open_source
+from langshift.ingest.read import Bad
+from langshift.ingest.source import open_source
 
 LINE = b'{"_id": "a", "text": "t"}\n'
 

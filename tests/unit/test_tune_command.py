@@ -11,10 +11,10 @@ import pytest
 from click.testing import CliRunner
 from planted import PlantedEncoder, direction, known, parallel_text, write_text
 
+from langshift.commands import vectors_command  # noqa: F401 - it would keep the encoder that stands in for others here
+from langshift.commands.tune_command import tune
+from langshift.debias.vectors import LanguageVectors
 from langshift.errors import FingerprintError, LangshiftError, UsageError
-from langshift.evaluate.tune.command import tune
-from langshift.ingest import vectors_command  # noqa: F401 - it would keep the encoder that stands in for others here
-from langshift.ingest.vectors import LanguageVectors
 
 OFFSET = 2 * direction(10)
 
@@ -22,7 +22,7 @@ OFFSET = 2 * direction(10)
 def opened_by_every_name(patch):
     """The encoder that every name opens: documents in German are biased."""
     made = PlantedEncoder({"de": OFFSET}, {})
-    patch.setattr("langshift.ingest.encoders.open_encoder", lambda *_, **__: made)
+    patch.setattr("langshift.debias.encoders.open_encoder", lambda *_, **__: made)
     return made
 
 

@@ -9,9 +9,9 @@ import pytest
 from safetensors.numpy import save_file
 from toy_encoder import ToyEncoder
 
+from langshift.debias.encoders import open_encoder
+from langshift.debias.vectors import LanguageVectors, shipped
 from langshift.errors import FingerprintError, UsageError
-from langshift.ingest.encoders import open_encoder
-from langshift.ingest.vectors import LanguageVectors, shipped
 
 MADE = LanguageVectors(
     pivot="en",

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from command_line import LANGSHIFT, langshift, refusal
 
-from langshift.ingest.vectors import LanguageVectors
+from langshift.debias.vectors import LanguageVectors
 
 
 @pytest.fixture

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from langshift.commands.dataset_commands import dataset as command
 from langshift.errors import UsageError
 from langshift.evaluate.convert.xquad import convert_xquad
-from langshift.evaluate.dataset import load_dataset
-from langshift.evaluate.dataset_commands import dataset as command
+from langshift.evaluate.datasets.dataset import load_dataset
 
 TEXTS = {
     "en": [

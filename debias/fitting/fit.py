@@ -1,0 +1,173 @@
+"""Fit language vectors on parallel text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+
+from threadpoolctl import threadpool_limits
+
+from langshift.ahead import ahead
+from langshift.console import counted
+from langshift.debias.encoders import Encoder
+from langshift.debias.fitting.embedding import Embedding
+from langshift.debias.fitting.evidence import Evidence
+from langshift.debias.fitting.language import LanguageSums
+from langshift.debias.fitting.pair import PairSums, add_queries
+from langshift.debias.fitting.reliability import reliability
+from langshift.debias.parallel.rows import ParallelText, Rows
+from langshift.debias.shift import mean_difference
+from langshift.debias.vectors import LanguageVectors
+from langshift.errors import UsageError
+from langshift.languages import parse_tag
+
+# What can be fitted; the first two need means alone, which every file has.
+FITTED = ("shift", "centering", "lir", "affine")
+
+
+def fit(
+    source: ParallelText,
+    pivots: Sequence[str],
+    encoder: Encoder,
+    *,
+    methods: Sequence[str] = ("shift",),
+    on_rows: Callable[[int, int | None], None] | None = None,
+) -> dict[str, LanguageVectors]:
+    """Fit V_ℓ of every language towards every pivot (Shift, Eq. 1) in one pass, each text encoded once.
+
+    Memory is O(languages × pivots × dimension), and × dimension² for ``lir`` and ``affine``, whatever the
+    number of pairs. A pair with an empty side is left out and counted as missing. Beside V_ℓ there are always the
+    means μ_ℓ, the evidence by which ``langshift vectors check`` judges, and, where the encoder encodes queries in
+    another way, V_ℓ of texts encoded as queries.
+
+    Args:
+        source: the parallel text, or given vectors.
+        pivots: the pivot languages, in any form of their tags.
+        encoder: the encoder; ``given`` for given vectors.
+        methods: some of ``FITTED``.
+        on_rows: called with the rows done and how many there are, where that is known.
+
+    Returns:
+        The language vectors by pivot, in the order given.
+
+    Raises:
+        UsageError: a language or method that there is not, a language with fewer than two pairs, texts or vectors that
+            the encoder cannot take.
+        LangshiftError: the encoder gave a vector that is not a number.
+    """
+    _require_methods(methods)
+    tags = list(dict.fromkeys(_require_pivot(pivot, source) for pivot in pivots))
+    embedding = Embedding(source, encoder)
+    languages = {
+        language: LanguageSums(embedding.dimension, directions="lir" in methods) for language in source.languages
+    }
+    pairs = [
+        PairSums(language, pivot, embedding.dimension, maps="affine" in methods)
+        for pivot in tags
+        for language in source.languages
+        if language != pivot
+    ]
+    done = 0
+    with _blas_threads(embedding, methods):
+        for rows in ahead(source.batches(embedding.batch)):
+            _add(rows, embedding, tags, languages, pairs, done)
+            done += len(rows.places)
+            if on_rows:
+                on_rows(done, source.total)
+    for pair in pairs:
+        _require_pairs(pair, source)
+    return {
+        pivot: _made(pivot, [pair for pair in pairs if pair.pivot == pivot], languages, done, source, encoder)
+        for pivot in tags
+    }
+
+
+def _add(
+    rows: Rows,
+    embedding: Embedding,
+    pivots: Sequence[str],
+    languages: dict[str, LanguageSums],
+    pairs: Sequence[PairSums],
+    done: int,
+) -> None:
+    sides = embedding.sides(rows, pivots)
+    closely = embedding.closely(done, rows)
+    units = {language: languages[language].add(side, closely) for language, side in sides.items()}
+    if embedding.has_queries:
+        add_queries(pairs, sides, rows, embedding)
+    for pair in pairs:
+        one, pivot = pair.language, pair.pivot
+        pair.add(sides[one], sides[pivot], units[one], units[pivot], rows.places)
+
+
+def _blas_threads(embedding: Embedding, methods: Sequence[str]) -> AbstractContextManager[object]:
+    """One thread where only small products are made, for which more take longer, and wait in each other's way."""
+    small = embedding.given and not {"lir", "affine"} & set(methods)
+    threads: AbstractContextManager[object] = threadpool_limits(1, user_api="blas") if small else nullcontext()
+    return threads
+
+
+def _require_methods(methods: Sequence[str]) -> None:
+    for method in methods:
+        if method not in FITTED:
+            raise UsageError(f"There is no method {method!r} to fit; there are: {', '.join(FITTED)}.")
+
+
+def _require_pivot(written: str, source: ParallelText) -> str:
+    tag = parse_tag(written)
+    if tag is None or tag not in source.languages:
+        holds = "text" if source.dimension is None else "vectors"
+        raise UsageError(
+            f"{source.shown}: has no {holds} in the language {written!r}; it has {', '.join(source.languages)}."
+        )
+    return tag
+
+
+def _require_pairs(pair: PairSums, source: ParallelText) -> None:
+    count = pair.blocks.pairs
+    if count < 2:
+        raise UsageError(
+            f"{source.shown}: {pair.language} has {counted(count, 'pair') if count else 'no pair'} with the pivot "
+            f"{pair.pivot}, and a mean that can be trusted needs two at least; give more, or leave {pair.language} out."
+        )
+
+
+def _made(
+    pivot: str,
+    pairs: Sequence[PairSums],
+    languages: dict[str, LanguageSums],
+    rows: int,
+    source: ParallelText,
+    encoder: Encoder,
+) -> LanguageVectors:
+    means = {pair.language: mean_difference(pair.blocks.language, pair.blocks.pairs) for pair in pairs}
+    directions = {language: sums.directions() for language, sums in languages.items()}
+    queries = {pair.language: pair.query_vector() for pair in pairs}
+    return LanguageVectors(
+        pivot=pivot,
+        vectors={pair.language: mean_difference(pair.blocks.difference, pair.blocks.pairs) for pair in pairs},
+        pairs={pair.language: pair.blocks.pairs for pair in pairs},
+        encoder=encoder.id,
+        revision=encoder.revision,
+        document_prefix=encoder.document_prefix,
+        dimension=source.dimension or encoder.dimension,
+        normalised=encoder.normalised,
+        source=source.shown,
+        query_prefix=encoder.query_prefix,
+        query_vectors={language: vector for language, vector in queries.items() if vector is not None},
+        means={**means, pivot: languages[pivot].mean.astype("float32")},
+        directions={language: found for language, found in directions.items() if found is not None},
+        maps={pair.language: pair.moments.fit().map_ for pair in pairs if pair.moments is not None},
+        evidence={pair.language: _evidence(pair, languages, rows).to_json() for pair in pairs},
+    )
+
+
+def _evidence(pair: PairSums, languages: dict[str, LanguageSums], rows: int) -> Evidence:
+    return Evidence(
+        pairs=pair.blocks.pairs,
+        missing=rows - pair.blocks.pairs,
+        norm=languages[pair.language].norm,
+        pivot_norm=languages[pair.pivot].norm,
+        reliability=reliability(pair.blocks.sums, pair.blocks.counts),
+        alignment=pair.alignment.result(),
+    )

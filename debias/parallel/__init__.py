@@ -1,0 +1,94 @@
+"""Parallel text of any format and size, read in batches."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from langshift.debias.parallel.aligned import AlignedLines
+from langshift.debias.parallel.arrays import GivenArrays
+from langshift.debias.parallel.by_id import AlignedById
+from langshift.debias.parallel.naming import by_language, file_kind, written_language
+from langshift.debias.parallel.passages import Passages
+from langshift.debias.parallel.records import Records
+from langshift.debias.parallel.rows import ParallelText, Rows
+from langshift.debias.parallel.shards import Shards
+from langshift.debias.parallel.tsv import Table
+from langshift.errors import UsageError
+
+__all__ = ["ParallelText", "Rows", "open_parallel"]
+
+_FILES: dict[str, type[Table] | type[Records]] = {".tsv": Table, ".jsonl": Records}
+_FOLDERS: dict[str, type[AlignedLines] | type[AlignedById] | type[GivenArrays]] = {
+    ".txt": AlignedLines,
+    ".tsv": AlignedById,
+    ".npy": GivenArrays,
+}
+
+
+def open_parallel(
+    path: Path, languages: Sequence[str] | None = None, *, join_lines: int = 1, documents: Path | None = None
+) -> ParallelText:
+    """Open parallel text; its name, or what lies in the folder, tells the format.
+
+    ========================================  =========================================================
+    ``FOLDER/<lang>.txt``                     a text a line, aligned by line
+    ``FOLDER/<lang>.tsv``                     rows ``id<TAB>text``, aligned by id; mMARCO's names too:
+                                              ``english_collection.tsv``
+    ``FOLDER/<lang>.npy``                     given vectors, aligned by row
+    ``FILE.tsv``                              columns named by language
+    ``FILE.jsonl``                            objects with keys named by language; texts or given vectors
+    ``FILE.parquet``, ``FOLDER/*.parquet``    columns named by language; texts or given vectors
+    ========================================  =========================================================
+
+    Text files may be compressed (``.txt.gz``, ``.tsv.zst``).
+
+    Args:
+        path: the file or folder.
+        languages: those to read, in any form of their tags; None reads all.
+        join_lines: this many consecutive rows make one passage.
+        documents: file with a document id a line, one for each row; passages never cross documents.
+
+    Raises:
+        UsageError: what cannot be used, in one sentence that names the place.
+        LangshiftError: a library is missing that the format needs.
+    """
+    if documents is not None and join_lines == 1:
+        raise UsageError("--documents says where joined passages end: give --join-lines too.")
+    if not path.exists():
+        raise UsageError(f"{path}: there is no such file or folder of parallel text.")
+    source = (_open_folder if path.is_dir() else _open_file)(path, languages or None)
+    return source if join_lines == 1 else Passages(source, join_lines, documents)
+
+
+def _open_file(path: Path, languages: Sequence[str] | None) -> ParallelText:
+    kind = file_kind(path)
+    if kind == ".parquet":
+        return Shards(path, [path], languages)
+    if kind in _FILES:
+        return _FILES[kind](path, languages)
+    if kind in _FOLDERS:
+        raise UsageError(f"{path} is of one language: name the folder that holds a file for each.")
+    raise UsageError(
+        f"{path}: its name tells no format of parallel text; name a file .tsv, .jsonl or .parquet, or a folder."
+    )
+
+
+def _open_folder(folder: Path, languages: Sequence[str] | None) -> ParallelText:
+    files = [path for path in sorted(folder.iterdir()) if path.is_file() and not path.name.startswith((".", "_"))]
+    shards = [path for path in files if file_kind(path) == ".parquet"]
+    found = {kind: [path for path in files if file_kind(path) == kind and written_language(path)] for kind in _FOLDERS}
+    examples = [paths[0].name for paths in (*found.values(), shards) if paths]
+    if not examples:
+        raise UsageError(
+            f"{folder}: holds no file named for a language, such as th.txt, th.tsv or th.npy, and no .parquet file."
+        )
+    if len(examples) > 1:
+        raise UsageError(
+            f"{folder}: holds parallel text in several formats, {' and '.join(examples)}; keep one in a folder."
+        )
+    if shards:
+        return Shards(folder, shards, languages)
+    kind, paths = next((kind, paths) for kind, paths in found.items() if paths)
+    named = by_language(((written_language(path), path.name) for path in paths), str(folder))
+    return _FOLDERS[kind](folder, named, languages)

@@ -1,1 +1,0 @@
-"""The console in the browser: ``langshift serve``."""

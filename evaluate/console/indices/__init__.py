@@ -1,1 +1,0 @@
-"""The pages of indices: what each holds, and how it was made."""

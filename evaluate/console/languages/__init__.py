@@ -1,1 +1,0 @@
-"""The page of languages: how near those of queries and documents are."""

@@ -1,0 +1,110 @@
+"""The texts of a dataset's documents, and the languages of what names none."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from langshift.debias.detect import Detector, open_detector
+from langshift.evaluate.datasets.dataset import CORPUS, Dataset
+from langshift.ingest.documents import read_corpus
+from langshift.ingest.making import LEAST_CONFIDENCE
+from langshift.languages import UNDETERMINED, text_language
+
+
+class Text(NamedTuple):
+    """A document's words, and the language tag of its line in the corpus, None where that names none."""
+
+    title: str
+    text: str
+    tag: str | None
+
+
+def read_texts(dataset: Dataset, wanted: Collection[str] | None = None) -> dict[str, Text]:
+    """Document id -> its words, in the order of the corpus.
+
+    Args:
+        dataset: whose corpus is read.
+        wanted: the documents to keep; None keeps all.
+
+    Raises:
+        UsageError: a line that is no document.
+    """
+    return {
+        document.id: Text(document.title, document.text, document.language)
+        for document in read_corpus(dataset.folder / CORPUS, str(dataset.folder / CORPUS), "ignored")
+        if wanted is None or document.id in wanted
+    }
+
+
+@dataclass(frozen=True)
+class Languages:
+    """The languages of a dataset: those that it names, else detected ones.
+
+    Attributes:
+        tags: document id -> tag as ingest would store it with the vector, ``zh-TW``; ``und`` where unknown.
+        documents: document id -> primary tag as measures compare it, None where unknown.
+        queries: query id -> primary tag, None where unknown.
+        warnings: what was detected, in sentences.
+    """
+
+    tags: Mapping[str, str]
+    documents: Mapping[str, str | None]
+    queries: Mapping[str, str | None]
+    warnings: tuple[str, ...]
+
+    @classmethod
+    def of(cls, dataset: Dataset, texts: Mapping[str, Text]) -> Languages:
+        """Complete the languages of a dataset.
+
+        Args:
+            dataset: names languages, or not.
+            texts: the texts of the documents that it names no language for, at least.
+        """
+        named = {name: document.language for name, document in dataset.documents.items()}
+        unnamed = [name for name, language in named.items() if language is None]
+        unasked = [query for query in dataset.queries if query.language is None]
+        detector = open_detector() if unnamed or unasked else None
+        tags = {
+            name: (texts[name].tag if name in texts else None) or language
+            for name, language in named.items()
+            if language is not None
+        }
+        if detector is not None:
+            tags |= {name: _document(detector, texts[name]) for name in unnamed}
+        documents = {
+            name: named[name] or (None if tag == UNDETERMINED else text_language(tag)) for name, tag in tags.items()
+        }
+        queries = {query.id: query.language for query in dataset.queries}
+        if detector is not None:
+            among = {language for language in documents.values() if language}
+            queries |= {query.id: _query(detector, query.text, among) for query in unasked}
+        told = ((len(unnamed), len(named), "documents"), (len(unasked), len(queries), "queries"))
+        warnings = tuple(
+            f"The dataset names no language for {count:,} of its {total:,} {what}; theirs were detected."
+            for count, total, what in told
+            if count
+        )
+        return cls({name: tags[name] for name in named}, {name: documents[name] for name in named}, queries, warnings)
+
+
+def detected_from(text: Text, characters: int | None = None) -> str:
+    """The words of a document that its language is detected from, as ingest does.
+
+    Args:
+        text: the document.
+        characters: how much of them to read; None leaves that to the detector.
+    """
+    words = text.text or text.title
+    return words if characters is None else " ".join(words.split())[:characters]
+
+
+def _document(detector: Detector, text: Text) -> str:
+    found = detector.detect(detected_from(text))
+    return found.language if found.confidence >= LEAST_CONFIDENCE else UNDETERMINED
+
+
+def _query(detector: Detector, words: str, among: Collection[str]) -> str | None:
+    language = detector.detect(words, among=among).language
+    return None if language == UNDETERMINED else language

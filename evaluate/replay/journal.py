@@ -1,0 +1,173 @@
+"""What a replay has heard so far, on disk, so that one that was cut off can go on.
+
+While a replay is under way its folder holds ``unfinished.json``, which says what is replayed,
+``result.json`` with ``"complete": false``, and ``per-query.jsonl``, to which each answer is appended
+with its ``ranking`` as it comes, and with ``how`` its scores were put together where other documents could
+not be given theirs without. When all are there the latter two are replaced by the whole result, and
+``unfinished.json`` goes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import IO, Any
+
+import orjson
+
+from langshift.errors import UsageError
+from langshift.evaluate.replay import how
+from langshift.evaluate.replay.answer import Answer
+from langshift.whole import whole
+
+PER_QUERY, RESULT, UNFINISHED = "per-query.jsonl", "result.json", "unfinished.json"
+WRITTEN_AT_THE_END = ("run.trec", "group-scores.jsonl")
+Identity = Mapping[str, Any]
+"""What makes two replays the same, as JSON: only then do their answers belong together."""
+
+
+class Journal:
+    """The journal of a replay in one way; ``with`` closes it.
+
+    Attributes:
+        folder: where it is.
+        kept: query id -> answer, for the queries that an earlier call has had answered.
+        sent_again: how many queries found no cluster in an earlier call, and are to be sent again.
+    """
+
+    def __init__(self, folder: Path, kept: Mapping[str, Answer], sent_again: int) -> None:
+        self.folder, self.kept, self.sent_again = folder, kept, sent_again
+        self._file: IO[bytes] = (folder / PER_QUERY).open("ab")
+
+    def __enter__(self) -> Journal:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+    def add(self, answer: Answer) -> None:
+        """Append one answer."""
+        self._file.write(orjson.dumps(_row(answer), option=orjson.OPT_APPEND_NEWLINE))
+
+    def flush(self) -> None:
+        """Let what was added outlive the process."""
+        self._file.flush()
+
+    @staticmethod
+    def finish(folder: Path) -> None:
+        """Say that a folder holds the whole result."""
+        (folder / UNFINISHED).unlink(missing_ok=True)
+
+
+def unfinished(folder: Path) -> bool:
+    """Whether a folder holds a replay that was cut off."""
+    return (folder / UNFINISHED).is_file()
+
+
+def begin(folder: Path, identity: Identity, command: str) -> Journal:
+    """Start a journal; what an earlier replay left in the folder is removed.
+
+    Args:
+        folder: made if it is not there.
+        identity: what is replayed.
+        command: the command that does.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in (*WRITTEN_AT_THE_END, PER_QUERY, RESULT):
+        (folder / name).unlink(missing_ok=True)
+    _write(folder / UNFINISHED, identity)
+    _write(folder / RESULT, {"complete": False, "command": command})
+    return Journal(folder, {}, 0)
+
+
+def resume(folder: Path, identity: Identity) -> Journal:
+    """Go on with a journal. A last line that was cut off is taken away.
+
+    Raises:
+        UsageError: it is the journal of another replay, or a line of it cannot be read.
+    """
+    path = folder / UNFINISHED
+    try:
+        begun = orjson.loads(path.read_bytes())
+    except orjson.JSONDecodeError:
+        begun = None
+    if not isinstance(begun, dict):
+        raise UsageError(f"{path} cannot be read: name another --output, or remove the file to begin anew.")
+    differing = _differences(begun, orjson.loads(orjson.dumps(identity)))
+    if differing:
+        raise UsageError(
+            f"{folder} holds an unfinished replay of something else ({'; '.join(differing)}): name another --output, "
+            "or go on with the command that began it."
+        )
+    answers = _read(folder / PER_QUERY)
+    kept = {query: answer for query, answer in answers.items() if answer.reached}
+    return Journal(folder, kept, len(answers) - len(kept))
+
+
+def _differences(begun: Mapping[str, Any], now: Mapping[str, Any], within: str = "") -> list[str]:
+    told = []
+    for name in dict.fromkeys((*begun, *now)):
+        old, new = begun.get(name), now.get(name)
+        if isinstance(old, dict) and isinstance(new, dict):
+            told += _differences(old, new, f"{within}{name} ")
+        elif old != new:
+            told.append(f"{within}{name} {_shown(old)}, not {_shown(new)}")
+    return told
+
+
+def _shown(value: object) -> str:
+    return "none" if value is None else str(value)
+
+
+def _read(path: Path) -> dict[str, Answer]:
+    """Query id -> its last answer."""
+    if not path.is_file():
+        return {}
+    content = path.read_bytes()
+    whole_lines = content[: content.rfind(b"\n") + 1]
+    if len(whole_lines) < len(content):
+        with path.open("r+b") as file:
+            file.truncate(len(whole_lines))
+    answers = {}
+    for number, line in enumerate(whole_lines.splitlines(), 1):
+        try:
+            row = orjson.loads(line)
+            if "ranking" in row:
+                answers[row["query"]] = _answer(row)
+        except (orjson.JSONDecodeError, KeyError, TypeError, ValueError, AttributeError):
+            raise UsageError(
+                f"{path}, line {number}, is no answer of a replay: remove the line, and its query is sent again."
+            ) from None
+    return answers
+
+
+def _row(answer: Answer) -> dict[str, Any]:
+    return {
+        "query": answer.query,
+        "ranking": answer.hits,
+        "took_ms": answer.took,
+        "wall_ms": answer.wall,
+        "waited_ms": answer.waited,
+        "error": answer.error,
+        "reached": answer.reached,
+        **({"how": known} if (known := how.to_dict(answer.how)) else {}),
+    }
+
+
+def _answer(row: Mapping[str, Any]) -> Answer:
+    ranking: Sequence[Sequence[Any]] = row["ranking"]
+    return Answer(
+        query=row["query"],
+        hits=tuple((str(name), float(score)) for name, score in ranking),
+        took=row["took_ms"],
+        wall=row["wall_ms"],
+        error=row["error"],
+        waited=float(row["waited_ms"]),
+        reached=bool(row["reached"]),
+        how=how.from_dict(row.get("how", {})),
+    )
+
+
+def _write(path: Path, document: Mapping[str, Any]) -> None:
+    with whole(path) as partial:
+        partial.write_bytes(orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))

@@ -1,0 +1,344 @@
+"""All that can be said of one version: what it holds, how it is kept, and what is not as it should be."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from opensearchpy import OpenSearch
+from rich.filesize import decimal
+
+from langshift.console import counted
+from langshift.debias.fingerprint import Fingerprint
+from langshift.errors import ClusterError
+from langshift.languages import UNDETERMINED
+from langshift.plugin import meta
+from langshift.plugin.body import name_for
+from langshift.plugin.engine import VectorField, engine_of
+from langshift.plugin.fields import Fields
+from langshift.plugin.listing import Version, versions_of
+from langshift.plugin.query_vectors import QueryVectors
+from langshift.plugin.shift_index_shift import IndexShift
+from langshift.plugin.stamps import Stamps, count_stamps
+from langshift.plugin.versions import alias_of, check_name, version_behind
+
+_TEXTS = ("title", "text")
+_LANGUAGES = 1000
+
+
+@dataclass(frozen=True)
+class TextField:
+    """A text field that documents fill.
+
+    Attributes:
+        field: its name, a path with dots.
+        analyzer: what makes words of it.
+        documents: how many fill it.
+    """
+
+    field: str
+    analyzer: str
+    documents: int
+
+
+@dataclass(frozen=True)
+class Description:
+    """One version, and those beside it.
+
+    Attributes:
+        version: the version.
+        versions: all versions of its index, the oldest first.
+        fields: the names of its fields.
+        documents: how many it holds.
+        languages: tag -> documents, most frequent first; those without a tag count as ``und``.
+        without_vector: how many documents have no vector.
+        stamps: how those with one are stamped; None where the index does not tell what its language vectors are of.
+        vector: how it keeps vectors; None where its field of vectors is none.
+        texts: the text fields that documents fill.
+        default_pipeline: through which documents come that name no other; None where there is none.
+        shards: how many.
+        replicas: copies of each shard beside the first.
+        auto_expand_replicas: such as ``0-1``; None where the number of replicas is fixed.
+    """
+
+    version: Version
+    versions: Sequence[Version]
+    fields: Fields
+    documents: int
+    languages: Mapping[str, int]
+    without_vector: int
+    stamps: Stamps | None
+    vector: VectorField | None
+    texts: Sequence[TextField]
+    default_pipeline: str | None
+    shards: int
+    replicas: int
+    auto_expand_replicas: str | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """As ``--json`` prints it, less what is told in words."""
+        return {
+            **self.version.to_dict(),
+            "fingerprint": self.version.fingerprint.to_dict(),
+            "versions": [one.to_dict() for one in self.versions],
+            "languages": {tag: {"documents": count, "share": self.share(tag)} for tag, count in self.languages.items()},
+            "und": self.share(UNDETERMINED),
+            "without_vector": self.without_vector,
+            "stamps": None if self.stamps is None else self.stamps._asdict(),
+            "fields": self.fields.to_dict(),
+            "vector": None if self.vector is None else asdict(self.vector),
+            "texts": [asdict(one) for one in self.texts],
+            "default_pipeline": self.default_pipeline,
+            "shards": self.shards,
+            "replicas": self.replicas,
+            "auto_expand_replicas": self.auto_expand_replicas,
+        }
+
+    def share(self, language: str) -> float:
+        """The share of documents in a language, 0 to 1."""
+        return self.languages.get(language, 0) / self.documents if self.documents else 0.0
+
+
+def describe(client: OpenSearch, name: str) -> Description:
+    """Describe what stands behind an index's name, or a version; of an index without a live one the newest version.
+
+    Raises:
+        UsageError: ``name`` cannot be an index's name.
+        ClusterError: there is no such index, or it is not langshift's.
+    """
+    return described(client, *chosen(client, name))
+
+
+def described(client: OpenSearch, version: Version, versions: Sequence[Version]) -> Description:
+    """Describe a version.
+
+    Args:
+        client: the cluster.
+        version: the version.
+        versions: all versions of its index, the oldest first.
+    """
+    index = version.version
+    found = client.indices.get_mapping(index=index)[index]["mappings"]
+    parameters = {"flat_settings": "true", "include_defaults": "true"}
+    told = client.indices.get_settings(index=index, params=parameters)[index]
+    settings: dict[str, Any] = {**told.get("defaults", {}), **told["settings"]}
+    fields = Fields.from_meta(found["_meta"])
+    analyzers = dict(_analyzers(found, settings, fields))
+    counts = _counts(client, index, fields, list(analyzers))
+    filled = counts["texts"]["buckets"] if analyzers else {}
+    shift = _shift(found["_meta"], version.fingerprint)
+    languages = {one["key"]: int(one["doc_count"]) for one in counts["languages"]["buckets"]}
+    if untold := int(counts["untold"]["doc_count"]):
+        languages[UNDETERMINED] = languages.get(UNDETERMINED, 0) + untold
+    pipeline = settings.get("index.default_pipeline")
+    expanded = str(settings.get("index.auto_expand_replicas", "false"))
+    return Description(
+        version=version,
+        versions=versions,
+        fields=fields,
+        documents=int(counts["documents"]["doc_count"]),
+        languages=dict(sorted(languages.items(), key=lambda item: (-item[1], item[0]))),
+        without_vector=int(counts["without_vector"]["doc_count"]),
+        stamps=None if shift is None else count_stamps(client, index, shift, fields),
+        vector=engine_of(found, settings, fields.vector),
+        texts=[
+            TextField(field, analyzer, int(filled[field]["doc_count"]))
+            for field, analyzer in analyzers.items()
+            if filled[field]["doc_count"]
+        ],
+        default_pipeline=None if pipeline in (None, "_none") else str(pipeline),
+        shards=int(settings["index.number_of_shards"]),
+        replicas=int(settings["index.number_of_replicas"]),
+        auto_expand_replicas=None if expanded == "false" else expanded,
+    )
+
+
+def chosen(client: OpenSearch, name: str) -> tuple[Version, list[Version]]:
+    """The version that a name means, and all versions of its index.
+
+    Raises:
+        UsageError: ``name`` cannot be an index's name.
+        ClusterError: there is no such index, or it is not langshift's.
+    """
+    check_name(name)
+    beside = versions_of(client, alias_of(name))
+    if by_name := [one for one in beside if one.version == name]:
+        return by_name[0], beside
+    index = version_behind(client, name)
+    if index is not None:
+        beside = versions_of(client, alias_of(index))
+        if behind := [one for one in beside if one.version == index]:
+            return behind[0], beside
+        raise ClusterError(f"{name} stands for {index}, which is no version that langshift has made.")
+    if not beside:
+        raise ClusterError(f"There is no index {name}: `langshift index list` names those that there are.")
+    return beside[-1], beside
+
+
+def _shift(kept: Mapping[str, Any], made: Fingerprint) -> IndexShift | None:
+    """How a version's documents are shifted, as far as stamps tell that; None where the version does not."""
+    shift = IndexShift.from_meta(kept)
+    if shift is not None:
+        return shift
+    # Earlier langshifts kept vectors with what queries are shifted by; a stamp names no more of them than the tag.
+    queries = kept.get(meta.QUERIES)
+    return None if queries is None else IndexShift.of(made, QueryVectors.from_dict(queries).vectors)
+
+
+def _counts(client: OpenSearch, index: str, fields: Fields, texts: Sequence[str]) -> dict[str, Any]:
+    """How many documents there are by language, without a vector, and with each text field."""
+    aggregations: dict[str, Any] = {
+        "documents": {"filter": {"match_all": {}}},
+        "languages": {"terms": {"field": fields.language, "size": _LANGUAGES}},
+        "untold": {"missing": {"field": fields.language}},
+        "without_vector": {"filter": {"bool": {"must_not": [{"exists": {"field": fields.vector}}]}}},
+    }
+    if texts:
+        aggregations["texts"] = {"filters": {"filters": {field: {"exists": {"field": field}} for field in texts}}}
+    counts: dict[str, Any] = client.search(index=index, body={"size": 0, "aggs": aggregations})["aggregations"]
+    return counts
+
+
+def _analyzers(mappings: Mapping[str, Any], settings: Mapping[str, Any], fields: Fields) -> Iterator[tuple[str, str]]:
+    """The text fields that a word search looks into, each with its analyzer."""
+    named = any(name.startswith("index.analysis.analyzer.default.") for name in settings)
+    usual = "default" if named else "standard"
+    for path in fields.texts or _paths(mappings):
+        found = _at(mappings, path)
+        if found is not None:
+            yield path, str(found.get("analyzer", usual))
+
+
+def _paths(mappings: Mapping[str, Any]) -> Iterator[str]:
+    for field in _TEXTS:
+        for tag in mappings["properties"].get(field, {}).get("properties", {}):
+            yield f"{field}.{tag}"
+
+
+def _at(mappings: Mapping[str, Any], path: str) -> Mapping[str, Any] | None:
+    """The mapping of a field, also of one that is another view of a field."""
+    found: Mapping[str, Any] = mappings
+    for part in path.split("."):
+        inner = found.get("properties", {}).get(part) or found.get("fields", {}).get(part)
+        if inner is None:
+            return None
+        found = inner
+    return found
+
+
+_UNKNOWN = "-"
+
+
+_SHORT = 8
+
+
+def first_lines(found: Description) -> list[str]:
+    """What a version is and what it holds, in sentences."""
+    one = found.version
+    came = "".join(f", {told}" for told in _origin(one))
+    unknown = found.share(UNDETERMINED)
+    return [
+        f"{one.version} is {_state(one)}{came}.",
+        f"It holds {counted(found.documents, 'document')}, {unknown:.1%} of them in an unknown language (und), "
+        f"{found.without_vector:,} without a vector.",
+    ]
+
+
+def _state(one: Version) -> str:
+    told = {"live": f"what {one.name} stands for", "kept": f"a kept version of {one.name}"}
+    return told.get(one.state, f"an unfinished version of {one.name}")
+
+
+def in_words(made: Fingerprint) -> list[str]:
+    """What made an index, in sentences."""
+    norm = "of norm 1" if made.normalised else "of any norm"
+    prefixes = [
+        f"{prefix!r} before a {what}"
+        for what, prefix in (("query", made.query_prefix), ("document", made.document_prefix))
+        if prefix
+    ]
+    put = f", with {' and '.join(prefixes)}" if prefixes else ""
+    revision = f" (revision {made.revision})" if made.revision else ""
+    return [
+        f"The encoder {made.encoder}{revision} made its vectors: {made.dimension} numbers each, {norm}{put}.",
+        _moved(made),
+        f"Languages were detected by {made.detector}; langshift {made.langshift} made it.",
+    ]
+
+
+def _moved(made: Fingerprint) -> str:
+    if made.vectors is None:
+        return "No document was shifted, and it has no language vectors."
+    by = f"the language vectors {made.vectors}, towards {made.pivot}"
+    if not made.moves:
+        return f"No document was shifted (alpha 0); it has {by}."
+    how = "shifted" if made.method == "shift" else f"moved by the method {made.method}"
+    soft = ", by all languages that it may be in" if made.soft else ""
+    return f"Each document was {how} by alpha {scales(made)} of {by}{soft}."
+
+
+def scales(made: Fingerprint) -> str:
+    """``0.6``, or ``0.6 (th 0.3)`` where single languages have scales of their own."""
+    single = ", ".join(f"{tag} {alpha:g}" for tag, alpha in made.alphas.items())
+    return f"{made.alpha:g}" + (f" ({single})" if single else "")
+
+
+def storage(found: Description) -> list[str]:
+    """How a version is kept, in sentences."""
+    one, fields, kept = found.version, found.fields, found.vector
+    how = "which is no field of vectors" if kept is None else f"engine {kept.engine}, {kept.space or 'a trained'} space"
+    pipeline = "no default pipeline"
+    if found.default_pipeline is not None:
+        whose = "langshift's own" if found.default_pipeline == name_for(one.version) else "not langshift's"
+        pipeline = f"the default pipeline {found.default_pipeline} ({whose})"
+    expanded = f", expanded to {found.auto_expand_replicas}" if found.auto_expand_replicas else ""
+    texts = f", texts in {', '.join(fields.texts)}" if fields.texts else ""
+    return [
+        f"Vectors are in {fields.vector} ({how}), languages in {fields.language}, stamps in {fields.stamp}{texts}.",
+        f"It takes {_size(one)} in {counted(found.shards, 'shard')} with {counted(found.replicas, 'replica')} each"
+        f"{expanded}; "
+        f"it has {pipeline}; writes are {'blocked' if one.write_blocked else 'let in'}.",
+    ]
+
+
+def short_name(one: Version) -> str:
+    """``v0001``: a version beside the name of its index."""
+    return one.version.removeprefix(f"{one.name}-")
+
+
+def held(one: Version) -> list[str]:
+    """State, documents and size, in a table's words."""
+    documents = _UNKNOWN if one.documents is None else f"{one.documents:,}"
+    # A version that is kept is blocked as a rule, and nobody misses that.
+    blocked = one.write_blocked and one.state == "live"
+    return [f"{one.state}, blocked" if blocked else one.state, documents, _size(one)]
+
+
+def short_scales(one: Version) -> str:
+    """As ``scales``, and no longer than fits into a table."""
+    made = one.fingerprint
+    return scales(made) if len(made.alphas) < 2 else f"{made.alpha:g} ({len(made.alphas)} others)"
+
+
+def _size(one: Version) -> str:
+    return _UNKNOWN if one.bytes is None else decimal(one.bytes)
+
+
+def _origin(one: Version) -> list[str]:
+    """What made a version, and of what; empty where it does not say."""
+    if one.origin is None:
+        return []
+    kind, other = one.origin["kind"], one.origin.get("from")
+    if kind == "adopt":
+        return [f"adopted from {other}" if other else "adopted"]
+    told = f" {'in place of' if kind == 'load' else 'of'} {other}" if other else ""
+    return [f"made by a {kind}{told}"]
+
+
+def source(one: Version) -> str:
+    """What made a version, in a table's words; what a load took the place of is the row above."""
+    if one.origin is None:
+        return _UNKNOWN
+    kind, other = one.origin["kind"], one.origin.get("from")
+    return kind if kind == "load" or not other else f"{kind} of {other.removeprefix(f'{one.name}-')}"

@@ -1,0 +1,145 @@
+"""What the pages of the console share: the cluster, what is open on it, folders, and what lives as long as they."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from threading import Lock
+from typing import Any, Final, TypeVar, cast
+
+from opensearchpy import OpenSearch
+from opensearchpy.exceptions import OpenSearchException
+from starlette.requests import Request
+
+from langshift import embedded
+from langshift.cluster import make_client, open_cluster
+from langshift.errors import LangshiftError, UnavailableError
+from langshift.failures import failure
+from langshift.plugin.versions import check_name
+from langshift.retrieval.exchange import T
+from langshift.retrieval.opening import USUAL
+from langshift.retrieval.search import Searcher
+from langshift.retrieval.standing import Encoders, Making, Opened
+from langshift.retrieval.wanted import NO_FILTERS, Filters
+from langshift.settings import Settings
+
+K = TypeVar("K")
+# What is known of so many indices is kept; encoders are shared, so one costs next to nothing.
+_MOST_OPEN: Final = 32
+
+
+class Console:
+    """What the pages share; safe to use from several threads.
+
+    Attributes:
+        settings: where the cluster is.
+        results: the folder with what replays wrote.
+        datasets: what may be replayed, by the name that pages call it.
+    """
+
+    def __init__(self, settings: Settings, results: Path, datasets: Mapping[str, Path]) -> None:
+        """Nothing is opened yet."""
+        self.settings, self.results, self.datasets = settings, results, dict(datasets)
+        self._lock = Lock()
+        self._client: OpenSearch | None = None
+        self._started = False
+        self._opened: OrderedDict[str, Opened] = OrderedDict()
+        self._encoders = Encoders()
+        self._kept: dict[type, Any] = {}
+
+    @property
+    def client(self) -> OpenSearch:
+        """The cluster, opened at first use; the embedded one is started then, but never a second time.
+
+        Raises:
+            ClusterError: it cannot be reached, or langshift cannot work with it.
+        """
+        with self._lock:
+            client = self._client
+        if client is not None:
+            return client
+        made = self._open()
+        with self._lock:
+            if self._client is None:
+                self._client, self._started = made, True
+                return made
+            client = self._client
+        made.close()
+        return client
+
+    def _open(self) -> OpenSearch:
+        if self.settings.url or not self._started:
+            return open_cluster(self.settings)
+        # Who stopped it wants it stopped: a page that waits for it must not start it again.
+        server = embedded.status(self.settings.home)
+        if server is None:
+            raise UnavailableError(
+                "The embedded OpenSearch is not running any more: `langshift status` says why, "
+                "`langshift up` starts it again."
+            )
+        return make_client(self.settings, server.url)
+
+    def failure(self, error: LangshiftError | OpenSearchException) -> LangshiftError:
+        """An error with a sentence for a person: langshift's own, or made of what the client library raised."""
+        if isinstance(error, LangshiftError):
+            return error
+        return failure(error, self.settings.url, anonymous=self.settings.username is None)
+
+    def lost(self) -> None:
+        """What is open is opened again at its next use: the embedded OpenSearch may come back at another address."""
+        with self._lock:
+            # Requests under way may still use it: it is not closed, but left to them.
+            self._client = None
+            self._opened.clear()
+
+    def opened(self, name: str) -> Opened:
+        """An index, an alias or a version, kept open.
+
+        Raises:
+            UsageError: that cannot be an index's name.
+            ClusterError: there is no such index of langshift's.
+            FingerprintError: the encoder installed here is not the one that made it.
+        """
+        check_name(name)
+        with self._lock:
+            found = self._opened.get(name)
+            if found is not None:
+                self._opened.move_to_end(name)
+                return found
+        client = self.client
+        made = Opened(client, name, USUAL, self._encoders)
+        with self._lock:
+            if client is self._client:
+                made = self._opened.setdefault(name, made)
+                while len(self._opened) > _MOST_OPEN:
+                    self._opened.popitem(last=False)
+        return made
+
+    def carry_out(self, name: str, make: Making[T], filters: Filters = NO_FILTERS) -> tuple[Searcher, T]:
+        """Carry out an exchange with what stands behind a name; see ``Opened.carry_out``."""
+        return self.opened(name).carry_out(make, filters)
+
+    def kept(self, kind: type[K], make: Callable[[], K]) -> K:
+        """The console's one object of a kind, made at first use; its ``close``, if it has one, is called at the end."""
+        with self._lock:
+            if kind not in self._kept:
+                self._kept[kind] = make()
+            return cast(K, self._kept[kind])
+
+    def close(self) -> None:
+        """End what lives as long as the console."""
+        with self._lock:
+            kept, self._kept = list(self._kept.values()), {}
+            client, self._client = self._client, None
+        for one in kept:
+            close = getattr(one, "close", None)
+            if close is not None:
+                close()
+        if client is not None:
+            client.close()
+
+
+def console_of(request: Request) -> Console:
+    """The console that a request came to."""
+    return cast(Console, request.app.state.console)

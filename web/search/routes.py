@@ -1,0 +1,126 @@
+"""The addresses of these pages."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from opensearchpy.exceptions import OpenSearchException
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import Route
+
+from langshift.errors import LangshiftError, UsageError
+from langshift.languages import parse_tag
+from langshift.retrieval.ranking import rankable
+from langshift.retrieval.wanted import FUSIONS, MODES, USUAL
+from langshift.retrieval.words import MOST_CHARACTERS
+from langshift.web.context import Console, console_of
+from langshift.web.pages import page
+from langshift.web.search.asking import Asking
+from langshift.web.search.outcome import Outcome, told_of_one_side
+from langshift.web.search.sides import Choice, chosen, settled
+from langshift.web.search.state import MOST_PREFERENCE, MOST_SIZE, PLACES, USUAL_SIZE, Place, State, number, state_of
+from langshift.web.search.view import views
+from langshift.web.search.why import why
+
+
+def search(request: Request) -> Response:
+    """The page with both lists."""
+    console, asking = console_of(request), Asking(console_of(request), fresh=is_page_load(request))
+    state = state_of(request.query_params.multi_items())
+    if is_page_load(request) and any(f"{place}.for" in request.query_params for place in PLACES):
+        # What a form brings along for the server alone does not belong into a link.
+        return RedirectResponse(state.address(), 303)
+    known = asking.choices()
+    if not known:
+        return page(request, "search.html", known=known)
+    state = settled(state, known)
+    outcomes: dict[Place, Outcome] = {}
+    if state.words:
+        outcomes = {place: asking.outcome(state, state.side(place), known) for place in PLACES}
+        _require_one(outcomes)
+    return page(
+        request,
+        "search.html",
+        known=known,
+        state=state,
+        sides=views(state, known, outcomes),
+        languages=_languages(console, state, known, outcomes),
+        prefetch=state.address("/search/vectors") if any(map(_movable, outcomes.values())) else None,
+        most={"size": MOST_SIZE, "usual_size": USUAL_SIZE, "preference": MOST_PREFERENCE, "words": MOST_CHARACTERS},
+        usual=USUAL,
+        modes=MODES,
+        fusions=FUSIONS,
+        number=number,
+    )
+
+
+def hit(request: Request) -> Response:
+    """Why a document is where it is."""
+    asking = Asking(console_of(request), fresh=is_page_load(request))
+    values, known = request.query_params, asking.choices()
+    state = settled(state_of(values.multi_items()), known)
+    place = values.get("side", "left")
+    if place not in PLACES:
+        raise UsageError("side must be left or right: follow a link from /search.")
+    if not state.words or not values.get("id"):
+        raise UsageError("A hit needs a query (q) and the document (id): follow a link from /search.")
+    side: Place = "left" if place == "left" else "right"
+    found = why(asking, console_of(request), state, side, values["id"], known)
+    return page(request, "hit.html", state=state, why=found, number=number)
+
+
+def vectors(request: Request) -> Response:
+    """Fetch what the alpha sliders need, ahead of their being moved."""
+    asking = Asking(console_of(request), fresh=False)
+    known = asking.choices()
+    state = settled(state_of(request.query_params.multi_items()), known)
+    for place in PLACES if state.words else ():
+        side = state.side(place)
+        if not rankable(side.setting):
+            continue
+        try:
+            gathered = asking.gathered(state, chosen(side, known))
+            if gathered.fixed is None:
+                asking.vectors(gathered)
+        except (LangshiftError, OpenSearchException) as error:
+            # The search has told of it, and the other side may do better.
+            told_of_one_side(console_of(request), error)
+    return Response(status_code=204)
+
+
+def is_page_load(request: Request) -> bool:
+    """Whether a person asks for the page anew, and not a script for another look at what is known."""
+    return request.headers.get("sec-fetch-mode", "navigate") == "navigate"
+
+
+def _require_one(outcomes: Mapping[Place, Outcome]) -> None:
+    """Refuse what neither side can do anything with, such as a query that is too long."""
+    (first, *others) = (one.trouble for one in outcomes.values())
+    if first is not None and all(str(one) == str(first) for one in others):
+        raise first
+
+
+def _movable(outcome: Outcome) -> bool:
+    return outcome.fixed is None
+
+
+def _languages(console: Console, state: State, known: Sequence[Choice], outcomes: Mapping[Place, Outcome]) -> list[str]:
+    """What a query can be said to be in: the languages of both indices, and what was chosen."""
+    found = {tag for one in outcomes.values() for tag in one.languages}
+    for place in PLACES if not outcomes else ():
+        try:
+            found.update(console.opened(chosen(state.side(place), known).name).standing().searcher.index.languages)
+        except (LangshiftError, OpenSearchException) as error:
+            # Told when it is searched, unless nothing can be.
+            told_of_one_side(console, error)
+    # Anybody may have written what is no tag into the field.
+    chosen_ones = {*state.languages, *([state.language] if state.language else [])}
+    return sorted({tag for tag in found if parse_tag(tag)} | chosen_ones)
+
+
+ROUTES: list[Route] = [
+    Route("/search", search),
+    Route("/search/hit", hit),
+    Route("/search/vectors", vectors),
+]

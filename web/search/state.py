@@ -1,0 +1,211 @@
+"""The whole state of the search page as the address bar holds it: parsed, checked and written in one place."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final, Literal, TypeVar
+from urllib.parse import urlencode
+
+from langshift.errors import UsageError
+from langshift.retrieval.wanted import FUSIONS, MODES, USUAL, Setting
+from langshift.searching_languages import require_language
+
+T = TypeVar("T", bound=str)
+Place = Literal["left", "right"]
+PLACES: Final[tuple[Place, Place]] = ("left", "right")
+
+USUAL_SIZE: Final = 10
+# The shortlist ranks so many; more are for a command.
+MOST_SIZE: Final = 100
+MOST_PREFERENCE: Final = 0.2
+_SHOWN = 40
+_TAGS = 64
+
+
+@dataclass(frozen=True)
+class Side:
+    """One of the two searches.
+
+    Attributes:
+        index: a live index or a version, by its name; None where none was chosen yet.
+        setting: how it is searched.
+        alpha: the one scale at which all languages are looked at, 0 to 1; None as indexed.
+    """
+
+    index: str | None = None
+    setting: Setting = USUAL
+    alpha: float | None = None
+
+
+@dataclass(frozen=True)
+class State:
+    """What a view of the search page depends on, beside the cluster.
+
+    Attributes:
+        words: the query; empty where nothing is asked yet.
+        language: of the query, a tag; None for detected.
+        size: how many hits a side shows.
+        languages: of the documents that are searched; empty for all.
+        left: the left search.
+        right: the right search.
+    """
+
+    words: str = ""
+    language: str | None = None
+    size: int = USUAL_SIZE
+    languages: tuple[str, ...] = ()
+    left: Side = field(default_factory=Side)
+    right: Side = field(default_factory=Side)
+
+    def side(self, place: Place) -> Side:
+        """One of the two."""
+        return self.left if place == "left" else self.right
+
+    def with_side(self, place: Place, side: Side) -> State:
+        """The state with another left or right search."""
+        return replace(self, left=side) if place == "left" else replace(self, right=side)
+
+    def items(self) -> list[tuple[str, str]]:
+        """Names and values of an address, without what is usual."""
+        found = []
+        if self.words:
+            found.append(("q", self.words))
+        if self.language is not None:
+            found.append(("lang", self.language))
+        if self.size != USUAL_SIZE:
+            found.append(("size", str(self.size)))
+        found += [("filter", tag) for tag in self.languages]
+        for place in PLACES:
+            found += _side_items(place, self.side(place))
+        return found
+
+    def address(self, path: str = "/search", **more: str) -> str:
+        """The link to a page of this state."""
+        written = urlencode([*self.items(), *more.items()])
+        return f"{path}?{written}" if written else path
+
+
+def state_of(given: Iterable[tuple[str, str]]) -> State:
+    """The state that the names and values of an address give; names that mean nothing here are left aside.
+
+    Of a name that comes twice the last counts, but of ``filter`` all. An empty value is one that was not given.
+
+    Raises:
+        UsageError: a value cannot be used; the sentence names it and what it may be.
+    """
+    pairs = [(name, value) for name, value in given if value]
+    values = dict(pairs)
+    language = values.get("lang")
+    tags = [value for name, value in pairs if name == "filter"]
+    if len(tags) > _TAGS:
+        raise UsageError(f"filter is given {len(tags):,} times, but at most {_TAGS} languages can be chosen.")
+    words = values.get("q", "")
+    return State(
+        words=words if words.strip() else "",
+        language=None if language is None else _tag("lang", language),
+        size=_size(values),
+        languages=tuple(sorted({_tag("filter", tag) for tag in tags})),
+        left=_side("left", values),
+        right=_side("right", values),
+    )
+
+
+def _side(place: Place, values: Mapping[str, str]) -> Side:
+    index = values.get(place)
+    alpha = _number(f"{place}.alpha", values, 0, 1)
+    # A form whose index was just changed still holds the alpha of the one before.
+    if values.get(f"{place}.for", index) != index:
+        alpha = None
+    mode = _one_of(f"{place}.mode", values, MODES, USUAL.mode)
+    fusion = _one_of(f"{place}.fusion", values, FUSIONS, USUAL.fusion)
+    weight = _number(f"{place}.weight", values, 0, 1)
+    hybrid = mode == "hybrid"
+    setting = Setting(
+        mode=mode,
+        preference=_number(f"{place}.prefer", values, -MOST_PREFERENCE, MOST_PREFERENCE) or 0.0,
+        # What only hybrid has is checked in every mode, and kept in none but hybrid.
+        fusion=fusion if hybrid else USUAL.fusion,
+        lexical_weight=weight if hybrid and weight is not None else USUAL.lexical_weight,
+        one_per_group=_is_on(f"{place}.one", values),
+    )
+    return Side(index, setting, alpha)
+
+
+def _side_items(place: Place, side: Side) -> list[tuple[str, str]]:
+    found: list[tuple[str, str]] = [] if side.index is None else [(place, side.index)]
+    setting = side.setting
+    if setting.mode != USUAL.mode:
+        found.append((f"{place}.mode", setting.mode))
+    if side.alpha is not None:
+        found.append((f"{place}.alpha", number(side.alpha)))
+    if setting.preference:
+        found.append((f"{place}.prefer", number(setting.preference)))
+    if setting.mode == "hybrid" and setting.lexical_weight != USUAL.lexical_weight:
+        found.append((f"{place}.weight", number(setting.lexical_weight)))
+    if setting.mode == "hybrid" and setting.fusion != USUAL.fusion:
+        found.append((f"{place}.fusion", setting.fusion))
+    if setting.one_per_group:
+        found.append((f"{place}.one", "1"))
+    return found
+
+
+def number(value: float) -> str:
+    """The shortest way to write a number that is read as the same."""
+    return str(int(value)) if value == int(value) else repr(value)
+
+
+def _size(values: Mapping[str, str]) -> int:
+    size = _number("size", values, 1, MOST_SIZE)
+    if size is None:
+        return USUAL_SIZE
+    if size != int(size):
+        raise UsageError(f"size is {_cut(values['size'])}, but it must be a whole number from 1 to {MOST_SIZE}.")
+    return int(size)
+
+
+def _number(name: str, values: Mapping[str, str], least: float, most: float) -> float | None:
+    given = values.get(name)
+    if given is None:
+        return None
+    try:
+        # What is longer is no number that a slider gives, and slow to read.
+        value = float(given) if len(given) <= _SHOWN else math.nan
+    except ValueError:
+        value = math.nan
+    if not least <= value <= most:
+        raise UsageError(
+            f"{name} is {_cut(given)}, but it must be a number from {least:g} to {most:g}: correct it in the address, "
+            "or leave it out for what is usual."
+        )
+    # No minus before a zero.
+    return value + 0.0
+
+
+def _one_of(name: str, values: Mapping[str, str], known: Sequence[T], usual: T) -> T:
+    given = values.get(name, usual)
+    for value in known:
+        if value == given:
+            return value
+    raise UsageError(f"{name} is {_cut(given)}, but it must be one of {', '.join(known)}.")
+
+
+def _is_on(name: str, values: Mapping[str, str]) -> bool:
+    given = values.get(name)
+    if given not in {None, "0", "1"}:
+        raise UsageError(f"{name} is {_cut(given or '')}, but it must be 1, or left out.")
+    return given == "1"
+
+
+def _tag(name: str, given: str) -> str:
+    try:
+        return require_language(given if len(given) <= _SHOWN else "?")
+    except UsageError:
+        raise UsageError(
+            f"{name} is {_cut(given)}, which is no language: use a BCP 47 tag such as th, or leave it out."
+        ) from None
+
+
+def _cut(given: str) -> str:
+    return repr(given if len(given) <= _SHOWN else f"{given[:_SHOWN]}…")

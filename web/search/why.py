@@ -1,0 +1,162 @@
+"""Why a hit is where it is: what the query and the index's shift did to one document."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final, NamedTuple
+
+import orjson
+from starlette.exceptions import HTTPException
+
+from langshift.plugin.fields import Fields
+from langshift.retrieval import bodies
+from langshift.retrieval.exchange import Exchange
+from langshift.retrieval.found import Anchor, Candidate, Leg
+from langshift.retrieval.hit import GROUP, Hit, group_of, to_hit
+from langshift.retrieval.ranking import rankable
+from langshift.retrieval.reading import without_legs
+from langshift.retrieval.wanted import Setting
+from langshift.web.context import Console
+from langshift.web.search.asking import Asking
+from langshift.web.search.rows import places
+from langshift.web.search.sides import Choice
+from langshift.web.search.similarities import Similarity, similarities
+from langshift.web.search.state import PLACES, Place, Side, State
+
+# Of a group that has more only the first are shown.
+_MOST_OTHERS: Final = 50
+# Of a document that has more only the beginning is shown.
+_MOST_TEXT: Final = 50_000
+
+
+class Part(NamedTuple):
+    """What one leg of the search said.
+
+    Attributes:
+        name: in words.
+        leg: its score and rank.
+        weight: its share of the score; None where it has none of its own.
+    """
+
+    name: str
+    leg: Leg
+    weight: float | None
+
+
+class Why(NamedTuple):
+    """All that is told of one hit; ``similarities`` from before the shift to what is looked at."""
+
+    place: Place
+    choice: Choice
+    side: Side
+    language: str
+    hit: Hit
+    found: bool
+    rank: int | None
+    there: int | None
+    similarities: Sequence[Similarity]
+    by: Mapping[str, float]
+    unknown: str | None
+    parts: Sequence[Part]
+    bonus: float
+    anchors: Sequence[tuple[Anchor, Hit | None]]
+    others: Sequence[Hit]
+    source: str
+
+
+def why(asking: Asking, console: Console, state: State, place: Place, name: str, known: Sequence[Choice]) -> Why:
+    """What there is to tell of one document.
+
+    Args:
+        asking: the request's searches.
+        console: what the pages share.
+        state: settled, with words.
+        place: the side on which the document stands.
+        name: the document's id.
+        known: what can be searched.
+
+    Raises:
+        HTTPException: 404, there is no such document.
+    """
+    side = state.side(place)
+    outcome = asking.outcome(state, side, known)
+    other = asking.outcome(state, state.side(PLACES[1 - PLACES.index(place)]), known)
+    choice = outcome.choice
+    searcher, result = asking.search(state, side, choice, explain=True)
+    ids = [anchor.id for anchor in result.anchors]
+    fields = searcher.index.fields
+    _, (documents, members) = console.carry_out(choice.name, lambda one: _documents(name, ids, one.index.fields))
+    if name not in documents:
+        raise HTTPException(404, f"There is no document {name[:200]!r} in {choice.name}.")
+    listed = {one.id: one for one in outcome.hits}
+    explained = {one.id: one for one in result.hits}
+    whole = to_hit(documents[name], fields)
+    # What lists are made of holds the beginnings of texts only.
+    hit = replace(listed.get(name) or explained.get(name) or whole, title=whole.title, text=beginning(whole.text))
+    near, by, unknown = similarities(asking, state, side, name, explained.get(name), outcome)
+    # The shortlist tells what the legs say at the alpha that is looked at.
+    legs = (hit if rankable(side.setting) and name in listed else explained.get(name, hit)).legs
+    ranks = places(outcome.hits)
+    return Why(
+        place=place,
+        choice=choice,
+        side=side,
+        language=outcome.language,
+        hit=hit,
+        found=name in listed or name in explained,
+        rank=ranks.get(name),
+        there=places(other.hits).get(name),
+        similarities=near,
+        by=by,
+        unknown=unknown,
+        parts=[Part(_LEGS.get(leg, leg), said, _weight(leg, side.setting)) for leg, said in legs.items()],
+        bonus=result.bonus_of(hit),
+        anchors=[
+            (one, to_hit(documents[one.id], fields) if one.id in documents else None)
+            for one in sorted(result.anchors, key=lambda one: -one.weight)
+        ],
+        others=[to_hit(one, fields) for one in members],
+        source=_told(documents[name].source),
+    )
+
+
+_LEGS: Final = {
+    "dense": "Meaning: the query's vector (dense)",
+    "lexical": "Words: BM25 (lexical)",
+    "moved": "Meaning: the query's vector as the anchors moved it (moved)",
+}
+
+
+def _weight(leg: str, setting: Setting) -> float | None:
+    if setting.mode != "hybrid":
+        return None
+    return setting.lexical_weight if leg == "lexical" else 1 - setting.lexical_weight
+
+
+def _documents(
+    name: str, anchors: Sequence[str], fields: Fields
+) -> Exchange[tuple[dict[str, Candidate], list[Candidate]]]:
+    """The document and the anchors by id, and the other documents of its group."""
+    (answer,) = yield (bodies.named(list(dict.fromkeys((name, *anchors))), fields),)
+    found = {one.id: one for one in without_legs(answer, fields)}
+    group = group_of(found[name].source) if name in found else None
+    if group is None:
+        return found, []
+    query = {
+        "bool": {"filter": bodies.filter_clauses({GROUP: [group]}), "must_not": bodies.filter_clauses({"_id": [name]})}
+    }
+    (answer,) = yield (bodies.body(query, _MOST_OTHERS, fields),)
+    members = without_legs(answer, fields)
+    return found, sorted(members, key=lambda one: (one.language, one.id))
+
+
+def _told(source: Mapping[str, Any]) -> str:
+    """A document's fields as text."""
+    return beginning(orjson.dumps(source, option=orjson.OPT_INDENT_2).decode())
+
+
+def beginning(text: str) -> str:
+    """A text for a page; of a very long one the beginning, and how much is left out."""
+    left_out = len(text) - _MOST_TEXT
+    return text if left_out <= 0 else f"{text[:_MOST_TEXT]}… ({left_out:,} more characters)"

@@ -1,0 +1,177 @@
+"""What reaches the pages at all: the right Host, origin and token, nothing of monstrous size."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+from urllib.parse import parse_qsl, urlencode
+
+from anyio import move_on_after
+from starlette.datastructures import MutableHeaders
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from langshift.web.access import Access
+from langshift.web.pages import trouble
+
+POLICY: Final = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; style-src-attr 'unsafe-inline'; img-src 'self' data:; "
+    "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+# Of a report, which brings its own style sheet and no script.
+REPORT_POLICY: Final = (
+    "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'; "
+    "frame-ancestors 'none'"
+)
+# With `no-referrer` a browser would send "Origin: null" with the console's own forms.
+_HEADERS: Final = {
+    "content-security-policy": POLICY,
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "same-origin",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "cache-control": "no-store",
+}
+# The longest query that can be searched for fits, in any script.
+MOST_ADDRESS: Final = 1 << 17
+MOST_BODY: Final = 1 << 16
+# So much of a body is read without being kept, so that who sends it comes to read the answer.
+_MOST_READ: Final = 1 << 24
+# Seconds that a body may take to come.
+_LONGEST: Final = 30.0
+# What the page of somebody without the token needs.
+_WITHOUT_TOKEN: Final = ("/static/style.css", "/static/icon.svg")
+
+
+class Guard:
+    """Answers what must not reach the pages, and adds to every answer the headers that tell a browser what it may."""
+
+    def __init__(self, app: ASGIApp, access: Access, unforeseen: Callable[[Request, Exception], Response]) -> None:
+        """Stand before ``app``; ``unforeseen`` makes the page of an error that nobody handles."""
+        self._app, self._access, self._unforeseen = app, access, unforeseen
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        request, started = Request(scope, receive), False
+
+        async def answer(message: Message) -> None:
+            nonlocal started
+            if message["type"] == "http.response.start":
+                started = True
+                headers = MutableHeaders(scope=message)
+                for name, value in _HEADERS.items():
+                    headers.setdefault(name, value)
+            await send(message)
+
+        try:
+            refusal = self._refusal(request)
+            body: bytes | None = b""
+            with move_on_after(_LONGEST) as reading:
+                body = await _body(receive) if request.method == "POST" else b""
+            if reading.cancelled_caught:
+                refusal = refusal or _bare(
+                    request, 408, "What was sent did not come in time: send it again.", "Too slow"
+                )
+            if refusal is None and body is None:
+                refusal = _too_long(request, 413, "What was sent is too long: at most 64 KiB are read.")
+            if refusal is not None:
+                await refusal(scope, receive, answer)
+                return
+            await self._app(scope, _replayed(body or b"", receive), answer)
+        except Exception as error:
+            if started:
+                raise
+            await self._unforeseen(request, error)(scope, receive, answer)
+
+    def _refusal(self, request: Request) -> Response | None:
+        """The answer to a request that goes no further; None where it may."""
+        if not self._access.serves(request.headers.get("host", "")):
+            said = f"This console answers at {self._access.url} only, and not under another name."
+            return _bare(request, 421, said, "Not this address")
+        if len(request.scope["raw_path"]) + len(request.scope["query_string"]) > MOST_ADDRESS:
+            return _too_long(request, 414, "The address is too long: at most 128 KiB of it are read.")
+        if not _from_here(request):
+            said = "Another page has sent this request: the console answers its own pages and a person's clicks only."
+            return _bare(request, 403, said, "Refused")
+        return self._without_token(request)
+
+    def _without_token(self, request: Request) -> Response | None:
+        access = self._access
+        if access.token is None or request.url.path in _WITHOUT_TOKEN:
+            return None
+        given = request.query_params.get("token")
+        if given is not None and access.admits(given):
+            there = _address_without_token(request.scope)
+            redirect = RedirectResponse(there, 303)
+            redirect.set_cookie(access.cookie, access.token, httponly=True, samesite="strict", path="/")
+            return redirect
+        if given is None and access.admits(request.cookies.get(access.cookie, "")):
+            return None
+        said = "This console asks for its token: open the address that `langshift serve` printed, with the token in it."
+        return _bare(request, 401, said, "Who are you?")
+
+
+def _from_here(request: Request) -> bool:
+    """Whether a request was made by a page of the console, or by a person who opens one of them.
+
+    Another port of this machine is another origin, but the same site: it is refused too.
+    """
+    headers = request.headers
+    opening = request.method in ("GET", "HEAD")
+    if headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
+        opened = (headers.get("sec-fetch-mode"), headers.get("sec-fetch-dest")) == ("navigate", "document")
+        if not (opening and opened):
+            return False
+    origin = headers.get("origin")
+    if origin is None:
+        return opening
+    return origin.lower() == f"{request.scope['scheme']}://{headers['host'].lower()}"
+
+
+def _address_without_token(scope: Scope) -> str:
+    path = "/" + scope["raw_path"].decode("ascii", "replace").lstrip("/\\")
+    pairs = parse_qsl(scope["query_string"].decode("ascii", "replace"), keep_blank_values=True)
+    kept = [(name, value) for name, value in pairs if name != "token"]
+    return f"{path}?{urlencode(kept)}" if kept else path
+
+
+async def _body(receive: Receive) -> bytes | None:
+    """The body; None where it is too long. It is read before the answer, as a sender may read nothing before."""
+    kept, length = bytearray(), 0
+    while length <= _MOST_READ:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            break
+        part: bytes = message.get("body", b"")
+        length += len(part)
+        if length <= MOST_BODY:
+            kept += part
+        if not message.get("more_body", False):
+            break
+    return bytes(kept) if length <= MOST_BODY else None
+
+
+def _replayed(body: bytes, receive: Receive) -> Receive:
+    """Receive the body that has been read, and after it what comes."""
+    given = False
+
+    async def again() -> Message:
+        nonlocal given
+        if given:
+            return await receive()
+        given = True
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    return again
+
+
+def _too_long(request: Request, status: int, said: str) -> Response:
+    return _bare(request, status, said, "Too long")
+
+
+def _bare(request: Request, status: int, said: str, heading: str) -> Response:
+    return trouble(request, status, said, heading=heading, bare=True)
