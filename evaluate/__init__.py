@@ -1,1 +1,1 @@
-"""What proves it: datasets, replay against a live cluster, measures, and the demo."""
+"""What proves it: datasets, replay against a live cluster, measures, comparison and report."""

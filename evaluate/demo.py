@@ -9,16 +9,16 @@ from typing import Any
 
 from opensearchpy import OpenSearch
 
-from langshift.debias.detect import open_detector
+from langshift.debias.detector import open_detector
 from langshift.debias.encoders import open_encoder
-from langshift.evaluate.compare.comparison import Comparison
+from langshift.evaluate.compare.summary import ReplayPair
 from langshift.evaluate.datasets.dataset import CORPUS, Query
+from langshift.ingest.config import choose
 from langshift.ingest.load import load
-from langshift.ingest.making import choose
-from langshift.ingest.opened_load import LoadOptions
-from langshift.plugin.dropping import drop_all
-from langshift.retrieval.hit import Hit
-from langshift.retrieval.search import Searcher
+from langshift.ingest.resume import LoadOptions
+from langshift.plugin.inventory import drop_all
+from langshift.retrieval.hits import Hit
+from langshift.retrieval.searcher import Searcher
 
 PLAIN, SHIFTED = "langshift-demo-plain", "langshift-demo-shifted"
 ENCODER = "use-m"
@@ -72,7 +72,7 @@ def index_twice(client: OpenSearch, on_document: Callable[[int], None] = lambda 
         load(client, str(FOLDER / CORPUS), name, choose(encoder, detector, None, alpha), on_stage, anew)
 
 
-def example(compared: Comparison, plain: Searcher, shifted: Searcher) -> Example | None:
+def example(compared: ReplayPair, plain: Searcher, shifted: Searcher) -> Example | None:
     """Search both indices for the pivot-language question whose first hits changed most.
 
     The one that gained most answers among its first ten hits, if any gained; None where no
@@ -92,7 +92,7 @@ def example(compared: Comparison, plain: Searcher, shifted: Searcher) -> Example
     return Example(query, before, after)
 
 
-def _gained(compared: Comparison) -> dict[str, int]:
+def _gained(compared: ReplayPair) -> dict[str, int]:
     """Query id -> how many more of its first hits answer it after than before."""
     gained: dict[str, int] = {}
     for sign, replayed in ((-1, compared.before), (1, compared.after)):

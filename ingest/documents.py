@@ -1,33 +1,290 @@
-"""Documents: what a line of BEIR's ``corpus.jsonl`` must be, and a file of them read strictly."""
+"""Documents: one line of ``corpus.jsonl``, parsed strictly; and the operation that it becomes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import hashlib
+import struct
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 import orjson
 from numpy.typing import NDArray
 
-from langshift.compressed import open_unpacked
-from langshift.ingest.fields import (
-    EMBEDDING,
-    KNOWN_FIELDS,
-    OPERATION,
-    Unusable,
-    at,
-    check_name,
-    id_field,
-    kind,
-    language_field,
-    parse_embedding,
-    require_dimension,
-    require_shallow,
-    string_field,
-)
-from langshift.numbered import numbered
+from langshift.debias.encoders import Brought
+from langshift.debias.encoders.precomputed import LookedAt
+from langshift.errors import UsageError
+from langshift.files import LineNumbers, numbered, open_unpacked
+from langshift.ingest.bulk.chunks import Operation, Original
+from langshift.languages import UNDETERMINED, parse_tag
+from langshift.plugin.index_body import RESERVED_FIELDS
+
+
+def entry(
+    title: str,
+    text: str,
+    language: str,
+    confidence: float,
+    embedding: NDArray[np.float32],
+    stamp: dict[str, Any],
+    other: dict[str, Any],
+) -> dict[str, Any]:
+    """The index entry of one document.
+
+    Args:
+        title: may be empty; then the field is left out, as is an empty text.
+        text: the document's text.
+        language: as ``text_language`` gives it; it names the text fields.
+        confidence: the detector's posterior.
+        embedding: the shifted vector, shape (dimension,), float32, C-contiguous.
+        stamp: what was done to the vector.
+        other: every other field, as it came.
+    """
+    made: dict[str, Any] = {**other, "language": language, "language_confidence": confidence}
+    if title:
+        made["title"] = {language: title}
+    if text:
+        made["text"] = {language: text}
+    made["embedding"] = embedding
+    made["shift"] = stamp
+    return made
+
+
+def action(operation: Operation, identifier: str, version: int, routing: str | None = None) -> bytes:
+    """The first line of an operation, with its line break; the arguments are those of ``body``, and the routing."""
+    told = {"_id": identifier, "version": version, "version_type": "external_gte"}
+    if routing is not None:
+        told["routing"] = routing
+    return orjson.dumps({operation: told}, option=orjson.OPT_APPEND_NEWLINE)
+
+
+def body(operation: Operation, identifier: str, version: int, source: dict[str, Any] | None = None) -> bytes:
+    """One operation's lines of a bulk request.
+
+    Args:
+        operation: what is done.
+        identifier: the document's ``_id``.
+        version: its place in the order of all writes: the server keeps what has a later one, so that an operation
+            sent again never undoes a newer one.
+        source: the index entry; none for a delete.
+    """
+    lines = action(operation, identifier, version)
+    if source is None:
+        return lines
+    return lines + orjson.dumps(source, option=orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_APPEND_NEWLINE)
+
+
+EMBEDDING = "embedding"
+OPERATION = "_op"
+_LONGEST_ID = 512  # bytes, the server's limit
+_LONGEST_SHOWN = 60  # characters of what is wrong that a message repeats; no tag of a language is longer
+_tag = lru_cache(1024)(parse_tag)
+KNOWN_FIELDS = {"_id", "title", "text", "language", EMBEDDING, OPERATION}
+# Fields of OpenSearch itself, which no document may bring.
+_METADATA = {
+    *("_index", "_source", "_routing", "_field_names", "_ignored", "_nested_path", "_doc_count", "_seq_no", "_version"),
+    *("_primary_term", "_size", "_type", "_uid", "_feature", "_data_stream_timestamp", "_tier"),
+}
+
+
+class Unusable(Exception):
+    """A line that is no document.
+
+    Attributes:
+        type: one word for programs: ``invalid_json``, ``invalid_document`` or ``invalid_embedding``.
+        reason: a sentence that says what is wrong and what should be there, but not where.
+    """
+
+    def __init__(self, reason: str, type: str = "invalid_document") -> None:
+        super().__init__(reason)
+        self.type, self.reason = type, reason
+
+
+@contextmanager
+def at(place: str) -> Iterator[None]:
+    """Turn what is unusable into an error that begins with its place.
+
+    Raises:
+        UsageError: instead of ``Unusable``.
+    """
+    try:
+        yield
+    except Unusable as error:
+        raise UsageError(f"{place}: {error.reason}") from None
+
+
+def kind(value: object) -> str:
+    """What a JSON value is, in words."""
+    names = {dict: "an object", list: "a list", str: "a string", bool: "true or false", type(None): "null"}
+    return names.get(type(value), "a number")
+
+
+def check_name(name: str) -> None:
+    """Refuse a field's name that the server refuses, or that means one of our own fields.
+
+    Raises:
+        Unusable: saying which.
+    """
+    fault = _name_fault(name)
+    if fault:
+        raise Unusable(fault)
+
+
+# All lines of a corpus have the same few names.
+@lru_cache(1024)
+def _name_fault(name: str) -> str | None:
+    parts = name.split(".")
+    if not all(part.strip() for part in parts) or name in _METADATA:
+        return f"OpenSearch takes no field of the name {_cut(name)}; rename it."
+    if (name in RESERVED_FIELDS and name != EMBEDDING) or (
+        len(parts) > 1 and parts[0] in (*RESERVED_FIELDS, *KNOWN_FIELDS, "group")
+    ):
+        return f"the field {_cut(name)} is one that langshift writes itself; rename it."
+    return None
+
+
+def _cut(text: str) -> str:
+    """A text between quotation marks, only its beginning where it is long."""
+    return repr(text) if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]!r}..."
+
+
+def string_field(fields: Mapping[str, Any], name: str) -> str:
+    """A field that is a string, "" where it is missing or null.
+
+    Raises:
+        Unusable: it is anything else.
+    """
+    value = fields.get(name)
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        raise Unusable(f"the field {name!r} must be a string, but is {kind(value)}.")
+    return value
+
+
+def id_field(fields: Mapping[str, Any]) -> str:
+    """A document's own ``_id``, or a hash of its content.
+
+    Raises:
+        Unusable: an ``_id`` that the server does not take.
+    """
+    given = fields.get("_id")
+    if given is None or given == "":
+        # The same content gets the same id, whatever model made its vector: writing it twice never doubles it.
+        content = {name: value for name, value in fields.items() if name not in (EMBEDDING, OPERATION)}
+        return hashlib.sha256(orjson.dumps(content, option=orjson.OPT_SORT_KEYS)).hexdigest()[:32]
+    if isinstance(given, bool) or not isinstance(given, str | int):
+        raise Unusable(f"the field '_id' must be a string, but is {kind(given)}.")
+    identifier = str(given)
+    if len(identifier.encode()) > _LONGEST_ID:
+        raise Unusable(f"the '_id' is longer than {_LONGEST_ID} bytes.")
+    return identifier
+
+
+def language_field(fields: Mapping[str, Any]) -> str | None:
+    """The tag that a document names, ``und``, or None where it names none.
+
+    Raises:
+        Unusable: what it names is no language.
+    """
+    given = string_field(fields, "language").strip()
+    if not given:
+        return None
+    if given.lower() == UNDETERMINED:
+        return UNDETERMINED
+    tag = _tag(given) if len(given) <= _LONGEST_SHOWN else None
+    if tag is None:
+        raise Unusable(
+            f"{_cut(given)} is no language: use a BCP 47 tag such as 'th' or 'zh-TW', "
+            "or leave the field out to have it detected."
+        )
+    return tag
+
+
+def require_shallow(value: object) -> None:
+    """Refuse what is nested so deep that it can be read but not written again.
+
+    Raises:
+        Unusable: it is.
+    """
+    try:
+        orjson.dumps(value, option=orjson.OPT_SERIALIZE_NUMPY)
+    except orjson.JSONEncodeError:
+        raise Unusable("is nested too deep: OpenSearch takes 20 objects within each other.") from None
+
+
+def parse_embedding(value: Any) -> NDArray[np.float32]:  # noqa: ANN401 - any JSON value
+    """The field ``embedding`` of a document or query as a vector.
+
+    Args:
+        value: a list of numbers, as JSON has them; or an array, shape (dimension,), of integers or floats.
+
+    Returns:
+        The vector, shape (dimension,), float32; it may be read-only.
+
+    Raises:
+        Unusable: what is wrong and what should be there.
+    """
+    if not isinstance(value, list | np.ndarray):
+        raise _no_vector(f"but is {kind(value)}")
+    if not len(value):
+        raise _no_vector("but is empty")
+    # Numbers beyond the range of float32 become infinite.
+    with np.errstate(over="ignore", invalid="ignore"):
+        vector = _packed(value) if isinstance(value, list) else np.asarray(value, np.float32)
+        squared = vector.dot(vector)
+    # By far the cheapest look: in all but strange cases, a sound vector's squared norm is neither 0 nor infinite.
+    if not 0 < squared < np.inf:
+        if np.isnan(value).any():
+            raise _no_vector("but holds one that is not a number (NaN)")
+        if not np.isfinite(vector).all():
+            raise _no_vector("but holds one too large for 32 bits")
+        if not vector.any():
+            raise _no_vector("that are not all zero: such a vector has no direction", comma="")
+    return vector
+
+
+def _packed(numbers: list[Any]) -> NDArray[np.float32]:
+    """Numbers as 32 bits, infinite where they are too large; ``struct`` takes a third of NumPy's time."""
+    try:
+        vector = np.frombuffer(struct.pack(f"{len(numbers)}f", *numbers), np.float32)
+    except struct.error:
+        _require_numbers(numbers)
+        raise
+    # What struct takes besides numbers is true and false, as 1 and 0.
+    if ((vector == 0) | (vector == 1)).any():
+        _require_numbers(numbers)
+    return vector
+
+
+def _require_numbers(values: list[Any]) -> None:
+    for value in values:
+        if type(value) not in (float, int):
+            raise _no_vector(f"but holds {kind(value)}")
+
+
+def _no_vector(what: str, comma: str = ",") -> Unusable:
+    return Unusable(f"the field 'embedding' must be a list of numbers{comma} {what}.", "invalid_embedding")
+
+
+def require_dimension(vector: NDArray[np.float32], dimension: int) -> None:
+    """Refuse a vector of another dimension than those of its file.
+
+    Raises:
+        Unusable: it is.
+    """
+    if len(vector) != dimension:
+        raise Unusable(
+            f"the field 'embedding' has {len(vector)} numbers, but those of the file have {dimension}: "
+            "all must be made by the same model.",
+            "invalid_embedding",
+        )
+
 
 # What becomes of a document's own vector: an error, taken (and an error where there is none), or left aside unread.
 Embeddings = Literal["refused", "needed", "ignored"]
@@ -169,3 +426,141 @@ def _embedding(fields: Mapping[str, Any], embeddings: Embeddings) -> NDArray[np.
             "the document brings no 'embedding', which --encoder given needs; give it one.", "invalid_embedding"
         )
     return parse_embedding(fields[EMBEDDING])
+
+
+class Bad(NamedTuple):
+    """A line that cannot be used.
+
+    Attributes:
+        type: one word for programs: ``invalid_json``, ``invalid_document`` or ``invalid_embedding``.
+        reason: a sentence that says what is wrong and what should be there, but not where.
+    """
+
+    type: str
+    reason: str
+
+
+class Read(NamedTuple):
+    """One line of a corpus, or one row.
+
+    Attributes:
+        line: where it is, counted from 1.
+        content: what it holds.
+        original: the line without its line break; or the fields of the row, which orjson writes as JSON with
+            ``OPT_SERIALIZE_NUMPY``.
+    """
+
+    line: int
+    content: Document | Delete | Bad
+    original: Original
+
+
+class Source(Protocol):
+    """A corpus that is open for reading; its first lines were found to hold a document.
+
+    Attributes:
+        shown: how messages name it.
+        resumable: whether it can be read again, and is then the same; not so for standard input and pipes.
+        total: how many lines or rows it has, blank lines included; None where only reading it tells.
+        content: SHA-256 of its bytes before compression, in hexadecimal; None where only reading it tells.
+        brought: what its first lines tell of the vectors that it brings; None where it brings none.
+    """
+
+    @property
+    def shown(self) -> str: ...  # noqa: D102
+    @property
+    def resumable(self) -> bool: ...  # noqa: D102
+    @property
+    def total(self) -> int | None: ...  # noqa: D102
+    @property
+    def content(self) -> str | None: ...  # noqa: D102
+    @property
+    def brought(self) -> Brought | None: ...  # noqa: D102
+
+    def read(self, skip: LineNumbers) -> Iterator[Read]:
+        """The lines in their order; blank ones are passed over.
+
+        Args:
+            skip: numbers of lines that are passed over without a look at what they hold.
+
+        Raises:
+            UsageError: the input is damaged, so that nothing more can be read from it.
+            LangshiftError: it was read before, and can be read only once.
+        """
+
+
+#: How many lines tell whether an input holds documents, and what vectors it brings; at most so many bytes of them,
+#: since those of a pipe are kept meanwhile.
+LOOKED_AT_LINES = 1000
+_LOOKED_AT_BYTES = 64 << 20
+
+
+class Parser:
+    """Makes documents of lines and rows.
+
+    Args:
+        embeddings: what becomes of vectors that come with documents.
+        dimension: the one that all vectors must have; None while nobody knows.
+    """
+
+    def __init__(self, embeddings: Embeddings, dimension: int | None = None) -> None:
+        self._embeddings = embeddings
+        self._dimension = dimension
+
+    def line(self, numbered: tuple[int, bytes]) -> Read:
+        """A line of JSON, of which the number is known."""
+        number, line = numbered
+        return Read(number, self._content(lambda: parse_object(line)), line)
+
+    def row(self, number: int, fields: Mapping[str, Any]) -> Read:
+        """A row, of which the fields are known."""
+        return Read(number, self._content(lambda: fields), fields)
+
+    def _content(self, fields: Callable[[], Mapping[str, Any]]) -> Document | Delete | Bad:
+        try:
+            content = parse_fields(fields(), self._embeddings)
+            if self._dimension is not None and isinstance(content, Document) and content.embedding is not None:
+                require_dimension(content.embedding, self._dimension)
+        except Unusable as error:
+            return Bad(error.type, error.reason)
+        return content
+
+
+def first_lines(lines: Iterable[tuple[int, bytes]]) -> Iterator[tuple[int, bytes]]:
+    """The first lines of an input, as far as one looks before anything is begun."""
+    size = 0
+    for count, (number, line) in enumerate(lines, start=1):
+        yield number, line
+        size += len(line)
+        if count == LOOKED_AT_LINES or size > _LOOKED_AT_BYTES:
+            return
+
+
+def look(first: Iterable[Read], shown: str, unit: str = "line") -> Brought | None:
+    """Look whether an input holds documents, and what vectors they bring: those of the most frequent dimension.
+
+    Args:
+        first: its first lines or rows.
+        shown: how messages name it.
+        unit: what messages call a line.
+
+    Raises:
+        UsageError: there is none, or none of them can be used: what is wrong with the very first.
+    """
+    vectors: list[NDArray[np.float32]] = []
+    wrong, sound = None, False
+    for line, content, _ in first:
+        if isinstance(content, Bad):
+            wrong = wrong or f"{shown}, {unit} {line}: {content.reason}"
+            continue
+        sound = True
+        if isinstance(content, Document) and content.embedding is not None:
+            vectors.append(content.embedding)
+    if not sound:
+        raise UsageError(wrong or f"{shown} holds no document.")
+    looked_at = LookedAt()
+    # A single vector of another model must not turn all its neighbours away.
+    ((dimension, _),) = Counter(map(len, vectors)).most_common(1) or [(0, 0)]
+    for vector in vectors:
+        looked_at.add(vector if len(vector) == dimension else None)
+    return looked_at.brought()

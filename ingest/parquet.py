@@ -2,24 +2,190 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import closing
 from hashlib import sha256
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from langshift.ingest.columns import as_far_as_readable, as_json, fields_of
-from langshift.ingest.documents import Embeddings
-from langshift.ingest.fields import Unusable
-from langshift.ingest.parser import LOOKED_AT_LINES, Parser, look
-from langshift.ingest.read import Bad, Read
-from langshift.numbered import LineNumbers
-from langshift.parquet import open_parquet
+import numpy as np
+import orjson
+
+from langshift.debias.parallel.tables import kind_of
+from langshift.errors import UsageError
+from langshift.files import LineNumbers, open_parquet
+from langshift.ingest.documents import EMBEDDING, LOOKED_AT_LINES, Bad, Embeddings, Parser, Read, Unusable, look
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyarrow.parquet import ParquetFile
+
+_BATCH = 1024  # rows held at a time
+
+
+def rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield the number (from 1) and the fields of each row.
+
+    Raises:
+        UsageError: the file is no Parquet file.
+        LangshiftError: the extra is not installed.
+    """
+    with open_parquet(path) as file:
+        number = 0
+        for batch in file.iter_batches(batch_size=_BATCH):
+            for row in batch.to_pylist():
+                number += 1
+                yield number, row
+
+
+Fields = Mapping[str, Any]
+
+
+def as_json(schema: pa.Schema, shown: str) -> pa.Schema:
+    """The schema that every batch is brought to first: what Python takes as it is.
+
+    Raises:
+        UsageError: a column's type is none that a document's field can have, or two columns have one name.
+    """
+    import pyarrow as pa
+
+    columns = []
+    for column in schema:
+        plain = _plain(column.type)
+        if plain is None:
+            raise UsageError(
+                f"{shown}: the column {column.name!r} is {column.type}, which no field of a document can be: "
+                "leave it out, or make it text."
+            )
+        columns.append(pa.field(column.name, plain))
+    twice = {name for name in schema.names if schema.names.count(name) > 1}
+    if twice:
+        raise UsageError(f"{shown}: there are several columns of the name {min(twice)!r}; rename them.")
+    return pa.schema(columns)
+
+
+def _plain(column: pa.DataType) -> pa.DataType | None:
+    """The type as JSON can have it; None where it cannot."""
+    import pyarrow as pa
+    from pyarrow import types
+
+    if types.is_dictionary(column):
+        return _plain(column.value_type)
+    if types.is_list(column) or types.is_large_list(column) or types.is_fixed_size_list(column):
+        inner = _plain(column.value_type)
+        if inner is None:
+            return None
+        return pa.list_(inner, column.list_size) if types.is_fixed_size_list(column) else pa.large_list(inner)
+    if types.is_struct(column):
+        inners = [(field.name, _plain(field.type)) for field in column]
+        return pa.struct(inners) if all(inner is not None for _, inner in inners) else None
+    return _plain_value(column)
+
+
+def _plain_value(column: pa.DataType) -> pa.DataType | None:
+    import pyarrow as pa
+    from pyarrow import types
+
+    if types.is_string(column) or types.is_large_string(column) or types.is_string_view(column):
+        return pa.large_string()
+    if types.is_timestamp(column):
+        # Python knows no nanoseconds. A zone by name would need its tables; the moment is the same in UTC.
+        return pa.timestamp("us", tz="UTC" if column.tz else None)
+    if types.is_time(column):
+        return pa.time64("us")
+    if types.is_date(column):
+        return pa.date32()
+    if types.is_decimal(column):
+        return pa.float64()
+    kept = (types.is_null, types.is_boolean, types.is_integer, types.is_floating)
+    return column if any(is_it(column) for is_it in kept) else None
+
+
+def fields_of(batch: pa.RecordBatch) -> list[Fields | Unusable]:
+    """The fields of each row; those that are null are left out.
+
+    Args:
+        batch: rows of the schema of ``as_json``.
+
+    Returns:
+        For each row its fields, ``embedding`` as an array, shape (dimension,), where the column holds lists of
+        numbers; or what makes it unusable.
+    """
+    names = batch.schema.names
+    vectors: list[Any] = [None] * len(batch)
+    if EMBEDDING in names and kind_of(batch.schema.field(EMBEDDING).type) == "vectors":
+        vectors = _vectors(batch.column(EMBEDDING))
+        batch = batch.drop_columns([EMBEDDING])
+    found: list[Fields | Unusable] = []
+    for row, vector in zip(_rows(batch, len(vectors)), vectors, strict=True):
+        if vector is not None and not isinstance(row, Unusable):
+            row = {**row, EMBEDDING: vector}
+        found.append(row)
+    return found
+
+
+def _rows(batch: pa.RecordBatch, length: int) -> list[Fields | Unusable]:
+    if not batch.num_columns:
+        return [{} for _ in range(length)]
+    try:
+        return [_fields(row) for row in batch.to_pylist()]
+    except (ValueError, OverflowError):
+        pass
+    # One row spoils the whole batch, whose others are good.
+    found: list[Fields | Unusable] = []
+    for number in range(length):
+        try:
+            found.extend(_fields(row) for row in batch.slice(number, 1).to_pylist())
+        except UnicodeDecodeError:
+            found.append(Unusable("holds text that is not UTF-8."))
+        except (ValueError, OverflowError) as error:
+            found.append(Unusable(f"holds a value that cannot be read ({error})."))
+    return found
+
+
+def _fields(row: Mapping[str, Any]) -> Fields | Unusable:
+    there = {name: value for name, value in row.items() if value is not None}
+    try:
+        # What JSON makes of dates, times and numbers that are none.
+        fields = orjson.loads(orjson.dumps(there))
+    except orjson.JSONEncodeError as error:
+        return Unusable(f"cannot be written as JSON ({error}).")
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def _vectors(column: pa.Array) -> list[Any]:
+    import pyarrow.compute as pc
+
+    there = pc.is_valid(column).to_numpy(zero_copy_only=False)
+    lengths = np.where(there, pc.fill_null(pc.list_value_length(column), 0).to_numpy(zero_copy_only=False), 0)
+    ends = np.cumsum(lengths)
+    numbers = column.flatten().to_numpy(zero_copy_only=False)
+    return [
+        numbers[end - length : end] if valid else None
+        for valid, length, end in zip(there.tolist(), lengths.tolist(), ends.tolist(), strict=True)
+    ]
+
+
+def as_far_as_readable(row: pa.RecordBatch) -> dict[str, Any]:
+    """The columns of a single bad row; bytes that are no text with each such byte as ``\\xff``."""
+    import pyarrow as pa
+
+    found: dict[str, Any] = {}
+    for name, column in zip(row.schema.names, row.columns, strict=True):
+        try:
+            value = column[0].as_py()
+        except (ValueError, OverflowError):
+            # A column that is nested is left out: nothing of it can be had.
+            value = None
+            if pa.types.is_large_string(column.type):
+                value = column.cast(pa.large_binary())[0].as_py().decode(errors="backslashreplace")
+            elif not pa.types.is_nested(column.type):
+                value = column.view(pa.int32() if column.type.bit_width == 32 else pa.int64())[0].as_py()
+        if value is not None:
+            found[name] = value
+    return found
+
 
 _ROWS = 1024  # rows held at a time, and fewer where they are long
 _BYTES = 16 << 20  # bytes held at a time, about

@@ -5,21 +5,31 @@ What is named here is all that is meant for use as a library; see docs/search.md
 
 import importlib
 import logging
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from langshift.errors import ClusterError, FingerprintError, LangshiftError, UsageError
 from langshift.settings import VERSION
 
 if TYPE_CHECKING:
-    from langshift.retrieval.api import open_index, open_index_async, search, search_async
-    from langshift.retrieval.found import Anchor, Leg
-    from langshift.retrieval.hit import Hit, Other, ShiftEffect
-    from langshift.retrieval.requests import Request
-    from langshift.retrieval.result import SearchResult
-    from langshift.retrieval.service import Index
-    from langshift.retrieval.service_async import AsyncIndex
-    from langshift.retrieval.wanted import Setting
-    from langshift.retrieval.wish import SearchArguments
+    from langshift.retrieval.hits import Anchor, Hit, Leg, Other, SearchResult, ShiftEffect
+    from langshift.retrieval.service import (
+        AsyncIndex,
+        Index,
+        SearchArguments,
+        open_index,
+        open_index_async,
+        search,
+        search_async,
+    )
+    from langshift.retrieval.settings import Setting
+    from langshift.retrieval.steps import Request
+
+
+# In a clone the other rooms stand beside this folder; where langshift is installed, they are in it.
+_HERE = Path(__file__).parent
+if not (_HERE / "plugin").is_dir():
+    __path__.append(str(_HERE.parent))
 
 __version__ = VERSION
 __all__ = [
@@ -30,15 +40,15 @@ __all__ = [
 
 # Name -> where it is defined: imported when it is first used, for all of it takes a second.
 _LAZY = {
-    **dict.fromkeys(("Hit", "Other", "ShiftEffect"), "langshift.retrieval.hit"),
-    **dict.fromkeys(("open_index", "open_index_async", "search", "search_async"), "langshift.retrieval.api"),
-    "Request": "langshift.retrieval.requests",
-    "SearchResult": "langshift.retrieval.result",
+    **dict.fromkeys(("Hit", "Other", "ShiftEffect"), "langshift.retrieval.hits"),
+    **dict.fromkeys(("open_index", "open_index_async", "search", "search_async"), "langshift.retrieval.service"),
+    "Request": "langshift.retrieval.steps",
+    "SearchResult": "langshift.retrieval.hits",
     "Index": "langshift.retrieval.service",
-    "AsyncIndex": "langshift.retrieval.service_async",
-    "SearchArguments": "langshift.retrieval.wish",
-    **dict.fromkeys(("Anchor", "Leg"), "langshift.retrieval.found"),
-    "Setting": "langshift.retrieval.wanted",
+    "AsyncIndex": "langshift.retrieval.service",
+    "SearchArguments": "langshift.retrieval.service",
+    **dict.fromkeys(("Anchor", "Leg"), "langshift.retrieval.hits"),
+    "Setting": "langshift.retrieval.settings",
 }
 
 # As a library should: without a log, Python would print its warnings and errors.

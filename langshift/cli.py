@@ -13,58 +13,72 @@ from typing import Any
 import click
 from opensearchpy.exceptions import OpenSearchException
 
-from langshift.console import err, note
 from langshift.errors import LangshiftError
-from langshift.failures import failure
+from langshift.output import err, note
+from langshift.server_errors import failure
 from langshift.settings import VERSION, Settings
 
-# Command -> where it is defined. A room is imported only when its command is asked for.
+# Command -> where in langshift.commands it is defined, and how its help begins: so the list of all commands is shown
+# without loading any.
 COMMANDS = {
-    "up": "langshift.commands.langshift_commands:up",
-    "down": "langshift.commands.langshift_commands:down",
-    "status": "langshift.commands.langshift_commands:status",
-    "doctor": "langshift.commands.doctor:doctor",
-    "demo": "langshift.commands.commands:demo",
-    "vectors": "langshift.commands.vectors_commands:vectors",
-    "ingest": "langshift.commands.ingest_commands:ingest",
-    "search": "langshift.commands.search_options:search",
-    "anchors": "langshift.commands.anchors_command:anchors",
-    "dead-letters": "langshift.commands.dead_letters_commands:dead_letters",
-    "index": "langshift.commands.indices_commands:index",
-    "adopt": "langshift.commands.adopt_command:adopt",
-    "retune": "langshift.commands.retune_command:retune",
-    "rollback": "langshift.commands.retune_command:rollback",
-    "pipeline": "langshift.commands.pipeline_commands:pipeline",
-    "evaluate": "langshift.commands.commands:evaluate",
-    "dataset": "langshift.commands.dataset_commands:dataset",
-    "serve": "langshift.commands.serve_command:serve",
+    "up": ("cluster:up", "Start the embedded OpenSearch; the first time, download it."),
+    "down": ("cluster:down", "Stop the embedded OpenSearch; its data stays."),
+    "status": ("cluster:status", "Say whether the embedded OpenSearch runs, and where; exit code 1 where it does not."),
+    "doctor": ("cluster:doctor", "Say what is installed and reachable, and what to do about what is not."),
+    "demo": ("evaluate:demo", "Index the bundled corpus twice, without and with the shift, and show what changes."),
+    "vectors": ("vectors:vectors", "Language vectors: fit them on parallel text, look at them, and judge them."),
+    "ingest": ("ingest:ingest", "Index CORPUS: detect each document's language, encode it, shift it, write it."),
+    "search": ("search:search", "Search the index NAME for WORDS."),
+    "anchors": ("search:anchors", "Calibrate anchored search (langshift search --mode anchored) to an index."),
+    "dead-letters": (
+        "ingest:dead_letters",
+        "Documents that could not be indexed: see why, repair them, and send them again.",
+    ),
+    "index": ("index:index", "List, describe and remove indices and their versions."),
+    "adopt": ("ingest:adopt", "Take over OLD, an index (or alias) with vectors that anybody has made, as NEW."),
+    "retune": ("retune:retune", "Change the shift of the index NAME without encoding anything again."),
+    "rollback": ("retune:rollback", "Let NAME stand for the version before the live one again."),
+    "pipeline": ("index:pipeline", "Shift what other clients write: an ingest pipeline for each version of an index."),
+    "evaluate": ("evaluate:evaluate", "Measure an index on the live cluster."),
+    "dataset": (
+        "dataset:dataset",
+        "Make and check dataset folders: a corpus, queries, and which document answers which query.",
+    ),
+    "serve": (
+        "serve:serve",
+        "Show indices in a browser: search side by side, turn alpha, see who gains and who loses.",
+    ),
 }
-
-# Group -> commands that another room adds to it.
-ADDED = {"vectors": {"tune": "langshift.commands.tune_command:tune"}}
 
 
 class LazyGroup(click.Group):
-    """A group that imports a sub-command's module on first use."""
+    """A group that imports a command's module when the command is asked for."""
 
-    def __init__(self, *arguments: Any, lazy: Mapping[str, str], **options: Any) -> None:  # noqa: ANN401 - click's
+    def __init__(self, *arguments: Any, lazy: Mapping[str, tuple[str, str]], **options: Any) -> None:  # noqa: ANN401 - click's
         super().__init__(*arguments, **options)
         self._lazy = lazy
 
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """Name the commands: first the group's own, then the others in the order in which a newcomer meets them."""
-        return [*super().list_commands(ctx), *self._lazy]
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+        """Name the commands in the order in which a newcomer meets them."""
+        return list(self._lazy)
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - click's signature
         """Import and return a command; None where there is none of that name."""
         if cmd_name not in self._lazy:
-            return super().get_command(ctx, cmd_name)
-        module, _, attribute = self._lazy[cmd_name].partition(":")
-        command = getattr(importlib.import_module(module), attribute)
+            return None
+        module, _, attribute = self._lazy[cmd_name][0].partition(":")
+        command = getattr(importlib.import_module(f"langshift.commands.{module}"), attribute)
         assert isinstance(command, click.Command)  # noqa: S101
-        if isinstance(command, click.Group) and cmd_name in ADDED:
-            return LazyGroup(cmd_name, commands=command.commands, help=command.help, lazy=ADDED[cmd_name])
         return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click's
+        """Write the list of commands, without importing any."""
+        limit = formatter.width - 6 - max(map(len, self._lazy))
+        rows = [
+            (name, click.Command(name, help=help_).get_short_help_str(limit)) for name, (_, help_) in self._lazy.items()
+        ]
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)
 
 
 @click.group(

@@ -5,11 +5,22 @@ from __future__ import annotations
 import json
 from functools import cache
 from importlib import resources
+from itertools import product
+from string import ascii_lowercase
 from typing import Literal
 
 import langcodes
-from langcodes.data_dicts import MACROLANGUAGES
+from langcodes.data_dicts import (
+    LANGUAGE_ALPHA3,
+    LANGUAGE_ALPHA3_BIBLIOGRAPHIC,
+    LANGUAGE_REPLACEMENTS,
+    LIKELY_SUBTAGS,
+    MACROLANGUAGES,
+    NORMALIZED_MACROLANGUAGES,
+)
 from langcodes.tag_parser import LanguageTagError
+
+from langshift.errors import UsageError
 
 UNDETERMINED = "und"
 # ISO 15924: the scripts that are written from right to left and that a living language uses.
@@ -70,3 +81,53 @@ def text_language(tag: str) -> str:
     """
     own, wider = primary(tag), macrolanguage(tag)
     return wider if own not in analyzers() and wider is not None and wider in analyzers() else own
+
+
+def require_language(language: str) -> str:
+    """Which text fields a query of this language looks into first.
+
+    Raises:
+        UsageError: it names no language.
+    """
+    return text_language(require_tag(language))
+
+
+def require_tag(language: str) -> str:
+    """The tag, written as usual.
+
+    Raises:
+        UsageError: it names no language.
+    """
+    tag = parse_tag(language)
+    if tag is None and language != UNDETERMINED:
+        raise UsageError(f"{language!r} is no language: use a BCP 47 tag such as th or zh-TW.")
+    return tag or UNDETERMINED
+
+
+def told_language(told: object) -> str:
+    """The tag that a document's own word for its language stands for; ``und`` where it stands for none.
+
+    A list of one word is that word, as it is for searches.
+    """
+    if isinstance(told, list) and len(told) == 1:
+        (told,) = told
+    return (parse_tag(told) if isinstance(told, str) else None) or UNDETERMINED
+
+
+@cache
+def codes() -> dict[str, str]:
+    """Lower-case language code, or code with one more subtag -> its canonical tag, where that is another.
+
+    Codes of two letters that no language has are ``und``.
+    """
+    pairs = ("".join(letters) for letters in product(ascii_lowercase, repeat=2))
+    scripts = (tag for tag in LIKELY_SUBTAGS if tag.count("-") == 1 and len(tag.partition("-")[2]) == 4)
+    others = [*LANGUAGE_ALPHA3.values(), *LANGUAGE_ALPHA3_BIBLIOGRAPHIC.values(), *NORMALIZED_MACROLANGUAGES]
+    found = {tag.lower(): told_language(tag) for tag in (*pairs, *others, *LANGUAGE_REPLACEMENTS, *scripts)}
+    return {tag: canonical for tag, canonical in found.items() if canonical != tag and tag.count("-") < 2}
+
+
+@cache
+def folds() -> dict[str, str]:
+    """Primary tag -> what the field ``language`` holds, where that is another: ``no`` for ``nn``."""
+    return {tag: text_language(tag) for tag in MACROLANGUAGES if text_language(tag) != primary(tag)}

@@ -15,7 +15,7 @@ from urllib.parse import unquote, urlsplit, urlunsplit
 import platformdirs
 
 from langshift.errors import UsageError
-from langshift.surrogates import is_text
+from langshift.files import is_text
 
 VERSION = version("langshift")
 _NAMES = (

@@ -1,1 +1,1 @@
-"""What lives in the cluster: index template, fingerprint, versions and aliases, query building."""
+"""What lives in the cluster: index bodies, metadata, versions, pipelines, and the transfer between versions."""

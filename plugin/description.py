@@ -2,26 +2,117 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Final, NamedTuple
 
 from opensearchpy import OpenSearch
 from rich.filesize import decimal
 
-from langshift.console import counted
 from langshift.debias.fingerprint import Fingerprint
 from langshift.errors import ClusterError
 from langshift.languages import UNDETERMINED
-from langshift.plugin import meta
-from langshift.plugin.body import name_for
-from langshift.plugin.engine import VectorField, engine_of
-from langshift.plugin.fields import Fields
-from langshift.plugin.listing import Version, versions_of
-from langshift.plugin.query_vectors import QueryVectors
-from langshift.plugin.shift_index_shift import IndexShift
-from langshift.plugin.stamps import Stamps, count_stamps
+from langshift.output import counted
+from langshift.plugin import metadata
+from langshift.plugin.index_body import VectorField, engine_of
+from langshift.plugin.inventory import Version, versions_of
+from langshift.plugin.metadata import Fields, QueryVectors
+from langshift.plugin.pipelines import name_for
+from langshift.plugin.shift_script import Stamps, count_stamps
+from langshift.plugin.stored_shift import IndexShift
 from langshift.plugin.versions import alias_of, check_name, version_behind
+
+BINS: Final = 10
+LOW, FAIR = 0.5, 0.8
+_CONFIDENCE_LANGUAGES: Final = 1000
+
+
+class Sureness(NamedTuple):
+    """How sure the detector was of one language.
+
+    Attributes:
+        documents: of the language that tell it.
+        mean: of the confidence, 0 to 1.
+        low: share of these documents below 0.5.
+        fair: share of these documents below 0.8.
+    """
+
+    documents: int
+    mean: float
+    low: float
+    fair: float
+
+
+class Confidence(NamedTuple):
+    """The detector's confidence over an index; 1 where a document named its language.
+
+    Attributes:
+        documents: how many tell it.
+        bins: documents by confidence, in tenths: the first is 0 to below 0.1, the last 0.9 to 1.
+        languages: tag -> how sure, without languages of which no document tells it.
+    """
+
+    documents: int
+    bins: Sequence[int]
+    languages: Mapping[str, Sureness]
+
+
+def confidence(client: OpenSearch, index: str, fields: Fields) -> Confidence:
+    """The confidence that the documents of a version carry; one search.
+
+    Args:
+        client: the cluster.
+        index: the version.
+        fields: the names of its fields.
+    """
+    found = client.search(index=index, body=body(fields))["aggregations"]
+    languages = {one["key"]: sure for one in found["languages"]["buckets"] if (sure := _sureness(one)) is not None}
+    bins = [int(found["bins"]["buckets"][str(number)]["doc_count"]) for number in range(BINS)]
+    return Confidence(int(found["documents"]["doc_count"]), bins, languages)
+
+
+def body(fields: Fields) -> dict[str, Any]:
+    """The request for it."""
+    told, field = {"exists": {"field": fields.confidence}}, fields.confidence
+    by_language = {"field": fields.language, "missing": UNDETERMINED, "size": _CONFIDENCE_LANGUAGES}
+    return {
+        "size": 0,
+        "aggs": {
+            "documents": {"filter": told},
+            "bins": {"filters": {"filters": {str(number): _bin(field, number) for number in range(BINS)}}},
+            "languages": {
+                "terms": by_language,
+                "aggs": {
+                    "told": {"filter": told},
+                    "mean": {"avg": {"field": field}},
+                    "low": {"filter": {"range": {field: {"lt": LOW}}}},
+                    "fair": {"filter": {"range": {field: {"lt": FAIR}}}},
+                },
+            },
+        },
+    }
+
+
+def _bin(field: str, number: int) -> dict[str, Any]:
+    # As queries, so that the limits are rounded as the field's own values are: 0.9 of 32 bits is below that of 64.
+    limits = {"gte": number / BINS} if number else {}
+    if number < BINS - 1:
+        limits["lt"] = (number + 1) / BINS
+    return {"range": {field: limits}}
+
+
+def _sureness(bucket: Mapping[str, Any]) -> Sureness | None:
+    documents = int(bucket["told"]["doc_count"])
+    if not documents:
+        return None
+    return Sureness(
+        documents,
+        min(1.0, float(bucket["mean"]["value"])),
+        int(bucket["low"]["doc_count"]) / documents,
+        int(bucket["fair"]["doc_count"]) / documents,
+    )
+
 
 _TEXTS = ("title", "text")
 _LANGUAGES = 1000
@@ -182,7 +273,7 @@ def _shift(kept: Mapping[str, Any], made: Fingerprint) -> IndexShift | None:
     if shift is not None:
         return shift
     # Earlier langshifts kept vectors with what queries are shifted by; a stamp names no more of them than the tag.
-    queries = kept.get(meta.QUERIES)
+    queries = kept.get(metadata.QUERIES)
     return None if queries is None else IndexShift.of(made, QueryVectors.from_dict(queries).vectors)
 
 
@@ -342,3 +433,78 @@ def source(one: Version) -> str:
         return _UNKNOWN
     kind, other = one.origin["kind"], one.origin.get("from")
     return kind if kind == "load" or not other else f"{kind} of {other.removeprefix(f'{one.name}-')}"
+
+
+def remarks(found: Description) -> list[str]:
+    """Sentences on a version and those beside it; none where all is well."""
+    return [*_of_documents(found), *_of_the_engine(found), *_of_the_block(found), *_of_unfinished(found)]
+
+
+def _of_documents(found: Description) -> Iterator[str]:
+    name, made = found.version.name, found.version.fingerprint
+    if found.without_vector:
+        yield f"{_have(found.without_vector)} no vector, and a dense search does not find what has none."
+    stamps = found.stamps
+    if stamps is None:
+        yield "The index does not tell which language vectors it has, so the documents' stamps were not checked."
+        return
+    if stamps.without:
+        yield (
+            f"{_have(stamps.without)} a vector and no stamp, so that nobody can tell whether it was shifted: write "
+            f"what has none again, by `langshift ingest` or after `langshift pipeline install {name}`."
+        )
+    if stamps.other_vectors:
+        vectors = f"by others than the index's language vectors ({made.vectors})" if made.vectors else "all the same"
+        yield f"{_were(stamps.other_vectors)} shifted {vectors}, and cannot be retuned: write what was again."
+    if stamps.other_scale:
+        yield (
+            f"{_were(stamps.other_scale)} shifted by another alpha than the index's: "
+            f"`langshift retune {name} {_scales(made)}` brings all to one."
+        )
+
+
+def _of_the_engine(found: Description) -> Iterator[str]:
+    if found.vector is not None and found.vector.comes_back_normalised:
+        yield (
+            f"The engine {found.vector.engine} gives vectors back with norm 1, whatever was written, so that the index "
+            "cannot be retuned: make it again, with langshift's own settings or by the engine lucene."
+        )
+
+
+def _of_the_block(found: Description) -> Iterator[str]:
+    one = found.version
+    if not one.write_blocked:
+        return
+    by = next((other for other in found.versions if other.blocks == one.version), None)
+    if by is not None:
+        yield (
+            f"Nothing can be written to {one.version}: a {by.unfinished} has blocked it for its last step, and goes on "
+            f"or was cut off. Run the same {by.unfinished} again, or drop {by.version}."
+        )
+    elif one.state == "kept":
+        yield f"Nothing can be written to {one.version}: it is kept as it was when another version took its place."
+    else:
+        yield f"Nothing can be written to {one.version}: somebody or a full disk has blocked it (index.blocks)."
+
+
+def _of_unfinished(found: Description) -> Iterator[str]:
+    for one in found.versions:
+        if one.state == "unfinished":
+            again = "Run it again with --resume" if one.unfinished == "load" else "Run it again"
+            yield (
+                f"{one.version} is not finished: a {one.unfinished} is making it, or was cut off. {again}, or "
+                f"`langshift index drop {one.name} --version {one.version}`."
+            )
+
+
+def _scales(made: Fingerprint) -> str:
+    single = (f"--alpha-for {shlex.quote(f'{tag}={alpha:g}')}" for tag, alpha in made.alphas.items())
+    return " ".join([f"--alpha {made.alpha:g}", *single])
+
+
+def _have(number: int) -> str:
+    return f"{counted(number, 'document')} {'has' if number == 1 else 'have'}"
+
+
+def _were(number: int) -> str:
+    return f"{counted(number, 'document')} {'was' if number == 1 else 'were'}"

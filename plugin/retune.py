@@ -1,27 +1,272 @@
-"""Another shift for the documents of an index, made inside the cluster, without encoding anything again."""
+"""Another shift for the documents of an index, and the way back: planned, and made inside the cluster."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from opensearchpy import OpenSearch
 
-from langshift.plugin import pipeline
-from langshift.plugin.copied import copied_body
-from langshift.plugin.engine import require_engine
-from langshift.plugin.following import follow
-from langshift.plugin.plan import Wanted, planned
-from langshift.plugin.retunable import all_agree, require_retunable
-from langshift.plugin.shift_index_shift import IndexShift
-from langshift.plugin.transfer.forward import transfer
-from langshift.plugin.transfer.left_behind import clear_left_behind, finish_left_behind
-from langshift.plugin.transfer.plan import Plan, Transferred, Watch
+from langshift.debias.debiaser import Debias, recommended
+from langshift.debias.fingerprint import Fingerprint
+from langshift.debias.vectors import LanguageVectors
+from langshift.errors import ClusterError, UsageError
+from langshift.output import counted
+from langshift.plugin import metadata, pipelines, shift_script, stored_shift
+from langshift.plugin.index_body import copied_body, require_engine, vectors_come_back_normalised
+from langshift.plugin.metadata import Fields
+from langshift.plugin.pipelines import follow
+from langshift.plugin.shift_script import agreeing, count_stamps
+from langshift.plugin.stored_shift import IndexShift, entries, expected, of_meta
+from langshift.plugin.transfer import run
+from langshift.plugin.transfer.run import clear_left_behind, finish_left_behind, transfer
+from langshift.plugin.transfer.state import Plan, RolledBack, Transferred, Watch, Way
 from langshift.plugin.versions import LiveIndex, live, version_behind
-from langshift.plugin.way import shift_way
+from langshift.settings import VERSION
 
-__all__ = ["Retuned", "Wanted", "retune"]
+
+def require_retunable(client: OpenSearch, index: LiveIndex, vectors: str | None) -> None:
+    """Refuse an index whose documents' shift cannot be taken back, or that cannot be blocked at the end.
+
+    Args:
+        client: the cluster.
+        index: the live version.
+        vectors: hash of the language vectors that it was made with.
+
+    Raises:
+        ClusterError: saying why, with one of the documents.
+    """
+    _require_changeable(client, index.index)
+    require_copied_from_primaries(client, index.index)
+    _require_as_written(client, index.index, index.fields.vector)
+    _require_stamps(client, index, vectors)
+
+
+def require_copied_from_primaries(client: OpenSearch, index: str) -> None:
+    """Refuse an index of which ``_reindex`` may read a copy that lags behind.
+
+    Raises:
+        ClusterError: saying what to change meanwhile.
+    """
+    if lagging_replicas(metadata.read(client, index)):
+        remedy = '{"index": {"number_of_replicas": 0, "auto_expand_replicas": false}}'
+        raise ClusterError(
+            f"Index {index} has replicas by segment replication, which may lag behind what was written when their "
+            f"documents are copied: do without them meanwhile by `PUT /{index}/_settings` and {remedy}, then run again."
+        )
+
+
+def lagging_replicas(settings: Mapping[str, Any]) -> bool:
+    """Whether an index has replicas that take segments over and not writes, by the ``index`` part of its settings."""
+    by_segment = settings.get("replication", {}).get("type") == "SEGMENT"
+    return by_segment and int(settings.get("number_of_replicas", 1)) > 0
+
+
+def all_agree(client: OpenSearch, index: LiveIndex, shift: IndexShift) -> bool:
+    """Whether no document was shifted by another scale than its index says, as one that came from another version."""
+    client.indices.refresh(index=index.index)
+    return not count_stamps(client, index.index, shift, index.fields).other_scale
+
+
+def _require_changeable(client: OpenSearch, index: str) -> None:
+    block = "index.blocks.read_only"
+    if metadata.is_on(metadata.read(client, index).get("blocks", {}).get("read_only")):
+        raise ClusterError(
+            f"Index {index} has the block {block}, under which a retune cannot hold back the last writes: take it away "
+            f'with `PUT /{index}/_settings` and {{"{block}": null}}, then run again.'
+        )
+
+
+def _require_as_written(client: OpenSearch, index: str, vector: str) -> None:
+    if vectors_come_back_normalised(client, index, vector):
+        raise ClusterError(
+            f"Index {index} keeps its vectors with the engine faiss, cosinesimil and derived source, which gives them "
+            "back with norm 1 and not as they were written, so that no shift can be taken back: index the corpus again "
+            "with `langshift ingest --if-exists new-version`, which switches derived source off."
+        )
+
+
+def _require_stamps(client: OpenSearch, index: LiveIndex, vectors: str | None) -> None:
+    client.indices.refresh(index=index.index)
+    stamp = index.fields.stamp
+    unmoved = {"term": {f"{stamp}.alpha": 0}}
+    own = [] if vectors is None else [{"term": {f"{stamp}.vectors": vectors}}]
+    stamped = {"exists": {"field": f"{stamp}.alpha"}}
+    kinds = {
+        "no stamp says what was done to the vector of {}": ([], [stamped]),
+        "{} was moved by another method than shift": (
+            [{"exists": {"field": f"{stamp}.method"}}],
+            [{"term": {f"{stamp}.method": "shift"}}],
+        ),
+        "{} was shifted by other language vectors than the index's": ([stamped], [unmoved, *own]),
+    }
+    for reason, (must, must_not) in kinds.items():
+        query = {"bool": {"filter": [{"exists": {"field": index.fields.vector}}, *must], "must_not": must_not}}
+        body = {"query": query, "size": 1, "track_total_hits": True, "_source": False}
+        found = client.search(index=index.index, body=body)["hits"]
+        if number := found["total"]["value"]:
+            why = reason.format(found["hits"][0]["_id"])
+            remedy = f"`langshift ingest CORPUS --index {index.name} --if-exists append`"
+            raise ClusterError(
+                f"{counted(number, 'document')} of {index.index} cannot be retuned: {why}, for one; index such "
+                f"documents again with {remedy}, or delete them."
+            )
+
+
+def shift_way(client: OpenSearch, old: IndexShift, new: IndexShift, fields: Fields) -> Way:
+    """The way from one shift to another, with its script on the cluster.
+
+    Args:
+        client: the cluster.
+        old: how the documents are shifted.
+        new: how they are to be.
+        fields: the names of their fields.
+    """
+    return Way(
+        script=shift_script.install(client),
+        params=shift_script.params(old, new, fields, pipeline=False),
+        expected=expected(old, new, fields),
+        vector_field=fields.vector,
+        stamp_field=fields.stamp,
+        stray={"bool": {"filter": [agreeing(old, fields)], "must_not": [agreeing(new, fields)]}},
+    )
+
+
+def shift_of(kept: Mapping[str, Any], index: str, other: IndexShift | None) -> IndexShift:
+    """How the documents of a version are shifted, also of one that holds no vectors since an earlier langshift made it.
+
+    Args:
+        kept: the version's whole ``_meta``.
+        index: its name, for the message.
+        other: vectors that may be those of the version; None where there are none.
+
+    Raises:
+        ClusterError: it was moved by another method, or its language vectors cannot be had.
+    """
+    if other is not None and metadata.VECTORS not in kept and metadata.FINGERPRINT in kept:
+        made = Fingerprint.from_dict(kept[metadata.FINGERPRINT])
+        if made.method == "shift" and made.vectors == other.hash:
+            return IndexShift.of(made, other.vectors)
+        if made.method == "shift" and not made.moves:
+            # There is nothing to take back.
+            return IndexShift.of(made, {})
+    return of_meta(kept, index)
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What is asked for.
+
+    Attributes:
+        alpha: scale of all languages, which forgets those of single ones; None leaves what the index has, or takes
+            what ``vectors`` recommends.
+        alphas: scales of single languages, by tag, set on top of that.
+        vectors: a file of other language vectors; None for the index's own.
+    """
+
+    alpha: float | None = None
+    alphas: Mapping[str, float] = field(default_factory=dict)
+    vectors: Path | None = None
+
+
+class Retuning(NamedTuple):
+    """What a retune does.
+
+    Attributes:
+        old: how the documents are shifted.
+        new: how they are to be.
+        meta: what the new version keeps under ``_meta``.
+        changes: whether anything does.
+    """
+
+    old: IndexShift
+    new: IndexShift
+    meta: dict[str, Any]
+    changes: bool
+
+
+def planned(index: LiveIndex, kept: Mapping[str, Any], wanted: Wanted) -> Retuning:
+    """Put together what a retune does.
+
+    Args:
+        index: the live version.
+        kept: its whole ``_meta``.
+        wanted: what is asked for.
+
+    Raises:
+        UsageError: what is asked for cannot be had from this index, or the file cannot be read.
+        ClusterError: the index's shift cannot be taken back.
+        FingerprintError: the vectors were fitted with another encoder.
+    """
+    made = index.fingerprint
+    given = _given(index, wanted.vectors)
+    theirs = None if given is None else IndexShift(given.hash, given.pivot, given.vectors)
+    old = shift_of(kept, index.index, theirs)
+    _require_posteriors(index, kept, old)
+    new = _new(index, old, given, wanted)
+    fingerprint = replace(
+        made, pivot=new.pivot, vectors=new.hash, alpha=new.alpha, alphas=dict(new.alphas), langshift=VERSION
+    )
+    told = {**kept, metadata.FINGERPRINT: fingerprint.to_dict(), metadata.VECTORS: new.to_dict()}
+    if given is not None:
+        told.pop(metadata.QUERIES, None)
+        told.update(entries(Debias(given, "shift", new.alpha, new.alphas)))
+    differs = given is not None and any(
+        told.get(part) != kept.get(part) for part in (metadata.VECTORS, metadata.QUERIES)
+    )
+    return Retuning(old, new, told, differs or bool(made.differences(fingerprint)))
+
+
+def _given(index: LiveIndex, path: Path | None) -> LanguageVectors | None:
+    """The vectors of the file that is asked for."""
+    if path is None:
+        return None
+    given, made = LanguageVectors.load(path), index.fingerprint
+    given.require_made_by(made.to_dict(), str(path))
+    if made.soft and given.hash != made.vectors:
+        raise UsageError(
+            f"Index {index.name} was shifted softly, and its documents keep how probable their languages are only for "
+            "the vectors that it was made with: leave --vectors out, or index the corpus again with them."
+        )
+    return given
+
+
+def _require_posteriors(index: LiveIndex, kept: Mapping[str, Any], old: IndexShift) -> None:
+    """Refuse a soft index of an earlier langshift, which kept no posteriors of languages that did not move.
+
+    Raises:
+        ClusterError: there are such languages.
+    """
+    still = [tag for tag in sorted(old.vectors) if not old.scale(tag)]
+    if index.fingerprint.soft and metadata.VECTORS not in kept and still:
+        raise ClusterError(
+            f"Index {index.name} was shifted softly by an earlier langshift ({index.fingerprint.langshift}), whose "
+            f"documents do not keep how probable languages of scale 0 are ({', '.join(still)}), so it cannot be "
+            "retuned: index the corpus again."
+        )
+
+
+def _new(index: LiveIndex, old: IndexShift, given: LanguageVectors | None, wanted: Wanted) -> IndexShift:
+    base = old if given is None else recommended(given)
+    alpha, alphas = (base.alpha, base.alphas) if wanted.alpha is None else (wanted.alpha, {})
+    vectors = old.vectors if given is None else given.vectors
+    if not vectors and (alpha or wanted.alphas):
+        raise UsageError(
+            f"Index {index.name} was made without language vectors, so nothing can be shifted: "
+            "give some with --vectors."
+        )
+    for tag in wanted.alphas:
+        if tag not in vectors:
+            raise UsageError(
+                f"There is no language vector for {tag} to scale: --alpha-for takes {', '.join(sorted(vectors))}."
+            )
+    scales = {tag: scale for tag, scale in sorted({**alphas, **wanted.alphas}.items()) if scale != alpha}
+    if given is None:
+        return replace(old, alpha=alpha, alphas=scales)
+    return IndexShift(given.hash, given.pivot, given.vectors, alpha, scales)
+
 
 Check = Callable[[str, str], None]
 """Looks at the live version and the new one by their names, and raises where the new one is not to go live."""
@@ -110,7 +355,7 @@ def retune(
     require_retunable(client, index, plan.old.hash)
     body["mappings"]["_meta"] = plan.meta
     require_engine(client, body)
-    if pipeline.installed(client, index.index) is not None:
+    if pipelines.installed(client, index.index) is not None:
         # The new version gets one of its own, when it is complete.
         del body["settings"]["index"]["default_pipeline"]
     way = shift_way(client, plan.old, plan.new, index.fields)
@@ -158,3 +403,39 @@ def _retuned(index: LiveIndex, new: IndexShift, done: Transferred | None) -> Ret
         blocked=done.blocked,
         changed=done.index != done.live,
     )
+
+
+def roll_back(client: OpenSearch, name: str, *, patience: float = 300, watch: Watch = lambda _: None) -> RolledBack:
+    """Let an alias stand for the version before the live one again.
+
+    Args:
+        client: the cluster.
+        name: the alias.
+        patience: seconds to wait for a cluster that takes nothing.
+        watch: told how far it is.
+
+    Raises:
+        ClusterError: there is no version before, or the cluster does not do its part.
+    """
+    # A version that is named by itself is refused.
+    version_behind(client, name)
+    done = finish_left_behind(client, name)
+    if not isinstance(done, RolledBack):
+        done = run.roll_back(client, name, _way(client, name), watch=watch, patience=patience)
+    return done if done.documents else replace(done, documents=live(client, name).documents)
+
+
+def _way(client: OpenSearch, name: str) -> Way | None:
+    """How documents of the live version go back to the shift of the version before; None where none do.
+
+    Where a pipeline shifts what clients write to the live version, one of the version before is made ready too.
+    """
+    index, version, came = run.previous(client, name)
+    if came.kind != "retune":
+        return None
+    require_copied_from_primaries(client, index)
+    now = stored_shift.read(client, index)
+    before, fields = shift_of(metadata.read_metadata(client, version), version, now), live(client, index).fields
+    # Clients go on sending raw vectors through the alias, also where the live one alone has got a pipeline.
+    follow(client, index, version, before, fields)
+    return shift_way(client, now, before, fields)

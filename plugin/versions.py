@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from opensearchpy import OpenSearch
 from opensearchpy.exceptions import NotFoundError
@@ -13,8 +13,68 @@ from opensearchpy.exceptions import NotFoundError
 from langshift.debias.fingerprint import Fingerprint
 from langshift.errors import ClusterError, UsageError
 from langshift.languages import UNDETERMINED
-from langshift.plugin import meta
-from langshift.plugin.fields import Fields
+from langshift.plugin import metadata
+from langshift.plugin.metadata import USUAL, Fields, uuid_of
+
+IfExists = Literal["fail", "append", "replace", "new-version"]
+
+
+@dataclass(frozen=True)
+class Target:
+    """The version that a load writes to.
+
+    Attributes:
+        name: the alias.
+        index: the versioned index.
+        uuid: the server's own id of it; an index of the same name that is made later has another.
+        created: whether this load made it and nobody sees it before ``publish``.
+        live: the version behind the alias when the load began; None where there was none.
+        if_exists: what was asked for where there is a version already.
+        fields: its names of fields.
+    """
+
+    name: str
+    index: str
+    uuid: str
+    created: bool
+    live: str | None
+    if_exists: IfExists
+    fields: Fields = USUAL
+
+    @property
+    def bulk_parameters(self) -> dict[str, Any]:
+        """Where a bulk request goes.
+
+        To the version and never through the alias, which a retune may let stand for a version with another shift
+        meanwhile. The documents are shifted already, so no default pipeline of the index runs.
+        """
+        return {"index": self.index, "params": {"pipeline": "_none"}}
+
+
+def require_there(client: OpenSearch, target: Target) -> None:
+    """Refuse a version that is gone, also where a write has made an index of its name since.
+
+    Raises:
+        ClusterError: it was deleted.
+    """
+    if uuid_of(client, target.index) != target.uuid:
+        raise ClusterError(f"Index {target.index} was deleted by somebody while it was being written: run again.")
+
+
+def remove_impostor(client: OpenSearch, index: str, uuid: str) -> None:
+    """Remove what a write has made of a version's name after somebody had deleted the version.
+
+    Another version that was made of that name since stays.
+
+    Args:
+        client: the cluster.
+        index: the version's name, and
+        uuid: its id.
+    """
+    now = uuid_of(client, index)
+    if now and now != uuid and metadata.FINGERPRINT not in metadata.read_metadata(client, index):
+        client.indices.delete(index=index, ignore_unavailable=True)
+
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]*")
 _VERSION = re.compile(r"-v\d{4,}$")
@@ -67,9 +127,9 @@ def live(client: OpenSearch, name: str, *, also_unfinished: bool = False) -> Liv
     mappings = found[index].get("mappings", {})
     kept = mappings.get("_meta", {})
     if name in found:
-        if meta.FINGERPRINT not in kept:
+        if metadata.FINGERPRINT not in kept:
             raise ClusterError(_no_alias(name))
-        if not also_unfinished and kept.get(meta.UNFINISHED) and alias_of(index) not in found[index]["aliases"]:
+        if not also_unfinished and kept.get(metadata.UNFINISHED) and alias_of(index) not in found[index]["aliases"]:
             raise ClusterError(
                 f"Version {name} is not finished: a command is making it, or was cut off. Run that again, or "
                 f"`langshift index drop {alias_of(name)} --version {name}`."
@@ -145,12 +205,12 @@ def read_fingerprint(client: OpenSearch, index: str) -> Fingerprint:
     Raises:
         ClusterError: the index has none.
     """
-    return _fingerprint(index, meta.read(client, index))
+    return _fingerprint(index, metadata.read_metadata(client, index))
 
 
 def _fingerprint(index: str, kept: Mapping[str, Any]) -> Fingerprint:
     try:
-        return Fingerprint.from_dict(kept[meta.FINGERPRINT])
+        return Fingerprint.from_dict(kept[metadata.FINGERPRINT])
     except (KeyError, TypeError):
         raise ClusterError(
             f"Index {index} carries no fingerprint of langshift: it was made by something else."
@@ -161,11 +221,11 @@ def unfinished(client: OpenSearch, name: str) -> list[str]:
     """Versions that a load is making, or that an interrupted one left behind; no search sees them."""
     # A load that was killed right after it put a version behind the alias has left its mark there.
     published = version_behind(client, name)
-    others = [index for index in versions(client, name) if index != published]
-    return [index for index in others if meta.unfinished(client, index) is not None]
+    others = [index for index in versions_of(client, name) if index != published]
+    return [index for index in others if metadata.unfinished(client, index) is not None]
 
 
-def versions(client: OpenSearch, name: str) -> Sequence[str]:
+def versions_of(client: OpenSearch, name: str) -> Sequence[str]:
     """All versions of ``name`` on the cluster, oldest first."""
     pattern = re.compile(re.escape(name) + r"-v\d{4,}")
     found = client.indices.get(index=f"{name}-v*", expand_wildcards="all")

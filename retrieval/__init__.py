@@ -1,0 +1,1 @@
+"""From a query to hits: the search modes, their requests, and the Python API."""

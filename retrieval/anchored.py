@@ -14,23 +14,183 @@ be below 0.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from langshift.plugin.fields import Fields
-from langshift.retrieval import bodies, preferring
-from langshift.retrieval.bodies import Source
-from langshift.retrieval.by_vector import vector_of
-from langshift.retrieval.exchange import Body, Exchange
-from langshift.retrieval.found import Anchor, Candidate, Found, How, Leg
-from langshift.retrieval.reading import candidates, without_legs
-from langshift.retrieval.search_gathering import Gathered, bringing_vectors, brought, gather, has_own, unit
-from langshift.retrieval.target import Target
-from langshift.retrieval.trust import OWN_BONUS, WORDS_BONUS, Trust, trusted, weights
-from langshift.retrieval.trust import Candidate as Known
-from langshift.retrieval.wanted import NO_FILTERS, Filters, Question, Setting
+from langshift.languages import UNDETERMINED
+from langshift.plugin.metadata import Fields
+from langshift.retrieval import dsl
+from langshift.retrieval.anchor_model import OWN_BONUS, WORDS_BONUS, AnchorEvidence, Trust, trusted, weights
+from langshift.retrieval.anchor_model import AnchorEvidence as Known
+from langshift.retrieval.dense import vector_of
+from langshift.retrieval.dsl import Source
+from langshift.retrieval.hits import Anchor, Candidate, Found, How, Leg, candidates, without_legs
+from langshift.retrieval.settings import NO_FILTERS, Filters, Question, Setting, Target
+from langshift.retrieval.steps import Body, Exchange, Response
+
+# Of what each leg retrieves, so many may answer; more change nothing that could be measured, and cost time.
+NEAREST: Final = 5
+OWN_WORDS: Final = 3
+OTHER_WORDS: Final = 5
+_COUNTED: Final = "words"
+_VECTOR: Final = "vector"
+# From doc values, which takes a fifth of the time that reading it out of the document does. Every document's values
+# come in one and the same array, so each needs a copy.
+_COPY: Final = (
+    "if (doc[params.field].size() == 0) { return null; } float[] stored = doc[params.field].value; "
+    "float[] copy = new float[stored.length]; "
+    "for (int i = 0; i < stored.length; ++i) { copy[i] = stored[i]; } return copy;"
+)
+
+
+class Gathered(NamedTuple):
+    """What may answer a query.
+
+    Attributes:
+        ids: of the candidates; a document without a vector is none.
+        candidates: what is known of each.
+        vectors: of unit length, shape (candidates, dimension), float64.
+        query: the query's vector, of unit length, shape (dimension,), float64.
+        words: how many different words the query has, as the analyzer of its language parts it; at least 1.
+        best_words: the highest BM25 score in any language; 0 where nothing matches.
+        documents: how many documents of the searcher's language a shard holds on average, each of which counts its
+            words for itself; of any language where the index has text fields of its own, which all languages share.
+    """
+
+    ids: Sequence[str]
+    candidates: Sequence[AnchorEvidence]
+    vectors: NDArray[np.float64]
+    query: NDArray[np.float64]
+    words: int
+    best_words: float
+    documents: float
+
+
+def gather(question: Question, target: Target, clauses: Sequence[Mapping[str, Any]] = ()) -> Exchange[Gathered]:
+    """Ask for the nearest by vector, the best by words in the searcher's language, and those in all others.
+
+    Args:
+        question: what is asked, with its vector.
+        target: what is searched.
+        clauses: what a candidate must match.
+
+    Raises:
+        UsageError: the question has no vector, or too many words for the server.
+    """
+    fields, own = target.index.fields, question.language
+    query = unit(np.asarray(vector_of(question), dtype=np.float64))
+    asked = gathering_bodies(question, target, clauses)
+    answered = dict(zip(asked, (yield tuple(asked.values())), strict=True))
+    scores: dict[str, float] = {}
+    languages: dict[str, str] = {}
+    known: dict[str, NDArray[np.float64]] = {}
+    for leg, response in answered.items():
+        for one in candidates(response, leg, fields):
+            languages[one.id] = one.language
+            if leg != "dense":
+                scores[one.id] = one.legs[leg].score
+        known |= brought(response)
+    vectors = np.array(list(known.values())).reshape(len(known), len(query))
+    found = [
+        AnchorEvidence(languages[name] == own != UNDETERMINED, scores.get(name, 0.0), float(cosine))
+        for name, cosine in zip(known, vectors @ query, strict=True)
+    ]
+    return Gathered(
+        ids=list(known),
+        candidates=found,
+        vectors=vectors,
+        query=query,
+        words=_count(answered.get("own", {})),
+        best_words=max(scores.values(), default=0.0),
+        documents=_documents(own, target) / target.index.shards,
+    )
+
+
+def has_own(question: Question, target: Target) -> bool:
+    """Whether the index has documents in the searcher's language."""
+    return question.language != UNDETERMINED and target.index.counts.get(question.language, 0) > 0
+
+
+def others_matching(
+    question: Question, target: Target, clauses: Sequence[Mapping[str, Any]] = ()
+) -> dict[str, Any] | None:
+    """The query for the words of a question in documents that are not in its language; None where there are none."""
+    index, own = target.index, question.language
+    if index.documents <= (index.counts.get(own, 0) if own != UNDETERMINED else 0):
+        return None
+    others = [language for language in index.languages if language != own]
+    other = [] if own == UNDETERMINED else [{"bool": {"must_not": [{"term": {index.fields.language: own}}]}}]
+    return dsl.matching(question.words, UNDETERMINED, others, [*clauses, *other], index.fields)
+
+
+def bringing_vectors(query: Mapping[str, Any], size: int, fields: Fields) -> Body:
+    """The body of a search whose hits bring their vectors, which ``brought`` reads."""
+    script = {"source": _COPY, "params": {"field": fields.vector}}
+    return dsl.body(query, size, fields, source=False) | {"script_fields": {_VECTOR: {"script": script}}}
+
+
+def brought(response: Response) -> dict[str, NDArray[np.float64]]:
+    """Document -> its vector at length 1, shape (dimension,), float64; documents without a vector are left out."""
+    found = {hit["_id"]: hit.get("fields", {}).get(_VECTOR, [None])[0] for hit in response["hits"]["hits"]}
+    return {name: unit(np.asarray(vector, np.float64)) for name, vector in found.items() if vector is not None}
+
+
+def unit(vector: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The vector at length 1; zeros stay zeros."""
+    length = float(np.linalg.norm(vector))
+    return vector / length if length else vector
+
+
+def gathering_bodies(question: Question, target: Target, clauses: Sequence[Mapping[str, Any]] = ()) -> dict[str, Body]:
+    """The bodies of the step, whose hits bring their vectors.
+
+    Args:
+        question: what is asked, with its vector.
+        target: what is searched.
+        clauses: what a candidate must match: ``bodies.filter_clauses(filters)``.
+
+    Returns:
+        Leg -> body: ``dense``, ``own`` where there are documents in the searcher's language, ``others`` where there
+        are others.
+    """
+    fields, own = target.index.fields, question.language
+    nearest = dsl.knn(vector_of(question), dsl.LEAST_CANDIDATES, clauses, fields)
+    asked = {"dense": bringing_vectors(nearest, NEAREST, fields)}
+    if has_own(question, target):
+        among = [*clauses, {"term": {fields.language: own}}]
+        words = dsl.matching(question.words, own, (), among, fields)
+        asked["own"] = bringing_vectors(words, OWN_WORDS, fields) | {"suggest": _counting(question, target)}
+    others = others_matching(question, target, clauses)
+    if others is not None:
+        asked["others"] = bringing_vectors(others, OTHER_WORDS, fields)
+    return asked
+
+
+def _counting(question: Question, target: Target) -> dict[str, Any]:
+    """What makes a search tell how an analyzer parts the words: a suggester that never suggests anything."""
+    fields, own = target.index.fields, question.language
+    if fields.texts:
+        asked = {"field": fields.texts[0]}
+    elif own in target.index.texts:
+        asked = {"field": f"text.{own}"}
+    else:
+        # No document has a text in this language, only titles; the field of languages is there always.
+        asked = {"field": fields.language, "analyzer": "standard"}
+    never = {"suggest_mode": "missing", "min_word_length": 1000, "prefix_length": 1000, "size": 1}
+    return {_COUNTED: {"text": question.words, "term": {**asked, **never}}}
+
+
+def _count(response: Response | Mapping[str, Any]) -> int:
+    told = response.get("suggest", {}).get(_COUNTED, [])
+    return max(1, len({part["text"] for part in told}))
+
+
+def _documents(language: str, target: Target) -> int:
+    index = target.index
+    return index.documents if index.fields.texts else index.counts.get(language, 0)
+
 
 # A candidate with less weight moves the query by less than a rounding of what is told of it.
 _LEAST_WEIGHT: Final = 0.001
@@ -54,7 +214,7 @@ def anchored(
     Raises:
         UsageError: the question has no vector, or too many words for the server.
     """
-    gathered = yield from gather(question, target, bodies.filter_clauses(filters))
+    gathered = yield from gather(question, target, dsl.filter_clauses(filters))
     if not gathered.ids:
         return Found((), How())
     how = _how(gathered, question, setting, target)
@@ -77,10 +237,10 @@ def scores(question: Question, target: Target, how: How, ids: Sequence[str]) -> 
     vectors: dict[str, NDArray[np.float64]] = {}
     if how.anchors:
         named = [anchor.id for anchor in how.anchors]
-        (response,) = yield (bringing_vectors(bodies.among(named), len(named), fields),)
+        (response,) = yield (bringing_vectors(dsl.among(named), len(named), fields),)
         vectors = brought(response)
     moved = moved_vector(unit(np.asarray(vector_of(question), dtype=np.float64)), how.anchors, vectors)
-    exact = bodies.exact(moved, bodies.among(ids), len(ids), fields)
+    exact = dsl.exact(moved, dsl.among(ids), len(ids), fields)
     exact["query"] = {"bool": {"must": [exact["query"]], "should": _more(question, how, fields)}}
     (response,) = yield (exact,)
     found = {hit.id: hit.score for hit in without_legs(response, fields)}
@@ -102,7 +262,7 @@ def _how(gathered: Gathered, question: Question, setting: Setting, target: Targe
     bonus = 0.0
     if has_own(question, target):
         own = sum(float(p) for p, one in zip(probable, gathered.candidates, strict=True) if one.own)
-        bonus = OWN_BONUS * trust.spread * own + preferring.preference_of(question, setting)
+        bonus = OWN_BONUS * trust.spread * own + dsl.preference_of(question, setting)
     given = {
         name: WORDS_BONUS * trust.spread * one.words / gathered.best_words / 2
         for name, one in zip(gathered.ids, gathered.candidates, strict=True)
@@ -148,7 +308,7 @@ def moved_body(
     how: How,
     *,
     size: int,
-    depth: int = bodies.LEAST_CANDIDATES,
+    depth: int = dsl.LEAST_CANDIDATES,
     filters: Filters = NO_FILTERS,
     source: Source = True,
 ) -> Body:
@@ -169,22 +329,22 @@ def moved_body(
         filters: field -> values, any of which a hit must have.
         source: what hits bring.
     """
-    fields, clauses = target.index.fields, bodies.filter_clauses(filters)
-    if how.bonus and preferring.preference_of(question, setting):
-        given_more = preferring.favoured(question.language, how.bonus, fields)
-        nearest = preferring.nearest_of_both(moved, depth, clauses, given_more, fields)
+    fields, clauses = target.index.fields, dsl.filter_clauses(filters)
+    if how.bonus and dsl.preference_of(question, setting):
+        given_more = dsl.favoured(question.language, how.bonus, fields)
+        nearest = dsl.nearest_of_both(moved, depth, clauses, given_more, fields)
     else:
-        nearest = bodies.knn(moved, depth, clauses, fields)
+        nearest = dsl.knn(moved, depth, clauses, fields)
     query = {"bool": {"must": [nearest], "should": _more(question, how, fields)}}
-    return bodies.body(query, size, fields, source)
+    return dsl.body(query, size, fields, source)
 
 
 def _more(question: Question, how: How, fields: Fields) -> list[dict[str, Any]]:
     """What is added to the cosine: for the language, and for words in the others."""
     worth = [({"term": {"_id": name}}, given) for name, given in how.given.items()]
     if how.bonus:
-        worth.append((preferring.favoured(question.language, how.bonus, fields), abs(how.bonus)))
-    return [preferring.added(which, boost) for which, boost in worth]
+        worth.append((dsl.favoured(question.language, how.bonus, fields), abs(how.bonus)))
+    return [dsl.added(which, boost) for which, boost in worth]
 
 
 def _with_legs(
@@ -192,11 +352,11 @@ def _with_legs(
 ) -> Exchange[tuple[Candidate, ...]]:
     """The hits with what each part of the score says of them, ranked among the hits; one step."""
     fields, ids = target.index.fields, [hit.id for hit in hits]
-    words = bodies.matching(question.words, question.language, target.index.languages, [bodies.among(ids)], fields)
+    words = dsl.matching(question.words, question.language, target.index.languages, [dsl.among(ids)], fields)
     asked = {
-        "dense": bodies.exact(vector_of(question), bodies.among(ids), len(ids), fields),
-        "moved": bodies.exact(moved, bodies.among(ids), len(ids), fields),
-        "lexical": bodies.body(words, len(ids), fields, source=False),
+        "dense": dsl.exact(vector_of(question), dsl.among(ids), len(ids), fields),
+        "moved": dsl.exact(moved, dsl.among(ids), len(ids), fields),
+        "lexical": dsl.body(words, len(ids), fields, source=False),
     }
     responses = yield tuple(asked.values())
     legs: dict[str, dict[str, Leg]] = {name: {} for name in ids}

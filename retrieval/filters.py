@@ -8,15 +8,15 @@ from collections.abc import Collection, Mapping, Sequence
 from opensearchpy import OpenSearch
 from opensearchpy.exceptions import RequestError
 
-from langshift.console import escaped
 from langshift.errors import UsageError
-from langshift.failures import reason
+from langshift.files import is_text
+from langshift.languages import require_language
+from langshift.output import escaped
 from langshift.plugin.versions import LiveIndex
-from langshift.retrieval.bodies import filter_clauses
-from langshift.retrieval.hit import GROUP
-from langshift.retrieval.wanted import Filters
-from langshift.searching_languages import require_language
-from langshift.surrogates import is_text
+from langshift.retrieval.dsl import filter_clauses
+from langshift.retrieval.hits import GROUP
+from langshift.retrieval.settings import Filters
+from langshift.server_errors import reason
 
 # A refused filter shows so many of its values, and so many characters of each.
 _SHOWN, _SHOWN_CHARACTERS = 3, 40

@@ -1,19 +1,217 @@
-"""A search in any mode, and what it would have given documents that it did not find; nothing here sends."""
+"""A search in any mode: found, scored where others found it, and one hit for each group; nothing here sends."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any, Final
 
-from langshift.retrieval import anchored, scoring
-from langshift.retrieval.bodies import LEAST_CANDIDATES, MOST, Source
-from langshift.retrieval.by_vector import balanced, dense
-from langshift.retrieval.by_words import hybrid, lexical
-from langshift.retrieval.exchange import Exchange, timed
-from langshift.retrieval.found import Found, How
-from langshift.retrieval.grouping import one_per_group
-from langshift.retrieval.target import Target
-from langshift.retrieval.wanted import NO_FILTERS, Filters, Question, Setting
+from langshift.languages import UNDETERMINED
+from langshift.retrieval import anchored, dsl
+from langshift.retrieval.dense import balanced, bonus_on_cosine, dense, vector_of
+from langshift.retrieval.dsl import LEAST_CANDIDATES, MOST, Source, is_favoured, preference_of
+from langshift.retrieval.hits import GROUP, Candidate, Found, How, candidates, group_of, sources, union, without_legs
+from langshift.retrieval.hybrid import fused, hybrid_search, lexical, of_the_run, own_score
+from langshift.retrieval.settings import NO_FILTERS, Filters, Question, Setting, Target
+from langshift.retrieval.steps import Body, Exchange, timed
+
+# At most so many times as deep as before, and so many times as deep as it seems needed.
+_DEEPEST: Final = 4
+_MARGIN: Final = 1.5
+_FULL: Final = (
+    f"The groups found have {MOST:,} documents or more beside those that the search itself found: what is more than "
+    "that is not shown."
+)
+
+Retrieve = Callable[[int, Source], Exchange[Found]]
+Rescore = Callable[[How, Sequence[str]], Exchange[dict[str, "float | None"]]]
+
+
+def one_per_group(
+    retrieve: Retrieve,
+    rescore: Rescore,
+    question: Question,
+    target: Target,
+    *,
+    size: int,
+    filters: Filters,
+    source: Source,
+) -> Exchange[Found]:
+    """Search for groups.
+
+    A group stands where its best document would, and has that document's score. Documents without a group stand
+    for themselves. What is inside a hit is filtered as the hits are.
+
+    Args:
+        retrieve: searches to a depth, for hits with these fields.
+        rescore: what the search would have given more documents.
+        question: what is asked.
+        target: what is searched.
+        size: how many groups.
+        filters: field -> values, any of which a hit must have.
+        source: what hits bring.
+    """
+    found, groups = yield from _enough(retrieve, size)
+    chosen = dict(list(groups.items())[:size])
+    seen = [candidate.id for members in chosen.values() for candidate in members]
+    if not seen:
+        return found._replace(hits=())
+    brings = source if source is True else [*(source or ()), GROUP]
+    named = [key[1] for key in chosen if key[0] == GROUP]
+    asked = [members_body(named, seen, question.language, filters, target, brings)]
+    if source:
+        asked.append(dsl.named(seen, target.index.fields, brings))
+    others, *known = yield tuple(asked)
+    # A document of several groups is in the first of them alone.
+    inside = [one for one in without_legs(others, target.index.fields) if _key(one) in chosen]
+    scored = (yield from rescore(found.how, [one.id for one in inside])) if inside else {}
+    brought = sources(known)
+    for one in inside:
+        chosen[_key(one)].append(one._replace(score=scored[one.id]))
+        brought[one.id] = one.source
+    shown = {name: _shown(fields, source) for name, fields in brought.items()}
+    hits = [_head(members, question.language, shown) for members in chosen.values()]
+    full = len(others["hits"]["hits"]) == MOST
+    return found._replace(hits=tuple(hits), notes=(*found.notes, _FULL) if full else found.notes)
+
+
+def members_body(
+    groups: Sequence[str], without: Sequence[str], language: str, filters: Filters, target: Target, source: Source
+) -> Body:
+    """The body of a search for the documents of groups, 10,000 at most, those in the searcher's language first.
+
+    Args:
+        groups: the groups.
+        without: ids of documents that are not wanted.
+        language: the searcher's.
+        filters: field -> values, any of which a document must have.
+        target: what is searched.
+        source: what hits bring.
+    """
+    fields = target.index.fields
+    query: dict[str, Any] = {
+        "filter": [{"terms": {GROUP: list(groups)}}, *dsl.filter_clauses(filters)],
+        "must_not": dsl.filter_clauses({"_id": without}),
+        "should": [{"constant_score": {"filter": {"term": {fields.language: language}}}}],
+    }
+    return dsl.body({"bool": query}, MOST, fields, source)
+
+
+_Groups = dict[tuple[str, str], list[Candidate]]
+
+
+def _enough(retrieve: Retrieve, size: int) -> Exchange[tuple[Found, _Groups]]:
+    """Search deeper and deeper, until there are as many groups as are wanted or no more documents."""
+    depth = min(max(dsl.LEAST_CANDIDATES, size * 2), MOST)
+    while True:
+        found = yield from retrieve(depth, [GROUP])
+        groups = _grouped(found.hits)
+        if len(groups) >= size or len(found.hits) < depth or depth == MOST:
+            return found, groups
+        depth = _deeper(depth, size, len(groups))
+
+
+def _deeper(depth: int, size: int, groups: int) -> int:
+    """How deep to search next: as deep as would do if groups came on as they have so far, and half as deep again."""
+    return min(math.ceil(depth * min(_DEEPEST, _MARGIN * size / groups)), MOST)
+
+
+def _grouped(hits: Iterable[Candidate]) -> _Groups:
+    """The hits by group, in the order of each group's best."""
+    groups: _Groups = {}
+    for hit in hits:
+        groups.setdefault(_key(hit), []).append(hit)
+    return groups
+
+
+def _key(hit: Candidate) -> tuple[str, str]:
+    group = group_of(hit.source)
+    return ("_id", hit.id) if group is None else (GROUP, group)
+
+
+def _head(members: Sequence[Candidate], language: str, sources: Mapping[str, Mapping[str, Any]]) -> Candidate:
+    """A group's hit; the first of the members is the best."""
+    ranked = [one._replace(source=sources.get(one.id, {})) for one in sorted(members, key=_best_first)]
+    own = [one for one in ranked if one.language == language != UNDETERMINED]
+    head = (own or ranked)[0]
+    others = tuple(one for one in ranked if one.id != head.id)
+    return head._replace(score=members[0].score, others=others)
+
+
+def _best_first(candidate: Candidate) -> float:
+    return float("inf") if candidate.score is None else -candidate.score
+
+
+def _shown(brought: Mapping[str, Any], source: Source) -> Mapping[str, Any]:
+    """What a document brought, without the group where nobody asked for it."""
+    if source is True or (source and GROUP in source):
+        return brought
+    return {name: value for name, value in brought.items() if name != GROUP}
+
+
+def by_vector(question: Question, setting: Setting, target: Target, ids: Sequence[str]) -> Exchange[dict[str, float]]:
+    """Exact scores of ``dense`` and ``balanced``; documents without a vector are left out."""
+    (response,) = yield (_exact(question, target, ids),)
+    bonus = bonus_on_cosine(question, setting)
+    return {
+        hit.id: hit.legs["dense"].score + bonus * is_favoured(hit.language, question, setting)
+        for hit in candidates(response, "dense", target.index.fields)
+    }
+
+
+def by_words(
+    question: Question, setting: Setting, target: Target, how: How, ids: Sequence[str], *, filters: Filters
+) -> Exchange[dict[str, float]]:
+    """Scores of ``lexical`` and ``hybrid``; documents that match nothing are left out.
+
+    Where the search itself could not say how its scores were put together, as the cluster's plugin does not, its
+    legs are asked for that first.
+    """
+    if _unknown(question, setting, how):
+        depth = how.depth or dsl.LEAST_CANDIDATES
+        found = yield from fused(question, setting, target, size=0, depth=depth, filters=filters, source=False)
+        how = found.how
+    kept = {name: how.kept[name] for name in ids if name in how.kept}
+    rest = [name for name in ids if name not in kept]
+    if not rest:
+        return kept
+    asked: dict[str, Body] = {"lexical": _words(question, target, rest)}
+    if setting.mode == "hybrid":
+        asked["dense"] = _exact(question, target, rest)
+    responses = yield tuple(asked.values())
+    legs = zip(asked, responses, strict=True)
+    scored = union(candidates(response, leg, target.index.fields) for leg, response in legs)
+    unretrieved = of_the_run(setting, target)
+    return kept | {
+        name: (0.0 if unretrieved else own_score(one, setting, how.ranges)) + _bonus(one, question, setting, how)
+        for name, one in scored.items()
+    }
+
+
+def _unknown(question: Question, setting: Setting, how: How) -> bool:
+    needed = setting.mode == "hybrid" or preference_of(question, setting) != 0
+    return needed and not how.ranges and not how.kept
+
+
+def _bonus(candidate: Candidate, question: Question, setting: Setting, how: How) -> float:
+    return abs(how.bonus) * is_favoured(candidate.language, question, setting)
+
+
+def _exact(question: Question, target: Target, ids: Sequence[str]) -> Body:
+    return dsl.exact(vector_of(question), dsl.among(ids), len(ids), target.index.fields)
+
+
+def _words(question: Question, target: Target, ids: Sequence[str]) -> Body:
+    return dsl.lexical(
+        question.words,
+        question.language,
+        target.index.languages,
+        size=len(ids),
+        filters={"_id": ids},
+        fields=target.index.fields,
+        source=False,
+    )
 
 
 def search(
@@ -69,7 +267,7 @@ def _ranked(
         return lexical(question, setting, target, size=size, filters=filters, source=source)
     if setting.mode == "balanced":
         return balanced(question, setting, target, size=size, filters=filters, source=source)
-    deep = hybrid if setting.mode == "hybrid" else anchored.anchored
+    deep = hybrid_search if setting.mode == "hybrid" else anchored.anchored
     return deep(question, setting, target, size=size, depth=depth, filters=filters, source=source)
 
 
@@ -104,7 +302,7 @@ def scores(
     if ids and setting.mode == "anchored":
         return (yield from anchored.scores(question, target, how, ids))
     if ids and setting.mode in {"dense", "balanced"}:
-        given = yield from scoring.by_vector(question, setting, target, ids)
+        given = yield from by_vector(question, setting, target, ids)
     elif ids:
-        given = yield from scoring.by_words(question, setting, target, how, ids, filters=filters)
+        given = yield from by_words(question, setting, target, how, ids, filters=filters)
     return {name: given.get(name) for name in ids}

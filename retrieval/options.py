@@ -11,8 +11,7 @@ from typing import Any
 import click
 
 from langshift.errors import UsageError
-from langshift.retrieval.settings import MOST_PREFERENCE, in_command, setting_of
-from langshift.retrieval.wanted import FUSIONS, MODES, USUAL, Setting
+from langshift.retrieval.settings import FUSIONS, MODES, MOST_PREFERENCE, USUAL, Setting, in_command, setting_of
 
 
 class FiniteRange(click.FloatRange):

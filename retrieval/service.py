@@ -1,18 +1,344 @@
-"""An index kept open by a service that searches it."""
+"""The Python API: an index kept open across versions, for threads and for asynchronous services."""
 
 from __future__ import annotations
 
+import asyncio
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import partial
+from threading import Lock
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, ParamSpec, TypedDict, TypeVar, get_args
 
-from langshift.retrieval.opening import SearchOptions
-from langshift.retrieval.result import SearchResult
-from langshift.retrieval.standing import closed, in_one_sentence, open_index
-from langshift.retrieval.wish import SearchArguments, wish
+import numpy as np
+from numpy.typing import NDArray
+from opensearchpy import OpenSearch
+from opensearchpy.exceptions import OpenSearchException, RequestError
+
+from langshift.client import address, make_async_client, open_cluster, require_extra
+from langshift.debias.encoders import Encoder
+from langshift.errors import ClusterError, LangshiftError, UsageError
+from langshift.plugin import metadata
+from langshift.plugin.stored_shift import ShiftQueries
+from langshift.plugin.versions import check_name
+from langshift.retrieval.hits import SearchResult
+from langshift.retrieval.searcher import Searcher, SearchOptions
+from langshift.retrieval.settings import NO_FILTERS, Filters, Fusion, Mode, Setting, setting_of
+from langshift.retrieval.steps import Exchange, carry_out, carry_out_async
+from langshift.server_errors import failure
 from langshift.settings import Settings
 
+T = TypeVar("T")
+
 if TYPE_CHECKING:
+    from opensearchpy import AsyncOpenSearch
     from typing_extensions import Unpack
+
+
+def require_types(*, one_per_group: object, explain: object, language: object, filters: Filters) -> None:
+    """Refuse arguments of a search that are not of their type; the numbers are checked with the setting.
+
+    Raises:
+        UsageError: naming the argument.
+    """
+    for name, given in (("one_per_group", one_per_group), ("explain", explain)):
+        _require_bool(name, given)
+    if not isinstance(language, str | None):
+        raise UsageError(f"language is {language!r}, but it must be a BCP 47 tag such as 'th', or None.")
+    if not isinstance(filters, Mapping) or not all(isinstance(field, str) for field in filters):
+        raise UsageError("filters must be a dictionary from a field to a list of strings, such as {'year': ['1990']}.")
+
+
+def opening(name: object, encoder: object, trust_remote_code: bool, shift_queries: ShiftQueries) -> SearchOptions:
+    """The options to open an index with.
+
+    Raises:
+        UsageError: the name of the index cannot be one, or an option is not what it may be.
+    """
+    if not isinstance(name, str):
+        raise UsageError(f"The name of the index is {name!r}, and not text.")
+    check_name(name)
+    if encoder is not None and not (isinstance(encoder, str) and encoder):
+        raise UsageError(f"encoder is {encoder!r}, but it must be the name of an encoder, or None.")
+    _require_bool("trust_remote_code", trust_remote_code)
+    if shift_queries not in get_args(ShiftQueries):
+        raise UsageError(
+            f"shift_queries is {shift_queries!r}, but it must be one of: {', '.join(get_args(ShiftQueries))}."
+        )
+    return SearchOptions(encoder, trust_remote_code, shift_queries)
+
+
+def _require_bool(name: str, given: object) -> None:
+    if not isinstance(given, bool):
+        raise UsageError(f"{name} is {given!r}, but it must be True or False.")
+
+
+# What a request asks for to know which index stands behind a name, and how it was made: a few hundred bytes. The
+# server's own id tells an index from another of the same name that was made when the first was gone.
+IDENTITY: Final = {
+    "filter_path": f"*.settings.index.uuid,*.mappings._meta.{metadata.FINGERPRINT},*.mappings._meta.{metadata.ANCHORS}",
+    "ignore": 404,
+}
+# A search that finds another index behind the name every time gives up.
+TRIES: Final = 5
+# Seconds after which it is read again what languages an index holds; documents come all the time.
+_LASTS = 300.0
+
+
+# Makes an exchange of what stands behind the name.
+Making = Callable[[Searcher], Exchange[T]]
+
+
+class Encoders(dict[str, Encoder]):
+    """Encoders by name, for several threads: an encoder is no matter of two at once.
+
+    Attributes:
+        encoding: held by the thread that encodes.
+    """
+
+    def __init__(self) -> None:
+        """None are open yet."""
+        super().__init__()
+        self.encoding = Lock()
+
+
+class Failed(NamedTuple):
+    """What a search came to that failed.
+
+    Attributes:
+        error: why.
+    """
+
+    error: LangshiftError | OpenSearchException
+
+
+class Standing(NamedTuple):
+    """What stood behind a name at one moment.
+
+    Attributes:
+        searcher: over it.
+        identity: what the server said of it before the searcher was opened.
+        since: when, by the monotonic clock.
+    """
+
+    searcher: Searcher
+    identity: Mapping[str, Any]
+    since: float
+
+
+class Opened:
+    """What stands behind the name of an index, opened; safe to use from several threads."""
+
+    def __init__(self, client: OpenSearch, name: str, options: SearchOptions, encoders: Encoders | None = None) -> None:
+        """Open it.
+
+        Args:
+            client: the cluster.
+            name: the index, an alias or a version.
+            options: how.
+            encoders: those that it shares with what else is open; None for its own.
+
+        Raises:
+            ClusterError: there is no such index of langshift's.
+            FingerprintError: the encoder installed here is not the one that made the index.
+        """
+        self.client, self.name = client, name
+        self._options, self._encoders = options, Encoders() if encoders is None else encoders
+        self._opening = Lock()
+        self._standing = self._open()
+
+    @property
+    def version(self) -> str:
+        """The version that is known to stand behind the name."""
+        return self._standing.searcher.index.index
+
+    def standing(self) -> Standing:
+        """What is known to stand behind the name; read again where that was long ago."""
+        found = self._standing
+        return found if time.monotonic() - found.since < _LASTS else self.renewed(found)
+
+    def renewed(self, old: Standing) -> Standing:
+        """What stands behind the name now that it is no longer ``old``."""
+        with self._opening:
+            if self._standing is old:
+                self._standing = self._open()
+            return self._standing
+
+    def carry_out(self, make: Making[T], filters: Filters = NO_FILTERS) -> tuple[Searcher, T]:
+        """Carry out an exchange with what stands behind the name; again where that became another meanwhile.
+
+        Args:
+            make: makes the exchange; all encoding is done by it, not by the exchange.
+            filters: those of the exchange.
+
+        Returns:
+            What was searched, and what the exchange returned.
+
+        Raises:
+            LangshiftError, OpenSearchException: as ``make`` and the exchange do.
+            UsageError: a filter does not fit its field.
+            ClusterError: another index stood behind the name every time.
+        """
+        for _ in range(TRIES):
+            standing = self.standing()
+            found = self._try(standing, make)
+            if self.identity() == standing.identity:
+                return standing.searcher, settled(found, standing, filters)
+            self.renewed(standing)
+        raise never_still(self.name)
+
+    def _try(self, standing: Standing, make: Making[T]) -> T | Failed:
+        try:
+            return carry_out(self.client, standing.searcher.index.index, self.made(standing, make))
+        except (LangshiftError, OpenSearchException) as error:
+            # Perhaps because the version is gone; that is seen to first.
+            return Failed(error)
+
+    def made(self, standing: Standing, make: Making[T]) -> Exchange[T]:
+        """What is left to carry out once the query is encoded; one thread at a time encodes."""
+        with self._encoders.encoding:
+            return make(standing.searcher)
+
+    def encoded(self, standing: Standing, words: Sequence[str]) -> NDArray[np.float32]:
+        """Vectors of queries as the encoder makes them, shape (len(words), dimension); one thread at a time encodes."""
+        with self._encoders.encoding:
+            return standing.searcher.encode(words)
+
+    def identity(self) -> Mapping[str, Any]:
+        """Which index stands behind the name, as the server says it."""
+        return known(self.client.indices.get(index=self.name, params=dict(IDENTITY)))
+
+    def _open(self) -> Standing:
+        # Asked for first: what changes while the rest is read is noticed by the first search.
+        identity, since = self.identity(), time.monotonic()
+        return Standing(Searcher(self.client, self.name, self._options, self._encoders), identity, since)
+
+
+def open_standing(settings: Settings, name: str, options: SearchOptions) -> Opened:
+    """Open the cluster of the settings and an index on it.
+
+    Raises:
+        LangshiftError: one of the two cannot be opened.
+    """
+    client = open_cluster(settings)
+    try:
+        with in_one_sentence(client, anonymous=settings.username is None):
+            return Opened(client, name, options)
+    except BaseException:
+        client.close()
+        raise
+
+
+def settled(found: T | Failed, standing: Standing, filters: Filters) -> T:
+    """What was found in what still stands behind the name; the error where it failed.
+
+    Raises:
+        UsageError: it failed because a filter does not fit its field.
+    """
+    if not isinstance(found, Failed):
+        return found
+    if isinstance(found.error, RequestError | ClusterError):
+        standing.searcher.require_fitting(filters)
+    raise found.error
+
+
+def known(answer: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The identity from a server's answer; empty where there is no such index."""
+    return {} if "error" in answer or answer.get("status") == 404 else answer
+
+
+def never_still(name: str) -> ClusterError:
+    """The error where every try to search met another index."""
+    return ClusterError(f"{name} came to stand for another index {TRIES} times while it was searched: try again.")
+
+
+def closed(name: str) -> UsageError:
+    """The error where an index is searched that was closed."""
+    return UsageError(f"The index {name} is closed: open it again to search it.")
+
+
+@contextmanager
+def in_one_sentence(client: OpenSearch, *, anonymous: bool) -> Iterator[None]:
+    """Make what the client library raises an error of langshift's, with a sentence for a person."""
+    try:
+        yield
+    except OpenSearchException as error:
+        raise failure(error, address(client), anonymous=anonymous) from error
+
+
+class SearchArguments(TypedDict, total=False):
+    """The keyword arguments of a search; all may be left out.
+
+    Attributes:
+        mode: ``dense`` (the usual one), ``lexical``, ``hybrid``, ``balanced`` or ``anchored``.
+        prefer_language: what documents in the query's language are given more, in units of cosine, 0 to 2.
+        spread: what documents in other languages are given more; excludes ``prefer_language``.
+        fusion: how ``hybrid`` puts vectors and words together, ``min-max`` (usual) or ``rrf``.
+        lexical_weight: the share of the words in ``hybrid``, 0 to 1; .3 is usual.
+        one_per_group: whether of documents that are translations of each other one is shown, the one in the query's
+            language where there is one, with the others inside it.
+        language: of the query, a BCP 47 tag; detected if None.
+        size: how many hits, 1 to 1,000; 10 is usual.
+        filters: field of the index -> values, any of which a hit must have; ``language`` is by language.
+        explain: whether to tell what the shift did to each hit, which costs one request more.
+    """
+
+    mode: Mode
+    prefer_language: float
+    spread: float
+    fusion: Fusion
+    lexical_weight: float
+    one_per_group: bool
+    language: str | None
+    size: int
+    filters: Mapping[str, Sequence[str]]
+    explain: bool
+
+
+class Wish(NamedTuple):
+    """The arguments, checked as far as they can be without an index."""
+
+    setting: Setting
+    language: str | None
+    size: int
+    filters: Filters
+    explain: bool
+
+    def answering(self, searcher: Searcher, words: str) -> Exchange[SearchResult]:
+        """What is left to carry out once the query is encoded; see ``Searcher.answering``."""
+        return searcher.answering(
+            words,
+            self.setting,
+            language=self.language,
+            size=self.size,
+            filters=self.filters,
+            explain=self.explain,
+        )
+
+
+def wish(
+    mode: Mode = "dense",
+    prefer_language: float | None = None,
+    spread: float | None = None,
+    fusion: Fusion | None = None,
+    lexical_weight: float | None = None,
+    one_per_group: bool = False,
+    language: str | None = None,
+    size: int = 10,
+    filters: Mapping[str, Sequence[str]] = NO_FILTERS,
+    explain: bool = False,
+) -> Wish:
+    """Check the arguments of a search.
+
+    Raises:
+        UsageError: there is no such mode or fusion, a number is none or out of range, something is of a wrong type, or
+            two things exclude each other.
+    """
+    require_types(one_per_group=one_per_group, explain=explain, language=language, filters=filters)
+    setting = setting_of(mode, prefer_language, spread, fusion, lexical_weight, one_per_group)
+    return Wish(setting, language, size, filters, explain)
 
 
 class Index:
@@ -30,7 +356,7 @@ class Index:
         """Open the cluster of the settings, the index and its encoder; see ``langshift.open_index``."""
         settings = Settings.from_env()
         self.name, self._anonymous = name, settings.username is None
-        self._opened = open_index(settings, name, options)
+        self._opened = open_standing(settings, name, options)
         self._client, self._closed = self._opened.client, False
 
     @property
@@ -70,3 +396,206 @@ class Index:
     ) -> None:
         """Close it."""
         self.close()
+
+
+P = ParamSpec("P")
+
+
+class AsyncIndex:
+    """An open index for one event loop; closed by ``close`` or at the end of an ``async with``.
+
+    Searches of many tasks wait for the cluster together; queries are encoded one after another in a thread of its
+    own. What happens when another version comes to stand behind the name is as in ``Index``.
+
+    Attributes:
+        name: of the index, an alias or a version.
+    """
+
+    def __init__(self, opened: Opened, client: AsyncOpenSearch, thread: ThreadPoolExecutor, *, anonymous: bool) -> None:
+        """Take what is open, for the event loop that runs; use ``langshift.open_index_async``."""
+        self.name, self._opened = opened.name, opened
+        self._client, self._thread, self._anonymous = client, thread, anonymous
+        self._loop, self._closed = asyncio.get_running_loop(), False
+
+    @classmethod
+    async def open(cls, name: str, options: SearchOptions) -> AsyncIndex:
+        """Open the cluster of the settings, the index and its encoder; see ``langshift.open_index_async``."""
+        settings = Settings.from_env()
+        anonymous = settings.username is None
+        # Opened in this order, the extra that may be missing is told of before anything takes long.
+        require_extra()
+        thread = ThreadPoolExecutor(1, thread_name_prefix="langshift")
+        opened: Opened | None = None
+        try:
+            opened = await _in(thread, open_standing, settings, name, options)
+            return cls(opened, make_async_client(settings, address(opened.client)), thread, anonymous=anonymous)
+        except BaseException:
+            if opened is not None:
+                opened.client.close()
+            thread.shutdown(wait=False)
+            raise
+
+    @property
+    def version(self) -> str:
+        """The version that the last search went to."""
+        return self._opened.version
+
+    async def search(self, words: str, **how: Unpack[SearchArguments]) -> SearchResult:
+        """The best hits for a query; arguments and errors are those of ``Index.search``.
+
+        Raises:
+            UsageError: also where this is another event loop than the one the index was opened in.
+        """
+        self._require_usable()
+        wanted = wish(**how)
+        with in_one_sentence(self._opened.client, anonymous=self._anonymous):
+            for _ in range(TRIES):
+                standing = await self._aside(self._opened.standing)
+                found = await self._try(standing, wanted, words)
+                now = await self._client.indices.get(index=self.name, params=dict(IDENTITY))
+                if known(now) == standing.identity:
+                    return await self._aside(settled, found, standing, wanted.filters)
+                await self._aside(self._opened.renewed, standing)
+        raise never_still(self.name)
+
+    async def _aside(self, function: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
+        try:
+            return await _in(self._thread, function, *arguments, **named)
+        except RuntimeError as error:
+            # What the thread says that takes no more; another task has closed the index meanwhile.
+            raise closed(self.name) if self._closed else error from None
+
+    def _require_usable(self) -> None:
+        if self._closed:
+            raise closed(self.name)
+        # Its connections hang on that loop.
+        if asyncio.get_running_loop() is not self._loop:
+            raise UsageError(
+                f"An AsyncIndex belongs to the event loop it was opened in: open {self.name} again in this one."
+            )
+
+    async def _try(self, standing: Standing, wanted: Wish, words: str) -> SearchResult | Failed:
+        try:
+            answering = await self._aside(
+                self._opened.made, standing, lambda searcher: wanted.answering(searcher, words)
+            )
+            return await carry_out_async(self._client, standing.searcher.index.index, answering)
+        except (LangshiftError, OpenSearchException) as error:
+            # Perhaps because the version is gone; that is seen to first.
+            return Failed(error)
+
+    async def close(self) -> None:
+        """Close the connections to the cluster."""
+        self._closed = True
+        try:
+            await self._client.close()
+        finally:
+            self._opened.client.close()
+            self._thread.shutdown(wait=False)
+
+    async def __aenter__(self) -> AsyncIndex:
+        """The index."""
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close it."""
+        await self.close()
+
+
+async def _in(thread: ThreadPoolExecutor, function: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
+    """The outcome of a function that takes long, while others go on."""
+    return await asyncio.get_running_loop().run_in_executor(thread, partial(function, *arguments, **named))
+
+
+def open_index(
+    name: str,
+    *,
+    encoder: str | None = None,
+    trust_remote_code: bool = False,
+    shift_queries: ShiftQueries = "auto",
+) -> Index:
+    """Open an index of the cluster that the settings name (``OPENSEARCH_URL`` and so on), to be searched often.
+
+    Args:
+        name: the index, an alias or a version.
+        encoder: where the index's encoder is now, if its model or server has moved.
+        trust_remote_code: whether to run code that comes with a model; only if you trust it.
+        shift_queries: whether queries are shifted as the documents are; ``auto`` does what was measured to be best.
+
+    Returns:
+        The index, for a ``with``.
+
+    Raises:
+        UsageError: a setting cannot be used, or the name.
+        ClusterError: the cluster cannot be reached or refuses, or there is no such index of langshift's.
+        FingerprintError: the encoder installed here is not the one that made the index.
+    """
+    return Index(name, opening(name, encoder, trust_remote_code, shift_queries))
+
+
+def search(
+    name: str,
+    words: str,
+    *,
+    encoder: str | None = None,
+    trust_remote_code: bool = False,
+    shift_queries: ShiftQueries = "auto",
+    **how: Unpack[SearchArguments],
+) -> SearchResult:
+    """Search once: open an index, search it, close it. For more than one search use ``open_index``.
+
+    Args:
+        name: the index, an alias or a version.
+        words: the query.
+        encoder: as in ``open_index``.
+        trust_remote_code: as in ``open_index``.
+        shift_queries: as in ``open_index``.
+        **how: mode, size, filters and so on; see ``SearchArguments``.
+
+    Raises:
+        UsageError: what was given cannot be searched for.
+        ClusterError: the cluster cannot be reached or refuses, or there is no such index of langshift's.
+        FingerprintError: the encoder installed here is not the one that made the index.
+    """
+    options = opening(name, encoder, trust_remote_code, shift_queries)
+    with Index(name, options) as index:
+        return index.search(words, **how)
+
+
+async def open_index_async(
+    name: str,
+    *,
+    encoder: str | None = None,
+    trust_remote_code: bool = False,
+    shift_queries: ShiftQueries = "auto",
+) -> AsyncIndex:
+    """What ``open_index`` is, for asynchronous services; needs the extra ``langshift[async]``.
+
+    Returns:
+        The index, for an ``async with``.
+
+    Raises:
+        LangshiftError: the extra is missing; and as in ``open_index``.
+    """
+    return await AsyncIndex.open(name, opening(name, encoder, trust_remote_code, shift_queries))
+
+
+async def search_async(
+    name: str,
+    words: str,
+    *,
+    encoder: str | None = None,
+    trust_remote_code: bool = False,
+    shift_queries: ShiftQueries = "auto",
+    **how: Unpack[SearchArguments],
+) -> SearchResult:
+    """What ``search`` is, for asynchronous services; needs the extra ``langshift[async]``.
+
+    Raises:
+        LangshiftError: the extra is missing; and as in ``search``.
+    """
+    options = opening(name, encoder, trust_remote_code, shift_queries)
+    async with await AsyncIndex.open(name, options) as index:
+        return await index.search(words, **how)

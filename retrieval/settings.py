@@ -1,13 +1,117 @@
-"""What a person asks for, as a setting; what does not belong together is refused."""
+"""What is asked and how: the query, the setting, the index it is asked of."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, get_args
 
 from langshift.errors import UsageError
-from langshift.retrieval.wanted import FUSIONS, MODES, USUAL, Fusion, Mode, Setting
+from langshift.files import is_text
+from langshift.languages import UNDETERMINED
+from langshift.plugin.versions import LiveIndex
+from langshift.retrieval.anchor_model import Trust
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+# What is longer is no query; encoders read a few hundred words.
+MOST_CHARACTERS = 10_000
+MOST_HITS = 1000
+
+
+def require_query(words: object, size: object) -> None:
+    """Refuse words that cannot be searched for, and a number of hits that cannot be given.
+
+    Raises:
+        UsageError: saying what is wrong.
+    """
+    # From Python anything may come.
+    if not isinstance(words, str):
+        raise UsageError(f"The query is {words!r}, and not text.")
+    if not words.strip():
+        raise UsageError("The query is empty: give the words to search for.")
+    if not is_text(words):
+        raise UsageError("The query is not UTF-8 text.")
+    if len(words) > MOST_CHARACTERS:
+        raise UsageError(
+            f"The query has {len(words):,} characters, but at most {MOST_CHARACTERS:,} can be searched for."
+        )
+    if not isinstance(size, int) or isinstance(size, bool) or not 1 <= size <= MOST_HITS:
+        raise UsageError(f"The size is {size!r}, but it must be a number of hits from 1 to {MOST_HITS:,}.")
+
+
+@dataclass(frozen=True)
+class Target:
+    """What is searched.
+
+    Attributes:
+        index: the index.
+        fuses: whether the cluster has neural-search, whose ``hybrid`` query puts two legs together; where not, or
+            where the scores of the legs are wanted, the client does it, with the same result.
+        trust: what of the rule of ``anchored`` is the index's own; needed by that mode alone.
+        legs: whether ``anchored`` is to tell what each leg says of the hits, which costs it a step.
+    """
+
+    index: LiveIndex
+    fuses: bool = False
+    trust: Trust | None = None
+    legs: bool = False
+
+
+Mode = Literal["dense", "lexical", "hybrid", "balanced", "anchored"]
+MODES: Final[tuple[Mode, ...]] = get_args(Mode)
+Fusion = Literal["min-max", "rrf"]
+FUSIONS: Final[tuple[Fusion, ...]] = get_args(Fusion)
+
+Filters = Mapping[str, Sequence[str]]
+NO_FILTERS: Filters = {}
+
+
+class Question(NamedTuple):
+    """One query.
+
+    Attributes:
+        words: as the searcher wrote them.
+        language: primary language tag, ``und`` where unknown.
+        vector: the vector to search with, shape (dimension,), float32; None where the setting needs none.
+    """
+
+    words: str
+    language: str = UNDETERMINED
+    vector: NDArray[np.float32] | None = None
+
+
+@dataclass(frozen=True)
+class Setting:
+    """How to search.
+
+    Attributes:
+        mode: ``dense``, ``lexical``, ``hybrid``, ``balanced`` or ``anchored``.
+        preference: the language preference beta, in units of cosine: what a document in the searcher's language
+            is given more than others. Below 0 the others are given more (``--spread``).
+        fusion: how ``hybrid`` puts its two legs together.
+        lexical_weight: the share of the words in ``hybrid``, 0 to 1; that of the vectors is the rest.
+        one_per_group: whether of a translation group one document is shown, the one in the searcher's language
+            where there is one, with the others inside it.
+    """
+
+    mode: Mode = "dense"
+    preference: float = 0.0
+    fusion: Fusion = "min-max"
+    lexical_weight: float = 0.3
+    one_per_group: bool = False
+
+    @property
+    def needs_vector(self) -> bool:
+        """Whether the question's vector is needed: in all modes but lexical without a preference."""
+        return self.mode != "lexical" or self.preference != 0
+
+
+USUAL: Final = Setting()
+
 
 # Two cosines differ by no more than this.
 MOST_PREFERENCE = 2.0

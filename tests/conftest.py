@@ -28,8 +28,8 @@ from known_vectors import KnownVectors
 from opensearchpy import OpenSearch
 from three_nodes import ThreeNodes
 
-from langshift import embedded, hidden
-from langshift.cluster import make_client
+from langshift import credentials, embedded
+from langshift.client import make_client
 from langshift.embedded.java import Java
 from langshift.embedded.node import Node
 from langshift.errors import LangshiftError
@@ -123,7 +123,7 @@ def _home_of_tests(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 @pytest.fixture(autouse=True)
 def _passwords_of_the_test(monkeypatch: pytest.MonkeyPatch) -> None:
     """Forget afterwards what passwords a test had, as the process of a command would: one may be a usual word."""
-    monkeypatch.setattr(hidden, "_secrets", dict(hidden._secrets))
+    monkeypatch.setattr(credentials, "_secrets", dict(credentials._secrets))
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,1 @@
+"""The web pages: search side by side, indices, the language map, evaluations."""

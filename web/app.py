@@ -1,11 +1,18 @@
-"""The console as an application: its addresses, and what becomes of errors."""
+"""The console as an application: its addresses, its server, and what becomes of errors."""
 
 from __future__ import annotations
 
+import asyncio
+import errno
 import os
+import socket
+import sys
+import threading
 import traceback
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Final
 
 from opensearchpy.exceptions import OpenSearchException
@@ -17,14 +24,15 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from langshift.console import note
+from langshift.credentials import hide
 from langshift.errors import ClusterError, FingerprintError, LangshiftError, UnavailableError, UsageError
-from langshift.hidden import hide
-from langshift.web.access import Access
-from langshift.web.context import Console, console_of
-from langshift.web.pages import FOLDER, trouble
-from langshift.web.security import Guard
+from langshift.output import emit_json, note, out
+from langshift.retry import terminated_like_interrupted
+from langshift.settings import Settings
+from langshift.web.context import FOLDER, Console, console_of, trouble
+from langshift.web.security import Access, Guard
 
 # Starlette's own words, which say too little.
 _SAID: Final = {
@@ -40,9 +48,9 @@ def make_app(console: Console, access: Access) -> Starlette:
         console: what its pages share; closed at the end.
         access: who may ask.
     """
-    from langshift.web.evaluations.routes import ROUTES as EVALUATIONS
-    from langshift.web.language_map.routes import ROUTES as LANGUAGES
-    from langshift.web.routes import ROUTES as INDICES
+    from langshift.web.evaluations.results import ROUTES as EVALUATIONS
+    from langshift.web.indices import ROUTES as INDICES
+    from langshift.web.language_map.view import ROUTES as LANGUAGES
     from langshift.web.search.routes import ROUTES as SEARCH
 
     @asynccontextmanager
@@ -109,3 +117,184 @@ def unforeseen(request: Request, error: Exception) -> Response:
         f"langshift met something unforeseen ({kind}); where `langshift serve` runs, a line says more, "
         "and LANGSHIFT_DEBUG=1 shows where.",
     )
+
+
+# Seconds from when a connection is opened, or a request on it was answered, until the head of the next one is there.
+# A browser opens some ahead of its requests, and opens them again.
+_LONGEST: Final = 20.0
+
+
+class Patient(H11Protocol):
+    """Uvicorn's own protocol, which waits for a request no longer than so long."""
+
+    _waiting: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """A connection was opened."""
+        super().connection_made(transport)
+        self._wait()
+
+    def on_response_complete(self) -> None:
+        """A request was answered; the next may be there already."""
+        super().on_response_complete()
+        self._wait()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """It was closed."""
+        self._stop_waiting()
+        super().connection_lost(exc)
+
+    def _wait(self) -> None:
+        self._stop_waiting()
+        self._waiting = self.loop.call_later(_LONGEST, self._end_idle)
+
+    def _stop_waiting(self) -> None:
+        if self._waiting is not None:
+            self._waiting.cancel()
+
+    def _end_idle(self) -> None:
+        # A request whose head is there is answered, however long that takes; its answer begins the wait anew.
+        if self.cycle is None or self.cycle.response_complete:
+            self.transport.close()
+
+
+_NEEDED: Final = ("jinja2", "matplotlib", "psutil", "python_multipart", "starlette", "tabulate", "uvicorn")
+_DEMO: Final = "demo"
+# An address of 1 MiB, in which every byte may be written as three, is read whole and refused with a page.
+_MOST_HEAD: Final = 1 << 22
+# More than a few browsers need; what is silent on them is closed after some seconds.
+_CONNECTIONS: Final = 500
+# Seconds that requests under way have left once the console is stopped.
+_PATIENCE: Final = 2
+
+
+def run(host: str, port: int, results: Path | None, datasets: Sequence[Path], *, as_json: bool) -> None:
+    """Serve the console until it is stopped.
+
+    Args:
+        host: where to listen.
+        port: likewise; 0 for any.
+        results: the folder of replays; None for the usual one.
+        datasets: folders that may be replayed, beside the bundled one.
+        as_json: whether the address is printed as JSON.
+
+    Raises:
+        UsageError: a folder cannot be used, or there is no such host.
+        LangshiftError: the extra is not installed, the port is taken, or the embedded OpenSearch does not start.
+    """
+    if not all(find_spec(module) for module in _NEEDED):
+        raise LangshiftError("`langshift serve` needs an extra: pip install 'langshift[console]'.")
+    settings = Settings.from_env()
+    folder = _writable(settings.home / "results" if results is None else results)
+    named = _by_name(datasets)
+    with _listening(host, port) as listener:
+        from langshift.web.context import Console
+        from langshift.web.security import access
+
+        bound, port = listener.getsockname()[:2]
+        console = Console(settings, folder.absolute(), named)
+        if settings.url is None:
+            # As with every command; a cluster of the user's own may come later.
+            _ = console.client
+        _serve(listener, console, access(host, port, bound=bound), as_json=as_json)
+
+
+def _writable(folder: Path) -> Path:
+    from langshift.evaluate.replay.result import check_output
+
+    check_output(folder, "--results")
+    folder.mkdir(parents=True, exist_ok=True)
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise UsageError(f"{folder} cannot be written to: name another --results.")
+    return folder
+
+
+def _by_name(folders: Sequence[Path]) -> dict[str, Path]:
+    """Datasets by the names of their folders, the bundled one first."""
+    from langshift.evaluate.datasets.dataset import CORPUS, HOLDS, QRELS, QUERIES
+    from langshift.evaluate.demo import FOLDER
+
+    found = {_DEMO: FOLDER}
+    for folder in folders:
+        path = folder.resolve()
+        if not all((path / name).is_file() for name in (CORPUS, QUERIES, QRELS)):
+            raise UsageError(f"--dataset {folder} is no dataset folder: {HOLDS}.")
+        if found.setdefault(path.name, path) != path:
+            raise UsageError(f"--dataset {folder}: another dataset is called {path.name} too; rename one of the two.")
+    return found
+
+
+@contextmanager
+def _listening(host: str, port: int) -> Iterator[socket.socket]:
+    if not host.strip():
+        raise UsageError("--host is empty: name an address of this machine.")
+    try:
+        family, _, _, _, where = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        listener = socket.create_server(where[:2], family=family)
+    except (socket.gaierror, UnicodeError):
+        raise UsageError(f"--host {host}: there is no such name or address.") from None
+    except OSError as error:
+        if error.errno == errno.EADDRINUSE:
+            raise LangshiftError(f"Port {port} of {host} is taken: name another --port, or 0 for any.") from error
+        if error.errno == errno.EADDRNOTAVAIL:
+            raise UsageError(f"--host {host} is no address of this machine.") from error
+        raise LangshiftError(f"{host}, port {port}, cannot be listened to: {error.strerror}.") from error
+    with listener:
+        yield listener
+
+
+def _serve(listener: socket.socket, console: Console, access: Access, *, as_json: bool) -> None:
+    import uvicorn
+
+    config = uvicorn.Config(
+        make_app(console, access),
+        http=Patient,
+        loop="asyncio",
+        ws="none",
+        lifespan="on",
+        log_config=None,
+        log_level="critical",
+        access_log=False,
+        proxy_headers=False,
+        server_header=False,
+        h11_max_incomplete_event_size=_MOST_HEAD,
+        limit_concurrency=_CONNECTIONS,
+        timeout_graceful_shutdown=_PATIENCE,
+    )
+
+    class Server(uvicorn.Server):
+        async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+            await super().startup(sockets)
+            # Only from here on it is stopped in order.
+            _tell(access, as_json=as_json)
+
+    try:
+        with terminated_like_interrupted():
+            Server(config).run(sockets=[listener])
+    except KeyboardInterrupt:
+        # It is how it is meant to end.
+        note("The console is stopped.")
+    finally:
+        _leave_soon()
+
+
+def _tell(access: Access, *, as_json: bool) -> None:
+    url = access.url if access.token is None else f"{access.url}?token={access.token}"
+    if as_json:
+        emit_json({"url": url} | ({} if access.token is None else {"token": access.token}))
+    else:
+        out.print(f"The console is at {url} (Ctrl-C stops it)", soft_wrap=True, markup=False)
+    sys.stdout.flush()
+
+
+def _leave_soon() -> None:
+    """End the process also where a request to a silent cluster still has a thread."""
+
+    def leave() -> None:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(0)
+
+    timer = threading.Timer(_PATIENCE, leave)
+    timer.daemon = True
+    timer.start()

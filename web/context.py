@@ -1,28 +1,33 @@
-"""What the pages of the console share: the cluster, what is open on it, folders, and what lives as long as they."""
+"""What the pages of the console share: the cluster, what is open on it, folders, templates."""
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from pathlib import Path
 from threading import Lock
-from typing import Any, Final, TypeVar, cast
+from typing import Any, Final, Generic, TypeVar, cast
 
+from jinja2 import Environment
+from markupsafe import Markup
 from opensearchpy import OpenSearch
 from opensearchpy.exceptions import OpenSearchException
 from starlette.requests import Request
+from starlette.responses import HTMLResponse
 
 from langshift import embedded
-from langshift.cluster import make_client, open_cluster
+from langshift.client import make_client, open_cluster
 from langshift.errors import LangshiftError, UnavailableError
-from langshift.failures import failure
+from langshift.evaluate.report.writers import environment
+from langshift.languages import direction
 from langshift.plugin.versions import check_name
-from langshift.retrieval.exchange import T
-from langshift.retrieval.opening import USUAL
-from langshift.retrieval.search import Searcher
-from langshift.retrieval.standing import Encoders, Making, Opened
-from langshift.retrieval.wanted import NO_FILTERS, Filters
-from langshift.settings import Settings
+from langshift.retrieval.searcher import USUAL_OPTIONS, Searcher
+from langshift.retrieval.service import Encoders, Making, Opened
+from langshift.retrieval.settings import NO_FILTERS, Filters
+from langshift.server_errors import failure
+from langshift.settings import VERSION, Settings
+
+T = TypeVar("T")
 
 K = TypeVar("K")
 # What is known of so many indices is kept; encoders are shared, so one costs next to nothing.
@@ -108,7 +113,7 @@ class Console:
                 self._opened.move_to_end(name)
                 return found
         client = self.client
-        made = Opened(client, name, USUAL, self._encoders)
+        made = Opened(client, name, USUAL_OPTIONS, self._encoders)
         with self._lock:
             if client is self._client:
                 made = self._opened.setdefault(name, made)
@@ -143,3 +148,104 @@ class Console:
 def console_of(request: Request) -> Console:
     """The console that a request came to."""
     return cast(Console, request.app.state.console)
+
+
+FOLDER: Final = Path(__file__).parent
+# Name in ``active`` -> address and words in the navigation.
+_PARTS: Final = {
+    "search": ("/search", "Search"),
+    "indices": ("/indices", "Indices"),
+    "evaluations": ("/evaluations", "Evaluations"),
+}
+# Seconds after which a page that waits for the cluster asks again.
+_AGAIN: Final = 3
+
+
+def _environment() -> Environment:
+    made = environment(FOLDER / "templates")
+    made.globals.update(direction=direction, parts=_PARTS, version=VERSION)
+    return made
+
+
+_TEMPLATES: Final = _environment()
+
+
+def page(
+    request: Request,
+    template: str,
+    *,
+    status: int = 200,
+    headers: Mapping[str, str] | None = None,
+    **context: Any,  # noqa: ANN401 - a template's
+) -> HTMLResponse:
+    """A page.
+
+    Args:
+        request: what is answered; templates see it as ``request``.
+        template: such as ``search.html``, in ``templates``.
+        status: of HTTP.
+        headers: more than those that every answer has.
+        **context: what the template fills in; all of it is escaped but what ``drawn`` made.
+    """
+    url = console_of(request).settings.url
+    text = _TEMPLATES.get_template(template).render(request=request, cluster=url or "embedded OpenSearch", **context)
+    return HTMLResponse(text, status_code=status, headers=headers)
+
+
+def trouble(
+    request: Request,
+    status: int,
+    sentence: str,
+    *,
+    heading: str = "This did not work",
+    again: bool = False,
+    bare: bool = False,
+) -> HTMLResponse:
+    """A page for what could not be done.
+
+    Args:
+        request: what is answered.
+        status: of HTTP.
+        sentence: for a person: what, where and what to do.
+        heading: of the page.
+        again: whether the page asks for its address again until that answers otherwise.
+        bare: whether the page is for somebody who may know nothing of this console.
+    """
+    seconds = _AGAIN if again else None
+    headers = {"retry-after": str(_AGAIN)} if again else None
+    context = {"heading": heading, "sentence": sentence, "seconds": seconds, "bare": bare}
+    return page(request, "error.html", status=status, headers=headers, **context)
+
+
+def drawn(svg: str) -> Markup:
+    """A figure of langshift's own as what is put into a page as it is; nothing else may be given here."""
+    return Markup(svg)  # noqa: S704 - our figures escape their texts
+
+
+class Kept(Generic[T]):
+    """The values that were used last, by key; safe to use from several threads."""
+
+    def __init__(self, most: int) -> None:
+        self._most, self._lock = most, Lock()
+        self._values: OrderedDict[Hashable, T] = OrderedDict()
+
+    def get(self, key: Hashable) -> T | None:
+        """The value; None where it is not kept."""
+        with self._lock:
+            if key in self._values:
+                self._values.move_to_end(key)
+            return self._values.get(key)
+
+    def put(self, key: Hashable, value: T) -> T:
+        """Keep a value, in place of that which was used longest ago."""
+        with self._lock:
+            self._values[key] = value
+            self._values.move_to_end(key)
+            if len(self._values) > self._most:
+                self._values.popitem(last=False)
+        return value
+
+    def of(self, key: Hashable, make: Callable[[], T], *, fresh: bool = False) -> T:
+        """The value that is kept, else, or where a fresh one is wanted, one that is made."""
+        found = None if fresh else self.get(key)
+        return self.put(key, make()) if found is None else found

@@ -7,15 +7,47 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from langshift.debias.fitting.histogram import Histogram
+_LEAST, _MOST, _WIDTH = -2.0, 2.0, 0.002
+_BINS = round((_MOST - _LEAST) / _WIDTH)
+
+
+class Histogram:
+    """Counts of numbers between −2 and 2 (differences of cosines) in bins of .002."""
+
+    def __init__(self) -> None:
+        self._counts = np.zeros(_BINS, np.int64)
+
+    def add(self, values: ArrayLike) -> None:
+        """Count values; those outside go to the first and the last bin."""
+        bins = ((np.ravel(values) - _LEAST) / _WIDTH).astype(np.int64)
+        self._counts += np.bincount(np.clip(bins, 0, _BINS - 1), minlength=_BINS)
+
+    @property
+    def total(self) -> int:
+        """How many values there were."""
+        return int(self._counts.sum())
+
+    @property
+    def median(self) -> float:
+        """The middle of the bin in which the median lies; 0 where there is no value."""
+        if not self.total:
+            return 0.0
+        place = int(np.searchsorted(np.cumsum(self._counts), self.total / 2))
+        return _LEAST + (place + 0.5) * _WIDTH
+
+    def below(self, limit: float) -> tuple[int, float]:
+        """How many values lie below a limit, and the limit itself, moved down to where a bin begins."""
+        place = int(np.floor((limit - _LEAST) / _WIDTH))
+        return int(self._counts[: max(place, 0)].sum()), _LEAST + place * _WIDTH
+
 
 Units = NDArray[np.float32]
 # Pairs are compared within windows of so many neighbours: misalignment is mostly a matter of a line or two.
 WINDOW = 64
 # In a smaller window, the nearest of so few says little.
-_LEAST = 8
+_FEWEST_LANGUAGES = 8
 # How far above the spread of chance the best match stands out from the second best: measured 1.6 to 2.9 with use-m
 # in its own languages, .4 to .85 in those that it never learnt. Below, being nearest is mostly luck.
 SHARP = 1.2
@@ -88,7 +120,7 @@ class AlignmentCheck:
         # All windows are full, but for the last, which takes the rest too.
         full = max(len(units) // WINDOW - (len(units) % WINDOW > 0), 0)
         for start, windows, size in ((0, full, WINDOW), (full * WINDOW, 1, len(units) - full * WINDOW)):
-            if size >= _LEAST and windows:
+            if size >= _FEWEST_LANGUAGES and windows:
                 part = slice(start, start + windows * size)
                 shape = (windows, size, units.shape[1])
                 self._compare(units[part].reshape(shape), pivot_units[part].reshape(shape), places, rows[part])

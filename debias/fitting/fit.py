@@ -7,19 +7,16 @@ from contextlib import AbstractContextManager, nullcontext
 
 from threadpoolctl import threadpool_limits
 
-from langshift.ahead import ahead
-from langshift.console import counted
+from langshift.debias.debiaser import mean_difference
 from langshift.debias.encoders import Encoder
-from langshift.debias.fitting.embedding import Embedding
-from langshift.debias.fitting.evidence import Evidence
-from langshift.debias.fitting.language import LanguageSums
-from langshift.debias.fitting.pair import PairSums, add_queries
-from langshift.debias.fitting.reliability import reliability
-from langshift.debias.parallel.rows import ParallelText, Rows
-from langshift.debias.shift import mean_difference
+from langshift.debias.fitting.reliability import Evidence, reliability
+from langshift.debias.fitting.sums import Embedding, LanguageSums, PairSums, add_queries
+from langshift.debias.parallel.columns import ParallelText, Rows
 from langshift.debias.vectors import LanguageVectors
 from langshift.errors import UsageError
 from langshift.languages import parse_tag
+from langshift.output import counted
+from langshift.retry import ahead
 
 # What can be fitted; the first two need means alone, which every file has.
 FITTED = ("shift", "centering", "lir", "affine")

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+from langshift.debias.fitting.alignment import Alignment, Suspect
+from langshift.debias.vectors import LanguageVectors
 
 HALVINGS = 200
 _SEED = 20_260_213
@@ -94,3 +99,213 @@ def _curve(signal: float, variance: float, pairs: int) -> tuple[tuple[int, float
         if step >= min(pairs, _LONGEST_CURVE):
             break
     return tuple(points)
+
+
+_DIGITS = 4
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """The evidence of one language.
+
+    Attributes:
+        pairs: pairs of which the vector is the mean.
+        missing: rows without a text in this language, in the pivot's, or in both.
+        norm: mean norm of the language's embeddings.
+        pivot_norm: mean norm of the pivot's embeddings.
+        reliability: how far the pairs agree.
+        alignment: which pairs look misaligned.
+    """
+
+    pairs: int
+    missing: int
+    norm: float
+    pivot_norm: float
+    reliability: Reliability
+    alignment: Alignment
+
+    def to_json(self) -> dict[str, Any]:
+        """As a JSON object, figures to four digits."""
+        document: dict[str, Any] = _rounded(asdict(self))
+        document["alignment"]["worst"] = [_rounded(suspect._asdict()) for suspect in self.alignment.worst]
+        return document
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any]) -> Evidence:
+        """Read what ``to_json`` made.
+
+        Raises:
+            ValueError: it is something else.
+        """
+        try:
+            found, pairs = document["reliability"], document["alignment"]
+            _require(document, "pairs", "missing", kind=int)
+            _require(document, "norm", "pivot_norm")
+            _require(found, "split_half", "low", "high", "cosine", least=-1, most=1)
+            _require(found, "noise")
+            _require(pairs, "checked", kind=int)
+            _require(pairs, "count", kind=int, most=pairs["checked"])
+            _require(pairs, "sharpness", least=-np.inf)
+            _require(pairs, "told", kind=bool)
+            if found["enough"] is not None:
+                _require(found, "enough", kind=int)
+            worst = tuple(Suspect(str(one["place"]), str(one["fits"]), float(one["margin"])) for one in pairs["worst"])
+            curve = tuple((int(step), float(cosine)) for step, cosine in found["curve"])
+            parts = {
+                "reliability": Reliability(**{**found, "curve": curve}),
+                "alignment": Alignment(**{**pairs, "worst": worst}),
+            }
+            return cls(**{**document, **parts})
+        except (KeyError, TypeError) as error:
+            raise ValueError(str(error)) from error
+
+
+def _require(
+    document: Mapping[str, Any], *names: str, kind: type = float, least: float = 0, most: float = np.inf
+) -> None:
+    """Numbers of that kind between two bounds; JSON may have written a whole float as an integer."""
+    kinds = (int, float) if kind is float else (kind,)
+    for name in names:
+        if type(document[name]) not in kinds or not least <= document[name] <= most:
+            raise TypeError(name)
+
+
+def _rounded(value: Any) -> Any:  # noqa: ANN401 - any JSON value
+    if isinstance(value, float):
+        return float(f"{value:.{_DIGITS}g}")
+    if isinstance(value, dict):
+        return {name: _rounded(one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_rounded(one) for one in value]
+    return value
+
+
+USE, CARE, NOT = "use", "use with care", "do not use"
+
+# The shift can change a cosine by about this share; below, neither the vector nor its error matters.
+NEGLIGIBLE = 0.01
+# Of fewer pairs not even the spread can be known.
+FEWEST = 10
+# The cosine with the true vector below which the error is as long as the vector: shifting takes away
+# one offset and puts another of the same length in its place.
+BREAK_EVEN = float(np.sqrt(0.5))
+# The same two bounds in terms of two halves of the pairs, whose vectors have twice the variance of the whole's:
+# r = c² / (2 − c²).
+HALVES_ENOUGH = ENOUGH**2 / (2 - ENOUGH**2)
+HALVES_LEAST = BREAK_EVEN**2 / (2 - BREAK_EVEN**2)
+# Between this and the break-even cosine, vectors fitted on other text still help, but less.
+AGREES = 0.9
+MISALIGNED = 0.05
+
+
+class Verdict(NamedTuple):
+    """What to do with a language vector.
+
+    Attributes:
+        word: ``use``, ``use with care`` or ``do not use``; None where there is nothing to judge by.
+        reason: why, in words.
+    """
+
+    word: str | None
+    reason: str
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A language vector and what is known of it.
+
+    Attributes:
+        language: its tag.
+        norm: its length.
+        evidence: of its making, or gathered anew; None where there is none.
+        agreement: its cosine with the vector fitted on the text given; None where none was.
+        verdict: what to do with it.
+    """
+
+    language: str
+    norm: float
+    evidence: Evidence | None
+    agreement: float | None
+    verdict: Verdict
+
+    @property
+    def share(self) -> float | None:
+        """The vector's length as a share of the language's embeddings' mean norm; None where that is not known."""
+        return _share(self.norm, self.evidence) if self.evidence else None
+
+
+def judge(vectors: LanguageVectors, fitted: LanguageVectors | None = None) -> list[Judged]:
+    """Judge every language of a file.
+
+    Args:
+        vectors: the file.
+        fitted: vectors fitted on other text towards the same pivot, whose evidence takes the place of the file's.
+
+    Raises:
+        ValueError: evidence of the file is not what ``Evidence.to_json`` makes.
+    """
+    evidence = (fitted or vectors).evidence
+    judged = []
+    for language, vector in sorted(vectors.vectors.items()):
+        norm = float(np.linalg.norm(vector))
+        known = Evidence.from_json(evidence[language]) if language in evidence else None
+        agreement = None
+        if known and fitted:
+            other = fitted.vectors[language]
+            agreement = float(vector @ other / max(norm * float(np.linalg.norm(other)), np.finfo(np.float32).tiny))
+        judged.append(Judged(language, norm, known, agreement, _verdict(norm, known, agreement, vectors.encoder)))
+    return judged
+
+
+def _verdict(norm: float, evidence: Evidence | None, agreement: float | None, encoder: str) -> Verdict:
+    if evidence is None:
+        return Verdict(None, "there is no evidence on it: give parallel text in this language with --pairs")
+    if (share := _share(norm, evidence)) < NEGLIGIBLE:
+        return Verdict(USE, f"it is {share:.1%} as long as embeddings: nothing to gain, and nothing to lose")
+    for word, reasons in ((NOT, _against(evidence, agreement)), (CARE, _doubts(evidence, agreement, encoder))):
+        if reasons:
+            return Verdict(word, "; ".join(reasons))
+    return Verdict(USE, "halves of the pairs agree on it")
+
+
+def _share(norm: float, evidence: Evidence) -> float:
+    return norm / evidence.norm if evidence.norm else 0.0
+
+
+def _against(evidence: Evidence, agreement: float | None) -> list[str]:
+    """Why a vector should not be used."""
+    halves = evidence.reliability.split_half
+    reasons = []
+    if evidence.pairs < FEWEST:
+        reasons.append(f"{evidence.pairs} pairs are too few to judge by; fit on more")
+    elif halves < HALVES_LEAST:
+        reasons.append(f"halves of the pairs hardly agree ({halves:.2f}); {_more_pairs(evidence)}")
+    if agreement is not None and agreement < BREAK_EVEN:
+        reasons.append(f"the text given points elsewhere (cosine {agreement:.2f}); fit on text like it")
+    return reasons
+
+
+def _doubts(evidence: Evidence, agreement: float | None, encoder: str) -> list[str]:
+    """Why a vector should be used with care."""
+    found, pairs = evidence.reliability, evidence.alignment
+    reasons = []
+    if found.split_half < HALVES_ENOUGH:
+        reasons.append(f"halves of the pairs agree a little ({found.split_half:.2f}); {_more_pairs(evidence)}")
+    if pairs.count > MISALIGNED * pairs.checked:
+        reasons.append(
+            f"{pairs.count / pairs.checked:.0%} of the pairs look misaligned, which a mean over the same texts bears, "
+            "but neither the method affine nor tuning does"
+        )
+    if pairs.checked and not pairs.told:
+        reasons.append(
+            f"the encoder {encoder} hardly tells texts of this language apart, or they are no translations: "
+            "which pairs are misaligned cannot be told"
+        )
+    if agreement is not None and agreement < AGREES:
+        reasons.append(f"the text given points a little elsewhere (cosine {agreement:.2f}); better fit on text like it")
+    return reasons
+
+
+def _more_pairs(evidence: Evidence) -> str:
+    enough = evidence.reliability.enough
+    return "no number of such pairs would be enough" if enough is None else f"about {enough:,} pairs would be enough"

@@ -1,9 +1,18 @@
-"""Sums over rows, as fast as memory and as exact as float64."""
+"""What fitting adds up while parallel text goes by: bounded memory, as fast as memory and as exact as float64."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
+
+from langshift.debias.encoders import Encoder, is_given
+from langshift.debias.fitting.alignment import AlignmentCheck
+from langshift.debias.fitting.linear_maps import PairMoments, SecondMoment
+from langshift.debias.parallel.columns import ParallelText, Rows
+from langshift.errors import LangshiftError, UsageError
 
 # So many rows are added up in float32 before float64 takes over: an error of 1e-7, at BLAS's speed.
 _RUN = 64
@@ -47,3 +56,329 @@ def unit_rows(rows: NDArray[np.float32], centre: NDArray[np.float64]) -> NDArray
     centred: NDArray[np.float32] = rows - centre.astype(np.float32)
     centred /= np.maximum(row_norms(centred), np.finfo(np.float32).tiny)[:, np.newaxis]
     return centred
+
+
+Matrix = NDArray[np.float32]
+Totals = tuple[NDArray[np.float64], NDArray[np.float64]]
+# An even number, so that all blocks find a neighbour to merge with.
+MOST = 64
+
+
+class Blocks:
+    """Sums of the differences ``z^ℓ − z^pivot`` in at most 64 blocks of equally many neighbouring pairs.
+
+    Neighbouring sentences are alike, so that pairs drawn one by one would make the mean look surer than it is;
+    contiguous blocks carry that likeness. When all are full, neighbours merge and blocks double in size.
+    """
+
+    def __init__(self, dimension: int) -> None:
+        self._sums = np.zeros((MOST, dimension), np.float64)
+        self._counts = np.zeros(MOST, np.int64)
+        self._size = 1
+        self._at = 0
+        self._language = np.zeros(dimension, np.float64)
+
+    def add(self, rows: Matrix, pivot_rows: Matrix, totals: Totals | None = None) -> None:
+        """Add pairs in the order of the text.
+
+        Args:
+            rows: the language's embeddings, shape (n, d), float32.
+            pivot_rows: the pivot's embeddings of the same pairs, shape (n, d), float32.
+            totals: the sums of both, where they are known: most often all rows go into one block.
+        """
+        done = 0
+        while done < len(rows):
+            if self._at == MOST:
+                self._merge()
+            room = self._size - int(self._counts[self._at])
+            part = slice(done, done + room)
+            if totals and not done and len(rows) <= room:
+                language, pivot = totals
+            else:
+                language, pivot = column_sums(rows[part]), column_sums(pivot_rows[part])
+            self._language += language
+            self._sums[self._at] += language - pivot
+            self._counts[self._at] += len(rows[part])
+            done += len(rows[part])
+            self._at += int(self._counts[self._at] == self._size)
+
+    def _merge(self) -> None:
+        half = MOST // 2
+        self._sums[:half] = self._sums.reshape(half, 2, -1).sum(axis=1)
+        self._counts[:half] = self._counts.reshape(half, 2).sum(axis=1)
+        self._sums[half:], self._counts[half:] = 0, 0
+        self._size, self._at = 2 * self._size, half
+
+    @property
+    def pairs(self) -> int:
+        """How many pairs were added."""
+        return int(self._counts.sum())
+
+    @property
+    def difference(self) -> NDArray[np.float64]:
+        """The sum of all differences, shape (d,), float64."""
+        total: NDArray[np.float64] = self._sums.sum(axis=0)
+        return total
+
+    @property
+    def language(self) -> NDArray[np.float64]:
+        """The sum of the language's embeddings over the pairs, shape (d,), float64."""
+        return self._language
+
+    @property
+    def sums(self) -> NDArray[np.float64]:
+        """Each block's sum of differences, in order, shape (blocks, d), float64."""
+        return self._sums[self._counts > 0]
+
+    @property
+    def counts(self) -> NDArray[np.int64]:
+        """How many pairs each block holds, shape (blocks,)."""
+        return self._counts[self._counts > 0]
+
+
+# Texts at once: enough for an encoder to sort them by length.
+_TEXTS = 256
+# Given vectors of one language at once, in bytes: what a processor keeps at hand while it goes over them again.
+_BYTES = 2 << 20
+# Looking closely at vectors takes longer than reading them: so many rows are looked at closely, and after them
+# the first eighth of every batch. Encoding takes so much longer that all texts are.
+_CLOSELY, _SHARE = 100_000, 8
+
+
+@dataclass(frozen=True)
+class Side:
+    """A language's embeddings in a batch of n rows.
+
+    Attributes:
+        vectors: shape (n, d), float32; zeros in rows without one.
+        present: which rows have one, shape (n,); None where all do.
+        total: the sum of the rows, shape (d,), float64.
+    """
+
+    vectors: Matrix
+    present: NDArray[np.bool_] | None
+    total: NDArray[np.float64]
+
+    @property
+    def count(self) -> int:
+        """How many rows have a vector."""
+        return len(self.vectors) if self.present is None else int(self.present.sum())
+
+
+class Embedding:
+    """Makes the numbers of one source's batches, each text encoded once, and refuses what is no number."""
+
+    def __init__(self, source: ParallelText, encoder: Encoder) -> None:
+        """Keep what goes together.
+
+        Raises:
+            UsageError: texts without an encoder for them, or vectors with one.
+        """
+        self.given = source.dimension is not None
+        if not self.given and is_given(encoder.id):
+            raise UsageError(
+                f"{source.shown}: holds texts, but the encoder {encoder.id} takes vectors that come with the data; "
+                "name an encoder of texts, such as use-m."
+            )
+        if self.given and not is_given(encoder.id):
+            raise UsageError(
+                f"{source.shown}: holds vectors, which {encoder.id} cannot encode; fit them with --encoder given."
+            )
+        self._shown, self._encoder = source.shown, encoder
+        self.dimension = source.dimension or encoder.dimension
+        self.batch = max(_BYTES // (4 * self.dimension) // 64, 1) * 64 if self.given else _TEXTS
+        # A language vector of queries is another one only where queries are encoded in another way.
+        self.has_queries = not self.given and encoder.query_prefix != encoder.document_prefix
+
+    def sides(self, rows: Rows, pivots: Sequence[str]) -> Mapping[str, Side]:
+        """Each language's embeddings; texts of rows without any pivot text make no pair, and are not encoded.
+
+        Raises:
+            LangshiftError: a vector holds something that is not a number, named by its place.
+        """
+        if self.given:
+            return {language: self._given_side(rows, language) for language in rows.vectors}
+        has = {language: np.array([bool(text) for text in texts]) for language, texts in rows.texts.items()}
+        paired = np.any([has[pivot] for pivot in pivots], axis=0)
+        return {
+            language: self._encoded_side(rows, language, written if language in pivots else written & paired)
+            for language, written in has.items()
+        }
+
+    def closely(self, done: int, rows: Rows) -> int:
+        """How many of a batch's rows, from its first on, are to be looked at closely, after so many rows done."""
+        all_rows = len(rows.places)
+        return all_rows if not self.given or done < _CLOSELY else -(-all_rows // _SHARE)
+
+    def queries(self, rows: Rows, language: str, wanted: NDArray[np.intp]) -> Matrix:
+        """Some rows' texts encoded as queries, shape (len(wanted), d), float32.
+
+        Raises:
+            LangshiftError: a vector holds something that is not a number, named by its place.
+        """
+        return self._encoded(self._encoder.encode_queries, rows, language, wanted)
+
+    def _encoded_side(self, rows: Rows, language: str, wanted: NDArray[np.bool_]) -> Side:
+        vectors = self._encoded(self._encoder.encode_documents, rows, language, np.flatnonzero(wanted))
+        total = column_sums(vectors)
+        if wanted.all():
+            return Side(vectors, None, total)
+        spread = np.zeros((len(wanted), self.dimension), np.float32)
+        spread[wanted] = vectors
+        return Side(spread, wanted, total)
+
+    def _encoded(
+        self, encode: Callable[[Sequence[str]], Matrix], rows: Rows, language: str, wanted: NDArray[np.intp]
+    ) -> Matrix:
+        if not len(wanted):
+            return np.zeros((0, self.dimension), np.float32)
+        texts = rows.texts[language]
+        vectors = encode([texts[row] for row in wanted]).reshape(len(wanted), self.dimension)
+        good = np.isfinite(vectors).all(axis=1)
+        if not good.all():
+            raise LangshiftError(
+                f"{self._shown}, {rows.places[int(wanted[good.argmin()])]}: the encoder {self._encoder.id} gives a "
+                f"vector that is not a number for the text in {language}; leave the text out, or use another encoder."
+            )
+        return vectors
+
+    def _given_side(self, rows: Rows, language: str) -> Side:
+        vectors = rows.vectors[language]
+        total = column_sums(vectors)
+        if np.isfinite(total).all():
+            return Side(vectors, None, total)
+        # Reading refuses any other vector that is not finite.
+        present: NDArray[np.bool_] = np.logical_not(np.isnan(vectors).all(axis=1))
+        vectors = np.where(present[:, np.newaxis], vectors, np.float32(0))
+        return Side(vectors, present, column_sums(vectors))
+
+
+class LanguageSums:
+    """Sums over all embeddings of a language."""
+
+    def __init__(self, dimension: int, *, directions: bool) -> None:
+        """Begin with nothing.
+
+        Args:
+            dimension: length of an embedding.
+            directions: whether the second moments are wanted, which take memory O(d²).
+        """
+        self._total = np.zeros(dimension, np.float64)
+        self._norms = 0.0
+        self._count = self._looked = 0
+        self._moment = SecondMoment(dimension) if directions else None
+
+    def add(self, side: Side, closely: int) -> Matrix:
+        """Add a batch.
+
+        Args:
+            side: its embeddings.
+            closely: how many of its rows are looked at closely.
+
+        Returns:
+            These rows without the language's mean so far, of norm 1, shape (closely, d), float32.
+        """
+        self._total += side.total
+        self._count += side.count
+        if self._moment is not None:
+            self._moment.add(side.vectors if side.present is None else side.vectors[side.present])
+        looked = side.vectors[:closely]
+        self._norms += float(row_norms(looked).sum(dtype=np.float64))
+        self._looked += len(looked) if side.present is None else int(side.present[:closely].sum())
+        return unit_rows(looked, self.mean)
+
+    @property
+    def mean(self) -> NDArray[np.float64]:
+        """The mean embedding, shape (d,), float64; zeros before the first."""
+        return self._total / max(self._count, 1)
+
+    @property
+    def norm(self) -> float:
+        """The mean norm of the embeddings that were looked at closely."""
+        return self._norms / max(self._looked, 1)
+
+    def directions(self) -> Matrix | None:
+        """The first principal direction, shape (1, d), where it was asked for."""
+        return None if self._moment is None else self._moment.directions()
+
+
+# So many pairs are encoded as queries too: enough for any vector, where encoding takes most of the time.
+QUERY_PAIRS = 20_000
+
+
+class PairSums:
+    """Sums over the pairs of a language and a pivot."""
+
+    def __init__(self, language: str, pivot: str, dimension: int, *, maps: bool) -> None:
+        """Begin with nothing.
+
+        Args:
+            language: the language's tag.
+            pivot: the pivot's tag.
+            dimension: length of an embedding.
+            maps: whether the moments of ``affine`` are wanted, which take memory O(d²).
+        """
+        self.language, self.pivot = language, pivot
+        self.blocks = Blocks(dimension)
+        self.alignment = AlignmentCheck()
+        self.moments = PairMoments(dimension) if maps else None
+        self._queries = np.zeros(dimension, np.float64)
+        self._query_pairs = 0
+
+    def add(self, side: Side, pivot: Side, units: Matrix, pivot_units: Matrix, places: Sequence[str]) -> None:
+        """Add the pairs of a batch.
+
+        Args:
+            side: the language's embeddings.
+            pivot: the pivot's.
+            units: what ``LanguageSums.add`` gave of the language's rows that are looked at closely.
+            pivot_units: the same of the pivot's.
+            places: names the rows for a person.
+        """
+        rows = complete(side, pivot)
+        vectors, pivot_vectors, totals = side.vectors, pivot.vectors, (side.total, pivot.total)
+        looked = rows[: np.searchsorted(rows, len(units))]
+        if len(rows) == len(vectors):
+            self.blocks.add(vectors, pivot_vectors, totals)
+            self.alignment.add(units, pivot_units, places, looked)
+        else:
+            vectors, pivot_vectors = vectors[rows], pivot_vectors[rows]
+            self.blocks.add(vectors, pivot_vectors)
+            self.alignment.add(units[looked], pivot_units[looked], places, looked)
+        if self.moments is not None:
+            self.moments.add(vectors, pivot_vectors)
+
+    def wants_queries(self, side: Side, pivot: Side) -> NDArray[np.intp]:
+        """The rows of a batch that are to be encoded as queries too: none after the first 20,000 pairs."""
+        return complete(side, pivot)[: QUERY_PAIRS - self._query_pairs]
+
+    def add_queries(self, queries: Matrix, pivot_queries: Matrix) -> None:
+        """Add pairs encoded as queries, shape (n, d) each."""
+        self._queries += queries.sum(axis=0, dtype=np.float64) - pivot_queries.sum(axis=0, dtype=np.float64)
+        self._query_pairs += len(queries)
+
+    def query_vector(self) -> NDArray[np.float32] | None:
+        """The language vector of queries, shape (d,), float32; None where no text was encoded as one."""
+        return (self._queries / self._query_pairs).astype(np.float32) if self._query_pairs else None
+
+
+def complete(side: Side, pivot: Side) -> NDArray[np.intp]:
+    """The rows in which both languages have an embedding."""
+    rows = np.ones(len(side.vectors), np.bool_)
+    for present in (side.present, pivot.present):
+        if present is not None:
+            rows &= present
+    return np.flatnonzero(rows)
+
+
+def add_queries(pairs: Sequence[PairSums], sides: Mapping[str, Side], rows: Rows, embedding: Embedding) -> None:
+    """Encode as queries what the pairs still want of a batch, each text once, and add it."""
+    wants = [pair.wants_queries(sides[pair.language], sides[pair.pivot]) for pair in pairs]
+    wanted = {language: np.zeros(len(side.vectors), np.bool_) for language, side in sides.items()}
+    for pair, places in zip(pairs, wants, strict=True):
+        wanted[pair.language][places] = wanted[pair.pivot][places] = True
+    encoded = {language: embedding.queries(rows, language, np.flatnonzero(some)) for language, some in wanted.items()}
+    # Where among the encoded ones a row is.
+    at = {language: np.cumsum(some) - 1 for language, some in wanted.items()}
+    for pair, places in zip(pairs, wants, strict=True):
+        pair.add_queries(encoded[pair.language][at[pair.language][places]], encoded[pair.pivot][at[pair.pivot][places]])

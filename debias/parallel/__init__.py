@@ -5,15 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from langshift.debias.parallel.aligned import AlignedLines
-from langshift.debias.parallel.arrays import GivenArrays
-from langshift.debias.parallel.by_id import AlignedById
-from langshift.debias.parallel.naming import by_language, file_kind, written_language
-from langshift.debias.parallel.passages import Passages
-from langshift.debias.parallel.records import Records
-from langshift.debias.parallel.rows import ParallelText, Rows
-from langshift.debias.parallel.shards import Shards
-from langshift.debias.parallel.tsv import Table
+from langshift.debias.parallel.columns import ParallelText, Rows, by_language, file_kind, written_language
+from langshift.debias.parallel.tables import GivenArrays, Records, Shards
+from langshift.debias.parallel.text import AlignedById, AlignedLines, Passages, Table
 from langshift.errors import UsageError
 
 __all__ = ["ParallelText", "Rows", "open_parallel"]

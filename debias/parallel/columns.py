@@ -1,15 +1,165 @@
-"""Which columns of a table are languages, and which one names the rows."""
+"""Rows of parallel text, and which columns or files of it are languages."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol, overload
 
+import langcodes
+import numpy as np
 from langcodes.data_dicts import LIKELY_SUBTAGS
+from numpy.typing import NDArray
 
-from langshift.debias.parallel.naming import by_language
 from langshift.errors import UsageError
 from langshift.languages import parse_tag, primary
+
+# Squares of longer ones, and sums of these, would soon be too large for float32.
+LONGEST = 1e15
+
+
+def sound(block: NDArray[Any], places: Sequence[str], tag: str, shown: str) -> NDArray[np.float32]:
+    """The vectors of a batch as float32; without a copy where they are that already.
+
+    Args:
+        block: (n, d), of numbers; a row of NaN where there is none.
+        places: names the n rows.
+        tag: the language.
+        shown: names the file.
+
+    Returns:
+        (n, d) float32.
+
+    Raises:
+        UsageError: a vector that is neither finite throughout nor NaN throughout, or too long.
+    """
+    # The sum of squares, which one pass gives without another array, is small only where all is finite.
+    with np.errstate(over="ignore", invalid="ignore"):
+        vectors = np.asarray(block, np.float32)
+        if np.vdot(vectors, vectors) < LONGEST**2:
+            return vectors
+    unsound = ~np.isfinite(vectors).all(axis=1) & ~np.isnan(vectors).all(axis=1)
+    if unsound.any():
+        place = places[int(unsound.argmax())]
+        raise UsageError(f"{shown}, {place}: the vector in {tag} holds a value that is not a finite number.")
+    long = np.linalg.norm(vectors.astype(np.float64), axis=1) > LONGEST
+    if long.any():
+        raise UsageError(
+            f"{shown}, {places[int(long.argmax())]}: the vector in {tag} is longer than {LONGEST:.0e}; "
+            "it is damaged, or scale all vectors down."
+        )
+    return vectors
+
+
+def spread(vectors: NDArray[np.float32], there: NDArray[np.bool_]) -> NDArray[np.float32]:
+    """The m vectors in the m of n rows that are ``there``, and NaN in the others: (n, d)."""
+    if there.all():
+        return vectors
+    rows = np.full((len(there), vectors.shape[1]), np.nan, np.float32)
+    rows[there] = vectors
+    return rows
+
+
+_COMPRESSED = (".gz", ".zst")
+#: The languages of mMARCO (Bonifacio et al., 2021), as its files name them.
+_MMARCO = {
+    "arabic": "ar",
+    "chinese": "zh",
+    "dutch": "nl",
+    "english": "en",
+    "french": "fr",
+    "german": "de",
+    "hindi": "hi",
+    "indonesian": "id",
+    "italian": "it",
+    "japanese": "ja",
+    "portuguese": "pt",
+    "russian": "ru",
+    "spanish": "es",
+    "vietnamese": "vi",
+}
+
+
+def by_language(named: Iterable[tuple[str, str]], place: str) -> dict[str, str]:
+    """Files or columns by the tag of their language, sorted.
+
+    A regional text (``zho-CN``) stands for its primary language where no other does and the region is that
+    language's usual one; else it keeps its region (``zh-TW``). What names no language is left aside.
+
+    Args:
+        named: the language as written, in any form of its tag, and the name of the file or column.
+        place: where they are, which begins a message.
+
+    Raises:
+        UsageError: two are of one language.
+    """
+    found: dict[str, str] = {}
+    for written, name in named:
+        tag = parse_tag(written)
+        if tag is None:
+            continue
+        if tag in found:
+            raise UsageError(f"{place}: {found[tag]} and {name} are both {tag}; keep one of them.")
+        found[tag] = name
+    for tag in [tag for tag in found if "-" in tag]:
+        if primary(tag) not in found and _usual_region(tag):
+            found[primary(tag)] = found.pop(tag)
+    return dict(sorted(found.items()))
+
+
+def chosen(found: Mapping[str, str], languages: Sequence[str] | None, shown: str, holds: str) -> dict[str, str]:
+    """Those of the files or columns that are to be read.
+
+    Args:
+        found: what ``by_language`` gave.
+        languages: the languages to read, in any form of their tags; None reads all.
+        shown: how messages name the parallel text.
+        holds: what it holds: ``text`` or ``vectors``.
+
+    Raises:
+        UsageError: a language that is not there, or fewer than two to read.
+    """
+    if languages is not None:
+        wanted = {_require(written, found, shown, holds) for written in languages}
+        found = {tag: name for tag, name in found.items() if tag in wanted}
+    if len(found) < 2:
+        there = "is text" if holds == "text" else f"are {holds}"
+        raise UsageError(f"{shown}: there {there} in {', '.join(found)} alone; a second language is needed.")
+    return dict(found)
+
+
+def _require(written: str, found: Mapping[str, str], shown: str, holds: str) -> str:
+    tag = parse_tag(written)
+    if tag is None or tag not in found:
+        raise UsageError(f"{shown}: has no {holds} in the language {written!r}; it has {', '.join(found)}.")
+    return tag
+
+
+def _usual_region(tag: str) -> bool:
+    return langcodes.get(primary(tag)).maximize().territory == langcodes.get(tag).territory
+
+
+def file_kind(path: Path) -> str:
+    """The suffix that tells a file's format: ``.txt`` of ``th.txt.gz``."""
+    return _unpacked_name(path).suffix.lower()
+
+
+def written_language(path: Path) -> str:
+    """The part of a file's name that names a language, or ``""``.
+
+    That is the name, or its end after a dot: ``th.txt``, ``tha_Thai.txt.gz`` and ``newstest2019-ref.tha.txt`` are
+    Thai. mMARCO begins the names of its tables with the language's: ``portuguese_collection.tsv``.
+    """
+    name = _unpacked_name(path)
+    named = _MMARCO.get(name.stem.partition("_")[0].lower()) if name.suffix.lower() == ".tsv" else None
+    written = named or name.stem.rpartition(".")[2]
+    return written if parse_tag(written) else ""
+
+
+def _unpacked_name(path: Path) -> Path:
+    return Path(path.stem if path.suffix.lower() in _COMPRESSED else path.name)
+
 
 #: How many rows are looked at before reading.
 PEEKED = 1000
@@ -100,3 +250,65 @@ def row_places(ids: Sequence[object], otherwise: Sequence[str]) -> list[str]:
     return [
         place if value is None or value == "" else f"id {value}" for value, place in zip(ids, otherwise, strict=True)
     ]
+
+
+@dataclass(frozen=True)
+class Rows:
+    """A batch of n rows; what stands in one row says the same in every language.
+
+    Attributes:
+        places: names each row for a person: ``line 12``, ``id 7067032``, ``row 3``.
+        texts: n texts by language tag, ``""`` where a row has none in that language; empty for given vectors.
+        vectors: given vectors by language tag, (n, d) float32, perhaps not writable, a row of NaN where there is
+            none in that language; empty for texts.
+    """
+
+    places: Sequence[str]
+    texts: Mapping[str, Sequence[str]]
+    vectors: Mapping[str, NDArray[np.float32]]
+
+
+class ParallelText(Protocol):
+    """Parallel text of any format: texts, or vectors that were made elsewhere."""
+
+    @property
+    def shown(self) -> str:
+        """How messages name it."""
+
+    @property
+    def languages(self) -> Sequence[str]:
+        """The tags of its languages, sorted, at least two."""
+
+    @property
+    def total(self) -> int | None:
+        """How many rows it has, where that is known before reading."""
+
+    @property
+    def dimension(self) -> int | None:
+        """The dimension of given vectors; None for texts."""
+
+    def batches(self, size: int) -> Iterator[Rows]:
+        """Read the rows anew, in order, at most ``size`` at a time.
+
+        Raises:
+            UsageError: what cannot be used, named by file and place.
+        """
+
+
+class Places(Sequence[str]):
+    """``line 5``, ``line 6``, … made when they are asked for: a million rows of vectors need hardly one."""
+
+    def __init__(self, word: str, first: int, count: int) -> None:
+        self._word, self._numbers = word, range(first, first + count)
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    @overload
+    def __getitem__(self, index: int) -> str: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[str]: ...
+    def __getitem__(self, index: int | slice) -> str | list[str]:
+        if isinstance(index, slice):
+            return [f"{self._word} {number}" for number in self._numbers[index]]
+        return f"{self._word} {self._numbers[index]}"

@@ -1,0 +1,1 @@
+"""What a shift would change in an index, by a sample of its documents."""

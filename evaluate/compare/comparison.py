@@ -1,162 +1,538 @@
-"""Two replays of one dataset side by side, and in words: what rises, what falls, and for whom."""
+"""Runs of one dataset compared: read, cut into sections and slices, and tested."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
 from statistics import fmean
+from typing import Any, NamedTuple
 
-from langshift import shown
-from langshift.evaluate.datasets.dataset import Dataset
-from langshift.evaluate.measures.scores import Scores
-from langshift.evaluate.replay.replayed import Replay
-from langshift.shown import listed
+import orjson
 
-_DIGITS = 3
-_DEPTH = 20
+from langshift.errors import UsageError
+from langshift.evaluate.compare.significance import Tested, paired_tests
+from langshift.evaluate.datasets.dataset import PER_LANGUAGE, Clusters, Dataset, Qrels, clusters, identity, load_dataset
+from langshift.evaluate.datasets.texts import Languages
+from langshift.evaluate.measures import parse_measure
+from langshift.evaluate.measures.base import Measure, Run, Scores
+from langshift.evaluate.measures.standard import Standard
+from langshift.evaluate.replay.journal import RESULT, unfinished
+from langshift.evaluate.replay.replay import Replay
+from langshift.evaluate.replay.result import RUN
+from langshift.evaluate.runs import GROUP_SCORES, asked_by_language, read_group_scores, read_run, scored
+from langshift.retrieval.options import written
+from langshift.retrieval.settings import Setting
+
+# Those that have a superscript.
+LETTERS = "abcdefghijklmnoprstuvwxyz"
+_WRITTEN_BY = "a folder that `langshift evaluate replay` or `offline` wrote with --output, or a TREC run with --dataset"
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One of the runs.
+
+    Attributes:
+        letter: what tables call it.
+        name: its folder's or file's name.
+        place: that folder or file.
+        run: the answers.
+        group_scores: scores of whole target groups, empty where there are none.
+        result: the content of ``result.json``, empty where there is none.
+        how: the setting that a replay searched in, as options; None where that is not known.
+    """
+
+    letter: str
+    name: str
+    place: Path
+    run: Run = field(repr=False)
+    group_scores: Run = field(repr=False)
+    result: Mapping[str, Any] = field(repr=False)
+    how: str | None = None
+
+    @property
+    def label(self) -> str:
+        """``b (shifted)``."""
+        return f"{self.letter} ({self.name})"
+
+
+def load(places: Sequence[Path], folder: Path | None) -> tuple[Dataset, list[Candidate]]:
+    """Read runs and the dataset that they are runs of.
+
+    Args:
+        places: folders or TREC runs.
+        folder: the dataset; None takes what ``result.json`` names.
+
+    Raises:
+        UsageError: no such run, runs of different datasets, or a dataset that cannot be told.
+    """
+    if len(places) > len(LETTERS):
+        raise UsageError(f"{len(places)} runs are too many for one table: give {len(LETTERS)} at most.")
+    results = [_result(place) for place in places]
+    dataset = load_dataset(folder or _folder(places, results))
+    ours = identity(dataset)
+    for place, result in zip(places, results, strict=True):
+        theirs = result.get("dataset") or ours
+        if theirs["hash"] != ours["hash"]:
+            raise UsageError(
+                f"{place} is a run of {theirs['folder']} as it was then ({theirs['documents']:,} documents, "
+                f"{theirs['queries']:,} queries, {theirs['hash']}), which differs from {dataset.folder} "
+                f"({ours['documents']:,}, {ours['queries']:,}, {ours['hash']}): name the same dataset, or run it again."
+            )
+    return dataset, [
+        _candidate(letter, name, place, result, dataset)
+        for letter, name, place, result in zip(LETTERS, _names(places), places, results, strict=False)
+    ]
+
+
+def _result(place: Path) -> dict[str, Any]:
+    """The content of a run's ``result.json``; empty for a TREC run.
+
+    Raises:
+        UsageError: there is no such run, or the file is damaged.
+    """
+    if place.is_file():
+        return {}
+    if not place.is_dir():
+        raise UsageError(f"There is no run {place}: name {_WRITTEN_BY}.")
+    if not (place / RUN).is_file():
+        cut = ", for it is a replay that was cut off" if unfinished(place) else ""
+        raise UsageError(f"{place} holds no {RUN}{cut}: name {_WRITTEN_BY}.")
+    path = place / RESULT
+    if not path.is_file():
+        return {}
+    try:
+        result = orjson.loads(path.read_bytes())
+    except orjson.JSONDecodeError as error:
+        raise UsageError(f"{path} is not valid JSON ({error.msg}): run the evaluation again.") from None
+    if not isinstance(result, dict) or not _is_identity(result.get("dataset")):
+        raise UsageError(f"{path} is not what langshift writes: run the evaluation again.")
+    return result
+
+
+def _is_identity(known: object) -> bool:
+    """Whether that is what ``identity`` says of a dataset; None where nothing is known of it."""
+    if known is None:
+        return True
+    kinds = {"folder": str, "hash": str, "documents": int, "queries": int}
+    return isinstance(known, dict) and all(isinstance(known.get(name), kind) for name, kind in kinds.items())
+
+
+def _folder(places: Sequence[Path], results: Sequence[Mapping[str, Any]]) -> Path:
+    """The dataset that the results name.
+
+    Raises:
+        UsageError: none of them names one, or they name different ones.
+    """
+    named = [(place, result["dataset"]) for place, result in zip(places, results, strict=True) if result.get("dataset")]
+    if not named:
+        raise UsageError(f"{places[0]} does not say which dataset it is a run of: name it with --dataset.")
+    place, first = named[0]
+    for other, known in named[1:]:
+        if known["hash"] != first["hash"]:
+            raise UsageError(
+                f"{place} and {other} are runs of different datasets, {first['folder']} ({first['queries']:,} queries, "
+                f"{first['hash']}) and {known['folder']} ({known['queries']:,} queries, {known['hash']}): "
+                "compare runs of one dataset."
+            )
+    folder = Path(first["folder"])
+    if not folder.is_dir():
+        raise UsageError(f"{place} is a run of {folder}, which is not there any more: name the dataset with --dataset.")
+    return folder
+
+
+def _names(places: Sequence[Path]) -> list[str]:
+    """What to call each run: the last part of its path, or the whole of it where that is not enough."""
+    short = [_short(place.absolute()) for place in places]
+    taken = Counter(short)
+    return [name if taken[name] == 1 else str(place) for name, place in zip(short, places, strict=True)]
+
+
+def _short(place: Path) -> str:
+    if not place.is_file():
+        return place.name
+    return place.parent.name if place.name == RUN else place.stem
+
+
+def _candidate(letter: str, name: str, place: Path, result: Mapping[str, Any], dataset: Dataset) -> Candidate:
+    path = place / RUN if place.is_dir() else place
+    run = read_run(path)
+    strange = run.keys() - {query.id for query in dataset.queries}
+    if strange:
+        raise UsageError(
+            f"{path} answers {len(strange):,} queries that {dataset.folder} lacks, {min(strange)!r} first: "
+            "it is a run of another dataset."
+        )
+    groups = path.with_name(GROUP_SCORES)
+    scores = read_group_scores(groups) if groups.is_file() else {}
+    return Candidate(letter, name, place, run, scores, result, _how(place, result))
+
+
+def _how(place: Path, result: Mapping[str, Any]) -> str | None:
+    """The setting that a replay searched in, as options.
+
+    Raises:
+        UsageError: what stands there is none.
+    """
+    if "setting" not in result:
+        return None
+    try:
+        return written(Setting(**result["setting"]))
+    except TypeError:
+        raise UsageError(f"{place / RESULT} is not what langshift writes: run the evaluation again.") from None
+
+
+def warnings(dataset: Dataset, candidates: Sequence[Candidate]) -> list[str]:
+    """Where runs and dataset do not fit, in sentences."""
+    told = []
+    for candidate in candidates:
+        if candidate.result.get("complete") is False:
+            told.append(f"{candidate.label} is a replay that was cut off: its figures are too low; run it to its end.")
+        if failed := candidate.result.get("errors"):
+            told.append(f"{candidate.label} met {failed:,} failed queries, which count as 0.")
+        unanswered = sum(not candidate.run.get(query.id) for query in dataset.queries)
+        if unanswered:
+            told.append(f"{candidate.label} has no answer for {unanswered:,} queries, which count as 0.")
+        strange = {name for hits in candidate.run.values() for name in hits} - dataset.documents.keys()
+        if strange:
+            told.append(
+                f"{candidate.label} finds {len(strange):,} documents that are not in the dataset "
+                f"({min(strange)}, say), which count as not relevant."
+            )
+    return told
+
+
+ALL, SAME, CROSS = "all", "same-language", "cross-language"
+SECTIONS = {
+    ALL: "All relevant documents",
+    SAME: "Same-language: relevant documents in the query's language; others count as not relevant",
+    CROSS: "Cross-language: relevant documents in other languages; those in the query's count as not relevant",
+}
+_RECALLS = {SAME: "SLR", CROSS: "TLR"}
+
+
+class Column(NamedTuple):
+    """A measure over one part of the relevant documents."""
+
+    section: str
+    measure: str
+
+
+def columns(names: Sequence[str], *, cross: bool = True) -> list[Column]:
+    """The columns that measures ask for, section by section.
+
+    A standard measure stands in every section; recall there is SLR and TLR. Those that compare languages
+    themselves stand in the first, but SLR and TLR where they belong.
+
+    Args:
+        names: measures.
+        cross: whether documents in other languages than the query's were judged.
+    """
+    parts = [ALL, SAME, *([CROSS] if cross else [])]
+    found: dict[str, dict[str, None]] = {part: {} for part in parts}
+    for measure in (parse_measure(name) for name in names):
+        for part in parts:
+            name = _in(part, measure)
+            if name is not None:
+                found[part][name] = None
+    return [Column(part, name) for part in parts for name in found[part]]
+
+
+def _in(part: str, measure: Measure) -> str | None:
+    """What a measure is called in a section, None where it does not stand there."""
+    family = measure.family
+    if family.name in _RECALLS.values():
+        return measure.name if _RECALLS.get(part) == family.name else None
+    if part == ALL:
+        return measure.name
+    if not isinstance(family, Standard) or family.name == "Judged":
+        return None
+    if family.name == "R" and not measure.options:
+        return f"{_RECALLS[part]}@{measure.cutoff}"
+    return measure.name
+
+
+def column_of(name: str) -> Column:
+    """The column in which a measure that was asked for by this name stands."""
+    measure = parse_measure(name)
+    part = next((part for part, recall in _RECALLS.items() if recall == measure.family.name), ALL)
+    return Column(part, measure.name)
+
+
+def across(dataset: Dataset) -> bool:
+    """Whether documents in other languages than the query's were judged."""
+    return dataset.judged != PER_LANGUAGE
+
+
+def score_columns(
+    wanted: Sequence[Column], dataset: Dataset, languages: Languages, run: Run, group_scores: Run
+) -> dict[Column, Scores]:
+    """Score a run in every column."""
+    found: dict[Column, Scores] = {}
+    for part in SECTIONS:
+        names = [column.measure for column in wanted if column.section == part]
+        standard = [name for name in names if part != ALL and parse_measure(name).family.name not in _RECALLS.values()]
+        rest = [name for name in names if name not in standard]
+        scores = scored(rest, dataset, languages, run, group_scores) if rest else {}
+        if standard:
+            scores |= scored(standard, dataset, languages, run, qrels=part_of(dataset.qrels, part, languages))
+        found |= {Column(part, name): scores[name] for name in names}
+    return found
+
+
+def part_of(qrels: Qrels, part: str, languages: Languages) -> Qrels:
+    """The judgements of documents in the query's language, or of those in others; unknown languages stay out."""
+    return {
+        query: _kept(judged, part, languages.queries.get(query), languages.documents)
+        for query, judged in qrels.items()
+        if languages.queries.get(query) is not None
+    }
+
+
+def _kept(
+    judged: Mapping[str, int], part: str, asked: str | None, documents: Mapping[str, str | None]
+) -> dict[str, int]:
+    return {
+        name: grade
+        for name, grade in judged.items()
+        if documents.get(name) is not None and (documents[name] == asked) is (part == SAME)
+    }
+
+
+OWN, NONE = "own", "none"
+SLICES = {OWN: "Answer in the searcher's language", NONE: "No answer in the searcher's language"}
+
+
+def slices(
+    qrels: Qrels, queries: Mapping[str, str | None], documents: Mapping[str, str | None]
+) -> dict[str, list[str]]:
+    """Slice -> its queries; a slice without a query is left out.
+
+    Empty where every query has an answer in its language: then there is nothing to tell apart. Queries of unknown
+    language, and those without a relevant document, are in neither.
+
+    Args:
+        qrels: query id -> document id -> grade; above 0 is relevant.
+        queries: query id -> language, None where unknown.
+        documents: document id -> language, None where unknown.
+    """
+    found: dict[str, list[str]] = {part: [] for part in SLICES}
+    for query, language in queries.items():
+        relevant = [name for name, grade in qrels.get(query, {}).items() if grade > 0]
+        if language is not None and relevant:
+            own = any(documents.get(name) == language for name in relevant)
+            found[OWN if own else NONE].append(query)
+    return {part: asked for part, asked in found.items() if asked} if found[NONE] else {}
+
+
+Pair = tuple[str, str]
+"""Letters of the earlier and the later run; a difference is the later one's figure less the earlier one's."""
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two replays of the same queries.
+    """Runs of one dataset, scored and tested against each other.
 
     Attributes:
-        dataset: what was replayed.
-        before: the index without the shift.
-        after: the index with it.
+        dataset: what they are runs of.
+        languages: of queries and documents.
+        clusters: which queries belong together.
+        candidates: the runs, in the order given.
+        columns: what was measured.
+        scores: letter -> column -> figures.
+        pairs: column and pair of runs -> test over all queries.
+        by_language: query language, column and pair of runs -> test over its queries.
+        slices: slice -> its queries; empty where every query has an answer in its language.
+        by_slice: slice, column and pair of runs -> test over its queries.
     """
 
     dataset: Dataset
-    before: Replay
-    after: Replay
+    languages: Languages
+    clusters: Clusters
+    candidates: Sequence[Candidate]
+    columns: Sequence[Column]
+    scores: Mapping[str, Mapping[Column, Scores]]
+    pairs: Mapping[tuple[Column, Pair], Tested]
+    by_language: Mapping[tuple[str, Column, Pair], Tested]
+    slices: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    by_slice: Mapping[tuple[str, Column, Pair], Tested] = field(default_factory=dict)
 
-    def change(self, measure: str) -> dict[str, float]:
-        """Query id -> change of a measure, for the queries that it counts."""
-        before, after = self.before.scores[measure].per_query, self.after.scores[measure].per_query
-        return {query: after[query] - before[query] for query in before}
+    @property
+    def asked(self) -> Mapping[str, Sequence[str]]:
+        """Query language -> queries."""
+        return asked_by_language(self.languages)
 
-    def changes_by_language(self, measure: str) -> dict[str, float]:
-        """Query language -> change of the mean as shown, largest gain first; those without a mean are left out."""
-        before, after = self.before.by_language(), self.after.by_language()
-        changes = {}
-        for language in before:
-            old, new = before[language][measure].mean, after[language][measure].mean
-            if old is not None and new is not None:
-                changes[language] = shown_change(old, new)
-        return dict(sorted(changes.items(), key=lambda item: (-item[1], item[0])))
+    @property
+    def primary(self) -> Column | None:
+        """The first measure of which more, or less, is better: what runs are judged by."""
+        return next((column for column in self.columns if sign(column)), None)
 
-    def own_language_share(self, replay: Replay) -> float:
-        """Mean share, among a query's first 20 hits, of documents in the query's language."""
-        documents = self.dataset.documents
-        shares = []
-        for answer in replay.answers:
-            top = [documents[name].language for name, _ in answer.hits[:_DEPTH] if name in documents]
-            if top:
-                shares.append(sum(language == replay.languages[answer.query] for language in top) / len(top))
-        return fmean(shares) if shares else 0.0
+    def mean(self, letter: str, column: Column, language: str | None = None) -> float | None:
+        """A run's figure, over the queries of one language where one is given."""
+        found = self.scores[letter][column]
+        return found.mean if language is None else found.over(self.asked[language]).mean
 
+    def candidate(self, letter: str) -> Candidate:
+        """The run of that letter."""
+        return next(candidate for candidate in self.candidates if candidate.letter == letter)
 
-def in_words(compared: Comparison) -> list[str]:
-    """What the shift changed, in sentences made from the figures alone."""
-    lines = [_overall(compared), _pivot(compared)]
-    lines += [_by_language(compared, name) for name in compared.before.scores if name != "R@20"]
-    lines += [_by_question(compared), _shares(compared), _grain(compared)]
-    return [line for line in lines if line]
+    def tested(self, column: Column, pair: Pair, language: str | None = None) -> Tested | None:
+        """The test of a pair; None where the measure has no figures by query."""
+        return self.pairs.get((column, pair)) if language is None else self.by_language.get((language, column, pair))
 
 
-def movement(before: Scores, after: Scores) -> str:
-    """``rises from .612 to .641``, or what it does instead."""
-    old, new = before.mean, after.mean
-    if old is None or new is None:
-        return "cannot be told"
-    if not shown_change(old, new):
-        return f"stays at {figure(new)}"
-    return f"{'rises' if new > old else 'falls'} from {figure(old)} to {figure(new)}"
+def sign(column: Column) -> int:
+    """1 where a higher figure is better, -1 where a lower one is, 0 where that depends on the searcher."""
+    return {"high": 1, "low": -1, "report": 0}[parse_measure(column.measure).family.direction]
 
 
-def side_by_side(before: Scores, after: Scores) -> str:
-    """``.612 → .641  +.029``, for a table."""
-    old, new = before.mean, after.mean
-    if old is None or new is None:
-        return "-"
-    return f"{figure(old)} → {figure(new)} {signed(shown_change(old, new)):>6}"
+def compare(
+    dataset: Dataset,
+    languages: Languages,
+    clusters: Clusters,
+    candidates: Sequence[Candidate],
+    columns: Sequence[Column],
+) -> Comparison:
+    """Score every run and test every pair.
+
+    Three families of tests are corrected, each for itself: measures times pairs over all queries, measures
+    times pairs times query languages, and those over all relevant documents times pairs times slices.
+
+    Raises:
+        UsageError: an unknown measure.
+    """
+    scores = {
+        candidate.letter: score_columns(columns, dataset, languages, candidate.run, candidate.group_scores)
+        for candidate in candidates
+    }
+    letters = list(scores)
+    pairs = [(one, other) for place, one in enumerate(letters) for other in letters[place + 1 :]]
+    changes = {
+        (column, (one, other)): changed(scores[one][column], scores[other][column])
+        for column in columns
+        for one, other in pairs
+    }
+    by_language = _parts(changes, asked_by_language(languages))
+    parts = slices(dataset.qrels, languages.queries, languages.documents)
+    by_slice = _parts({key: change for key, change in changes.items() if key[0].section == ALL}, parts)
+    tested, apart, sliced = (paired_tests(family, clusters.of) for family in (changes, by_language, by_slice))
+    return Comparison(dataset, languages, clusters, candidates, columns, scores, tested, apart, parts, sliced)
 
 
-def shown_change(old: float, new: float) -> float:
-    """The change between two figures as they are shown, so that a reader can check it."""
-    return round(round(new, _DIGITS) - round(old, _DIGITS), _DIGITS)
+def _parts(
+    changes: Mapping[tuple[Column, Pair], Mapping[str, float]], parts: Mapping[str, Sequence[str]]
+) -> dict[tuple[str, Column, Pair], dict[str, float]]:
+    """The differences of some of the queries at a time."""
+    return {
+        (part, column, pair): {query: change[query] for query in queries if query in change}
+        for part, queries in parts.items()
+        for (column, pair), change in changes.items()
+    }
 
 
-def figure(value: float) -> str:
-    """A figure between 0 and 1 as ``.612``."""
-    return shown.figure(value, _DIGITS)
+def changed(before: Scores, after: Scores) -> dict[str, float]:
+    """Query id -> difference, for the queries that both runs have a figure for.
+
+    Empty where the figure of the whole is not the mean of the queries': then nothing can be paired.
+    """
+    if not (paired(before) and paired(after)):
+        return {}
+    return {query: after.per_query[query] - old for query, old in before.per_query.items() if query in after.per_query}
 
 
-def signed(change: float) -> str:
-    """A change as ``+.029`` or ``-.004``; ``=`` where it does not show."""
-    return shown.signed(change, _DIGITS)
+def paired(scores: Scores) -> bool:
+    """Whether the figure is the mean of figures by query."""
+    mean = scores.mean
+    return bool(scores.per_query) and mean is not None and abs(fmean(scores.per_query.values()) - mean) < 1e-9
 
 
-def _overall(compared: Comparison) -> str:
-    parts = [
-        f"{name} {movement(before, compared.after.scores[name])}" for name, before in compared.before.scores.items()
+@dataclass(frozen=True)
+class Row:
+    """One index in one setting.
+
+    Attributes:
+        name: the setting as options, after the index where there are several.
+        replay: what was found.
+        tests: measure -> test against the first row; empty in the first row, and without what cannot be paired.
+        sliced: slice -> measure -> test against the first row, over the slice's queries; empty in the first row.
+    """
+
+    name: str
+    replay: Replay
+    tests: Mapping[str, Tested]
+    sliced: Mapping[str, Mapping[str, Tested]]
+
+    @property
+    def folder(self) -> str:
+        """What its folder is called: the name without blanks, ``hybrid-prefer-language-0.02``."""
+        return self.name.replace(": ", "-").replace(" --", "-").replace(" ", "-")
+
+
+@dataclass(frozen=True)
+class Settled:
+    """All rows.
+
+    Attributes:
+        dataset: what was replayed.
+        rows: in the order asked for, the settings of the first index first.
+        directed: the measures of which more, or less, is better: what slices are judged by.
+        clusters: which queries belong together.
+        slices: slice -> its queries; empty where every query has an answer in its language.
+    """
+
+    dataset: Dataset
+    rows: Sequence[Row]
+    directed: Sequence[str]
+    clusters: Clusters
+    slices: Mapping[str, Sequence[str]]
+
+    def mean(self, row: Row, part: str, name: str) -> float | None:
+        """The figure of a measure over the queries of a slice."""
+        return row.replay.scores[name].over(self.slices[part]).mean
+
+
+def settle(dataset: Dataset, found: Sequence[Replay]) -> Settled:
+    """Test every replay against the first.
+
+    Two families of tests are corrected, each for itself: measures times later rows over all queries, and measures
+    of which more, or less, is better times slices times later rows.
+    """
+    first = found[0]
+    together = clusters(dataset)
+    directed = [name for name in first.scores if parse_measure(name).family.direction != "report"]
+    parts = slices(dataset.qrels, first.languages, first.documents) if directed else {}
+    changes = {
+        (name, place): changed(before, one.scores[name])
+        for place, one in enumerate(found)
+        for name, before in first.scores.items()
+        if place
+    }
+    judged = {key: change for key, change in changes.items() if key[0] in directed}
+    tested, sliced = paired_tests(changes, together.of), paired_tests(_slice_tests(judged, parts), together.of)
+    several = len({one.index for one in found}) > 1
+    rows = [
+        Row(
+            (f"{one.index}: " if several else "") + written(one.setting),
+            one,
+            {name: test for (name, where), test in tested.items() if where == place},
+            {
+                part: {name: test for (of, name, where), test in sliced.items() if (of, where) == (part, place)}
+                for part in (parts if place else ())
+            },
+        )
+        for place, one in enumerate(found)
     ]
-    return f"Over all {len(compared.before.answers):,} questions, {listed(parts)}."
+    return Settled(dataset, rows, directed, together, parts)
 
 
-def _pivot(compared: Comparison) -> str:
-    pivot = compared.after.fingerprint.pivot
-    before, after = (replay.by_language().get(pivot or "") for replay in (compared.before, compared.after))
-    if before is None or after is None:
-        return ""
-    parts = [f"{name} {movement(before[name], after[name])}" for name in before]
-    return f"For questions in {pivot}, the pivot language that passages are shifted towards, {listed(parts)}."
-
-
-def _by_language(compared: Comparison, measure: str) -> str:
-    changes = compared.changes_by_language(measure)
-    gains = {language: change for language, change in changes.items() if change > 0}
-    losses = {language: change for language, change in reversed(changes.items()) if change < 0}
-    same = [language for language, change in changes.items() if not change]
-    parts = []
-    if gains:
-        parts.append(f"rises for questions in {_named(gains)}")
-    if losses:
-        parts.append(f"falls for questions in {_named(losses)}")
-    if same:
-        parts.append(f"stays for {listed(same)}")
-    return f"{measure} by the question's language: {'; '.join(parts)}." if parts else ""
-
-
-def _by_question(compared: Comparison) -> str:
-    changes = compared.change("nDCG@20").values()
-    better = sum(change > 0 for change in changes)
-    worse = sum(change < 0 for change in changes)
-    return (
-        f"Question by question, nDCG@20 is better for {better:,}, worse for {worse:,} "
-        f"and the same for {len(changes) - better - worse:,}."
-    )
-
-
-def _shares(compared: Comparison) -> str:
-    before, after = (compared.own_language_share(replay) for replay in (compared.before, compared.after))
-    languages = {document.language for document in compared.dataset.documents.values()}
-    return (
-        f"Among the first {_DEPTH} hits, those in the question's own language take {figure(before)} before "
-        f"and {figure(after)} after; an even mix of the {len(languages)} languages would be "
-        f"{figure(1 / len(languages))}."
-    )
-
-
-def _grain(compared: Comparison) -> str:
-    fewest = min(measures["nDCG@20"].queries for measures in compared.before.by_language().values())
-    if not fewest:
-        return ""
-    return (
-        f"With {fewest} questions a language, one question alone can move a language's figure by "
-        f"{figure(1 / fewest)}: small changes say little."
-    )
-
-
-def _named(changes: Mapping[str, float]) -> str:
-    return listed([f"{language} ({signed(change)})" for language, change in changes.items()])
+def _slice_tests(
+    changes: Mapping[tuple[str, int], Mapping[str, float]], slices: Mapping[str, Sequence[str]]
+) -> dict[tuple[str, str, int], dict[str, float]]:
+    """Slice, measure and row -> the differences of the slice's queries."""
+    return {
+        (part, name, place): {query: change[query] for query in queries if query in change}
+        for part, queries in slices.items()
+        for (name, place), change in changes.items()
+    }

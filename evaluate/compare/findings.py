@@ -1,23 +1,193 @@
-"""All that runs say against each other: what `evaluate compare` prints, and what a report rests on."""
+"""All that runs say against each other, as one JSON document: what is printed, and what a report rests on."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from langshift.evaluate.compare import runs
-from langshift.evaluate.compare.advice import advice
-from langshift.evaluate.compare.compare_gate import Verdict
-from langshift.evaluate.compare.comparing import Comparison, compare, sign
-from langshift.evaluate.compare.document import document
-from langshift.evaluate.compare.matrix import Matrix, matrices
-from langshift.evaluate.compare.sections import across, columns
-from langshift.evaluate.compare.winners import HITS, Extremes, extremes
-from langshift.evaluate.datasets.clusters import clusters
+from langshift.evaluate.compare import comparison
+from langshift.evaluate.compare.breakdowns import HITS, Example, Extremes, Matrix, extremes, matrices
+from langshift.evaluate.compare.comparison import (
+    ALL,
+    Column,
+    Comparison,
+    Pair,
+    Row,
+    Settled,
+    across,
+    columns,
+    compare,
+    sign,
+)
+from langshift.evaluate.compare.gate import Verdict
+from langshift.evaluate.compare.significance import CORRECTION, LEVEL, PERMUTATIONS, SEED, Tested, exact
+from langshift.evaluate.compare.summary import advice
+from langshift.evaluate.datasets.dataset import Clusters, clusters, identity
 from langshift.evaluate.datasets.texts import Languages, read_texts
-from langshift.evaluate.scoring import parse_names
+from langshift.evaluate.measures.preference import ALL as EVERY_OUTCOME
+from langshift.evaluate.replay.result import latency
+from langshift.evaluate.runs import parse_names
+
+
+def document(
+    compared: Comparison,
+    matrices: Sequence[Matrix],
+    examples: Sequence[Extremes],
+    advice: Sequence[str],
+    verdicts: Sequence[Verdict],
+    warnings: Sequence[str],
+) -> dict[str, Any]:
+    """All that was found, with what the tests rest on."""
+    return {
+        "dataset": identity(compared.dataset),
+        "runs": [
+            {
+                "letter": run.letter,
+                "name": run.name,
+                "place": str(run.place),
+                "index": run.result.get("index"),
+                "mode": run.result.get("mode"),
+                "setting": run.result.get("setting"),
+                "fingerprint": run.result.get("fingerprint"),
+            }
+            for run in compared.candidates
+        ],
+        "test": basis(compared.clusters),
+        "sections": _sections(compared, None),
+        "by_language": {
+            language: {"queries": len(queries), "sections": _sections(compared, language)}
+            for language, queries in compared.asked.items()
+        },
+        "slices": {
+            part: {"queries": len(queries), "sections": {ALL: _slice(compared, part, queries)}}
+            for part, queries in compared.slices.items()
+        },
+        "matrices": [_matrix(found) for found in matrices],
+        "examples": [_extremes(found) for found in examples],
+        "advice": list(advice),
+        "conditions": [verdict.to_dict() for verdict in verdicts],
+        "warnings": list(warnings),
+    }
+
+
+def basis(clusters: Clusters) -> dict[str, Any]:
+    """What the p-values rest on."""
+    count = len(set(clusters.of.values()))
+    return {
+        "kind": "paired randomisation of the mean difference, two-sided; Student's paired t beside it",
+        "clustered_by": clusters.by,
+        "clusters": count,
+        "permutations": 2**count if exact(count) else PERMUTATIONS,
+        "exact": exact(count),
+        "seed": SEED,
+        "correction": CORRECTION,
+        "level": LEVEL,
+    }
+
+
+def in_words(clusters: Clusters) -> str:
+    """The same as a sentence."""
+    told = basis(clusters)
+    flips = "every way" if told["exact"] else f"{told['permutations']:,} random ways (seed {told['seed']})"
+    return (
+        f"Significant: p below {LEVEL:.2f} by a paired randomisation test that flips the signs of whole clusters, "
+        f"{told['clusters']:,} by {told['clustered_by']}, in {flips}, corrected for several tests after {CORRECTION}."
+    )
+
+
+def _sections(compared: Comparison, language: str | None) -> dict[str, dict[str, Any]]:
+    found: dict[str, dict[str, Any]] = {}
+    for column in compared.columns:
+        found.setdefault(column.section, {})[column.measure] = _column(compared, column, language)
+    return found
+
+
+def _column(compared: Comparison, column: Column, language: str | None) -> dict[str, Any]:
+    queries = None if language is None else compared.asked[language]
+    found = {pair: compared.tested(column, pair, language) for pair in _pairs(compared)}
+    return _figures(compared, column, queries, found)
+
+
+def _slice(compared: Comparison, part: str, queries: Sequence[str]) -> dict[str, Any]:
+    """Measure -> figures over the queries of a slice."""
+    return {
+        column.measure: _figures(
+            compared, column, queries, {pair: compared.by_slice.get((part, column, pair)) for pair in _pairs(compared)}
+        )
+        for column in compared.columns
+        if column.section == ALL
+    }
+
+
+def _pairs(compared: Comparison) -> list[Pair]:
+    letters = [run.letter for run in compared.candidates]
+    return [(one, other) for place, one in enumerate(letters) for other in letters[place + 1 :]]
+
+
+def _figures(
+    compared: Comparison, column: Column, queries: Sequence[str] | None, tests: Mapping[Pair, Tested | None]
+) -> dict[str, Any]:
+    scores = {run.letter: compared.scores[run.letter][column] for run in compared.candidates}
+    if queries is not None:
+        scores = {letter: found.over(queries) for letter, found in scores.items()}
+    return {
+        "means": {letter: found.mean for letter, found in scores.items()},
+        "queries": {letter: found.queries for letter, found in scores.items()},
+        "notes": {letter: found.note for letter, found in scores.items() if found.note},
+        "tests": [
+            {"before": pair[0], "after": pair[1], **tested(found)} for pair, found in tests.items() if found is not None
+        ],
+    }
+
+
+def tested(found: Tested) -> dict[str, Any]:
+    """A test as a JSON object."""
+    return {**found._asdict(), "significant": found.significant}
+
+
+def _matrix(found: Matrix) -> dict[str, Any]:
+    return {
+        "before": found.pair[0],
+        "after": found.pair[1],
+        "measure": found.measure,
+        "cells": {
+            language: {
+                target: {"before": cell.before, "after": cell.after, **tested(cell.tested)}
+                for target, cell in cells.items()
+            }
+            for language, cells in found.cells.items()
+        },
+    }
+
+
+def _extremes(found: Extremes) -> dict[str, Any]:
+    return {
+        "before": found.pair[0],
+        "after": found.pair[1],
+        "section": found.column.section,
+        "measure": found.column.measure,
+        "better": found.better,
+        "worse": found.worse,
+        "same": found.same,
+        "winners": [_example(example) for example in found.winners],
+        "losers": [_example(example) for example in found.losers],
+    }
+
+
+def _example(example: Example) -> Mapping[str, Any]:
+    return {
+        "query": example.query.id,
+        "text": example.query.text,
+        "language": example.language,
+        "before": example.before,
+        "after": example.after,
+        "hits": {
+            "before": [hit._asdict() for hit in example.hits_before],
+            "after": [hit._asdict() for hit in example.hits_after],
+        },
+    }
 
 
 @dataclass(frozen=True)
@@ -57,7 +227,7 @@ def compare_places(
     Raises:
         UsageError: a run, dataset or measure that cannot be used.
     """
-    dataset, candidates = runs.load(places, folder)
+    dataset, candidates = comparison.load(places, folder)
     names = parse_names(measures, dataset)
     if measures is None and not all(candidate.group_scores for candidate in candidates):
         names = [name for name in names if name != "LPR"]
@@ -78,7 +248,11 @@ def findings(compared: Comparison, hits: int = HITS) -> Findings:
     primary, several = compared.primary, len(compared.candidates) > 1
     found = matrices(compared) if several and across(compared.dataset) else []
     examples = extremes(compared, sign(primary), primary, hits=hits) if several and primary else []
-    told = [*compared.languages.warnings, *runs.warnings(compared.dataset, compared.candidates), *_notes(compared)]
+    told = [
+        *compared.languages.warnings,
+        *comparison.warnings(compared.dataset, compared.candidates),
+        *_notes(compared),
+    ]
     return Findings(compared, found, examples, advice(compared), told)
 
 
@@ -92,3 +266,53 @@ def _notes(compared: Comparison) -> list[str]:
             if found.note
         )
     )
+
+
+def settings_document(settled: Settled) -> dict[str, Any]:
+    """All figures, what they rest on, and every test against the first row."""
+    return {
+        "dataset": identity(settled.dataset),
+        "test": basis(settled.clusters),
+        "rows": [_row(row) for row in settled.rows],
+        "slices": {
+            part: {
+                "queries": len(queries),
+                "rows": [_setting_slice(settled, row, part) for row in settled.rows],
+            }
+            for part, queries in settled.slices.items()
+        },
+    }
+
+
+def _row(row: Row) -> dict[str, Any]:
+    found = row.replay
+    top1 = outcomes(row)
+    return {
+        "name": row.name,
+        "index": found.index,
+        "version": found.version,
+        "setting": asdict(found.setting),
+        "shift_queries": found.shift_queries,
+        "measures": {name: scores.mean for name, scores in found.scores.items()},
+        "queries": {name: scores.queries for name, scores in found.scores.items()},
+        **({"top1": top1} if top1 else {}),
+        "latency_ms": latency(found),
+        "tests": {name: tested(test) for name, test in row.tests.items()},
+        "errors": len(found.failed),
+        "warnings": list(found.warnings),
+    }
+
+
+def outcomes(row: Row) -> dict[str, float | None]:
+    """The four outcomes of the first document, which add to 1; empty where Top1 was not asked for or has no query."""
+    scores = row.replay.scores.get("Top1")
+    cells = {} if scores is None else scores.cells.get(EVERY_OUTCOME, {})
+    return {outcome: cell.mean for outcome, cell in cells.items()}
+
+
+def _setting_slice(settled: Settled, row: Row, part: str) -> dict[str, Any]:
+    return {
+        "name": row.name,
+        "measures": {name: settled.mean(row, part, name) for name in settled.directed},
+        "tests": {name: tested(test) for name, test in row.sliced.get(part, {}).items()},
+    }

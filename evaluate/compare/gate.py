@@ -1,30 +1,259 @@
-"""A quality gate: a dataset replayed on the version that is live and on the one that is to follow it, and judged."""
+"""Quality gates: rules that a run must not break, against a baseline or against the version that is live."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+import operator
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
+import orjson
 from opensearchpy import OpenSearch
 
-from langshift import console
+from langshift import output
 from langshift.debias.encoders import Encoder
 from langshift.errors import LangshiftError, UsageError
-from langshift.evaluate.compare import compare_gate
-from langshift.evaluate.compare.compare_gate import Condition, Figures, Verdict
-from langshift.evaluate.datasets.dataset import Dataset, load_dataset
-from langshift.evaluate.measures.measures import default_measures
-from langshift.evaluate.replay.asked import Asked, Plan
-from langshift.evaluate.replay.replay import replay_all
-from langshift.evaluate.replay.replayed import Replay, failures
+from langshift.evaluate.compare.comparison import Column, Comparison, column_of
+from langshift.evaluate.datasets.dataset import Dataset, identity, load_dataset
+from langshift.evaluate.measures import default_measures, parse_measure
+from langshift.evaluate.replay.plan import Asked, Plan
+from langshift.evaluate.replay.replay import Replay, failures, replay_all
 from langshift.evaluate.replay.requests import languages
-from langshift.evaluate.scoring import parse_names
+from langshift.evaluate.runs import parse_names
+from langshift.files import whole
 from langshift.languages import UNDETERMINED
-from langshift.retrieval.opening import USUAL, SearchOptions
-from langshift.retrieval.search import Searcher
-from langshift.shown import figure, heading, line, signed
+from langshift.output import figure, heading, line, signed
+from langshift.retrieval.searcher import USUAL_OPTIONS, Searcher, SearchOptions
+from langshift.settings import VERSION
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """Means of one run.
+
+    Attributes:
+        name: the run's.
+        dataset: hash of the dataset.
+        measures: measure -> mean over all queries, None where it has none.
+        by_language: query language -> the same over its queries.
+    """
+
+    name: str
+    dataset: str
+    measures: Mapping[str, float | None]
+    by_language: Mapping[str, Mapping[str, float | None]]
+
+    def mean(self, measure: str, language: str | None) -> float | None:
+        """A figure, None where the run had none."""
+        known = self.measures if language is None else self.by_language.get(language, {})
+        return known.get(measure)
+
+
+def of(compared: Comparison, letter: str) -> Baseline:
+    """The figures of one of the compared runs, by the names that measures are asked for."""
+    wanted = {column.measure: column for column in reversed(compared.columns) if _asked_for(column)}
+
+    def means(language: str | None) -> dict[str, float | None]:
+        return {name: compared.mean(letter, column, language) for name, column in sorted(wanted.items())}
+
+    by_language = {language: means(language) for language in compared.asked}
+    return Baseline(compared.candidate(letter).name, identity(compared.dataset)["hash"], means(None), by_language)
+
+
+def _asked_for(column: Column) -> bool:
+    return column_of(column.measure) == column
+
+
+def save(path: Path, baseline: Baseline) -> None:
+    """Write the file; it appears whole or not at all."""
+    content = {"langshift": VERSION, **asdict(baseline)}
+    with whole(path) as partial:
+        partial.write_bytes(orjson.dumps(content, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
+
+
+def read(path: Path, dataset: str) -> Baseline:
+    """Read a baseline and check that it is one of the dataset.
+
+    Args:
+        path: the file.
+        dataset: hash of the dataset.
+
+    Raises:
+        UsageError: no such file, one that is no baseline, or one of another dataset.
+    """
+    how = "write one with `langshift evaluate compare RUN --save-baseline FILE`"
+    if not path.is_file():
+        raise UsageError(f"There is no baseline {path}: {how}.")
+    try:
+        content: dict[str, Any] = orjson.loads(path.read_bytes())
+        del content["langshift"]
+        baseline = Baseline(**content)
+        sound = all(_means(means) for means in (baseline.measures, *baseline.by_language.values()))
+    except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError):
+        sound = False
+    if not sound:
+        raise UsageError(f"{path} is no baseline, or is damaged: {how}.")
+    if baseline.dataset != dataset:
+        raise UsageError(
+            f"{path} is a baseline of another dataset ({baseline.dataset}, not {dataset}): "
+            "compare with the dataset that it was made from, or save it again."
+        )
+    return baseline
+
+
+def _means(means: Mapping[str, object]) -> bool:
+    return all(value is None or isinstance(value, (int, float)) for value in means.values())
+
+
+ANY = "any"
+_OPERATORS: dict[str, Callable[[float, float], bool]] = {
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+_FORM = re.compile(
+    r"\s*(?:(?P<kind>change|value)\s+)?(?P<measure>[^\s<>()]+(?:\([^()]*\)[^\s<>()]*)?)"
+    r"(?:\s+in\s+(?P<language>[A-Za-z]+))?\s*(?P<operator><=|>=|<|>)\s*(?P<limit>[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*"
+)
+_HOW = (
+    "write 'SLR@20 < -0.01' for the change from the first run (or the baseline) to the last, 'value nDCG@20 < 0.7' for "
+    "the last run's figure itself, and 'SLR@20 in de < -0.01' or 'in any' for the queries of one language or of any"
+)
+Figures = Callable[[str, str | None], float | None]
+"""A run's figure of a measure, over the queries of a language, or over all where that is None."""
+
+
+@dataclass(frozen=True)
+class Condition:
+    """When to fail.
+
+    Attributes:
+        text: as it was written.
+        change: whether the change counts, and not the figure itself.
+        measure: the measure's name.
+        language: a query language, ``any`` for each of them, None for all queries together.
+        operator: ``<``, ``<=``, ``>`` or ``>=``.
+        limit: what is compared with.
+    """
+
+    text: str
+    change: bool
+    measure: str
+    language: str | None
+    operator: str
+    limit: float
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What became of a condition.
+
+    Attributes:
+        condition: the condition.
+        failed: whether it holds, and the comparison fails by it.
+        says: the figures, in a sentence.
+    """
+
+    condition: Condition
+    failed: bool
+    says: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON gives it."""
+        return {"condition": self.condition.text, "failed": self.failed, "says": self.says}
+
+
+def parse(text: str) -> Condition:
+    """Read a condition.
+
+    Raises:
+        UsageError: it is none, or its measure is unknown.
+    """
+    match = _FORM.fullmatch(text)
+    if match is None:
+        raise UsageError(f"--fail-if {text!r} cannot be read: {_HOW}.")
+    return Condition(
+        text=" ".join(text.split()),
+        change=match["kind"] != "value",
+        measure=parse_measure(match["measure"]).name,
+        language=match["language"],
+        operator=match["operator"],
+        limit=float(match["limit"]),
+    )
+
+
+def judge(condition: Condition, languages: Sequence[str], after: Figures, before: Figures | None) -> Verdict:
+    """Say whether a comparison fails by a condition; a figure that is missing fails, too.
+
+    Args:
+        condition: the condition.
+        languages: the query languages that there are.
+        after: the last run's figures.
+        before: those of the first run or the baseline; None where there is neither.
+
+    Raises:
+        UsageError: it names a language in which nothing is asked, or a change with nothing to change from.
+    """
+    if condition.language not in (None, ANY, *languages):
+        raise UsageError(
+            f"--fail-if {condition.text!r}: there are no queries in {condition.language!r}; "
+            f"there are some in {', '.join(languages)}."
+        )
+    if condition.change and before is None:
+        raise UsageError(
+            f"--fail-if {condition.text!r} is about a change, but there is one run only: give two, or --baseline FILE, "
+            f"or write 'value {condition.measure} {condition.operator} {condition.limit:g}' for the figure itself."
+        )
+    places = list(languages) if condition.language == ANY else [condition.language]
+    checked = [_check(condition, language, after, before) for language in places]
+    held = [says for failed, says in checked if failed]
+    if held:
+        return Verdict(condition, True, "; ".join(held) + f": fails by '{condition.text}'.")
+    return Verdict(condition, False, "; ".join(says for _, says in checked) + ".")
+
+
+def _check(condition: Condition, language: str | None, after: Figures, before: Figures | None) -> tuple[bool, str]:
+    where = f"{condition.measure}{f' for queries in {language}' if language else ''}"
+    new = after(condition.measure, language)
+    old = before(condition.measure, language) if condition.change and before is not None else None
+    if new is None or (condition.change and old is None):
+        return True, f"{where} has no figure {'before' if new is not None else 'in the last run'}"
+    if old is None:
+        return _OPERATORS[condition.operator](new, condition.limit), f"{where} is {figure(new)}"
+    change = new - old
+    says = f"{where} changes by {signed(change)} from {figure(old)} to {figure(new)}"
+    return _OPERATORS[condition.operator](change, condition.limit), says
+
+
+def write(path: Path, suite: str, verdicts: Sequence[Verdict]) -> None:
+    """Write one test case for each condition; the file appears whole or not at all.
+
+    Args:
+        path: the file.
+        suite: names what was compared.
+        verdicts: what became of each condition.
+    """
+    from junitparser import Failure, JUnitXml, TestCase, TestSuite
+
+    made = TestSuite(suite)
+    for verdict in verdicts:
+        case = TestCase(verdict.condition.text, classname="langshift.evaluate.compare")
+        if verdict.failed:
+            failure = Failure(verdict.says, "fail-if")
+            failure.text = verdict.says
+            case.result = [failure]
+        else:
+            case.system_out = verdict.says
+        made.add_testcase(case)
+    document = JUnitXml("langshift evaluate compare")
+    document.add_testsuite(made)
+    with whole(path) as partial:
+        document.write(str(partial))
+
 
 _ASKED_AT_ONCE = 1000
 
@@ -52,7 +281,7 @@ class Judged:
 class Gate:
     """A dataset and conditions, checked before anything is made."""
 
-    def __init__(self, folder: Path, conditions: Sequence[str], search: SearchOptions = USUAL) -> None:
+    def __init__(self, folder: Path, conditions: Sequence[str], search: SearchOptions = USUAL_OPTIONS) -> None:
         """Read both.
 
         Args:
@@ -63,7 +292,7 @@ class Gate:
         Raises:
             UsageError: a dataset that cannot be read, or a condition that cannot be judged by it.
         """
-        self._conditions = [compare_gate.parse(text) for text in conditions]
+        self._conditions = [parse(text) for text in conditions]
         self._dataset = load_dataset(folder)
         asked = " ".join(condition.measure for condition in self._conditions)
         usual = default_measures(self._dataset.judged)
@@ -125,10 +354,10 @@ class Gate:
         """Judge figures that are all the same: what is refused now is not refused after hours of copying."""
         found = {query: tag or UNDETERMINED for query, tag in languages(self._dataset.queries).items()}
         for condition in self._conditions:
-            compare_gate.judge(condition, sorted(set(found.values())), _nothing, _nothing)
+            judge(condition, sorted(set(found.values())), _nothing, _nothing)
 
     def _verdict(self, condition: Condition, before: Replay, after: Replay) -> Verdict:
-        return compare_gate.judge(condition, list(after.by_language()), _figures(after), _figures(before))
+        return judge(condition, list(after.by_language()), _figures(after), _figures(before))
 
 
 def show(judged: Judged) -> None:
@@ -141,7 +370,7 @@ def show(judged: Judged) -> None:
         for new in [after.scores[name]]
     ]
     columns = ["measure", before.version, after.version, "change"]
-    console.table(None, columns, rows, right=set(columns[1:]))
+    output.table(None, columns, rows, right=set(columns[1:]))
     heading("\nConditions")
     for verdict in judged.verdicts:
         line(f"- {'FAILS' if verdict.failed else 'passes'}: {verdict.says}")

@@ -1,13 +1,317 @@
-"""What the report says first: in plain words, what changed, who gains and who loses."""
+"""What a comparison says in plain words: what changed, who gains, who loses, and what to use."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
 
-from langshift.evaluate.compare.comparing import Comparison, sign
-from langshift.evaluate.compare.sections import SAME, Column
-from langshift.evaluate.compare.significance import Tested
-from langshift.shown import figure, listed, signed
+from langshift import output
+from langshift.evaluate.compare.comparison import SAME, Column, Comparison, Pair, sign
+from langshift.evaluate.compare.significance import LEVEL, Tested
+from langshift.evaluate.datasets.dataset import Dataset
+from langshift.evaluate.measures import parse_measure
+from langshift.evaluate.measures.base import Scores
+from langshift.evaluate.replay.replay import Replay
+from langshift.languages import UNDETERMINED
+from langshift.output import figure, listed, signed
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What the figures say for the queries of one language.
+
+    Attributes:
+        language: the query language.
+        best: the run with the best mean.
+        even: runs that the test does not tell from it.
+        worse: runs that are significantly worse.
+    """
+
+    language: str
+    best: str
+    even: Sequence[str]
+    worse: Sequence[str]
+
+
+def advice(compared: Comparison) -> list[str]:
+    """Sentences: what to use for which query language, at what cost, and where nothing can be said.
+
+    Empty where there is nothing to judge by, or one run only.
+    """
+    primary = compared.primary
+    if primary is None or len(compared.candidates) < 2:
+        return []
+    choices = [choice for language in compared.asked if (choice := choose(compared, primary, language))]
+    told = []
+    for best in dict.fromkeys(choice.best for choice in choices if choice.worse):
+        told += [_recommended(compared, primary, best, [c for c in choices if c.best == best and c.worse])]
+    undecided = [choice for choice in choices if not choice.worse]
+    if undecided:
+        told.append(_undecided(compared, primary, undecided))
+    told += _elsewhere(compared, primary, choices)
+    return told
+
+
+def choose(compared: Comparison, column: Column, language: str) -> Choice | None:
+    """The best run for queries of a language; None where a run has no figure for them."""
+    means = {run.letter: compared.mean(run.letter, column, language) for run in compared.candidates}
+    known = {letter: mean for letter, mean in means.items() if mean is not None}
+    if len(known) < len(means):
+        return None
+    # Of equal runs the first given is the one that stands.
+    best = max(known, key=lambda letter: sign(column) * known[letter])
+    worse = [letter for letter in known if letter != best and _significant(compared, column, language, best, letter)]
+    even = [letter for letter in known if letter not in (best, *worse)]
+    return Choice(language, best, even, worse)
+
+
+def _significant(compared: Comparison, column: Column, language: str, one: str, other: str) -> bool:
+    found = compared.tested(column, _pair(one, other), language)
+    return found is not None and found.significant
+
+
+def _pair(one: str, other: str) -> Pair:
+    """The two in the order given on the command line, which is that of their letters."""
+    return (one, other) if one < other else (other, one)
+
+
+def _recommended(compared: Comparison, column: Column, best: str, choices: Sequence[Choice]) -> str:
+    parts = []
+    for choice in choices:
+        against = [f"{_change(compared, column, choice.language, best, run)} against {run}" for run in choice.worse]
+        even = f", no different from {listed(list(choice.even))}" if choice.even else ""
+        parts.append(f"{_name(choice.language)} ({', '.join(against)}{even})")
+    return (
+        f"For queries in {listed(parts)}, use {compared.candidate(best).label}: "
+        f"{column.measure} is significantly better there."
+    )
+
+
+def _undecided(compared: Comparison, column: Column, choices: Sequence[Choice]) -> str:
+    letters = [candidate.letter for candidate in compared.candidates]
+    shown = []
+    for choice in choices:
+        told = f"highest with {choice.best}" if sign(column) > 0 else f"lowest with {choice.best}"
+        if len(letters) == 2:
+            told = f"{letters[1]} {_change(compared, column, choice.language, letters[1], letters[0])}"
+        shown.append(f"{_name(choice.language)} ({told})")
+    return (
+        f"For queries in {listed(shown)}, {column.measure} does not tell {listed(letters)} apart: "
+        f"chance alone gives differences as large (corrected p at least {LEVEL:.2f})."
+    )
+
+
+def _elsewhere(compared: Comparison, primary: Column, choices: Sequence[Choice]) -> list[str]:
+    """Every other measure and part in which a run that may be used is behind another.
+
+    Significant losses of any such run are told; those that chance may have given, for a recommended one only.
+    """
+    told = []
+    for column in compared.columns:
+        if column == primary or not sign(column):
+            continue
+        losses: dict[tuple[str, str, bool], list[str]] = {}
+        for choice in choices:
+            for used, other, loss in _losses(compared, column, choice):
+                if loss.significant or (used == choice.best and other in choice.worse):
+                    shown = f"{_name(choice.language)} ({signed(loss.difference)})"
+                    losses.setdefault((used, other, loss.significant), []).append(shown)
+        told += [_behind(column, *key, languages) for key, languages in losses.items()]
+    return told
+
+
+def _losses(compared: Comparison, column: Column, choice: Choice) -> Iterator[tuple[str, str, Tested]]:
+    """Yield a run that may be used, one that it is behind, and by how much, where that shows."""
+    for used in [choice.best, *choice.even]:
+        for other in (run.letter for run in compared.candidates if run.letter != used):
+            found = _difference(compared, column, choice.language, used, other)
+            if found is not None and sign(column) * found.difference < 0 and signed(found.difference) != "=":
+                yield used, other, found
+
+
+def _behind(column: Column, used: str, other: str, significant: bool, languages: list[str]) -> str:
+    where = f"{column.measure}{_part(column)}"
+    if significant:
+        return f"But {where} is significantly worse with {used} than with {other} for queries in {listed(languages)}."
+    return (
+        f"{where} is worse, too, with {used} than with {other} for queries in {listed(languages)}, "
+        "though chance may have given that much."
+    )
+
+
+def _difference(compared: Comparison, column: Column, language: str, used: str, other: str) -> Tested | None:
+    """The test of ``used`` against ``other``, its difference being that of ``used`` less that of ``other``."""
+    found = compared.tested(column, _pair(used, other), language)
+    if found is None or used > other:
+        return found
+    return found._replace(difference=-found.difference)
+
+
+def _change(compared: Comparison, column: Column, language: str, used: str, other: str) -> str:
+    found = _difference(compared, column, language, used, other)
+    return signed(None if found is None else found.difference)
+
+
+def _part(column: Column) -> str:
+    """Says which documents count, where the measure's name does not."""
+    if column.section == "all" or parse_measure(column.measure).family.name in ("SLR", "TLR"):
+        return ""
+    return f" over {'same-language' if column.section == SAME else 'cross-language'} documents"
+
+
+def _name(language: str) -> str:
+    return "an unknown language" if language == UNDETERMINED else language
+
+
+_DIGITS = 3
+_DEPTH = 20
+
+
+@dataclass(frozen=True)
+class ReplayPair:
+    """Two replays of the same queries.
+
+    Attributes:
+        dataset: what was replayed.
+        before: the index without the shift.
+        after: the index with it.
+    """
+
+    dataset: Dataset
+    before: Replay
+    after: Replay
+
+    def change(self, measure: str) -> dict[str, float]:
+        """Query id -> change of a measure, for the queries that it counts."""
+        before, after = self.before.scores[measure].per_query, self.after.scores[measure].per_query
+        return {query: after[query] - before[query] for query in before}
+
+    def changes_by_language(self, measure: str) -> dict[str, float]:
+        """Query language -> change of the mean as shown, largest gain first; those without a mean are left out."""
+        before, after = self.before.by_language(), self.after.by_language()
+        changes = {}
+        for language in before:
+            old, new = before[language][measure].mean, after[language][measure].mean
+            if old is not None and new is not None:
+                changes[language] = shown_change(old, new)
+        return dict(sorted(changes.items(), key=lambda item: (-item[1], item[0])))
+
+    def own_language_share(self, replay: Replay) -> float:
+        """Mean share, among a query's first 20 hits, of documents in the query's language."""
+        documents = self.dataset.documents
+        shares = []
+        for answer in replay.answers:
+            top = [documents[name].language for name, _ in answer.hits[:_DEPTH] if name in documents]
+            if top:
+                shares.append(sum(language == replay.languages[answer.query] for language in top) / len(top))
+        return fmean(shares) if shares else 0.0
+
+
+def in_words(compared: ReplayPair) -> list[str]:
+    """What the shift changed, in sentences made from the figures alone."""
+    lines = [_overall(compared), _pivot(compared)]
+    lines += [_by_language(compared, name) for name in compared.before.scores if name != "R@20"]
+    lines += [_by_question(compared), _shares(compared), _grain(compared)]
+    return [line for line in lines if line]
+
+
+def movement(before: Scores, after: Scores) -> str:
+    """``rises from .612 to .641``, or what it does instead."""
+    old, new = before.mean, after.mean
+    if old is None or new is None:
+        return "cannot be told"
+    if not shown_change(old, new):
+        return f"stays at {short_figure(new)}"
+    return f"{'rises' if new > old else 'falls'} from {short_figure(old)} to {short_figure(new)}"
+
+
+def side_by_side(before: Scores, after: Scores) -> str:
+    """``.612 → .641  +.029``, for a table."""
+    old, new = before.mean, after.mean
+    if old is None or new is None:
+        return "-"
+    return f"{short_figure(old)} → {short_figure(new)} {short_signed(shown_change(old, new)):>6}"
+
+
+def shown_change(old: float, new: float) -> float:
+    """The change between two figures as they are shown, so that a reader can check it."""
+    return round(round(new, _DIGITS) - round(old, _DIGITS), _DIGITS)
+
+
+def short_figure(value: float) -> str:
+    """A figure between 0 and 1 as ``.612``."""
+    return output.figure(value, _DIGITS)
+
+
+def short_signed(change: float) -> str:
+    """A change as ``+.029`` or ``-.004``; ``=`` where it does not show."""
+    return output.signed(change, _DIGITS)
+
+
+def _overall(compared: ReplayPair) -> str:
+    parts = [
+        f"{name} {movement(before, compared.after.scores[name])}" for name, before in compared.before.scores.items()
+    ]
+    return f"Over all {len(compared.before.answers):,} questions, {listed(parts)}."
+
+
+def _pivot(compared: ReplayPair) -> str:
+    pivot = compared.after.fingerprint.pivot
+    before, after = (replay.by_language().get(pivot or "") for replay in (compared.before, compared.after))
+    if before is None or after is None:
+        return ""
+    parts = [f"{name} {movement(before[name], after[name])}" for name in before]
+    return f"For questions in {pivot}, the pivot language that passages are shifted towards, {listed(parts)}."
+
+
+def _by_language(compared: ReplayPair, measure: str) -> str:
+    changes = compared.changes_by_language(measure)
+    gains = {language: change for language, change in changes.items() if change > 0}
+    losses = {language: change for language, change in reversed(changes.items()) if change < 0}
+    same = [language for language, change in changes.items() if not change]
+    parts = []
+    if gains:
+        parts.append(f"rises for questions in {_named(gains)}")
+    if losses:
+        parts.append(f"falls for questions in {_named(losses)}")
+    if same:
+        parts.append(f"stays for {listed(same)}")
+    return f"{measure} by the question's language: {'; '.join(parts)}." if parts else ""
+
+
+def _by_question(compared: ReplayPair) -> str:
+    changes = compared.change("nDCG@20").values()
+    better = sum(change > 0 for change in changes)
+    worse = sum(change < 0 for change in changes)
+    return (
+        f"Question by question, nDCG@20 is better for {better:,}, worse for {worse:,} "
+        f"and the same for {len(changes) - better - worse:,}."
+    )
+
+
+def _shares(compared: ReplayPair) -> str:
+    before, after = (compared.own_language_share(replay) for replay in (compared.before, compared.after))
+    languages = {document.language for document in compared.dataset.documents.values()}
+    return (
+        f"Among the first {_DEPTH} hits, those in the question's own language take {short_figure(before)} before "
+        f"and {short_figure(after)} after; an even mix of the {len(languages)} languages would be "
+        f"{short_figure(1 / len(languages))}."
+    )
+
+
+def _grain(compared: ReplayPair) -> str:
+    fewest = min(measures["nDCG@20"].queries for measures in compared.before.by_language().values())
+    if not fewest:
+        return ""
+    return (
+        f"With {fewest} questions a language, one question alone can move a language's figure by "
+        f"{short_figure(1 / fewest)}: small changes say little."
+    )
+
+
+def _named(changes: Mapping[str, float]) -> str:
+    return listed([f"{language} ({short_signed(change)})" for language, change in changes.items()])
 
 
 def summary(compared: Comparison) -> list[str]:
@@ -22,7 +326,7 @@ def summary(compared: Comparison) -> list[str]:
     return [
         " ".join(
             [
-                _overall(compared, column, run.letter, count),
+                _overall_sentence(compared, column, run.letter, count),
                 *_who(compared, column, run.letter),
                 *_own(compared, run.letter),
             ]
@@ -31,7 +335,7 @@ def summary(compared: Comparison) -> list[str]:
     ]
 
 
-def _overall(compared: Comparison, column: Column, letter: str, count: str) -> str:
+def _overall_sentence(compared: Comparison, column: Column, letter: str, count: str) -> str:
     first = compared.candidates[0]
     before, after = compared.mean(first.letter, column), compared.mean(letter, column)
     change = None if before is None or after is None else after - before

@@ -12,12 +12,20 @@ from pathlib import Path
 from typing import Any
 
 from langshift.errors import UsageError
-from langshift.evaluate.convert.judgements import collect, place_of
-from langshift.evaluate.convert.source import Passage, Question, Source
-from langshift.evaluate.datasets.dataset import CORPUS, EVIDENCE, FACTS, LANGUAGES, QUERIES, read_judged
-from langshift.evaluate.datasets.evidence import Evidence, read_evidence
+from langshift.evaluate.convert.common import collect, place_of
+from langshift.evaluate.convert.pool import Passage, Question, Source
+from langshift.evaluate.datasets.dataset import (
+    CORPUS,
+    EVIDENCE,
+    FACTS,
+    LANGUAGES,
+    QUERIES,
+    Evidence,
+    read_evidence,
+    read_judged,
+)
+from langshift.files import identifier, read_columns, records, string
 from langshift.languages import parse_tag, primary
-from langshift.reading import identifier, read_columns, records, string
 
 _OWN = {"_id", "text", "title", "language", "group", "article"}
 

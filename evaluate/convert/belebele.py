@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from langshift.errors import UsageError
-from langshift.evaluate.convert.languages import choose, tagged
-from langshift.evaluate.convert.source import Passage, Question, Source
-from langshift.reading import records, string
+from langshift.evaluate.convert.common import choose, tagged
+from langshift.evaluate.convert.pool import Passage, Question, Source
+from langshift.files import records, string
 
 _FILE = re.compile(r"([a-z]{3}_[A-Za-z]{4})\.jsonl(?:\.gz)?")
 _LAYOUT = "each line of Belebele has link, question_number, flores_passage and question"

@@ -21,11 +21,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from langshift.errors import UsageError
-from langshift.evaluate.convert.judgements import collect, place_of
-from langshift.evaluate.convert.languages import choose, tag_of
-from langshift.evaluate.convert.source import Passage, Question, Source
+from langshift.evaluate.convert.common import choose, collect, place_of, tag_of
+from langshift.evaluate.convert.pool import Passage, Question, Source
 from langshift.evaluate.datasets.dataset import PER_LANGUAGE
-from langshift.reading import identifier, read_columns, records
+from langshift.files import identifier, read_columns, records
 
 _TOPICS, _CORPUS = re.compile(r"miracl-v1\.0-([a-z]{2})"), "miracl-corpus-v1.0-{}"
 _LAYOUT = "MIRACL has miracl-v1.0-<language>/topics and /qrels, and miracl-corpus-v1.0-<language>/docs-0.jsonl.gz"

@@ -16,9 +16,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from langshift.errors import UsageError
-from langshift.evaluate.convert.languages import choose, tag_of
-from langshift.evaluate.convert.source import Passage, Question, Source
-from langshift.reading import identifier
+from langshift.evaluate.convert.common import choose, tag_of
+from langshift.evaluate.convert.pool import Passage, Question, Source
+from langshift.files import identifier
 
 _NAME = "clean_all_with_did_qid.MEP.csv"
 _LAYOUT = "MultiEuP has did, TEXT, LANGUAGE, and title_EN and qid_EN for each language"

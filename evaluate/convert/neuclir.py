@@ -19,10 +19,9 @@ from pathlib import Path
 from typing import Any
 
 from langshift.errors import UsageError
-from langshift.evaluate.convert.judgements import collect, place_of
-from langshift.evaluate.convert.languages import choose, tag_of, tagged
-from langshift.evaluate.convert.source import Passage, Question, Source
-from langshift.reading import identifier, records, string
+from langshift.evaluate.convert.common import choose, collect, place_of, tag_of, tagged
+from langshift.evaluate.convert.pool import Passage, Question, Source
+from langshift.files import identifier, records, string
 
 _SHARD = re.compile(r"([a-z]{3})-\d{5}-of-\d{5}\.jsonl(?:\.gz)?")
 _DOCS = ("docs.jsonl", "docs.jsonl.gz")

@@ -21,19 +21,223 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field
+from hashlib import blake2b
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
 from langshift.errors import UsageError
-from langshift.evaluate.convert.choosing import halves, pivots, rank, unique
-from langshift.evaluate.convert.dataset_files import new_folder, write_corpus, write_questions
-from langshift.evaluate.convert.source import Passage, Question, Source
-from langshift.evaluate.datasets.dataset import CORPUS, EVIDENCE, FACTS, LANGUAGES, POOLED
-from langshift.evaluate.datasets.evidence import write_evidence
+from langshift.evaluate.convert.common import pick
+from langshift.evaluate.datasets.dataset import (
+    CORPUS,
+    EVIDENCE,
+    FACTS,
+    LANGUAGES,
+    POOLED,
+    QRELS,
+    QUERIES,
+    write_evidence,
+)
+from langshift.files import write_table
+
+
+class Passage(NamedTuple):
+    """One document of a collection; ``more`` holds fields that are kept as they came."""
+
+    id: str
+    text: str
+    language: str | None
+    group: str | None = None
+    article: str | None = None
+    title: str = ""
+    more: Mapping[str, Any] | None = None
+
+
+class Question(NamedTuple):
+    """One query, with the grades of the passages that were judged for it.
+
+    ``evidence`` gives the relative position of the evidence (0 to 1) and the passage's length in
+    tokens, by passage.
+    """
+
+    id: str
+    text: str
+    language: str | None
+    judged: Mapping[str, int]
+    group: str | None = None
+    article: str | None = None
+    evidence: Mapping[str, tuple[float, int | None]] | None = None
+
+
+@dataclass(frozen=True)
+class Source:
+    """A collection, as its format reads it.
+
+    Attributes:
+        where: the folder or file, for messages.
+        languages: tags of its passages, in the order in which they are to be named.
+        questions: all questions in the chosen languages.
+        passages: starts a new pass over the passages; they are never held together.
+        partly_parallel: whether some groups lack some languages, so that the pool depends on the pivot.
+        whole: whether ``passages`` has all that the judgements name; if not, others are left out.
+        judged: how it was judged, see ``Dataset.judged``.
+        place: file and line that judge a passage, for messages; None where judgements have no file.
+    """
+
+    where: Path
+    languages: Sequence[str]
+    questions: Sequence[Question]
+    passages: Callable[[], Iterator[Passage]]
+    partly_parallel: bool = False
+    whole: bool = True
+    judged: str = POOLED
+    place: Callable[[str], str] | None = None
+
+
+def pivots(source: Source, wanted: Sequence[str]) -> list[str | None]:
+    """The tags of the languages that are to ask.
+
+    Raises:
+        UsageError: nobody asks in one of them.
+    """
+    asked = {question.language: question.language for question in source.questions if question.language}
+    tags = []
+    for language in wanted:
+        if (tag := pick(asked, language)) is None:
+            names = ", ".join(sorted(asked)) or "none whose language it names"
+            raise UsageError(f"{source.where} has no questions in the language {language!r}: it has {names}.")
+        tags.append(tag)
+    return list(dict.fromkeys(tags))
+
+
+def rank(group: str, language: str) -> bytes:
+    """Where a language stands among those of its group that ``keep`` chooses from; nothing else matters for it."""
+    return blake2b(f"{group}\n{language}".encode(), digest_size=16).digest()
+
+
+def unique(source: Source, questions: list[Question]) -> list[Question]:
+    """The questions, those of a shared id told apart by their language.
+
+    Raises:
+        UsageError: two questions in one language have one id.
+    """
+    if len({one.id for one in questions}) < len(questions):
+        questions = [one._replace(id=f"{one.id}-{one.language}") for one in questions]
+    seen: set[str] = set()
+    for one in questions:
+        if one.id in seen:
+            raise UsageError(f"{source.where} has two questions of the id {one.id!r}: fetch it again.")
+        seen.add(one.id)
+    return questions
+
+
+def halves(source: Source, asked: Sequence[Question]) -> dict[str, list[Question]]:
+    """The questions of even and of odd articles, articles numbered as they first come in the whole source.
+
+    Raises:
+        UsageError: a question without an article, or one article only.
+    """
+    if any(one.article is None for one in asked):
+        raise UsageError(
+            f"{source.where} names no article for its questions, so they cannot be split: leave --split-by-article out."
+        )
+    numbers: dict[str | None, int] = {}
+    for one in source.questions:
+        numbers.setdefault(one.article, len(numbers))
+    halves = {
+        name: [one for one in asked if numbers[one.article] % 2 == odd] for odd, name in enumerate(("dev", "test"))
+    }
+    if not all(halves.values()):
+        raise UsageError(f"{source.where} has questions on one article only, so they cannot be split in two.")
+    return halves
+
+
+Record = Mapping[str, Any]
+
+
+@contextmanager
+def new_folder(out: Path) -> Iterator[Path]:
+    """Give a folder to fill, which becomes ``out`` when the block ends well and vanishes when it does not.
+
+    Raises:
+        UsageError: ``out`` is a file or holds something.
+    """
+    if out.exists() and not out.is_dir():
+        raise UsageError(f"{out} is a file: name a folder that does not exist yet.")
+    if out.is_dir() and any(out.iterdir()):
+        raise UsageError(f"{out} is not empty: name a folder that does not exist yet, or empty this one.")
+    out = out.absolute()
+    out.parent.mkdir(parents=True, exist_ok=True)
+    partial = out.with_name(f".{out.name}.partial-{os.getpid()}")
+    partial.mkdir()
+    try:
+        yield partial
+        if out.is_dir():
+            out.rmdir()
+        partial.rename(out)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+def write_dataset(
+    folder: Path,
+    documents: Iterable[Record],
+    queries: Iterable[Record],
+    judgements: Iterable[tuple[str, str, int]],
+    languages: Iterable[tuple[str, str]] = (),
+) -> None:
+    """Write the files of a dataset into an empty folder.
+
+    Args:
+        folder: an existing folder.
+        documents: lines of ``corpus.jsonl``.
+        queries: lines of ``queries.jsonl``.
+        judgements: query id, document id, grade.
+        languages: document id and language, for documents whose line names none; no file is
+            written when there are none.
+    """
+    write_corpus(folder, documents)
+    write_questions(folder, queries, judgements)
+    if tags := "".join(f"{document}\t{language}\n" for document, language in languages):
+        (folder / LANGUAGES).write_text("corpus-id\tlanguage\n" + tags, encoding="utf-8", newline="\n")
+
+
+def write_corpus(folder: Path, documents: Iterable[Record], *, with_language: bool = True) -> None:
+    """Write ``corpus.jsonl``, one document at a time.
+
+    Args:
+        folder: an existing folder.
+        documents: the lines.
+        with_language: whether the lines name languages; if not, ``languages.tsv`` does, if any is known.
+    """
+    with ExitStack() as files:
+        corpus = files.enter_context((folder / CORPUS).open("wb"))
+        tags = None
+        for document in documents:
+            line = dict(document)
+            language = None if with_language else line.pop("language", None)
+            if language is not None:
+                if tags is None:
+                    tags = files.enter_context((folder / LANGUAGES).open("w", encoding="utf-8", newline="\n"))
+                    tags.write("corpus-id\tlanguage\n")
+                tags.write(f"{line['_id']}\t{language}\n")
+            corpus.write(orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE))
+
+
+def write_questions(folder: Path, queries: Iterable[Record], judgements: Iterable[tuple[str, str, int]]) -> None:
+    """Write ``queries.jsonl`` and ``qrels/test.tsv``."""
+    with (folder / QUERIES).open("wb") as file:
+        file.writelines(orjson.dumps(record, option=orjson.OPT_APPEND_NEWLINE) for record in queries)
+    write_table(
+        folder / QRELS,
+        ("query-id", "corpus-id", "score"),
+        ((query, name, f"{grade}") for query, name, grade in judgements),
+    )
+
 
 _STEP = 1000  # passages between two reports of progress
 

@@ -20,11 +20,10 @@ from pathlib import Path
 from typing import Any
 
 from langshift.errors import UsageError
-from langshift.evaluate.convert.judgements import collect
-from langshift.evaluate.convert.languages import choose, tagged
-from langshift.evaluate.convert.source import Passage, Question, Source
-from langshift.ingest.convert_parquet import rows
-from langshift.reading import identifier, records, string
+from langshift.evaluate.convert.common import choose, collect, tagged
+from langshift.evaluate.convert.pool import Passage, Question, Source
+from langshift.files import identifier, records, string
+from langshift.ingest.parquet import rows
 
 _CODE = re.compile(r"[a-z]{3}[-_][A-Z][a-z]{3}")
 _NATIVE = ("cmn-Hans", "zho-Hans", "cmn_Hans", "zho_Hans")  # written in its language, not translated

@@ -1,13 +1,17 @@
-"""Files in SQuAD's layout, which XQuAD and MLQA share."""
+"""XQuAD and MLQA: files in SQuAD's layout."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import orjson
 
 from langshift.errors import UsageError
+from langshift.evaluate.convert.common import choose, tag_of
+from langshift.evaluate.convert.pool import Choice, Converted, Passage, Question, Source, build
 
 
 class Paragraph(NamedTuple):
@@ -50,3 +54,190 @@ def read_squad(path: Path, name: str) -> list[Paragraph]:
     if len({name for name, _ in questions}) != len(questions):
         raise UsageError(f"{path} has two questions of one id: fetch the file again.")
     return paragraphs
+
+
+_NAMED = "they are named test-context-en-question-en.json, for each language"
+
+
+# Layout (facebookresearch/MLQA, MLQA_V1.zip): ``<split>/<split>-context-<l>-question-<m>.json`` in
+# SQuAD's layout; here the files with one language for both are read. A question has one id in every
+# language that it exists in (four on average), and its passages in those languages are relevant. A
+# passage in one language can belong to several questions whose passages differ in another language, so
+# a translation group is all that hangs together through questions; that is how a group can come to
+# hold two passages of one language. The same text in two places of a file is one passage.
+#
+# Shift's 11,582 English questions are a few fewer than the 11,590 of the published test split, all of
+# which are kept here. As its Table 7 counts them, the pool of a source language holds only the groups
+# that have a passage in it.
+def read_mlqa(folder: Path, languages: Sequence[str] | None, pivots: Sequence[str] | None, split: str) -> Source:
+    """MLQA as a source of pools.
+
+    Args:
+        folder: holds the files, or the folder of the split, or MLQA_V1 with it.
+        languages: the languages to pool; None takes all that ``folder`` has.
+        pivots: languages of the questions, to be checked; None takes all.
+        split: ``test`` or ``dev``.
+
+    Raises:
+        UsageError: a language without a file, or a file that is not MLQA's.
+    """
+    files = _mlqa_files(folder, split)
+    chosen = choose({code: tag_of(code) or code for code in files}, languages, pivots, folder)
+    # Text -> question ids, in each language, in the order of the file.
+    texts: dict[str, dict[str, list[str]]] = {code: {} for code in chosen}
+    questions: dict[str, dict[str, str]] = {code: {} for code in chosen}
+    titles: dict[str, dict[str, str | None]] = {code: {} for code in chosen}
+    for code in chosen:
+        for paragraph in read_squad(files[code], "MLQA"):
+            texts[code].setdefault(paragraph.context, []).extend(paragraph.questions)
+            questions[code].update(paragraph.questions)
+            titles[code].update(dict.fromkeys(paragraph.questions, paragraph.article))
+    groups = _together([names for code in chosen for names in texts[code].values()])
+    articles = _articles(groups, titles)
+    judged: dict[str, dict[str, int]] = {}
+    for code in chosen:
+        for names in texts[code].values():
+            for name in names:
+                judged.setdefault(name, {})[f"{min(names)}-{code}"] = 1
+
+    def passages() -> Iterator[Passage]:
+        for code, tag in chosen.items():
+            for text, names in texts[code].items():
+                group = groups[names[0]]
+                yield Passage(f"{min(names)}-{code}", text, tag, group, articles[group])
+
+    asked = [
+        Question(name, text, chosen[code], judged[name], groups[name], articles[groups[name]])
+        for code in chosen
+        for name, text in questions[code].items()
+    ]
+    return Source(folder, list(chosen.values()), asked, passages, partly_parallel=True)
+
+
+def _mlqa_files(folder: Path, split: str) -> dict[str, Path]:
+    if not folder.is_dir():
+        raise UsageError(f"There is no folder {folder}: name the one that holds MLQA's files; {_NAMED}.")
+    pattern = re.compile(rf"{split}-context-([a-z]{{2,3}})-question-\1\.json")
+    for place in (folder, folder / split, folder / "MLQA_V1" / split):
+        paths = sorted(place.iterdir()) if place.is_dir() else []
+        if files := {match[1]: path for path in paths if (match := pattern.fullmatch(path.name))}:
+            return files
+    raise UsageError(f"{folder} holds no MLQA file of the split {split}: {_NAMED}.")
+
+
+def _together(bundles: list[list[str]]) -> dict[str, str]:
+    """Question id -> the smallest id of all that hang together with it through passages."""
+    parent: dict[str, str] = {}
+
+    def root(name: str) -> str:
+        while parent[name] != name:
+            parent[name] = name = parent[parent[name]]
+        return name
+
+    for names in bundles:
+        for name in names:
+            parent.setdefault(name, name)
+        for name in names[1:]:
+            first, second = sorted((root(names[0]), root(name)))
+            parent[second] = first
+    return {name: root(name) for name in parent}
+
+
+def _articles(groups: Mapping[str, str], titles: Mapping[str, Mapping[str, str | None]]) -> dict[str, str | None]:
+    """Group -> its article: titles differ by language, so the English one names it, else the first language's."""
+    articles: dict[str, str | None] = {}
+    for code in sorted(titles, key=lambda code: (code != "en", code)):
+        for name, title in titles[code].items():
+            articles.setdefault(groups[name], title)
+    return articles
+
+
+_FILE = re.compile(r"(?:xquad\.)?([a-z]{2,3})\.json")
+
+
+# The corpus holds every language's version of each paragraph, the queries are one language's
+# questions, and every language's version of the paragraph that a question was asked of is relevant.
+# XQuAD's article titles are English in every file, so titles are left empty: English words in every
+# passage would help English queries find translations. They name the article, which is not searched.
+#
+# Layout (google-deepmind/xquad): ``xquad.<language>.json`` in SQuAD's layout, the same paragraphs and
+# question ids in the same order in every file.
+def convert_xquad(
+    folder: Path, out: Path, *, languages: Sequence[str] | None, pivot: str, with_language: bool
+) -> Converted:
+    """Make a dataset folder from XQuAD's files.
+
+    Args:
+        folder: holds ``<lang>.json`` or ``xquad.<lang>.json`` for each language.
+        out: the folder to make; must not exist, or be empty.
+        languages: the languages to pool; None takes all that ``folder`` has.
+        pivot: the language of the queries, one of ``languages``.
+        with_language: whether ``corpus.jsonl`` names each passage's language; if not, it stands in
+            ``languages.tsv``, which evaluation reads and ingest does not.
+
+    Raises:
+        UsageError: a language without a file, a file that is not XQuAD's, files that do not run
+            parallel, or an ``out`` that is taken.
+    """
+    choice = Choice(pivots=[pivot], with_language=with_language)
+    return build(out, lambda: read_xquad(folder, languages, [pivot]), choice)[0]
+
+
+def read_xquad(folder: Path, languages: Sequence[str] | None, pivots: Sequence[str] | None) -> Source:
+    """XQuAD as a source of pools.
+
+    Raises:
+        UsageError: a language without a file, a file that is not XQuAD's, or files that do not run parallel.
+    """
+    files = _xquad_files(folder)
+    chosen = choose({code: tag_of(code) or code for code in files}, languages, pivots, folder)
+    paragraphs = {code: read_squad(files[code], "XQuAD") for code in chosen}
+    # The first pivot's file is the one that messages compare with: a person knows it best.
+    first = next((code for code, tag in chosen.items() if pivots and pivots[0] in (code, tag)), next(iter(chosen)))
+    for code in chosen:
+        _check_parallel(files[code], paragraphs[code], files[first], paragraphs[first])
+
+    def passages() -> Iterator[Passage]:
+        for number, paragraph in enumerate(paragraphs[first]):
+            for code, tag in chosen.items():
+                text = paragraphs[code][number].context
+                yield Passage(f"{_group(number)}-{code}", text, tag, _group(number), paragraph.article)
+
+    questions = []
+    for code, tag in chosen.items():
+        for number, paragraph in enumerate(paragraphs[code]):
+            judged = {f"{_group(number)}-{other}": 1 for other in chosen}
+            article = paragraphs[first][number].article
+            questions += [
+                Question(name, text, tag, judged, _group(number), article) for name, text in paragraph.questions.items()
+            ]
+    return Source(folder, list(chosen.values()), questions, passages)
+
+
+def _group(number: int) -> str:
+    return f"p{number + 1:04d}"
+
+
+def _xquad_files(folder: Path) -> dict[str, Path]:
+    """Find the file of each language."""
+    if not folder.is_dir():
+        raise UsageError(f"There is no folder {folder}: name the one that holds XQuAD's <language>.json files.")
+    files = {match[1]: path for path in sorted(folder.iterdir()) if (match := _FILE.fullmatch(path.name))}
+    if not files:
+        raise UsageError(f"{folder} holds no XQuAD file: they are named en.json or xquad.en.json, for each language.")
+    return dict(sorted(files.items()))
+
+
+def _check_parallel(path: Path, paragraphs: list[Paragraph], pivot: Path, expected: list[Paragraph]) -> None:
+    remedy = "take both from the same release of XQuAD"
+    if len(paragraphs) != len(expected):
+        raise UsageError(
+            f"{path} has {len(paragraphs)} paragraphs and {pivot.name} has {len(expected)}, "
+            f"so they are not translations of each other: {remedy}."
+        )
+    for number, (one, other) in enumerate(zip(paragraphs, expected, strict=True), 1):
+        if one.questions.keys() != other.questions.keys():
+            raise UsageError(
+                f"{path} and {pivot.name} have different questions at paragraph {number}, "
+                f"so they are not translations of each other: {remedy}."
+            )

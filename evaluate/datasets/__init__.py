@@ -1,0 +1,1 @@
+"""Datasets in BEIR's layout: read, and checked."""

@@ -1,4 +1,4 @@
-"""A dataset folder: documents, queries, and which document answers which query.
+"""A dataset folder: documents, queries, which document answers which query, and which are translations.
 
 ::
 
@@ -18,8 +18,10 @@ Languages are kept as primary tags (``zh-TW`` is ``zh``), since measures compare
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+import hashlib
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -29,11 +31,144 @@ import orjson
 from numpy.typing import NDArray
 
 from langshift.errors import UsageError
-from langshift.evaluate.datasets.evidence import Evidence, read_evidence
-from langshift.evaluate.datasets.qrels import Qrels, read_qrels
-from langshift.ingest.fields import EMBEDDING, at, parse_embedding, require_dimension
+from langshift.files import identifier, read_columns, records, write_table
+from langshift.ingest.documents import EMBEDDING, at, parse_embedding, require_dimension
 from langshift.languages import UNDETERMINED, parse_tag, primary
-from langshift.reading import identifier, read_columns, records
+
+HEADER = ("query-id", "corpus-id", "position", "length")
+
+
+# The positions are those of PosIR (Zeng et al., 2026), section 3.1: the middle of the evidence's span
+# of characters by the document's length in characters. A fourth column holds the document's length in
+# tokens, by which its measures are put into buckets (section 4.1).
+@dataclass(frozen=True)
+class Evidence:
+    """Positions and lengths.
+
+    Attributes:
+        positions: query id -> document id -> relative position, 0 to 1.
+        lengths: document id -> length in tokens.
+    """
+
+    positions: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    lengths: Mapping[str, int] = field(default_factory=dict)
+
+
+def read_evidence(
+    path: Path, documents: Collection[str] | None = None, queries: Collection[str] | None = None
+) -> Evidence:
+    """Read and check the file.
+
+    Args:
+        path: the file.
+        documents: the ids that may stand in it; None takes any.
+        queries: the same for queries.
+
+    Raises:
+        UsageError: a line that cannot be read, or that names what the dataset lacks.
+    """
+    positions: dict[str, dict[str, float]] = {}
+    lengths: dict[str, int] = {}
+    for line, columns in read_columns(path):
+        if line == 1 and columns == list(HEADER[: len(columns)]):
+            continue
+        where = f"{path}, line {line},"
+        query, document, position, length = parse_evidence(columns, where)
+        if queries is not None and query not in queries:
+            raise UsageError(f"{where} names the query {query!r}, which queries.jsonl lacks: remove the line.")
+        if documents is not None and document not in documents:
+            raise UsageError(f"{where} names the document {document!r}, which corpus.jsonl lacks: remove the line.")
+        positions.setdefault(query, {})[document] = position
+        if length is not None:
+            lengths[document] = length
+    return Evidence(positions, lengths)
+
+
+def write_evidence(path: Path, rows: Iterable[tuple[str, str, float, int | None]]) -> None:
+    """Write query id, document id, position and length in tokens (None leaves it empty)."""
+    write_table(
+        path,
+        HEADER,
+        (
+            (query, document, f"{position:.6g}", "" if length is None else f"{length}")
+            for query, document, position, length in rows
+        ),
+    )
+
+
+def parse_evidence(columns: list[str], where: str) -> tuple[str, str, float, int | None]:
+    """Query id, document id, position and length of a line.
+
+    Raises:
+        UsageError: beginning with ``where``, that it cannot be read.
+    """
+    try:
+        query, document, position = columns[0], columns[1], float(columns[2])
+        length = int(columns[3]) if len(columns) == 4 and columns[3] else None
+        if len(columns) not in (3, 4) or not 0 <= position <= 1:
+            raise ValueError
+    except (ValueError, IndexError):
+        raise UsageError(
+            f"{where} cannot be read: give query-id, corpus-id, the position from 0 to 1 and, where known, "
+            "the length in tokens, parted by tabs."
+        ) from None
+    return query, document, position, length
+
+
+Qrels = Mapping[str, Mapping[str, int]]
+"""Query id -> document id -> grade; a grade above 0 is relevant."""
+
+_FORMS = "three columns parted by tabs (query-id, corpus-id, score) or TREC's four (query, 0, document, grade)"
+
+
+def read_qrels(path: Path, documents: Collection[str], queries: Collection[str]) -> Qrels:
+    """Read judgements, and check them against the ids of the documents and queries.
+
+    Raises:
+        UsageError: wrong columns, a grade that is no whole number, an unknown or repeated pair,
+            or no relevant document at all.
+    """
+    qrels: dict[str, dict[str, int]] = {}
+    for line, columns in read_columns(path):
+        if line == 1 and columns == ["query-id", "corpus-id", "score"]:
+            continue
+        query, document, grade = _judgement(path, line, columns)
+        where = f"{path}, line {line},"
+        if query not in queries:
+            raise UsageError(f"{where} names the query {query!r}, which queries.jsonl lacks: {_remedy('query')}.")
+        if document not in documents:
+            raise UsageError(
+                f"{where} names the document {document!r}, which corpus.jsonl lacks: {_remedy('document')}."
+            )
+        judged = qrels.setdefault(query, {})
+        if document in judged:
+            raise UsageError(f"{where} judges {query!r} and {document!r} a second time: keep one of the two lines.")
+        judged[document] = grade
+    if not any(grade > 0 for judged in qrels.values() for grade in judged.values()):
+        raise UsageError(f"{path} judges no document as relevant: there is nothing to measure; give {_FORMS}.")
+    return qrels
+
+
+def _remedy(what: str) -> str:
+    return f"remove the line or add the {what}"
+
+
+def _judgement(path: Path, line: int, columns: list[str]) -> tuple[str, str, int]:
+    if len(columns) == 1 and len(trec := columns[0].split()) == 4:
+        columns = trec
+    if len(columns) == 4:
+        columns = [columns[0], columns[2], columns[3]]
+    if len(columns) != 3:
+        raise UsageError(f"{path}, line {line}, cannot be read: give {_FORMS}.")
+    query, document, grade = (column.strip() for column in columns)
+    number = int(grade) if re.fullmatch(r"[+-]?\d{1,6}", grade, re.ASCII) else None
+    if number is None:
+        raise UsageError(
+            f"{path}, line {line}, has the score {grade!r}: "
+            "give a whole number, 0 for not relevant, 1 or more for relevant."
+        )
+    return query, document, number
+
 
 CORPUS, QUERIES, QRELS, LANGUAGES = "corpus.jsonl", "queries.jsonl", "qrels/test.tsv", "languages.tsv"
 EVIDENCE, FACTS = "evidence.tsv", "dataset.json"
@@ -216,3 +351,48 @@ def _language(value: object, path: Path, line: int) -> str | None:
             f"{path}, line {line}, has the language {value!r}, which is no language tag: give one such as en or zh."
         )
     return primary(tag)
+
+
+class Clusters(NamedTuple):
+    """Query id -> name of its cluster, and what a cluster is: ``article``, ``group`` or ``query``."""
+
+    of: Mapping[str, str]
+    by: str
+
+
+def clusters(dataset: Dataset) -> Clusters:
+    """Queries by article where every query names one, else by group where every query has one, else each alone.
+
+    A query's group is its own, else that of its relevant documents where these have one alone.
+    """
+    articles = {query.id: query.article for query in dataset.queries if query.article}
+    if len(articles) == len(dataset.queries):
+        return Clusters(articles, "article")
+    groups = {}
+    for query in dataset.queries:
+        judged = dataset.qrels.get(query.id, {})
+        found = {dataset.documents[name].group for name, grade in judged.items() if grade > 0}
+        group = query.group or (found.pop() if len(found) == 1 else None)
+        if group:
+            groups[query.id] = group
+    if len(groups) == len(dataset.queries):
+        return Clusters(groups, "group")
+    return Clusters({query.id: query.id for query in dataset.queries}, "query")
+
+
+def identity(dataset: Dataset) -> dict[str, Any]:
+    """The dataset as it stands in ``result.json``: where it was, how large, and a hash of ids and judgements.
+
+    Two datasets of one hash have the same queries, documents and judgements, wherever they lie.
+    """
+    content = [
+        sorted(dataset.documents),
+        sorted(query.id for query in dataset.queries),
+        sorted((query, sorted(judged.items())) for query, judged in dataset.qrels.items()),
+    ]
+    return {
+        "folder": str(dataset.folder.absolute()),
+        "documents": len(dataset.documents),
+        "queries": len(dataset.queries),
+        "hash": hashlib.sha256(orjson.dumps(content)).hexdigest()[:16],
+    }

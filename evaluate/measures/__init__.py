@@ -1,24 +1,32 @@
-"""The measures that go by name, and the name of each."""
+"""The measures that go by name, and the name of each.
+
+Nothing standard is written anew: trec_eval's code, through ir_measures, computes every nDCG and
+recall, also those over a part of the relevant documents or with grades by language. Ties break as
+trec_eval does: by document id, descending, after the score as a 32-bit float. A query without
+answer counts 0, and a query without relevant document is left out and counted. What else a measure
+leaves out, and what it does with ties and gaps, its own docstring says (``FAMILIES[name].compute``).
+"""
 
 from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Sequence
 from typing import Any
 
 from langshift.errors import UsageError
-from langshift.evaluate.measures.divergence import JS, KL
-from langshift.evaluate.measures.entropy import ENTROPY
-from langshift.evaluate.measures.family import Family, Measure
-from langshift.evaluate.measures.lang_ndcg import LANG_NDCG
-from langshift.evaluate.measures.language_recall import SLR, TLR
-from langshift.evaluate.measures.lpr import LPR
-from langshift.evaluate.measures.peer import PEER
-from langshift.evaluate.measures.psi import PSI
-from langshift.evaluate.measures.share import SHARE
+from langshift.evaluate.datasets.dataset import PER_LANGUAGE
+from langshift.evaluate.measures.base import (
+    Family,
+    Material,
+    Measure,
+    Ranked,
+    Scores,
+)
+from langshift.evaluate.measures.fairness import ENTROPY, JS, KL, PEER, PSI, SHARE
+from langshift.evaluate.measures.preference import LANG_NDCG, LPR, TOP1
+from langshift.evaluate.measures.recall_by_language import SLR, TLR, TR
 from langshift.evaluate.measures.standard import Standard, compute, find
-from langshift.evaluate.measures.target_recall import TR
-from langshift.evaluate.measures.top1 import TOP1
 
 _STANDARD = (
     Standard(
@@ -86,3 +94,50 @@ def _options(text: str) -> dict[str, Any] | None:
         return None
     options = {key: value for key, value in pairs if key is not None}
     return options if len(options) == len(pairs) else None
+
+
+def default_measures(judged: str) -> tuple[str, ...]:
+    """What to measure where nobody says: ``DEFAULT_MEASURES``, less those that the judgements do not allow.
+
+    Args:
+        judged: ``Material.judged``.
+    """
+    return tuple(name for name in DEFAULT_MEASURES if judged != PER_LANGUAGE or not parse_measure(name).family.across)
+
+
+def refuse(measures: Sequence[Measure], judged: str) -> None:
+    """Refuse measures that the judgements do not allow.
+
+    Args:
+        measures: what is asked for.
+        judged: ``Material.judged``.
+
+    Raises:
+        UsageError: documents were judged per language, and a measure compares languages.
+    """
+    across = [measure.name for measure in measures if measure.family.across]
+    if judged == PER_LANGUAGE and across:
+        raise UsageError(
+            f"{', '.join(across)} cannot be had from this data: its documents are judged only for queries in their "
+            'own language ("judged": "per-language" in dataset.json), so that an answer in another language counts '
+            "as wrong; ask for measures that do not compare languages, such as nDCG@10, R@100 and SLR@20."
+        )
+
+
+def score(names: Sequence[str], material: Material) -> dict[str, Scores]:
+    """Score a run with measures by name.
+
+    Args:
+        names: measures such as ``nDCG@20`` and ``TLR@20``.
+        material: the run, the judgements, and what is known of queries and documents.
+
+    Returns:
+        For each name, less white space, the figures.
+
+    Raises:
+        UsageError: an unknown measure, or one that the judgements do not allow.
+    """
+    measures = [parse_measure(name) for name in names]
+    refuse(measures, material.judged)
+    ranked = Ranked(material)
+    return {measure.name: measure.family.compute(measure, ranked) for measure in measures}

@@ -6,9 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from langshift.errors import UsageError
-from langshift.evaluate.measures.family import Family, Measure
-from langshift.evaluate.measures.ranked import Ranked
-from langshift.evaluate.measures.scores import Scores
+from langshift.evaluate.measures.base import Family, Measure, Ranked, Scores
 
 # gdeval calls a Perl script, and ir_measures' Accuracy divides by zero where all that was found is relevant.
 _PROVIDERS = ("pytrec_eval", "cwl_eval", "compat", "pyndeval", "judged", "msmarco")

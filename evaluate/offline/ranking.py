@@ -1,20 +1,31 @@
-"""Exact rankings by cosine: pure functions, arrays in, rankings out; memory bounded by blocks of queries."""
+"""Exact rankings by cosine in NumPy: settings, rankings, and their result on disk."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import dataclass, replace
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
+import orjson
 from numpy.typing import NDArray
 
-from langshift.debias.debias import Debias
-from langshift.errors import LangshiftError
-from langshift.evaluate.datasets.dataset import Dataset
-from langshift.evaluate.offline.encoding import Encoded
-from langshift.evaluate.offline.sources import Told, given
-from langshift.languages import UNDETERMINED
+from langshift.debias.debiaser import METHODS, Debias, recommended
+from langshift.debias.fingerprint import Fingerprint
+from langshift.debias.vectors import LanguageVectors, Vectors
+from langshift.errors import LangshiftError, UsageError
+from langshift.evaluate.datasets.dataset import Dataset, identity
+from langshift.evaluate.measures.base import Scores
+from langshift.evaluate.offline.encoding import GIVEN, Encoded, Source, Told, given
+from langshift.evaluate.replay.journal import PER_QUERY, RESULT, Journal
+from langshift.evaluate.replay.load_generator import PERCENTILES
+from langshift.evaluate.replay.result import RUN, write_json
+from langshift.evaluate.runs import GROUP_SCORES, by_language, command, format_run, scored
+from langshift.files import whole
+from langshift.ingest.config import Making
+from langshift.languages import UNDETERMINED, primary
 
 Matrix = NDArray[np.float32]
 TOP_K = 100
@@ -174,3 +185,294 @@ def target_groups(dataset: Dataset) -> dict[str, Sequence[str]]:
         together = (name for group in groups if group is not None for name in members[group])
         targets[query.id] = list(dict.fromkeys([*relevant, *together]))
     return targets
+
+
+def repivoted(vectors: LanguageVectors, pivot: str) -> LanguageVectors:
+    """The same language vectors towards another pivot: ``V_ℓ^p = V_ℓ − V_p``.
+
+    The mean of differences is linear, so where all languages were fitted on the same pairs this is what a fit
+    towards that pivot gives, up to rounding. Means and principal directions belong to one language each and
+    stay. Maps lead to the old pivot and cannot be turned; what was recommended or judged was measured with the
+    old pivot: both are left out.
+
+    Raises:
+        UsageError: there is no vector for the new pivot.
+    """
+    pivot = primary(pivot)
+    if pivot == vectors.pivot:
+        return vectors
+    if pivot not in vectors.vectors:
+        known = ", ".join(sorted({vectors.pivot, *vectors.vectors}))
+        raise UsageError(f"The language vectors know nothing of the pivot {pivot!r}: they have {known}.")
+    pairs = {tag: count for tag, count in vectors.pairs.items() if tag != pivot}
+    return replace(
+        vectors,
+        pivot=pivot,
+        vectors=_turned(vectors.vectors, vectors.pivot, pivot),
+        pairs=pairs | {vectors.pivot: vectors.pairs[pivot]},
+        query_vectors=_turned(vectors.query_vectors, vectors.pivot, pivot) if pivot in vectors.query_vectors else {},
+        alpha=None,
+        alphas={},
+        shift_queries=None,
+        maps={},
+        evidence={},
+        tuning={},
+    )
+
+
+def _turned(of: Vectors, old: str, new: str) -> Vectors:
+    origin = of[new].astype(np.float64)
+    moved = {tag: (vector.astype(np.float64) - origin).astype(np.float32) for tag, vector in of.items() if tag != new}
+    return moved | {old: (-origin).astype(np.float32)}
+
+
+# ``--shift-queries`` -> what it asks for; None is for the language vectors to say.
+SHIFT_QUERIES = {"never": False, "always": True, "auto": None}
+NOTHING, DOCUMENTS, BOTH_SIDES = "nothing", "documents", "both sides"
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What is done to the vectors before they are compared.
+
+    Attributes:
+        debias: method and scales.
+        source: what says the languages of documents.
+    """
+
+    debias: Debias
+    source: Source = GIVEN
+
+    @property
+    def changes(self) -> str:
+        """Which vectors come out changed."""
+        if not _moves(self.debias):
+            return NOTHING
+        return BOTH_SIDES if METHODS[self.debias.method].query_side or self.debias.shift_queries else DOCUMENTS
+
+    @property
+    def alpha(self) -> str | None:
+        """The scale in words, ``1`` or ``0.6 (de 0.3)``; None where the method has none, or nothing moves."""
+        if not _moves(self.debias) or METHODS[self.debias.method].query_side:
+            return None
+        own = ", ".join(f"{tag} {alpha:g}" for tag, alpha in sorted(self.debias.alphas.items()))
+        return f"{self.debias.alpha:g} ({own})" if own else f"{self.debias.alpha:g}"
+
+    @property
+    def name(self) -> str:
+        """As a folder is named: ``none``, ``shift``, ``shift-both-sides``, ``shift-detected-20``."""
+        if not _moves(self.debias):
+            return "none"
+        sides = ["both-sides"] if self.debias.shift_queries else []
+        source = [] if self.source == GIVEN else [str(self.source).replace(":", "-")]
+        return "-".join([self.debias.method, *sides, *source])
+
+
+def _moves(debias: Debias) -> bool:
+    """Whether any document can move."""
+    if debias.method == "none" or debias.vectors is None:
+        return False
+    return METHODS[debias.method].query_side or bool(debias.alpha or any(debias.alphas.values()))
+
+
+def settings(
+    known: LanguageVectors | None,
+    methods: Sequence[str],
+    alpha: float | None,
+    shift_queries: Sequence[str],
+    sources: Sequence[Source],
+) -> list[Setting]:
+    """Every combination of methods, sources of languages and sides, once where several come to the same.
+
+    Args:
+        known: the language vectors.
+        methods: names from ``METHODS``.
+        alpha: scale of shift and affine; None takes what the language vectors recommend. Centering and LIR
+            have none.
+        shift_queries: names from ``SHIFT_QUERIES``.
+        sources: what says the languages of documents.
+
+    Raises:
+        UsageError: a method that is unknown, for which nothing was fitted, or that cannot be soft.
+    """
+    found: dict[str, Setting] = {}
+    for method in methods:
+        for source in sources:
+            for sides in shift_queries:
+                setting = _setting(known, method, alpha, SHIFT_QUERIES[sides], source)
+                found.setdefault(setting.name, setting)
+    return list(found.values())
+
+
+def _setting(
+    known: LanguageVectors | None, method: str, alpha: float | None, shift_queries: bool | None, source: Source
+) -> Setting:
+    entire = method in METHODS and METHODS[method].query_side
+    debias = recommended(known, method, 1.0 if entire else alpha, False if entire else shift_queries)
+    if entire and known is None:
+        raise UsageError(f"There are no language vectors for the method {method}: give some with --vectors.")
+    if not _moves(debias):
+        return Setting(recommended(known, method, 0.0, False))
+    if source.soft and method != "shift":
+        raise UsageError(
+            f"Only the method shift can be soft, not {method}: leave {method} out of --method, or {source} out of "
+            "--language-from."
+        )
+    return Setting(debias, source)
+
+
+@dataclass(frozen=True)
+class Offline:
+    """What exact search over a dataset found.
+
+    Attributes:
+        encoded: the dataset and its vectors.
+        setting: what was done to these.
+        told: the languages by which documents moved.
+        fingerprint: what made the vectors that were searched.
+        beta: language preference, on the scale of the cosine.
+        ranked: rankings and group scores.
+        scores: measure -> figures.
+    """
+
+    encoded: Encoded
+    setting: Setting
+    told: Told
+    fingerprint: Fingerprint
+    beta: float
+    ranked: Ranked
+    scores: Mapping[str, Scores]
+
+
+def evaluate(
+    encoded: Encoded,
+    setting: Setting,
+    told: Told,
+    making: Making,
+    names: Sequence[str],
+    *,
+    beta: float = 0.0,
+    on_queries: Callable[[int], None] = lambda _: None,
+) -> Offline:
+    """Move, search exactly, and score.
+
+    Args:
+        encoded: a dataset's vectors.
+        setting: what to do to them.
+        told: the languages by which documents move.
+        making: encoder and detector.
+        names: measures.
+        beta: what a document in the query's language gets on top of its cosine.
+        on_queries: called with the number of queries after each block.
+
+    Raises:
+        UsageError: an unknown measure.
+        LangshiftError: a vector of which the method leaves nothing.
+    """
+    ranked = rank(encoded, place(encoded, setting.debias, told), beta=beta, on_queries=on_queries)
+    fingerprint = replace(making, debias=setting.debias, soft=setting.source.soft).fingerprint()
+    return Offline(encoded, setting, told, fingerprint, beta, ranked, score_ranked(names, encoded, ranked))
+
+
+def score_ranked(names: Sequence[str], encoded: Encoded, ranked: Ranked) -> dict[str, Scores]:
+    """Score rankings of an encoded dataset."""
+    run = {query: dict(hits) for query, hits in ranked.rankings.items()}
+    return scored(names, encoded.dataset, encoded.languages, run, ranked.group_scores)
+
+
+def result(found: Offline) -> dict[str, Any]:
+    """The content of ``result.json``, in the form of a replay's; there is no cluster, so no times."""
+    nothing: dict[str, None] = dict.fromkeys(f"p{p}" for p in PERCENTILES)
+    asked = len(found.encoded.dataset.queries)
+    return {
+        "complete": True,
+        "index": None,
+        "version": None,
+        "mode": "exact",
+        "method": found.setting.debias.method,
+        "shift_queries": found.setting.changes == BOTH_SIDES,
+        "language_from": str(found.setting.source),
+        "detection": _detection(found.told),
+        "beta": found.beta,
+        "top_k": TOP_K,
+        "measures": _means(found.scores),
+        "queries": {"asked": asked, **_counts(found.scores)},
+        "by_language": {
+            language: {"measures": _means(scores), "queries": _counts(scores)}
+            for language, scores in by_language(found.scores, found.encoded.languages).items()
+        },
+        "latency_ms": {"took": nothing, "wall": nothing},
+        "errors": 0,
+        "warnings": warnings(found),
+        "dataset": identity(found.encoded.dataset),
+        "fingerprint": found.fingerprint.to_dict(),
+        "versions": {
+            "opensearch": None,
+            "langshift": version("langshift"),
+            "ir_measures": version("ir_measures"),
+            "encoder": f"{found.fingerprint.encoder} {found.fingerprint.revision}",
+        },
+        "command": command(),
+    }
+
+
+def warnings(found: Offline) -> list[str]:
+    """What a reader of the figures must know, in sentences."""
+    notes = [f"{name}: {scores.note}" for name, scores in found.scores.items() if scores.note]
+    return [*found.encoded.languages.warnings, *notes]
+
+
+def _detection(told: Told) -> dict[str, Any] | None:
+    """How well the languages by which documents moved were detected; None where nothing was detected for it."""
+    if told.source == GIVEN:
+        return None
+    return {"accuracy": told.accuracy, "documents": told.judged, "unknown": told.unknown}
+
+
+def _means(scores: Mapping[str, Scores]) -> dict[str, float | None]:
+    return {name: found.mean for name, found in scores.items()}
+
+
+def _counts(scores: Mapping[str, Scores]) -> dict[str, int]:
+    return {name: found.queries for name, found in scores.items()}
+
+
+def write_files(folder: Path, found: Offline, document: Mapping[str, Any], tag: str) -> None:
+    """Write the four files, each whole or not at all; those of an earlier evaluation are replaced.
+
+    Args:
+        folder: where; made if it is not there.
+        found: what was found.
+        document: the content of ``result.json``.
+        tag: names the run in ``run.trec``.
+    """
+    _write(folder / RUN, format_run(found.ranked.rankings, tag).encode())
+    groups = ({"query": query, "scores": scores} for query, scores in found.ranked.group_scores.items())
+    _write(folder / GROUP_SCORES, _lines(groups))
+    _write(folder / PER_QUERY, _lines(_per_query(found)))
+    write_json(folder / RESULT, document)
+    Journal.finish(folder)
+
+
+def _per_query(found: Offline) -> list[dict[str, Any]]:
+    return [
+        {
+            "query": query.id,
+            "language": found.encoded.languages.queries[query.id],
+            "measures": {name: scores.per_query.get(query.id) for name, scores in found.scores.items()},
+            "hits": len(found.ranked.rankings[query.id]),
+            "took_ms": None,
+            "wall_ms": None,
+            "error": None,
+        }
+        for query in found.encoded.dataset.queries
+    ]
+
+
+def _lines(rows: Any) -> bytes:  # noqa: ANN401 - any rows of JSON
+    return b"".join(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE) for row in rows)
+
+
+def _write(path: Path, content: bytes) -> None:
+    with whole(path) as partial:
+        partial.write_bytes(content)

@@ -16,9 +16,54 @@ from typing import IO, Any
 import orjson
 
 from langshift.errors import UsageError
-from langshift.evaluate.replay import how
-from langshift.evaluate.replay.answer import Answer
-from langshift.whole import whole
+from langshift.evaluate.replay.requests import Answer
+from langshift.files import whole
+from langshift.retrieval.hits import Anchor, How
+
+USUAL = How()
+
+
+def to_dict(how: How) -> dict[str, Any]:
+    """The same as JSON; empty where there is nothing to know."""
+    anchors = [
+        {"id": one.id, "trust": float(one.trust), "weight": float(one.weight), "evidence": _numbers(one.evidence)}
+        for one in how.anchors
+    ]
+    found = {
+        "bonus": float(how.bonus),
+        "ranges": {leg: [float(end) for end in ends] for leg, ends in how.ranges.items()},
+        "anchors": anchors,
+        "kept": _numbers(how.kept),
+        "depth": how.depth,
+        "given": _numbers(how.given),
+    }
+    return {name: value for name, value in found.items() if value}
+
+
+def from_dict(given: Mapping[str, Any]) -> How:
+    """Read it again.
+
+    Raises:
+        KeyError, TypeError, ValueError: it is of another form.
+    """
+    if not given:
+        return USUAL
+    return How(
+        bonus=float(given.get("bonus", 0.0)),
+        ranges={leg: (float(low), float(high)) for leg, (low, high) in given.get("ranges", {}).items()},
+        anchors=tuple(
+            Anchor(str(one["id"]), float(one["trust"]), float(one["weight"]), _numbers(one["evidence"]))
+            for one in given.get("anchors", ())
+        ),
+        kept=_numbers(given.get("kept", {})),
+        depth=int(given.get("depth", 0)),
+        given=_numbers(given.get("given", {})),
+    )
+
+
+def _numbers(given: Mapping[str, float]) -> dict[str, float]:
+    return {name: float(number) for name, number in given.items()}
+
 
 PER_QUERY, RESULT, UNFINISHED = "per-query.jsonl", "result.json", "unfinished.json"
 WRITTEN_AT_THE_END = ("run.trec", "group-scores.jsonl")
@@ -150,7 +195,7 @@ def _row(answer: Answer) -> dict[str, Any]:
         "waited_ms": answer.waited,
         "error": answer.error,
         "reached": answer.reached,
-        **({"how": known} if (known := how.to_dict(answer.how)) else {}),
+        **({"how": known} if (known := to_dict(answer.how)) else {}),
     }
 
 
@@ -164,7 +209,7 @@ def _answer(row: Mapping[str, Any]) -> Answer:
         error=row["error"],
         waited=float(row["waited_ms"]),
         reached=bool(row["reached"]),
-        how=how.from_dict(row.get("how", {})),
+        how=from_dict(row.get("how", {})),
     )
 
 

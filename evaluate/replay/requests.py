@@ -1,27 +1,225 @@
-"""Making requests before the clock runs: vectors, the first step of each search, and the order of sending."""
+"""Requests made before the clock runs: vectors, first steps, the order and the times of sending; and their answers."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
+from random import Random
+from sys import intern
+from time import perf_counter
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from opensearchpy import OpenSearch
+from opensearchpy.exceptions import ConnectionError as UnreachableError
+from opensearchpy.exceptions import OpenSearchException
 
-from langshift.debias.detect import open_detector
+from langshift.debias.detector import open_detector
 from langshift.debias.encoders import is_given
-from langshift.errors import UsageError
+from langshift.errors import LangshiftError, UsageError
 from langshift.evaluate.datasets.dataset import Query
-from langshift.evaluate.replay.answer import Request, Step
-from langshift.evaluate.replay.schedule import rotated
-from langshift.ingest.encoding import query_vectors
-from langshift.ingest.making import LEAST_CONFIDENCE
+from langshift.ingest.config import LEAST_CONFIDENCE
+from langshift.ingest.transform import query_vectors
 from langshift.languages import text_language
-from langshift.retrieval.exchange import Exchange
-from langshift.retrieval.found import Found
-from langshift.retrieval.search import Searcher
-from langshift.retrieval.wanted import Question, Setting
+from langshift.retrieval import steps
+from langshift.retrieval.hits import Found, How
+from langshift.retrieval.searcher import Searcher
+from langshift.retrieval.settings import Question, Setting
+from langshift.retrieval.steps import Exchange
+from langshift.server_errors import failure
+
+NO_DOCUMENTS: Collection[str] = ()
+
+
+class Step(NamedTuple):
+    """What one step of a search sends.
+
+    Attributes:
+        content: as it is sent.
+        parts: how many searches of an ``_msearch`` these are; None for one ``_search``.
+    """
+
+    content: bytes
+    parts: int | None = None
+
+    @classmethod
+    def of(cls, bodies: Sequence[steps.Body]) -> Step:
+        """A step of these bodies."""
+        if steps.alone(bodies):
+            return cls(steps.one(bodies[0]))
+        return cls(steps.lines(bodies), len(bodies))
+
+
+class Request(NamedTuple):
+    """One search, ready to be sent.
+
+    Attributes:
+        place: in which of the ways the query is asked, counted from 0.
+        target: the index.
+        query: the query's id.
+        first: what the first step sends.
+        begin: begins the exchange anew; its first step is ``first``.
+        due: seconds after the start at which it is to be sent; None: as soon as somebody is free.
+        scored: the documents whose scores will be asked for: of scores that only the run can tell, theirs are kept.
+    """
+
+    place: int
+    target: str
+    query: str
+    first: Step
+    begin: Callable[[], Exchange[Found]]
+    due: float | None = None
+    scored: Collection[str] = NO_DOCUMENTS
+
+
+class Answer(NamedTuple):
+    """What came back for one query.
+
+    Attributes:
+        query: the query's id.
+        hits: document ids and scores, best first; empty where the query failed.
+        took: milliseconds that the server says it took, all steps together; None where the query failed.
+        wall: milliseconds until the client had put the answer together, from when the query was due, or
+            from sending it where it was not due at any time; None where the query failed.
+        error: why the query failed, in a sentence, or None.
+        waited: milliseconds between when the query was due and when it was sent.
+        reached: whether there was a cluster to answer, be it with an error.
+        sent: whether the query was sent at all.
+        how: how the scores were put together, so that more documents can be scored alike.
+    """
+
+    query: str
+    hits: tuple[tuple[str, float], ...] = ()
+    took: float | None = None
+    wall: float | None = None
+    error: str | None = None
+    waited: float = 0.0
+    reached: bool = True
+    sent: bool = True
+    how: How = How()
+
+
+def ask(client: OpenSearch, request: Request, due: float | None = None) -> Answer:
+    """Carry out one search: send its first step, and those that follow from the answers.
+
+    Args:
+        client: the cluster.
+        request: what to send.
+        due: the clock's time (``perf_counter``) at which it should have been sent; None: now.
+    """
+    carried = request.begin()
+    # The first step is on its way as bytes already.
+    next(carried)
+    sent = perf_counter()
+    waited = 0.0 if due is None else max(0.0, sent - due) * 1000
+    try:
+        found = _carry_out(client, request, carried)
+    except OpenSearchException as error:
+        reached = not isinstance(error, UnreachableError)
+        return Answer(request.query, error=str(failure(error)), waited=waited, reached=reached)
+    except LangshiftError as error:
+        return Answer(request.query, error=str(error), waited=waited)
+    wall = waited + (perf_counter() - sent) * 1000
+    return _read(request, found)._replace(wall=wall, waited=waited)
+
+
+def _carry_out(client: OpenSearch, request: Request, carried: Exchange[Found]) -> Found:
+    """What the exchange makes of the cluster's answers.
+
+    Raises:
+        LangshiftError: an answer is an error, not of all shards, or cannot be read.
+        OpenSearchException: the cluster did not answer as it should.
+    """
+    step = request.first
+    try:
+        while True:
+            send = client.search if step.parts is None else client.msearch
+            heard = send(index=request.target, body=step.content)
+            answers = [heard] if step.parts is None else steps.answers(heard, step.parts)
+            step = Step.of(steps.advance(carried, answers))
+    except StopIteration as end:
+        found: Found = end.value
+        return found
+
+
+def _read(request: Request, found: Found) -> Answer:
+    """The answer, less what nobody will ask for."""
+    # One document is found by many queries: its id is kept once.
+    hits = tuple([(intern(hit.id), hit.score) for hit in found.hits if hit.score is not None])
+    how = found.how
+    if how.kept:
+        how = replace(how, kept={name: how.kept[name] for name in request.scored if name in how.kept})
+    return Answer(request.query, hits, float(found.took), how=how)
+
+
+MOST_AT_ONCE = 256
+AT_ONCE_IN_OPEN_LOOP = 64
+WARM_UP = 5
+_SEED = 20
+
+
+# Closed loop: a number of users, each of whom asks the next query as soon as the last one is answered.
+# Open loop: queries come when they come, whether or not the last ones are answered, as from users who know
+# nothing of each other. Such arrivals are a Poisson process; given how many there are, their times are
+# independent and uniform. So ``arrivals`` draws exactly that: bursts and gaps as in production, and still
+# exactly the rate asked for. The draw is the same every time, so that two replays meet the same bursts.
+@dataclass(frozen=True)
+class Load:
+    """How queries are sent.
+
+    Attributes:
+        concurrency: how many queries are under way at once: exactly in closed loop, at most in open loop.
+        rate: queries a second, in open loop; None in closed loop, or where a log says when each came.
+        speed: how much faster than it came a log is sent; None without the times of a log.
+        warm_up: how many queries each index gets first in each setting, uncounted.
+    """
+
+    concurrency: int = 1
+    rate: float | None = None
+    speed: float | None = None
+    warm_up: int = WARM_UP
+
+    @property
+    def open_loop(self) -> bool:
+        """Whether queries are sent when they are due, answered or not."""
+        return self.rate is not None or self.speed is not None
+
+    def due(self, count: int, logged: Sequence[float] | None = None) -> list[float | None]:
+        """Seconds after the start at which each query is sent; None in closed loop.
+
+        Args:
+            count: how many queries.
+            logged: when each query came, in seconds, ascending; needed with ``speed``.
+        """
+        if self.rate is not None:
+            return [*arrivals(count, self.rate)]
+        if self.speed is not None and logged is not None:
+            return [(time - logged[0]) / self.speed for time in logged]
+        return [None] * count
+
+    def to_dict(self) -> dict[str, float | str | None]:
+        """As it stands in ``result.json`` under ``load``."""
+        return {
+            "loop": "open" if self.open_loop else "closed",
+            "concurrency": self.concurrency,
+            "rate": self.rate,
+            "speed": self.speed,
+            "warm_up": self.warm_up,
+        }
+
+
+def arrivals(count: int, rate: float) -> list[float]:
+    """The times of ``count`` random arrivals within ``count / rate`` seconds, ascending."""
+    draw = Random(_SEED)  # noqa: S311 - no secret
+    return sorted(draw.uniform(0, count / rate) for _ in range(count))
+
+
+def rotated(number: int, places: int) -> list[int]:
+    """The order in which the query of this number goes to the indices: each comes first as often."""
+    return [(number + place) % places for place in range(places)]
+
 
 TOP_K = 100
 MOST_BYTES = 2_000_000_000

@@ -12,19 +12,18 @@ from typing import Any
 import orjson
 from opensearchpy import OpenSearch
 
-from langshift import cluster
+from langshift.client import cluster_version
 from langshift.errors import UsageError
-from langshift.evaluate.datasets.identity import identity
-from langshift.evaluate.group_scores import GROUP_SCORES
-from langshift.evaluate.measures.scores import Scores
-from langshift.evaluate.replay.groups import format_group_scores
-from langshift.evaluate.replay.histogram import Percentiles, corrected, percentiles
+from langshift.evaluate.datasets.dataset import identity
+from langshift.evaluate.measures.base import Scores
+from langshift.evaluate.replay.group_scores import format_group_scores
 from langshift.evaluate.replay.journal import PER_QUERY, RESULT, unfinished
-from langshift.evaluate.replay.replayed import Replay
+from langshift.evaluate.replay.load_generator import Percentiles, corrected, percentiles
+from langshift.evaluate.replay.replay import Replay
 from langshift.evaluate.replay.requests import TOP_K
-from langshift.evaluate.run import command, format_run
+from langshift.evaluate.runs import GROUP_SCORES, command, format_run
+from langshift.files import whole
 from langshift.retrieval.options import written
-from langshift.whole import whole
 
 RUN = "run.trec"
 LATE_MS = 10.0
@@ -172,4 +171,4 @@ def _replace(path: Path, content: bytes) -> None:
 
 def server_version(client: OpenSearch) -> str:
     """The version of the cluster that answers; ``unknown`` where the user may not ask for it."""
-    return cluster.version(client) or "unknown"
+    return cluster_version(client) or "unknown"

@@ -1,4 +1,4 @@
-"""The report's tables, as all its forms show them: heads, rows of text, and what stands out."""
+"""The tables of comparisons: heads, rows of text, and what stands out."""
 
 from __future__ import annotations
 
@@ -6,15 +6,184 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
-from langshift.evaluate.compare.comparing import Comparison, sign
-from langshift.evaluate.compare.matrix import Cell as Recall
-from langshift.evaluate.compare.matrix import Matrix
-from langshift.evaluate.compare.sections import ALL, Column
+from rich.cells import cell_len, set_cell_size
+
+from langshift.evaluate.compare.breakdowns import Example, Extremes, Found, Matrix
+from langshift.evaluate.compare.breakdowns import RecallCell as Recall
+from langshift.evaluate.compare.comparison import ALL, OWN, Column, Comparison, sign
 from langshift.evaluate.compare.significance import Tested
-from langshift.evaluate.compare.slices import OWN
-from langshift.evaluate.measures.scores import Scores
-from langshift.evaluate.report.compare_tables import probability
-from langshift.shown import figure, signed
+from langshift.evaluate.measures.base import Scores
+from langshift.languages import UNDETERMINED
+from langshift.output import figure, signed
+
+_SUPERSCRIPTS = dict(zip("abcdefghijklmnoprstuvwxyz", "ᵃᵇᶜᵈᵉᶠᵍʰⁱʲᵏˡᵐⁿᵒᵖʳˢᵗᵘᵛʷˣʸᶻ", strict=True))
+_STAR = "*"
+
+
+class TextTable(NamedTuple):
+    """Column heads and rows."""
+
+    heads: list[str]
+    rows: list[list[str]]
+
+
+def figures_text(compared: Comparison, section: str) -> TextTable:
+    """One row a run and one column a measure, with superscripts: which runs it is significantly higher than."""
+    columns = [column for column in compared.columns if column.section == section]
+    rows = [[run.label, *(_cell(compared, run.letter, column) for column in columns)] for run in compared.candidates]
+    first = compared.candidates[0].letter
+    counts = ["queries", *(f"{compared.scores[first][column].queries:,}" for column in columns)]
+    return TextTable(["run", *(column.measure for column in columns)], [*rows, counts])
+
+
+def _cell(compared: Comparison, letter: str, column: Column) -> str:
+    shown = figure(compared.mean(letter, column))
+    marks = "".join(_SUPERSCRIPTS[other] for other in lower(compared, letter, column))
+    # Figures stay one below the other, however many marks a run has.
+    return shown + marks.ljust(len(compared.candidates) - 1)
+
+
+def lower(compared: Comparison, letter: str, column: Column) -> list[str]:
+    """The runs that have a significantly lower figure."""
+    found = []
+    for other in (run.letter for run in compared.candidates if run.letter != letter):
+        pair = (letter, other) if letter < other else (other, letter)
+        tested = compared.tested(column, pair)
+        if tested is not None and tested.significant and (tested.difference > 0) is (pair[1] == letter):
+            found.append(other)
+    return found
+
+
+def chances(compared: Comparison, section: str) -> TextTable:
+    """One row a measure and pair of runs: the difference and its p-values."""
+    heads = ["measure", "runs", "difference", "p, randomisation", "corrected", "p, Student's t"]
+    rows = [
+        [
+            column.measure,
+            f"{later} - {earlier}",
+            signed(found.difference),
+            probability(found.randomisation),
+            probability(found.corrected),
+            probability(found.student),
+        ]
+        for (column, (earlier, later)), found in compared.pairs.items()
+        if column.section == section
+    ]
+    return TextTable(heads, rows)
+
+
+def by_language_text(compared: Comparison, section: str, letter: str) -> TextTable:
+    """One row a query language: what a later run changes against the first."""
+    columns = [column for column in compared.columns if column.section == section]
+    first = compared.candidates[0].letter
+    rows = []
+    for language, queries in compared.asked.items():
+        cells = [
+            _changed(
+                compared.mean(first, column, language),
+                compared.mean(letter, column, language),
+                compared.tested(column, (first, letter), language),
+            )
+            for column in columns
+        ]
+        rows.append([language, f"{len(queries):,}", *cells])
+    return TextTable(["language", "queries", *(column.measure for column in columns)], rows)
+
+
+def _changed(before: float | None, after: float | None, tested: Tested | None) -> str:
+    if before is None or after is None:
+        return "-"
+    return f"{figure(before)} {signed(after - before):>6}{star(tested)}"
+
+
+def by_slice_text(compared: Comparison, letter: str) -> TextTable:
+    """One row for each of the slices, yes and no: what a later run changes against the first.
+
+    Over all relevant documents; the slices are told apart by whether there is an answer in the searcher's language.
+    """
+    columns = [column for column in compared.columns if column.section == ALL]
+    first = compared.candidates[0].letter
+    rows = []
+    for part, queries in compared.slices.items():
+        cells = [
+            _changed(
+                compared.scores[first][column].over(queries).mean,
+                compared.scores[letter][column].over(queries).mean,
+                compared.by_slice.get((part, column, (first, letter))),
+            )
+            for column in columns
+        ]
+        rows.append(["yes" if part == OWN else "no", f"{len(queries):,}", *cells])
+    return TextTable(["answer there", "queries", *(column.measure for column in columns)], rows)
+
+
+def matrix(found: Matrix) -> TextTable:
+    """One row a query language and one column a document language: what a later run changes in recall."""
+    heads = found.heads
+    rows = []
+    for language, cells in found.cells.items():
+        row = [
+            f"{signed(cells[head].tested.difference)}{star(cells[head].tested)}" if head in cells else "- "
+            for head in heads
+        ]
+        rows.append([language, *row])
+    return TextTable(["query", *heads], rows)
+
+
+def star(tested: Tested | None) -> str:
+    """What follows a figure whose change is significant, as wide where it is not."""
+    return _STAR if tested is not None and tested.significant else " "
+
+
+def probability(chance: float | None) -> str:
+    """A p-value with the digits that matter; ``<.0001`` below that."""
+    if chance is None:
+        return "-"
+    return "<.0001" if chance < 0.0001 else figure(chance)
+
+
+def tally(found: Extremes) -> str:
+    """How many queries gain and lose."""
+    earlier, later = found.pair
+    return (
+        f"{found.column.measure}, query by query: {later} is better than {earlier} for {found.better:,}, "
+        f"worse for {found.worse:,} and the same for {found.same:,}."
+    )
+
+
+def example_head(example: Example) -> str:
+    """Names a query, with its figures and its words."""
+    change = signed(example.after - example.before)
+    figures = f"{figure(example.before)} → {figure(example.after)} {change}"
+    return f"{example.query.id} ({example.language or UNDETERMINED}) {figures}: {example.query.text}"
+
+
+def example_hits(example: Example, letters: Sequence[str], width: int) -> TextTable:
+    """What two runs find first for a query, side by side, each in ``width`` cells of a terminal."""
+    longest = max(len(example.hits_before), len(example.hits_after))
+    rows = [
+        [
+            str(place + 1),
+            *(
+                _hit(hits[place], width) if place < len(hits) else ""
+                for hits in (example.hits_before, example.hits_after)
+            ),
+        ]
+        for place in range(longest)
+    ]
+    return TextTable(["", *letters], rows)
+
+
+def _hit(found: Found, width: int) -> str:
+    return cut(f"{'*' if found.relevant else ' '} {found.language or UNDETERMINED} {found.text or found.id}", width)
+
+
+def cut(text: str, width: int) -> str:
+    """A text's beginning, no wider than some cells of a terminal."""
+    if cell_len(text) <= width:
+        return text
+    return set_cell_size(text, width - 1).rstrip() + "…"
+
 
 GAIN, LOSS, MARK = "gain", "loss", "mark"
 
@@ -157,7 +326,7 @@ def _recall(cell: Recall, kind: str) -> Cell:
     return _marked(cell.tested.difference, cell.tested, 1)
 
 
-def outcomes(found: Sequence[tuple[str, Scores]]) -> Table:
+def outcomes_table(found: Sequence[tuple[str, Scores]]) -> Table:
     """What the first document is: one row a run, by label."""
     rows = []
     names: list[str] = []
@@ -195,3 +364,59 @@ def _heads(compared: Comparison, section: str, letter: str, rows: str) -> list[H
 def _against(compared: Comparison, letter: str) -> str:
     first = compared.candidates[0]
     return "" if letter == first.letter else f": {first.label} and {compared.candidate(letter).label}"
+
+
+HITS = 5
+_CHARACTERS = 240
+_LONGEST_WORD = 30
+
+
+def examples(extreme: Extremes, labels: Sequence[str]) -> list[Table]:
+    """A table for each query that gains or loses much, gains first.
+
+    Args:
+        extreme: the queries.
+        labels: of the earlier and the later run.
+    """
+    return [
+        _example(extreme, example, labels, gains)
+        for found, gains in ((extreme.winners, True), (extreme.losers, False))
+        for example in found
+    ]
+
+
+def _example(extreme: Extremes, example: Example, labels: Sequence[str], gains: bool) -> Table:
+    caption = (
+        f"{'Gains' if gains else 'Loses'}: {extreme.column.measure} {figure(example.before)} → {figure(example.after)} "
+        f"({signed(example.after - example.before)}), query {example.query.id} in {example.language or UNDETERMINED}:"
+    )
+    heads = [Head("rank"), *(Head(head, label) for label in labels for head in ("content", "language", "relevant"))]
+    sides = (example.hits_before, example.hits_after)
+    rows = [
+        [
+            Cell(str(rank + 1)),
+            *(cell for hits in sides for cell in _hit_cells(hits[rank] if rank < len(hits) else None)),
+        ]
+        for rank in range(max(map(len, sides)))
+    ]
+    return Table(caption, heads, rows, words=True, quoted=quoted(example.query.text, example.language))
+
+
+def _hit_cells(found: Found | None) -> list[Cell]:
+    if found is None:
+        return [Cell("-"), Cell("-"), Cell("-")]
+    return [
+        quoted(found.text or found.id, found.language),
+        Cell(found.language or UNDETERMINED),
+        Cell("✓ yes", tone=GAIN) if found.relevant else Cell("✗ no", tone=MARK),
+    ]
+
+
+def quoted(text: str, language: str | None) -> Cell:
+    """A text's beginning, with the language that it is in."""
+    words = " ".join(text.split())
+    if len(words) > _CHARACTERS:
+        # At a space where one is near: not every script has them.
+        start, space, end = words[:_CHARACTERS].rpartition(" ")
+        words = (start if space and len(end) <= _LONGEST_WORD else words[:_CHARACTERS]) + "…"
+    return Cell(words, language=language or UNDETERMINED)

@@ -1,21 +1,45 @@
-"""What tuning found, as one JSON document, and as what goes into the file of language vectors."""
+"""What tuning found: as JSON, in sentences and tables, as a curve, and for the file of language vectors."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from langshift import output
 from langshift.debias.vectors import LanguageVectors
-from langshift.evaluate.tune.chance import Change
-from langshift.evaluate.tune.choosing import PLAIN, Step, Tuned, groups
-from langshift.evaluate.tune.judging import MEASURES, TARGET, Judge, Point, Setting
+from langshift.errors import UsageError
+from langshift.evaluate.figures.theme import BLUE, GREEN, VERMILION
+from langshift.evaluate.figures.theme import require_plotting as require_matplotlib
+from langshift.evaluate.report.run_tables import bars
+from langshift.evaluate.report.tables import probability
 from langshift.evaluate.tune.task import FOLDS
+from langshift.evaluate.tune.tune import (
+    ALPHAS,
+    COST,
+    MEASURES,
+    PLAIN,
+    TARGET,
+    Change,
+    Judge,
+    Point,
+    Setting,
+    Step,
+    Tuned,
+    groups,
+)
+from langshift.files import whole
+from langshift.output import figure, heading, line, listed, signed
 from langshift.settings import VERSION
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
 @dataclass(frozen=True)
@@ -142,3 +166,253 @@ def _step(step: Step) -> dict[str, Any]:
 
 def _change(change: Change) -> dict[str, float]:
     return {name: round(value, 6) for name, value in (*change._asdict().items(), ("difference", change.difference))}
+
+
+FORMATS = (".svg", ".png", ".pdf")
+_COLOURS = {TARGET: BLUE, "nDCG@20": GREEN, COST: VERMILION}
+_LINES = {"documents": "-", "both": "--"}
+_SAID = {"documents": "documents shifted", "both": "queries shifted too"}
+
+
+def require_plotting(path: Path) -> None:
+    """Refuse, before any work, a figure that cannot be drawn or written.
+
+    Raises:
+        UsageError: the name ends in none of the known formats, or names no place to write to.
+        LangshiftError: the extra is not installed.
+    """
+    if path.suffix.lower() not in FORMATS:
+        raise UsageError(f"--plot {path}: a figure's name ends in {', '.join(FORMATS[:-1])} or {FORMATS[-1]}.")
+    require_matplotlib("--plot")
+    above = next(folder for folder in path.absolute().parents if folder.exists())
+    if path.is_dir() or not above.is_dir() or not os.access(above, os.W_OK):
+        raise UsageError(f"--plot {path} cannot be written: it is a folder, or in none that you may write in.")
+
+
+def plot(report: Report, path: Path) -> None:
+    """Draw both curves: what is gained over alpha 0 on the left, what it costs on the right.
+
+    Args:
+        report: what was found.
+        path: where to; its ending names the format. It appears whole or not at all.
+    """
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
+
+    # Letters stay letters, and the same curves give the same bytes.
+    with rc_context({"svg.fonttype": "none", "svg.hashsalt": "langshift"}):
+        drawn = Figure(figsize=(10, 4.5), layout="constrained")
+        gains, losses = drawn.subplots(1, 2)
+        for measure in (TARGET, "nDCG@20"):
+            _curves(gains, report, measure)
+        _curves(losses, report, COST)
+        losses.axhline(-report.found.budget, color="black", linestyle=":", label=f"budget {report.found.budget:g}")
+        _dress(gains, report, "What it gains")
+        _dress(losses, report, "What it costs")
+        drawn.suptitle(_title(report))
+        format_ = path.suffix.lower().removeprefix(".")
+        with whole(path) as partial:
+            drawn.savefig(partial, format=format_, dpi=150, metadata={"Date": None} if format_ == "svg" else None)
+
+
+def _curves(axes: Axes, report: Report, measure: str) -> None:
+    """One measure's change from alpha 0 along alpha, both curves, each with its interval as a band."""
+    for name, points in (("documents", report.found.documents), ("both", report.found.both)):
+        every = report.every
+        plain = report.found.weighing.mean(report.found.plain.figures[measure], every)
+        changes = [report.found.weighing.mean(point.figures[measure], every) - plain for point in points]
+        colour = _COLOURS[measure]
+        axes.plot(ALPHAS, changes, _LINES[name], color=colour, marker="o", ms=3, label=f"{measure}, {_SAID[name]}")
+        if name == "documents":
+            low, high = zip(*(report.intervals(point)[measure] for point in points), strict=True)
+            axes.fill_between(ALPHAS, low, high, color=colour, alpha=0.15, linewidth=0)
+
+
+def _dress(axes: Axes, report: Report, title: str) -> None:
+    axes.axhline(0, color="grey", linewidth=0.8)
+    axes.axvline(report.found.setting.alpha, color="black", linewidth=0.8, label="recommended alpha")
+    axes.yaxis.set_major_formatter("{x:+.3f}")
+    axes.set(title=title, xlabel="alpha", ylabel="change from alpha 0")
+    axes.legend(fontsize="small")
+
+
+def _title(report: Report) -> str:
+    task = report.judge.task
+    vectors, languages = report.judge.vectors, len(set(task.languages.tolist()))
+    return (
+        f"{vectors.encoder}, pivot {vectors.pivot}, on {report.pairs}: {len(task.items):,} questions in {languages} "
+        "languages\nbands: 95 % over blocks of items, documents shifted"
+    )
+
+
+# Where nearly everything is found, little can be lost.
+_EASY = 0.98
+
+
+def task(report: Report) -> list[str]:
+    """What was asked and searched."""
+    asked, vectors = report.judge.task, report.judge.vectors
+    languages = sorted(set(asked.languages.tolist()))
+    judged = (
+        "The vectors were fitted on this same text, so each fifth of it is judged without its share in them."
+        if report.same_text
+        else "The vectors are judged as they are."
+    )
+    return [
+        f"{report.pairs}: {asked.count:,} items in {listed(languages)}. {len(asked.items):,} questions, each about "
+        f"{asked.share:.0%} of an item from its middle, search {len(asked.encoded.ids):,} documents, the whole items; "
+        "an item answers in every language.",
+        f"{judged} Every query language counts alike; the pivot is {vectors.pivot}, and the shift may cost "
+        f"{figure(report.found.budget)} of {COST}.",
+    ]
+
+
+def recommendation(report: Report) -> list[str]:
+    """What to do, what it gains, and what it costs."""
+    overall = report.held_out["all"]
+    target, cost = overall[TARGET], overall[COST]
+    if report.found.last is None:
+        return [_refusal(report, target)]
+    return [
+        f"Recommended: {_setting_sentence(report)}.",
+        f"On held-out items {TARGET} goes from {figure(target.before)} to {figure(target.after)}: {change_of(target)}, "
+        f"p {probability(target.p)}; {COST} from {figure(cost.before)} to {figure(cost.after)}: {change_of(cost)}.",
+    ]
+
+
+def warnings(report: Report) -> list[str]:
+    """What makes the figures less than they seem, in sentences."""
+    told = []
+    if report.absent:
+        told.append(f"{report.pairs} has no text in {listed(list(report.absent))}: nothing is measured there.")
+    if report.few:
+        told.append(
+            f"Too few of the items have text to cut a question out of in {listed(list(report.few))}: nothing is "
+            "measured there; a higher --sample may help."
+        )
+    overall = report.held_out["all"][COST]
+    if overall.before > _EASY:
+        told.append(
+            f"{COST} is {figure(overall.before)} with nothing shifted, so this task can hardly show what a shift "
+            "costs: a higher --sample makes it harder."
+        )
+    return told + (_over_budget(report) if report.found.last else [])
+
+
+def interval(found: Change) -> str:
+    """``+.0084 to +.0123``."""
+    return f"{_bound(found.low)} to {_bound(found.high)}"
+
+
+def change_of(found: Change) -> str:
+    """A change with its interval: ``+.0103 (95 % +.0084 to +.0123)``."""
+    return f"{_bound(found.difference)} (95 % {interval(found)})"
+
+
+def _bound(value: float) -> str:
+    return signed(value).replace("=", "0")
+
+
+def _refusal(report: Report, target: Change) -> str:
+    if report.told.setting != PLAIN:
+        why = (
+            f"the alpha chosen on the other items changes {TARGET} on held-out ones by {change_of(target)}, "
+            f"p {probability(target.p)}, which is no gain beyond chance"
+        )
+    else:
+        why = f"no alpha above 0 raises {TARGET} within the budget"
+    return f"Do not shift this model: {why}. Recommended: alpha 0."
+
+
+def _setting_sentence(report: Report) -> str:
+    setting, pivot = report.found.setting, report.judge.vectors.pivot
+    own = [f"{alpha:g} for {key}" for key, alpha in setting.own]
+    alphas = listed([*own, f"{setting.alpha:g} for {'every other' if own else 'every'} language"])
+    queries = f"queries in other languages than {pivot} shifted too" if setting.shift_queries else "queries as they are"
+    return f"alpha {alphas}; {queries}"
+
+
+def _over_budget(report: Report) -> list[str]:
+    """The groups of queries whose own loss is beyond the budget, since a mean can hide one."""
+    names = {"all": "over all queries", "pivot": "for queries in the pivot language", "others": "for the other queries"}
+    losses = {names[group]: -changes[COST].difference for group, changes in report.held_out.items()}
+    over = [f"{figure(loss)} {name}" for name, loss in losses.items() if loss > report.found.budget]
+    return [f"On held-out items {COST} falls by more than the budget: by {listed(over)}."] if over else []
+
+
+_STEPS = {
+    "documents": "shift documents",
+    "queries": "shift queries too",
+    "languages": "single alphas",
+}
+
+
+def show(report: Report) -> None:
+    """Print the task, both curves, what each step and the recommendation give on held-out items, and the words."""
+    for sentence in task(report):
+        line(sentence)
+    heading("\nDocuments shifted, all queries as they are")
+    _curve(report, report.found.documents)
+    heading("\nDocuments shifted, and queries in other languages than the pivot too")
+    _curve(report, report.found.both)
+    heading(f"\nStep by step: {TARGET} on each fifth of the items, at what is chosen on the other four")
+    _steps(report)
+    heading(f"\nNothing shifted, and as in the step {_STEPS[report.told.name]!r}, on the same fifths")
+    _held_out(report)
+    line("")
+    for sentence in recommendation(report):
+        line(sentence)
+
+
+def _curve(report: Report, points: Sequence[Point]) -> None:
+    found = report.found
+    means = [{name: found.weighing.mean(point.figures[name], report.every) for name in MEASURES} for point in points]
+    least = means[0][COST] - found.budget
+    rows = [
+        [
+            f"{point.setting.alpha:g}",
+            *(figure(mean[name]) for name in MEASURES),
+            bar,
+            "over budget" if mean[COST] < least else "",
+        ]
+        for point, mean, bar in zip(points, means, bars([mean[TARGET] for mean in means]), strict=True)
+    ]
+    output.table(None, ["alpha", *MEASURES, f"{TARGET} as a bar", ""], rows, right={"alpha", *MEASURES})
+
+
+def _steps(report: Report) -> None:
+    rows = [
+        [
+            _STEPS[step.name],
+            _alphas(step.setting),
+            figure(step.change.before),
+            figure(step.change.after),
+            interval(step.change),
+            probability(step.change.p),
+            "yes" if step.taken else "no",
+        ]
+        for step in report.found.steps
+    ]
+    heads = ["step", "alpha", "without", "with", "change, 95 %", "p", "gained"]
+    output.table(None, heads, rows, right={"without", "with", "change, 95 %", "p"})
+
+
+def _alphas(setting: Setting) -> str:
+    return ", ".join([f"{setting.alpha:g}", *(f"{key} {alpha:g}" for key, alpha in setting.own)])
+
+
+def _held_out(report: Report) -> None:
+    said = {"all": "all", "pivot": f"in {report.judge.vectors.pivot}", "others": "in others"}
+    rows = [
+        [
+            said[group] if measure == TARGET else "",
+            measure,
+            figure(change.before),
+            figure(change.after),
+            change_of(change),
+        ]
+        for group, changes in report.held_out.items()
+        for measure, change in changes.items()
+    ]
+    heads = ["queries", "measure", "alpha 0", "shifted", "change"]
+    output.table(None, heads, rows, right=set(heads[2:]))

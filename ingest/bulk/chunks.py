@@ -1,8 +1,167 @@
-"""Gathering operations to chunks by count and size."""
+"""Operations, gathered to chunks by count and size; and how many chunks are under way at once."""
 
 from __future__ import annotations
 
-from langshift.ingest.bulk.item import Chunk, Item
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cached_property
+from typing import Any, Literal, NamedTuple
+
+#: Requests at once at most: one thread each, and far below the client's pool of connections.
+MOST = 8
+_FIRST = 2
+
+
+class Limit:
+    """Additive increase, multiplicative decrease.
+
+    Each request that goes through raises the limit by a part that makes up one more a round; a request that found
+    the cluster overloaded halves it, but not once more for one that was under way at that time.
+
+    Attributes:
+        seconds: how long at least one request was under way.
+    """
+
+    def __init__(self, most: int = MOST) -> None:
+        self.seconds = 0.0
+        self._most = most
+        self._limit = float(min(_FIRST, most))
+        self._under_way = 0
+        self._round = 0
+        self._since = 0.0
+        self._changed = threading.Condition()
+
+    @property
+    def at_once(self) -> int:
+        """Requests that may be under way at once."""
+        return int(self._limit)
+
+    @contextmanager
+    def request(self) -> Iterator[Turn]:
+        """Wait for a turn; what the block finds out is told to the turn."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._under_way < int(self._limit))
+            self._under_way += 1
+            if self._under_way == 1:
+                self._since = time.perf_counter()
+            turn = Turn(self._round)
+        try:
+            yield turn
+        finally:
+            with self._changed:
+                self._under_way -= 1
+                if self._under_way == 0:
+                    self.seconds += time.perf_counter() - self._since
+                self._learn(turn)
+                self._changed.notify_all()
+
+    def _learn(self, turn: Turn) -> None:
+        if turn.overloaded:
+            if turn.round == self._round:
+                self._limit = max(1.0, self._limit / 2)
+                self._round += 1
+        elif turn.accepted:
+            self._limit = min(float(self._most), self._limit + 1 / self._limit)
+
+
+class Turn:
+    """One request's turn.
+
+    Attributes:
+        round: how often the limit was halved before it.
+        overloaded: whether the cluster had too much to do.
+        accepted: whether it took everything.
+    """
+
+    def __init__(self, in_round: int) -> None:
+        self.round = in_round
+        self.overloaded = self.accepted = False
+
+
+Operation = Literal["index", "delete"]
+
+#: A line as the input had it: its bytes, or the fields of a row where the input has no lines.
+Original = bytes | Mapping[str, Any]
+
+
+class Item(NamedTuple):
+    """One operation on one document.
+
+    Attributes:
+        line: where the input has it, counted from 1.
+        id: the document's ``_id``.
+        operation: what is done.
+        body: its lines of a bulk request, each with its line break: the action, and the entry where there is one.
+        original: the line as the input had it, for the dead letters.
+        vector: the bytes of the vector that was sent, float32, where this line belongs to the sample that the final
+            check compares; else None.
+        tallies: what to count it under once the server has confirmed it, such as ``language de``.
+    """
+
+    line: int
+    id: str
+    operation: Operation
+    body: bytes
+    original: Original
+    vector: bytes | None = None
+    tallies: tuple[str, ...] = ()
+
+
+class Outcome(NamedTuple):
+    """What became of an item, for good.
+
+    Attributes:
+        item: the item.
+        state: ``done``: the server has confirmed it; ``superseded``: the server holds a later version of the document;
+            ``dead``: it can never be written.
+        result: the server's word where done: ``created``, ``updated``, ``deleted``, ``not_found``; ``resent`` where it
+            was sent before and the answer was lost, so that nobody knows which.
+        type: the error's type where dead, such as ``mapper_parsing_exception``; else empty.
+        reason: the error in words where dead; else empty.
+    """
+
+    item: Item
+    state: Literal["done", "superseded", "dead"]
+    result: str = ""
+    type: str = ""
+    reason: str = ""
+
+
+class Chunk:
+    """Items that are sent in one request, in this order.
+
+    Attributes:
+        items: the items; at least one.
+    """
+
+    def __init__(self, items: Sequence[Item]) -> None:
+        self.items = items
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    @cached_property
+    def body(self) -> bytes:
+        """The request's body."""
+        return b"".join([item.body for item in self.items])
+
+    @cached_property
+    def ids(self) -> frozenset[str]:
+        """The documents that it writes or deletes."""
+        return frozenset(item.id for item in self.items)
+
+    @cached_property
+    def deleted(self) -> frozenset[str]:
+        """The documents that it deletes."""
+        return frozenset(item.id for item in self.items if item.operation == "delete")
+
+    def halves(self) -> tuple[Chunk, Chunk]:
+        """The first half of the items and the second; there must be two at least."""
+        middle = len(self.items) // 2
+        return Chunk(self.items[:middle]), Chunk(self.items[middle:])
+
 
 #: More than this gains nothing (tests/bench/bench_bulk.py), and a lost answer costs as much again.
 COUNT = 500

@@ -2,22 +2,132 @@
 
 from __future__ import annotations
 
+import base64
 import errno
+import json
 import os
+import re
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from io import FileIO
 from pathlib import Path
+from typing import Any, Literal, NamedTuple, get_args
+
+import orjson
 
 from langshift.errors import LangshiftError, UsageError
-from langshift.ingest.bulk.dead_letter import DeadLetter, from_line, to_line
-from langshift.ingest.bulk.lines import Lines
-from langshift.private_file import ensure_private, sync_folder
-from langshift.whole import whole
+from langshift.files import ensure_private, sync_folder, whole
+from langshift.ingest.bulk.chunks import Original
+from langshift.ingest.bulk.journal_store import Lines
 
-__all__ = ["DeadLetter", "DeadLetters"]
+Stage = Literal["read", "encode", "write"]
+
+
+class DeadLetter(NamedTuple):
+    """A line that could not become a document.
+
+    Attributes:
+        document: the line as the input had it, or the fields of a row.
+        line: its number, from 1.
+        id: the document's ``_id``; None where it has none.
+        type: the error's type, such as ``mapper_parsing_exception``.
+        reason: the error in words.
+        stage: where it failed: ``read``, ``encode`` or ``write``.
+        time: when, ISO 8601 in UTC.
+        corpus: the input, as messages name it.
+        version: with which version it was, or would have been, written; None where none was given.
+    """
+
+    document: Original
+    line: int
+    id: str | None
+    type: str
+    reason: str
+    stage: Stage
+    time: str
+    corpus: str
+    version: int | None
+
+
+def to_line(letter: DeadLetter) -> bytes:
+    """A letter as one line of JSON, line break included.
+
+    Text that is not UTF-8 is kept as base64. Of a row, bytes are kept as base64 and what else JSON cannot hold as text.
+    """
+    fields = letter._asdict()
+    content = fields.pop("document")
+    document: dict[str, Any] = {"document": content}
+    if isinstance(content, bytes):
+        try:
+            document = {"document": content.decode()}
+        except UnicodeDecodeError:
+            document = {"document_base64": base64.b64encode(content).decode()}
+    row = {**document, **{("_id" if name == "id" else name): value for name, value in fields.items()}}
+    try:
+        return orjson.dumps(row, default=_plain, option=orjson.OPT_APPEND_NEWLINE | orjson.OPT_SERIALIZE_NUMPY)
+    except orjson.JSONEncodeError:
+        # Half a surrogate pair, as a server's reason may hold, or a number beyond 64 bits.
+        return json.dumps(row, default=_plain).encode() + b"\n"
+
+
+def from_line(line: bytes) -> DeadLetter:
+    """Read what ``to_line`` made.
+
+    Raises:
+        ValueError: it is no dead letter.
+    """
+    try:
+        row = orjson.loads(line)
+    except orjson.JSONDecodeError:
+        row = _loaded(line)
+    if not isinstance(row, dict):
+        raise ValueError("no object")
+    letter = DeadLetter(
+        _document(row),
+        *(row.get("_id" if name == "id" else name) for name in DeadLetter._fields[1:]),  # type: ignore[arg-type]
+    )
+    texts = (letter.type, letter.reason, letter.time, letter.corpus)
+    if (
+        not all(isinstance(text, str) for text in texts)
+        or not _whole(letter.line)
+        or letter.stage not in get_args(Stage)
+        or not (letter.id is None or isinstance(letter.id, str))
+        or not (letter.version is None or _whole(letter.version))
+    ):
+        raise ValueError("a field is missing or of another type")
+    return letter
+
+
+def _loaded(line: bytes) -> object:
+    try:
+        return json.loads(line)
+    except (ValueError, RecursionError):
+        raise ValueError("no JSON") from None
+
+
+def _document(row: Mapping[str, Any]) -> Original:
+    document, packed = row.get("document"), row.get("document_base64")
+    if isinstance(document, dict):
+        return document
+    if isinstance(document, str):
+        return document.encode()
+    if isinstance(packed, str):
+        return base64.b64decode(packed, validate=True)
+    raise ValueError("no document")
+
+
+def _whole(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode()
+    return value.tolist() if hasattr(value, "tolist") else str(value)
+
 
 _NO_ROOM = {errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC)}
 _BLOCK = 64 * 1024
@@ -173,3 +283,65 @@ def _end_of_whole_lines(file: FileIO) -> int:
     # Only its line break is missing, as an editor may leave it.
     file.write(b"\n")
     return size + 1
+
+
+_TAKEN_OUT = "..."
+# A quoted value, but not a quoted field's name; an apostrophe within a word quotes nothing.
+_QUOTED = re.compile(r"(?<!field )(?<!\w)(?:'.*?'|\".*?\"|`.*?`|«.*?»)(?!\w)", re.DOTALL)
+_NUMBER = re.compile(r"(?<!\w)[-+]?\d+(?:[.,:]\d+)*(?:[eE][-+]?\d+)?")
+_REPEATED = re.compile(r"\.\.\.(?:\s*[,:]?\s*\.\.\.)+")
+# A reason may quote a document: what tells one kind from another stands at the beginning.
+_LONGEST = 300
+
+
+@dataclass
+class Group:
+    """Dead letters of one kind.
+
+    Attributes:
+        type: the error's type.
+        reason: the error in words, without what is a single document's.
+        stage: where it happened.
+        count: how many letters.
+        example: the first of them.
+    """
+
+    type: str
+    reason: str
+    stage: Stage
+    count: int
+    example: DeadLetter
+
+    def to_dict(self) -> dict[str, Any]:
+        """As ``langshift dead-letters list --json`` prints it."""
+        first = self.example
+        example = {"corpus": first.corpus, "line": first.line, "_id": first.id, "reason": first.reason}
+        return {
+            "type": self.type,
+            "reason": self.reason,
+            "stage": self.stage,
+            "count": self.count,
+            "example": example,
+        }
+
+
+def grouped(letters: Iterable[DeadLetter]) -> list[Group]:
+    """The kinds of dead letters, the most frequent first; those as frequent in the order in which they came."""
+    groups: dict[tuple[str, str, str], Group] = {}
+    for letter in letters:
+        reason = kind_of(letter)
+        group = groups.setdefault(
+            (letter.type, reason, letter.stage), Group(letter.type, reason, letter.stage, 0, letter)
+        )
+        group.count += 1
+    return sorted(groups.values(), key=lambda group: -group.count)
+
+
+def kind_of(letter: DeadLetter) -> str:
+    """A letter's reason with ``...`` for its id, quoted values and numbers."""
+    reason = letter.reason
+    if letter.id:
+        reason = re.sub(rf"(?<!\w){re.escape(letter.id)}(?!\w)", _TAKEN_OUT, reason)
+    reason = _NUMBER.sub(_TAKEN_OUT, _QUOTED.sub(_TAKEN_OUT, reason))
+    reason = _REPEATED.sub(_TAKEN_OUT, reason)
+    return reason if len(reason) <= _LONGEST else f"{reason[:_LONGEST]} {_TAKEN_OUT}"

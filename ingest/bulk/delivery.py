@@ -1,4 +1,4 @@
-"""Delivering one chunk, whatever it takes: until each of its documents is settled."""
+"""Delivering one chunk, whatever it takes: sent again, halved, waited for, until each of its documents is settled."""
 
 from __future__ import annotations
 
@@ -6,27 +6,236 @@ import logging
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import uuid4
 
 from opensearchpy import OpenSearch
-from opensearchpy.exceptions import OpenSearchException
+from opensearchpy.exceptions import AuthorizationException, NotFoundError, OpenSearchException
 from tenacity import RetryCallState, Retrying, retry_if_exception_type
 from tenacity.nap import sleep_using_event
 
-from langshift.cluster import address
+from langshift.client import address
+from langshift.credentials import hide
 from langshift.errors import ClusterError
-from langshift.failures import not_permitted
-from langshift.ingest.bulk import answer
-from langshift.ingest.bulk.breaker import Breaker
-from langshift.ingest.bulk.concurrency import Limit
-from langshift.ingest.bulk.item import Chunk, Item, Outcome
-from langshift.ingest.bulk.rest import ISOLATED_AFTER, Rest
-from langshift.ingest.bulk.trouble import Stopped, diagnosis
-from langshift.ingest.entry import body
-from langshift.missing_index import is_gone
-from langshift.patience import BACKOFF, Patience
-from langshift.trouble import Again, Refused, meaning
+from langshift.ingest.bulk.chunks import Chunk, Item, Limit, Outcome
+from langshift.ingest.documents import body
+from langshift.output import counted
+from langshift.retry import BACKOFF, Patience
+from langshift.server_errors import INDEX_NOT_FOUND, Again, Refused, is_gone, meaning, not_permitted
+
+#: Statuses of an item that say nothing against it: too many requests, and what a server in trouble answers.
+_BUSY, _TROUBLE, _FAILED = 429, range(500, 600), 500
+
+
+class Broken(Exception):
+    """The answer is not one to this request; what the server did is not known."""
+
+
+class Verdict(NamedTuple):
+    """What an answer says.
+
+    Attributes:
+        settled: what became of items for good.
+        again: items that the server may take another time.
+        why: the last reason for that, in the server's words; empty where there are none.
+        overloaded: whether the server had too much to do.
+        failed: whether it met an error of its own over each of ``again``, and nothing else.
+        fatal: a reason that no document could be written, or empty.
+        blocked: whether the index takes no writes at this moment.
+        missing: the same as ``why`` where the node that answers does not know the index; else empty.
+    """
+
+    settled: list[Outcome]
+    again: list[Item]
+    why: str
+    overloaded: bool
+    failed: bool
+    fatal: str
+    blocked: bool = False
+    missing: str = ""
+
+
+def read(answer: Any, chunk: Chunk, breaks: Callable[[Mapping[str, Any]], bool], *, unsure: bool) -> Verdict:  # noqa: ANN401 - any JSON value
+    """Read the answer to a chunk.
+
+    Args:
+        answer: the answer as JSON.
+        chunk: what was sent.
+        breaks: whether an item's error is the k-NN memory breaker's.
+        unsure: whether the chunk was sent before and the answer was lost, so that ``updated`` may be our own.
+
+    Raises:
+        Broken: it does not tell of each item in its turn.
+    """
+    told = answer.get("items") if isinstance(answer, dict) else None
+    if not isinstance(told, list) or len(told) != len(chunk):
+        count = len(told) if isinstance(told, list) else 0
+        raise Broken(f"an answer for {count} of {len(chunk)} documents")
+    settled: list[Outcome] = []
+    again: list[Item] = []
+    why = fatal = missing = ""
+    overloaded, failed, blocked = False, True, False
+    for item, one in zip(chunk.items, told, strict=True):
+        result = one.get(item.operation) if isinstance(one, dict) else None
+        if not isinstance(result, dict) or result.get("_id") != item.id or not isinstance(result.get("status"), int):
+            raise Broken("an answer about other documents")
+        status, error = result["status"], result.get("error")
+        if status < 300 or (status == 404 and item.operation == "delete" and error is None):
+            settled.append(Outcome(item, "done", _result(str(result.get("result", "")), unsure=unsure)))
+            continue
+        error = error if isinstance(error, dict) else {"type": "unknown", "reason": str(error)}
+        kind, said = str(error.get("type", "unknown")), reason(error)
+        if status == 409:
+            settled.append(Outcome(item, "superseded"))
+        elif (
+            status == _BUSY or status in _TROUBLE or kind == "cluster_block_exception" or _broke(status, error, breaks)
+        ):
+            again.append(item)
+            why = said
+            overloaded = overloaded or status in (_BUSY, 503)
+            failed = failed and status == _FAILED
+            blocked = blocked or kind == "cluster_block_exception"
+        elif kind == INDEX_NOT_FOUND:
+            # Or the node has only just started.
+            again.append(item)
+            why = missing = said
+            failed = False
+        elif status in (401, 403):
+            fatal = said
+        elif kind == "index_closed_exception":
+            # No document's fault, and the server's word for it is just "closed".
+            fatal = "the index is closed, open it"
+        else:
+            settled.append(Outcome(item, "dead", "", kind, said))
+    return Verdict(settled, again, why, overloaded, failed and bool(again), fatal, blocked, missing)
+
+
+def reason(error: Mapping[str, Any]) -> str:
+    """An item's error in words: the reason and the innermost cause, without the final full stop."""
+    words, cause = [str(error.get("reason") or error.get("type", "no reason given"))], error.get("caused_by")
+    while isinstance(cause, dict):
+        if cause.get("reason"):
+            words[1:] = [str(cause["reason"])]
+        cause = cause.get("caused_by")
+    told = f"{words[0]} ({words[1]})" if len(words) > 1 and words[1] not in words[0] else words[0]
+    return hide(" ".join(told.split()).rstrip("."))
+
+
+def _result(word: str, *, unsure: bool) -> str:
+    return "resent" if unsure and word in ("updated", "not_found") else word
+
+
+def _broke(status: int, error: Mapping[str, Any], breaks: Callable[[Mapping[str, Any]], bool]) -> bool:
+    return status == 400 and breaks(error)
+
+
+_STATS = "/_plugins/_knn/stats"
+
+
+class Breaker:
+    """Tells the breaker's 400 from that of a bad document, in the answers to one chunk.
+
+    A document is bad only where the plugin's statistics say so both before and after the request: a breaker that
+    recovers between the refusal and the question must not cost a document.
+    """
+
+    def __init__(self, client: OpenSearch) -> None:
+        self._client = client
+        self._off_before = False
+        self._triggered: bool | None = None
+
+    def begin(self) -> None:
+        """A request is about to be sent."""
+        self._off_before = self._triggered is False
+        self._triggered = None
+
+    def caused(self, error: Mapping[str, Any]) -> bool:
+        """Whether the breaker made, or may have made, the server refuse a document of the request.
+
+        Args:
+            error: the item's ``error``. Its words name the breaker in new versions; older ones only say that the
+                vector's field could not be parsed, and the plugin's statistics have to tell.
+        """
+        words = str(error).lower()
+        if "circuit breaker" in words or "circuit_breaker" in words or "circuit_breaking" in words:
+            return True
+        if "knn" not in words:
+            return False
+        if self._triggered is None:
+            self._triggered = self._ask()
+        return self._triggered or not self._off_before
+
+    def _ask(self) -> bool:
+        try:
+            stats = self._client.transport.perform_request("GET", _STATS)
+        except (AuthorizationException, NotFoundError):
+            return False
+        except OpenSearchException:
+            # Nobody knows: the documents are sent again rather than given up.
+            return True
+        return isinstance(stats, dict) and stats.get("circuit_breaker_triggered") is True
+
+
+#: So often in a row the server may fail over a chunk before the document is looked for that it fails over.
+ISOLATED_AFTER = 3
+# A request whose answer was lost so often in a row is perhaps too much for the server or a gateway: it is halved,
+# unless it is so small that this cannot be why.
+_HALVED_AFTER, _SMALL = 3, 1 << 16
+
+
+class Rest:
+    """What is left of a chunk, and what is known of the tries.
+
+    Attributes:
+        chunk: the items that are not settled.
+        unsure: whether they may have been written already, by a request whose answer was lost.
+        breaker: tells the memory breaker's answers from those about bad documents.
+        lost_in_a_row: answers lost.
+        failed_in_a_row: errors of the server's own.
+        alone: whether the server takes others, so that the document is what it fails over.
+    """
+
+    def __init__(self, chunk: Chunk, unsure: bool, breaker: Breaker) -> None:
+        self.chunk, self.unsure, self.breaker = chunk, unsure, breaker
+        self.lost_in_a_row = self.failed_in_a_row = 0
+        self.alone = False
+
+    def count(self, *, failed: bool) -> None:
+        """Count whether the server met an error of its own this time."""
+        self.failed_in_a_row = self.failed_in_a_row + 1 if failed else 0
+
+    @property
+    def stubborn(self) -> bool:
+        """Whether the server fails over the chunk again and again."""
+        return self.failed_in_a_row >= ISOLATED_AFTER
+
+    @property
+    def too_heavy(self) -> bool:
+        """Whether the chunk may be too large, for its answers are lost again and again."""
+        return self.lost_in_a_row >= _HALVED_AFTER and len(self.chunk) > 1 and len(self.chunk.body) > _SMALL
+
+
+class Stopped(Exception):
+    """Somebody has asked to stop before the chunk was taken."""
+
+
+def diagnosis(why: str, seconds: float) -> str:
+    """What a cluster that has taken nothing for so many seconds lacks, and what to do.
+
+    Args:
+        why: the last reason, in the server's words.
+        seconds: how long it was waited for.
+    """
+    waited = f"The cluster has taken no document for {counted(round(seconds), 'second')}"
+    if "flood-stage" in why or "flood stage" in why:
+        return f"{waited}, since its disk is full ({why}): free space on its nodes."
+    if "circuit breaker" in why or "[knn_vector]" in why:
+        return (
+            f"{waited}, since its memory for k-NN graphs is used up ({why}): give the nodes more memory, "
+            "or raise knn.memory.circuit_breaker.limit."
+        )
+    return f"{waited} (last: {why})."
+
 
 #: Only what is read of an answer, which is otherwise as long as short documents are.
 _FIELDS = {"filter_path": "items.*._id,items.*.status,items.*.result,items.*.error"}
@@ -153,8 +362,8 @@ class Courier:
         probe = Chunk([Item(0, name, "delete", body("delete", name, 1), b"")])
         try:
             told = self._client.bulk(body=probe.body, **self._parameters)
-            return bool(answer.read(told, probe, lambda _: False, unsure=False).settled)
-        except (OpenSearchException, answer.Broken):
+            return bool(read(told, probe, lambda _: False, unsure=False).settled)
+        except (OpenSearchException, Broken):
             return False
 
     def _once(self, rest: Rest) -> None:
@@ -166,8 +375,8 @@ class Courier:
             rest.breaker.begin()
             try:
                 told = self._client.bulk(body=rest.chunk.body, **self._parameters)
-                verdict = answer.read(told, rest.chunk, rest.breaker.caused, unsure=rest.unsure)
-            except answer.Broken as error:
+                verdict = read(told, rest.chunk, rest.breaker.caused, unsure=rest.unsure)
+            except Broken as error:
                 raise self._again(rest, Again(str(error), lost=True)) from error
             except OpenSearchException as error:
                 trouble = meaning(error, address(self._client))

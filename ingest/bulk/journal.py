@@ -1,4 +1,4 @@
-"""What became of each line of a load, on disk, so that a load that was cut off can go on and lose nothing.
+"""What became of each line of a load, on disk, so that a load that was cut off can be resumed and lose nothing.
 
 One row is kept for each line that came to an end, also where ranges of lines would do for resuming: when all is
 sent the check must know how many documents there are to be, and which, and lines may repeat an id. A row costs
@@ -7,22 +7,72 @@ about a microsecond and its id's length in bytes, far less than the line's vecto
 
 from __future__ import annotations
 
+import threading
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime, timezone
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Literal
 
 import orjson
 
-from langshift.ingest.bulk import identity as identities
-from langshift.ingest.bulk import tally
-from langshift.ingest.bulk.acknowledged import Acknowledged, Sampled
-from langshift.ingest.bulk.journal_file import JournalFile
-from langshift.ingest.bulk.lines import Lines
-from langshift.ingest.bulk.sampling import SIZE, rank
+from langshift.debias.fingerprint import Fingerprint
+from langshift.errors import UsageError
+from langshift.ingest.bulk import journal_store
+from langshift.ingest.bulk.chunks import Original, Outcome
+from langshift.ingest.bulk.dead_letters import DeadLetter, DeadLetters
+from langshift.ingest.bulk.journal_store import SIZE, Acknowledged, JournalFile, Lines, Sampled, rank
 
-__all__ = ["Acknowledged", "Journal", "Sampled"]
+Identity = Mapping[str, Any]
+"""As JSON: ``corpus`` (as messages name it), ``content`` (its SHA-256), ``index``, ``fingerprint`` (a
+``Fingerprint`` as ``to_dict`` gives it), ``least_confidence``, and what else may change what is written."""
+
+_SHOWN = {"corpus": "the corpus", "content": "the content of {corpus}", "least_confidence": "the least confidence"}
+_UNREADABLE = {"content"}
+"""Hashes tell nobody anything."""
+
+
+def require_same(begun: Identity, now: Identity, journal: Path) -> None:
+    """Refuse to go on with a load under another identity.
+
+    Args:
+        begun: what the load began with.
+        now: what it is to go on with.
+        journal: the load's journal; without it the load is given up.
+
+    Raises:
+        UsageError: naming each thing that changed, with both values where they tell a person something.
+    """
+    changed = list(_changed(begun, now))
+    if changed:
+        told = changed[0] if len(changed) == 1 else f"{', '.join(changed[:-1])} and {changed[-1]}"
+        raise UsageError(
+            f"The load of {begun.get('corpus')} into {begun.get('index')} cannot be resumed, because since then "
+            f"{told} changed: run it with what it began with, or remove {journal} to give it up."
+        )
+
+
+def _changed(begun: Identity, now: Identity) -> Iterator[str]:
+    # The same input under another path is the same input.
+    same_input = begun.get("content") is not None and begun.get("content") == now.get("content")
+    for name in dict.fromkeys((*begun, *now)):
+        old, new = begun.get(name), now.get(name)
+        if name == "corpus" and same_input:
+            continue
+        if name == "fingerprint" and old and new:
+            for part, was, is_now in Fingerprint.from_dict(old).differences(Fingerprint.from_dict(new)):
+                yield f"the {part.replace('_', ' ')} ({_value(was)}, not {_value(is_now)})"
+        elif old != new:
+            shown = _SHOWN.get(name, f"the {name.replace('_', ' ')}").format(corpus=now.get("corpus"))
+            yield shown if name in _UNREADABLE else f"{shown} ({_value(old)}, not {_value(new)})"
+
+
+def _value(value: object) -> str:
+    if value is None:
+        return "none"
+    return repr(value) if isinstance(value, str) and not value else str(value)
+
 
 _IDENTITY, _SUMMARY = "identity", "summary of the finished load"
 _NOTHING: Mapping[str, int] = MappingProxyType({})
@@ -80,7 +130,7 @@ class Journal:
         """Begin a load; what the journal holds of an earlier one goes.
 
         Args:
-            identity: what makes two loads the same, as JSON; see ``langshift.ingest.bulk.identity``.
+            identity: what makes two loads the same, as JSON; see ``langshift.ingest.bulk.journal``.
             facts: what else is to be kept, as JSON.
         """
         self._begin_anew({**facts, _IDENTITY: identity})
@@ -100,7 +150,7 @@ class Journal:
         Raises:
             UsageError: naming each thing that changed.
         """
-        identities.require_same(self.identity, orjson.loads(_json(identity)), self.path)
+        require_same(self.identity, orjson.loads(_json(identity)), self.path)
 
     def fact(self, name: str) -> Any:  # noqa: ANN401 (JSON is anything)
         """What was kept under a name; None where nothing was."""
@@ -116,7 +166,7 @@ class Journal:
     def handled(self) -> Lines:
         """The lines that need not be read again: those acknowledged, dead ones too."""
         with self._file.reading() as database:
-            return tally.handled(database)
+            return journal_store.handled(database)
 
     def acknowledge(
         self, rows: Sequence[Acknowledged], sampled: Sequence[Sampled] = (), tallies: Mapping[str, int] = _NOTHING
@@ -159,12 +209,12 @@ class Journal:
     def counts(self) -> dict[str, int]:
         """How many lines of this load have each state, earlier runs included. Reads the whole journal."""
         with self._file.reading() as database:
-            return tally.counts(database)
+            return journal_store.counts(database)
 
     def tallies(self) -> Counter[str]:
         """What was added up over all runs of this load."""
         with self._file.reading() as database:
-            return tally.added(database)
+            return journal_store.added(database)
 
     def documents(self) -> int:
         """How many documents are to be there: ids whose latest line is ``index``, by the lines' numbers.
@@ -172,12 +222,12 @@ class Journal:
         Lines that were superseded or are dead make no difference. Reads the whole journal.
         """
         with self._file.reading() as database:
-            return tally.documents(database)
+            return journal_store.documents(database)
 
     def ids(self, batch: int) -> Iterator[list[tuple[str, int]]]:
         """Those ids, in order, each with its latest line, ``batch`` of them at a time."""
         with self._file.reading() as database:
-            rows = tally.ids(database)
+            rows = journal_store.ids(database)
         while True:
             with self._file.reading():
                 some = rows.fetchmany(batch)
@@ -192,7 +242,7 @@ class Journal:
     def sample(self) -> list[Sampled]:
         """The sampled lines that are the latest of their document and ``index``, in order; about 200 at most."""
         with self._file.reading() as database:
-            return tally.sample(database)
+            return journal_store.sample(database)
 
     def close(self) -> None:
         """Close the file; again is no error."""
@@ -211,8 +261,123 @@ class Journal:
 
     def _set_threshold(self) -> None:
         with self._file.reading() as database:
-            self._threshold = tally.last_wanted(database)
+            self._threshold = journal_store.last_wanted(database)
 
 
 def _json(value: object) -> bytes:
     return orjson.dumps(value)
+
+
+Stage = Literal["read", "encode", "write"]
+
+#: Before the name of a result where the journal counts them over all runs of a load.
+RESULT = "result "
+
+
+class Ledger:
+    """What became of the lines of a load; may be called from several threads.
+
+    A line counts as handled when the journal has it. A dead letter is on the disk before that, so that a process
+    that dies in between writes it once more rather than never.
+
+    Attributes:
+        results: lines by what became of them in this run: the server's word (``created`` …), ``superseded``, ``dead``.
+        lost: lines that were settled before and that the server has lost: they are counted already.
+    """
+
+    def __init__(
+        self, journal: Journal, letters: DeadLetters, corpus: str, base: int, on_settled: Callable[[int], None]
+    ) -> None:
+        """Open a ledger.
+
+        Args:
+            journal: a journal that holds a begun load.
+            letters: the dead letters.
+            corpus: how messages name the input.
+            base: the version that line 0 would have.
+            on_settled: called after each change with the number of lines.
+        """
+        self.results: Counter[str] = Counter()
+        self._journal, self._letters = journal, letters
+        self._corpus, self._base = corpus, base
+        self._on_settled = on_settled
+        self.lost = Lines()
+        self._refused: list[DeadLetter] = []
+        self._lock = threading.Lock()
+
+    @property
+    def dead(self) -> int:
+        """Dead letters of this run."""
+        return self.results["dead"]
+
+    @property
+    def handled(self) -> int:
+        """Lines handled in this run."""
+        return self.results.total()
+
+    def settle(self, outcomes: Sequence[Outcome]) -> None:
+        """Write down what the server said.
+
+        Raises:
+            LangshiftError: the dead letters or the journal cannot be written; then nothing counts as handled.
+        """
+        dead = [outcome for outcome in outcomes if outcome.state == "dead"]
+        letters = [self._letter(o.item.line, o.item.id, o.type, o.reason, o.item.original, "write") for o in dead]
+        rows = [
+            Acknowledged(o.item.line, o.item.id, o.item.operation if o.state == "done" else o.state) for o in outcomes
+        ]
+        sampled = [
+            Sampled(o.item.line, o.item.id, o.item.vector)
+            for o in outcomes
+            if o.item.vector is not None and o.state == "done"
+        ]
+        new = [o for o in outcomes if o.item.line not in self.lost]
+        results = Counter(o.result if o.state == "done" else o.state for o in new)
+        tallies = Counter(tally for o in new if o.state == "done" for tally in o.item.tallies)
+        self._write(letters, rows, sampled, results, tallies)
+
+    def refuse(self, line: int, identifier: str | None, kind: str, why: str, original: Original, stage: Stage) -> None:
+        """Take a line that never becomes a document; ``flush`` writes it down. Both are for one thread alone.
+
+        Args:
+            line: where the input has it.
+            identifier: the document's ``_id``, where that is known.
+            kind: the error's type.
+            why: the error in words.
+            original: the line as the input has it.
+            stage: where it was found out.
+        """
+        self._refused.append(self._letter(line, identifier, kind, why, original, stage))
+
+    def flush(self) -> None:
+        """Write down what was refused, all at once: each writing waits for the disk.
+
+        Raises:
+            LangshiftError: the dead letters or the journal cannot be written; then nothing counts as handled.
+        """
+        letters, self._refused = self._refused, []
+        if letters:
+            rows = [Acknowledged(letter.line, letter.id or "", "dead") for letter in letters]
+            results = Counter(dead=sum(letter.line not in self.lost for letter in letters))
+            self._write(letters, rows, [], results, Counter())
+
+    def _write(
+        self,
+        letters: Sequence[DeadLetter],
+        rows: Sequence[Acknowledged],
+        sampled: Sequence[Sampled],
+        results: Counter[str],
+        tallies: Counter[str],
+    ) -> None:
+        counted = {**tallies, **{f"{RESULT}{name}": n for name, n in results.items()}}
+        with self._lock:
+            self._letters.add(letters)
+            self._journal.acknowledge(rows, sampled, counted)
+            self.results += results
+        self._on_settled(results.total())
+
+    def _letter(
+        self, line: int, identifier: str | None, kind: str, why: str, original: Original, stage: Stage
+    ) -> DeadLetter:
+        now = datetime.now(timezone.utc).isoformat(timespec="seconds")
+        return DeadLetter(original, line, identifier, kind, why, stage, now, self._corpus, self._base + line)

@@ -1,0 +1,1 @@
+"""The commands, one module a subject; they alone see every room."""

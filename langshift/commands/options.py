@@ -1,153 +1,120 @@
-"""What the commands that search exactly share: the options that say how texts become vectors, and their use."""
+"""Options that several commands share."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import click
 
-from langshift.commands.ingest_options import encoder_options
-from langshift.commands.langshift_options import parse_list
+from langshift.retrieval.options import FiniteRange, Share
 
-if TYPE_CHECKING:
-    from langshift.debias.encoders import Encoder
-    from langshift.evaluate.datasets.dataset import Dataset
-    from langshift.evaluate.offline.encoding import Encoded
-    from langshift.evaluate.offline.sources import Source
-    from langshift.ingest.making import Making
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+_KINDS = "use-m, st:NAME_OR_PATH, http:URL or given"
 
-FOLDER = click.Path(path_type=Path)
-_Command = TypeVar("_Command", bound=Callable[..., object])
+REMOTE_CODE = click.option(
+    "--trust-remote-code", is_flag=True, help="Run code that comes with a model (st: alone); only if you trust it."
+)
+SHIFT_QUERIES = click.option(
+    "--shift-queries",
+    type=click.Choice(["auto", "always", "never"]),
+    default="auto",
+    show_default=True,
+    help="Whether queries are shifted as the documents are, those in the pivot language excepted; auto does what "
+    "the index's language vectors recommend from measurement.",
+)
+LANGUAGE_VECTORS = click.option(
+    "--vectors", type=click.Path(path_type=Path), metavar="FILE", help="Language vectors. [default: shipped]"
+)
+ALPHA = click.option(
+    "--alpha",
+    type=Share(),
+    metavar="A",
+    help="Scale of the shift, 0 (none) to 1, in all languages. [default: what the vectors recommend, else 1]",
+)
+LID_MODEL = click.option(
+    "--lid-model",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="A fastText model that detects languages. [default: the bundled lid.176.ftz]",
+)
+LEAST_CONFIDENCE = click.option(
+    "--min-confidence",
+    type=Share(),
+    default=0.5,
+    show_default=True,
+    metavar="P",
+    help="A detection below this makes a document `und`, which is not shifted.",
+)
+PATIENCE = click.option(
+    "--patience",
+    type=FiniteRange(min=0),
+    default=300,
+    show_default=True,
+    metavar="SECONDS",
+    help="How long to wait for a cluster that takes nothing.",
+)
 
 
-class Sides(NamedTuple):
-    """How texts become vectors, as it was asked for.
-
-    Attributes:
-        encoder: the encoder's name.
-        trust_remote_code: whether to run code that comes with a model.
-        vectors: the file of language vectors; None takes those that come with langshift.
-        pivot: the pivot language; None leaves the file's own.
-        cache: where encodings are kept; None keeps none.
-    """
-
-    encoder: str
-    trust_remote_code: bool
-    vectors: Path | None
-    pivot: str | None
-    cache: Path | None
-
-
-def encoding_options(command: _Command) -> _Command:
-    """The options that say how texts become vectors."""
-    options = (
-        click.option(
-            "--vectors",
-            type=FOLDER,
-            metavar="FILE",
-            help="Language vectors; those that come with langshift if not given.",
-        ),
-        click.option(
-            "--pivot",
-            metavar="LANGUAGE",
-            help="Move the language vectors to this pivot; the file's own pivot if not given.",
-        ),
-        click.option(
-            "--cache",
-            type=FOLDER,
-            metavar="FOLDER",
-            help="Keep the encodings here, for the next time; not kept if not given.",
-        ),
+def encoder_options(command: _Command) -> _Command:
+    """The options of a command that makes vectors."""
+    encoder = click.option(
+        "--encoder", default="use-m", show_default=True, metavar="NAME", help=f"The encoder: {_KINDS}."
     )
-    for option in reversed(options):
-        command = option(command)
-    return encoder_options(command)
+    return encoder(REMOTE_CODE(command))
 
 
-def parse_sides(ctx: click.Context, parameter: click.Parameter, given: str | None) -> list[str]:
-    """``"never,always"`` as a list of what ``--shift-queries`` can be."""
-    from langshift.evaluate.offline.setting import SHIFT_QUERIES
-
-    parts = parse_list(ctx, parameter, given, "never,always") or []
-    for part in parts:
-        if part not in SHIFT_QUERIES:
-            raise click.BadParameter(f"{part!r} is none of {', '.join(SHIFT_QUERIES)}.")
-    return parts
-
-
-def parse_sources(ctx: click.Context, parameter: click.Parameter, given: str | None) -> list[Source]:
-    """``"given,detected:20"`` as a list of sources of languages."""
-    from langshift.evaluate.offline.sources import Source
-
-    found = []
-    for part in parse_list(ctx, parameter, given, "given,detected,detected:20") or []:
-        source = Source.parse(part)
-        if source is None:
-            raise click.BadParameter(
-                f"{part!r} is none of given, detected and soft; a number of characters, 1 or more, can follow the "
-                "latter two, such as detected:20."
-            )
-        found.append(source)
-    return found
-
-
-def choose_making(dataset: Dataset, sides: Sides, alpha: float | None, methods: Sequence[str] = ("shift",)) -> Making:
-    """The encoder, and the language vectors, moved to the pivot that was asked for.
-
-    Args:
-        dataset: may bring vectors.
-        sides: what was asked for.
-        alpha: scale of the shift; None takes what the vectors recommend.
-        methods: what will be done with the vectors.
-
-    Raises:
-        UsageError: an encoder, cache, file of vectors or pivot that cannot be used.
-        FingerprintError: the vectors were fitted with another encoder.
-    """
-    from dataclasses import replace
-
-    from langshift.debias.debias import recommended
-    from langshift.debias.detect import open_detector
-    from langshift.debias.encoders import open_encoder
-    from langshift.errors import UsageError
-    from langshift.evaluate.offline.encoding import brought
-    from langshift.evaluate.offline.repivot import repivoted
-    from langshift.evaluate.replay.result import check_output
-    from langshift.ingest.making import choose
-
-    if sides.cache is not None:
-        check_output(sides.cache, "--cache")
-    encoder = open_encoder(
-        sides.encoder, trust_remote_code=sides.trust_remote_code, brought=brought(dataset, sides.encoder)
+def index_encoder_options(command: _Command) -> _Command:
+    """The options of a command that searches an index, whose encoder is known."""
+    encoder = click.option(
+        "--encoder",
+        metavar="NAME",
+        help="Where the index's encoder is now, if its model or server has moved. [default: the index's own]",
     )
-    making = choose(encoder, open_detector(), sides.vectors, alpha)
-    if sides.pivot is None:
-        return making
-    known = making.debias.vectors
-    if known is None:
-        raise UsageError(f"--pivot {sides.pivot} has nothing to move: give language vectors with --vectors.")
-    turned = repivoted(known, sides.pivot)
-    if "affine" in methods and known.maps and not turned.maps:
-        raise UsageError(
-            f"The maps of the method affine lead to {known.pivot} and cannot be turned to {turned.pivot}: fit some "
-            f"with `langshift vectors fit --pivot {turned.pivot} --methods affine`."
-        )
-    return replace(making, debias=recommended(turned, "shift", alpha))
+    return encoder(REMOTE_CODE(command))
 
 
-def encode_shown(dataset: Dataset, encoder: Encoder, cache: Path | None) -> Encoded:
-    """Encode a dataset, with progress bars.
+def pairs_encoder_options(command: _Command) -> _Command:
+    """The options of a command that encodes parallel text for language vectors that are there."""
+    encoder = click.option(
+        "--encoder", metavar="NAME", help="What encodes --pairs. [default: the encoder that FILE names]"
+    )
+    return encoder(REMOTE_CODE(command))
 
-    Raises:
-        UsageError: a document that cannot be read.
-        LangshiftError: the encoder gives no usable vector for a text.
-    """
-    from langshift import console
-    from langshift.evaluate.offline.encoding import encode
 
-    with console.progress() as bars:
-        totals = {"documents": len(dataset.documents), "queries": len(dataset.queries)}
-        tasks = {kind: bars.add_task(f"Encoding {kind}", total=total, rate="") for kind, total in totals.items()}
-        return encode(dataset, encoder, cache, lambda kind, done: bars.advance(tasks[kind], done))
+def passage_options(command: _Command) -> _Command:
+    """The options that join rows of parallel text to passages."""
+    join = click.option(
+        "--join-lines",
+        type=click.IntRange(1, 1000),
+        default=1,
+        show_default=True,
+        metavar="N",
+        help="Join N consecutive rows to one passage: best as long as the texts of the index.",
+    )
+    documents = click.option(
+        "--documents",
+        type=click.Path(path_type=Path),
+        metavar="FILE",
+        help="A document id for each row: joined passages never cross documents.",
+    )
+    return join(documents(command))
+
+
+JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of tables.")
+
+
+def parse_list(
+    ctx: click.Context,  # noqa: ARG001
+    parameter: click.Parameter,  # noqa: ARG001
+    given: str | None,
+    example: str = "ar,de,en",
+) -> list[str] | None:
+    """``"ar, de,en"`` as ``["ar", "de", "en"]``; None where the option was not given."""
+    if given is None:
+        return None
+    items = list(dict.fromkeys(item.strip() for item in given.split(",") if item.strip()))
+    if not items:
+        raise click.BadParameter(f"names nothing: give some, parted by commas, such as {example}.")
+    return items

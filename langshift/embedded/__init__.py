@@ -80,9 +80,9 @@ def up(home: Path, nodes: int | None = None) -> Server:
         UsageError: the home's nodes are more than those.
     """
     _require_extra()
-    from langshift.embedded import manage
+    from langshift.embedded import cluster
 
-    return manage.up(home, nodes)
+    return cluster.up(home, nodes)
 
 
 def any_node(home: Path) -> Server:
@@ -92,9 +92,9 @@ def any_node(home: Path) -> Server:
         ClusterError, LangshiftError: as :func:`up`.
     """
     _require_extra()
-    from langshift.embedded import manage
+    from langshift.embedded import cluster
 
-    return manage.any_node(home)
+    return cluster.any_node(home)
 
 
 def down(home: Path) -> bool:
@@ -104,33 +104,33 @@ def down(home: Path) -> bool:
         Whether something was stopped.
     """
     _require_extra()
-    from langshift.embedded import manage
+    from langshift.embedded import cluster
 
-    return manage.down(home)
+    return cluster.down(home)
 
 
 def status(home: Path) -> Server | None:
     """Return the running OpenSearch of ``home``, or None; nothing is started or changed."""
     _require_extra()
-    from langshift.embedded import manage
+    from langshift.embedded import cluster
 
-    return manage.status(home)
+    return cluster.status(home)
 
 
 def why_not_running(home: Path) -> str:
     """Say in a sentence why there is no server; where one died, the end of its log follows."""
     _require_extra()
-    from langshift.embedded import manage
+    from langshift.embedded import cluster
 
-    return manage.why_not_running(home)
+    return cluster.why_not_running(home)
 
 
 def places(home: Path) -> dict[str, Any]:
     """What ``Server.to_dict`` gives, as far as it is known while no server runs."""
     _require_extra()
-    from langshift.embedded import manage
+    from langshift.embedded import cluster
 
-    return manage.places(home)
+    return cluster.places(home)
 
 
 def prepare(home: Path) -> Path:
@@ -140,9 +140,9 @@ def prepare(home: Path) -> Path:
         The folder of the assembled distribution.
     """
     _require_extra()
-    from langshift.embedded import manage
+    from langshift.embedded import cluster
 
-    return manage.prepare(home)
+    return cluster.prepare(home)
 
 
 def _require_extra() -> None:

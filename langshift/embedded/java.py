@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from langshift.console import note
-from langshift.embedded.account import SHARED, Account, make_folder, popen_options
+from langshift.embedded.state import SHARED, Account, make_folder, popen_options
 from langshift.errors import LangshiftError
+from langshift.output import note
 
 OLDEST = 21
 # OpenSearch's agent rewrites classes with Byte Buddy 1.17, which knows Java up to this version.

@@ -1,23 +1,145 @@
-"""One node: its folder with links to the shared distribution, its configuration, its command line."""
+"""One node: its folder, its settings and ports, its command line."""
 
 from __future__ import annotations
 
+import hashlib
 import json
+import os
 import shutil
-from collections.abc import Iterable, Mapping
+import socket
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import psutil
+from filelock import FileLock, Timeout
 
-from langshift.embedded.account import Account, make_folder
-from langshift.embedded.configuration import heap
-from langshift.embedded.distribution import PARTS
+from langshift.embedded import NodeStatus, Server
+from langshift.embedded.artifacts import PARTS
 from langshift.embedded.java import VECTOR, Java
-from langshift.embedded.state import MAIN_CLASS, path_home_option
-from langshift.errors import UsageError
+from langshift.embedded.state import (
+    MAIN_CLASS,
+    Account,
+    State,
+    make_folder,
+    path_home_option,
+    reachable_base,
+    server_account,
+)
+from langshift.errors import LangshiftError, UsageError
+from langshift.output import note
+
+GIB = 1 << 30
+FIRST = "langshift"  # the name of a home's first node
+
+COMMON = {
+    "network.host": "127.0.0.1",
+    # The server takes a free port itself, so that nobody can come between, and writes which.
+    "node.portsfile": True,
+    # The native libraries of faiss are in no package registry, and an index that needs them ends the node.
+    "node.attr.langshift_native": "false",
+    # By default a disk that is nine tenths full takes no new index, however much is free on it.
+    "cluster.routing.allocation.disk.watermark.low": "2gb",
+    "cluster.routing.allocation.disk.watermark.high": "1gb",
+    "cluster.routing.allocation.disk.watermark.flood_stage": "500mb",
+}
+
+
+def single_node_settings(port: int | None, transport: int | None) -> dict[str, Any]:
+    """Settings of a node of its own that listens on this machine only.
+
+    Args:
+        port: HTTP port to prefer, or None; where it is taken, the first free one from 9200.
+        transport: transport port to prefer, or None; likewise from 9300.
+    """
+    return {
+        "cluster.name": "langshift",
+        "node.name": FIRST,
+        "discovery.type": "single-node",
+        "http.port": port_range(port, 9200),
+        "transport.port": port_range(transport, 9300),
+        **COMMON,
+    }
+
+
+def member_settings(name: str, base: Path, port: int | None, transport: int | None, *, forming: bool) -> dict[str, Any]:
+    """Settings of one node of several that listen on this machine only.
+
+    Args:
+        name: the node's name.
+        base: the folder of all nodes.
+        port: HTTP port to prefer, or None; as for a single node.
+        transport: transport port to prefer, or None; likewise.
+        forming: whether no other node was ever part of the cluster. The first node, and it alone, then
+            begins one if its folder holds none, so that two can never be begun; the others join it.
+    """
+    return {
+        # Another home's nodes may listen where ours did: the name keeps the clusters apart.
+        "cluster.name": f"langshift-{hashlib.sha256(os.fsencode(base)).hexdigest()[:12]}",
+        "node.name": name,
+        # Which ports the others got is known only once they run: it is read from a file again and again.
+        "discovery.seed_hosts": [],
+        "discovery.seed_providers": ["file"],
+        # Those ports are written once this wait for the others is over: none.
+        "discovery.initial_state_timeout": "0s",
+        **({"cluster.initial_cluster_manager_nodes": [FIRST]} if forming and name == FIRST else {}),
+        "http.port": port_range(port, 9200),
+        "transport.port": port_range(transport, 9300),
+        **COMMON,
+    }
+
+
+def heap(memory: int, nodes: int = 1) -> tuple[int, int]:
+    """Smallest and largest heap of a node in MiB.
+
+    Args:
+        memory: of the machine, in bytes.
+        nodes: how many share the machine. One has an eighth of it, 0.5 to 2 GiB; each of several has a
+            twelfth, 384 to 700 MiB.
+    """
+    if nodes == 1:
+        return 512, min(max(memory // 8, GIB // 2), 2 * GIB) >> 20
+    high = min(max((memory // 12) >> 20, 384), 700)
+    return min(512, high), high
+
+
+def apart(last: Sequence[int | None], first: int) -> list[int | None]:
+    """Ports for nodes to prefer that start at once: they would take each other's if all began at the first.
+
+    Args:
+        last: the port that each node had; None where it had none.
+        first: the first of a hundred ports.
+
+    Returns:
+        For each node the one that it had, or a free one that is no other's; None where all are taken.
+    """
+    chosen: list[int | None] = []
+    for port in last:
+        free = (p for p in range(first, first + 100) if p not in last and p not in chosen and _is_free(p))
+        chosen.append(port if port is not None and _is_free(port) else next(free, None))
+    return chosen
+
+
+def port_range(preferred: int | None, first: int) -> str:
+    """The ports that a server may take, in their order: a hundred, beginning at the preferred one if free."""
+    last = first + 99
+    if preferred is None or not first <= preferred <= last or not _is_free(preferred):
+        preferred = first
+    return f"{preferred}-{last}"
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+        # As the server does: connections of the last one that still linger do not hinder.
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+        return True
 
 
 @dataclass(frozen=True)
@@ -133,3 +255,130 @@ def check_folder(folder: Path) -> None:
             f"OpenSearch cannot run in {folder}: it trips over the {' and the '.join(found)} in that path; "
             "set LANGSHIFT_HOME to another folder."
         )
+
+
+SIZES = (1, 3)  # with two nodes a majority is both: either one's death would stop the cluster
+
+
+@dataclass(frozen=True)
+class Member:
+    """One node of a home, and what is remembered of its server.
+
+    Attributes:
+        base: the folder that the files of all nodes are in.
+        number: from 1.
+    """
+
+    base: Path
+    number: int
+
+    @property
+    def name(self) -> str:
+        """The node's name in its cluster."""
+        return f"{FIRST}{self._suffix}"
+
+    @property
+    def node(self) -> Node:
+        """The node's own folder."""
+        return Node(self.base / f"node{self._suffix}")
+
+    @property
+    def console(self) -> Path:
+        """What the server printed before its log was open."""
+        return self.base / f"console{self._suffix}.log"
+
+    @property
+    def state_file(self) -> Path:
+        """What is remembered of the server; out of the server's own reach."""
+        return self.base / f"server{self._suffix}.json"
+
+    @property
+    def _suffix(self) -> str:
+        return "" if self.number == 1 else f"-{self.number}"
+
+    def state(self) -> State:
+        """What is remembered now."""
+        return State.read(self.state_file)
+
+    def status(self) -> NodeStatus:
+        """Whether the node's server runs and was healthy, and where."""
+        state = self.state()
+        if not state.ready or state.process(self.node.folder) is None:
+            return NodeStatus(self.name, None, None, running=False)
+        return NodeStatus(self.name, f"http://127.0.0.1:{state.port}", state.pid, running=True)
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where the files of one home are.
+
+    Attributes:
+        home: langshift's folder, as it was given.
+        base: the folder of the server's files: the same, or one that its user can reach.
+        account: the user whom the server runs as; None for the present one.
+    """
+
+    home: Path
+    base: Path
+    account: Account | None
+
+    @classmethod
+    def of(cls, home: Path) -> Place:
+        """Look at the home; nothing is made."""
+        account = server_account()
+        home = home.absolute()
+        return cls(home, reachable_base(home, account), account)
+
+    @property
+    def size(self) -> int:
+        """How many nodes the home has; 1 where it has none yet."""
+        return SIZES[any(member.node.folder.is_dir() for member in self.members(SIZES[1])[1:])]
+
+    def members(self, size: int | None = None) -> list[Member]:
+        """The nodes of the home, or those that it would have with ``size`` nodes."""
+        return [Member(self.base, number) for number in range(1, (size or self.size) + 1)]
+
+    def server(self, suits: Callable[[str], bool] = lambda _: True) -> Server | None:
+        """The cluster by its first node that runs and whose address ``suits``, or None."""
+        members = self.members()
+        nodes = tuple(member.status() for member in members)
+        for member, node in zip(members, nodes, strict=True):
+            if node.url is not None and node.pid is not None and suits(node.url):
+                state = member.state()
+                return Server(
+                    url=node.url,
+                    pid=node.pid,
+                    version=state.version or "",
+                    home=self.base,
+                    data=member.node.data,
+                    log=member.node.log,
+                    java=state.java or "",
+                    nodes=nodes if len(nodes) > 1 else (),
+                )
+        return None
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Hold the home's lock: two commands at once take turns.
+
+        Raises:
+            LangshiftError: a file or folder of the home cannot be written.
+        """
+        try:
+            make_folder(self.base, self.account)
+            lock = FileLock(self.base / "langshift.lock")
+            try:
+                lock.acquire(timeout=1)
+            except Timeout:
+                note(f"Waiting for another langshift that is at work in {self.base} ...")
+                lock.acquire()
+            try:
+                yield
+            finally:
+                lock.release()
+        except OSError as error:
+            raise LangshiftError(
+                f"langshift cannot keep its files in {self.home}: {error.strerror or error}"
+                f"{f' ({error.filename})' if error.filename else ''}; "
+                "set LANGSHIFT_HOME to a folder that you may write in."
+            ) from None

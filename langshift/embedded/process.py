@@ -11,10 +11,9 @@ from pathlib import Path
 
 import psutil
 
-from langshift.embedded.account import Account, popen_options
 from langshift.embedded.java import Java
 from langshift.embedded.node import Node
-from langshift.embedded.state import is_alive
+from langshift.embedded.state import Account, is_alive, popen_options
 from langshift.errors import ClusterError
 
 STOP_SECONDS = 30

@@ -2,18 +2,198 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
 
+import orjson
 from tenacity import RetryCallState, Retrying, retry_if_exception_type
 
-from langshift.patience import BACKOFF
-from langshift.plugin.index_settings import window
-from langshift.plugin.transfer import reading, tasks
-from langshift.plugin.transfer.conflicts import settle_conflicts
-from langshift.plugin.transfer.mappings import carry_mappings
-from langshift.plugin.transfer.run import Run
-from langshift.plugin.transfer.tasks import Broken, Copied
+from langshift.plugin.metadata import window
+from langshift.plugin.transfer import reindex_tasks
+from langshift.plugin.transfer.reindex_tasks import Broken, Copied
+from langshift.plugin.transfer.state import Run
+from langshift.retry import BACKOFF
+from langshift.server_errors import Unreadable
+
+
+def carry_mappings(run: Run) -> None:
+    """Give the target each field that it lacks, before documents with it come and are mapped by guess."""
+
+    def carry() -> None:
+        there, here = (
+            run.client.indices.get_mapping(index=index)[index]["mappings"].get("properties", {})
+            for index in (run.source, run.target)
+        )
+        if lacking := _lacking(there, here):
+            run.client.indices.put_mapping(index=run.target, body={"properties": lacking})
+
+    run.ask(carry)
+
+
+def _lacking(there: Mapping[str, Any], here: Mapping[str, Any]) -> dict[str, Any]:
+    """Fields of the one mapping that the other lacks; of objects only what is lacking in them."""
+    lacking: dict[str, Any] = {}
+    for name, field in there.items():
+        if name not in here:
+            lacking[name] = field
+        elif inner := _lacking(field.get("properties", {}), here[name].get("properties", {})):
+            kind = {"type": "nested"} if field.get("type") == "nested" else {}
+            lacking[name] = {**kind, "properties": inner}
+    return lacking
+
+
+Identity = tuple[str, str | None]
+
+
+def delete_gone(run: Run) -> int:
+    """Delete in the target what was deleted in the live version; returns how many documents.
+
+    Called after ``catch_up``, when the target has every document of the live version that it had when that began:
+    where it has no more than that, nothing was deleted.
+
+    Raises:
+        TakenOver: by another run.
+    """
+    for index in (run.source, run.target):
+        run.ask(lambda index=index: reindex_tasks.refresh(run.client, index))  # type: ignore[misc]
+    here, there = (
+        run.ask(lambda index=index: reindex_tasks.count(run.client, index))  # type: ignore[misc]
+        for index in (run.target, run.source)
+    )
+    if here <= there:
+        return 0
+    run.tell("deleting", 0, here)
+    # A node that dies takes the search along: what was deleted by then is found no more.
+    deleted = run.ask(lambda: _scan(run, here))
+    run.deleted += deleted
+    return deleted
+
+
+def remove(run: Run, documents: Sequence[Identity]) -> None:
+    """Delete documents in the target.
+
+    Raises:
+        TakenOver: by another run.
+        Unreadable: a part of the cluster does not answer; some may be deleted.
+    """
+    if not documents:
+        return
+    run.mark.read()
+    actions = [
+        orjson.dumps({"delete": {"_id": id_} if routing is None else {"_id": id_, "routing": routing}})
+        for id_, routing in documents
+    ]
+    answer = run.client.bulk(index=run.target, body=b"\n".join(actions) + b"\n", params={"pipeline": "_none"})
+    for item in answer["items"]:
+        if error := item["delete"].get("error"):
+            raise Unreadable(f"Documents of {run.target} could not be deleted: {error.get('reason', error)}.")
+
+
+def _scan(run: Run, total: int) -> int:
+    deleted = seen = 0
+    for hits in reindex_tasks.pages(run.client, run.target, {"_source": False}):
+        ours = [(hit["_id"], hit.get("_routing")) for hit in hits]
+        live = _live(run, ours)
+        gone = [identity for identity in ours if identity not in live]
+        remove(run, gone)
+        deleted, seen = deleted + len(gone), seen + len(hits)
+        run.tell("deleting", seen, total)
+    return deleted
+
+
+def _live(run: Run, documents: Sequence[Identity]) -> set[Identity]:
+    """Those of some documents that the live version has."""
+    ids = list(dict.fromkeys(id_ for id_, _ in documents))
+    body: dict[str, Any] = {"query": {"ids": {"values": ids}}, "_source": False, "size": 2 * len(documents)}
+    answer = reindex_tasks.search(run.client, body, index=run.source)
+    return {(hit["_id"], hit.get("_routing")) for hit in answer["hits"]["hits"]}
+
+
+_AT_A_TIME = 1000
+# The server looks at its clock five times a second only, and remembers what was deleted for one look.
+_PAUSE, _TRIES = 0.1, 100
+
+
+def settle_conflicts(run: Run, source: Mapping[str, Any], copy: Callable[[Sequence[str]], Copied]) -> int:
+    """Delete in the target what it has in a later version than the live one, and copy it anew with its own.
+
+    Versions stay as they are, so that whoever writes with versions of his own can go on. A document that is written
+    while this goes on is left to the next pass, which copies whatever was written since this one began: those who
+    delete documents and make them anew without end would keep this going without end, too.
+
+    Args:
+        run: the run.
+        source: query and slice of the pass that met the conflicts.
+        copy: copies documents of these ids.
+
+    Returns:
+        How many documents were copied.
+
+    Raises:
+        Unreadable: a document that nobody writes cannot be copied.
+    """
+    todo = run.ask(lambda: _differing(run, source))
+    written = 0
+    while todo:
+        some = dict(list(todo.items())[:_AT_A_TIME])
+        written += _settled(run, some, copy)
+        for identity in some:
+            del todo[identity]
+    return written
+
+
+def _settled(run: Run, some: dict[Identity, _Differs], copy: Callable[[Sequence[str]], Copied]) -> int:
+    written = 0
+    for _ in range(_TRIES):
+        later = [identity for identity, differs in some.items() if differs.later]
+        run.ask(lambda later=later: remove(run, later))  # type: ignore[misc]
+        ids = list(dict.fromkeys(id_ for id_, _ in some))
+        copied = copy(ids)
+        written += copied.written
+        if not copied.conflicts:
+            return written
+        time.sleep(_PAUSE)
+        now = run.ask(lambda ids=ids: _differing(run, {"query": {"ids": {"values": ids}}}))  # type: ignore[misc]
+        some = {one: differs for one, differs in now.items() if one in some and differs.written == some[one].written}
+        if not some:
+            return written
+    raise Unreadable(f"The document {ids[0]} cannot be copied, since the cluster keeps a later version of it.")
+
+
+class _Differs(NamedTuple):
+    """How a document of the live version differs from the target's.
+
+    Attributes:
+        written: number of the operation that wrote it in the live version, and of that one's primary term.
+        later: whether the target has it in a later version. Where it does not, it lacks the document: it has just
+            deleted it, and remembers that in a later version.
+    """
+
+    written: tuple[int, int]
+    later: bool
+
+
+def _differing(run: Run, source: Mapping[str, Any]) -> dict[Identity, _Differs]:
+    """Documents of a pass that the target lacks after it, and those that it has in a later version."""
+    found: dict[Identity, _Differs] = {}
+    body = {**source, "_source": False, "version": True, "seq_no_primary_term": True}
+    for hits in reindex_tasks.pages(run.client, run.source, body):
+        asked = [_place(hit) for hit in hits]
+        answer = run.client.mget(index=run.target, body={"docs": asked}, params={"_source": "false"})
+        for hit, there in zip(hits, answer["docs"], strict=True):
+            if "error" in there:
+                raise Unreadable(f"Index {run.target} does not answer for the document {hit['_id']}.")
+            later = there["found"] and there["_version"] > hit["_version"]
+            if later or not there["found"]:
+                written = hit["_seq_no"], hit["_primary_term"]
+                found[hit["_id"], hit.get("_routing")] = _Differs(written, later)
+    return found
+
+
+def _place(hit: Mapping[str, Any]) -> dict[str, Any]:
+    return {"_id": hit["_id"], **({"routing": hit["_routing"]} if "_routing" in hit else {})}
+
 
 T = TypeVar("T")
 
@@ -32,8 +212,8 @@ def copy_all(run: Run) -> None:
     """
     if run.ask(run.mark.read).get("copied"):
         return
-    run.ask(lambda: reading.refresh(run.client, run.source))
-    total = run.ask(lambda: reading.count(run.client, run.source))
+    run.ask(lambda: reindex_tasks.refresh(run.client, run.source))
+    total = run.ask(lambda: reindex_tasks.count(run.client, run.source))
     furthest = 0
 
     def told(copied: Copied) -> None:
@@ -52,9 +232,9 @@ def copy_all(run: Run) -> None:
         task, going = going, None
         if task is None:
             # A document that is there already is passed over: this pass may have broken off before.
-            task = tasks.start(run, _body(run, {}, "external"), **_params(run, run.slices))
+            task = reindex_tasks.start(run, _body(run, {}, "external"), **_params(run, run.slices))
             run.ask(lambda: run.mark.note(task=task))
-        tasks.follow(run, task, told)
+        reindex_tasks.follow(run, task, told)
 
     _until_done(run, copy)
     run.ask(lambda: run.mark.note(copied=True, task=None))
@@ -68,8 +248,8 @@ def catch_up(run: Run) -> int:
     Raises:
         GivenUp: a document cannot be copied, or the live version is gone.
     """
-    now = run.ask(lambda: reading.shards(run.client, run.source))
-    run.ask(lambda: reading.refresh(run.client, run.source))
+    now = run.ask(lambda: reindex_tasks.shards(run.client, run.source))
+    run.ask(lambda: reindex_tasks.refresh(run.client, run.source))
     since = run.checkpoint
     later = [number for number, shard in enumerate(now) if shard.latest > since[number]]
     if not later:
@@ -95,8 +275,8 @@ def _copy_some(run: Run, source: Mapping[str, Any]) -> int:
 
 
 def _pass(run: Run, source: Mapping[str, Any]) -> Copied:
-    task = tasks.start(run, _body(run, source, "external_gte"), **_params(run, None))
-    return tasks.follow(run, task, lambda _: None)
+    task = reindex_tasks.start(run, _body(run, source, "external_gte"), **_params(run, None))
+    return reindex_tasks.follow(run, task, lambda _: None)
 
 
 def _parts(run: Run, shards: list[int]) -> list[dict[str, Any]]:
@@ -107,7 +287,7 @@ def _parts(run: Run, shards: list[int]) -> list[dict[str, Any]]:
     """
     several = len(run.checkpoint)
     lowest = _since(min(run.checkpoint[number] for number in shards))
-    if several == 1 or run.ask(lambda: reading.count(run.client, run.source, lowest)) <= _FEW:
+    if several == 1 or run.ask(lambda: reindex_tasks.count(run.client, run.source, lowest)) <= _FEW:
         return [{"query": lowest}]
     slices = [{"id": number, "max": several} for number in shards]
     return [{"query": _since(run.checkpoint[one["id"]]), "slice": one} for one in slices]
@@ -139,7 +319,7 @@ def _params(run: Run, slices: int | None) -> dict[str, Any]:
 def _going_on(run: Run) -> str | None:
     """The task of a run that broke off, where it still runs or has ended since."""
     noted: str | None = run.ask(run.mark.read).get("task")
-    active = run.ask(lambda: tasks.running(run.client, run.target))
+    active = run.ask(lambda: reindex_tasks.running(run.client, run.target))
     if noted is None and len(active) == 1:
         (noted,) = active
     if noted is not None and noted in active and run.throttle is not None:

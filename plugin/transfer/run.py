@@ -1,93 +1,454 @@
-"""One run of a transfer: from which version to which, how, and how far it is."""
+"""A new version made out of the live one inside the cluster; what an earlier try left behind; the way back."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, TypeVar
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from copy import deepcopy
+from dataclasses import replace
+from typing import Any
 
 from opensearchpy import OpenSearch
+from opensearchpy.exceptions import NotFoundError, OpenSearchException, RequestError
 
-from langshift.errors import ClusterError
-from langshift.patience import Patience
-from langshift.plugin import index_settings
-from langshift.plugin.meta import uuid_of
-from langshift.plugin.transfer.mark import GivenUp, Mark, TakenOver
-from langshift.plugin.transfer.plan import Progress, Stage, Watch, Way
-from langshift.plugin.versions import version_behind
-from langshift.waiting import waited_out
+from langshift.client import address
+from langshift.errors import ClusterError, LangshiftError
+from langshift.plugin import metadata, pipelines, version_writer
+from langshift.plugin.metadata import Origin, uuid_of
+from langshift.plugin.transfer import reindex_tasks
+from langshift.plugin.transfer.copying import copy_all
+from langshift.plugin.transfer.cutover import bring_up, finish, lift_block, mend_strays, settle, swap, unblock
+from langshift.plugin.transfer.state import (
+    GivenUp,
+    Kind,
+    Mark,
+    Plan,
+    RolledBack,
+    Run,
+    TakenOver,
+    Transferred,
+    Watch,
+    Way,
+    new_token,
+    noted,
+)
+from langshift.plugin.versions import unfinished, version_behind, versions_of
+from langshift.retry import Patience
+from langshift.server_errors import failure
 
-T = TypeVar("T")
+
+def finish_left_behind(client: OpenSearch, name: str) -> Transferred | RolledBack | None:
+    """Finish what was killed right after it had let the alias stand for its version; None where nothing was.
+
+    To be called before anybody looks what is live.
+
+    Raises:
+        ClusterError: ``name`` is an index, or an alias of several.
+    """
+    live = version_behind(client, name)
+    found = noted(client, live) if live is not None else None
+    if live is None or found is None:
+        return None
+    kind, note = found
+    metadata.note_unfinished(client, live, None)
+    if kind == "rollback":
+        return RolledBack(name, live, note["from"], "retune")
+    return Transferred(name, live, note["from"], asked=note["asked"])
 
 
-@dataclass
-class Run:
-    """What the steps of a transfer share.
+def release_left_behind(client: OpenSearch, name: str) -> None:
+    """Before unfinished versions of a name are dropped: end their tasks, and let the live one take writes again.
 
-    Attributes:
+    A run that works on one of them at this moment stops.
+
+    Raises:
+        ClusterError: ``name`` is an index, or an alias of several.
+    """
+    for index, kind, note in left_behind(client, name):
+        _release(client, index, kind, note)
+
+
+def clear_left_behind(client: OpenSearch, name: str) -> None:
+    """Clear away what transfers have left unfinished, and let the live version take writes again.
+
+    Raises:
+        ClusterError: ``name`` is an index, or an alias of several.
+    """
+    for index, kind, note in left_behind(client, name):
+        give_up(client, index, kind, note)
+
+
+def left_behind(client: OpenSearch, name: str) -> list[tuple[str, Kind, dict[str, Any]]]:
+    """Versions that transfers have left unfinished, oldest first, with what they have noted.
+
+    Versions that loads are making are none of these.
+    """
+    found = [(index, noted(client, index)) for index in unfinished(client, name)]
+    return [(index, *one) for index, one in found if one is not None]
+
+
+def give_up(client: OpenSearch, index: str, kind: Kind, note: Mapping[str, Any]) -> None:
+    """Clear away what a transfer has made of a version, whoever works on it.
+
+    A version that a retune was making is removed, with its pipeline. One that was to be rolled back to is as it was
+    before, behind its write block; what was carried over to it by then does no harm, and is carried over again.
+    """
+    _release(client, index, kind, note)
+    if kind == "retune":
+        client.indices.delete(index=index, ignore_unavailable=True)
+        pipelines.forget_where_allowed(client, index)
+        return
+    client.indices.put_settings(index=index, body={"index": {"blocks.write": True}})
+    version_writer.restore(client, index)
+    metadata.note_unfinished(client, index, None)
+
+
+def _release(client: OpenSearch, index: str, kind: Kind, note: Mapping[str, Any]) -> None:
+    uuid = uuid_of(client, index)
+    if not uuid:
+        return
+    # From here on a run that still works on it stops before its next step.
+    token = new_token()
+    metadata.note_unfinished(
+        client, index, {**(metadata.unfinished(client, index) or {}), kind: {**note, "token": token}}
+    )
+    reindex_tasks.cancel(client, index)
+    if note.get("blocked"):
+        lift_block(client, note["from"], note["uuid"])
+        Mark(client, index, kind, token).note(blocked=False)
+
+
+class Useless(Exception):
+    """What was being made is refused by whoever asked for it, with the error that this was raised from."""
+
+
+@contextmanager
+def tidied(run: Run) -> Iterator[None]:
+    """Around the steps of a run up to the swap.
+
+    What breaks off for want of a node, or because somebody interrupts it, stays and can be gone on with, but for a
+    version that is rolled back to, which costs little to begin with anew. What can never become live goes.
+    """
+    try:
+        try:
+            yield
+        except NotFoundError:
+            # Somebody has deleted something: that is the better thing to say.
+            run.ask(run.mark.read)
+            run.require_unchanged()
+            raise
+    except TakenOver:
+        _remove_impostor(run)
+        raise
+    except BaseException as error:
+        useless = isinstance(error, GivenUp | Useless)
+        _leave(run, error, useless=useless or run.mark.kind == "rollback")
+        if isinstance(error, Useless) and error.__cause__ is not None:
+            raise error.__cause__ from None
+        raise
+
+
+def _leave(run: Run, error: BaseException, *, useless: bool) -> None:
+    try:
+        note = run.mark.read()
+        if version_behind(run.client, run.name) == run.target:
+            return  # all that is left is to clear the mark, which the next run does
+        if useless:
+            give_up(run.client, run.target, run.mark.kind, note)
+        else:
+            reindex_tasks.cancel(run.client, run.target)
+            run.mark.note(task=None)
+            unblock(run)
+    except TakenOver:
+        return
+    except (OpenSearchException, LangshiftError) as trouble:
+        told = failure(error, address(run.client)) if isinstance(error, OpenSearchException) else error
+        if not isinstance(told, LangshiftError):
+            return
+        why = failure(trouble, address(run.client)) if isinstance(trouble, OpenSearchException) else trouble
+        raise ClusterError(
+            f"{told} Clearing up failed too, so {run.source} may take no writes until the same command, run again, "
+            f"releases it: {why}"
+        ) from error
+
+
+def _remove_impostor(run: Run) -> None:
+    """Remove what a task of this run has made of the target's name after another run had removed it."""
+    try:
+        kept = metadata.read_metadata(run.client, run.target)
+        if metadata.FINGERPRINT not in kept and noted(run.client, run.target) is None:
+            run.client.indices.delete(index=run.target, ignore_unavailable=True)
+    except OpenSearchException:
+        return
+
+
+# What a version has while documents are copied into it: a document that is deleted there may come back with a lower
+# version at once, and none goes through a pipeline a second time.
+APART = {"gc_deletes": "0s", "final_pipeline": "_none"}
+# Of as many slices as there are shards, each is one shard. Of one shard (5,000 documents, 512 dimensions, two cores in
+# demand) two slices took 0.6 to 0.8 of one slice's time, four 0.5 of it, with as much work for the processors.
+_LEAST_SLICES, _MOST_SLICES = 2, 8
+
+
+def transfer(
+    client: OpenSearch,
+    plan: Plan,
+    *,
+    watch: Watch,
+    gate: Callable[[str], None] | None = None,
+    patience: float,
+) -> Transferred:
+    """Make a new version of an index out of the live one, and let the alias stand for it.
+
+    What is written, updated and deleted meanwhile is in the new version too, with the same ids, routing and versions
+    of documents. Writes are refused during the last pass; after it the old version takes none any more. Where this
+    breaks off, the live version goes on serving, and the same call goes on; another call clears up what is left.
+
+    Args:
+        client: the cluster.
+        plan: what to make.
+        watch: is told how far it is; what it raises breaks the transfer off.
+        gate: looks at the new version, given its name, before it becomes live; whatever error it raises removes that
+            version, and is raised.
+        patience: seconds to wait for a cluster that cannot be reached, or that copies no document.
+
+    Raises:
+        ClusterError: a document cannot be copied, the new version is not what it must be, or what was live was
+            deleted or replaced meanwhile; then the new version is removed.
+        LangshiftError: another run has taken over.
+        OpenSearchException: the cluster refuses, or cannot be reached.
+    """
+    started = time.monotonic()
+    finished = finish_left_behind(client, plan.name)
+    if isinstance(finished, Transferred) and finished.asked == plan.asked:
+        return finished
+    run = _begin(client, plan, watch, patience)
+    with tidied(run):
+        unblock(run)
+        copy_all(run)
+        bring_up(run)
+        if gate is not None:
+            _pass_gate(run, gate)
+            bring_up(run)
+        settle(run)
+        documents, blocked = finish(run)
+        mend_strays(run)
+        run.ask(run.mark.clear)
+    run.tell("done", documents, documents)
+    return Transferred(
+        name=plan.name,
+        index=run.target,
+        live=run.source,
+        documents=documents,
+        caught_up=run.caught_up,
+        deleted=run.deleted,
+        seconds=time.monotonic() - started,
+        blocked=blocked,
+        asked=plan.asked,
+    )
+
+
+def _pass_gate(run: Run, gate: Callable[[str], None]) -> None:
+    run.ask(lambda: reindex_tasks.refresh(run.client, run.target))
+    run.tell("checking")
+    try:
+        gate(run.target)
+    except Exception as error:
+        raise Useless from error
+
+
+def _begin(client: OpenSearch, plan: Plan, watch: Watch, patience: float) -> Run:
+    """The version that another run has left unfinished, or a new one."""
+    live = version_behind(client, plan.name)
+    if live is None:
+        raise ClusterError(
+            f"There is no index {plan.name}: make it with `langshift ingest CORPUS --index {plan.name}`."
+        )
+    if any(plan.body["mappings"].get("_source", {}).get(name) for name in ("includes", "excludes")):
+        raise ClusterError(
+            f"Index {live} leaves fields out of _source, so that a version made of it would lack them: load it anew."
+        )
+    uuid, token, mine = uuid_of(client, live), new_token(), None
+    for index, kind, note in left_behind(client, plan.name):
+        same = kind == "retune" and (note["asked"], note["from"], note["uuid"]) == (plan.asked, live, uuid)
+        if mine is None and same:
+            mine = index
+        else:
+            give_up(client, index, kind, note)
+    run = Run(
+        client=client,
+        name=plan.name,
+        source=live,
+        uuid=uuid,
+        target=mine or _next(client, plan.name),
+        way=plan.way,
+        mark=Mark(client, mine or _next(client, plan.name), "retune", token),
+        watch=watch,
+        patience=Patience(patience),
+        throttle=plan.throttle,
+    )
+    if mine is None:
+        run.checkpoint = tuple(shard.checkpoint for shard in run.ask(lambda: reindex_tasks.shards(client, live)))
+        run.ask(lambda: _make(run, plan, token))
+    else:
+        _take_over(run, token)
+    run.slices = plan.slices or max(_LEAST_SLICES, min(len(run.checkpoint), _MOST_SLICES))
+    return run
+
+
+def _next(client: OpenSearch, name: str) -> str:
+    existing = versions_of(client, name)
+    number = int(existing[-1].rpartition("-v")[2]) + 1 if existing else 1
+    return f"{name}-v{number:04}"
+
+
+def _make(run: Run, plan: Plan, token: str) -> None:
+    body: dict[str, Any] = deepcopy(dict(plan.body))
+    restore = version_writer.quickened(body["settings"]["index"], fast=False, more=APART)
+    body["mappings"].setdefault("_meta", {})[metadata.UNFINISHED] = {
+        **restore,
+        "retune": {
+            "asked": dict(plan.asked),
+            "from": run.source,
+            "uuid": run.uuid,
+            "checkpoint": list(run.checkpoint),
+            "task": None,
+            "copied": False,
+            "blocked": False,
+            "token": token,
+        },
+    }
+    try:
+        run.client.indices.create(index=run.target, body=body)
+    except RequestError as error:
+        if error.error != "resource_already_exists_exception":
+            raise
+        found = noted(run.client, run.target)
+        if found is None or found[1].get("token") != token:
+            raise ClusterError(
+                f"Another run is making a version of {run.name} at this moment: run again when it is done."
+            ) from error
+
+
+def _take_over(run: Run, token: str) -> None:
+    """Go on with what another run has left; that one does nothing more, should it still be alive."""
+    unfinished = run.ask(lambda: metadata.unfinished(run.client, run.target)) or {}
+    note = {**unfinished["retune"], "token": token}
+    run.ask(lambda: metadata.note_unfinished(run.client, run.target, {**unfinished, "retune": note}))
+    run.checkpoint = tuple(note["checkpoint"])
+    # A kill right before the swap left the target with settings of its own, perhaps with a block of its users.
+    run.ask(lambda: lift_block(run.client, run.target, uuid_of(run.client, run.target)))
+    run.ask(lambda: version_writer.quicken(run.client, run.target, fast=False, more=APART))
+
+
+def roll_back(client: OpenSearch, name: str, way: Way | None, *, watch: Watch, patience: float) -> RolledBack:
+    """Let the alias stand again for the version that the live one was made of or has replaced.
+
+    Where a retune made the live one, whatever was written, updated and deleted in it since is carried over; it takes
+    no writes any more afterwards, and stays. Where a load made it, the alias just moves: its documents are others.
+
+    Args:
         client: the cluster.
         name: the alias.
-        source: the live version, which people search and write to.
-        uuid: its id.
-        target: the version that is to take its place.
-        way: how a document of the one becomes one of the other.
-        mark: the run's note in the target.
-        watch: is told how far it is.
-        patience: how long no document may be taken.
-        checkpoint: the last operation of each shard of the source that the target has.
-        slices: how many parts of the first pass are copied at a time.
-        throttle: documents a second of the passes that do not hold up writers; None without limit.
-        caught_up: documents that were written meanwhile and copied.
-        deleted: documents that were deleted meanwhile.
+        way: how a document of the live version becomes one of the previous version; None where a load made it.
+        watch: is told how far it is; what it raises breaks the rollback off.
+        patience: seconds to wait for a cluster that cannot be reached, or that copies no document.
+
+    Raises:
+        ClusterError: there is no previous version, or it is not what it must be.
+        LangshiftError: another run has taken over.
+        OpenSearchException: the cluster refuses, or cannot be reached.
     """
+    started = time.monotonic()
+    finished = finish_left_behind(client, name)
+    if isinstance(finished, RolledBack):
+        return finished
+    live, before, found = previous(client, name)
+    clear_left_behind(client, name)
+    if found.kind == "load":
+        run = _run(client, name, live, before, Way("", {}, lambda _: [], "", ""), watch, patience)
+        back = _plain(run)
+    else:
+        if way is None:
+            raise ValueError("a retune is rolled back with a way")
+        run = _run(client, name, live, before, way, watch, patience)
+        run.checkpoint = found.checkpoint
+        back = _carried(run)
+    return replace(back, kind=found.kind, seconds=time.monotonic() - started)
 
-    client: OpenSearch
-    name: str
-    source: str
-    uuid: str
-    target: str
-    way: Way
-    mark: Mark
-    watch: Watch
-    patience: Patience
-    checkpoint: tuple[int, ...] = ()
-    slices: int = 1
-    throttle: float | None = None
-    caught_up: int = 0
-    deleted: int = 0
 
-    def ask(self, action: Callable[[], T]) -> T:
-        """Do what may be done again, and wait for a cluster that cannot be reached."""
-        return waited_out(action, Patience(self.patience.seconds))
+def previous(client: OpenSearch, name: str) -> tuple[str, str, Origin]:
+    """The live version, the one that it can be rolled back to, and the live one's origin.
 
-    def tell(self, stage: Stage, done: int = 0, total: int | None = None) -> None:
-        """Say how far the run is."""
-        self.watch(Progress(stage, done, total))
+    Raises:
+        ClusterError: there is none.
+    """
+    live = version_behind(client, name)
+    if live is None:
+        raise ClusterError(f"There is no index {name}: nothing can be rolled back.")
+    found = metadata.read_origin(client, live)
+    remedy = f"make one with the alpha that you want by `langshift retune {name} --alpha A`"
+    if found is None or found.version is None or found.uuid is None or found.kind == "adopt":
+        raise ClusterError(f"There is no version of {name} before {live}: {remedy}.")
+    if uuid_of(client, found.version) != found.uuid:
+        raise ClusterError(f"The version before {live}, {found.version}, was dropped: {remedy}.")
+    return live, found.version, found
 
-    def require_unchanged(self) -> None:
-        """Refuse to go on where what was live is not.
 
-        Raises:
-            GivenUp: somebody has deleted it, or let the alias stand for another version.
-            TakenOver: another run has finished this one's work.
-        """
-        if self.ask(lambda: uuid_of(self.client, self.source)) != self.uuid:
-            raise GivenUp(
-                f"Index {self.source} was deleted by somebody while {self.target} was being made of it: run again."
-            )
-        try:
-            now = self.ask(lambda: version_behind(self.client, self.name))
-        except ClusterError as error:
-            raise GivenUp(str(error)) from error
-        if now == self.target:
-            raise TakenOver(f"Another run has let {self.name} stand for {self.target} meanwhile, so this one stops.")
-        if now != self.source:
-            told = f"stands for {now}" if now else "is gone"
-            raise GivenUp(
-                f"{self.name} stood for {self.source} when this run began and {told} by now, so {self.target} was not "
-                "put in its place: run it again."
-            )
+def _plain(run: Run) -> RolledBack:
+    run.tell("swapping")
+    run.ask(lambda: swap(run))
+    documents = run.ask(lambda: reindex_tasks.count(run.client, run.target))
+    run.tell("done", documents, documents)
+    return RolledBack(run.name, run.target, run.source, "load", documents=documents)
 
-    def settings(self, index: str) -> dict[str, Any]:
-        """The ``index`` part of a version's settings."""
-        return self.ask(lambda: index_settings.read(self.client, index))
+
+def _carried(run: Run) -> RolledBack:
+    _open(run)
+    with tidied(run):
+        bring_up(run)
+        settle(run)
+        documents, blocked = finish(run)
+        mend_strays(run)
+        run.ask(run.mark.clear)
+    run.tell("done", documents, documents)
+    return RolledBack(
+        run.name,
+        run.target,
+        run.source,
+        "retune",
+        documents=documents,
+        caught_up=run.caught_up,
+        deleted=run.deleted,
+        blocked=blocked,
+    )
+
+
+def _run(client: OpenSearch, name: str, live: str, before: str, way: Way, watch: Watch, patience: float) -> Run:
+    return Run(
+        client=client,
+        name=name,
+        source=live,
+        uuid=uuid_of(client, live),
+        target=before,
+        way=way,
+        mark=Mark(client, before, "rollback", new_token()),
+        watch=watch,
+        patience=Patience(patience),
+    )
+
+
+def _open(run: Run) -> None:
+    """Let the previous version take what is carried over to it."""
+    note = {
+        "from": run.source,
+        "uuid": run.uuid,
+        "checkpoint": list(run.checkpoint),
+        "blocked": False,
+        "token": run.mark.token,
+    }
+    run.ask(lambda: metadata.note_unfinished(run.client, run.target, {"rollback": note}))
+    run.ask(lambda: version_writer.quicken(run.client, run.target, fast=False, more=APART))
+    uuid = run.ask(lambda: uuid_of(run.client, run.target))
+    run.ask(lambda: lift_block(run.client, run.target, uuid))

@@ -1,0 +1,1 @@
+"""How far anchored search may trust words in an index, measured without judgements."""

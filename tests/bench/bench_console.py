@@ -18,15 +18,15 @@ import pytest
 from documents import DATA
 from timed_console import serving, watched
 
-from langshift.debias.detect import open_detector
+from langshift.debias.detector import open_detector
 from langshift.debias.encoders import open_encoder
 from langshift.evaluate.datasets.dataset import load_dataset
 from langshift.evaluate.demo import FOLDER
-from langshift.evaluate.replay.asked import Asked, Plan
+from langshift.evaluate.replay.plan import Asked, Plan
+from langshift.ingest.config import choose
 from langshift.ingest.load import load
-from langshift.ingest.making import choose
-from langshift.retrieval.search import Searcher
-from langshift.web.search.cache import Searches
+from langshift.retrieval.searcher import Searcher
+from langshift.web.search.searching import Searches
 
 QUESTIONS, WARM_UP, ROUNDS = 40, 8, 3
 SIZES = (10, 50)

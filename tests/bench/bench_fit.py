@@ -20,9 +20,9 @@ _START = """
 import json, resource, sys, time
 from pathlib import Path
 from langshift.debias.encoders import open_encoder
-from langshift.debias.encoders.given import brought_by
+from langshift.debias.encoders.precomputed import brought_by
 from langshift.debias.fitting.fit import fit
-from langshift.debias.fitting.embedding import Embedding
+from langshift.debias.fitting.sums import Embedding
 from langshift.debias.parallel import open_parallel
 began = time.perf_counter()
 source = open_parallel(Path(sys.argv[1]))

@@ -12,17 +12,17 @@ import time
 import psutil
 import pytest
 
-from langshift.debias.detect import open_detector
+from langshift.debias.detector import open_detector
 from langshift.debias.encoders import open_encoder
 from langshift.evaluate.demo import FOLDER
-from langshift.ingest.bulk.stream import open_stream
-from langshift.ingest.items import Maker
+from langshift.ingest.bulk.writer import open_stream
+from langshift.ingest.config import choose
 from langshift.ingest.load import load
-from langshift.ingest.making import choose
-from langshift.ingest.opened_load import LoadOptions
-from langshift.ingest.source import open_source
-from langshift.plugin import writing
-from langshift.plugin.dropping import drop_all
+from langshift.ingest.resume import LoadOptions
+from langshift.ingest.sources import open_source
+from langshift.ingest.transform import Maker
+from langshift.plugin import version_writer
+from langshift.plugin.inventory import drop_all
 
 DOCUMENTS, REPETITIONS, BATCH = 3000, 5, 256
 
@@ -92,11 +92,11 @@ def encode(corpus, making):
 
 
 def write(client, name, making, items):
-    target = writing.open_for_writing(client, name, making.fingerprint())
+    target = version_writer.open_for_writing(client, name, making.fingerprint())
     with open_stream(client, target, lambda _: None, 60) as stream:
         for item in items:
             stream.send(item)
-    writing.publish(client, target)
+    version_writer.publish(client, target)
 
 
 @pytest.mark.usefixtures("pinned")

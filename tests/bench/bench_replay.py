@@ -11,18 +11,17 @@ from time import perf_counter, process_time
 
 import numpy as np
 
-from langshift.debias.detect import open_detector
+from langshift.debias.detector import open_detector
 from langshift.debias.encoders import open_encoder
-from langshift.evaluate.replay.asked import Asked, Plan
-from langshift.evaluate.replay.groups import ask_groups
-from langshift.evaluate.replay.histogram import percentiles
+from langshift.evaluate.replay.group_scores import ask_groups
 from langshift.evaluate.replay.journal import begin
+from langshift.evaluate.replay.load_generator import percentiles, send
+from langshift.evaluate.replay.plan import Asked, Plan
 from langshift.evaluate.replay.replay import replay_all
-from langshift.evaluate.replay.schedule import Load
-from langshift.evaluate.replay.sending import send
+from langshift.evaluate.replay.requests import Load
+from langshift.ingest.config import choose
 from langshift.ingest.load import load
-from langshift.ingest.making import choose
-from langshift.retrieval.search import Searcher
+from langshift.retrieval.searcher import Searcher
 
 ROUNDS = 7
 DEPTHS = (20, 100)

@@ -17,10 +17,8 @@ import pytest
 from given_data import run
 from shifted_index import language_vectors, saved
 
-from langshift.plugin.copied import copied_body
-from langshift.plugin.plan import Wanted
-from langshift.plugin.retune import retune
-from langshift.plugin.roll_back import roll_back
+from langshift.plugin.index_body import copied_body
+from langshift.plugin.retune import Wanted, retune, roll_back
 from langshift.plugin.versions import live
 
 DOCUMENTS, DIMENSION, ROUNDS = 100_000, 512, 3

@@ -13,14 +13,14 @@ import pytest
 from given_data import run
 from large_corpus import LargeCorpus
 
-from langshift.debias.detect import open_detector
+from langshift.debias.detector import open_detector
 from langshift.debias.encoders import open_encoder
-from langshift.evaluate.replay.asked import Asked, Plan
+from langshift.evaluate.replay.plan import Asked, Plan
+from langshift.ingest.config import choose
 from langshift.ingest.load import load
-from langshift.ingest.making import choose
-from langshift.retrieval.exchange import carry_out
-from langshift.retrieval.search import Searcher
-from langshift.retrieval.wanted import Setting
+from langshift.retrieval.searcher import Searcher
+from langshift.retrieval.settings import Setting
+from langshift.retrieval.steps import carry_out
 
 QUESTIONS, WARM_UP, ROUNDS = 160, 16, 3
 SIZES = (20, 100)

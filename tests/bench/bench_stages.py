@@ -12,14 +12,14 @@ from collections import defaultdict
 import pytest
 from documents import DATA
 
-from langshift.debias.detect import open_detector
+from langshift.debias.detector import open_detector
 from langshift.debias.encoders import open_encoder
 from langshift.evaluate.demo import FOLDER
-from langshift.ingest import items
+from langshift.ingest import transform
+from langshift.ingest.config import choose
 from langshift.ingest.load import load
-from langshift.ingest.making import choose
 from langshift.languages import parse_tag, text_language
-from langshift.plugin.dropping import drop_all
+from langshift.plugin.inventory import drop_all
 
 # Stage -> the function that it is, of those that make documents.
 CALLS = {"detect": "tell", "encode": "document_vectors", "shift": "move"}
@@ -86,7 +86,7 @@ class CpuClock:
         self.seconds = dict.fromkeys(STAGES, 0.0)
         self._begun = time.process_time()
         for stage, name in CALLS.items():
-            patch.setattr(f"langshift.ingest.items.{name}", self._timed(stage, getattr(items, name)))
+            patch.setattr(f"langshift.ingest.transform.{name}", self._timed(stage, getattr(transform, name)))
 
     def _timed(self, stage, function):
         def timed(*arguments):
@@ -152,7 +152,7 @@ def test_accuracy_of_detection_on_a_piece_and_on_the_whole(monkeypatch):
     for text in passages["en"]:
         detector.detect(text)
     piece_cpu, cpu = time.process_time() - cpu, time.process_time()
-    monkeypatch.setattr("langshift.debias.detect.piece", lambda text: " ".join(text.split()))
+    monkeypatch.setattr("langshift.debias.detector.piece", lambda text: " ".join(text.split()))
     for text in passages["en"]:
         detector.detect(text)
     whole_cpu = time.process_time() - cpu

@@ -16,9 +16,9 @@ from faults import cut_before
 from playwright.sync_api import expect, sync_playwright
 from small_dataset import write_topics
 
-from langshift.commands.demo_command import run
-from langshift.plugin.dropping import drop_all
-from langshift.retrieval.api import open_index
+from langshift.commands.serve import run
+from langshift.plugin.inventory import drop_all
+from langshift.retrieval.service import open_index
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 # Of what is waited for, not of what is measured: a loaded machine is slow.
@@ -78,10 +78,10 @@ def demo(chromium, client, cluster_url, tmp_path_factory):  # noqa: ARG001 - not
     write_topics(made.dataset, slice(None, None, EVERY))
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("OPENSEARCH_URL", cluster_url)
-        for module in ("demo", "demo_command"):
-            patch.setattr(f"langshift.evaluate.{module}.PLAIN", made.plain)
-            patch.setattr(f"langshift.evaluate.{module}.SHIFTED", made.shifted)
-            patch.setattr(f"langshift.evaluate.{module}.FOLDER", made.dataset)
+        for module in ("evaluate.demo", "commands.serve"):
+            patch.setattr(f"langshift.{module}.PLAIN", made.plain)
+            patch.setattr(f"langshift.{module}.SHIFTED", made.shifted)
+            patch.setattr(f"langshift.{module}.FOLDER", made.dataset)
         run(made.results / "demo", as_json=True)
     yield made
     for name in (made.plain, made.shifted):

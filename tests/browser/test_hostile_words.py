@@ -7,13 +7,13 @@ import pytest
 from console_page import address, hits
 from playwright.sync_api import expect
 
-from langshift.debias.detect import open_detector
+from langshift.debias.detector import open_detector
 from langshift.debias.encoders import open_encoder
 from langshift.evaluate.demo import ENCODER, FOLDER
+from langshift.ingest.config import choose
 from langshift.ingest.load import load
-from langshift.ingest.making import choose
-from langshift.ingest.opened_load import LoadOptions
-from langshift.plugin.dropping import drop_all
+from langshift.ingest.resume import LoadOptions
+from langshift.plugin.inventory import drop_all
 
 TITLES = (
     "<script>document.title='pwned'</script>",

@@ -7,7 +7,7 @@ import pytest
 from console_page import address, drag, hits, ids, question, scores, settled, slider
 from playwright.sync_api import expect
 
-from langshift.retrieval.search import Searcher
+from langshift.retrieval.searcher import Searcher
 
 WORDS = question("en")
 

@@ -6,7 +6,7 @@ from faulty_load import FaultyLoad
 from small_dataset import index_of, write_small_dataset
 
 from langshift.evaluate.datasets.dataset import load_dataset
-from langshift.plugin.dropping import drop_all
+from langshift.plugin.inventory import drop_all
 
 from .tls_proxy import Authority, client_of
 

@@ -12,7 +12,7 @@ import command_line
 import pytest
 import trustme
 
-from langshift.plugin import pipeline
+from langshift.plugin.pipelines import installed
 
 from .security_plugin import Guard, documented_roles, with_every_index
 from .tls_proxy import proxy
@@ -266,7 +266,7 @@ def test_a_load_by_who_may_make_no_pipeline_does_not_take_the_place_of_a_version
         code, _, err = langshift(*ingest, "--resume", OPENSEARCH_URL=url)
     assert code == 0, err
     assert f"{pipelines}-v0002 shifts what other clients write, as {pipelines}-v0001 did." in err.splitlines()
-    assert pipeline.installed(client, f"{pipelines}-v0002") is not None
+    assert installed(client, f"{pipelines}-v0002") is not None
 
 
 @pytest.mark.parametrize(

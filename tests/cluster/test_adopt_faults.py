@@ -17,7 +17,7 @@ from faults import broken_off, cut_before, delayed
 from old_index import OldIndex, raw_documents
 
 from langshift.ingest.bulk.dead_letters import DeadLetters
-from langshift.plugin.versions import versions
+from langshift.plugin.versions import versions_of
 
 # More than are read at once.
 SHARDS = 6
@@ -64,14 +64,14 @@ def test_who_is_interrupted_leaves_nothing_behind(client, proxy, command, old, n
     assert (process.returncode, stdout) == (130, b"")
     told = f"Nothing of {old.name} was changed: run the same command again."
     assert stderr.decode().split("\n") == [told, "", "Interrupted.", ""]
-    assert versions(client, new) == []
+    assert versions_of(client, new) == []
     assert client.count(index=old.name)["count"] == 600
 
 
 def test_after_a_kill_the_same_command_begins_again(client, cluster_url, proxy, command, old, new):
     with under_way(command, proxy) as process:
         process.kill()
-    assert versions(client, new) == [f"{new}-v0001"]
+    assert versions_of(client, new) == [f"{new}-v0001"]
     proxy.clear()
     # What was on its way arrives: were the version gone by then, it would make an index of that name.
     latest = time.monotonic() + PATIENCE
@@ -81,7 +81,7 @@ def test_after_a_kill_the_same_command_begins_again(client, cluster_url, proxy, 
     assert done.returncode == 0, done
     told = rf"A load of {old.name} into {new} that was cut off after \d+ lines? is given up\."
     assert any(re.fullmatch(told, line) for line in done.stderr.splitlines())
-    assert versions(client, new) == [f"{new}-v0001"]
+    assert versions_of(client, new) == [f"{new}-v0001"]
     assert client.count(index=new)["count"] == 600
 
 
@@ -96,7 +96,7 @@ def test_a_point_in_time_that_is_lost_is_told_in_one_sentence(client, proxy, com
         f"The cluster has lost the point in time at which {old.name} was read, as it does when a node of it ends. "
         f"Nothing of {old.name} was changed: run it again."
     )
-    assert versions(client, new) == []
+    assert versions_of(client, new) == []
 
 
 def test_trouble_of_reading_and_writing_that_passes_costs_nothing(cluster_url, proxy, command, old, new):

@@ -9,7 +9,7 @@ from old_index import DIMENSION, VECTOR
 
 from langshift.cli import root
 from langshift.errors import LangshiftError
-from langshift.plugin.versions import versions
+from langshift.plugin.versions import versions_of
 
 SIMPLE = {"vec": VECTOR, "body": {"type": "text"}}
 COMPARED = {**VECTOR, "space_type": "l2", "method": {"name": "hnsw", "engine": "lucene"}}
@@ -248,4 +248,4 @@ def test_a_name_that_is_taken(client, cluster_env, refused, old, index_name):
     )
     done = langshift("adopt", name, "--name", new, *options, "--if-exists", "new-version", url=cluster_env)
     assert done.returncode == 0, done
-    assert versions(client, new) == [f"{new}-v0001", f"{new}-v0002"]
+    assert versions_of(client, new) == [f"{new}-v0001", f"{new}-v0002"]

@@ -13,8 +13,8 @@ from langshift.debias.encoders import open_encoder
 from langshift.errors import UsageError
 from langshift.plugin import versions
 from langshift.retrieval.filters import FilterCheck
-from langshift.retrieval.search import Searcher
-from langshift.retrieval.wanted import Setting
+from langshift.retrieval.searcher import Searcher
+from langshift.retrieval.settings import Setting
 
 TEXTS = {
     "tides-en": "The sea rises and falls twice a day because the Moon pulls at it.",

@@ -15,17 +15,14 @@ from searched import drop, make_index
 from shifted_index import printed, refused
 
 from langshift.errors import ClusterError
-from langshift.plugin import meta, versions
-from langshift.retrieval.bodies import MOST
-from langshift.retrieval.calibration.asking import all_of, ask, evidence
-from langshift.retrieval.calibration.known import remarks_on, trust_of
-from langshift.retrieval.calibration.passages import draw_passages
-from langshift.retrieval.calibration.spread import measured_spread, spread_of
-from langshift.retrieval.opening import SearchOptions
-from langshift.retrieval.questions import Asker
-from langshift.retrieval.search import Searcher
-from langshift.retrieval.trust import USUAL_PRIOR, USUAL_WORDS, Trust
-from langshift.retrieval.wanted import Setting
+from langshift.plugin import metadata, versions
+from langshift.retrieval.anchor_model import USUAL_PRIOR, USUAL_WORDS, Trust
+from langshift.retrieval.calibration.fit import measured_spread, spread_of
+from langshift.retrieval.calibration.questions import all_of, ask, draw_passages, evidence
+from langshift.retrieval.calibration.stored import remarks_on, trust_of
+from langshift.retrieval.dsl import MOST
+from langshift.retrieval.searcher import Asker, Searcher, SearchOptions
+from langshift.retrieval.settings import Setting
 
 from .security_plugin import Guard
 from .tls_proxy import proxy
@@ -53,16 +50,16 @@ def _cluster(cluster_env):
 def plain(client, name):
     """The index, not calibrated before or after."""
     index = versions.live(client, name)
-    meta.change(client, index.index, {meta.ANCHORS: None})
+    metadata.change(client, index.index, {metadata.ANCHORS: None})
     yield index
-    meta.change(client, index.index, {meta.ANCHORS: None})
+    metadata.change(client, index.index, {metadata.ANCHORS: None})
 
 
 def test_what_is_measured_is_told_and_kept_and_all_else_stays(client, plain, name):
-    before = meta.read(client, plain.index)
+    before = metadata.read_metadata(client, plain.index)
     told = printed(run("anchors", "calibrate", name, "--sample", 60, "--json"))
-    after = meta.read(client, plain.index)
-    kept = after.pop(meta.ANCHORS)
+    after = metadata.read_metadata(client, plain.index)
+    kept = after.pop(metadata.ANCHORS)
     assert after == before
     assert told["index"] == plain.index
     assert [(one["language"], one["questions"]) for one in told["languages"]] == [(tag, 15) for tag in LANGUAGES]
@@ -110,7 +107,7 @@ def test_a_person_is_told_in_words(client, plain, name):
     assert lines[0].split() == ["language", "questions", "found", "deceived", "prior"]
     assert [line.split()[:2] for line in lines[1:5]] == [[tag, "10"] for tag in LANGUAGES]
     assert lines[1].split()[4] == "+2.00"
-    kept = meta.read(client, plain.index)[meta.ANCHORS]
+    kept = metadata.read_metadata(client, plain.index)[metadata.ANCHORS]
     assert lines[5:10] == [
         "",
         "found: the share of questions whose own document is trusted most. deceived: how far others of its language",
@@ -170,9 +167,9 @@ def test_a_calibration_that_was_measured_with_something_else_is_told_of(client, 
 
 @pytest.mark.parametrize("then", [{"documents": "many"}, {"documents": None}, "alpha 1", [1], None])
 def test_what_a_calibration_was_measured_with_and_cannot_be_read_is_told_in_a_sentence(client, plain, name, then):
-    before = meta.read(client, plain.index).get(meta.ANCHORS)
+    before = metadata.read_metadata(client, plain.index).get(metadata.ANCHORS)
     kept = {**Trust(0.1).to_dict(), "measured_with": then}
-    meta.change(client, plain.index, {meta.ANCHORS: kept})
+    metadata.change(client, plain.index, {metadata.ANCHORS: kept})
     try:
         for read in (trust_of, lambda *index: remarks_on(*index, Trust(0.1, calibrated=True))):
             with pytest.raises(ClusterError) as caught:
@@ -182,7 +179,7 @@ def test_what_a_calibration_was_measured_with_and_cannot_be_read_is_told_in_a_se
                 f"`langshift anchors calibrate {name}` measures again."
             )
     finally:
-        meta.change(client, plain.index, {meta.ANCHORS: before})
+        metadata.change(client, plain.index, {metadata.ANCHORS: before})
 
 
 def test_a_retune_takes_the_calibration_along_and_a_note_tells(client, tmp_path, index_name):
@@ -201,7 +198,7 @@ def test_a_retune_takes_the_calibration_along_and_a_note_tells(client, tmp_path,
 
 def test_what_is_kept_and_cannot_be_read_is_an_error(client, plain, name):
     for broken in ({"spread": "wide"}, {"spread": 0.1, "words": 9, "priors": 1}, [1]):
-        meta.change(client, plain.index, {meta.ANCHORS: broken})
+        metadata.change(client, plain.index, {metadata.ANCHORS: broken})
         assert refused(run("search", name, "Meer", "--mode", "anchored")) == (
             f"The calibration in the mapping of {plain.index} (_meta.langshift_anchors) cannot be read: "
             f"`langshift anchors calibrate {name}` measures again.",
@@ -215,7 +212,7 @@ def test_behind_a_write_block_an_index_is_calibrated_all_the_same(client, plain,
         told = printed(run("anchors", "calibrate", name, "--sample", 30, "--json"))
     finally:
         client.indices.put_settings(index=plain.index, body={"index.blocks.write": None})
-    assert meta.read(client, plain.index)[meta.ANCHORS]["words"] == told["words"]
+    assert metadata.read_metadata(client, plain.index)[metadata.ANCHORS]["words"] == told["words"]
 
 
 def test_what_a_question_was_cut_out_of_is_found_and_with_it_hidden_is_not(client, plain):
@@ -270,10 +267,10 @@ def test_who_may_load_may_calibrate_and_who_may_search_may_not(
     calibrate = ("anchors", "calibrate", name, "--sample", 30)
     done, _ = secured(searching, *calibrate)
     assert "indices:admin/mapping/put" in str(done.exception)
-    assert meta.ANCHORS not in meta.read(client, plain.index)
+    assert metadata.ANCHORS not in metadata.read_metadata(client, plain.index)
     done, used = secured(loading, *calibrate)
     assert (done.exit_code, done.stderr) == (0, "")
-    assert meta.ANCHORS in meta.read(client, plain.index)
+    assert metadata.ANCHORS in metadata.read_metadata(client, plain.index)
     (row,) = re.findall(r"^\| `anchors calibrate` \|(.*)$", DOCS.read_text(encoding="utf-8"), re.MULTILINE)
     usual = {"cluster:monitor/main", "cluster:monitor/state", "cluster:monitor/nodes/info"}
     assert set(used) - usual == set(re.findall(r"`([^`]*)`", row))

@@ -11,7 +11,7 @@ from plain_index import made
 from searched import make_index
 from shifted_index import Corpus, printed, refused
 
-from langshift.plugin import meta, versions
+from langshift.plugin import metadata, versions
 
 FEW = (
     "Of {} only {} can be asked about (in a language that has five documents, with a vector and a sentence), and a "
@@ -29,7 +29,7 @@ def calibrate(name, *options):
 
 
 def kept(client, name):
-    return meta.read(client, versions.live(client, name).index).get(meta.ANCHORS)
+    return metadata.read_metadata(client, versions.live(client, name).index).get(metadata.ANCHORS)
 
 
 def test_without_groups_there_are_no_priors_and_no_translations(client, index_name, tmp_path):
@@ -82,7 +82,7 @@ def test_what_is_no_index_or_not_finished(client, index_name):
     assert refused(calibrate(index_name)) == (told, 1)
     target = made(client, index_name)
     client.indices.delete_alias(index=target.index, name=index_name)
-    meta.note_unfinished(client, target.index, {})
+    metadata.note_unfinished(client, target.index, {})
     told = (
         f"Version {target.index} is not finished: a command is making it, or was cut off. Run that again, or "
         f"`langshift index drop {index_name} --version {target.index}`."

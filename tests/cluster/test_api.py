@@ -13,12 +13,12 @@ from command_line import langshift as command
 from searched import HOSTILE, TEXTS, a_name, drop, make_index
 
 import langshift
-from langshift.debias.detect import open_detector
+from langshift.debias.detector import open_detector
 from langshift.debias.encoders import open_encoder
+from langshift.ingest.config import choose
 from langshift.ingest.load import load
-from langshift.ingest.making import choose
-from langshift.ingest.opened_load import LoadOptions
-from langshift.plugin import meta
+from langshift.ingest.resume import LoadOptions
+from langshift.plugin import metadata
 
 QUESTION = "Why does the water level change?"
 
@@ -97,7 +97,7 @@ def test_an_anchored_search_is_the_same_in_every_way(client, own, cluster_env):
             assert {key: value for key, value in json.loads(json.dumps(result)).items() if key != "took"} == told
         # A service notices that the index has been calibrated.
         kept = {"spread": 0.4, "words": 5.0, "priors": {}}
-        meta.change(client, f"{own}-v0001", {meta.ANCHORS: kept})
+        metadata.change(client, f"{own}-v0001", {metadata.ANCHORS: kept})
         after = index.search("Moon Mond Hefe", **how)
     assert usual not in after.notes
     assert [anchor.trust for anchor in after.anchors] != [anchor.trust for anchor in once.anchors]
@@ -348,7 +348,7 @@ def test_documents_of_new_languages_are_known_after_a_while(client, own, tmp_pat
         more = tmp_path / "more.jsonl"
         more.write_text(json.dumps({"_id": "tides-es", "text": "La luna atrae el mar.", "language": "es"}) + "\n")
         load_again(client, own, more, None, if_exists="append")
-        monkeypatch.setattr("langshift.retrieval.standing._LASTS", 0.0)
+        monkeypatch.setattr("langshift.retrieval.service._LASTS", 0.0)
         assert index.search("luna", prefer_language=0.1, language="es").notes == ()
 
 

@@ -12,8 +12,8 @@ from opensearchpy.exceptions import OpenSearchException
 from searched import a_name, drop, make_index
 
 import langshift
-from langshift.async_cluster import make_async_client
-from langshift.failures import failure
+from langshift.client import make_async_client
+from langshift.server_errors import failure
 from langshift.settings import Settings
 
 from .security_plugin import Guard

@@ -15,11 +15,10 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 import command_line
 import pytest
 
-from langshift.async_cluster import make_async_client
-from langshift.cluster import make_client
-from langshift.failures import failure
+from langshift.client import make_async_client, make_client
+from langshift.credentials import credentials
+from langshift.server_errors import failure
 from langshift.settings import Settings
-from langshift.signing import credentials
 
 from .aws_signature import MISMATCH, Verifier
 from .tls_proxy import proxy

@@ -11,7 +11,7 @@ from nothing_lost import read_letters
 from safetensors.numpy import save_file
 
 from langshift.debias.vectors import LanguageVectors, shipped
-from langshift.ingest.bulk.place import LoadPlace
+from langshift.ingest.bulk.journal_store import LoadPlace
 from langshift.settings import Settings
 
 GOOD = {"_id": "a", "text": "The sea rises and falls twice a day."}

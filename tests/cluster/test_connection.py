@@ -17,7 +17,7 @@ import command_line
 import pytest
 import trustme
 
-from langshift.cluster import open_cluster
+from langshift.client import open_cluster
 from langshift.settings import Settings
 
 from .tls_proxy import Rewrite, proxy, server_side

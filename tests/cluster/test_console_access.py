@@ -8,7 +8,7 @@ import httpx
 import pytest
 from console_process import heading, sentence, serving
 
-from langshift.web.access import access
+from langshift.web.security import access
 
 #: What a browser says of a request that a page of the console makes.
 OWN = {"sec-fetch-site": "same-origin", "sec-fetch-mode": "cors", "sec-fetch-dest": "empty"}

@@ -11,12 +11,11 @@ from console_process import heading, sentence, serving
 from plain_index import PLAIN, made
 from searched import drop, make_index
 
-from langshift.ingest.bulk.dead_letter import DeadLetter
-from langshift.ingest.bulk.dead_letters import DeadLetters
-from langshift.ingest.bulk.place import LoadPlace
-from langshift.plugin import writing
-from langshift.plugin.confidence import confidence
-from langshift.plugin.fields import USUAL
+from langshift.ingest.bulk.dead_letters import DeadLetter, DeadLetters
+from langshift.ingest.bulk.journal_store import LoadPlace
+from langshift.plugin import version_writer
+from langshift.plugin.description import confidence
+from langshift.plugin.metadata import USUAL
 
 HOSTILE = "<script>alert(1)</script>"
 ESCAPED = "&lt;script&gt;alert(1)&lt;/script&gt;"
@@ -107,7 +106,7 @@ def test_an_index_without_confidence_says_so(client, browser, index_name):
 
 def test_a_version_has_a_page_of_its_own(client, browser, index_name):
     made(client, index_name)
-    writing.publish(client, writing.open_for_writing(client, index_name, PLAIN, if_exists="new-version"))
+    version_writer.publish(client, version_writer.open_for_writing(client, index_name, PLAIN, if_exists="new-version"))
     answer = browser.get(f"/indices/{index_name}-v0001")
     assert heading(answer) == f"{index_name}-v0001"
     assert f"{index_name}-v0001 is a kept version of {index_name}" in answer.text

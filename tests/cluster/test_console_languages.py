@@ -10,13 +10,12 @@ from console_process import heading, serving
 from searched import drop, make_index
 
 from langshift.debias.encoders import open_encoder
-from langshift.plugin import meta
+from langshift.plugin import metadata
 from langshift.plugin.versions import live
-from langshift.retrieval.exchange import carry_out
-from langshift.retrieval.opening import USUAL
-from langshift.retrieval.standing import Opened
-from langshift.web.language_map.measuring import measure
-from langshift.web.language_map.sampling import draw
+from langshift.retrieval.searcher import USUAL_OPTIONS
+from langshift.retrieval.service import Opened
+from langshift.retrieval.steps import carry_out
+from langshift.web.language_map.measure import draw, measure
 
 LANGUAGES = ("de", "en", "th")
 HOSTILE = "<script>alert(1)</script>"
@@ -47,7 +46,7 @@ def given(client, cluster_url, tmp_path_factory):
 
 def measured(client, name):
     told = []
-    return measure(client, name, lambda: Opened(client, name, USUAL), told.append), told
+    return measure(client, name, lambda: Opened(client, name, USUAL_OPTIONS), told.append), told
 
 
 def the_map(browser, name):
@@ -99,7 +98,7 @@ def test_figures_are_what_numpy_says_of_the_texts(client, name):
 
 def taken(client, name, stamp):
     """What was subtracted from a document."""
-    from langshift.plugin.index_shift import read
+    from langshift.plugin.stored_shift import read
 
     if not stamp.get("language"):
         return 0.0
@@ -136,12 +135,12 @@ def test_where_the_model_is_not_here_the_picture_is_shown_and_one_sentence(brows
 
 
 def test_what_cannot_be_taken_back_is_shown_as_indexed(client, given):
-    kept = meta.read(client, live(client, given).index)
-    meta.change(client, f"{given}-v0001", {meta.VECTORS: None})
+    kept = metadata.read_metadata(client, live(client, given).index)
+    metadata.change(client, f"{given}-v0001", {metadata.VECTORS: None})
     try:
         found, _ = measured(client, given)
     finally:
-        meta.change(client, f"{given}-v0001", {meta.VECTORS: kept[meta.VECTORS]})
+        metadata.change(client, f"{given}-v0001", {metadata.VECTORS: kept[metadata.VECTORS]})
     assert not found.known
     assert sum(found.drawn.values()) == 40 * 4
     assert (found.widest.before, found.along) == (None, None)

@@ -8,14 +8,14 @@ import pytest
 from command_line import langshift, refusal
 from toy_encoder import ToyEncoder
 
-from langshift.debias.detect import open_detector
+from langshift.debias.detector import open_detector
 from langshift.debias.vectors import LanguageVectors, shipped
 from langshift.errors import FingerprintError, UsageError
+from langshift.ingest.config import choose
 from langshift.ingest.load import load
-from langshift.ingest.making import choose
-from langshift.ingest.opened_load import LoadOptions
-from langshift.plugin import meta, versions, writing
-from langshift.plugin.shift_index_shift import IndexShift
+from langshift.ingest.resume import LoadOptions
+from langshift.plugin import metadata, version_writer, versions
+from langshift.plugin.stored_shift import IndexShift
 
 TEXTS = {
     "en": "The sea rises and falls twice a day because the Moon pulls at it.",
@@ -132,7 +132,7 @@ def test_who_is_not_moved_only_for_its_scale_keeps_what_would_move_it(
     assert found["th"]["shift"] == {**plain, "language": "th"}
     assert found["named"]["shift"] == {**plain, "language": "de", "tag": "de-AT"}
     assert [found[name]["shift"] for name in ("en", "vi", "und", "none")] == [plain] * 4
-    kept = IndexShift.from_meta(meta.read(client, f"{index_name}-v0001"))
+    kept = IndexShift.from_meta(metadata.read_metadata(client, f"{index_name}-v0001"))
     assert {tag: (vector == known.vectors[tag]).all() for tag, vector in kept.vectors.items()} == dict.fromkeys(
         TAGS, True
     )
@@ -256,9 +256,9 @@ def test_an_index_made_before_there_were_methods_takes_more_documents(client, in
     old = making.fingerprint().to_dict()
     for name in ("method", "soft", "alphas"):
         del old[name]
-    target = writing.open_for_writing(client, index_name, making.fingerprint())
+    target = version_writer.open_for_writing(client, index_name, making.fingerprint())
     client.indices.put_mapping(index=target.index, body={"_meta": {"langshift": old, "langshift_unfinished": True}})
-    writing.publish(client, target)
+    version_writer.publish(client, target)
     assert load(client, corpus, index_name, making, options=APPEND).documents == 8
     assert versions.live(client, index_name).fingerprint == making.fingerprint()
 

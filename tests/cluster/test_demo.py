@@ -7,11 +7,11 @@ from click.testing import CliRunner
 from demo_run import demo_document, demo_names
 from small_dataset import write_topics
 
-from langshift import extra
-from langshift.commands.commands import demo
+from langshift import errors
+from langshift.commands.evaluate import demo
 from langshift.evaluate.datasets.dataset import load_dataset
 from langshift.evaluate.demo import index_twice
-from langshift.plugin.versions import live, unfinished, versions
+from langshift.plugin.versions import live, unfinished, versions_of
 from langshift.settings import Settings
 
 
@@ -22,8 +22,8 @@ def of_topics(tmp_path, monkeypatch):
     def choose(topics):
         folder = tmp_path / f"{topics} topics"
         write_topics(folder, slice(topics))
-        for module in ("demo", "demo_command"):
-            monkeypatch.setattr(f"langshift.evaluate.{module}.FOLDER", folder)
+        for module in ("evaluate.demo", "commands.serve"):
+            monkeypatch.setattr(f"langshift.{module}.FOLDER", folder)
         return load_dataset(folder)
 
     return choose
@@ -56,7 +56,7 @@ def test_the_demo_twice(client, tmp_path, monkeypatch, names, of_topics):
     said = CliRunner().invoke(demo, [], catch_exceptions=False)
     for name in names:
         assert live(client, name).documents == 36
-        assert len(versions(client, name)) == 1
+        assert len(versions_of(client, name)) == 1
     shown = said.stdout.splitlines()
     assert f"Before and after the shift, by the question's language ({plain} → {shifted})" in shown
     told = {line.split()[0] for line in shown if "→" in line}
@@ -71,7 +71,7 @@ def test_the_demo_twice(client, tmp_path, monkeypatch, names, of_topics):
     ]
 
     # Without the extra, the demo says in one line what is missing, and is done.
-    monkeypatch.setattr(extra, "find_spec", lambda _: None)
+    monkeypatch.setattr(errors, "find_spec", lambda _: None)
     said = CliRunner().invoke(demo, ["--output", str(tmp_path / "bare")], catch_exceptions=False)
     assert said.exit_code == 0
     assert (

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from langshift.commands.cluster_findings import ask
-from langshift.commands.findings import Finding
+from langshift.commands.cluster import Finding, ask
 from langshift.settings import Settings
 
 from .tls_proxy import Rewrite, proxy

@@ -21,8 +21,8 @@ from opensearchpy import OpenSearch
 from three_nodes import long_form
 
 from langshift import embedded
-from langshift.embedded import manage
-from langshift.embedded.account import SHARED
+from langshift.embedded import cluster
+from langshift.embedded.state import SHARED
 from langshift.errors import ClusterError
 
 pytestmark = long_form
@@ -178,7 +178,7 @@ def test_killed_and_crowded_out_it_starts_elsewhere_with_its_data(home: Path, op
 
 def test_a_server_that_dies_while_starting_shows_the_end_of_its_log(stopped: Path) -> None:
     with pytest.raises(ClusterError) as caught:
-        manage.up(stopped, settings={"no.such.setting": 1})
+        cluster.up(stopped, settings={"no.such.setting": 1})
     sentence, _, log = str(caught.value).partition("\n")
     assert sentence == "OpenSearch died while starting; the end of its log:"
     assert "unknown setting [no.such.setting]" in log

@@ -7,11 +7,11 @@ import pytest
 from click.testing import CliRunner
 from small_dataset import index_of
 
-from langshift import console
-from langshift.commands.commands import evaluate
+from langshift import output
+from langshift.commands.evaluate import evaluate
 from langshift.errors import LangshiftError, UsageError
 from langshift.evaluate.datasets.dataset import load_dataset
-from langshift.plugin.dropping import drop_all
+from langshift.plugin.inventory import drop_all
 from langshift.retrieval.options import read_setting
 
 from .tls_proxy import proxy
@@ -121,7 +121,7 @@ def test_settings_take_turns_at_each_query(cluster_url, folder, indices, monkeyp
 @pytest.mark.usefixtures("cluster_env")
 def test_what_is_printed(folder, indices, monkeypatch):
     options = [folder, "--index", indices[1], *of(("dense", PREFER))]
-    monkeypatch.setattr(console.out, "width", 160)
+    monkeypatch.setattr(output.out, "width", 160)
     wide = evaluated("modes", *options).stdout.splitlines()
     assert wide[0] == f"{folder}: 20 queries in 2 rows"
     heads = [
@@ -158,7 +158,7 @@ def test_what_is_printed(folder, indices, monkeypatch):
         "it. The corrected p is for 6 tests together, all measures times rows after the first, and a gain is judged by "
         "it."
     ]
-    monkeypatch.setattr(console.out, "width", 80)
+    monkeypatch.setattr(output.out, "width", 80)
     narrow = evaluated("modes", *options).stdout.splitlines()
     assert narrow[1].split() == heads[:6]
     assert narrow[4].split() == ["setting", *heads[6:]]
@@ -206,7 +206,7 @@ def test_questions_without_an_answer_in_their_language_stand_apart(fewer, small,
 
 @pytest.mark.usefixtures("cluster_env")
 def test_every_measure_is_tested_in_each_slice(fewer, small, monkeypatch):
-    monkeypatch.setattr(console.out, "width", 160)
+    monkeypatch.setattr(output.out, "width", 160)
     options = [fewer, "--index", small, *of(("dense", PREFER)), "--measures", "nDCG@20 SLR@20 LPR"]
     told = evaluated("modes", *options).stdout.splitlines()
     own, none = (

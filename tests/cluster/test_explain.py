@@ -12,10 +12,9 @@ from command_line import langshift
 from searched import TEXTS, a_name, drop, make_index
 
 from langshift.debias.encoders import open_encoder
-from langshift.plugin import meta
-from langshift.retrieval.opening import SearchOptions
-from langshift.retrieval.search import Searcher
-from langshift.retrieval.wanted import Setting
+from langshift.plugin import metadata
+from langshift.retrieval.searcher import Searcher, SearchOptions
+from langshift.retrieval.settings import Setting
 
 QUESTION = "Why does the sea level change twice a day?"
 ENCODERS = {}
@@ -132,8 +131,8 @@ def test_what_cannot_be_known_is_left_out_and_said(client, make):
 
 def test_a_shift_that_cannot_be_taken_back_is_said(client, make):
     name = make()
-    made = meta.read(client, f"{name}-v0001")[meta.FINGERPRINT]
-    meta.change(client, f"{name}-v0001", {meta.FINGERPRINT: {**made, "method": "affine"}})
+    made = metadata.read_metadata(client, f"{name}-v0001")[metadata.FINGERPRINT]
+    metadata.change(client, f"{name}-v0001", {metadata.FINGERPRINT: {**made, "method": "affine"}})
     result = opened(client, name).search(QUESTION, language="en", explain=True)
     assert {hit.language: hit.shift.similarity_before is None for hit in result.hits} == {
         "en": False, "de": True, "th": True

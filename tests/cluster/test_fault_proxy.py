@@ -27,7 +27,7 @@ from opensearchpy.exceptions import ConnectionError as BrokenOff
 from opensearchpy.exceptions import SerializationError, TransportError
 from urllib3.util import make_headers
 
-from langshift.cluster import make_client
+from langshift.client import make_client
 from langshift.settings import Settings
 
 

@@ -15,7 +15,7 @@ from opensearchpy import helpers
 
 from langshift.ingest.bulk.dead_letters import DeadLetters
 from langshift.ingest.bulk.journal import Journal
-from langshift.plugin.versions import versions
+from langshift.plugin.versions import versions_of
 
 KILLS = int(os.environ.get("LANGSHIFT_KILLS", "2"))
 KILLS_AT_THE_END = max(2, KILLS // 10)
@@ -153,7 +153,7 @@ def test_sigkill_at_random_moments(client, begun):
     print(f"\n{kills} kills, {load.lines} lines, {len(load.processes)} runs")
     settings = client.indices.get_settings(index=load.index)
     assert all("refresh_interval" not in index["settings"]["index"] for index in settings.values())
-    assert len(list(versions(client, load.index))) == 1
+    assert len(list(versions_of(client, load.index))) == 1
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
@@ -170,7 +170,7 @@ def test_interrupting_finishes_what_is_under_way_and_restores_the_settings(clien
         "Interrupted.",
     ]
     assert 0 < len(handled) < load.lines
-    (index,) = versions(client, load.index)
+    (index,) = versions_of(client, load.index)
     settings = client.indices.get_settings(index=index)[index]["settings"]["index"]
     assert "refresh_interval" not in settings
     # What was under way was finished and counted: the server has no document that the journal does not have.

@@ -12,16 +12,16 @@ from click.testing import CliRunner
 from command_line import langshift, refusal
 from plain_index import PLAIN, made
 
-from langshift.commands.commands import evaluate
+from langshift.commands.evaluate import evaluate
 from langshift.debias.encoders import identity, open_encoder
 from langshift.errors import ClusterError, FingerprintError, UsageError
-from langshift.evaluate.datasets.indexed import indexed_languages
-from langshift.plugin import dropping, versions, writing
-from langshift.plugin.fields import Fields
-from langshift.retrieval.exchange import carry_out
-from langshift.retrieval.found import How
-from langshift.retrieval.search import Searcher
-from langshift.retrieval.wanted import USUAL, Setting
+from langshift.evaluate.datasets.texts import indexed_languages
+from langshift.plugin import inventory, version_writer, versions
+from langshift.plugin.metadata import Fields
+from langshift.retrieval.hits import How
+from langshift.retrieval.searcher import Searcher
+from langshift.retrieval.settings import USUAL, Setting
+from langshift.retrieval.steps import carry_out
 
 OWN = Fields(
     vector="vectors.body",
@@ -68,7 +68,7 @@ def name(client):
         client.index(index=index, id="bare", body={"body": "Nothing but words: xyzzy."}, params={"refresh": "true"})
     client.indices.put_alias(index=f"{name}-v0002", name=name)
     yield name
-    dropping.drop_all(client, name)
+    inventory.drop_all(client, name)
 
 
 @pytest.fixture(scope="module")
@@ -171,7 +171,7 @@ def test_another_encoder_is_refused_also_for_a_version_by_name(client, name, mon
     real = open_encoder("use-m")
     fields = ("id", "dimension", "normalised", "query_prefix", "document_prefix")
     newer = SimpleNamespace(**{field: getattr(real, field) for field in fields}, revision="newer")
-    monkeypatch.setattr("langshift.retrieval.opening.open_encoder", lambda _, **__: newer)
+    monkeypatch.setattr("langshift.retrieval.searcher.open_encoder", lambda _, **__: newer)
     with pytest.raises(FingerprintError) as refused:
         Searcher(client, name + version)
     assert str(refused.value) == (
@@ -187,7 +187,7 @@ def test_replay_refuses_another_encoder_for_a_version_by_name(name, folder, clus
 
 
 def test_an_unfinished_version_is_refused_by_name_but_opened_by_who_makes_it(client, index_name):
-    target = writing.open_for_writing(client, index_name, PLAIN)
+    target = version_writer.open_for_writing(client, index_name, PLAIN)
     with pytest.raises(ClusterError) as refused:
         versions.live(client, target.index)
     assert str(refused.value) == (
@@ -201,7 +201,7 @@ def test_an_unfinished_version_is_refused_by_name_but_opened_by_who_makes_it(cli
 def test_a_load_is_not_added_to_an_index_with_fields_of_its_own(client, name):
     fingerprint = versions.live(client, name).fingerprint
     with pytest.raises(UsageError) as refused:
-        writing.open_for_writing(client, name, fingerprint, if_exists="append")
+        version_writer.open_for_writing(client, name, fingerprint, if_exists="append")
     assert str(refused.value) == (
         f"Index {name} was adopted, and keeps its vectors in 'vectors.body', where a load does not write: "
         f"add to it through `langshift pipeline install {name}`, as any client can."
@@ -209,7 +209,7 @@ def test_a_load_is_not_added_to_an_index_with_fields_of_its_own(client, name):
 
 
 def test_a_version_whose_load_was_killed_right_after_the_swap_is_finished(client, index_name):
-    target = writing.open_for_writing(client, index_name, PLAIN)
+    target = version_writer.open_for_writing(client, index_name, PLAIN)
     client.indices.put_alias(index=target.index, name=index_name)
     assert versions.live(client, target.index).index == target.index
 

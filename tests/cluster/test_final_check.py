@@ -6,11 +6,11 @@ from opensearchpy import helpers
 from plain_index import PLAIN
 
 from langshift.errors import ClusterError
-from langshift.ingest.bulk import check as checking
-from langshift.ingest.bulk.acknowledged import Acknowledged, Sampled
-from langshift.ingest.bulk.check import Checked, check
+from langshift.ingest.bulk import verification as checking
 from langshift.ingest.bulk.journal import Journal
-from langshift.plugin import writing
+from langshift.ingest.bulk.journal_store import Acknowledged, Sampled
+from langshift.ingest.bulk.verification import Checked, check
+from langshift.plugin import version_writer
 
 BASE = 1_750_000_000_000 << 20
 
@@ -63,16 +63,16 @@ def journal(tmp_path):
 @pytest.fixture
 def load(client, index_name, journal):
     """A load into a new version."""
-    return Load(client, writing.open_for_writing(client, index_name, PLAIN), journal)
+    return Load(client, version_writer.open_for_writing(client, index_name, PLAIN), journal)
 
 
 @pytest.fixture
 def added(client, index_name, journal):
     """A load into an index that holds other documents, more than the load has."""
-    target = writing.open_for_writing(client, index_name, PLAIN)
+    target = version_writer.open_for_writing(client, index_name, PLAIN)
     helpers.bulk(client, ({"_index": target.index, "_id": f"other{n}"} for n in range(3000)))
-    writing.publish(client, target)
-    return Load(client, writing.open_for_writing(client, index_name, PLAIN, if_exists="append"), journal)
+    version_writer.publish(client, target)
+    return Load(client, version_writer.open_for_writing(client, index_name, PLAIN, if_exists="append"), journal)
 
 
 @pytest.fixture(params=["load", "added"])

@@ -15,12 +15,11 @@ from command_line import LANGSHIFT, langshift, refusal
 from plain_index import PLAIN, made
 
 from langshift.errors import ClusterError, LangshiftError, UsageError
-from langshift.plugin import dropping, meta, pipeline, versions, writing
-from langshift.plugin import listing as overview
-from langshift.plugin.description import describe
-from langshift.plugin.fields import USUAL, Fields
-from langshift.plugin.remarks import remarks
-from langshift.plugin.shift_index_shift import IndexShift
+from langshift.plugin import inventory, metadata, pipelines, version_writer, versions
+from langshift.plugin import inventory as overview
+from langshift.plugin.description import describe, remarks
+from langshift.plugin.metadata import USUAL, Fields
+from langshift.plugin.stored_shift import IndexShift
 
 SHIFTED = replace(PLAIN, vectors="0123456789abcdef", pivot="en", alpha=0.5, alphas={"th": 0.25})
 SHIFT = IndexShift.of(SHIFTED, {tag: np.ones(4, np.float32) for tag in ("de", "th")})
@@ -29,14 +28,14 @@ BY_ALPHA = {"vectors": SHIFTED.vectors, "alpha": 0.5, "language": "de"}
 
 def newer(client, name, fingerprint=PLAIN, **options):
     """Another version, which is live."""
-    target = writing.open_for_writing(client, name, fingerprint, if_exists="new-version", **options)
-    writing.publish(client, target)
+    target = version_writer.open_for_writing(client, name, fingerprint, if_exists="new-version", **options)
+    version_writer.publish(client, target)
     return target.index
 
 
 def shifted(client, name):
     """A version with documents that agree with its fingerprint, and with some that do not."""
-    index = newer(client, name, SHIFTED, kept={meta.VECTORS: SHIFT.to_dict()})
+    index = newer(client, name, SHIFTED, kept={metadata.VECTORS: SHIFT.to_dict()})
     vector = {"embedding": [1.0, 2.0, 3.0, 4.0]}
     documents = [
         {**vector, "language": "de", "text": {"de": "Gut."}, "shift": BY_ALPHA},
@@ -62,7 +61,7 @@ def listed(url):
 def test_list_has_a_row_for_each_version_with_its_state(client, index_name, cluster_env):
     made(client, index_name, 3)
     shifted(client, index_name)
-    writing.open_for_writing(client, index_name, PLAIN, if_exists="new-version")
+    version_writer.open_for_writing(client, index_name, PLAIN, if_exists="new-version")
     client.indices.create(index=f"{index_name}-v0004", body={"mappings": {"_meta": {"langshift": {"odd": 1}}}})
     client.indices.create(index=f"{index_name}-other")
     client.indices.put_settings(index=f"{index_name}-v0001", body={"index.blocks.write": True})
@@ -181,7 +180,7 @@ def test_describe_reads_an_index_with_fields_of_its_own(client, index_name):
 
 
 def test_an_index_without_a_live_version_is_described_by_its_newest(client, index_name):
-    target = writing.open_for_writing(client, index_name, PLAIN)
+    target = version_writer.open_for_writing(client, index_name, PLAIN)
     assert describe(client, index_name).version.version == target.index
 
 
@@ -192,7 +191,7 @@ def test_one_version_goes_and_the_others_stay(client, index_name, cluster_env):
     done = langshift("index", "drop", index_name, "--version", "v0001", "--yes", url=cluster_env)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith(f"Removed {index_name}-v0001 (kept, 3 documents, ")
-    assert list(versions.versions(client, index_name)) == [live]
+    assert list(versions.versions_of(client, index_name)) == [live]
     assert versions.live(client, index_name).index == live
     assert versions.live(client, f"{index_name}-beside").documents == 0
 
@@ -218,29 +217,29 @@ def test_the_live_version_goes_only_with_the_whole(client, index_name, cluster_e
 
 def test_the_whole_goes_with_its_pipelines_and_leaves_what_is_not_langshifts(client, index_name, cluster_env):
     first, second = made(client, index_name, 1).index, newer(client, index_name)
-    left = writing.open_for_writing(client, index_name, PLAIN, if_exists="new-version").index
+    left = version_writer.open_for_writing(client, index_name, PLAIN, if_exists="new-version").index
     foreign = f"{index_name}-v0009"
     client.indices.create(index=foreign)
-    pipeline.install(client, second, IndexShift(), USUAL, None)
-    client.ingest.put_pipeline(id=pipeline.name_for(first), body={"processors": []})
+    pipelines.install(client, second, IndexShift(), USUAL, None)
+    client.ingest.put_pipeline(id=pipelines.name_for(first), body={"processors": []})
     try:
         done = langshift("index", "drop", index_name, "--yes", url=cluster_env)
         assert done.returncode == 0, done.stderr
         assert done.stdout.startswith(f"Removed the index {index_name} with {first} (kept, 1 document, ")
         assert f"{left} (unfinished, 0 documents, " in done.stdout
         assert list(client.indices.get(index=f"{index_name}*")) == [foreign]
-        assert pipeline.name_for(second) not in client.ingest.get_pipeline(params={"ignore": 404})
+        assert pipelines.name_for(second) not in client.ingest.get_pipeline(params={"ignore": 404})
         # Of that name, and made by somebody else.
-        assert pipeline.name_for(first) in client.ingest.get_pipeline(params={"ignore": 404})
+        assert pipelines.name_for(first) in client.ingest.get_pipeline(params={"ignore": 404})
     finally:
-        client.ingest.delete_pipeline(id=pipeline.name_for(first))
+        client.ingest.delete_pipeline(id=pipelines.name_for(first))
 
 
 def test_dropping_what_a_retune_left_lets_writes_to_the_live_version_in_again(client, index_name, cluster_env):
     live = made(client, index_name, 1)
-    left = writing.open_for_writing(client, index_name, PLAIN, if_exists="new-version").index
+    left = version_writer.open_for_writing(client, index_name, PLAIN, if_exists="new-version").index
     note = {"asked": {}, "from": live.index, "uuid": live.uuid, "token": "t", "blocked": True}
-    meta.note_unfinished(client, left, {"retune": note, "restore": {}})
+    metadata.note_unfinished(client, left, {"retune": note, "restore": {}})
     client.indices.add_block(index=live.index, block="write")
     told = describe(client, index_name)
     assert remarks(told)[-2:] == [
@@ -252,7 +251,7 @@ def test_dropping_what_a_retune_left_lets_writes_to_the_live_version_in_again(cl
     assert told.versions[1].origin == {"kind": "retune", "from": live.index, "uuid": live.uuid}
     done = langshift("index", "drop", index_name, "--version", "2", "--yes", url=cluster_env)
     assert done.returncode == 0, done.stderr
-    assert list(versions.versions(client, index_name)) == [live.index]
+    assert list(versions.versions_of(client, index_name)) == [live.index]
     (one,) = overview.versions_of(client, index_name)
     assert not one.write_blocked
     client.index(index=index_name, id="new", body={"n": 1})
@@ -263,7 +262,7 @@ def test_nobody_to_ask_is_a_refusal(client, index_name, cluster_env):
     done = langshift("index", "drop", index_name, url=cluster_env)
     assert done.returncode == 2
     (one,) = overview.versions_of(client, index_name)
-    told = dropping.planned(client, index_name, None).in_words()
+    told = inventory.planned(client, index_name, None).in_words()
     assert refusal(done) == f"This would remove {told}: without a terminal to ask at, say so with --yes."
     assert told.startswith(f"the index {index_name} with {one.version} (live, 1 document, ")
     assert versions.live(client, index_name).documents == 1
@@ -294,7 +293,7 @@ def test_who_is_asked_decides(client, index_name, cluster_env, answer, code, las
 def test_what_has_changed_since_it_was_shown_is_not_removed(client, index_name):
     first = made(client, index_name).index
     second = newer(client, index_name)
-    wanted = dropping.planned(client, index_name, "1")
+    wanted = inventory.planned(client, index_name, "1")
     client.indices.update_aliases(
         body={
             "actions": [
@@ -304,18 +303,18 @@ def test_what_has_changed_since_it_was_shown_is_not_removed(client, index_name):
         }
     )
     with pytest.raises(ClusterError) as refused:
-        dropping.drop(client, wanted)
+        inventory.drop(client, wanted)
     assert str(refused.value) == (
         f"The versions of {index_name} have changed meanwhile, and none was removed: run it again."
     )
-    assert list(versions.versions(client, index_name)) == [first, second]
+    assert list(versions.versions_of(client, index_name)) == [first, second]
 
 
 @pytest.mark.parametrize("name", ["*", "_all", "näws", "News", "a,b", "news*"])
-@pytest.mark.parametrize("command", [describe, dropping.planned])
+@pytest.mark.parametrize("command", [describe, inventory.planned])
 def test_what_cannot_be_a_name_is_refused(client, command, name):
     with pytest.raises(UsageError) as refused:
-        command(client, name, *([None] if command is dropping.planned else []))
+        command(client, name, *([None] if command is inventory.planned else []))
     assert str(refused.value) == (
         f"{name!r} cannot be an index's name: use lower-case letters a-z, digits, '-', '_' and '.', beginning with a "
         "letter or digit."
@@ -355,7 +354,7 @@ def test_what_is_not_langshifts_is_refused(client, index_name):
     }
     for (command, name), sentence in told.items():
         with pytest.raises(LangshiftError) as refused:
-            describe(client, name) if command == "describe" else dropping.planned(client, name, None)
+            describe(client, name) if command == "describe" else inventory.planned(client, name, None)
         assert str(refused.value) == sentence
     assert set(client.indices.get(index=f"{index_name}*")) == before
     assert describe(client, prod).version.version == target.index
@@ -368,6 +367,6 @@ def test_versions_that_are_hidden_are_found_too(client, index_name, cluster_env)
     assert list(found) == [f"{index_name}-v0001"]
     assert found[f"{index_name}-v0001"] > 1000
     assert describe(client, index_name).version.documents == 3
-    assert versions.versions(client, index_name) == [f"{index_name}-v0001"]
+    assert versions.versions_of(client, index_name) == [f"{index_name}-v0001"]
     assert langshift("index", "drop", index_name, "--yes", url=cluster_env).returncode == 0
     assert not client.indices.exists(index=f"{index_name}-v0001")

@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 from command_line import langshift, refusal
 
-from langshift.debias.detect import open_detector
+from langshift.debias.detector import open_detector
 from langshift.debias.encoders import open_encoder
 from langshift.debias.vectors import LanguageVectors, shipped
 from langshift.errors import ClusterError, FingerprintError, UsageError
-from langshift.ingest.bulk.place import LoadPlace
+from langshift.ingest.bulk.journal_store import LoadPlace
+from langshift.ingest.config import choose
 from langshift.ingest.load import load
-from langshift.ingest.making import choose
-from langshift.ingest.opened_load import LoadOptions
-from langshift.plugin import dropping, versions, writing
+from langshift.ingest.resume import LoadOptions
+from langshift.plugin import inventory, version_writer, versions
 from langshift.settings import Settings
 
 APPEND, RESUME = LoadOptions(if_exists="append"), LoadOptions(resume=True)
@@ -168,11 +168,11 @@ def test_another_fingerprint_is_refused_and_nothing_changes(client, index_name, 
         "give what it was made with, or choose another index name."
     )
     assert stored(client, index_name, "a") == before
-    assert list(versions.versions(client, index_name)) == [f"{index_name}-v0001"]
+    assert list(versions.versions_of(client, index_name)) == [f"{index_name}-v0001"]
 
 
 def test_what_a_killed_load_left_behind_is_never_mixed_with_another_load(client, index_name, corpus, making):
-    left = writing.open_for_writing(client, index_name, making.fingerprint())
+    left = version_writer.open_for_writing(client, index_name, making.fingerprint())
     client.index(index=left.index, id="stale", body={"text": {"en": "stale"}}, refresh=True)
     assert not client.indices.exists_alias(name=index_name)
     summary = load(client, corpus({"_id": "a", "text": TEXTS["de"]}), index_name, making)
@@ -183,25 +183,25 @@ def test_what_a_killed_load_left_behind_is_never_mixed_with_another_load(client,
 
 
 def test_of_two_loads_at_once_the_second_is_refused(client, index_name, making):
-    first = writing.open_for_writing(client, index_name, making.fingerprint())
-    second = writing.open_for_writing(client, index_name, making.fingerprint())
-    writing.publish(client, second)
+    first = version_writer.open_for_writing(client, index_name, making.fingerprint())
+    second = version_writer.open_for_writing(client, index_name, making.fingerprint())
+    version_writer.publish(client, second)
     with pytest.raises(ClusterError) as refused:
-        writing.publish(client, first)
+        version_writer.publish(client, first)
     assert str(refused.value) == (
         f"Another load has made {index_name} ({second.index}) meanwhile, so this one's documents were not added: "
         "run again to add them."
     )
-    writing.discard(client, first)
+    version_writer.discard(client, first)
     assert versions.live(client, index_name).index == second.index
 
 
 def test_a_version_that_somebody_deleted_is_not_published(client, index_name, making):
-    target = writing.open_for_writing(client, index_name, making.fingerprint())
+    target = version_writer.open_for_writing(client, index_name, making.fingerprint())
     client.indices.delete(index=target.index)
     client.index(index=target.index, body={"text": "made anew by a write"})
     with pytest.raises(ClusterError, match=r"-v0001 was deleted by somebody while it was being written: run again\.$"):
-        writing.publish(client, target)
+        version_writer.publish(client, target)
 
 
 def test_an_index_deleted_while_documents_are_added_does_not_stay_made_anew(client, index_name, corpus, making):
@@ -227,7 +227,7 @@ def test_interrupting_before_anything_is_written_leaves_nothing_behind(client, i
 
     with pytest.raises(KeyboardInterrupt):
         load(client, corpus({"_id": "a", "text": TEXTS["de"]}), index_name, making, interrupt)
-    assert list(versions.versions(client, index_name)) == []
+    assert list(versions.versions_of(client, index_name)) == []
     assert not journal(client, index_name).exists()
 
 
@@ -291,7 +291,7 @@ def test_an_interrupted_load_is_not_left_without_a_word(client, index_name, maki
         f"A load of {interrupted} into {index_name} that was cut off after 256 lines is given up.\n"
     )
     assert (summary.resumed, summary.present) == (0, 300)
-    assert list(versions.versions(client, index_name)) == [summary.index]
+    assert list(versions.versions_of(client, index_name)) == [summary.index]
 
 
 def test_a_load_that_has_changed_is_not_gone_on_with(client, index_name, corpus, interrupted):
@@ -336,6 +336,6 @@ def test_languages_of_the_live_index_most_frequent_first(client, index_name, cor
 
 def test_dropping_removes_every_version(client, index_name, corpus, making):
     load(client, corpus({"text": TEXTS["th"]}), index_name, making)
-    dropping.drop_all(client, index_name)
+    inventory.drop_all(client, index_name)
     assert versions.version_behind(client, index_name) is None
-    assert list(versions.versions(client, index_name)) == []
+    assert list(versions.versions_of(client, index_name)) == []

@@ -3,7 +3,7 @@
 import pytest
 from plain_index import PLAIN
 
-from langshift.plugin import load_settings, meta, versions, writing
+from langshift.plugin import metadata, version_writer, versions
 
 NAMES = ("refresh_interval", "auto_expand_replicas", "number_of_replicas")
 FAST = {"refresh_interval": "-1", "auto_expand_replicas": "false", "number_of_replicas": "0"}
@@ -19,8 +19,8 @@ def settings(client, index):
 @pytest.fixture
 def usual(client, index_name):
     """What the template gives on this cluster, however many nodes it has."""
-    target = writing.open_for_writing(client, f"{index_name}-usual", PLAIN)
-    load_settings.restore(client, target.index)
+    target = version_writer.open_for_writing(client, f"{index_name}-usual", PLAIN)
+    version_writer.restore(client, target.index)
     found = settings(client, target.index)
     assert found["auto_expand_replicas"] == "0-1"
     assert "refresh_interval" not in found
@@ -28,57 +28,57 @@ def usual(client, index_name):
 
 
 def test_a_new_version_does_not_refresh_during_the_load_and_keeps_its_replicas(client, index_name, usual):
-    target = writing.open_for_writing(client, index_name, PLAIN)
+    target = version_writer.open_for_writing(client, index_name, PLAIN)
     assert settings(client, target.index) == {**usual, "refresh_interval": "-1"}
     client.index(index=target.index, id="a", body={})
-    writing.publish(client, target)
+    version_writer.publish(client, target)
     assert settings(client, target.index) == usual
-    assert meta.read(client, target.index).keys() == {meta.FINGERPRINT, meta.ORIGIN}
+    assert metadata.read_metadata(client, target.index).keys() == {metadata.FINGERPRINT, metadata.ORIGIN}
     assert versions.live(client, index_name).documents == 1
 
 
 def test_a_fast_load_does_without_replicas_until_the_version_is_published(client, index_name, usual):
-    target = writing.open_for_writing(client, index_name, PLAIN, fast=True)
+    target = version_writer.open_for_writing(client, index_name, PLAIN, fast=True)
     assert settings(client, target.index) == FAST
-    writing.publish(client, target)
+    version_writer.publish(client, target)
     assert settings(client, target.index) == usual
 
 
 @pytest.mark.parametrize("fast", [False, True])
 def test_what_a_dead_load_has_changed_is_put_back_by_the_next_run_any_number_of_times(client, index_name, usual, fast):
-    target = writing.open_for_writing(client, index_name, PLAIN, fast=fast)
+    target = version_writer.open_for_writing(client, index_name, PLAIN, fast=fast)
     for _ in range(3):
-        load_settings.restore(client, target.index)
+        version_writer.restore(client, target.index)
         assert settings(client, target.index) == usual
     assert versions.unfinished(client, index_name) == [target.index]
     client.indices.put_settings(index=target.index, body={"index": {"refresh_interval": "5s"}})
-    load_settings.restore(client, target.index)
+    version_writer.restore(client, target.index)
     assert settings(client, target.index) == {**usual, "refresh_interval": "5s"}
 
 
 def test_putting_back_where_nothing_is_left_or_nothing_is_there_is_no_error(client, index_name):
-    load_settings.restore(client, f"{index_name}-v0001")
+    version_writer.restore(client, f"{index_name}-v0001")
     client.indices.create(index=f"{index_name}-theirs", body={"settings": {"refresh_interval": "7s"}})
-    load_settings.restore(client, f"{index_name}-theirs")
+    version_writer.restore(client, f"{index_name}-theirs")
     assert settings(client, f"{index_name}-theirs")["refresh_interval"] == "7s"
 
 
 @pytest.mark.parametrize(("first", "then"), [(False, False), (False, True), (True, True), (True, False)])
 @pytest.mark.parametrize("put_back_between", [False, True])
 def test_a_load_that_is_gone_on_with_has_its_settings_again(client, index_name, usual, first, then, put_back_between):
-    target = writing.open_for_writing(client, index_name, PLAIN, fast=first)
+    target = version_writer.open_for_writing(client, index_name, PLAIN, fast=first)
     if put_back_between:
-        load_settings.restore(client, target.index)
-    again = writing.reopen(client, index_name, target.index, target.uuid, fast=then)
+        version_writer.restore(client, target.index)
+    again = version_writer.reopen(client, index_name, target.index, target.uuid, fast=then)
     assert again == target
     assert settings(client, target.index) == (FAST if then else {**usual, "refresh_interval": "-1"})
-    writing.publish(client, again)
+    version_writer.publish(client, again)
     assert settings(client, target.index) == usual
 
 
 def test_a_run_that_dies_while_it_sets_them_leaves_what_can_be_put_back(client, index_name, usual, monkeypatch):
-    target = writing.open_for_writing(client, index_name, PLAIN)
-    load_settings.restore(client, target.index)
+    target = version_writer.open_for_writing(client, index_name, PLAIN)
+    version_writer.restore(client, target.index)
 
     def die(**_):
         raise KeyboardInterrupt
@@ -86,31 +86,31 @@ def test_a_run_that_dies_while_it_sets_them_leaves_what_can_be_put_back(client, 
     with monkeypatch.context() as patched:
         patched.setattr(client.indices, "put_settings", die)
         with pytest.raises(KeyboardInterrupt):
-            writing.reopen(client, index_name, target.index, target.uuid, fast=True)
-    load_settings.restore(client, target.index)
+            version_writer.reopen(client, index_name, target.index, target.uuid, fast=True)
+    version_writer.restore(client, target.index)
     assert settings(client, target.index) == usual
 
 
 def test_the_mark_of_an_earlier_langshift_means_unfinished_and_changes_nothing(client, index_name):
-    made = writing.open_for_writing(client, index_name, PLAIN)
-    load_settings.restore(client, made.index)
-    meta.note_unfinished(client, made.index, {})
-    assert meta.read(client, made.index)[meta.UNFINISHED] is True
+    made = version_writer.open_for_writing(client, index_name, PLAIN)
+    version_writer.restore(client, made.index)
+    metadata.note_unfinished(client, made.index, {})
+    assert metadata.read_metadata(client, made.index)[metadata.UNFINISHED] is True
     before = settings(client, made.index)
     assert versions.unfinished(client, index_name) == [made.index]
-    load_settings.restore(client, made.index)
+    version_writer.restore(client, made.index)
     assert settings(client, made.index) == before
-    writing.publish(client, made)
+    version_writer.publish(client, made)
     assert versions.unfinished(client, index_name) == []
 
 
 def test_adding_to_an_index_leaves_what_its_owner_has_set(client, index_name):
-    writing.publish(client, writing.open_for_writing(client, index_name, PLAIN))
+    version_writer.publish(client, version_writer.open_for_writing(client, index_name, PLAIN))
     index = f"{index_name}-v0001"
     client.indices.put_settings(index=index, body={"index": {"refresh_interval": "30s", "auto_expand_replicas": "0-2"}})
     before = settings(client, index)
-    target = writing.open_for_writing(client, index_name, PLAIN, if_exists="append", fast=True)
-    load_settings.restore(client, target.index)
-    writing.reopen(client, index_name, target.index, target.uuid, fast=True)
-    writing.publish(client, target)
+    target = version_writer.open_for_writing(client, index_name, PLAIN, if_exists="append", fast=True)
+    version_writer.restore(client, target.index)
+    version_writer.reopen(client, index_name, target.index, target.uuid, fast=True)
+    version_writer.publish(client, target)
     assert settings(client, index) == before

@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 from searched_index import Corpus, asked, found, scored
 
-from langshift.retrieval.by_words import hybrid
-from langshift.retrieval.exchange import carry_out
-from langshift.retrieval.found import How
-from langshift.retrieval.wanted import Setting
+from langshift.retrieval.hits import How
+from langshift.retrieval.hybrid import hybrid_search
+from langshift.retrieval.settings import Setting
+from langshift.retrieval.steps import carry_out
 
 CORPUS = Corpus()
 SETTINGS = [
@@ -200,7 +200,7 @@ def test_balanced_gives_every_language_its_best_five_of_the_fifty_nearest(client
 @pytest.mark.parametrize("beta", [0.0, 0.1, -0.1])
 def test_hybrid_gives_0_and_the_bonus_to_what_no_leg_retrieved(client, target, fusion, beta):
     question, setting = asked(words="comet"), Setting("hybrid", preference=beta, fusion=fusion)
-    exchange = hybrid(question, setting, target, size=1000, depth=100, filters={}, source=False)
+    exchange = hybrid_search(question, setting, target, size=1000, depth=100, filters={}, source=False)
     run = carry_out(client, target.index.index, exchange)
     given = scored(client, target, question, setting, run.how, [*CORPUS.vectors, "not-there"])
     assert given.pop("not-there") is None
@@ -216,7 +216,7 @@ def test_what_a_leg_did_not_rank_has_no_rank(client, target):
     legs = [hit.legs["dense"] for hit in found(client, target, question, Setting(preference=0.2), source=False).hits]
     assert {leg.rank for leg in legs} == {None}
     setting = Setting("hybrid", preference=0.2)
-    exchange = hybrid(question, setting, target, size=1000, depth=100, filters={}, source=False)
+    exchange = hybrid_search(question, setting, target, size=1000, depth=100, filters={}, source=False)
     run = carry_out(client, target.index.index, exchange)
     ranks = [hit.legs["dense"].rank for hit in run.hits if "dense" in hit.legs]
     retrieved = [rank for rank in ranks if rank is not None]

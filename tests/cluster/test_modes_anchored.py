@@ -7,9 +7,9 @@ import pytest
 from anchored_reference import CORPUS, KEPT, WITHOUT_VECTOR, Reference, bm25
 from searched_index import asked, found, scored
 
-from langshift.retrieval.found import Found
-from langshift.retrieval.trust import Trust
-from langshift.retrieval.wanted import Setting
+from langshift.retrieval.anchor_model import Trust
+from langshift.retrieval.hits import Found
+from langshift.retrieval.settings import Setting
 
 ANCHORED = Setting("anchored")
 

@@ -9,13 +9,12 @@ from plain_index import PLAIN
 from searched_index import found, scored
 
 from langshift.errors import UsageError
-from langshift.plugin.fields import USUAL, Fields, value_at
+from langshift.plugin.metadata import USUAL, Fields, value_at
 from langshift.plugin.versions import LiveIndex
-from langshift.retrieval.exchange import answers, complete, lines
+from langshift.retrieval.anchor_model import AnchorEvidence, Trust, trusted, weights
 from langshift.retrieval.modes import search
-from langshift.retrieval.target import Target
-from langshift.retrieval.trust import Candidate, Trust, trusted, weights
-from langshift.retrieval.wanted import Question, Setting
+from langshift.retrieval.settings import Question, Setting, Target
+from langshift.retrieval.steps import answers, complete, lines
 
 ANCHORED = Setting("anchored")
 OWN = Fields(vector="parts.vec", language="tongue", texts=("body", "head.line"))
@@ -63,7 +62,7 @@ def expected(query, gathered, language, vectors, *, documents, words):
     """
     units = {name: np.float64(one) / np.linalg.norm(np.float64(one)) for name, one in vectors.items()}
     query = np.float64(query) / np.linalg.norm(np.float64(query))
-    known = [Candidate(*said, float(query @ units[name])) for name, said in gathered.items()]
+    known = [AnchorEvidence(*said, float(query @ units[name])) for name, said in gathered.items()]
     probable = trusted(known, TRUST, language, documents=documents, words=words)
     weighted = {
         name: weight for name, weight in zip(gathered, weights(probable), strict=True) if weight >= LEAST_WEIGHT

@@ -7,10 +7,9 @@ import pytest
 from searched_index import Corpus, asked, found
 
 from langshift.errors import ClusterError, UsageError
-from langshift.retrieval.exchange import carry_out, carry_out_async
-from langshift.retrieval.lockstep import carry_out_all
 from langshift.retrieval.modes import search
-from langshift.retrieval.wanted import Setting
+from langshift.retrieval.settings import Setting
+from langshift.retrieval.steps import carry_out, carry_out_all, carry_out_async
 
 SETTINGS = [
     Setting(),

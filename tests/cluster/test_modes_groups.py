@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from searched_index import Corpus, asked, found, scored
 
-from langshift.retrieval.wanted import Setting
+from langshift.retrieval.settings import Setting
 
 CORPUS = Corpus()
 MODES = ["dense", "lexical", "hybrid", "balanced", "anchored"]

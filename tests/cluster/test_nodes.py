@@ -15,7 +15,7 @@ from opensearchpy.exceptions import TransportError
 from three_nodes import NAMES, ThreeNodes, long_form
 
 from langshift import embedded
-from langshift.cluster import embedded_url
+from langshift.client import embedded_url
 from langshift.settings import Settings
 
 pytestmark = long_form

@@ -12,7 +12,7 @@ from opensearchpy import OpenSearch
 from three_nodes import long_form
 
 from langshift import embedded
-from langshift.embedded import manage
+from langshift.embedded import cluster
 from langshift.embedded.state import find_server
 from langshift.errors import ClusterError
 
@@ -49,7 +49,7 @@ def test_one_node_becomes_three_with_its_data(new_home: NewHome) -> None:
 def test_of_a_forming_that_fails_no_process_stays(new_home: NewHome) -> None:
     home = new_home()
     with pytest.raises(ClusterError) as caught:
-        manage.up(home, 3, {"no.such.setting": 1})
+        cluster.up(home, 3, {"no.such.setting": 1})
     sentence, _, log = str(caught.value).partition("\n")
     names = ("langshift", "langshift-2", "langshift-3")
     assert sentence in {f"OpenSearch's node {name} died while starting; the end of its log:" for name in names}

@@ -14,12 +14,12 @@ from plain_index import PLAIN
 from server_words import recovering, unknown, unknown_target
 from transferring import Meanwhile, behind, blocked, everything, index, moved, plan, unfinished
 
-from langshift.async_cluster import make_async_client
+from langshift.client import make_async_client
 from langshift.errors import ClusterError
-from langshift.plugin import publishing, writing
-from langshift.plugin.meta import uuid_of
-from langshift.plugin.target import require_there
-from langshift.plugin.transfer.forward import transfer
+from langshift.plugin import version_writer
+from langshift.plugin.metadata import uuid_of
+from langshift.plugin.transfer.run import transfer
+from langshift.plugin.versions import require_there
 from langshift.settings import Settings
 
 from .security_plugin import security_exception
@@ -73,9 +73,9 @@ def test_documents_of_an_index_that_is_gone_end_the_load(client, load, proxy):
     )
 
 
-@pytest.mark.parametrize("ended", [writing.reopen, writing.may_reopen], ids=["resumed", "begun anew"])
+@pytest.mark.parametrize("ended", [version_writer.reopen, version_writer.may_reopen], ids=["resumed", "begun anew"])
 def test_a_load_that_was_cut_off_is_found_again(client, through, starting, index_name, ended):
-    target = writing.open_for_writing(client, index_name, PLAIN)
+    target = version_writer.open_for_writing(client, index_name, PLAIN)
     starting.begin()
     # A cluster that is not ready in time says so itself.
     with pytest.raises(TransportError, match="503"):
@@ -89,13 +89,13 @@ def test_a_version_that_is_live_is_not_discarded(client, through, starting, inde
     target = index(client, index_name, 3)
     starting.begin()
     with pytest.raises(TransportError, match="503"):
-        publishing.discard(through, target)
-    publishing.discard(through, target)
+        version_writer.discard(through, target)
+    version_writer.discard(through, target)
     assert behind(client, index_name) == [target.index]
 
 
 def test_a_version_that_is_gone_in_truth_is_gone(client, through, starting, index_name):
-    target = writing.open_for_writing(client, index_name, PLAIN)
+    target = version_writer.open_for_writing(client, index_name, PLAIN)
     client.indices.delete(index=target.index)
     starting.begin()
     with pytest.raises(TransportError, match="503"):
@@ -145,7 +145,7 @@ def test_a_task_that_did_not_know_an_index_or_the_script_is_begun_again(client, 
 
 
 def test_a_node_that_learns_of_an_index_late_is_asked_again(client, through, proxy, index_name):
-    target = writing.open_for_writing(client, index_name, PLAIN)
+    target = version_writer.open_for_writing(client, index_name, PLAIN)
     late = whole(unknown(target.index))
     proxy.inject("/_settings", [late, late])
     assert uuid_of(through, target.index) == target.uuid

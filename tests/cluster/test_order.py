@@ -9,13 +9,13 @@ import pytest
 from command_line import langshift, refusal
 from nothing_lost import read_letters
 
-from langshift.debias.detect import open_detector
+from langshift.debias.detector import open_detector
 from langshift.debias.encoders import open_encoder
 from langshift.debias.vectors import LanguageVectors, shipped
+from langshift.ingest.config import choose
 from langshift.ingest.load import load
-from langshift.ingest.making import choose
-from langshift.ingest.opened_load import LoadOptions
-from langshift.ingest.remarks import last_line, remarks
+from langshift.ingest.progress import last_line, remarks
+from langshift.ingest.resume import LoadOptions
 from langshift.plugin import versions
 
 GERMAN = "Das Meer steigt und fällt zweimal am Tag, weil der Mond an ihm zieht."
@@ -222,10 +222,10 @@ def test_what_to_do_where_the_index_exists(client, cluster_env, index_name, corp
     assert there() == ("v0001", {"a", "b"})
     assert ingest("c", "--if-exists", "replace").returncode == 0
     assert there() == ("v0002", {"c"})
-    assert list(versions.versions(client, index_name)) == [f"{index_name}-v0002"]
+    assert list(versions.versions_of(client, index_name)) == [f"{index_name}-v0002"]
     done = ingest("d", "--if-exists", "new-version")
     assert done.returncode == 0
     assert f"Indexed 1 document into {index_name} ({index_name}-v0003), " in done.stdout
     assert there() == ("v0003", {"d"})
-    assert list(versions.versions(client, index_name)) == [f"{index_name}-v0002", f"{index_name}-v0003"]
+    assert list(versions.versions_of(client, index_name)) == [f"{index_name}-v0002", f"{index_name}-v0003"]
     assert set(stored(client, f"{index_name}-v0002")) == {"c"}

@@ -8,15 +8,14 @@ import orjson
 import pytest
 from opensearchpy.exceptions import RequestError, TransportError
 
-from langshift.debias.debias import Debias
+from langshift.debias.debiaser import Debias
 from langshift.debias.vectors import LanguageVectors
-from langshift.ingest.making import Making
-from langshift.ingest.moving import Told, move
-from langshift.plugin import script as shift_script
-from langshift.plugin.fields import USUAL, Fields, value_at
-from langshift.plugin.index_shift import expected, of_debias
-from langshift.plugin.shift_index_shift import IndexShift
-from langshift.spellings import told_language
+from langshift.ingest.config import Making
+from langshift.ingest.transform import Told, move
+from langshift.languages import told_language
+from langshift.plugin import shift_script
+from langshift.plugin.metadata import USUAL, Fields, value_at
+from langshift.plugin.stored_shift import IndexShift, expected, of_debias
 
 # Dimension -> how many documents: 1,000 in all, and 10,000 where `make evidence` says so.
 TIMES = 10 if os.environ.get("LANGSHIFT_EVIDENCE") else 1

@@ -8,12 +8,12 @@ from command_line import langshift, refusal
 from piped_index import made_shift, make_index, raw_vector
 
 from langshift import __version__
-from langshift.commands.pipeline_commands import pipeline as command
+from langshift.commands.index import pipeline as command
 from langshift.errors import ClusterError, UsageError
-from langshift.plugin import pipeline
-from langshift.plugin import script as shift_script
-from langshift.plugin.fields import USUAL
-from langshift.plugin.shift_index_shift import IndexShift
+from langshift.plugin import shift_script
+from langshift.plugin.metadata import USUAL
+from langshift.plugin.pipelines import First, default, install, installed, name_for, read
+from langshift.plugin.stored_shift import IndexShift
 
 SHIFT = made_shift(alpha=0.75, alphas={"th": 0.5})
 
@@ -51,7 +51,7 @@ def test_to_install_puts_the_pipeline_and_makes_it_the_default(client, cluster_e
     name = f"langshift-{index}"
     said, noted = run(cluster_env, "install", index_name)
     assert (said, noted) == (f"Installed {name}, the default pipeline of {index}.\n", "")
-    assert pipeline.default(client, index) == name
+    assert default(client, index) == name
     found = client.ingest.get_pipeline(id=name)[name]
     assert found["description"] == (
         f"Shifts documents for {index} by their language: alpha 0.75 (th 0.5), language vectors {SHIFT.hash}. "
@@ -80,7 +80,7 @@ def test_to_install_again_changes_nothing_and_says_so(client, cluster_env, index
 
 
 def test_what_has_changed_is_brought_up_to_date(client, cluster_env, index, index_name):
-    pipeline.install(client, index, made_shift(alpha=0.1), USUAL, None)
+    install(client, index, made_shift(alpha=0.1), USUAL, None)
     client.delete_script(id=shift_script.script_id())
     said, _ = run(cluster_env, "install", index_name)
     assert said == f"Brought up to date: langshift-{index}, the default pipeline of {index}.\n"
@@ -89,10 +89,10 @@ def test_what_has_changed_is_brought_up_to_date(client, cluster_env, index, inde
 
 
 def test_with_a_version_that_a_load_replaces_goes_its_pipeline(client, index, index_name):
-    pipeline.install(client, index, SHIFT, USUAL, None)
+    install(client, index, SHIFT, USUAL, None)
     replaced = make_index(client, index_name, SHIFT, if_exists="replace")
     assert replaced != index
-    assert pipeline.read(client, pipeline.name_for(index)) is None
+    assert read(client, name_for(index)) is None
 
 
 def test_a_script_that_was_deleted_comes_back(client, cluster_env, index, index_name):
@@ -139,7 +139,7 @@ def test_what_was_the_default_before_runs_first_and_comes_back(client, cluster_e
         f"Removed langshift-{index}: {index} has the default pipeline {first} again. Its documents stay as they are.\n",
         "",
     )
-    assert pipeline.default(client, index) == first
+    assert default(client, index) == first
     assert f"langshift-{index}" not in client.ingest.get_pipeline(params={"ignore": 404})
     assert client.get(index=index, id="1")["_source"] == found
 
@@ -151,10 +151,10 @@ def test_a_pipeline_that_is_asked_for_runs_first_and_goes_with_the_shift(client,
     # It stays where another install does not name it, and makes room where that names another.
     assert run(cluster_env, "install", index_name)[0].startswith("Nothing to do: ")
     assert run(cluster_env, "install", index_name, "--after", second)[0].startswith("Brought up to date: ")
-    assert pipeline.installed(client, index).first == pipeline.First(second, was_default=False)
+    assert installed(client, index).first == First(second, was_default=False)
     said, _ = run(cluster_env, "remove", index_name)
     assert said == f"Removed langshift-{index}: {index} has no default pipeline now. Its documents stay as they are.\n"
-    assert pipeline.default(client, index) is None
+    assert default(client, index) is None
     assert second in client.ingest.get_pipeline(params={"ignore": 404})
 
 
@@ -164,18 +164,18 @@ def test_there_is_nothing_to_remove(client, cluster_env, index, index_name, own)
     first = own("first")
     put_default(client, index, first)
     assert run(cluster_env, "remove", index_name)[0] == said
-    assert pipeline.default(client, index) == first
+    assert default(client, index) == first
 
 
 def test_a_removal_that_was_cut_off_is_made_up_for(client, cluster_env, index, index_name):
-    pipeline.install(client, index, SHIFT, USUAL, None)
+    install(client, index, SHIFT, USUAL, None)
     put_default(client, index, None)
     run(cluster_env, "remove", index_name)
     assert f"langshift-{index}" not in client.ingest.get_pipeline(params={"ignore": 404})
 
 
 def test_a_pipeline_of_somebody_that_runs_langshifts_is_left_working(client, cluster_env, index, index_name, own):
-    pipeline.install(client, index, SHIFT, USUAL, None)
+    install(client, index, SHIFT, USUAL, None)
     inner = own("inner", {"pipeline": {"name": f"langshift-{index}"}})
     outer = own("outer", {"foreach": {"field": "xs", "processor": {"pipeline": {"name": inner}}}})
     put_default(client, index, outer)
@@ -190,12 +190,12 @@ def test_a_pipeline_of_somebody_that_runs_langshifts_is_left_working(client, clu
 
 def test_the_pipeline_of_another_version_is_not_run_before_this_ones(client, cluster_env, index, index_name, own):
     first = own("first")
-    pipeline.install(client, index, SHIFT, USUAL, pipeline.First(first, was_default=True))
+    install(client, index, SHIFT, USUAL, First(first, was_default=True))
     second = make_index(client, index_name, SHIFT, if_exists="new-version")
     put_default(client, second, f"langshift-{index}")
     run(cluster_env, "install", index_name)
-    assert pipeline.installed(client, second).first == pipeline.First(first, was_default=True)
-    assert pipeline.default(client, index) == f"langshift-{index}"
+    assert installed(client, second).first == First(first, was_default=True)
+    assert default(client, index) == f"langshift-{index}"
 
 
 def test_what_cannot_run_first_is_refused_and_nothing_is_changed(client, cluster_env, index, index_name, own):

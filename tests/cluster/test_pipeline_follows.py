@@ -6,11 +6,10 @@ from given_data import run
 from opensearchpy.exceptions import AuthorizationException
 from shifted_index import Corpus, language_vectors, refused, saved
 
-from langshift.debias.debias import Debias
-from langshift.plugin import pipeline
-from langshift.plugin.first import First
-from langshift.plugin.following import follow_load
-from langshift.plugin.target import Target
+from langshift.debias.debiaser import Debias
+from langshift.plugin import pipelines as pipelines_module
+from langshift.plugin.pipelines import First, follow_load, install, installed
+from langshift.plugin.versions import Target
 
 pytestmark = pytest.mark.usefixtures("cluster_env")
 KNOWN = language_vectors(alpha=0.75, alphas={"th": 0.5})
@@ -66,14 +65,14 @@ def test_what_runs_before_the_shift_goes_on_running(client, name, corpus, vector
     client.ingest.put_pipeline(id=f"{name}-first", body={"processors": [step]})
     assert run("pipeline", "install", name, "--after", f"{name}-first").exit_code == 0
     load(corpus, name, "--vectors", vectors, "--if-exists", "new-version")
-    assert pipeline.installed(client, f"{name}-v0002").first == First(f"{name}-first", was_default=False)
+    assert installed(client, f"{name}-v0002").first == First(f"{name}-first", was_default=False)
     require_shifted(client, name, 0.75)
     assert client.get(index=name, id="theirs")["_source"]["seen"]
 
 
 def test_a_load_that_breaks_off_there_goes_on(client, name, corpus, vectors, monkeypatch):
     assert run("pipeline", "install", name).exit_code == 0
-    whole = pipeline.install
+    whole = install
 
     def refuse(client, index, *rest):
         whole(client, index, *rest)
@@ -81,7 +80,7 @@ def test_a_load_that_breaks_off_there_goes_on(client, name, corpus, vectors, mon
 
     options = ("--index", name, "--encoder", "given", "--vectors", vectors, "--if-exists", "new-version", "--alpha", 1)
     with monkeypatch.context() as patch:
-        patch.setattr(pipeline, "install", refuse)
+        patch.setattr(pipelines_module, "install", refuse)
         sentence, code = refused(run("ingest", corpus.path, *options))
     assert code == 1
     assert "x/put" in sentence

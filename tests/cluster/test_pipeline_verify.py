@@ -9,9 +9,9 @@ import pytest
 from click.testing import CliRunner
 from piped_index import made_shift, make_foreign_index, make_index, raw_vector, shifted_by
 
-from langshift.commands.pipeline_commands import pipeline as command
-from langshift.plugin import pipeline
-from langshift.plugin.fields import USUAL, Fields
+from langshift.commands.index import pipeline as command
+from langshift.plugin.metadata import USUAL, Fields
+from langshift.plugin.pipelines import First, install
 
 SHIFT = made_shift(alpha=0.75, alphas={"th": 0.5, "zh": 0.0})
 LANGUAGES = ("de", "de-AT", "th", "zh", "zh-TW", "en", "vi", "und")
@@ -20,7 +20,7 @@ LANGUAGES = ("de", "de-AT", "th", "zh", "zh-TW", "en", "vi", "und")
 @pytest.fixture
 def index(client, pipelines):
     made = make_index(client, pipelines, SHIFT)
-    pipeline.install(client, made, SHIFT, USUAL, None)
+    install(client, made, SHIFT, USUAL, None)
     return made
 
 
@@ -90,8 +90,8 @@ def test_no_more_documents_are_asked_for_than_the_index_gives_at_a_time(client, 
 def test_a_pipeline_that_runs_first_is_left_out_and_may_fail(client, cluster_env, index, index_name, pipelines):
     write(client, index)
     client.ingest.put_pipeline(id=f"{pipelines}-fails", body={"processors": [{"fail": {"message": "no model"}}]})
-    first = pipeline.First(f"{pipelines}-fails", was_default=False)
-    pipeline.install(client, index, SHIFT, USUAL, first)
+    first = First(f"{pipelines}-fails", was_default=False)
+    install(client, index, SHIFT, USUAL, first)
     code, _, wrong = verify(cluster_env, index_name)
     assert (code, wrong) == (0, [])
 
@@ -141,7 +141,7 @@ def test_stamps_that_do_not_agree_are_counted_with_what_to_do(client, cluster_en
 def test_a_vector_that_was_replaced_without_its_stamp_shows_by_its_norm(client, cluster_env, pipelines):
     """Only where the encoder gives norm 1: otherwise nothing tells such a vector from one that is shifted."""
     index = make_index(client, pipelines, SHIFT, normalised=True)
-    pipeline.install(client, index, SHIFT, USUAL, None)
+    install(client, index, SHIFT, USUAL, None)
     write(client, index, norm=1)
     assert verify(cluster_env, pipelines)[0] == 0
     client.update(index=index, id="2", body={"doc": {"embedding": raw_vector(99, 1)}}, params={"refresh": "true"})
@@ -166,7 +166,7 @@ def test_a_language_that_was_changed_without_the_vector_is_found(client, cluster
 
 def test_a_softly_shifted_document_is_taken_back_by_all_its_languages(client, cluster_env, pipelines):
     index = make_index(client, pipelines, SHIFT, soft=True)
-    pipeline.install(client, index, SHIFT, USUAL, None)
+    install(client, index, SHIFT, USUAL, None)
     raw = np.float32(raw_vector())
     step = 0.75 * 0.6 * SHIFT.vectors["de"].astype(np.float64) + 0.5 * 0.3 * SHIFT.vectors["th"].astype(np.float64)
     stamp = {
@@ -238,7 +238,7 @@ def test_an_index_with_fields_of_its_own(client, cluster_env, pipelines):
         },
     }
     index = make_foreign_index(client, pipelines, SHIFT, fields, properties)
-    pipeline.install(client, index, SHIFT, fields, None)
+    install(client, index, SHIFT, fields, None)
     for i, language in enumerate(("deu", "th", "en", "zh_TW", None)):
         told = {} if language is None else {"lang": language}
         client.index(index=index, id=str(i), body={"vectors": {"body": raw_vector(i)}, **told})

@@ -8,9 +8,9 @@ import pytest
 from opensearchpy.exceptions import RequestError
 from piped_index import made_shift, make_foreign_index, make_index, raw_vector, shifted_by
 
-from langshift.plugin import pipeline
-from langshift.plugin.fields import USUAL, Fields
-from langshift.plugin.shift_index_shift import IndexShift
+from langshift.plugin.metadata import USUAL, Fields
+from langshift.plugin.pipelines import First, install, name_for
+from langshift.plugin.stored_shift import IndexShift
 
 SHIFT = made_shift(alpha=0.75, alphas={"th": 0.5})
 RAW, OTHER = raw_vector(1), raw_vector(2)
@@ -22,7 +22,7 @@ STILL = {"vectors": SHIFT.hash, "alpha": 0.0}
 @pytest.fixture
 def index(client, pipelines):
     made = make_index(client, pipelines, SHIFT)
-    pipeline.install(client, made, SHIFT, USUAL, None)
+    install(client, made, SHIFT, USUAL, None)
     return made
 
 
@@ -207,7 +207,7 @@ def test_a_raw_vector_in_a_partial_update_needs_the_stamp_taken_away(client, ind
 def test_a_part_that_is_merged_with_a_stamp_of_several_languages_leaves_one(client, pipelines):
     """What an upsert in bulk sends is shifted by itself, and merged with the stamp of a document that is there."""
     index = make_index(client, pipelines, SHIFT, soft=True)
-    pipeline.install(client, index, SHIFT, USUAL, None)
+    install(client, index, SHIFT, USUAL, None)
     several = {**GERMAN, "languages": {"de": 0.9, "th": 0.1}, "alphas": {"th": 0.5}}
     for name in ("1", "2"):
         client.index(index=index, id=name, body={"language": "de", "embedding": OTHER, "shift": several})
@@ -241,7 +241,7 @@ def test_reindexing_into_a_version_shifts_raw_documents_unless_the_pipeline_is_l
     # From the index into a version of the same making: stamped documents stay as they are, either way.
     shift = replace(SHIFT)
     second = make_index(client, index_name, shift, if_exists="new-version")
-    pipeline.install(client, second, shift, USUAL, None)
+    install(client, second, shift, USUAL, None)
     for more in ({"pipeline": "_none"}, {}):
         client.reindex(body={"source": {"index": index}, "dest": {"index": second, **more}}, params={"refresh": "true"})
         assert source(client, second, "1") == before
@@ -251,7 +251,7 @@ def test_reindexing_into_a_version_of_another_scale_shifts_by_the_difference(cli
     client.index(index=index, id="1", body=german(), params={"refresh": "true"})
     other = made_shift(alpha=0.25)
     second = make_index(client, index_name, other, if_exists="new-version")
-    pipeline.install(client, second, other, USUAL, None)
+    install(client, second, other, USUAL, None)
     client.reindex(body={"source": {"index": index}, "dest": {"index": second}}, params={"refresh": "true"})
     assert is_shifted(source(client, second, "1"), RAW, "de", {**GERMAN, "alpha": 0.25}, other)
 
@@ -270,8 +270,8 @@ def test_the_pipeline_of_another_version_leaves_stamps_that_the_next_write_puts_
     """A client that names a version's pipeline goes on with that when the alias has moved to the next version."""
     other = made_shift(alpha=0.25)
     second = make_index(client, index_name, other, if_exists="new-version")
-    pipeline.install(client, second, other, USUAL, None)
-    client.index(index=index_name, id="1", body=german(), params={"pipeline": pipeline.name_for(index)})
+    install(client, second, other, USUAL, None)
+    client.index(index=index_name, id="1", body=german(), params={"pipeline": name_for(index)})
     assert is_shifted(source(client, second, "1"), RAW, "de", GERMAN)
     client.update(index=index_name, id="1", body={"doc": {"group": "g"}})
     assert is_shifted(source(client, second, "1"), RAW, "de", {**GERMAN, "alpha": 0.25}, other)
@@ -296,7 +296,7 @@ def test_two_clients_at_once_leave_what_one_of_them_wrote(client, index):
 
 def test_an_index_without_language_vectors_stamps_and_moves_nothing(client, pipelines):
     index = make_index(client, pipelines, IndexShift())
-    pipeline.install(client, index, IndexShift(), USUAL, None)
+    install(client, index, IndexShift(), USUAL, None)
     client.index(index=index, id="1", body=german())
     found = source(client, index, "1")
     assert found["shift"] == {"vectors": None, "alpha": 0.0}
@@ -319,7 +319,7 @@ def test_an_index_with_fields_of_its_own(client, pipelines):
         "body": {"type": "text"},
     }
     index = make_foreign_index(client, pipelines, SHIFT, fields, properties)
-    pipeline.install(client, index, SHIFT, fields, None)
+    install(client, index, SHIFT, fields, None)
     sent = {"body": "Ebbe und Flut", "text": "left", "meta": {"lang": "deu"}, "vectors": {"body": RAW, "title": [1]}}
     for name in ("1", "1"):
         client.index(index=pipelines, id=name, body=sent)
@@ -341,11 +341,11 @@ def embedding(client, pipelines):
     source = "if (ctx.passage != null) { ctx.embedding = new ArrayList(params[ctx.passage]) }"
     step = {"script": {"source": source, "params": {"Ebbe": RAW, "Flut": OTHER}}}
     client.ingest.put_pipeline(id=name, body={"processors": [step]})
-    return pipeline.First(name, was_default=False)
+    return First(name, was_default=False)
 
 
 def test_a_vector_that_a_pipeline_makes_first_is_shifted_however_often_it_is_made(client, index, embedding):
-    pipeline.install(client, index, SHIFT, USUAL, embedding)
+    install(client, index, SHIFT, USUAL, embedding)
     sent = {"passage": "Ebbe", "language": "de"}
     client.index(index=index, id="1", body=sent)
     before = source(client, index, "1")
@@ -375,7 +375,7 @@ def test_a_vector_made_first_in_an_index_with_fields_of_its_own(client, pipeline
     step = {"script": {"source": made, "params": {"v": RAW}}}
     client.ingest.put_pipeline(id=f"{pipelines}-embedding", body={"processors": [step]})
     index = make_foreign_index(client, pipelines, SHIFT, fields, {"detected": {"type": "keyword"}})
-    pipeline.install(client, index, SHIFT, fields, pipeline.First(f"{pipelines}-embedding", was_default=False))
+    install(client, index, SHIFT, fields, First(f"{pipelines}-embedding", was_default=False))
     client.index(index=index, id="1", body={"passage": "Ebbe", "lang": "de"})
     client.update(index=index, id="1", body={"doc": {"group": "g"}})
     found = source(client, index, "1")

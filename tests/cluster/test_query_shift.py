@@ -10,21 +10,19 @@ import pytest
 from click.testing import CliRunner
 from command_line import langshift, refusal
 
-from langshift.commands.commands import evaluate
-from langshift.debias.detect import open_detector
+from langshift.commands.evaluate import evaluate
+from langshift.debias.detector import open_detector
 from langshift.debias.encoders import open_encoder
 from langshift.debias.vectors import LanguageVectors, shipped
 from langshift.errors import UsageError
 from langshift.evaluate.datasets.dataset import load_dataset
-from langshift.evaluate.replay.asked import Asked, Plan
-from langshift.evaluate.replay.journals import open_journals
+from langshift.evaluate.replay.plan import Asked, Plan, open_journals
+from langshift.ingest.config import choose
 from langshift.ingest.load import load
-from langshift.ingest.making import choose
-from langshift.plugin import dropping, meta, versions
-from langshift.plugin.query_vectors import QueryVectors
-from langshift.plugin.shift_index_shift import IndexShift
-from langshift.retrieval.opening import SearchOptions
-from langshift.retrieval.search import Searcher
+from langshift.plugin import inventory, metadata, versions
+from langshift.plugin.metadata import QueryVectors
+from langshift.plugin.stored_shift import IndexShift
+from langshift.retrieval.searcher import Searcher, SearchOptions
 
 PIVOT, GERMAN = "Why does the sea rise and fall?", "Warum steigt und fällt das Meer?"
 SHIFTED_BY = {"de": 3.0, "es": 0.5}
@@ -54,7 +52,7 @@ def made(client, folder, known, tmp_path_factory):
 
     yield make
     for name in names:
-        dropping.drop_all(client, name)
+        inventory.drop_all(client, name)
 
 
 @pytest.fixture(scope="module")
@@ -245,7 +243,7 @@ def test_an_index_of_another_method_keeps_nothing_either(client, made, known):
 
 
 def test_what_the_index_holds_is_the_files_numbers(client, indices, known):
-    noted = meta.read(client, f"{indices[True]}-v0001")
+    noted = metadata.read_metadata(client, f"{indices[True]}-v0001")
     kept, documents = QueryVectors.from_dict(noted["langshift_queries"]), IndexShift.from_meta(noted)
     assert kept.recommended is True
     # Only what is not the documents' own.
@@ -254,15 +252,15 @@ def test_what_the_index_holds_is_the_files_numbers(client, indices, known):
     for tag, vector_ in documents.vectors.items():
         assert (vector_ == known.vectors[tag]).all()
         assert tag not in kept.vectors or (kept.vectors[tag] == known.query_vectors[tag]).all()
-    assert meta.read(client, f"{indices[None]}-v0001")["langshift_queries"]["recommended"] is None
+    assert metadata.read_metadata(client, f"{indices[None]}-v0001")["langshift_queries"]["recommended"] is None
 
 
 def test_an_index_of_an_earlier_version_keeps_all_vectors_among_those_of_queries(client, made, known):
     name = made(shift_queries=True)
     index = f"{name}-v0001"
     every = QueryVectors(True, {**known.vectors, **known.query_vectors}).to_dict()
-    old = {"langshift": meta.read(client, index)["langshift"], "langshift_queries": every}
+    old = {"langshift": metadata.read_metadata(client, index)["langshift"], "langshift_queries": every}
     before = vector(searcher(client, name), GERMAN)
     client.indices.put_mapping(index=index, body={"_meta": old})
-    assert set(meta.read(client, index)) == set(old)
+    assert set(metadata.read_metadata(client, index)) == set(old)
     assert (vector(searcher(client, name), GERMAN) == before).all()

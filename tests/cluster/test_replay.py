@@ -14,18 +14,16 @@ from opensearchpy import OpenSearch
 from opensearchpy.exceptions import ConnectionError as UnreachableError
 from small_dataset import replayed
 
-from langshift.commands.commands import evaluate
+from langshift.commands.evaluate import evaluate
 from langshift.errors import ClusterError, LangshiftError, UsageError
 from langshift.evaluate.datasets.dataset import Dataset, load_dataset
-from langshift.evaluate.measures.material import Material
-from langshift.evaluate.measures.measures import score
-from langshift.evaluate.replay.answer import Request, Step, ask
-from langshift.evaluate.replay.replayed import Replay
-from langshift.evaluate.replay.schedule import WARM_UP
-from langshift.evaluate.replay.workers import GIVE_UP_AFTER, send_all
-from langshift.retrieval.found import Found
-from langshift.retrieval.reading import candidates
-from langshift.retrieval.search import Searcher
+from langshift.evaluate.measures import score
+from langshift.evaluate.measures.base import Material
+from langshift.evaluate.replay.load_generator import GIVE_UP_AFTER, send_all
+from langshift.evaluate.replay.replay import Replay
+from langshift.evaluate.replay.requests import WARM_UP, Request, Step, ask
+from langshift.retrieval.hits import Found, candidates
+from langshift.retrieval.searcher import Searcher
 
 
 @pytest.fixture(scope="module")
@@ -214,7 +212,7 @@ def test_what_the_server_refuses_is_an_error_of_that_query_alone(client, index):
 @pytest.mark.usefixtures("cluster_env")
 def test_the_command_fails_when_queries_failed_and_still_writes(client, folder, index, tmp_path, monkeypatch):
     wrapped = Failing(client, range(2))
-    monkeypatch.setattr("langshift.commands.replay_command.load_clients", lambda *_: [wrapped])
+    monkeypatch.setattr("langshift.commands.evaluate.load_clients", lambda *_: [wrapped])
     with pytest.raises(LangshiftError) as caught:
         run(str(folder), "--index", index, "--output", str(tmp_path / "out"))
     assert caught.value.exit_code == 1

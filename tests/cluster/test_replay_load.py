@@ -14,19 +14,19 @@ from click.testing import CliRunner
 from command_line import langshift
 from small_dataset import replayed
 
-from langshift.commands.commands import evaluate
-from langshift.debias.detect import open_detector
+from langshift.commands.evaluate import evaluate
+from langshift.debias.detector import open_detector
 from langshift.debias.encoders import open_encoder
 from langshift.errors import FingerprintError, LangshiftError, UsageError
 from langshift.evaluate.datasets.dataset import load_dataset
 from langshift.evaluate.replay import requests
-from langshift.evaluate.replay.asked import Asked, Plan
+from langshift.evaluate.replay.plan import Asked, Plan
 from langshift.evaluate.replay.replay import replay_all
-from langshift.evaluate.replay.schedule import Load
+from langshift.evaluate.replay.requests import Load
+from langshift.ingest.config import choose
 from langshift.ingest.load import load
-from langshift.ingest.making import choose
-from langshift.retrieval.search import Searcher
-from langshift.retrieval.wanted import Setting
+from langshift.retrieval.searcher import Searcher
+from langshift.retrieval.settings import Setting
 
 from .tls_proxy import client_of, proxy
 

@@ -6,17 +6,16 @@ import re
 import pytest
 from click.testing import CliRunner
 
-from langshift.commands.commands import evaluate
+from langshift.commands.evaluate import evaluate
 from langshift.errors import LangshiftError, UsageError
 from langshift.evaluate.replay import requests
-from langshift.evaluate.replay.asked import Asked, Plan
-from langshift.evaluate.replay.journals import open_journals
+from langshift.evaluate.replay.plan import Asked, Plan, open_journals
 from langshift.evaluate.replay.replay import replay_all
+from langshift.evaluate.replay.requests import Load
 from langshift.evaluate.replay.result import result
-from langshift.evaluate.replay.schedule import Load
-from langshift.plugin import meta
+from langshift.plugin import metadata
 from langshift.retrieval.options import read_setting
-from langshift.retrieval.search import Searcher
+from langshift.retrieval.searcher import Searcher
 
 from .tls_proxy import client_of, proxy
 
@@ -214,12 +213,12 @@ def test_figures_of_anchored_hold_what_they_rest_on(client, index, dataset, tmp_
     for journal in open_journals(tmp_path, asked, plan):
         journal.__exit__()
     version = searcher.index.index
-    meta.change(client, version, {meta.ANCHORS: {**searcher.trust.to_dict(), "words": 7.0}})
+    metadata.change(client, version, {metadata.ANCHORS: {**searcher.trust.to_dict(), "words": 7.0}})
     try:
         with pytest.raises(UsageError) as caught:
             open_journals(tmp_path, Asked.of([Searcher(client, index)], dataset, plan), plan)
     finally:
-        meta.change(client, version, {meta.ANCHORS: None})
+        metadata.change(client, version, {metadata.ANCHORS: None})
     assert str(caught.value) == (
         f"{tmp_path} holds an unfinished replay of something else (trust words 13.0, not 7.0): name another --output, "
         "or go on with the command that began it."

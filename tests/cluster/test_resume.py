@@ -4,15 +4,15 @@ import json
 
 import pytest
 
-from langshift.debias.detect import open_detector
+from langshift.debias.detector import open_detector
 from langshift.debias.encoders import open_encoder
 from langshift.errors import ClusterError, LangshiftError
 from langshift.ingest.bulk.dead_letters import DeadLetters
-from langshift.ingest.bulk.place import LoadPlace
+from langshift.ingest.bulk.journal_store import LoadPlace
+from langshift.ingest.config import choose
 from langshift.ingest.load import load, load_source
-from langshift.ingest.making import choose
-from langshift.ingest.opened_load import LoadOptions
-from langshift.ingest.source import open_source
+from langshift.ingest.resume import LoadOptions
+from langshift.ingest.sources import open_source
 from langshift.plugin import versions
 from langshift.settings import Settings
 
@@ -110,7 +110,7 @@ def test_a_log_that_cannot_be_opened_leaves_nothing_behind(client, index_name, c
 
     with open_source(str(corpus)) as source, pytest.raises(LangshiftError, match=r"^The log cannot be opened\.$"):
         load_source(client, source, index_name, making, watch=Watch())
-    assert list(versions.versions(client, index_name)) == []
+    assert list(versions.versions_of(client, index_name)) == []
     assert not place.journal.exists()
 
 
@@ -125,6 +125,6 @@ def test_a_version_that_was_made_and_not_written_down_goes(client, index_name, c
     (left,) = versions.unfinished(client, index_name)
     uuid = client.indices.get_settings(index=left)[left]["settings"]["index"]["uuid"]
     load(client, str(corpus), index_name, making, options=RESUME)
-    (index,) = versions.versions(client, index_name)
+    (index,) = versions.versions_of(client, index_name)
     assert versions.version_behind(client, index_name) == index
     assert client.indices.get_settings(index=index)[index]["settings"]["index"]["uuid"] != uuid

@@ -10,18 +10,17 @@ from given_data import run
 from shifted_index import Corpus, language_vectors, printed, refused, require_vectors, saved, sources
 
 from langshift import __version__
-from langshift.debias.debias import Debias
-from langshift.debias.detect import open_detector
+from langshift.debias.debiaser import Debias
+from langshift.debias.detector import open_detector
 from langshift.debias.encoders import Brought, open_encoder
 from langshift.errors import ClusterError
-from langshift.ingest.making import Making
-from langshift.plugin import meta, pipeline, query_shift, versions
-from langshift.plugin.fields import Fields
-from langshift.plugin.index_shift import entries
-from langshift.plugin.plan import Wanted
-from langshift.plugin.retune import retune
-from langshift.retrieval.exchange import carry_out
-from langshift.retrieval.search import Searcher
+from langshift.ingest.config import Making
+from langshift.plugin import metadata, pipelines, stored_shift, versions
+from langshift.plugin.metadata import Fields
+from langshift.plugin.retune import Wanted, retune
+from langshift.plugin.stored_shift import entries
+from langshift.retrieval.searcher import Searcher
+from langshift.retrieval.steps import carry_out
 
 pytestmark = pytest.mark.usefixtures("cluster_env")
 KNOWN = language_vectors(alpha=0.75, alphas={"th": 0.5}, shift_queries=True)
@@ -59,7 +58,7 @@ def test_scales_of_all_languages_and_of_single_ones_there_and_back(client, name,
     assert versions.live(client, name).fingerprint.alphas == {}
     printed(run("retune", name, "--alpha", 0.75, "--alpha-for", "th=0.5", "--json"))
     require_vectors(client, name, corpus, KNOWN, 0.75, {"th": 0.5})
-    assert list(versions.versions(client, name)) == [f"{name}-v000{number}" for number in range(1, 6)]
+    assert list(versions.versions_of(client, name)) == [f"{name}-v000{number}" for number in range(1, 6)]
     first, last = sources(client, f"{name}-v0001"), sources(client, name)
     for document, source in first.items():
         before, after = (np.array(one.pop("embedding"), np.float64) for one in (source, last[document]))
@@ -79,15 +78,15 @@ def test_other_vectors_and_back(client, name, corpus, tmp_path):
 
 
 def test_what_an_index_says_of_itself(client, name):
-    kept = meta.read(client, f"{name}-v0001")
+    kept = metadata.read_metadata(client, f"{name}-v0001")
     client.indices.put_mapping(index=name, body={"_meta": {**kept, "theirs": {"owner": "somebody"}}})
     made = versions.live(client, name).fingerprint
     run("retune", name, "--alpha", 1)
-    now = meta.read(client, f"{name}-v0002")
-    origin = now.pop(meta.ORIGIN)
+    now = metadata.read_metadata(client, f"{name}-v0002")
+    origin = now.pop(metadata.ORIGIN)
     assert (origin["kind"], origin["from"]) == ("retune", f"{name}-v0001")
     expected = replace(made, alpha=1.0, alphas={}, langshift=__version__).to_dict()
-    kept.pop(meta.ORIGIN, None)
+    kept.pop(metadata.ORIGIN, None)
     assert now == {**kept, "theirs": {"owner": "somebody"}, "langshift": expected}
     # The mapping and settings are those of the version before.
     first, second = (client.indices.get(index=f"{name}-v000{number}")[f"{name}-v000{number}"] for number in (1, 2))
@@ -109,8 +108,8 @@ def test_searching_and_queries_follow(client, name, tmp_path):
     found = opened.exchange(opened.question("words", language="de", vector=vector[0]), size=5)
     assert len(carry_out(client, opened.index.index, found).hits) == 5
     run("retune", name, "--vectors", saved(tmp_path, OTHERS, "others.safetensors"))
-    assert query_shift.of_index(client, versions.live(client, name), "auto") == query_shift.UNMOVED
-    moved = query_shift.of_index(client, versions.live(client, name), "always").queries(vector, ["en"])[0]
+    assert stored_shift.of_index(client, versions.live(client, name), "auto") == stored_shift.UNMOVED
+    moved = stored_shift.of_index(client, versions.live(client, name), "always").queries(vector, ["en"])[0]
     assert np.abs(moved - (1 - 0.5 * OTHERS.vectors["en"].astype(np.float64))).max() < 1e-6
 
 
@@ -143,7 +142,7 @@ def test_json_and_what_would_change_nothing(client, name):
     assert done.stdout == (
         f"{name} ({name}-v0002) has alpha 0.6 and these language vectors already: nothing is changed.\n"
     )
-    assert len(versions.versions(client, name)) == 2
+    assert len(versions.versions_of(client, name)) == 2
 
 
 def test_documents_of_other_scales_come_to_those_of_the_index(client, name, corpus):
@@ -182,14 +181,14 @@ def test_what_a_killed_run_has_left_goes_where_nothing_is_left_to_do(client, nam
             raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("langshift.plugin.transfer.tidy._leave", lambda *_, **__: None)
+        patch.setattr("langshift.plugin.transfer.run._leave", lambda *_, **__: None)
         with pytest.raises(KeyboardInterrupt):
             retune(client, name, Wanted(1.0), watch=interrupt)
     settings = client.indices.get_settings(index=f"{name}-v0001")[f"{name}-v0001"]["settings"]["index"]
     assert settings["blocks"] == {"write": "true"}
     assert not printed(run("retune", name, "--alpha-for", "th=0.5", "--json"))["changed"]
     client.index(index=name, id="de-0", body=client.get(index=name, id="de-0")["_source"])
-    assert list(versions.versions(client, name)) == [f"{name}-v0001"]
+    assert list(versions.versions_of(client, name)) == [f"{name}-v0001"]
     assert set(client.ingest.get_pipeline(id=f"langshift-{name}-*")) == {f"langshift-{name}-v0001"}
     require_vectors(client, name, corpus, KNOWN, 0.75, {"th": 0.5})
     client.ingest.delete_pipeline(id=f"langshift-{name}-*")
@@ -204,7 +203,7 @@ def test_an_index_made_without_a_shift(client, index_name, corpus, tmp_path):
     assert not printed(run("retune", index_name, "--alpha", 0, "--json"))["changed"]
     run("retune", index_name, "--vectors", saved(tmp_path, KNOWN))
     require_vectors(client, index_name, corpus, KNOWN, 0.75, {"th": 0.5})
-    assert query_shift.of_index(client, versions.live(client, index_name), "auto").shift_queries
+    assert stored_shift.of_index(client, versions.live(client, index_name), "auto").shift_queries
 
 
 def test_a_soft_shift(client, index_name, corpus, tmp_path):
@@ -289,11 +288,11 @@ def test_aliases_that_stay_behind_are_named(client, name):
 
 def test_a_pipeline_that_is_installed_meanwhile_follows_too(client, name):
     def install(progress):
-        if progress.stage == "copying" and pipeline.installed(client, f"{name}-v0001") is None:
+        if progress.stage == "copying" and pipelines.installed(client, f"{name}-v0001") is None:
             printed(run("pipeline", "install", name, "--json"))
 
     retune(client, name, Wanted(1.0), watch=install)
-    assert pipeline.installed(client, f"{name}-v0002") is not None
+    assert pipelines.installed(client, f"{name}-v0002") is not None
     client.ingest.delete_pipeline(id=f"langshift-{name}-*")
 
 
@@ -326,7 +325,7 @@ def test_an_index_with_fields_of_its_own(client, index_name):
 def test_asked_to_end_it_leaves_the_old_version_and_the_same_command_goes_on(client, name, cluster_env, corpus):
     with started("retune", name, "--alpha", "1", "--throttle", "1", url=cluster_env) as running:
         deadline = time.monotonic() + 120
-        while len(versions.versions(client, name)) < 2:
+        while len(versions.versions_of(client, name)) < 2:
             assert time.monotonic() < deadline
             time.sleep(0.02)
         running.terminate()

@@ -52,7 +52,7 @@ def test_a_better_version_passes_and_a_worse_one_is_removed(client, name, data):
         line.removeprefix("- FAILS: ") for line in told
     )
     assert told[0].endswith(" from 1.0000 to " + told[0].split()[9].rstrip(":") + ": fails by 'nDCG@3 < 0'.")
-    assert list(versions.versions(client, name)) == [f"{name}-v0001", f"{name}-v0002"]
+    assert list(versions.versions_of(client, name)) == [f"{name}-v0001", f"{name}-v0002"]
     assert versions.live(client, name).fingerprint.alpha == 1
 
 
@@ -75,7 +75,7 @@ def test_an_encoder_that_is_not_here_is_told_before_anything_is_made(client, nam
     )
     assert sentence.startswith(f"Index {name} was made with encoder given, not use-m, ")
     assert code == 1
-    assert list(versions.versions(client, name)) == [f"{name}-v0001"]
+    assert list(versions.versions_of(client, name)) == [f"{name}-v0001"]
 
 
 def test_a_dataset_of_other_documents_is_refused_before_anything_is_made(client, name, data):
@@ -89,7 +89,7 @@ def test_a_dataset_of_other_documents_is_refused_before_anything_is_made(client,
         "give a dataset of what is in the index, with the same _id.",
         2,
     )
-    assert versions.versions(client, name) == [f"{name}-v0001"]
+    assert versions.versions_of(client, name) == [f"{name}-v0001"]
 
 
 def data_ids(data):

@@ -12,11 +12,10 @@ from retuned_index import live, require_tidy
 from shifted_index import Corpus, language_vectors, require_vectors, saved
 from three_nodes import NAMES, long_form
 
-from langshift.cluster import make_client
+from langshift.client import make_client
 from langshift.errors import LangshiftError
-from langshift.plugin.plan import Wanted
-from langshift.plugin.retune import retune
-from langshift.plugin.transfer import tasks
+from langshift.plugin.retune import Wanted, retune
+from langshift.plugin.transfer import reindex_tasks
 from langshift.settings import Settings
 
 INDEX = "retuned"
@@ -107,7 +106,7 @@ def test_the_node_dies_that_the_retune_talks_to_and_that_copies(three_nodes, ser
     searchers = [Searcher(service, INDEX, number) for number in range(3)]
 
     def copier():
-        (task,) = tasks.running(service, f"{INDEX}-v0002")
+        (task,) = reindex_tasks.running(service, f"{INDEX}-v0002")
         return service.nodes.info(node_id=task.partition(":")[0])["nodes"][task.partition(":")[0]]["name"]
 
     kill = Kill(three_nodes, copier)

@@ -8,7 +8,7 @@ from command_line import langshift, refusal
 from given_data import run
 from shifted_index import Corpus, language_vectors, printed, refused, require_vectors, saved
 
-from langshift.plugin import meta, versions
+from langshift.plugin import metadata, versions
 
 pytestmark = pytest.mark.usefixtures("cluster_env")
 KNOWN = language_vectors(alpha=0.75, alphas={"th": 0.5})
@@ -51,7 +51,7 @@ def test_documents_that_cannot_be_taken_back_are_counted_before_anything_is_made
     assert refused(run("retune", name, "--alpha", 1)) == told(
         f"1 document of {name}-v0001 cannot be retuned: strange was shifted by other language vectors than the index's"
     )
-    assert list(versions.versions(client, name)) == [f"{name}-v0001"]
+    assert list(versions.versions_of(client, name)) == [f"{name}-v0001"]
     # A vector that was not moved may name any: nothing has to be taken back.
     put("strange", vectors="abc", alpha=0.0)
     printed(run("retune", name, "--alpha", 1, "--json"))
@@ -82,7 +82,7 @@ def test_what_is_no_index_of_langshifts(client, name, cluster_env):
 
 
 def test_another_method_is_refused(client, name):
-    kept = meta.read(client, f"{name}-v0001")
+    kept = metadata.read_metadata(client, f"{name}-v0001")
     kept["langshift"]["method"] = "affine"
     client.indices.put_mapping(index=name, body={"_meta": kept})
     assert refused(run("retune", name, "--alpha", 0.5)) == (
@@ -94,21 +94,21 @@ def test_another_method_is_refused(client, name):
 
 def test_vectors_that_do_not_come_back_as_they_were_written_are_refused(client, name, monkeypatch):
     # The cluster of the tests may have no faiss; which indices these are is tested where that is decided.
-    monkeypatch.setattr("langshift.plugin.retunable.vectors_come_back_normalised", lambda *_: True)
+    monkeypatch.setattr("langshift.plugin.retune.vectors_come_back_normalised", lambda *_: True)
     assert refused(run("retune", name, "--alpha", 0.5)) == (
         f"Index {name}-v0001 keeps its vectors with the engine faiss, cosinesimil and derived source, which gives them "
         "back with norm 1 and not as they were written, so that no shift can be taken back: index the corpus again "
         "with `langshift ingest --if-exists new-version`, which switches derived source off.",
         1,
     )
-    assert list(versions.versions(client, name)) == [f"{name}-v0001"]
+    assert list(versions.versions_of(client, name)) == [f"{name}-v0001"]
 
 
 def test_an_index_that_is_read_only_is_refused_before_anything_is_copied(client, name):
     client.indices.put_settings(index=name, body={"index.blocks.read_only": True})
     try:
         sentence = refused(run("retune", name, "--alpha", 1))
-        there = versions.versions(client, name)
+        there = versions.versions_of(client, name)
     finally:
         client.indices.put_settings(index=name, body={"index.blocks.read_only": None})
     assert sentence == (
@@ -137,7 +137,7 @@ def test_replicas_that_may_lag_are_refused_before_anything_is_copied(client, ind
         )
 
     assert refused(run("retune", index_name, "--alpha", 1)) == told(index)
-    assert list(versions.versions(client, index_name)) == [index]
+    assert list(versions.versions_of(client, index_name)) == [index]
     # As it says.
     remedy = {"index": {"number_of_replicas": 0, "auto_expand_replicas": False}}
     client.indices.put_settings(index=index, body=remedy)

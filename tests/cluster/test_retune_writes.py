@@ -10,10 +10,8 @@ from given_data import run
 from retuned_index import PATIENCE, live
 from shifted_index import DIMENSION, LANGUAGES, Corpus, language_vectors, refused, saved
 
-from langshift.ingest.load_run import LoadRun
-from langshift.plugin.plan import Wanted
-from langshift.plugin.retune import retune
-from langshift.plugin.roll_back import roll_back
+from langshift.ingest.load import LoadRun
+from langshift.plugin.retune import Wanted, retune, roll_back
 
 pytestmark = pytest.mark.usefixtures("cluster_env")
 KNOWN = language_vectors()

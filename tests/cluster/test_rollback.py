@@ -46,7 +46,7 @@ def test_what_was_written_since_a_retune_is_not_lost(client, name, corpus, tmp_p
     )
     require_vectors(client, name, corpus, KNOWN, 0.75, {"th": 0.5})
     assert sources(client, name)["de-1"]["seen"]
-    assert list(versions.versions(client, name)) == [f"{name}-v0001", f"{name}-v0002"]
+    assert list(versions.versions_of(client, name)) == [f"{name}-v0001", f"{name}-v0002"]
     # It takes writes again, and can be retuned again.
     client.delete(index=name, id="zh-0")
     del corpus.languages["zh-0"]

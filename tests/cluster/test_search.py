@@ -8,14 +8,14 @@ from types import SimpleNamespace
 import pytest
 from command_line import langshift
 
-from langshift.debias.detect import open_detector
+from langshift.debias.detector import open_detector
 from langshift.debias.encoders import open_encoder
 from langshift.errors import ClusterError, FingerprintError, UsageError
+from langshift.ingest.config import choose
 from langshift.ingest.load import load
-from langshift.ingest.making import choose
-from langshift.plugin import dropping, meta
-from langshift.retrieval.search import Searcher
-from langshift.retrieval.wanted import MODES, Setting
+from langshift.plugin import inventory, metadata
+from langshift.retrieval.searcher import Searcher
+from langshift.retrieval.settings import MODES, Setting
 
 TEXTS = {
     "tides-en": "The sea rises and falls twice a day because the Moon pulls at it.",
@@ -38,7 +38,7 @@ def name(client, tmp_path_factory):
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
     load(client, str(path), name, choose(open_encoder("use-m"), open_detector(), None, None))
     yield name
-    dropping.drop_all(client, name)
+    inventory.drop_all(client, name)
 
 
 @pytest.fixture(scope="module")
@@ -87,12 +87,12 @@ def test_anchored_finds_the_same_content_in_every_language_by_words_of_one(searc
 
 def test_a_calibration_that_cannot_be_reckoned_with_is_refused(client, name):
     kept = {"spread": 0.0, "words": 13.0, "priors": {}}
-    meta.change(client, f"{name}-v0001", {meta.ANCHORS: kept})
+    metadata.change(client, f"{name}-v0001", {metadata.ANCHORS: kept})
     try:
         with pytest.raises(ClusterError) as refused:
             Searcher(client, name).search("Mond", Setting("anchored"), language="de")
     finally:
-        meta.change(client, f"{name}-v0001", {meta.ANCHORS: None})
+        metadata.change(client, f"{name}-v0001", {metadata.ANCHORS: None})
     assert str(refused.value) == (
         f"The calibration in the mapping of {name}-v0001 (_meta.langshift_anchors) cannot be read: "
         f"`langshift anchors calibrate {name}` measures again."
@@ -139,7 +139,7 @@ def test_another_encoder_than_the_indexs_is_refused(client, name, monkeypatch):
     real = open_encoder("use-m")
     fields = ("id", "dimension", "normalised", "query_prefix", "document_prefix")
     newer = SimpleNamespace(**{field: getattr(real, field) for field in fields}, revision="newer")
-    monkeypatch.setattr("langshift.retrieval.opening.open_encoder", lambda _, **__: newer)
+    monkeypatch.setattr("langshift.retrieval.searcher.open_encoder", lambda _, **__: newer)
     with pytest.raises(FingerprintError) as refused:
         Searcher(client, name)
     assert str(refused.value) == (

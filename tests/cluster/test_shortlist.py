@@ -9,14 +9,13 @@ from searched_index import DIMENSION, Corpus, asked, found
 
 from langshift.debias.encoders import open_encoder
 from langshift.errors import UsageError
-from langshift.plugin.shift_index_shift import IndexShift
-from langshift.retrieval import fetching, gathering
-from langshift.retrieval.exchange import carry_out
-from langshift.retrieval.moving import account, rank_at
-from langshift.retrieval.opening import SearchOptions
-from langshift.retrieval.ranking import rank, rankable
-from langshift.retrieval.search import Searcher
-from langshift.retrieval.wanted import Question, Setting
+from langshift.plugin.stored_shift import IndexShift
+from langshift.retrieval import alpha_preview
+from langshift.retrieval.alpha_preview import account, rank_at
+from langshift.retrieval.searcher import Searcher, SearchOptions
+from langshift.retrieval.settings import Question, Setting
+from langshift.retrieval.shortlist import gather, rank, rankable
+from langshift.retrieval.steps import carry_out
 
 CORPUS = Corpus()
 NUMBERS = np.random.default_rng(8)
@@ -57,7 +56,7 @@ def target(client, request):
 
 
 def shortlisted(client, target, question, filters=None, lacks=None):
-    return carry_out(client, target.index.index, gathering.gather(question, target, filters or {}, lacks or {}))
+    return carry_out(client, target.index.index, gather(question, target, filters or {}, lacks or {}))
 
 
 @pytest.mark.parametrize(
@@ -138,7 +137,7 @@ def shifted(client):
 
 def both(client, one, question, filters=None):
     shortlist = shortlisted(client, one.target, question, filters)
-    return shortlist, carry_out(client, one.name, fetching.fetch(shortlist, SHIFT))
+    return shortlist, carry_out(client, one.name, alpha_preview.fetch(shortlist, SHIFT))
 
 
 @pytest.mark.parametrize("filters", [{}, {"year": ["2001"]}, {"language": ["th"]}], ids=["all", "year", "th"])

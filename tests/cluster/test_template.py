@@ -6,18 +6,18 @@ import pytest
 from command_line import langshift, refusal
 from toy_encoder import ToyEncoder
 
-from langshift.debias.detect import open_detector
+from langshift.debias.detector import open_detector
 from langshift.errors import ClusterError, UsageError
 from langshift.ingest.bulk.journal import Journal
-from langshift.ingest.bulk.place import LoadPlace
+from langshift.ingest.bulk.journal_store import LoadPlace
+from langshift.ingest.config import choose
 from langshift.ingest.load import load
-from langshift.ingest.making import choose
-from langshift.ingest.opened_load import LoadOptions
-from langshift.ingest.summary import unwatched
-from langshift.plugin import meta, versions
-from langshift.plugin.engine import has_native_libraries, vectors_come_back_normalised
-from langshift.plugin.merged_template import Shape, Template
-from langshift.retrieval import bodies
+from langshift.ingest.progress import unwatched
+from langshift.ingest.resume import LoadOptions
+from langshift.plugin import metadata, versions
+from langshift.plugin.index_body import has_native_libraries, vectors_come_back_normalised
+from langshift.plugin.user_template import Shape, Template
+from langshift.retrieval import dsl
 from langshift.settings import Settings
 
 DOCUMENTS = [
@@ -85,7 +85,7 @@ def found(client, index_name):
     """Identifiers of the documents that a word search finds, the best first."""
 
     def search(words, language="en"):
-        body = bodies.lexical(words, language, size=10)
+        body = dsl.lexical(words, language, size=10)
         return [hit["_id"] for hit in client.search(index=index_name, body=body)["hits"]["hits"]]
 
     return search
@@ -94,7 +94,7 @@ def found(client, index_name):
 def left_behind(client, name):
     """Versions, and what the journal says was begun."""
     with Journal.open(LoadPlace.of(Settings.from_env().home, client, name).journal) as journal:
-        return versions.versions(client, name), journal.begun, journal.fact("planned")
+        return versions.versions_of(client, name), journal.begun, journal.fact("planned")
 
 
 NOTHING = ([], False, None)
@@ -137,7 +137,7 @@ def test_own_fields_have_their_types_and_the_index_its_shards_and_replicas(loade
     told = {name: settings.get(name) for name in ("number_of_shards", "number_of_replicas", "refresh_interval")}
     assert told == {"number_of_shards": "2", "number_of_replicas": "0", "refresh_interval": "7s"}
     assert settings.get("auto_expand_replicas") in (None, "false")
-    kept = meta.read(client, index)
+    kept = metadata.read_metadata(client, index)
     assert kept["team"] == "news"
     assert versions.read_fingerprint(client, index).encoder == "toy"
 
@@ -257,9 +257,9 @@ def test_a_load_that_made_its_version_goes_on_with_the_same_template_or_none(
         f"--template and --engine out to go on with it, or remove {journal} to give it up."
     )
     run(given(own))
-    body = bodies.lexical("photo", "en", size=10)
+    body = dsl.lexical("photo", "en", size=10)
     assert [hit["_id"] for hit in client.search(index=index_name, body=body)["hits"]["hits"]] == ["a"]
-    assert versions.versions(client, index_name) == [f"{index_name}-v0001"]
+    assert versions.versions_of(client, index_name) == [f"{index_name}-v0001"]
 
 
 @pytest.mark.parametrize("engine", ["faiss", "faiss-fp16", "faiss-on-disk"])
@@ -311,5 +311,5 @@ def test_the_command_line_takes_the_file_and_says_where_it_is_wrong(client, inde
     )
     path.write_text(json.dumps({**PREFIXES, "analyzers": {"en": "prefixes"}}))
     assert langshift(*command, "--engine", "lucene", url=cluster_url).returncode == 0
-    body = bodies.lexical("photo", "en", size=10)
+    body = dsl.lexical("photo", "en", size=10)
     assert [hit["_id"] for hit in client.search(index=index_name, body=body)["hits"]["hits"]] == ["a"]

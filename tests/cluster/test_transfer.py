@@ -16,9 +16,9 @@ from transferring import (
     unwatched,
 )
 
-from langshift.plugin import origin
-from langshift.plugin.meta import uuid_of
-from langshift.plugin.transfer.forward import APART, transfer
+from langshift.plugin import metadata
+from langshift.plugin.metadata import uuid_of
+from langshift.plugin.transfer.run import APART, transfer
 
 PATIENCE = 60.0
 
@@ -58,7 +58,7 @@ def test_the_old_version_takes_no_writes_any_more_and_the_new_one_says_where_it_
         client.index(index=old.index, id="late", body=document(1))
     client.index(index=index_name, id="new", body=document(1), params={"require_alias": "true"})
     assert not blocked(client, done.index)
-    found = origin.read(client, done.index)
+    found = metadata.read_origin(client, done.index)
     assert (found.kind, found.version, found.uuid) == ("retune", old.index, uuid_of(client, old.index))
     assert found.checkpoint == (2,)
 

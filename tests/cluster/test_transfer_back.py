@@ -21,9 +21,8 @@ from transferring import (
 )
 
 from langshift.errors import ClusterError
-from langshift.plugin import origin, writing
-from langshift.plugin.transfer.back import roll_back
-from langshift.plugin.transfer.forward import transfer
+from langshift.plugin import metadata, version_writer
+from langshift.plugin.transfer.run import roll_back, transfer
 
 PATIENCE = 60.0
 
@@ -108,7 +107,7 @@ def test_a_break_leaves_the_live_version_serving_and_the_same_call_finishes(
 
     with monkeypatch.context() as patch:
         if killed:
-            patch.setattr("langshift.plugin.transfer.tidy._leave", lambda *_, **__: None)
+            patch.setattr("langshift.plugin.transfer.run._leave", lambda *_, **__: None)
         with pytest.raises(KeyboardInterrupt):
             back(client, index_name, Meanwhile(**{stage.replace(" ", "_"): interrupt}))
     assert behind(client, index_name) == [new]
@@ -131,7 +130,7 @@ def test_a_kill_right_after_the_swap_is_finished_and_not_another_step_back(clien
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("langshift.plugin.transfer.mark.Mark.clear", interrupt)
+        patch.setattr("langshift.plugin.transfer.state.Mark.clear", interrupt)
         with pytest.raises(KeyboardInterrupt):
             back(client, index_name)
     done = back(client, index_name)
@@ -147,7 +146,7 @@ def test_a_retune_after_a_killed_rollback_clears_up_and_goes_its_own_way(client,
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("langshift.plugin.transfer.tidy._leave", lambda *_, **__: None)
+        patch.setattr("langshift.plugin.transfer.run._leave", lambda *_, **__: None)
         with pytest.raises(KeyboardInterrupt):
             back(client, index_name, Meanwhile(swapping=interrupt))
     done = transfer(client, plan(client, index_name), watch=unwatched, patience=PATIENCE)
@@ -168,9 +167,9 @@ def test_the_users_own_write_block_stays_with_the_name(client, index_name):
 
 def test_a_load_is_rolled_back_by_moving_the_alias(client, index_name):
     old = index(client, index_name, 3)
-    load = writing.open_for_writing(client, index_name, PLAIN, if_exists="new-version")
-    writing.publish(client, load)
-    found = origin.read(client, load.index)
+    load = version_writer.open_for_writing(client, index_name, PLAIN, if_exists="new-version")
+    version_writer.publish(client, load)
+    found = metadata.read_origin(client, load.index)
     assert (found.kind, found.version, found.uuid) == ("load", old.index, old.uuid)
     watch = Meanwhile()
     done = roll_back(client, index_name, None, watch=watch, patience=PATIENCE)

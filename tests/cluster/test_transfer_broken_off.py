@@ -15,9 +15,8 @@ from transferring import (
     unwatched,
 )
 
-from langshift.plugin.transfer import tasks
-from langshift.plugin.transfer.forward import transfer
-from langshift.plugin.transfer.left_behind import finish_left_behind, release_left_behind
+from langshift.plugin.transfer import reindex_tasks
+from langshift.plugin.transfer.run import finish_left_behind, release_left_behind, transfer
 
 PATIENCE = 60.0
 STAGES = ["copying", "catching up", "checking", "settling", "blocked", "verifying", "swapping"]
@@ -67,15 +66,15 @@ def test_what_is_being_copied_still_is_watched_to_its_end(client, index_name, mo
     old = index(client, index_name, 30)
     # As if killed: nothing is cleared up, and the task runs on.
     with monkeypatch.context() as patch:
-        patch.setattr("langshift.plugin.transfer.tidy._leave", lambda *_, **__: None)
-        patch.setattr(tasks, "follow", lambda *_: interrupt())
+        patch.setattr("langshift.plugin.transfer.run._leave", lambda *_, **__: None)
+        patch.setattr(reindex_tasks, "follow", lambda *_: interrupt())
         slow = plan(client, index_name, throttle=2.0)
         with pytest.raises(Interrupted):
             transfer(client, slow, watch=unwatched, patience=PATIENCE)
-    (task,) = tasks.running(client, f"{index_name}-v0002")
+    (task,) = reindex_tasks.running(client, f"{index_name}-v0002")
     watch = Meanwhile()
     started = []
-    monkeypatch.setattr(tasks, "start", _noting(tasks.start, started))
+    monkeypatch.setattr(reindex_tasks, "start", _noting(reindex_tasks.start, started))
     done = transfer(client, plan(client, index_name, throttle=1000.0), watch=watch, patience=PATIENCE)
     assert started == []
     assert client.tasks.get(task_id=task)["completed"]
@@ -94,23 +93,23 @@ def _noting(function, calls):
 def test_another_call_ends_what_still_runs(client, index_name, monkeypatch, broken):
     old = index(client, index_name, 30)
     with monkeypatch.context() as patch:
-        patch.setattr("langshift.plugin.transfer.tidy._leave", lambda *_, **__: None)
-        patch.setattr(tasks, "follow", lambda *_: interrupt())
+        patch.setattr("langshift.plugin.transfer.run._leave", lambda *_, **__: None)
+        patch.setattr(reindex_tasks, "follow", lambda *_: interrupt())
         with pytest.raises(Interrupted):
             transfer(client, plan(client, index_name, throttle=2.0), watch=unwatched, patience=PATIENCE)
     if broken == "gone":
         client.indices.delete(index=f"{index_name}-v0002")
-        tasks.cancel(client, f"{index_name}-v0002")
+        reindex_tasks.cancel(client, f"{index_name}-v0002")
         client.indices.delete(index=f"{index_name}-v0002", ignore_unavailable=True)
     done = transfer(client, plan(client, index_name, 0.5), watch=unwatched, patience=PATIENCE)
     assert everything(client, done.index) == moved(everything(client, old.index), 0.5)
-    assert tasks.running(client, f"{index_name}-v0002") == []
+    assert reindex_tasks.running(client, f"{index_name}-v0002") == []
 
 
 def test_a_kill_under_the_write_block_is_made_up_for_by_the_next_run(client, index_name, monkeypatch):
     old = index(client, index_name, 20)
     with monkeypatch.context() as patch:
-        patch.setattr("langshift.plugin.transfer.tidy._leave", lambda *_, **__: None)
+        patch.setattr("langshift.plugin.transfer.run._leave", lambda *_, **__: None)
         broken_off(client, index_name, "swapping")
     assert blocked(client, old.index)
     watch = Meanwhile(copying=interrupt, catching_up=lambda: client.index(index=index_name, id="n", body=document(1)))
@@ -122,7 +121,7 @@ def test_a_kill_under_the_write_block_is_made_up_for_by_the_next_run(client, ind
 def test_what_a_killed_run_has_blocked_is_released_before_its_version_is_dropped(client, index_name, monkeypatch):
     old = index(client, index_name, 20)
     with monkeypatch.context() as patch:
-        patch.setattr("langshift.plugin.transfer.tidy._leave", lambda *_, **__: None)
+        patch.setattr("langshift.plugin.transfer.run._leave", lambda *_, **__: None)
         broken_off(client, index_name, "swapping")
     release_left_behind(client, index_name)
     assert not blocked(client, old.index)
@@ -132,7 +131,7 @@ def test_what_a_killed_run_has_blocked_is_released_before_its_version_is_dropped
 
 def test_a_kill_right_after_the_swap_is_finished_quietly(client, index_name, monkeypatch):
     old = index(client, index_name, 20)
-    monkeypatch.setattr("langshift.plugin.transfer.mark.Mark.clear", lambda _: interrupt())
+    monkeypatch.setattr("langshift.plugin.transfer.state.Mark.clear", lambda _: interrupt())
     with pytest.raises(Interrupted):
         transfer(client, plan(client, index_name), watch=unwatched, patience=PATIENCE)
     monkeypatch.undo()

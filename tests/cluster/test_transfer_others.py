@@ -6,8 +6,8 @@ from transferring import Meanwhile, behind, blocked, everything, index, moved, p
 
 from langshift.debias.fingerprint import Fingerprint
 from langshift.errors import ClusterError
-from langshift.plugin import writing
-from langshift.plugin.transfer.forward import transfer
+from langshift.plugin import version_writer
+from langshift.plugin.transfer.run import transfer
 
 PATIENCE = 60.0
 
@@ -49,18 +49,18 @@ def test_a_second_run_that_asks_for_something_else_stops_the_first_one(client, i
 def test_a_load_that_makes_a_version_meanwhile_is_left_alone_and_the_first_to_end_wins(client, index_name):
     old = index(client, index_name, 20)
     other = Fingerprint(**{**PLAIN.to_dict(), "revision": "2"})
-    load = writing.open_for_writing(client, index_name, other, if_exists="new-version")
+    load = version_writer.open_for_writing(client, index_name, other, if_exists="new-version")
     done = transfer(client, plan(client, index_name), watch=unwatched, patience=PATIENCE)
     assert behind(client, index_name) == [done.index]
     assert unfinished(client, load.index) is not None
     with pytest.raises(ClusterError, match=f"{index_name} stood for {old.index} when this load began"):
-        writing.publish(client, load)
+        version_writer.publish(client, load)
 
 
 def test_where_a_load_ends_first_the_transfer_gives_up(client, index_name):
     old = index(client, index_name, 20)
-    load = writing.open_for_writing(client, index_name, PLAIN, if_exists="new-version")
-    watch = Meanwhile(settling=lambda: writing.publish(client, load))
+    load = version_writer.open_for_writing(client, index_name, PLAIN, if_exists="new-version")
+    watch = Meanwhile(settling=lambda: version_writer.publish(client, load))
     with pytest.raises(ClusterError) as raised:
         transfer(client, plan(client, index_name), watch=watch, patience=PATIENCE)
     assert str(raised.value) == (

@@ -4,7 +4,7 @@ import pytest
 from transferring import Meanwhile, behind, blocked, document, index, plan, unfinished, unwatched
 
 from langshift.errors import ClusterError
-from langshift.plugin.transfer.forward import transfer
+from langshift.plugin.transfer.run import transfer
 
 PATIENCE = 60.0
 

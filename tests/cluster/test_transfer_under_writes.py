@@ -10,13 +10,12 @@ from opensearchpy.exceptions import AuthorizationException
 from transferring import behind, everything, index, unwatched
 
 from langshift.errors import ClusterError
-from langshift.plugin import script as shift_script
-from langshift.plugin.copied import copied_body
-from langshift.plugin.fields import USUAL
-from langshift.plugin.shift_index_shift import IndexShift
-from langshift.plugin.transfer.back import roll_back
-from langshift.plugin.transfer.forward import transfer
-from langshift.plugin.transfer.plan import Plan, Way
+from langshift.plugin import shift_script
+from langshift.plugin.index_body import copied_body
+from langshift.plugin.metadata import USUAL
+from langshift.plugin.stored_shift import IndexShift
+from langshift.plugin.transfer.run import roll_back, transfer
+from langshift.plugin.transfer.state import Plan, Way
 
 PATIENCE = 60.0
 LANGUAGES = ("de", "th", "zh")

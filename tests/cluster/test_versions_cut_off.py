@@ -6,7 +6,7 @@ import pytest
 from plain_index import PLAIN, made
 
 from langshift.errors import ClusterError
-from langshift.plugin import meta, publishing, versions, writing
+from langshift.plugin import metadata, version_writer, versions
 
 
 def killed_before(monkeypatch, module, name):
@@ -21,32 +21,32 @@ def killed_before(monkeypatch, module, name):
 @pytest.mark.parametrize("if_exists", ["replace", "new-version"])
 def test_a_load_that_was_cut_off_opens_its_version_again(client, index_name, if_exists):
     made(client, index_name)
-    target = writing.open_for_writing(client, index_name, PLAIN, if_exists=if_exists)
-    assert writing.reopen(client, index_name, target.index, target.uuid) == target
-    added = writing.open_for_writing(client, index_name, PLAIN, if_exists="append")
-    assert writing.reopen(client, index_name, added.index, added.uuid) == added
+    target = version_writer.open_for_writing(client, index_name, PLAIN, if_exists=if_exists)
+    assert version_writer.reopen(client, index_name, target.index, target.uuid) == target
+    added = version_writer.open_for_writing(client, index_name, PLAIN, if_exists="append")
+    assert version_writer.reopen(client, index_name, added.index, added.uuid) == added
 
 
 def test_a_version_that_is_gone_cannot_be_opened_again(client, index_name):
-    target = writing.open_for_writing(client, index_name, PLAIN)
+    target = version_writer.open_for_writing(client, index_name, PLAIN)
     client.indices.delete(index=target.index)
     told = (
         f"Index {target.index}, which this load was writing to, was deleted by somebody: run it again without --resume."
     )
     with pytest.raises(ClusterError, match=f"^{re.escape(told)}$"):
-        writing.reopen(client, index_name, target.index, target.uuid)
+        version_writer.reopen(client, index_name, target.index, target.uuid)
     # Another load has the name now.
-    writing.open_for_writing(client, index_name, PLAIN)
+    version_writer.open_for_writing(client, index_name, PLAIN)
     with pytest.raises(ClusterError, match=f"^{re.escape(told)}$"):
-        writing.reopen(client, index_name, target.index, target.uuid)
+        version_writer.reopen(client, index_name, target.index, target.uuid)
 
 
 def test_a_version_that_another_took_the_place_of_cannot_be_added_to_again(client, index_name):
     made(client, index_name)
-    target = writing.open_for_writing(client, index_name, PLAIN, if_exists="append")
-    writing.publish(client, writing.open_for_writing(client, index_name, PLAIN, if_exists="new-version"))
+    target = version_writer.open_for_writing(client, index_name, PLAIN, if_exists="append")
+    version_writer.publish(client, version_writer.open_for_writing(client, index_name, PLAIN, if_exists="new-version"))
     with pytest.raises(ClusterError) as refused:
-        writing.reopen(client, index_name, target.index, target.uuid)
+        version_writer.reopen(client, index_name, target.index, target.uuid)
     assert str(refused.value) == (
         f"{index_name} does not stand for {target.index} any more, which this load was adding to: run it again without "
         "--resume."
@@ -59,33 +59,33 @@ def test_a_publish_that_is_killed_at_any_step_is_completed_by_the_next_run(
     client, index_name, monkeypatch, if_exists, step
 ):
     old = made(client, index_name)
-    target = writing.open_for_writing(client, index_name, PLAIN, if_exists=if_exists, fast=True)
+    target = version_writer.open_for_writing(client, index_name, PLAIN, if_exists=if_exists, fast=True)
     client.index(index=target.index, id="a", body={})
     with monkeypatch.context() as patched:
         if step == "put_mapping":
-            killed_before(patched, writing.meta, "note_unfinished")
+            killed_before(patched, version_writer.metadata, "note_unfinished")
         elif step is not None:
             killed_before(patched, client.indices, step)
         try:
-            writing.publish(client, target)
+            version_writer.publish(client, target)
         except KeyboardInterrupt:
             assert step is not None
-    again = writing.reopen(client, index_name, target.index, target.uuid, fast=True)
+    again = version_writer.reopen(client, index_name, target.index, target.uuid, fast=True)
     for _ in range(2):
-        writing.publish(client, again)
-        writing.discard(client, again)
+        version_writer.publish(client, again)
+        version_writer.discard(client, again)
     kept = [target.index] if if_exists == "replace" else [old.index, target.index]
-    assert list(versions.versions(client, index_name)) == kept
+    assert list(versions.versions_of(client, index_name)) == kept
     assert (versions.live(client, index_name).index, versions.live(client, index_name).documents) == (target.index, 1)
-    assert meta.read(client, target.index).keys() == {meta.FINGERPRINT, meta.ORIGIN}
+    assert metadata.read_metadata(client, target.index).keys() == {metadata.FINGERPRINT, metadata.ORIGIN}
     settings = client.indices.get_settings(index=target.index)[target.index]["settings"]["index"]
     assert ("refresh_interval" in settings, settings["auto_expand_replicas"]) == (False, "0-1")
 
 
 def test_a_live_version_is_not_unfinished_though_its_mark_was_left(client, index_name, monkeypatch):
-    target = writing.open_for_writing(client, index_name, PLAIN)
-    killed_before(monkeypatch, publishing, "_finish")
+    target = version_writer.open_for_writing(client, index_name, PLAIN)
+    killed_before(monkeypatch, version_writer, "_finish")
     with pytest.raises(KeyboardInterrupt):
-        writing.publish(client, target)
+        version_writer.publish(client, target)
     assert versions.unfinished(client, index_name) == []
     assert versions.live(client, index_name).index == target.index

@@ -16,7 +16,7 @@ import trustme
 import urllib3
 from opensearchpy import OpenSearch
 
-from langshift.cluster import make_client
+from langshift.client import make_client
 from langshift.settings import Settings
 
 Rewrite = Callable[[str, int, bytes], tuple[int, bytes]]

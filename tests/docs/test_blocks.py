@@ -33,8 +33,8 @@ from documents import (
     run,
 )
 
-from langshift.plugin import meta, pipeline, writing
-from langshift.plugin.merged_template import Template
+from langshift.plugin import metadata, pipelines, version_writer
+from langshift.plugin.user_template import Template
 
 # Kinds of blocks, document by document: those that are run, sent or compared here, and the others.
 DONE = {
@@ -159,8 +159,8 @@ def own(names):
 
 @pytest.fixture
 def index(client, own):
-    target = writing.open_for_writing(client, own["news"], FINGERPRINT, {meta.VECTORS: SHIFT.to_dict()})
-    writing.publish(client, target)
+    target = version_writer.open_for_writing(client, own["news"], FINGERPRINT, {metadata.VECTORS: SHIFT.to_dict()})
+    version_writer.publish(client, target)
     return target.index
 
 
@@ -241,7 +241,7 @@ def test_requests_and_commands_of_other_clients_do_what_it_says(client, index, o
     assert source(client, index, "moon-th")["@version"] == "1"
     assert source(client, index, "sea-de")["text"] == {"de": "Das Meer"}
     # The last command took the pipeline away.
-    assert pipeline.default(client, index) is None
+    assert pipelines.default(client, index) is None
     assert not re.search(r"https?://(?!localhost|docs\.opensearch\.org)", CLIENTS.read_text(encoding="utf-8"))
 
 
@@ -255,7 +255,7 @@ def test_the_pipeline_that_it_shows_is_the_one_that_is_installed_and_works_as_sh
     )
     send(embedding)
     send(install)
-    name = pipeline.name_for(index)
+    name = pipelines.name_for(index)
     installed = client.ingest.get_pipeline(id=name)[name]
     made = installed_body(index, own["my-embedding"])
     assert without_versions(cut_short(installed)) == without_versions(made)

@@ -10,7 +10,7 @@ from console_process import serving
 from documents import CONSOLE, DOCUMENTS
 from screenshots import IMAGES, MOST_BYTES, PICTURES
 
-from langshift.commands.serve_command import serve
+from langshift.commands.serve import serve
 from langshift.web.security import MOST_ADDRESS, MOST_BODY
 
 TEXT = CONSOLE.read_text(encoding="utf-8")

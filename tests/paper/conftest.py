@@ -9,7 +9,7 @@ from documents import DATA
 
 from langshift.debias.encoders import open_encoder
 from langshift.evaluate.datasets.dataset import CORPUS, QUERIES
-from langshift.reading import records
+from langshift.files import records
 
 LANGUAGES = "ar,de,en,es,ru,th,tr,zh"
 # Texts that are encoded, and known from then on, at a time.

@@ -8,8 +8,8 @@ from collections import Counter
 import pytest
 from click.testing import CliRunner
 
-from langshift.commands.dataset_commands import dataset as command
-from langshift.evaluate.convert.xquad import convert_xquad
+from langshift.commands.dataset import dataset as command
+from langshift.evaluate.convert.squad import convert_xquad
 from langshift.evaluate.datasets.dataset import load_dataset
 
 

@@ -10,8 +10,8 @@ import pytrec_eval
 from command_line import langshift
 
 from langshift.debias.encoders import open_encoder
-from langshift.evaluate.convert.xquad import convert_xquad
-from langshift.evaluate.run import format_run
+from langshift.evaluate.convert.squad import convert_xquad
+from langshift.evaluate.runs import format_run
 
 LANGUAGES = ["ar", "de", "en", "es", "ru", "th", "tr", "zh"]
 MEASURES = "nDCG@20 R@20 TLR@20 SLR@20 LPR Lang_nDCG@20 TR@20 Share@20 PEER RR"

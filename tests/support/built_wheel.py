@@ -17,9 +17,7 @@ def built_wheel():
 
 def build_wheel():
     """Build the wheel from the sources as they are now."""
-    # setuptools packs whatever an earlier build left here, modules that are gone included.
-    for folder in (ROOT / "build", FOLDER):
-        shutil.rmtree(folder, ignore_errors=True)
+    shutil.rmtree(FOLDER, ignore_errors=True)
     build = [sys.executable, "-m", "build", "--wheel", "--outdir", str(FOLDER), str(ROOT)]
     done = subprocess.run(build, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
     if done.returncode:

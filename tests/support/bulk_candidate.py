@@ -14,16 +14,15 @@ from pathlib import Path
 import numpy as np
 from opensearchpy import OpenSearch, helpers
 
-from langshift.cluster import address, make_client
-from langshift.ingest.bulk import sampling
-from langshift.ingest.bulk.check import check
+from langshift.client import address, make_client
+from langshift.ingest.bulk import journal_store
+from langshift.ingest.bulk.chunks import Item
 from langshift.ingest.bulk.dead_letters import DeadLetters
-from langshift.ingest.bulk.item import Item
-from langshift.ingest.bulk.journal import Journal
-from langshift.ingest.bulk.ledger import Ledger
-from langshift.ingest.bulk.stream import open_stream
-from langshift.ingest.entry import body
-from langshift.plugin.target import Target
+from langshift.ingest.bulk.journal import Journal, Ledger
+from langshift.ingest.bulk.verification import check
+from langshift.ingest.bulk.writer import open_stream
+from langshift.ingest.documents import body
+from langshift.plugin.versions import Target
 from langshift.settings import Settings
 
 _BLOCK = 1000
@@ -81,7 +80,7 @@ def by_langshift(client, index, vectors, documents, written):
     client = make_client(replace(Settings.from_env(), timeout=120), address(client), retries=0)
     uuid = client.indices.get_settings(index=index)[index]["settings"]["index"]["uuid"]
     target = Target(index, index, uuid, True, None, "fail")
-    base, likely = 1 << 40, sampling.likely(documents)
+    base, likely = 1 << 40, journal_store.likely(documents)
     with tempfile.TemporaryDirectory() as folder, Journal.open(Path(folder) / "journal.sqlite") as journal:
         journal.begin({"corpus": "rows"}, {})
         ledger = Ledger(journal, DeadLetters(Path(folder) / "dead-letters.jsonl"), "rows", base, lambda _: None)
@@ -89,7 +88,7 @@ def by_langshift(client, index, vectors, documents, written):
             for line, row in enumerate(vectors, start=1):
                 name = str(line - 1)
                 lines = body("index", name, base + line, {"embedding": row})
-                vector = row.tobytes() if sampling.rank(line) <= likely and journal.wants(line) else None
+                vector = row.tobytes() if journal_store.rank(line) <= likely and journal.wants(line) else None
                 stream.send(Item(line, name, "index", lines, lines, vector))
         written()
         checked = check(client, target, journal, base)

@@ -13,7 +13,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from langshift import console, entry
+from langshift import entry, output
 
 LANGSHIFT = Path(sys.executable).with_name("langshift")
 PATIENCE = 300  # seconds
@@ -111,7 +111,7 @@ def _streams(env, stdin):
         # What click's runner fixes here, and rich reads when it is imported, the environment says.
         patch.setattr(click.formatting, "FORCED_WIDTH", None)
         width = env.get("COLUMNS", "")
-        for one in (console.out, console.err):
+        for one in (output.out, output.err):
             patch.setattr(one, "_width", int(width) if width.isdigit() else USUAL_WIDTH)
         yield out, err
 

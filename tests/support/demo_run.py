@@ -7,8 +7,8 @@ from contextlib import contextmanager
 import pytest
 from click.testing import CliRunner
 
-from langshift.commands.commands import demo
-from langshift.plugin.dropping import drop_all
+from langshift.commands.evaluate import demo
+from langshift.plugin.inventory import drop_all
 
 
 @contextmanager
@@ -17,9 +17,9 @@ def demo_names(client):
     own = f"langshift-test-{uuid.uuid4().hex[:8]}"
     names = (f"{own}-plain", f"{own}-shifted")
     with pytest.MonkeyPatch.context() as patch:
-        for module in ("demo", "demo_command"):
-            patch.setattr(f"langshift.evaluate.{module}.PLAIN", names[0])
-            patch.setattr(f"langshift.evaluate.{module}.SHIFTED", names[1])
+        for module in ("evaluate.demo", "commands.serve"):
+            patch.setattr(f"langshift.{module}.PLAIN", names[0])
+            patch.setattr(f"langshift.{module}.SHIFTED", names[1])
         yield names
     for name in names:
         drop_all(client, name)

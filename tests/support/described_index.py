@@ -5,10 +5,10 @@ from dataclasses import replace
 from plain_index import PLAIN
 
 from langshift.plugin.description import Description
-from langshift.plugin.engine import VectorField
-from langshift.plugin.fields import USUAL
-from langshift.plugin.listing import Version
-from langshift.plugin.stamps import Stamps
+from langshift.plugin.index_body import VectorField
+from langshift.plugin.inventory import Version
+from langshift.plugin.metadata import USUAL
+from langshift.plugin.shift_script import Stamps
 
 MADE = replace(PLAIN, vectors="0123456789abcdef", pivot="en", alpha=0.6, alphas={"th": 0.3, "zh-TW": 0.0})
 LIVE = Version(

@@ -23,10 +23,9 @@ import numpy as np
 from command_line import Done, langshift
 from piped_index import fingerprint_of
 
-from langshift.plugin import pipeline
-from langshift.plugin import script as shift_script
-from langshift.plugin.fields import USUAL
-from langshift.plugin.shift_index_shift import IndexShift
+from langshift.plugin import pipelines, shift_script
+from langshift.plugin.metadata import USUAL
+from langshift.plugin.stored_shift import IndexShift
 
 ROOT = Path(__file__).resolve().parents[2]
 README, DOCS = ROOT / "README.md", ROOT / "docs"
@@ -271,8 +270,8 @@ def cut_short(body):
 
 def installed_body(index="news-v0001", first="my-embedding"):
     """What ``langshift pipeline install news --after my-embedding`` puts, cut short."""
-    chained = pipeline.First(first, was_default=False)
-    return cut_short(pipeline.body(index, SHIFT, USUAL, chained, shift_script.script_id()))
+    chained = pipelines.First(first, was_default=False)
+    return cut_short(pipelines.body(index, SHIFT, USUAL, chained, shift_script.script_id()))
 
 
 def _shown_body():

@@ -12,8 +12,8 @@ from fault_proxy import FaultProxy
 from nothing_lost import assert_nothing_lost, read_letters
 from opensearchpy import OpenSearch
 
-from langshift.console import counted
-from langshift.ingest.bulk.place import LoadPlace
+from langshift.ingest.bulk.journal_store import LoadPlace
+from langshift.output import counted
 
 
 class FaultyLoad:

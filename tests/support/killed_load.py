@@ -6,10 +6,9 @@ python killed_load.py FOLDER FIRST_LINE
 import sys
 from pathlib import Path
 
-from langshift.ingest.bulk.acknowledged import Acknowledged, Sampled
-from langshift.ingest.bulk.dead_letter import DeadLetter
-from langshift.ingest.bulk.dead_letters import DeadLetters
+from langshift.ingest.bulk.dead_letters import DeadLetter, DeadLetters
 from langshift.ingest.bulk.journal import Journal
+from langshift.ingest.bulk.journal_store import Acknowledged, Sampled
 
 AT_ONCE = 50
 

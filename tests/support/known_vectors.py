@@ -11,7 +11,7 @@ from contextlib import closing, contextmanager
 
 import numpy as np
 
-from langshift.debias.encoders import use_m
+from langshift.debias import encoders
 
 # As many variables as one statement may have in any SQLite.
 AT_ONCE = 500
@@ -22,23 +22,23 @@ class KnownVectors:
 
     def __init__(self, path):
         self._path = path
-        self._encode = use_m.UseM.encode_documents
+        self._encode = encoders.UseM.encode_documents
         with self._opened() as database:
             database.execute("CREATE TABLE IF NOT EXISTS known (text BLOB PRIMARY KEY, vector BLOB) WITHOUT ROWID")
 
     @classmethod
     def of(cls, folder):
         """The file in a folder for the model and the code that are there."""
-        code = hashlib.sha256(inspect.getsource(use_m).encode()).hexdigest()[:12]
-        return cls(folder / f"use-m-{use_m._revision()}-{code}.sqlite")
+        code = hashlib.sha256(inspect.getsource(encoders).encode()).hexdigest()[:12]
+        return cls(folder / f"use-m-{encoders._revision()}-{code}.sqlite")
 
     def install(self, patch):
         """Let the encoder ask here first."""
-        patch.setattr(use_m.UseM, "encode_documents", lambda encoder, texts: self.encode(encoder, texts))
+        patch.setattr(encoders.UseM, "encode_documents", lambda encoder, texts: self.encode(encoder, texts))
 
     def remove(self, patch):
         """Let the encoder encode every text itself."""
-        patch.setattr(use_m.UseM, "encode_documents", self._encode)
+        patch.setattr(encoders.UseM, "encode_documents", self._encode)
 
     def encode(self, encoder, texts):
         """The vectors of texts, shape (len(texts), 512), float32; those that are not known yet are made."""

@@ -3,7 +3,7 @@
 import numpy as np
 import orjson
 
-from langshift.retrieval.wanted import Question
+from langshift.retrieval.settings import Question
 
 LANGUAGES = ("ar", "de", "en", "es", "ru", "th", "tr", "zh")
 GROUPS, THEMES, DIMENSION = 2500, 150, 256

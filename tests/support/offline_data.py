@@ -3,7 +3,7 @@
 from click.testing import CliRunner
 from data_folder import write_dataset
 
-from langshift.commands.commands import evaluate
+from langshift.commands.evaluate import evaluate
 from langshift.errors import UsageError
 
 DOCUMENTS = {

@@ -3,8 +3,8 @@
 import numpy as np
 
 from langshift.debias.encoders import Brought
-from langshift.debias.encoders.given import Given
-from langshift.debias.parallel.rows import Rows
+from langshift.debias.encoders.precomputed import Given
+from langshift.debias.parallel.columns import Rows
 
 
 class Texts:

@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 
 from langshift.debias.fingerprint import Fingerprint
-from langshift.plugin import meta, writing
-from langshift.plugin.shift_index_shift import IndexShift
+from langshift.plugin import metadata, version_writer
+from langshift.plugin.stored_shift import IndexShift
 
 DIMENSION = 8
 MADE = Fingerprint(
@@ -47,9 +47,9 @@ def fingerprint_of(shift, **changes):
 
 def make_index(client, name, shift, if_exists="fail", **changes):
     """Put an empty version of langshift's own kind before the alias; gives its name."""
-    kept = {meta.VECTORS: shift.to_dict()} if shift.hash else {}
-    target = writing.open_for_writing(client, name, fingerprint_of(shift, **changes), kept, if_exists=if_exists)
-    writing.publish(client, target)
+    kept = {metadata.VECTORS: shift.to_dict()} if shift.hash else {}
+    target = version_writer.open_for_writing(client, name, fingerprint_of(shift, **changes), kept, if_exists=if_exists)
+    version_writer.publish(client, target)
     return target.index
 
 
@@ -57,8 +57,8 @@ def make_foreign_index(client, name, shift, fields, properties):
     """A version with a mapping and names of fields of its own, as an adopted index has; gives its name."""
     index = f"{name}-v0001"
     kept = {
-        meta.FINGERPRINT: fingerprint_of(shift).to_dict(),
-        meta.VECTORS: shift.to_dict(),
+        metadata.FINGERPRINT: fingerprint_of(shift).to_dict(),
+        metadata.VECTORS: shift.to_dict(),
         "langshift_fields": fields.to_dict(),
     }
     mappings = {"_meta": kept, "properties": properties}

@@ -5,8 +5,8 @@ from __future__ import annotations
 from opensearchpy import OpenSearch
 
 from langshift.debias.fingerprint import Fingerprint
-from langshift.plugin import writing
-from langshift.plugin.target import Target
+from langshift.plugin import version_writer
+from langshift.plugin.versions import Target
 
 PLAIN = Fingerprint(
     encoder="toy",
@@ -25,8 +25,8 @@ PLAIN = Fingerprint(
 
 def made(client: OpenSearch, name: str, documents: int = 0) -> Target:
     """A version that is live and holds documents."""
-    target = writing.open_for_writing(client, name, PLAIN)
+    target = version_writer.open_for_writing(client, name, PLAIN)
     for number in range(documents):
         client.index(index=target.index, id=str(number), body={"n": number})
-    writing.publish(client, target)
+    version_writer.publish(client, target)
     return target

@@ -5,9 +5,8 @@ import json
 from click.testing import CliRunner
 from data_folder import write_dataset, write_run
 
-from langshift.commands.commands import evaluate
-from langshift.evaluate.datasets.dataset import load_dataset
-from langshift.evaluate.datasets.identity import identity
+from langshift.commands.evaluate import evaluate
+from langshift.evaluate.datasets.dataset import identity, load_dataset
 
 SCRIPT = "<script>alert('x')</script>"
 TOPICS = range(12)

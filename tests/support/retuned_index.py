@@ -15,8 +15,8 @@ from command_line import LANGSHIFT
 from opensearchpy import OpenSearch
 from opensearchpy.exceptions import NotFoundError
 
-from langshift.plugin import origin, versions
-from langshift.plugin.transfer import mark, tasks
+from langshift.plugin import metadata, versions
+from langshift.plugin.transfer import reindex_tasks, state
 
 PATIENCE = 120  # seconds
 
@@ -64,8 +64,8 @@ class Process:
 
 def note(client: OpenSearch, name: str) -> tuple[str, dict[str, Any]] | None:
     """The version that a command works on, and what it has noted there."""
-    for index in reversed(versions.versions(client, name)):
-        if found := mark.noted(client, index):
+    for index in reversed(versions.versions_of(client, name)):
+        if found := state.noted(client, index):
             return index, found[1]
     return None
 
@@ -78,7 +78,7 @@ def live(client: OpenSearch, name: str) -> str:
 
 def before(client: OpenSearch, index: str) -> str | None:
     """The version that a rollback would go back to."""
-    found = origin.read(client, index)
+    found = metadata.read_origin(client, index)
     return found.version if found is not None and found.kind == "retune" else None
 
 
@@ -88,8 +88,8 @@ def require_tidy(client: OpenSearch, name: str) -> None:
     assert settings.keys().isdisjoint({"blocks", "refresh_interval", "gc_deletes", "final_pipeline"}), settings
     assert versions.unfinished(client, name) == []
     assert note(client, name) is None
-    for index in versions.versions(client, name):
-        assert tasks.running(client, index) == []
+    for index in versions.versions_of(client, name):
+        assert reindex_tasks.running(client, index) == []
 
 
 def swapped(client: OpenSearch, name: str, index: str) -> bool:

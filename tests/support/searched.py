@@ -3,11 +3,11 @@
 import json
 import uuid
 
-from langshift.debias.detect import open_detector
+from langshift.debias.detector import open_detector
 from langshift.debias.encoders import open_encoder
+from langshift.ingest.config import choose
 from langshift.ingest.load import load
-from langshift.ingest.making import choose
-from langshift.plugin import dropping
+from langshift.plugin import inventory
 
 TEXTS = {
     "tides-en": "The sea rises and falls twice a day because the Moon pulls at it.",
@@ -40,4 +40,4 @@ def a_name():
 
 def drop(client, name):
     """Take an index away with all its versions."""
-    dropping.drop_all(client, name)
+    inventory.drop_all(client, name)

@@ -5,13 +5,12 @@ from collections import Counter
 import numpy as np
 from plain_index import PLAIN
 
-from langshift.plugin.fields import USUAL
+from langshift.plugin.metadata import USUAL
 from langshift.plugin.versions import LiveIndex
-from langshift.retrieval.exchange import carry_out
+from langshift.retrieval.anchor_model import Trust
 from langshift.retrieval.modes import scores, search
-from langshift.retrieval.target import Target
-from langshift.retrieval.trust import Trust
-from langshift.retrieval.wanted import Question, Setting
+from langshift.retrieval.settings import Question, Setting, Target
+from langshift.retrieval.steps import carry_out
 
 DIMENSION = 12
 LANGUAGES = ("en", "de", "th")

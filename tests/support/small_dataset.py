@@ -3,15 +3,15 @@
 import json
 import uuid
 
-from langshift.debias.detect import open_detector
+from langshift.debias.detector import open_detector
 from langshift.debias.encoders import open_encoder
-from langshift.evaluate.convert.dataset_files import write_dataset
+from langshift.evaluate.convert.pool import write_dataset
 from langshift.evaluate.datasets.dataset import load_dataset
 from langshift.evaluate.demo import FOLDER
-from langshift.evaluate.replay.asked import Asked, Plan
+from langshift.evaluate.replay.plan import Asked, Plan
 from langshift.evaluate.replay.replay import replay_all
+from langshift.ingest.config import choose
 from langshift.ingest.load import load
-from langshift.ingest.making import choose
 
 TOPICS, LANGUAGES = 5, {"de", "en", "th"}
 

@@ -12,12 +12,12 @@ import pytest
 import urllib3
 import uvicorn
 
-from langshift.cluster import Json
-from langshift.retrieval.search import Searcher
+from langshift.client import Json
+from langshift.retrieval.searcher import Searcher
 from langshift.settings import Settings
-from langshift.web.access import Access
 from langshift.web.app import make_app
 from langshift.web.context import Console
+from langshift.web.security import Access
 
 
 class Page(NamedTuple):

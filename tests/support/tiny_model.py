@@ -77,7 +77,7 @@ def model_fixtures():
 
     @pytest.fixture(scope="module")
     def encoder(folder):
-        from langshift.debias.encoders.st import open_st
+        from langshift.debias.encoders.sentence_transformers import open_st
 
         return open_st(str(folder))
 

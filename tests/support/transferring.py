@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from opensearchpy import OpenSearch
 from plain_index import PLAIN
 
-from langshift.plugin import meta, writing
-from langshift.plugin.copied import copied_body
-from langshift.plugin.target import Target
-from langshift.plugin.transfer.plan import Plan, Progress, Way
+from langshift.plugin import metadata, version_writer
+from langshift.plugin.index_body import copied_body
+from langshift.plugin.transfer.state import Plan, Progress, Way
+from langshift.plugin.versions import Target
 
 _METHOD = {"space_type": "cosinesimil", "method": {"name": "hnsw", "engine": "lucene"}}
 SCRIPT = "langshift-test-transfer"
@@ -33,17 +33,17 @@ def index(client: OpenSearch, name: str, documents: int = 0, **settings: Any) ->
     body = {
         "settings": {"index": {"knn": True, "number_of_shards": 1, "number_of_replicas": 0, **settings}},
         "mappings": {
-            "_meta": {meta.FINGERPRINT: PLAIN.to_dict()},
+            "_meta": {metadata.FINGERPRINT: PLAIN.to_dict()},
             "properties": {"n": {"type": "integer"}, "embedding": {"type": "knn_vector", "dimension": 4, **_METHOD}},
         },
     }
-    target = writing.open_for_writing(client, name, PLAIN, body=body)
+    target = version_writer.open_for_writing(client, name, PLAIN, body=body)
     lines: list[dict[str, Any]] = []
     for number in range(documents):
         lines += [{"index": {"_id": str(number)}}, document(number)]
     if lines:
         assert not client.bulk(index=target.index, body=lines)["errors"]
-    writing.publish(client, target)
+    version_writer.publish(client, target)
     return target
 
 
@@ -108,7 +108,7 @@ def moved(
 
 def unfinished(client: OpenSearch, index: str) -> dict[str, Any] | None:
     """The mark of a version."""
-    return meta.unfinished(client, index)
+    return metadata.unfinished(client, index)
 
 
 def blocked(client: OpenSearch, index: str) -> bool:

@@ -5,12 +5,12 @@ import orjson
 import pytest
 from msgspec import Raw
 
-from langshift.ingest.adopt.body import keep_norms
-from langshift.ingest.adopt.document import document_of, strings_at
-from langshift.ingest.adopt.stored import changed
-from langshift.ingest.read import Bad
-from langshift.plugin.engine import VectorField
-from langshift.plugin.fields import Fields, value_at
+from langshift.ingest.adopt.adopt import keep_norms
+from langshift.ingest.adopt.reader import changed
+from langshift.ingest.adopt.transform import document_of, strings_at
+from langshift.ingest.documents import Bad
+from langshift.plugin.index_body import VectorField
+from langshift.plugin.metadata import Fields, value_at
 
 FIELDS = Fields("meta.vec", texts=("head", "parts.body"), told="meta.lang")
 

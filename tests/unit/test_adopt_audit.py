@@ -6,14 +6,9 @@ import numpy as np
 import pytest
 
 from langshift.debias.similarity import Draws, Rows, Sides, same_language_nearest, spread, with_norm_1
-from langshift.evaluate.audit.audited import Audit, Near
-from langshift.evaluate.audit.document import document
-from langshift.evaluate.audit.judged import Gap, Judged
-from langshift.evaluate.audit.offsets import Fit, Interval, fit, taken_share
-from langshift.evaluate.audit.queries import Asking
-from langshift.evaluate.audit.sample import Mix
-from langshift.evaluate.audit.shown import show
-from langshift.evaluate.audit.verdict import verdict
+from langshift.evaluate.audit.audit import Audit, Fit, Gap, Interval, Judged, Near, fit, taken_share
+from langshift.evaluate.audit.report import document, show, verdict
+from langshift.evaluate.audit.sample import Asking, Mix
 
 
 def rows_of(queries, documents, *, own):

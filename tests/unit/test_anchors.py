@@ -6,11 +6,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from langshift.commands.anchors_run import remarks
-from langshift.retrieval.calibration.calibrating import lowered
-from langshift.retrieval.calibration.calibration import Calibration, FirstHits, OfLanguage
-from langshift.retrieval.calibration.cutting import cut
-from langshift.retrieval.calibration.fitting import (
+from langshift.commands.search import remarks
+from langshift.retrieval.anchor_model import AnchorEvidence, Trust
+from langshift.retrieval.anchored import Gathered
+from langshift.retrieval.calibration.calibrate import lowered
+from langshift.retrieval.calibration.fit import (
     LEAST_WORTH,
     MOST_WORTH,
     Evidence,
@@ -18,13 +18,11 @@ from langshift.retrieval.calibration.fitting import (
     chance_of_loss,
     fitted_worth,
     loses,
+    priors,
+    spread_of,
 )
-from langshift.retrieval.calibration.groups import priors
-from langshift.retrieval.calibration.hiding import hiding
-from langshift.retrieval.calibration.passages import shares
-from langshift.retrieval.calibration.spread import spread_of
-from langshift.retrieval.search_gathering import Gathered
-from langshift.retrieval.trust import Candidate, Trust
+from langshift.retrieval.calibration.questions import cut, hiding, shares
+from langshift.retrieval.calibration.stored import Calibration, FirstHits, OfLanguage
 
 SENTENCE = "The sea rises and falls twice a day because the Moon pulls at the water of it"
 
@@ -108,7 +106,7 @@ def gathered(*candidates):
     """What may answer: (id, own, words, cosine) each."""
     ids = [name for name, *_ in candidates]
     return Gathered(
-        ids, [Candidate(*rest) for _, *rest in candidates], np.zeros((len(ids), 1)), np.zeros(1), 10, 1.0, 100.0
+        ids, [AnchorEvidence(*rest) for _, *rest in candidates], np.zeros((len(ids), 1)), np.zeros(1), 10, 1.0, 100.0
     )
 
 

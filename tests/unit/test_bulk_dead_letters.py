@@ -17,8 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from langshift.errors import LangshiftError, UsageError
-from langshift.ingest.bulk.dead_letter import DeadLetter, from_line, to_line
-from langshift.ingest.bulk.dead_letters import DeadLetters
+from langshift.ingest.bulk.dead_letters import DeadLetter, DeadLetters, from_line, to_line
 
 TIME = "2026-01-02T03:04:05Z"
 ANY_TEXT = st.text(st.characters())

@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 
 from langshift.debias.fingerprint import Fingerprint
 from langshift.errors import UsageError
-from langshift.ingest.bulk.acknowledged import Acknowledged, Sampled
 from langshift.ingest.bulk.journal import Journal
-from langshift.ingest.bulk.lines import Lines
+from langshift.ingest.bulk.journal_store import Acknowledged, Lines, Sampled
 
 IDS = st.sampled_from(["a", "b", "c", "Ä", "\0", "z\0z"])
 ROWS = st.builds(

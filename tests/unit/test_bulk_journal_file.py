@@ -13,9 +13,9 @@ import killed_load
 import pytest
 
 from langshift.errors import LangshiftError
-from langshift.ingest.bulk.acknowledged import Acknowledged
 from langshift.ingest.bulk.dead_letters import DeadLetters
 from langshift.ingest.bulk.journal import Journal
+from langshift.ingest.bulk.journal_store import Acknowledged
 
 
 @pytest.fixture

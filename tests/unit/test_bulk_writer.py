@@ -16,14 +16,10 @@ from tenacity import wait_none
 
 from langshift.errors import ClusterError
 from langshift.ingest.bulk import delivery
-from langshift.ingest.bulk.chunks import Chunker
-from langshift.ingest.bulk.concurrency import Limit
-from langshift.ingest.bulk.delivery import Courier
-from langshift.ingest.bulk.item import Chunk, Item
-from langshift.ingest.bulk.sender import Sender
-from langshift.ingest.bulk.stream import Stream
-from langshift.ingest.bulk.trouble import Stopped
-from langshift.patience import Patience
+from langshift.ingest.bulk.chunks import Chunk, Chunker, Item, Limit
+from langshift.ingest.bulk.delivery import Courier, Stopped
+from langshift.ingest.bulk.writer import Sender, Stream
+from langshift.retry import Patience
 
 OPERATIONS = st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from(["index", "delete"]), st.integers(1, 40)))
 

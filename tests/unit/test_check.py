@@ -9,10 +9,8 @@ from command_line import langshift, refusal
 from parallel_source import Vectors, given_encoder
 
 from langshift.debias.fitting.alignment import Alignment
-from langshift.debias.fitting.check import HALVES_ENOUGH, HALVES_LEAST, judge
-from langshift.debias.fitting.evidence import Evidence
 from langshift.debias.fitting.fit import fit
-from langshift.debias.fitting.reliability import Reliability
+from langshift.debias.fitting.reliability import HALVES_ENOUGH, HALVES_LEAST, Evidence, Reliability, judge
 from langshift.debias.vectors import LanguageVectors
 
 SURE = Reliability(0.9, 0.88, 0.92, 0.03, 0.97, 300, ((1, 0.2), (1000, 0.98)))

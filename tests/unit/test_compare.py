@@ -8,17 +8,25 @@ import math
 import pytest
 from data_folder import write_dataset, write_run
 
-from langshift.evaluate.compare.advice import advice
-from langshift.evaluate.compare.comparing import compare
-from langshift.evaluate.compare.document import document, in_words
-from langshift.evaluate.compare.matrix import matrices
-from langshift.evaluate.compare.runs import load
-from langshift.evaluate.compare.sections import ALL, CROSS, SAME, Column, column_of, columns
-from langshift.evaluate.compare.slices import NONE, OWN, slices
-from langshift.evaluate.compare.winners import extremes
-from langshift.evaluate.datasets.clusters import clusters
+from langshift.evaluate.compare.breakdowns import extremes, matrices
+from langshift.evaluate.compare.comparison import (
+    ALL,
+    CROSS,
+    NONE,
+    OWN,
+    SAME,
+    Column,
+    column_of,
+    columns,
+    compare,
+    load,
+    slices,
+)
+from langshift.evaluate.compare.findings import document, in_words
+from langshift.evaluate.compare.summary import advice
+from langshift.evaluate.datasets.dataset import clusters
 from langshift.evaluate.datasets.texts import Languages
-from langshift.evaluate.report.compare_tables import by_language, by_slice, cut, figures, matrix, probability
+from langshift.evaluate.report.tables import by_language_text, by_slice_text, cut, figures_text, matrix, probability
 
 # Twenty topics in English, German and Thai, each asked about in English and in Thai.
 TOPICS = [f"t{number:02d}" for number in range(20)]
@@ -101,7 +109,7 @@ def test_figures_by_hand(folder):
 
 def test_tables(folder):
     found = compared(folder, BEFORE, AFTER, BEFORE)
-    assert figures(found, SAME) == (
+    assert figures_text(found, SAME) == (
         ["run", "nDCG@2", "SLR@2"],
         [
             ["a (run0)", "1.0000ᵇ ", "1.0000ᵇ "],
@@ -110,7 +118,7 @@ def test_tables(folder):
             ["queries", "40", "40"],
         ],
     )
-    assert by_language(found, SAME, "b") == (
+    assert by_language_text(found, SAME, "b") == (
         ["language", "queries", "nDCG@2", "SLR@2"],
         [["en", "20", "1.0000      = ", "1.0000      = "], ["th", "20", "1.0000 -1.0000*", "1.0000 -1.0000*"]],
     )
@@ -234,8 +242,8 @@ def test_queries_with_and_without_an_answer_in_their_language_stand_apart(folder
     (english,) = told[OWN]["sections"]["all"]["R@2"]["tests"]
     assert (english["difference"], english["significant"]) == (0.5, True)
     assert told[NONE]["sections"]["all"]["R@2"]["means"] == {"a": 0.5, "b": 0.5}
-    assert [row[:2] for row in by_slice(found, "b").rows] == [["yes", "20"], ["no", "20"]]
-    assert by_slice(found, "b").rows[0][3] == ".5000 +.5000*"
+    assert [row[:2] for row in by_slice_text(found, "b").rows] == [["yes", "20"], ["no", "20"]]
+    assert by_slice_text(found, "b").rows[0][3] == ".5000 +.5000*"
     # Where every query has an answer in its language there is nothing to tell apart.
     assert compared(folder, BEFORE, AFTER).slices == {}
 

@@ -9,10 +9,9 @@ from click.testing import CliRunner
 from data_folder import write_dataset, write_run
 from junitparser import JUnitXml
 
-from langshift.commands.commands import evaluate
+from langshift.commands.evaluate import evaluate
 from langshift.errors import LangshiftError, UsageError
-from langshift.evaluate.datasets.dataset import load_dataset
-from langshift.evaluate.datasets.identity import identity
+from langshift.evaluate.datasets.dataset import identity, load_dataset
 
 DOCUMENTS = {f"t{i}-{tag}": (tag, f"t{i}", f"On {i}.") for i in range(12) for tag in ("en", "de")}
 QUERIES = {f"q{i}-{tag}": (tag, f"t{i}", None, f"What of {i}?") for i in range(12) for tag in ("en", "de")}

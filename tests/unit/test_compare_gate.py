@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from langshift.errors import UsageError
-from langshift.evaluate.compare.compare_gate import Condition, judge, parse
+from langshift.evaluate.compare.gate import Condition, judge, parse
 
 HOW = (
     "write 'SLR@20 < -0.01' for the change from the first run (or the baseline) to the last, 'value nDCG@20 < 0.7' for "

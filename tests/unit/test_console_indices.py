@@ -6,12 +6,10 @@ import pytest
 from described_index import LIVE, MADE, RETUNE, WELL
 from plain_index import PLAIN
 
-from langshift.ingest.bulk.dead_letter import DeadLetter
-from langshift.ingest.bulk.dead_letters import DeadLetters
-from langshift.ingest.bulk.place import LoadPlace
-from langshift.plugin.confidence import Confidence, Sureness
-from langshift.web.letters import letters
-from langshift.web.overview import bins, fingerprint_rows, language_rows, version_rows
+from langshift.ingest.bulk.dead_letters import DeadLetter, DeadLetters
+from langshift.ingest.bulk.journal_store import LoadPlace
+from langshift.plugin.description import Confidence, Sureness
+from langshift.web.indices import bins, fingerprint_rows, language_rows, letters, version_rows
 
 SURE = Confidence(10, [1, 0, 0, 0, 0, 0, 0, 0, 2, 7], {"en": Sureness(6, 0.95, 0.0, 0.25)})
 

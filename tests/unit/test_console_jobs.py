@@ -11,11 +11,9 @@ import pytest
 
 from langshift.errors import LangshiftError, UsageError
 from langshift.evaluate.demo import FOLDER
-from langshift.retrieval.wanted import USUAL, Setting
-from langshift.web.evaluations.answered import Answered
-from langshift.web.evaluations.asking import setting
-from langshift.web.evaluations.job import Job, Process, read_job, write_job
-from langshift.web.evaluations.jobs import Jobs
+from langshift.retrieval.settings import USUAL, Setting
+from langshift.web.evaluations.jobs import Answered, Job, Jobs, Process, read_job, write_job
+from langshift.web.evaluations.results import setting
 
 
 def line(query, *, reached=True):

@@ -5,11 +5,21 @@ import threading
 import numpy as np
 import pytest
 
-from langshift.web.language_map.asking import Asked, in_rounds
-from langshift.web.language_map.measuring import comparable, near, pictured
-from langshift.web.language_map.picture import fit, placed
-from langshift.web.language_map.sampling import Drawn, most_frequent
-from langshift.web.language_map.similarity import answering, lead, mean_similarities, unit
+from langshift.web.language_map.measure import (
+    Asked,
+    Drawn,
+    answering,
+    comparable,
+    fit,
+    in_rounds,
+    lead,
+    mean_similarities,
+    most_frequent,
+    near,
+    pictured,
+    placed,
+    unit,
+)
 
 
 def drawn(name, language="en", group=None, words="some words", stored=(1, 0), made=(1, 0)):
@@ -159,7 +169,7 @@ class TestMaps:
 
     @pytest.fixture
     def maps(self):
-        return pytest.importorskip("langshift.web.language_map.maps").Maps()
+        return pytest.importorskip("langshift.web.language_map.view").Maps()
 
     def test_a_map_is_measured_in_the_background_and_kept(self, maps):
         go, done, calls = threading.Event(), threading.Event(), []
@@ -194,7 +204,7 @@ class TestMaps:
         assert maps.of("u", 3, lambda _: "map") is not work
 
     def test_a_map_of_other_documents_is_measured_again_after_a_while(self, maps, monkeypatch):
-        monkeypatch.setattr("langshift.web.language_map.maps._LASTS", 0.0)
+        monkeypatch.setattr("langshift.web.language_map.view._LASTS", 0.0)
         work = maps.of("u", 3, lambda _: "map")
         until(lambda: work.done is not None, threading.Event())
         assert maps.of("u", 3, lambda _: "map") is work

@@ -6,7 +6,7 @@ import socket
 import pytest
 import uvicorn
 
-from langshift.web import patience
+from langshift.web import app
 
 
 async def answer(_scope, _receive, send):
@@ -20,7 +20,7 @@ async def what_comes(sent):
     """What a server that waits for 0.2 seconds says to these bytes before it closes the connection."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         config = uvicorn.Config(
-            answer, http=patience.Patient, log_config=None, log_level="critical", lifespan="off", loop="asyncio"
+            answer, http=app.Patient, log_config=None, log_level="critical", lifespan="off", loop="asyncio"
         )
         server = uvicorn.Server(config)
         serving = asyncio.create_task(server.serve(sockets=[listener]))
@@ -35,13 +35,13 @@ async def what_comes(sent):
 
 @pytest.mark.parametrize("sent", [b"", b"GET / HTTP/1.1\r\nHost: x\r\nX: "], ids=["silent", "half a head"])
 def test_a_connection_without_a_request_is_closed(monkeypatch, sent):
-    monkeypatch.setattr(patience, "_LONGEST", 0.2)
+    monkeypatch.setattr(app, "_LONGEST", 0.2)
     assert asyncio.run(what_comes(sent)) == b""
 
 
 @pytest.mark.parametrize("after", [b"", b"GET / HTTP/1.1\r\n"], ids=["silent", "half a head"])
 def test_a_request_that_takes_longer_is_answered_and_what_comes_after_it_is_waited_for_anew(monkeypatch, after):
-    monkeypatch.setattr(patience, "_LONGEST", 0.2)
+    monkeypatch.setattr(app, "_LONGEST", 0.2)
     said = asyncio.run(what_comes(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n" + after))
     assert said.startswith(b"HTTP/1.1 200 OK")
     assert said.endswith(b"\r\n\r\nok")

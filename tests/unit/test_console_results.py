@@ -7,9 +7,8 @@ import orjson
 import pytest
 from starlette.exceptions import HTTPException
 
-from langshift.web.evaluations.looking import DEPTH
-from langshift.web.evaluations.places import inside, stored_report
-from langshift.web.evaluations.results import described, results
+from langshift.web.evaluations.jobs import inside, stored_report
+from langshift.web.evaluations.results import DEPTH, described, results
 
 RESULT = {
     "complete": True,

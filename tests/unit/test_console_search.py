@@ -10,15 +10,23 @@ from hypothesis import strategies as st
 from plain_index import PLAIN
 
 from langshift.errors import UsageError
-from langshift.plugin.fields import Fields
-from langshift.retrieval.hit import Hit, Other
-from langshift.retrieval.wanted import FUSIONS, MODES, Setting
-from langshift.web.kept import Kept
-from langshift.web.search.brief import brief_hit, brief_sources
-from langshift.web.search.cache import Gathered
-from langshift.web.search.rows import cut, excerpt, ordinal, places, rows, shares, snippet
-from langshift.web.search.sides import Choice, settled
-from langshift.web.search.state import Side, State, state_of
+from langshift.plugin.metadata import Fields
+from langshift.retrieval.hits import Hit, Other
+from langshift.retrieval.settings import FUSIONS, MODES, Setting
+from langshift.web.context import Kept
+from langshift.web.search.searching import (
+    Gathered,
+    brief_hit,
+    brief_sources,
+    cut,
+    excerpt,
+    ordinal,
+    places,
+    rows,
+    shares,
+    snippet,
+)
+from langshift.web.search.state import Choice, Side, State, settled, state_of
 from langshift.web.search.why import beginning
 
 TAGS = st.sampled_from(["ar", "de", "en", "he", "th", "und", "zh"])

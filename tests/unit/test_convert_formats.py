@@ -20,7 +20,7 @@ from convert_sources import (
     write_posir,
 )
 
-from langshift.commands.dataset_commands import dataset as command
+from langshift.commands.dataset import dataset as command
 from langshift.evaluate.datasets.dataset import load_dataset
 
 

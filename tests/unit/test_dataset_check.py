@@ -10,11 +10,10 @@ from click.testing import CliRunner
 from command_line import langshift
 from convert_sources import jsonl
 
-from langshift.commands.dataset_commands import dataset as command
-from langshift.debias.detect import open_detector
+from langshift.commands.dataset import dataset as command
+from langshift.debias.detector import open_detector
 from langshift.errors import UsageError
-from langshift.evaluate.datasets.check import check_dataset
-from langshift.evaluate.datasets.check_findings import Repeats, repeated
+from langshift.evaluate.datasets.check import Repeats, check_dataset, repeated
 from langshift.evaluate.demo import FOLDER
 
 TEXTS = {

@@ -9,15 +9,13 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from langshift import console
-from langshift.commands.dead_letters_commands import dead_letters
+from langshift import output
+from langshift.commands.ingest import dead_letters
 from langshift.errors import UsageError
-from langshift.ingest.bulk.dead_letter import DeadLetter
-from langshift.ingest.bulk.dead_letters import DeadLetters
-from langshift.ingest.bulk.item import Item, Outcome
-from langshift.ingest.bulk.letter_groups import grouped, kind_of
-from langshift.ingest.bulk.place import LoadPlace
-from langshift.ingest.replaying import Verdicts
+from langshift.ingest.bulk.chunks import Item, Outcome
+from langshift.ingest.bulk.dead_letters import DeadLetter, DeadLetters, grouped, kind_of
+from langshift.ingest.bulk.journal_store import LoadPlace
+from langshift.ingest.dead_letter_replay import Verdicts
 
 LETTER = DeadLetter(
     b'{"text": "a"}', 3, "d3", "mapper_parsing_exception", "no", "write", "2026-01-02T03:04:05+00:00", "c.jsonl", 1003
@@ -38,7 +36,7 @@ def unparsed(line: int, value: str) -> DeadLetter:
 
 @pytest.fixture(autouse=True)
 def wide(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(console.out, "_width", 250)
+    monkeypatch.setattr(output.out, "_width", 250)
 
 
 @pytest.fixture

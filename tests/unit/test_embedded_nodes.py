@@ -10,8 +10,7 @@ import psutil
 import pytest
 
 from langshift import embedded
-from langshift.embedded.configuration import apart, heap, member_settings, single_node_settings
-from langshift.embedded.place import Place
+from langshift.embedded.node import Place, apart, heap, member_settings, single_node_settings
 from langshift.errors import UsageError
 
 # As the release before several nodes wrote it.

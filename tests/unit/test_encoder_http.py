@@ -14,9 +14,7 @@ from command_line import LANGSHIFT, langshift, refusal
 from embeddings_server import DIMENSION, MODEL, changed, cut, embeddings_server, reply, vector
 
 from langshift.debias.encoders import open_encoder
-from langshift.debias.encoders.address import Address, parse_address
-from langshift.debias.encoders.http import batches
-from langshift.debias.encoders.server import FIRST, KEY, PATIENT
+from langshift.debias.encoders.embeddings_api import FIRST, KEY, PATIENT, Address, batches, parse_address
 from langshift.debias.vectors import LanguageVectors
 from langshift.errors import FingerprintError, LangshiftError, UsageError
 
@@ -201,7 +199,7 @@ def test_a_server_says_when_to_ask_again_but_not_for_ever(server, encoder):
 
 
 def test_what_does_not_pass_is_told_in_the_end(server, encoder, monkeypatch):
-    monkeypatch.setattr("langshift.debias.encoders.http.PATIENT", PATIENT.new(total=2))
+    monkeypatch.setattr("langshift.debias.encoders.embeddings_api.PATIENT", PATIENT.new(total=2))
     place = f"The server of embeddings at {server.url}"
     for fault, told in {
         BUSY: "fails (503: loading): its log says why.",
@@ -242,8 +240,8 @@ def test_a_server_that_starts_again_is_waited_for():
 
 
 def test_a_server_that_is_too_slow(server, monkeypatch):
-    monkeypatch.setattr("langshift.debias.encoders.server._SECONDS", 0.1)
-    monkeypatch.setattr("langshift.debias.encoders.http.FIRST", FIRST.new(total=1))
+    monkeypatch.setattr("langshift.debias.encoders.embeddings_api._SECONDS", 0.1)
+    monkeypatch.setattr("langshift.debias.encoders.embeddings_api.FIRST", FIRST.new(total=1))
     server.pause = 0.3
     assert message(LangshiftError, lambda: open_encoder(server.name)) == (
         f"The server of embeddings at {server.url} did not answer within 0.1 seconds: see whether it is overloaded."

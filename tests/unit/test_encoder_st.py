@@ -12,8 +12,7 @@ from command_line import langshift
 from model_hub import model_hub
 from tiny_model import DIMENSION, edit_json, made_up_lines, model_fixtures, require_transformers, save_tiny_model
 
-from langshift.debias.encoders.prefixes import full_name, prefixes
-from langshift.debias.encoders.st import open_st
+from langshift.debias.encoders.sentence_transformers import full_name, open_st, prefixes
 from langshift.debias.vectors import LanguageVectors
 from langshift.errors import LangshiftError, UsageError
 

@@ -7,13 +7,11 @@ import pytest
 from parallel_source import Texts, Vectors, given_encoder
 
 from langshift.debias.encoders import open_encoder
-from langshift.debias.fitting import embedding
-from langshift.debias.fitting.alignment import AlignmentCheck
-from langshift.debias.fitting.blocks import Blocks
-from langshift.debias.fitting.evidence import Evidence
+from langshift.debias.fitting import sums as sums_module
+from langshift.debias.fitting.alignment import AlignmentCheck, Histogram
 from langshift.debias.fitting.fit import fit
-from langshift.debias.fitting.histogram import Histogram
-from langshift.debias.fitting.reliability import reliability
+from langshift.debias.fitting.reliability import Evidence, reliability
+from langshift.debias.fitting.sums import Blocks
 from langshift.evaluate.demo import FOLDER
 
 DIMENSION = 128
@@ -165,7 +163,7 @@ def test_too_few_pairs_are_not_compared():
 
 
 def test_of_many_given_vectors_an_eighth_is_looked_at_closely(monkeypatch):
-    monkeypatch.setattr(embedding, "_CLOSELY", 2000)
+    monkeypatch.setattr(sums_module, "_CLOSELY", 2000)
     pivot, language = pairs(20_000)
     found = evidence(pivot, language)
     # Batches of 4,096: the first is looked at whole.

@@ -14,12 +14,10 @@ from opensearchpy.exceptions import (
 )
 from urllib3.exceptions import ConnectTimeoutError, ReadTimeoutError
 
-from langshift.cluster import address, make_client, version_tuple
+from langshift.client import address, make_client, version_tuple
 from langshift.errors import ClusterError, UnavailableError
-from langshift.failures import UnreachableError, failure
-from langshift.permissions import lacking
+from langshift.server_errors import Again, UnreachableError, failure, lacking, meaning
 from langshift.settings import Settings
-from langshift.trouble import Again, meaning
 
 URL = "https://search.example:9200"
 SILENT = (

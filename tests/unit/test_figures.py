@@ -13,12 +13,8 @@ import numpy as np
 import pytest
 
 from langshift.errors import LangshiftError
-from langshift.evaluate.figures.bars import bars
-from langshift.evaluate.figures.curves import Line, curves
-from langshift.evaluate.figures.frontier import Point, frontier
+from langshift.evaluate.figures.charts import Line, Panel, Point, bars, curves, frontier, percentiles, scatter
 from langshift.evaluate.figures.heatmap import heatmap
-from langshift.evaluate.figures.percentiles import percentiles
-from langshift.evaluate.figures.scatter import Panel, scatter
 from langshift.evaluate.figures.theme import require_plotting
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -147,7 +143,7 @@ def test_without_the_extra_one_sentence_names_it(monkeypatch):
 
 
 def test_matplotlib_is_imported_only_where_something_is_drawn():
-    names = ["bars", "curves", "frontier", "heatmap", "percentiles", "scatter", "shares"]
+    names = ["charts", "heatmap", "theme"]
     program = (
         f"import sys\nfrom langshift.evaluate.figures import {', '.join(names)}\nprint('matplotlib' in sys.modules)"
     )

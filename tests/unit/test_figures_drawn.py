@@ -9,13 +9,9 @@ from xml.etree import ElementTree as ET
 import numpy as np
 import pytest
 
-from langshift.evaluate.figures.bars import bars
-from langshift.evaluate.figures.colours import BLACK, INK, MORE, WHITE, letters_on, luminance, marking
-from langshift.evaluate.figures.curves import Line, curves
-from langshift.evaluate.figures.frontier import Point, frontier
+from langshift.evaluate.figures.charts import Line, Panel, Point, bars, curves, frontier, percentiles, scatter
 from langshift.evaluate.figures.heatmap import heatmap
-from langshift.evaluate.figures.percentiles import percentiles
-from langshift.evaluate.figures.scatter import Panel, scatter
+from langshift.evaluate.figures.theme import BLACK, INK, MORE, WHITE, letters_on, luminance, marking
 
 SVG = "{http://www.w3.org/2000/svg}"
 SAID = {"title": "t", "description": "What it shows."}

@@ -9,8 +9,8 @@ import pytest
 from langshift.debias.fingerprint import Fingerprint
 from langshift.errors import FingerprintError
 from langshift.languages import analyzers, text_language
-from langshift.plugin.query_vectors import QueryVectors
-from langshift.plugin.template import index_body
+from langshift.plugin.index_body import index_body
+from langshift.plugin.metadata import QueryVectors
 
 ONE = Fingerprint(
     encoder="use-m",

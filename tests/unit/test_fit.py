@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 from parallel_source import Texts, Vectors, given_encoder
 from toy_encoder import ToyEncoder
 
-from langshift.debias.debias import Debias
-from langshift.debias.fitting import pair
-from langshift.debias.fitting.embedding import Embedding
+from langshift.debias.debiaser import Debias
+from langshift.debias.fitting import sums
 from langshift.debias.fitting.fit import fit
+from langshift.debias.fitting.sums import Embedding
 from langshift.errors import LangshiftError, UsageError
 
 TEXTS = {
@@ -122,7 +122,7 @@ def test_queries_have_vectors_of_their_own_where_the_encoder_tells_them_apart(mo
         assert np.abs(made.query_vectors[tag] - difference(tag, "en", rows, ToyEncoder().encode_queries)).max() < 1e-6
     assert len(encoder.asked) == len(set(encoder.asked)) == 11
     # Only the first pairs of each language are encoded once more: German has two of them before Thai has.
-    monkeypatch.setattr(pair, "QUERY_PAIRS", 2)
+    monkeypatch.setattr(sums, "QUERY_PAIRS", 2)
     encoder = Counting()
     made = fit(Texts(TEXTS), ["en"], encoder)["en"]
     assert sorted(encoder.asked) == sorted(["eins", "zwei", "one", "two", "หนึ่ง", "สี่", "four"])

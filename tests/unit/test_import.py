@@ -11,8 +11,8 @@ from click.testing import CliRunner
 from tiny_model import require_transformers
 from toy_encoder import ToyEncoder
 
-from langshift.commands.import_command import import_
-from langshift.debias.import_pt import read_pt, require_model_of, with_encoder
+from langshift.commands.vectors import import_
+from langshift.debias.import_torch import read_pt, require_model_of, with_encoder
 from langshift.errors import LangshiftError, UsageError
 
 require_transformers()
@@ -186,7 +186,7 @@ def test_a_missing_extra_is_named(saved):
     path = saved()
     script = (
         "import sys, pathlib; sys.modules['torch'] = None\n"
-        "from langshift.debias.import_pt import read_pt\n"
+        "from langshift.debias.import_torch import read_pt\n"
         "try: read_pt(pathlib.Path(sys.argv[1]))\n"
         "except Exception as error: print(error)"
     )

@@ -7,11 +7,10 @@ from described_index import LIVE, MADE, RETUNE, WELL
 from plain_index import PLAIN
 
 from langshift.errors import UsageError
-from langshift.plugin.description import in_words, scales
-from langshift.plugin.dropping import _named
-from langshift.plugin.engine import VectorField
-from langshift.plugin.remarks import remarks
-from langshift.plugin.stamps import Stamps
+from langshift.plugin.description import in_words, remarks, scales
+from langshift.plugin.index_body import VectorField
+from langshift.plugin.inventory import _named
+from langshift.plugin.shift_script import Stamps
 
 
 def test_where_all_is_well_nothing_is_remarked():

@@ -9,19 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langcodes.data_dicts import LANGUAGE_ALPHA3, MACROLANGUAGES
 
-from langshift.debias.debias import Debias
+from langshift.debias.debiaser import Debias
 from langshift.debias.fingerprint import Fingerprint
-from langshift.debias.taken_back import difference, moved_by, shifted, taken_back
+from langshift.debias.stamps import difference, moved_by, shifted, taken_back
 from langshift.debias.vectors import LanguageVectors, shipped
 from langshift.errors import ClusterError
-from langshift.languages import parse_tag, primary, text_language
-from langshift.plugin import index_shift
-from langshift.plugin.fields import USUAL, Fields
-from langshift.plugin.query_vectors import QueryVectors
-from langshift.plugin.script import params, reason
-from langshift.plugin.shift_index_shift import IndexShift
-from langshift.plugin.stamps import agreeing
-from langshift.spellings import codes, folds, told_language
+from langshift.languages import codes, folds, parse_tag, primary, text_language, told_language
+from langshift.plugin import stored_shift
+from langshift.plugin.metadata import USUAL, Fields, QueryVectors
+from langshift.plugin.shift_script import agreeing, params, reason
+from langshift.plugin.stored_shift import IndexShift
 
 KNOWN = ["de", "zh", "zh-TW", "ar", "no", "nn", "arz", "pt-BR", "en-GB", "sr", "sr-RS", "fil"]
 CODES = [*KNOWN, *LANGUAGE_ALPHA3, *LANGUAGE_ALPHA3.values(), *MACROLANGUAGES, "und", "mul"]
@@ -53,7 +50,7 @@ def looked_up(tag, keys):
 def test_a_language_takes_the_vector_that_it_takes_in_numpy(text, tags, pivot):
     tag = told_language(text)
     known = file(pivot, sorted({"de", *tags} - {pivot}))
-    shift = index_shift.of_debias(Debias(known))
+    shift = stored_shift.of_debias(Debias(known))
     assert shift.key(tag) == known.key(tag)
     assert looked_up(tag, shift.keys) == known.key(tag)
 
@@ -76,7 +73,7 @@ def test_how_others_spell_languages():
 
 def test_the_vectors_are_kept_bit_for_bit():
     known = file(alphas={"de": 0.25, "zh-TW": 0.5})
-    shift = index_shift.of_debias(Debias(known, alpha=0.5, alphas=known.alphas))
+    shift = stored_shift.of_debias(Debias(known, alpha=0.5, alphas=known.alphas))
     assert (shift.hash, shift.pivot, shift.alpha, shift.alphas) == (known.hash, "en", 0.5, {"de": 0.25})
     assert (shift.scale("de"), shift.scale("zh-TW")) == (0.25, 0.5)
     made = made_by(known, alphas={"de": 0.25})
@@ -95,24 +92,24 @@ def test_the_vectors_are_kept_bit_for_bit():
 def test_what_a_new_index_keeps():
     queries = {"de": NUMBERS}
     known = file(query_vectors=queries, shift_queries=True)
-    kept = index_shift.entries(Debias(known, alpha=0.0))
+    kept = stored_shift.entries(Debias(known, alpha=0.0))
     assert set(kept) == {"langshift_vectors", "langshift_queries"}
     assert set(QueryVectors.from_dict(kept["langshift_queries"]).vectors) == {"de"}
     maps = {tag: np.eye(3, dtype=np.float32) for tag in known.vectors}
-    assert index_shift.entries(Debias(replace(known, maps=maps), "affine")) == {}
-    assert index_shift.entries(Debias(None, alpha=0.0)) == {}
+    assert stored_shift.entries(Debias(replace(known, maps=maps), "affine")) == {}
+    assert stored_shift.entries(Debias(None, alpha=0.0)) == {}
 
 
 def test_the_vectors_of_indices_of_earlier_versions():
     known = file()
     made = made_by(known)
     queries = QueryVectors(None, known.vectors).to_dict()
-    found = index_shift.of_meta({"langshift": made.to_dict(), "langshift_queries": queries}, "i")
+    found = stored_shift.of_meta({"langshift": made.to_dict(), "langshift_queries": queries}, "i")
     assert (found.vectors["de"] == known.vectors["de"]).all()
     # By what comes with langshift, whose hash tells.
     use_m = LanguageVectors.load(shipped("use-m"))
     made = replace(made, encoder="use-m", vectors=use_m.hash)
-    assert set(index_shift.of_meta({"langshift": made.to_dict()}, "i").vectors) == set(use_m.vectors)
+    assert set(stored_shift.of_meta({"langshift": made.to_dict()}, "i").vectors) == set(use_m.vectors)
 
 
 @pytest.mark.parametrize(
@@ -135,16 +132,16 @@ def test_what_cannot_be_had_is_refused(fields, told):
     # Queries have vectors of their own there, so these are not the documents'.
     queries = QueryVectors(None, vectors("de")).to_dict()
     with pytest.raises(ClusterError) as refused:
-        index_shift.of_meta({"langshift": made.to_dict(), "langshift_queries": queries}, "i")
+        stored_shift.of_meta({"langshift": made.to_dict(), "langshift_queries": queries}, "i")
     assert str(refused.value) == told
     with pytest.raises(ClusterError) as refused:
-        index_shift.of_meta({}, "i")
+        stored_shift.of_meta({}, "i")
     assert str(refused.value) == "Index i carries no fingerprint of langshift: it was made by something else."
 
 
 def test_a_script_is_told_the_same_numbers():
     known = file()
-    old, new = (index_shift.of_debias(Debias(known, alpha=alpha)) for alpha in (1.0, 0.5))
+    old, new = (stored_shift.of_debias(Debias(known, alpha=alpha)) for alpha in (1.0, 0.5))
     told = json.loads(json.dumps(params(old, new, Fields(vector="a.b", told="lang", texts=("t",)), pipeline=False)))
     assert (told["same"], told["old"], told["dimension"], told["split"]) == (
         True,
@@ -205,7 +202,7 @@ def test_there_and_back_is_exact_to_float32(norm):
     for _ in range(100):
         vector = random.standard_normal(512)
         raw = (norm * vector / np.linalg.norm(vector)).astype(np.float32)
-        again = taken_back(shifted(raw, stamp, known), stamp, known.vectors)
+        again = taken_back(shifted(raw, stamp, known.vectors), stamp, known.vectors)
         assert difference(again, raw, raw) <= 1e-6
 
 

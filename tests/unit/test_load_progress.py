@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from langshift import console
-from langshift.ingest.load_progress import LoadProgress
+from langshift import output
+from langshift.ingest.progress import LoadProgress
 
 
 class Terminal:
@@ -40,7 +40,7 @@ class Terminal:
 def on_terminal(monkeypatch: pytest.MonkeyPatch) -> Any:
     def make(width: int = 120, *, terminal: bool = True) -> Terminal:
         made = Terminal(width, terminal=terminal)
-        monkeypatch.setattr(console, "err", made.console)
+        monkeypatch.setattr(output, "err", made.console)
         return made
 
     return make
@@ -143,7 +143,7 @@ def test_notes_stand_above_the_line_and_leave_it_whole(on_terminal: Any) -> None
         for handled in range(first, 1000, 4):
             progress.update(handled, handled, 0, 0, 4)
             if handled % 100 == first:
-                console.note(told)
+                output.note(told)
 
     with LoadProgress(1000) as progress, ThreadPoolExecutor(4) as pool:
         list(pool.map(work, range(4)))

@@ -10,11 +10,9 @@ import pytest
 from ir_measures import nDCG, read_trec_run
 
 from langshift.errors import UsageError
-from langshift.evaluate.measures import FAMILIES, parse_measure, split_measures
-from langshift.evaluate.measures.material import Material
-from langshift.evaluate.measures.measures import default_measures, score
-from langshift.evaluate.measures.scores import Scores
-from langshift.evaluate.run import format_run
+from langshift.evaluate.measures import FAMILIES, default_measures, parse_measure, score, split_measures
+from langshift.evaluate.measures.base import Material, Scores
+from langshift.evaluate.runs import format_run
 
 LANGUAGES = {"a-en": "en", "a-de": "de", "a-th": "th", "b-en": "en", "b-de": "de", "x": None}
 

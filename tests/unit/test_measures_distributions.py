@@ -9,10 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from langshift.evaluate.measures import FAMILIES
-from langshift.evaluate.measures.material import Material
-from langshift.evaluate.measures.measures import score
-from langshift.evaluate.measures.scores import Scores
+from langshift.evaluate.measures import FAMILIES, score
+from langshift.evaluate.measures.base import Material, Scores
 
 TAGS = ["de", "en", "th"]
 DOCUMENTS = {f"{tag}{number}": tag for tag in TAGS for number in range(4)} | {"x": None}

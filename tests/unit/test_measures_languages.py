@@ -10,9 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chi2, kruskal, rankdata
 
-from langshift.evaluate.measures.material import Material
-from langshift.evaluate.measures.measures import score
-from langshift.evaluate.measures.scores import Cell, Scores
+from langshift.evaluate.measures import score
+from langshift.evaluate.measures.base import Cell, Material, Scores
 
 TAGS = ["en", "de", "th"]
 # Two topics of three translations each, and a passage in a language that nobody knows.

@@ -8,10 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from langshift.evaluate.measures.material import Material
-from langshift.evaluate.measures.measures import score
-from langshift.evaluate.measures.psi import bucket, position_bin
-from langshift.evaluate.measures.scores import Scores
+from langshift.evaluate.measures import score
+from langshift.evaluate.measures.base import Material, Scores
+from langshift.evaluate.measures.fairness import bucket, position_bin
 
 SECOND = 1 / math.log2(3)  # nDCG where the one relevant document is at rank two
 

@@ -10,10 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from langshift.errors import UsageError
-from langshift.evaluate.measures import parse_measure
-from langshift.evaluate.measures.material import Material
-from langshift.evaluate.measures.measures import score
-from langshift.evaluate.measures.scores import Scores
+from langshift.evaluate.measures import parse_measure, score
+from langshift.evaluate.measures.base import Material, Scores
 
 DOCUMENTS = [f"d{number:02d}" for number in range(25)]
 QUERIES = [f"q{number}" for number in range(6)]

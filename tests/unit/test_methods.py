@@ -5,11 +5,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from langshift.debias.centering import centre
-from langshift.debias.fitting.affine import STRENGTHS, PairMoments, map_affine
-from langshift.debias.fitting.lir import SecondMoment, remove_directions
-from langshift.debias.fitting.ridge import Moments, Ridge
-from langshift.debias.shift import shift
+from langshift.debias.debiaser import centre, shift
+from langshift.debias.fitting.linear_maps import (
+    STRENGTHS,
+    Moments,
+    PairMoments,
+    Ridge,
+    SecondMoment,
+    map_affine,
+    remove_directions,
+)
 
 DIMENSION = 12
 SEEDS = st.integers(0, 2**32 - 1)

@@ -11,9 +11,8 @@ from offline_data import DOCUMENTS, QUERIES, refusal, run, small_dataset
 from langshift.debias.encoders import open_encoder
 from langshift.debias.vectors import LanguageVectors, shipped
 from langshift.errors import FingerprintError
-from langshift.evaluate.datasets.dataset import load_dataset
-from langshift.evaluate.datasets.identity import identity
-from langshift.evaluate.run import read_run
+from langshift.evaluate.datasets.dataset import identity, load_dataset
+from langshift.evaluate.runs import read_run
 
 
 @pytest.fixture

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from encoded_data import encoded, vectors
 
-from langshift.debias.debias import Debias
+from langshift.debias.debiaser import Debias
 from langshift.errors import LangshiftError
 from langshift.evaluate.offline import ranking
+from langshift.evaluate.offline.encoding import Source, Told
 from langshift.evaluate.offline.ranking import place, rank, target_groups, top
-from langshift.evaluate.offline.sources import Source, Told
 
 TAGS = ("en", "de", "zh-TW", "th", "und")
 

@@ -10,7 +10,7 @@ import pytest
 from offline_data import refusal, run, small_dataset
 
 from langshift.debias.vectors import LanguageVectors, shipped
-from langshift.evaluate.run import read_run
+from langshift.evaluate.runs import read_run
 
 
 @pytest.fixture
@@ -81,7 +81,7 @@ def test_languages_from_elsewhere_move_documents_and_measure_nothing(data, tmp_p
 
 
 def test_no_language_vectors_are_needed_for_none(data, monkeypatch):
-    monkeypatch.setattr("langshift.ingest.making.shipped", lambda _: None)
+    monkeypatch.setattr("langshift.ingest.config.shipped", lambda _: None)
     said = run("offline", data, "--method", "none")
     assert said.stdout.startswith(f"{data}: 2 queries, exact search, method none\n")
     assert refusal("offline", data, "--method", "none,shift") == (

@@ -8,15 +8,14 @@ from data_folder import write_dataset
 from encoded_data import vectors
 from toy_encoder import ToyEncoder
 
-from langshift.debias.debias import Debias
-from langshift.debias.detect import open_detector
+from langshift.debias.debiaser import Debias
+from langshift.debias.detector import open_detector
 from langshift.errors import UsageError
 from langshift.evaluate.datasets.dataset import load_dataset
-from langshift.evaluate.offline.encoding import encode
-from langshift.evaluate.offline.setting import Setting, settings
-from langshift.evaluate.offline.sources import GIVEN, Source, tell
-from langshift.evaluate.report.offline_tables import show, show_rows
-from langshift.ingest.making import Making
+from langshift.evaluate.offline.encoding import GIVEN, Source, encode, tell
+from langshift.evaluate.offline.ranking import Setting, settings
+from langshift.evaluate.report.run_tables import show_offline, show_rows
+from langshift.ingest.config import Making
 
 KNOWN = vectors(
     {"de": np.ones(8), "es": np.arange(8)},
@@ -209,5 +208,5 @@ def test_a_table_leaves_out_what_says_nothing(tmp_path, capsys):
     ],
 )
 def test_one_setting_in_words(setting, expected, tmp_path, capsys):
-    show(tmp_path, setting, found(0.5))
+    show_offline(tmp_path, setting, found(0.5))
     assert shown(capsys)[0] == f"{tmp_path}: 1,190 queries, exact search, {expected}"

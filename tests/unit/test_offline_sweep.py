@@ -9,10 +9,9 @@ import pytest
 from encoded_data import encoded, vectors
 
 from langshift.errors import UsageError
-from langshift.evaluate.datasets.clusters import clusters
-from langshift.evaluate.datasets.dataset import Dataset, Document, Query
+from langshift.evaluate.datasets.dataset import Dataset, Document, Query, clusters
 from langshift.evaluate.offline.sweep import Sweeper, depth, halves, sweep
-from langshift.evaluate.report.sweep_tables import bars
+from langshift.evaluate.report.run_tables import bars
 
 AROUND = [0.0, 0.5, 1.0]
 

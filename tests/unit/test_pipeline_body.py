@@ -4,22 +4,21 @@ import numpy as np
 import pytest
 
 from langshift import __version__
-from langshift.plugin import pipeline
-from langshift.plugin import script as shift_script
-from langshift.plugin.fields import USUAL, Fields
-from langshift.plugin.first import First, found_in, steps
-from langshift.plugin.shift_index_shift import IndexShift
+from langshift.plugin import pipelines, shift_script
+from langshift.plugin.metadata import USUAL, Fields
+from langshift.plugin.pipelines import First, found_in, steps
+from langshift.plugin.stored_shift import IndexShift
 
 SHIFT = IndexShift("0123", "en", {"de": np.ones(2, np.float32)}, 0.6, {"th": 0.3, "ar": 0.0})
 SCRIPT = "langshift-shift-01234567"
 
 
 def body(first=None, shift=SHIFT, fields=USUAL):
-    return pipeline.body("news-v0001", shift, fields, first, SCRIPT)
+    return pipelines.body("news-v0001", shift, fields, first, SCRIPT)
 
 
 def test_alone_it_is_one_step():
-    assert pipeline.name_for("news-v0001") == "langshift-news-v0001"
+    assert pipelines.name_for("news-v0001") == "langshift-news-v0001"
     assert body() == {
         "description": (
             "Shifts documents for news-v0001 by their language: alpha 0.6 (ar 0, th 0.3), language vectors 0123. "
@@ -33,7 +32,7 @@ def test_alone_it_is_one_step():
 def test_what_runs_first_is_read_from_it_again(first):
     made = body(first)
     assert found_in(made["processors"]) == first
-    found = pipeline.Installed("langshift-news-v0001", first, made)
+    found = pipelines.Installed("langshift-news-v0001", first, made)
     assert found.shift_step == made["processors"][-1]
     assert found.shift_step["script"]["id"] == SCRIPT
 
@@ -47,6 +46,6 @@ def test_the_steps_around_another_pipeline_know_the_fields():
 
 
 def test_an_index_that_is_shifted_softly_has_one_step_more():
-    made = pipeline.body("news-v0001", SHIFT, Fields(stamp="a.b"), None, SCRIPT, soft=True)
+    made = pipelines.body("news-v0001", SHIFT, Fields(stamp="a.b"), None, SCRIPT, soft=True)
     assert [step["script"].get("params", {}).get("stamp") for step in made["processors"]] == [None, ["a", "b"]]
-    assert pipeline.Installed("langshift-news-v0001", None, made).shift_step["script"]["id"] == SCRIPT
+    assert pipelines.Installed("langshift-news-v0001", None, made).shift_step["script"]["id"] == SCRIPT

@@ -5,8 +5,8 @@ import json
 import pytest
 
 from langshift.errors import UsageError
-from langshift.evaluate.replay.answer import Answer
 from langshift.evaluate.replay.journal import Journal, begin, resume, unfinished
+from langshift.evaluate.replay.requests import Answer
 
 IDENTITY = {"queries": "abc", "index": "news-v0001", "load": {"loop": "closed", "rate": None}}
 GOOD = Answer("q1", (("d1", 0.5), ("d2", 0.1 + 0.2)), 3.0, 4.123456789, waited=1.5)

@@ -10,13 +10,9 @@ import numpy as np
 import pytest
 
 from langshift.evaluate.datasets.dataset import Query
-from langshift.evaluate.replay.answer import Answer, Request, Step
-from langshift.evaluate.replay.drift import between, jaccard, mean_shares, rank_biased_overlap, shares
-from langshift.evaluate.replay.histogram import corrected, percentiles
-from langshift.evaluate.replay.requests import Prepared, alternating
-from langshift.evaluate.replay.schedule import Load, arrivals, rotated
-from langshift.evaluate.replay.sending import Sending
-from langshift.evaluate.replay.workers import GIVE_UP_AFTER, send_all
+from langshift.evaluate.replay.load_generator import GIVE_UP_AFTER, Sending, corrected, percentiles, send_all
+from langshift.evaluate.replay.overlap import between, jaccard, mean_shares, rank_biased_overlap, shares
+from langshift.evaluate.replay.requests import Answer, Load, Prepared, Request, Step, alternating, arrivals, rotated
 
 
 def answered(batches):

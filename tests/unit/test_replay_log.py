@@ -4,12 +4,11 @@ import json
 
 import pytest
 
-from langshift.commands.replay_options import replay_command
+from langshift.commands.evaluate import replay_command
 from langshift.errors import UsageError
 from langshift.evaluate.datasets.dataset import Dataset, Query
-from langshift.evaluate.replay import query_log
-from langshift.evaluate.replay.asked import merged
-from langshift.evaluate.replay.query_log import Logged, read_log
+from langshift.evaluate.replay import plan
+from langshift.evaluate.replay.plan import Logged, merged, read_log
 
 
 def log(folder, *lines):
@@ -77,7 +76,7 @@ def test_no_file_no_query_and_too_many(tmp_path, monkeypatch):
     assert refused(missing) == f"There is no file {missing}: --log names a file with timestamp and text on each line."
     path = log(tmp_path)
     assert refused(path) == f"{path} holds no query: put one JSON object with timestamp and text on each line."
-    monkeypatch.setattr(query_log, "MOST_QUERIES", 2)
+    monkeypatch.setattr(plan, "MOST_QUERIES", 2)
     path = log(tmp_path, *({"timestamp": n, "text": "x"} for n in range(3)))
     assert refused(path) == f"{path} has more than 2 queries: split it, and replay the parts in turn."
 

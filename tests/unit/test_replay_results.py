@@ -9,16 +9,14 @@ import pytest
 
 from langshift.debias.fingerprint import Fingerprint
 from langshift.errors import UsageError
-from langshift.evaluate.compare.comparison import Comparison, figure, in_words, side_by_side, signed
+from langshift.evaluate.compare.summary import ReplayPair, in_words, short_figure, short_signed, side_by_side
 from langshift.evaluate.datasets.dataset import Dataset, Document, Query
-from langshift.evaluate.measures import DEFAULT_MEASURES
-from langshift.evaluate.measures.material import Material
-from langshift.evaluate.measures.measures import score
-from langshift.evaluate.measures.scores import Scores
-from langshift.evaluate.replay.answer import Answer
-from langshift.evaluate.replay.replayed import Replay, failures
+from langshift.evaluate.measures import DEFAULT_MEASURES, score
+from langshift.evaluate.measures.base import Material, Scores
+from langshift.evaluate.replay.replay import Replay, failures
+from langshift.evaluate.replay.requests import Answer
 from langshift.evaluate.replay.result import check_output, latency, result, write_files
-from langshift.retrieval.wanted import Setting
+from langshift.retrieval.settings import Setting
 
 MADE = Fingerprint(
     encoder="use-m",
@@ -148,7 +146,7 @@ def test_a_place_that_cannot_be_written_to_is_refused_at_once(tmp_path):
 
 
 def test_what_changed_in_words():
-    lines = in_words(Comparison(DATASET, replayed(BEFORE), replayed(AFTER)))
+    lines = in_words(ReplayPair(DATASET, replayed(BEFORE), replayed(AFTER)))
     assert lines == [
         "Over all 4 questions, nDCG@20 falls from .787 to .750, R@20 stays at .750, "
         "TLR@20 rises from .500 to .750 and SLR@20 falls from 1.000 to .750.",
@@ -167,7 +165,7 @@ def test_what_changed_in_words():
 
 
 def test_no_change_is_said_as_such():
-    lines = in_words(Comparison(DATASET, replayed(BEFORE), replayed(BEFORE)))
+    lines = in_words(ReplayPair(DATASET, replayed(BEFORE), replayed(BEFORE)))
     assert lines[0] == (
         "Over all 4 questions, nDCG@20 stays at .787, R@20 stays at .750, "
         "TLR@20 stays at .500 and SLR@20 stays at 1.000."
@@ -180,8 +178,8 @@ def test_cells_of_the_table():
     assert side_by_side(Scores({"q": 0.25}, 0), Scores({"q": 0.5}, 0)) == ".250 → .500  +.250"
     assert side_by_side(Scores({"q": 1.0}, 0), Scores({"q": 0.0}, 0)) == "1.000 → .000 -1.000"
     assert side_by_side(Scores({}, 1), Scores({}, 1)) == "-"
-    assert [figure(value) for value in (0.0, 0.6125, 1.0)] == [".000", ".613", "1.000"]
-    assert [signed(value) for value in (0.0, 0.001, -0.25)] == ["=", "+.001", "-.250"]
+    assert [short_figure(value) for value in (0.0, 0.6125, 1.0)] == [".000", ".613", "1.000"]
+    assert [short_signed(value) for value in (0.0, 0.001, -0.25)] == ["=", "+.001", "-.250"]
 
 
 @pytest.mark.parametrize(

@@ -9,12 +9,12 @@ from opensearchpy.exceptions import TransportError
 
 from langshift.errors import UsageError
 from langshift.evaluate.datasets.dataset import Dataset, Query
-from langshift.evaluate.replay import how, requests
-from langshift.evaluate.replay.answer import Request, Step, ask
-from langshift.evaluate.replay.asked import Asked, Plan
-from langshift.retrieval.found import Anchor, Candidate, Found, How
-from langshift.retrieval.wanted import USUAL as SETTING
-from langshift.retrieval.wanted import Question, Setting
+from langshift.evaluate.replay import journal, requests
+from langshift.evaluate.replay.plan import Asked, Plan
+from langshift.evaluate.replay.requests import Request, Step, ask
+from langshift.retrieval.hits import Anchor, Candidate, Found, How
+from langshift.retrieval.settings import USUAL as SETTING
+from langshift.retrieval.settings import Question, Setting
 
 USUAL = How()
 
@@ -114,8 +114,8 @@ def test_of_scores_that_only_the_run_knows_those_that_will_be_asked_for_are_kept
     ],
 )
 def test_how_scores_were_put_together_is_written_compactly_and_read_again(known, written):
-    assert how.to_dict(known) == written
-    assert how.from_dict(json.loads(json.dumps(written))) == known
+    assert journal.to_dict(known) == written
+    assert journal.from_dict(json.loads(json.dumps(written))) == known
 
 
 def test_a_query_is_asked_in_the_language_that_the_index_names_its_documents_by():

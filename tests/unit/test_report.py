@@ -14,10 +14,10 @@ import pytest
 from click.testing import CliRunner, Result
 from reported import DOCUMENTS, QRELS, QUERIES, SCRIPT, report, write_runs, write_sweep
 
-from langshift import extra
-from langshift.commands.commands import evaluate
+from langshift import errors
+from langshift.commands.evaluate import evaluate
 from langshift.errors import LangshiftError, UsageError
-from langshift.evaluate.report import checkout
+from langshift.evaluate.report.report import commit
 
 FILES = ["report.html", "report.md", "report.csv", "report.tex"]
 # No folder can have a slash in its name.
@@ -222,10 +222,10 @@ def test_what_was_run_is_told(reported):
 
 
 def test_the_commit_is_named_only_in_a_checkout(monkeypatch):
-    found = checkout.commit()
+    found = commit()
     assert found is None or re.fullmatch(r"[0-9a-f]{40}(, with changes)?", found)
     monkeypatch.setenv("PATH", "")
-    assert checkout.commit() is None
+    assert commit() is None
 
 
 def test_a_trec_run_needs_the_dataset_named(runs, tmp_path):
@@ -278,6 +278,6 @@ def test_what_cannot_be_used_is_refused_and_nothing_is_written(runs, tmp_path):
 
 
 def test_without_the_extra_one_sentence_says_what_to_install(runs, monkeypatch):
-    monkeypatch.setattr(extra, "find_spec", lambda _: None)
+    monkeypatch.setattr(errors, "find_spec", lambda _: None)
     assert refusal(*runs, kind=LangshiftError) == "A report needs an extra: pip install 'langshift[report]'."
     assert not (runs[1] / "report.html").exists()

@@ -8,14 +8,13 @@ from given_data import Made, run
 from shifted_index import DIMENSION, language_vectors, refused, saved
 
 from langshift import __version__
-from langshift.debias.debias import Debias
+from langshift.debias.debiaser import Debias
 from langshift.debias.fingerprint import Fingerprint
 from langshift.errors import ClusterError, FingerprintError, UsageError
-from langshift.plugin.index_shift import entries
-from langshift.plugin.plan import Wanted, planned
-from langshift.plugin.retunable import lagging_replicas
-from langshift.plugin.transfer import tasks
-from langshift.plugin.transfer.mark import GivenUp
+from langshift.plugin.retune import Wanted, lagging_replicas, planned
+from langshift.plugin.stored_shift import entries
+from langshift.plugin.transfer import reindex_tasks
+from langshift.plugin.transfer.state import GivenUp
 
 KNOWN = language_vectors(alphas={"th": 0.5}, alpha=0.75, shift_queries=True)
 OTHERS = language_vectors(2, ("de", "fr"), pivot="es", alpha=0.5, alphas={"fr": 0.25})
@@ -273,5 +272,5 @@ def test_a_version_that_is_deleted_while_it_is_made_is_told_as_that_and_not_as_a
     cause = {"type": "index_not_found_exception", "reason": "no such index [news-v0002]", "index": "news-v0002"}
     answer = {"failures": [{"index": "news-v0002", "id": "d0", "cause": cause, "status": 404}]}
     with pytest.raises(GivenUp) as given_up:
-        tasks._result(answer)
+        reindex_tasks._result(answer)
     assert str(given_up.value) == "Index news-v0002 was deleted by somebody while it was being made: run again."

@@ -9,8 +9,7 @@ import pytest
 from command_line import langshift, refusal
 
 from langshift.errors import UsageError
-from langshift.evaluate.group_scores import read_group_scores
-from langshift.evaluate.run import format_run, read_run
+from langshift.evaluate.runs import format_run, read_group_scores, read_run
 
 CORPUS = "".join(
     json.dumps({"_id": f"{topic}-{tag}", "text": topic, "language": tag, "group": topic}) + "\n"

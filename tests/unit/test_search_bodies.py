@@ -4,11 +4,10 @@ import numpy as np
 import pytest
 
 from langshift.errors import UsageError
-from langshift.plugin.fields import Fields
-from langshift.retrieval.bodies import dense, exact, filter_clauses, lexical
-from langshift.retrieval.by_vector import balanced_bodies, vector_of
-from langshift.retrieval.preferring import dense_preferring
-from langshift.retrieval.wanted import Question
+from langshift.plugin.metadata import Fields
+from langshift.retrieval.dense import balanced_bodies, vector_of
+from langshift.retrieval.dsl import dense, dense_preferring, exact, filter_clauses, lexical
+from langshift.retrieval.settings import Question
 
 
 def test_dense_looks_at_more_candidates_than_it_returns():

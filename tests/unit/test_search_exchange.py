@@ -5,8 +5,17 @@ import json
 import pytest
 
 from langshift.errors import ClusterError
-from langshift.retrieval.exchange import ShardBody, advance, alone, answers, carry_out, complete, lines, timed
-from langshift.retrieval.lockstep import carry_out_all
+from langshift.retrieval.steps import (
+    ShardBody,
+    advance,
+    alone,
+    answers,
+    carry_out,
+    carry_out_all,
+    complete,
+    lines,
+    timed,
+)
 
 WHOLE = {
     "took": 3,

@@ -3,14 +3,11 @@
 import numpy as np
 import pytest
 
-from langshift.commands import explained
-from langshift.plugin.fields import USUAL
-from langshift.plugin.shift_index_shift import IndexShift
-from langshift.retrieval.explaining import effects, known_shift
-from langshift.retrieval.found import Anchor, Leg
-from langshift.retrieval.hit import Hit, ShiftEffect
-from langshift.retrieval.result import SearchResult
-from langshift.retrieval.wanted import Setting
+from langshift.commands import search
+from langshift.plugin.metadata import USUAL
+from langshift.plugin.stored_shift import IndexShift
+from langshift.retrieval.hits import Anchor, Hit, Leg, SearchResult, ShiftEffect, effects, known_shift
+from langshift.retrieval.settings import Setting
 
 LEGS = {"dense": Leg(0.75, 1), "lexical": Leg(3.5, 12)}
 
@@ -28,7 +25,7 @@ def hit(name, language, shift=None, legs=LEGS):
 
 
 def test_the_table_has_what_is_known_and_a_mark_for_what_is_not(capsys, monkeypatch):
-    monkeypatch.setattr("langshift.console.out.width", 120)
+    monkeypatch.setattr("langshift.output.out.width", 120)
     hits = [
         hit("[red]a", "de", ShiftEffect({"de": 1.0}, 0.25, 0.5, 3, 1)),
         hit("b", "th", ShiftEffect({"th": 1.0}, None, 0.125, None, 2)),
@@ -36,7 +33,7 @@ def test_the_table_has_what_is_known_and_a_mark_for_what_is_not(capsys, monkeypa
     ]
     anchors = (Anchor("d", 0.875, 0.5, {"words": 0.25}), Anchor("e", 0.0625, 0.0, {"cosine": 2.0}))
     found = result(hits, anchors=anchors)
-    explained.show(found)
+    search.show(found)
     lines = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
     assert lines == [
         "",
@@ -64,9 +61,9 @@ def test_the_table_has_what_is_known_and_a_mark_for_what_is_not(capsys, monkeypa
 
 
 def test_the_legs_of_an_anchored_search_are_told_as_what_they_are(capsys, monkeypatch):
-    monkeypatch.setattr("langshift.console.out.width", 120)
+    monkeypatch.setattr("langshift.output.out.width", 120)
     legs = {"dense": Leg(0.75, 2), "moved": Leg(0.875, 1), "lexical": Leg(3.5, 1)}
-    explained.show(result([hit("a", "de", legs=legs)], setting=Setting("anchored"), bonus=0.25, compared=0))
+    search.show(result([hit("a", "de", legs=legs)], setting=Setting("anchored"), bonus=0.25, compared=0))
     assert [line.rstrip() for line in capsys.readouterr().out.splitlines()] == [
         "",
         "rank  language       dense       moved     lexical    bonus  similarity  by vector  _id",

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from langshift.retrieval.fusing import hybrid, min_max, normalised, range_of, rrf
+from langshift.retrieval.hybrid import hybrid, min_max, normalised, range_of, rrf
 
 SHARES = {"dense": 0.7, "lexical": 0.3}
 

@@ -3,13 +3,11 @@
 import pytest
 from plain_index import PLAIN
 
-from langshift.plugin.fields import USUAL
+from langshift.plugin.metadata import USUAL
 from langshift.plugin.versions import LiveIndex
-from langshift.retrieval.found import Candidate, Found
-from langshift.retrieval.grouping import one_per_group
-from langshift.retrieval.hit import GROUP, group_of
-from langshift.retrieval.target import Target
-from langshift.retrieval.wanted import Question
+from langshift.retrieval.hits import GROUP, Candidate, Found, group_of
+from langshift.retrieval.modes import one_per_group
+from langshift.retrieval.settings import Question, Target
 
 FULL = (
     "The groups found have 10,000 documents or more beside those that the search itself found: what is more than that "

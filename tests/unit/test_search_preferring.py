@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from langshift.plugin.fields import Fields
-from langshift.retrieval.by_vector import best_of_each_language
-from langshift.retrieval.found import Candidate
-from langshift.retrieval.preferring import bonus, dense_preferring, is_favoured, preference_of
-from langshift.retrieval.wanted import Question, Setting
+from langshift.plugin.metadata import Fields
+from langshift.retrieval.dense import best_of_each_language
+from langshift.retrieval.dsl import bonus, dense_preferring, is_favoured, preference_of
+from langshift.retrieval.hits import Candidate
+from langshift.retrieval.settings import Question, Setting
 
 
 def test_a_preference_is_one_request_over_the_union_of_all_and_the_favoured():

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from langshift.errors import UsageError
 from langshift.retrieval.options import read_setting, setting_options, written
-from langshift.retrieval.requests import Request
-from langshift.retrieval.wanted import FUSIONS, MODES, USUAL, Setting
+from langshift.retrieval.settings import FUSIONS, MODES, USUAL, Setting
+from langshift.retrieval.steps import Request
 
 settings = st.builds(
     lambda mode, beta, fusion, weight, one: Setting(

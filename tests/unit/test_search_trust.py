@@ -8,13 +8,13 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from langshift.retrieval.trust import Candidate, Trust, rarest, trusted, weights
+from langshift.retrieval.anchor_model import AnchorEvidence, Trust, rarest, trusted, weights
 
 TRUST = Trust(0.05, 13.0, {"de": -0.25})
 
 
 def candidates(least=1, farthest=1.0):
-    one = st.builds(Candidate, st.booleans(), st.floats(0, 40), st.floats(-farthest, farthest))
+    one = st.builds(AnchorEvidence, st.booleans(), st.floats(0, 40), st.floats(-farthest, farthest))
     return st.lists(one, min_size=least, max_size=13)
 
 
@@ -24,10 +24,10 @@ def told(found, trust=TRUST, language="de", documents=1000.0, words=8):
 
 def test_probabilities_are_those_of_the_equation():
     found = [
-        Candidate(True, 6.0, 0.5),
-        Candidate(True, 0.0, 0.55),
-        Candidate(False, 3.0, 0.6),
-        Candidate(False, 0, 0.4),
+        AnchorEvidence(True, 6.0, 0.5),
+        AnchorEvidence(True, 0.0, 0.55),
+        AnchorEvidence(False, 3.0, 0.6),
+        AnchorEvidence(False, 0, 0.4),
     ]
     rare = math.log(1 + 120.5 / 0.5)
     odds = [
@@ -38,7 +38,7 @@ def test_probabilities_are_those_of_the_equation():
     ]
     given = told(found, Trust(0.08, 9.0, {"de": 0.5, "th": -3.0}), documents=120, words=4)
     assert given == pytest.approx([one / sum(odds) for one in odds], rel=1e-12)
-    assert told([Candidate(True, 0, 0), Candidate(False, 0, 0)], language="fr") == pytest.approx(
+    assert told([AnchorEvidence(True, 0, 0), AnchorEvidence(False, 0, 0)], language="fr") == pytest.approx(
         [math.exp(-0.5) / (1 + math.exp(-0.5)), 1 / (1 + math.exp(-0.5))]
     )
 
@@ -58,7 +58,7 @@ def test_probabilities_are_a_distribution(found, spread, documents, words):
 
 @given(st.booleans(), st.floats(0, 40), st.floats(-1, 1))
 def test_one_alone_is_trusted_wholly(own, words, cosine):
-    assert told([Candidate(own, words, cosine)]).tolist() == [1.0]
+    assert told([AnchorEvidence(own, words, cosine)]).tolist() == [1.0]
 
 
 @given(candidates(2), st.data())
@@ -114,7 +114,7 @@ def test_where_the_nearest_alone_is_trusted_it_stays_the_nearest(count, seed):
     cosines = np.array(vectors) @ query
     first, second = np.sort(cosines)[::-1][:2]
     assume(first - second > 1e-6)
-    found = [Candidate(False, 0.0, cosine) for cosine in cosines.tolist()]
+    found = [AnchorEvidence(False, 0.0, cosine) for cosine in cosines.tolist()]
     probabilities = told(found, Trust((first - second) / 50))
     assert probabilities.max() == pytest.approx(1)
     moved = query + weights(probabilities) @ np.array(vectors)

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from langshift.debias.shift import mean_difference, shift, soft_shift
+from langshift.debias.debiaser import mean_difference, shift, soft_shift
 
 SEEDS = st.integers(0, 2**32 - 1)
 NORMS = st.floats(1, 50)

@@ -5,17 +5,15 @@ import pytest
 from plain_index import PLAIN
 
 from langshift.errors import UsageError
-from langshift.plugin.fields import Fields
-from langshift.plugin.shift_index_shift import IndexShift
+from langshift.plugin.metadata import Fields
+from langshift.plugin.stored_shift import IndexShift
 from langshift.plugin.versions import LiveIndex
-from langshift.retrieval import fetching, gathering
-from langshift.retrieval.exchange import ShardBody
-from langshift.retrieval.found import Candidate, Leg
-from langshift.retrieval.gathering import Shortlist
-from langshift.retrieval.moving import account, rank_at
-from langshift.retrieval.ranking import rank
-from langshift.retrieval.target import Target
-from langshift.retrieval.wanted import Question, Setting
+from langshift.retrieval import alpha_preview
+from langshift.retrieval.alpha_preview import account, rank_at
+from langshift.retrieval.hits import Candidate, Leg
+from langshift.retrieval.settings import Question, Setting, Target
+from langshift.retrieval.shortlist import Shortlist, gather, rank
+from langshift.retrieval.steps import ShardBody
 
 DIMENSION = 5
 NUMBERS = np.random.default_rng(5)
@@ -56,10 +54,10 @@ def ended(exchange, answers):
 
 
 def test_one_step_asks_for_all_that_a_preference_may_favour():
-    assert len(bodies_of(gathering.gather(asked(), target(), {}, {}))) == 6
+    assert len(bodies_of(gather(asked(), target(), {}, {}))) == 6
     # Without a language nothing is favoured.
-    assert len(bodies_of(gathering.gather(asked("und"), target(), {}, {}))) == 2
-    bodies = bodies_of(gathering.gather(asked(), target(3), {"year": ["1990"]}, {}))
+    assert len(bodies_of(gather(asked("und"), target(), {}, {}))) == 2
+    bodies = bodies_of(gather(asked(), target(3), {"year": ["1990"]}, {}))
     assert [body.shard for body in bodies if isinstance(body, ShardBody)] == [0, 1, 2]
     assert [body["size"] for body in bodies] == [300, 100, 100, 100, 100, 100, 100, 100]
     assert all('"year": ["1990"]' in str(body).replace("'", '"') for body in bodies)
@@ -67,7 +65,7 @@ def test_one_step_asks_for_all_that_a_preference_may_favour():
 
 
 def test_a_leg_that_cannot_be_asked_is_left_out_with_the_reason():
-    exchange = gathering.gather(Question("sun", "de"), target(), {}, {"dense": "There is no encoder."})
+    exchange = gather(Question("sun", "de"), target(), {}, {"dense": "There is no encoder."})
     assert len(bodies_of(exchange)) == 3
     with pytest.raises(StopIteration) as end:
         exchange.send([answer(("d1", 2.0, {"language": "de"}))] * 3)
@@ -78,7 +76,7 @@ def test_a_leg_that_cannot_be_asked_is_left_out_with_the_reason():
     with pytest.raises(UsageError) as raised:
         rank(shortlist, Setting("hybrid"))
     assert str(raised.value) == "There is no encoder."
-    exchange = gathering.gather(Question("ทะเล" * 600), target(), {}, {"dense": "There is no encoder."})
+    exchange = gather(Question("ทะเล" * 600), target(), {}, {"dense": "There is no encoder."})
     with pytest.raises(StopIteration) as end:
         next(exchange)
     assert set(end.value.value.lacks) == {"dense", "lexical"}
@@ -101,7 +99,7 @@ def shortlist_of(languages, question=None, filters=None, **more):
 
 def test_of_each_language_only_what_is_missing_is_asked_for():
     held = {f"de-{n}": "de" for n in range(30)} | {"th-1": "th", "x-1": "fi"}
-    *nearest, named = bodies_of(fetching.fetch(shortlist_of(held, documents=25), SHIFT))
+    *nearest, named = bodies_of(alpha_preview.fetch(shortlist_of(held, documents=25), SHIFT))
     assert [body["size"] for body in nearest] == [30, 29, 29]
     told = [str(body["query"]["knn"]["a.vector"]["filter"]) for body in nearest]
     assert "'en'" in told[0]
@@ -111,8 +109,8 @@ def test_of_each_language_only_what_is_missing_is_asked_for():
     assert (named["size"], named["_source"]) == (32, ["a.vector", "a.stamp", "language"])
     # Documents of no language are asked for only where there are any, and languages only that are searched.
     filtered = shortlist_of(held, filters={"language": ["en"]}, documents=25)
-    assert [body["size"] for body in bodies_of(fetching.fetch(filtered, SHIFT))] == [30, 32]
-    assert [body["size"] for body in bodies_of(fetching.fetch(shortlist_of(held), SHIFT))] == [30, 29, 32]
+    assert [body["size"] for body in bodies_of(alpha_preview.fetch(filtered, SHIFT))] == [30, 32]
+    assert [body["size"] for body in bodies_of(alpha_preview.fetch(shortlist_of(held), SHIFT))] == [30, 29, 32]
 
 
 def made_documents(count=40):
@@ -145,7 +143,7 @@ def fetched(documents, question=None):
         {name: source["language"] for name, (_, _, source) in list(documents.items())[:10]}, question
     )
     hits = [(name, 1.0, source) for name, (_, _, source) in documents.items()]
-    return shortlist, ended(fetching.fetch(shortlist, SHIFT), [answer(*hits[10:]), answer(*hits[:10])])
+    return shortlist, ended(alpha_preview.fetch(shortlist, SHIFT), [answer(*hits[10:]), answer(*hits[:10])])
 
 
 def test_similarities_at_any_alpha_are_exact():

@@ -10,10 +10,9 @@ import pytest
 
 from langshift.debias.encoders import Brought
 from langshift.errors import UsageError
-from langshift.ingest.bulk.lines import Lines
-from langshift.ingest.documents import Delete
-from langshift.ingest.read import Bad
-from langshift.ingest.source import open_source
+from langshift.ingest.bulk.journal_store import Lines
+from langshift.ingest.documents import Bad, Delete
+from langshift.ingest.sources import open_source
 
 if sys.version_info >= (3, 14):
     from compression import zstd

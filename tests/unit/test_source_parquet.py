@@ -11,10 +11,9 @@ import pytest
 
 from langshift.debias.encoders import Brought
 from langshift.errors import LangshiftError, UsageError
-from langshift.ingest.bulk.lines import Lines
-from langshift.ingest.documents import Delete
-from langshift.ingest.read import Bad
-from langshift.ingest.source import open_source
+from langshift.ingest.bulk.journal_store import Lines
+from langshift.ingest.documents import Bad, Delete
+from langshift.ingest.sources import open_source
 
 pa = pytest.importorskip("pyarrow", reason="Parquet needs an extra: pip install 'langshift[parquet]'")
 from pyarrow import parquet  # noqa: E402

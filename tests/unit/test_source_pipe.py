@@ -12,8 +12,8 @@ import pytest
 
 from langshift.debias.encoders import Brought
 from langshift.errors import LangshiftError, UsageError
-from langshift.ingest.read import Bad
-from langshift.ingest.source import open_source
+from langshift.ingest.documents import Bad
+from langshift.ingest.sources import open_source
 
 LINE = b'{"_id": "a", "text": "t"}\n'
 

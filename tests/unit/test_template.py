@@ -6,8 +6,8 @@ import pytest
 from plain_index import PLAIN
 
 from langshift.errors import UsageError
-from langshift.plugin.merged_template import Shape, Template
-from langshift.plugin.template import index_body
+from langshift.plugin.index_body import index_body
+from langshift.plugin.user_template import Shape, Template
 
 EMPTY = {"mappings": {}, "settings": {}}
 RELIED = "langshift sets this itself; only method.parameters.m and ef_construction may be set."

@@ -4,9 +4,8 @@ import pytest
 from plain_index import PLAIN
 
 from langshift.errors import ClusterError
-from langshift.plugin.engine import ENGINES, engine_of, require_engine
-from langshift.plugin.merged_template import Shape
-from langshift.plugin.template import index_body
+from langshift.plugin.index_body import ENGINES, engine_of, index_body, require_engine
+from langshift.plugin.user_template import Shape
 
 COSINE = {"name": "hnsw", "engine": "faiss", "space_type": "cosinesimil"}
 OFFICIAL = {"attributes": {}, "settings": {"cluster": {"name": "docker-cluster"}, "node": {"name": "a"}}}

@@ -4,12 +4,9 @@ import numpy as np
 import pytest
 from planted import InMemory, PlantedEncoder, direction, known, parallel_text
 
-from langshift.debias.debias import Debias
-from langshift.evaluate.tune.chance import Weighing
-from langshift.evaluate.tune.choosing import ALPHAS, groups, tune
-from langshift.evaluate.tune.items import sample_items
-from langshift.evaluate.tune.judging import COST, MEASURES, TARGET, Judge, Setting
-from langshift.evaluate.tune.task import make_task
+from langshift.debias.debiaser import Debias
+from langshift.evaluate.tune.task import make_task, sample_items
+from langshift.evaluate.tune.tune import ALPHAS, COST, MEASURES, TARGET, Judge, Setting, Weighing, groups, tune
 
 OFFSETS = {tag: 2 * direction(seed) for tag, seed in (("de", 10), ("es", 11), ("ru", 12))}
 

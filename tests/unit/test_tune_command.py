@@ -11,8 +11,7 @@ import pytest
 from click.testing import CliRunner
 from planted import PlantedEncoder, direction, known, parallel_text, write_text
 
-from langshift.commands import vectors_command  # noqa: F401 - it would keep the encoder that stands in for others here
-from langshift.commands.tune_command import tune
+from langshift.commands.vectors import tune
 from langshift.debias.vectors import LanguageVectors
 from langshift.errors import FingerprintError, LangshiftError, UsageError
 

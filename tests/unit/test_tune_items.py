@@ -7,8 +7,15 @@ import pytest
 from planted import InMemory, PlantedEncoder, direction, known, parallel_text
 
 from langshift.errors import LangshiftError, UsageError
-from langshift.evaluate.tune.items import default_sample, question, question_share, sample_items, well_covered
-from langshift.evaluate.tune.task import held_out_vectors, make_task
+from langshift.evaluate.tune.task import (
+    default_sample,
+    held_out_vectors,
+    make_task,
+    question,
+    question_share,
+    sample_items,
+    well_covered,
+)
 
 
 def numbered(count, tags=("en", "de")):

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from langshift.commands.dataset_commands import dataset as command
+from langshift.commands.dataset import dataset as command
 from langshift.errors import UsageError
-from langshift.evaluate.convert.xquad import convert_xquad
+from langshift.evaluate.convert.squad import convert_xquad
 from langshift.evaluate.datasets.dataset import load_dataset
 
 TEXTS = {

@@ -1,0 +1,1 @@
+"""Replays started and watched, runs and their reports."""

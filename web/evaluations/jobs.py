@@ -3,24 +3,367 @@
 from __future__ import annotations
 
 import os
+import shlex
+import signal
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Mapping
-from pathlib import Path
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
 from signal import Signals
 from threading import RLock
 
 import msgspec
 import psutil
+from starlette.exceptions import HTTPException
 
-from langshift.errors import UsageError
+from langshift.errors import LangshiftError, UsageError
+from langshift.evaluate.datasets.dataset import FACTS, HOLDS, QUERIES, Dataset, read_judged
 from langshift.evaluate.replay.journal import PER_QUERY, RESULT, UNFINISHED
-from langshift.retrieval.options import written
-from langshift.retrieval.wanted import Setting
-from langshift.web.evaluations.answered import Answered
-from langshift.web.evaluations.job import JOB, Job, end, last_words, read_job, remove_job, write_job
-from langshift.web.evaluations.places import FORBIDDEN
-from langshift.web.evaluations.running import Running, begun
-from langshift.web.evaluations.starting import count, launch, new_folder
+from langshift.evaluate.replay.result import check_output
+from langshift.evaluate.runs import parse_names
+from langshift.files import numbered_raw_lines, whole
+from langshift.retrieval.options import read_setting, written
+from langshift.retrieval.settings import Setting
+
+
+class _Line(msgspec.Struct):
+    query: str
+    reached: bool = True
+
+
+class Answered:
+    """The queries that a journal has answers of; each call reads on from where the last one ended.
+
+    A query that found no cluster is sent again by ``--resume``, so its first line does not count.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path, self._file, self._read = path, (0, 0), 0
+        self._queries: set[str] = set()
+
+    def count(self) -> int:
+        """How many there are now; 0 without a journal."""
+        try:
+            with self._path.open("rb") as file:
+                status = os.fstat(file.fileno())
+                if self._file != (status.st_dev, status.st_ino) or status.st_size < self._read:
+                    self._file, self._read, self._queries = (status.st_dev, status.st_ino), 0, set()
+                file.seek(self._read)
+                new = file.read()
+        except OSError:
+            return 0
+        # The last line may be half written.
+        lines = new[: new.rfind(b"\n") + 1]
+        self._read += len(lines)
+        for line in lines.splitlines():
+            try:
+                row = msgspec.json.decode(line, type=_Line)
+            except (msgspec.MsgspecError, RecursionError):
+                continue
+            if row.reached:
+                self._queries.add(row.query)
+        return len(self._queries)
+
+
+JOB, LOG = "console.json", "replay.log"
+SIGINT_SECONDS = 5.0
+"""How long a replay that is to end may take before it is killed."""
+_LOG_END = 4096
+_NEAR_SECONDS = 5.0
+# Not `-m`: Python would look for langshift in the working directory first.
+_START = "import sys; sys.path = [place for place in sys.path if place]; from langshift.entry import main; main()"
+
+
+class Process(msgspec.Struct, frozen=True):
+    """A process, told from others that had its number before or after it.
+
+    Attributes:
+        pid: its number.
+        started: when it started, seconds since 1970.
+    """
+
+    pid: int
+    started: float
+
+    @classmethod
+    def of(cls, process: psutil.Process) -> Process:
+        """The process as it stands in a file."""
+        return cls(process.pid, process.create_time())
+
+    def find(self) -> psutil.Process | None:
+        """The living process, or None."""
+        try:
+            found = psutil.Process(self.pid)
+            # It is reckoned from when the system started, which moves a little where the clock is set right.
+            same = abs(found.create_time() - self.started) < _NEAR_SECONDS and found.status() != psutil.STATUS_ZOMBIE
+        except (psutil.Error, ValueError, OverflowError):
+            return None
+        return found if same else None
+
+
+class Job(msgspec.Struct, frozen=True):
+    """What a console asked for.
+
+    Attributes:
+        dataset: the name that the console gives the dataset.
+        index: the index.
+        setting: how to search, as ``read_setting`` reads it.
+        queries: how many the dataset has.
+        began: when its process was started, seconds since 1970.
+        process: who replays; None before it is started.
+        console: who started it.
+        ended: why it was ended, in a sentence; empty where nobody did.
+    """
+
+    dataset: str
+    index: str
+    setting: str
+    queries: int
+    began: float
+    process: Process | None = None
+    console: Process | None = None
+    ended: str = ""
+
+    def command(self, dataset: Path, folder: Path, *, resume: bool) -> list[str]:
+        """The command that replays; the cluster's address and credentials come by the environment only.
+
+        Raises:
+            UsageError: the setting cannot be read, or how the dataset was judged.
+        """
+        read_setting(self.setting)
+        # The page shows LPR, too, which a replay measures only where it is asked to.
+        measures = parse_names(None, Dataset(dataset, {}, (), {}, read_judged(dataset / FACTS)))
+        words = ["evaluate", "replay", str(dataset), "--index", self.index, "--mode", *shlex.split(self.setting)]
+        words += [
+            "--measures",
+            " ".join(measures),
+            "--output",
+            str(folder),
+            "--json",
+            *(["--resume"] if resume else []),
+        ]
+        return [sys.executable, "-c", _START, *words]
+
+    def living(self, folder: Path) -> psutil.Process | None:
+        """Its process where that lives; the folder must be in its command, so that nobody else's is ever ended."""
+        process = None if self.process is None else self.process.find()
+        try:
+            return process if process is not None and str(folder) in process.cmdline() else None
+        except psutil.Error:
+            return None
+
+
+def read_job(folder: Path) -> Job | None:
+    """The job of a folder; None where no console began it, or its file is damaged."""
+    try:
+        # Who opens a pipe waits for ever.
+        if not (folder / JOB).is_file():
+            return None
+        return msgspec.json.decode((folder / JOB).read_bytes(), type=Job)
+    except (OSError, msgspec.MsgspecError, RecursionError):
+        return None
+
+
+def write_job(folder: Path, job: Job) -> None:
+    """Write it, whole or not at all."""
+    with whole(folder / JOB) as partial:
+        partial.write_bytes(msgspec.json.encode(job))
+
+
+def remove_job(folder: Path) -> None:
+    """Take away what the console itself put into a folder, and the folder where nothing else is in it."""
+    with suppress(OSError):
+        for name in (JOB, LOG):
+            (folder / name).unlink(missing_ok=True)
+        if not any(folder.iterdir()):
+            folder.rmdir()
+
+
+def last_words(folder: Path) -> str:
+    """The sentence with which a replay failed; empty where it said none."""
+    try:
+        with (folder / LOG).open("rb") as file:
+            file.seek(max(file.seek(0, os.SEEK_END) - _LOG_END, 0))
+            lines = file.read().decode("utf-8", errors="replace").splitlines()
+    except OSError:
+        return ""
+    said = [line.removeprefix("Error: ") for line in lines if line.startswith("Error: ")]
+    return said[-1] if said else ""
+
+
+def end(process: psutil.Process) -> None:
+    """Ask a replay to end as Ctrl-C does, and kill it where it does not."""
+    with suppress(psutil.Error, ProcessLookupError):
+        _signal(process, interrupt=True)
+        try:
+            process.wait(SIGINT_SECONDS)
+        except psutil.TimeoutExpired:
+            _signal(process, interrupt=False)
+            process.wait(SIGINT_SECONDS)
+
+
+def _signal(process: psutil.Process, *, interrupt: bool) -> None:
+    if sys.platform == "win32":
+        process.kill()
+    else:
+        # It leads a group of its own, so that whatever it started ends with it.
+        os.killpg(process.pid, signal.SIGINT if interrupt else signal.SIGKILL)
+
+
+REPORT = "report.html"
+FORBIDDEN = "\\\0"
+"""No name that a page links has one of these."""
+MOST_BYTES = 64 * 2**20
+"""No report is larger: it would be read into memory."""
+
+
+def inside(root: Path, name: str) -> Path:
+    """The folder or file of a name below the results folder, links followed.
+
+    Args:
+        root: the results folder.
+        name: parts joined by ``/``, as ``results`` gives them; anything else is refused.
+
+    Raises:
+        HTTPException: 403 where it leads elsewhere, 404 where there is nothing.
+    """
+    parts = PurePosixPath(name).parts
+    strange = not parts or "/".join(parts) != name or ".." in parts or any(mark in name for mark in FORBIDDEN)
+    if strange or name.startswith("/"):
+        raise HTTPException(403, f"{name!r} is no name of a run: choose one of those in the table.")
+    try:
+        whole, place = root.resolve(), root.joinpath(*parts).resolve(strict=True)
+    except (OSError, RuntimeError, ValueError):
+        raise HTTPException(404, f"There is no {name!r} in the results folder: it may have been removed.") from None
+    if not place.is_relative_to(whole):
+        raise HTTPException(403, f"{name!r} leads out of the results folder, so it is not shown.")
+    return place
+
+
+def stored_report(root: Path, name: str) -> bytes:
+    """The content of a ``report.html`` in the results folder; no other file is ever given.
+
+    Raises:
+        HTTPException: 403 for any other file, 404 where there is none.
+    """
+    place = inside(root, name)
+    if place.name != REPORT or PurePosixPath(name).name != REPORT:
+        raise HTTPException(403, f"{name!r} is no report: of the results folder only files {REPORT} are shown.")
+    if not place.is_file():
+        raise HTTPException(404, f"{name!r} is no file.")
+    try:
+        if place.stat().st_size > MOST_BYTES:
+            raise HTTPException(403, f"{name!r} is larger than any report of langshift: open it from disk.")
+        return place.read_bytes()
+    except OSError as error:
+        raise HTTPException(404, f"{name!r} cannot be read: {error.strerror}.") from None
+
+
+@dataclass(frozen=True)
+class Running:
+    """A replay under way.
+
+    Attributes:
+        name: its folder in the results folder.
+        job: what was asked for.
+        answered: how many queries are answered.
+        begun: whether queries are being sent; before that they are encoded.
+    """
+
+    name: str
+    job: Job
+    answered: int
+    begun: bool
+
+    @property
+    def text(self) -> str:
+        """How far it is."""
+        so_far = f"{self.answered:,} of {self.job.queries:,} queries"
+        if not self.begun:
+            first = "Encoding queries" if read_setting(self.job.setting).needs_vector else "Getting ready"
+            return f"{first}: {so_far} were answered before" if self.answered else first
+        return f"{so_far}; working out the figures" if self.answered >= self.job.queries else so_far
+
+
+def begun(folder: Path, job: Job) -> bool:
+    """Whether the journal was written to since the process was started."""
+    try:
+        return (folder / PER_QUERY).stat().st_mtime >= job.began
+    except OSError:
+        return False
+
+
+def new_folder(results: Path, index: str) -> Path:
+    """Make a folder for a replay that begins now.
+
+    Raises:
+        UsageError: the results folder cannot be used.
+        LangshiftError: it cannot be written to.
+    """
+    check_output(results, "--results")
+    stamp = f"{index}-{time.strftime('%Y%m%d-%H%M%S')}"
+    for name in (stamp, *(f"{stamp}-{number}" for number in range(2, 100))):
+        folder = results.absolute() / name
+        try:
+            folder.mkdir(parents=True)
+        except FileExistsError:
+            continue
+        except OSError as error:
+            raise LangshiftError(f"{folder} cannot be made: {error.strerror}.") from None
+        return folder
+    raise UsageError(f"Too many replays of {index} begin in this second: try again.")
+
+
+def launch(folder: Path, job: Job, dataset: Path, *, resume: bool) -> tuple[Job, psutil.Popen]:
+    """Start the process of a job, and write down which one it is.
+
+    Args:
+        folder: where the replay writes.
+        job: what to replay.
+        dataset: the folder of its dataset.
+        resume: whether to go on with what is there.
+
+    Raises:
+        UsageError: the job's setting cannot be read, or how the dataset was judged.
+        LangshiftError: it cannot be started, or nothing can be written there.
+    """
+    process = None
+    try:
+        command = job.command(dataset, folder, resume=resume)
+        # Left behind by an earlier try, its sentence would be taken for this one's.
+        with (folder / LOG).open("wb") as log:
+            process = psutil.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=log, start_new_session=True
+            )
+        me = Process.of(psutil.Process())
+        job = msgspec.structs.replace(job, process=Process.of(process), console=me)
+        write_job(folder, job)
+    except (OSError, psutil.Error, UsageError) as error:
+        if process is not None:
+            end(process)
+        if not resume:
+            remove_job(folder)
+        if isinstance(error, UsageError):
+            raise
+        told = error.strerror if isinstance(error, OSError) else str(error)
+        raise LangshiftError(f"The replay cannot be started in {folder}: {told}.") from None
+    return job, process
+
+
+def count(dataset: Path) -> int:
+    """How many queries a dataset has.
+
+    Raises:
+        UsageError: there is none.
+    """
+    try:
+        return sum(1 for _ in numbered_raw_lines(dataset / QUERIES))
+    except OSError as error:
+        raise UsageError(f"{dataset / QUERIES} cannot be read ({error.strerror}): {HOLDS}.") from None
+
 
 # More than a page shows: what was read of a journal is not read again.
 _MOST_JOURNALS = 256

@@ -1,24 +1,215 @@
-"""What lies in the results folder: runs, and reports of them."""
+"""The pages of evaluations: what lies in the results folder, compared and reported."""
 
 from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Mapping
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
-from typing import TypeVar
+from threading import Lock
+from typing import Any, NamedTuple, TypeVar, cast
 
 import msgspec
+from anyio import from_thread
+from opensearchpy.exceptions import OpenSearchException
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.routing import Route
 
-from langshift.evaluate.replay.journal import RESULT, UNFINISHED
+from langshift.errors import LangshiftError, UsageError
+from langshift.evaluate.datasets.dataset import CORPUS, QRELS, QUERIES
+from langshift.evaluate.replay.journal import PER_QUERY, RESULT, UNFINISHED
 from langshift.evaluate.replay.result import RUN
+from langshift.evaluate.runs import GROUP_SCORES
+from langshift.files import is_text
+from langshift.plugin.inventory import all_versions
 from langshift.retrieval.options import written
-from langshift.retrieval.wanted import Setting
-from langshift.web.evaluations.job import Job, read_job
-from langshift.web.evaluations.looking import look
-from langshift.web.evaluations.places import REPORT
+from langshift.retrieval.settings import FUSIONS, MODES, MOST_PREFERENCE, USUAL, Fusion, Mode, Setting, setting_of
+from langshift.web.context import Console, Kept, console_of, page
+from langshift.web.evaluations.jobs import FORBIDDEN, REPORT, Job, Jobs, inside, read_job, stored_report
+from langshift.web.security import REPORT_POLICY
+
+_LABELS = {
+    "mode": "Mode",
+    "prefer_language": "Language preference",
+    "spread": "Language preference",
+    "fusion": "Fusion",
+    "lexical_weight": "Share of the words",
+}
+MOST_FIELDS = 20
+
+
+def fields(request: Request) -> dict[str, str]:
+    """The fields of a form that was sent; files are left out. Only for functions that run in a thread."""
+
+    async def read() -> dict[str, str]:
+        async with request.form(max_files=0, max_fields=MOST_FIELDS) as form:
+            return {name: value.strip() for name, value in form.items() if isinstance(value, str)}
+
+    return from_thread.run(read)
+
+
+def setting(form: Mapping[str, str]) -> Setting:
+    """How to search: ``mode``, ``prefer`` (below 0 spreads), ``fusion``, ``weight``, ``one``; empty is what is usual.
+
+    Raises:
+        UsageError: a number is none or out of range, or things do not belong together.
+    """
+    hybrid = form.get("mode") == "hybrid"
+    preference = form.get("prefer") or None
+    away = preference is not None and preference.startswith("-")
+    return setting_of(
+        mode=cast(Mode, form.get("mode") or "dense"),
+        prefer_language=None if away else cast(Any, preference),
+        spread=cast(Any, preference.removeprefix("-")) if preference is not None and away else None,
+        # The form shows both for every mode.
+        fusion=cast(Fusion, form.get("fusion") or None) if hybrid else None,
+        lexical_weight=cast(Any, form.get("weight") or None) if hybrid else None,
+        one_per_group=bool(form.get("one")),
+        spelt=_label,
+    )
+
+
+def _label(name: str, value: object = None) -> str:
+    return _LABELS[name] if value is None else f"{_LABELS[name]} {value}"
+
+
+_KEPT = 8
+_PATIENCE_SECONDS = 60.0
+_FILES = (RESULT, RUN, GROUP_SCORES, PER_QUERY)
+
+
+class Reports:
+    """Makes one report at a time, for a large one takes seconds and much memory."""
+
+    def __init__(self) -> None:
+        self._making = Lock()
+        self._made: Kept[str] = Kept(_KEPT)
+
+    def html(self, places: Sequence[Path], dataset: Path | None) -> str:
+        """The page of these runs.
+
+        Args:
+            places: their folders, first the one that the others are compared with.
+            dataset: the folder that the runs name, whose files are watched, too.
+
+        Raises:
+            UsageError: the runs cannot be compared, with the reason.
+            LangshiftError: another report is being made for so long.
+        """
+        if not self._making.acquire(timeout=_PATIENCE_SECONDS):
+            raise LangshiftError("Another report is being made, one at a time: load this page again in a minute.")
+        try:
+            return self._made.of(_state(places, dataset), lambda: _page(places))
+        finally:
+            self._making.release()
+
+
+def _page(places: Sequence[Path]) -> str:
+    from langshift.evaluate.report.report import build
+    from langshift.evaluate.report.writers import html
+
+    return html(build(places))
+
+
+def _state(places: Sequence[Path], dataset: Path | None) -> Hashable:
+    """What a report was made of: other files, other contents or another order are another report."""
+    files = [place / name for place in places for name in _FILES]
+    files += [dataset / name for name in (CORPUS, QUERIES, QRELS)] if dataset else []
+    return tuple((str(path), *_stamp(path)) for path in files)
+
+
+def _stamp(path: Path) -> tuple[int, ...]:
+    try:
+        status = path.stat()
+    except OSError:
+        return ()
+    return status.st_ino, status.st_mtime_ns, status.st_size
+
+
+DEPTH, MOST_FOLDERS = 4, 5_000
+
+
+class Found(NamedTuple):
+    """A file that was looked for.
+
+    Attributes:
+        when: when it was written, seconds since 1970.
+        name: its folder below the root, parts joined by ``/``; empty for the root itself.
+        folder: that folder.
+    """
+
+    when: float
+    name: str
+    folder: Path
+
+
+def look(root: Path, files: tuple[str, ...]) -> dict[str, list[Found]]:
+    """Look for files of these names, and give of each name the newest first.
+
+    Args:
+        root: where to begin; that there is no such folder is no error.
+        files: names without a folder.
+    """
+    whole = Path(os.path.realpath(root))
+    found: dict[str, list[Found]] = {file: [] for file in files}
+    for folder, name in _folders(root, whole):
+        for file in files:
+            when = _written(folder / file, whole)
+            if when is not None:
+                found[file].append(Found(when, name, folder))
+    return {file: sorted(places, key=lambda one: (-one.when, one.name)) for file, places in found.items()}
+
+
+def _folders(root: Path, whole: Path) -> Iterator[tuple[Path, str]]:
+    """Breadth first, so that what is left out of a very large folder is deep in it."""
+    level = [(root, "")]
+    seen = 0
+    for _ in range(DEPTH + 1):
+        below: list[tuple[Path, str]] = []
+        for folder, name in level:
+            if seen == MOST_FOLDERS:
+                return
+            seen += 1
+            yield folder, name
+            below += [(folder / one, f"{name}/{one}" if name else one) for one in _within(folder, whole)]
+        level = below
+
+
+def _within(folder: Path, whole: Path) -> list[str]:
+    """The folders in it that can be named in an address."""
+    try:
+        with os.scandir(folder) as entries:
+            return sorted(entry.name for entry in entries if _enters(entry, whole))
+    except OSError:
+        return []
+
+
+def _enters(entry: os.DirEntry[str], whole: Path) -> bool:
+    name = entry.name
+    if name.startswith(".") or any(mark in name for mark in FORBIDDEN) or not is_text(name):
+        return False
+    try:
+        return entry.is_dir() and (not entry.is_symlink() or _inside(Path(entry.path), whole))
+    except OSError:
+        return False
+
+
+def _inside(path: Path, whole: Path) -> bool:
+    return Path(os.path.realpath(path)).is_relative_to(whole)
+
+
+def _written(path: Path, whole: Path) -> float | None:
+    try:
+        if not path.is_file() or (path.is_symlink() and not _inside(path, whole)):
+            return None
+        return path.stat().st_mtime
+    except OSError:
+        return None
+
 
 MEASURES = ("nDCG@20", "TLR@20", "SLR@20", "LPR")
 MOST_SHOWN = 200
@@ -206,3 +397,126 @@ def _filled(run: Run, found: _Result, begun: _Begun | None, names: Mapping[str, 
         comparable=found.dataset is not None and (run.folder / RUN).is_file(),
         job=job,
     )
+
+
+_HERE = "/evaluations"
+# A report is one file without script; wherever it came from, it gets at nothing of the console.
+_REPORT_HEADERS = {"content-security-policy": f"{REPORT_POLICY}; sandbox"}
+
+
+def evaluations(request: Request) -> Response:
+    """The page: the replay that is running, a form to start one, runs to choose, and reports."""
+    console = console_of(request)
+    jobs = jobs_of(console)
+    running = jobs.running()
+    found = results(console.results, console.datasets)
+    names, away = ([], "") if running else _indices(console)
+    here = None if running is None else running.name
+    # The one that is running stands above the table.
+    runs = [_row(run, jobs) for run in found.runs if run.name != here]
+    return page(
+        request,
+        "evaluations.html",
+        running=running,
+        told=jobs.told,
+        runs=runs,
+        reports=found.reports,
+        left_out=found.left_out,
+        measures=MEASURES,
+        datasets=list(console.datasets),
+        indices=names,
+        away=away,
+        modes=MODES,
+        fusions=FUSIONS,
+        usual=USUAL,
+        most=MOST_PREFERENCE,
+    )
+
+
+def _indices(console: Console) -> tuple[list[str], str]:
+    """The live indices, or why they are not known: the results are there all the same."""
+    try:
+        return sorted(one.name for one in all_versions(console.client) if one.state == "live"), ""
+    except (LangshiftError, OpenSearchException) as error:
+        return [], str(console.failure(error))
+
+
+def _row(run: Run, jobs: Jobs) -> Mapping[str, Any]:
+    """A run, and of one that was cut off how far it came, why, and whether the console can go on with it."""
+    cut = not run.complete and not run.problem
+    return {
+        "run": run,
+        "cut": cut,
+        "answered": jobs.answered(run.folder) if cut else None,
+        "why": jobs.why(run.folder) if cut else "",
+        "resumable": cut and run.job is not None and "/" not in run.name,
+    }
+
+
+def compared(request: Request) -> Response:
+    """A report of the runs that the address names.
+
+    The others are compared with the run whose index has the smallest alpha, and of several such the oldest.
+    """
+    console = console_of(request)
+    names = list(dict.fromkeys(request.query_params.getlist("run")))
+    if not names:
+        raise UsageError("Choose one run or more in the table: none is named.")
+    runs = [described(inside(console.results, name), name, console.datasets) for name in names]
+    for run in runs:
+        if run.problem:
+            raise UsageError(f"{run.name}: {run.problem}")
+    runs.sort(key=lambda run: (0.0 if run.alpha is None else run.alpha, run.when, run.name))
+    made = console.kept(Reports, Reports).html([run.folder for run in runs], runs[0].dataset_folder)
+    return HTMLResponse(made, headers=_REPORT_HEADERS)
+
+
+def stored(request: Request) -> Response:
+    """A report that lies in the results folder."""
+    content = stored_report(console_of(request).results, request.path_params["path"])
+    return HTMLResponse(content, headers=_REPORT_HEADERS)
+
+
+def start(request: Request) -> Response:
+    """Start a replay."""
+    console, form = console_of(request), fields(request)
+    how, index = setting(form), form.get("index", "")
+    names, away = _indices(console)
+    if away:
+        raise HTTPException(503, f"No replay can be started now. {away}")
+    if index not in names:
+        raise UsageError(f"There is no index {index!r} on the cluster: choose one of those in the form.")
+    jobs_of(console).start(form.get("dataset", ""), index, how)
+    return RedirectResponse(_HERE, 303)
+
+
+def resume(request: Request) -> Response:
+    """Go on with a replay that was cut off."""
+    jobs_of(console_of(request)).resume(fields(request).get("run", ""))
+    return RedirectResponse(_HERE, 303)
+
+
+def cancel(request: Request) -> Response:
+    """End the replay that is running."""
+    jobs_of(console_of(request)).cancel(fields(request).get("run", ""))
+    return RedirectResponse(_HERE, 303)
+
+
+def back(_: Request) -> Response:
+    """Who loads the address of a form again gets the page."""
+    return RedirectResponse(_HERE, 303)
+
+
+def jobs_of(console: Console) -> Jobs:
+    """The console's replays."""
+    return console.kept(Jobs, lambda: Jobs(console.results, console.datasets))
+
+
+_FORMS = {"start": start, "resume": resume, "cancel": cancel}
+ROUTES = [
+    Route(_HERE, evaluations),
+    Route(f"{_HERE}/report", compared),
+    Route(f"{_HERE}/report/{{path:path}}", stored),
+    *(Route(f"{_HERE}/{name}", send, methods=["POST"]) for name, send in _FORMS.items()),
+    *(Route(f"{_HERE}/{name}", back) for name in _FORMS),
+]

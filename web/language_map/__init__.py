@@ -1,0 +1,1 @@
+"""How near the languages of an index are to each other."""

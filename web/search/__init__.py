@@ -1,0 +1,1 @@
+"""Two indices or settings searched side by side."""

@@ -1,4 +1,4 @@
-"""The addresses of these pages."""
+"""The addresses of the search pages."""
 
 from __future__ import annotations
 
@@ -11,15 +11,23 @@ from starlette.routing import Route
 
 from langshift.errors import LangshiftError, UsageError
 from langshift.languages import parse_tag
-from langshift.retrieval.ranking import rankable
-from langshift.retrieval.wanted import FUSIONS, MODES, USUAL
-from langshift.retrieval.words import MOST_CHARACTERS
-from langshift.web.context import Console, console_of
-from langshift.web.pages import page
-from langshift.web.search.asking import Asking
-from langshift.web.search.outcome import Outcome, told_of_one_side
-from langshift.web.search.sides import Choice, chosen, settled
-from langshift.web.search.state import MOST_PREFERENCE, MOST_SIZE, PLACES, USUAL_SIZE, Place, State, number, state_of
+from langshift.retrieval.settings import FUSIONS, MODES, MOST_CHARACTERS, USUAL
+from langshift.retrieval.shortlist import rankable
+from langshift.web.context import Console, console_of, page
+from langshift.web.search.searching import Asking, Outcome, told_of_one_side
+from langshift.web.search.state import (
+    MOST_PREFERENCE,
+    MOST_SIZE,
+    PLACES,
+    USUAL_SIZE,
+    Choice,
+    Place,
+    State,
+    chosen,
+    number,
+    settled,
+    state_of,
+)
 from langshift.web.search.view import views
 from langshift.web.search.why import why
 

@@ -7,11 +7,9 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
-from langshift.retrieval.requests import Request
-from langshift.web.search.outcome import Outcome
-from langshift.web.search.rows import Row, places, rows, shares
-from langshift.web.search.sides import Choice, chosen
-from langshift.web.search.state import PLACES, Place, Side, State, number
+from langshift.retrieval.steps import Request
+from langshift.web.search.searching import Outcome, Row, places, rows, shares
+from langshift.web.search.state import PLACES, Choice, Place, Side, State, chosen, number
 
 # A list of more numbers is shown as how many it has.
 _MOST_NUMBERS: Final = 16

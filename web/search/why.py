@@ -9,20 +9,82 @@ from typing import Any, Final, NamedTuple
 import orjson
 from starlette.exceptions import HTTPException
 
-from langshift.plugin.fields import Fields
-from langshift.retrieval import bodies
-from langshift.retrieval.exchange import Exchange
-from langshift.retrieval.found import Anchor, Candidate, Leg
-from langshift.retrieval.hit import GROUP, Hit, group_of, to_hit
-from langshift.retrieval.ranking import rankable
-from langshift.retrieval.reading import without_legs
-from langshift.retrieval.wanted import Setting
+from langshift.plugin.metadata import Fields
+from langshift.retrieval import dsl
+from langshift.retrieval.alpha_preview import account
+from langshift.retrieval.hits import GROUP, Anchor, Candidate, Hit, Leg, group_of, to_hit, without_legs
+from langshift.retrieval.settings import Setting
+from langshift.retrieval.shortlist import rankable
+from langshift.retrieval.steps import Exchange
 from langshift.web.context import Console
-from langshift.web.search.asking import Asking
-from langshift.web.search.rows import places
-from langshift.web.search.sides import Choice
-from langshift.web.search.similarities import Similarity, similarities
-from langshift.web.search.state import PLACES, Place, Side, State
+from langshift.web.search.searching import Asking, Gathered, Outcome, places, rank
+from langshift.web.search.state import PLACES, Choice, Place, Side, State
+
+
+class Similarity(NamedTuple):
+    """How near query and document are at one alpha.
+
+    Attributes:
+        where: in words.
+        value: the cosine; None where it cannot be known.
+        own: the part of it that the text's own vector gives.
+        language: the part of it that the language vector's subtraction gives.
+        rank: in the list of this setting at that alpha; None where it is not among the first 100, or not known.
+    """
+
+    where: str
+    value: float | None
+    own: float | None = None
+    language: float | None = None
+    rank: int | None = None
+
+
+def similarities(
+    asking: Asking, state: State, side: Side, name: str, explained: Hit | None, outcome: Outcome
+) -> tuple[list[Similarity], Mapping[str, float], str | None]:
+    """The table of similarities, what was subtracted of which language vector, and why more is not known."""
+    gathered = asking.gathered(state, outcome.choice)
+    unknown = gathered.fixed
+    if unknown is None:
+        return _accounted(asking, gathered, side, name, outcome)
+    effect = None if explained is None else explained.shift
+    if effect is None:
+        return [], {}, unknown
+    return (
+        [
+            Similarity("Before any shift", effect.similarity_before, rank=effect.rank_before),
+            Similarity(
+                f"As indexed: alpha {outcome.choice.alpha_in_words}", effect.similarity_after, rank=effect.rank_after
+            ),
+        ],
+        effect.moved,
+        unknown,
+    )
+
+
+def _accounted(
+    asking: Asking, gathered: Gathered, side: Side, name: str, outcome: Outcome
+) -> tuple[list[Similarity], Mapping[str, float], str | None]:
+    vectors = asking.vectors(gathered)
+    wanted: list[tuple[str, float | None]] = [
+        ("Before any shift: alpha 0", 0.0),
+        (f"As indexed: alpha {outcome.choice.alpha_in_words}", None),
+    ]
+    if outcome.moved:
+        wanted.append((f"As looked at: alpha {side.alpha:g}", side.alpha))
+    rows: list[Similarity] = []
+    by: Mapping[str, float] = {}
+    for where, alpha in wanted:
+        told = account(vectors, name, alpha)
+        if told is None:
+            return [], {}, "The document has no vector, or is not among those that are nearest in its language."
+        ranks = {}
+        if rankable(side.setting):
+            ranks = places(rank(gathered, Side(side.index, side.setting, alpha), vectors))
+        rows.append(Similarity(where, told.moved, told.own_part, told.language_part, ranks.get(name)))
+        by = told.by
+    return rows, by, None
+
 
 # Of a group that has more only the first are shown.
 _MOST_OTHERS: Final = 50
@@ -138,15 +200,13 @@ def _documents(
     name: str, anchors: Sequence[str], fields: Fields
 ) -> Exchange[tuple[dict[str, Candidate], list[Candidate]]]:
     """The document and the anchors by id, and the other documents of its group."""
-    (answer,) = yield (bodies.named(list(dict.fromkeys((name, *anchors))), fields),)
+    (answer,) = yield (dsl.named(list(dict.fromkeys((name, *anchors))), fields),)
     found = {one.id: one for one in without_legs(answer, fields)}
     group = group_of(found[name].source) if name in found else None
     if group is None:
         return found, []
-    query = {
-        "bool": {"filter": bodies.filter_clauses({GROUP: [group]}), "must_not": bodies.filter_clauses({"_id": [name]})}
-    }
-    (answer,) = yield (bodies.body(query, _MOST_OTHERS, fields),)
+    query = {"bool": {"filter": dsl.filter_clauses({GROUP: [group]}), "must_not": dsl.filter_clauses({"_id": [name]})}}
+    (answer,) = yield (dsl.body(query, _MOST_OTHERS, fields),)
     members = without_legs(answer, fields)
     return found, sorted(members, key=lambda one: (one.language, one.id))
 

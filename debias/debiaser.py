@@ -1,0 +1,295 @@
+"""What takes language out of embeddings: one method with its scales, over documents and over queries."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from langshift.debias.fitting.linear_maps import map_affine, remove_directions
+from langshift.debias.vectors import LanguageVectors
+from langshift.errors import UsageError
+from langshift.languages import UNDETERMINED, macrolanguage, primary
+
+
+class Method(NamedTuple):
+    """What a method needs.
+
+    Attributes:
+        name: as ``--method`` takes it.
+        query_side: whether queries must be changed too; such a method works in offline evaluation alone.
+        told: what it does, for a person.
+    """
+
+    name: str
+    query_side: bool
+    told: str
+
+
+METHODS = {
+    method.name: method
+    for method in (
+        Method("none", False, "embeddings as they are"),
+        Method("shift", False, "z − αV_ℓ on the index side"),
+        Method("centering", True, "x − μ_ℓ on both sides"),
+        Method("lir", True, "x without its language's first principal direction, on both sides"),
+        Method("affine", False, "a linear map of each language onto the pivot's space, on the index side"),
+    )
+}
+# What an index can be made with: queries stay as they are.
+INDEX_SIDE = tuple(name for name, method in METHODS.items() if not method.query_side and name != "none")
+
+
+def shift(vectors: NDArray[np.float32], offset: NDArray[np.float32], alpha: float = 1.0) -> NDArray[np.float32]:
+    """Move documents of one language into the pivot's space: ``z̃ = z − α V_ℓ`` (Shift, Algorithm 1, line 8).
+
+    The same with ``−alpha`` takes it back, up to rounding: nothing is normalised.
+
+    Args:
+        vectors: document embeddings z of one language, shape (n, d), float32.
+        offset: the language vector V_ℓ, shape (d,), float32.
+        alpha: scale α; with 0 nothing moves, bit for bit.
+
+    Returns:
+        Shape (n, d), float32, a new array.
+    """
+    made: NDArray[np.float32] = vectors.copy()
+    if alpha:
+        made = (vectors.astype(np.float64) - alpha * offset.astype(np.float64)).astype(np.float32)
+    return made
+
+
+def soft_shift(
+    vectors: NDArray[np.float32], weights: NDArray[np.float64], offsets: NDArray[np.float32]
+) -> NDArray[np.float32]:
+    """Move documents of uncertain language: ``z̃ = z − Σ_ℓ p(ℓ) α_ℓ V_ℓ``.
+
+    Args:
+        vectors: document embeddings z, shape (n, d), float32.
+        weights: p(ℓ) α_ℓ of each document, shape (n, languages), float64; the posterior of the pivot language, and of
+            languages without a vector, is left out: it moves nothing.
+        offsets: V_ℓ, shape (languages, d), float32.
+
+    Returns:
+        Shape (n, d), float32, a new array. A row with one weight is what ``shift`` gives with that alpha, and a row
+        without any what it was, both bit for bit.
+    """
+    made: NDArray[np.float32] = vectors.copy()
+    moved = weights.any(axis=1)
+    step = weights[moved] @ offsets.astype(np.float64)
+    made[moved] = (vectors[moved].astype(np.float64) - step).astype(np.float32)
+    return made
+
+
+def mean_difference(total: NDArray[np.float64], pairs: int) -> NDArray[np.float32]:
+    """A language vector from a running sum: ``V_ℓ = 1/N Σ (z_i^ℓ − z_i^pivot)`` (Shift, Eq. 1).
+
+    Args:
+        total: sum of the differences over all pairs, shape (d,), float64.
+        pairs: N, at least 1.
+
+    Returns:
+        V_ℓ, shape (d,), float32.
+    """
+    vector: NDArray[np.float32] = (total / pairs).astype(np.float32)
+    return vector
+
+
+def centre(vectors: NDArray[np.float32], mean: NDArray[np.float32], alpha: float = 1.0) -> NDArray[np.float32]:
+    """Subtract the language's mean embedding: ``x̃ = x − α μ_ℓ`` (Shift, Appendix C.1, with α 1).
+
+    Args:
+        vectors: embeddings of queries or documents of one language, shape (n, d), float32.
+        mean: the language's mean embedding μ_ℓ, shape (d,), float32.
+        alpha: scale, 0 (nothing changes, bit for bit) to 1.
+
+    Returns:
+        Shape (n, d), float32, a new array.
+    """
+    return shift(vectors, mean, alpha)
+
+
+Matrix = NDArray[np.float32]
+# Rows of one language that are raised to 64 bits at once.
+_AT_ONCE = 4096
+# Language tag -> posterior p(ℓ) of one document.
+Posterior = Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class Debias:
+    """A method and its scales.
+
+    Attributes:
+        vectors: the language vectors and what else was fitted; None where nothing is known, which moves nothing.
+        method: one of ``METHODS``.
+        alpha: scale, 0 to 1: every method moves z to ``z + α (method(z) − z)``.
+        alphas: scales of single languages, by the tag of their vector, that differ from ``alpha``.
+        shift_queries: whether queries of other languages than the pivot are moved as documents are.
+    """
+
+    vectors: LanguageVectors | None
+    method: str = "shift"
+    alpha: float = 1.0
+    alphas: Mapping[str, float] = field(default_factory=dict)
+    shift_queries: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuse a method for which the file of language vectors holds nothing.
+
+        Raises:
+            UsageError: saying how to fit it.
+        """
+        if self.method not in METHODS:
+            raise UsageError(f"There is no method {self.method!r}; there are: {', '.join(METHODS)}.")
+        if self.vectors is not None and not self._fitted:
+            raise UsageError(
+                f"The language vectors hold nothing for the method {self.method}: fit them with "
+                f"`langshift vectors fit --methods {self.method}`."
+            )
+
+    def key(self, language: str) -> str | None:
+        """The tag under which documents of a language are moved; None where they stay as they are."""
+        key = self.named(language)
+        return key if key is not None and self.scale(key) else None
+
+    def named(self, language: str) -> str | None:
+        """The tag under which documents of a language would be moved, whatever its scale; None where there is none."""
+        known = self.vectors
+        if known is None or language == UNDETERMINED or self.method == "none":
+            return None
+        if METHODS[self.method].query_side:
+            # The pivot language changes, too.
+            tags = (language, primary(language), macrolanguage(language))
+            key = next((tag for tag in tags if tag in self._fitted), None)
+        else:
+            key = known.key(language)
+        return key if key is not None and key in self._fitted else None
+
+    def scale(self, key: str) -> float:
+        """The scale of one language, by the tag of its vector."""
+        return self.alphas.get(key, self.alpha)
+
+    def documents(self, vectors: Matrix, languages: Sequence[str]) -> Matrix:
+        """Documents moved by their language.
+
+        Args:
+            vectors: embeddings as the encoder makes them, shape (n, d), float32.
+            languages: each one's tag, ``und`` where unknown.
+
+        Returns:
+            Shape (n, d), float32, not normalised; rows that stay come back bit for bit.
+        """
+        return self._moved(vectors, [self.key(tag) for tag in languages], query=False)
+
+    def queries(self, vectors: Matrix, languages: Sequence[str | None]) -> Matrix:
+        """Queries moved by their language, where the method or ``shift_queries`` asks for it.
+
+        Args:
+            vectors: embeddings as the encoder makes them, shape (n, d), float32.
+            languages: each one's tag, None or ``und`` where unknown.
+
+        Returns:
+            Shape (n, d), float32; queries in the pivot language come back bit for bit.
+        """
+        if not self.shift_queries and not METHODS[self.method].query_side:
+            return vectors
+        return self._moved(vectors, [self.key(tag or UNDETERMINED) for tag in languages], query=True)
+
+    def soft(self, vectors: Matrix, posteriors: Sequence[Posterior]) -> Matrix:
+        """Documents moved by what they probably are: ``z̃ = z − Σ_ℓ p(ℓ) α_ℓ V_ℓ``.
+
+        Args:
+            vectors: embeddings as the encoder makes them, shape (n, d), float32.
+            posteriors: each document's languages and how probable they are.
+
+        Returns:
+            Shape (n, d), float32; a document with one language of posterior 1 is what ``documents`` makes of it,
+            bit for bit.
+
+        Raises:
+            UsageError: another method than ``shift``.
+        """
+        if self.method != "shift":
+            raise UsageError(f"Only the method shift can be soft, not {self.method}.")
+        made = np.array(vectors, np.float32)
+        known = self.vectors
+        if known is None:
+            return made
+        tags = sorted(known.vectors)
+        offsets, scales = np.stack([known.vectors[tag] for tag in tags]), np.array([self.scale(tag) for tag in tags])
+        place = {tag: column for column, tag in enumerate(tags)}
+        for start in range(0, len(made), _AT_ONCE):
+            rows = slice(start, start + _AT_ONCE)
+            probable = np.zeros((len(made[rows]), len(tags)))
+            for row, posterior in enumerate(posteriors[rows]):
+                for language, probability in posterior.items():
+                    key = self.key(language)
+                    if key is not None:
+                        probable[row, place[key]] += probability
+            made[rows] = soft_shift(made[rows], probable * scales, offsets)
+        return made
+
+    @property
+    def _fitted(self) -> Mapping[str, Matrix]:
+        """What the method moves by, by tag."""
+        known = self.vectors
+        if known is None:
+            return {}
+        return {"centering": known.means, "lir": known.directions, "affine": known.maps}.get(self.method, known.vectors)
+
+    def _moved(self, vectors: Matrix, keys: Sequence[str | None], *, query: bool) -> Matrix:
+        made = np.array(vectors, np.float32)
+        known = self.vectors
+        if known is None or not any(keys):
+            return made
+        named = np.array([key or "" for key in keys])
+        for key in sorted({key for key in keys if key}):
+            places = np.flatnonzero(named == key)
+            for start in range(0, len(places), _AT_ONCE):
+                rows = places[start : start + _AT_ONCE]
+                made[rows] = self._of_language(made[rows], key, known, query=query)
+        return made
+
+    def _of_language(self, vectors: Matrix, key: str, known: LanguageVectors, *, query: bool) -> Matrix:
+        alpha = self.scale(key)
+        if self.method == "centering":
+            return centre(vectors, known.means[key], alpha)
+        if self.method == "lir":
+            return remove_directions(vectors, known.directions[key], alpha)
+        if self.method == "affine":
+            mean = known.means[key]
+            return map_affine(vectors, mean, known.maps[key], mean - known.vectors[key], alpha)
+        offset = known.query_vectors.get(key, known.vectors[key]) if query else known.vectors[key]
+        return shift(vectors, offset, alpha)
+
+
+def recommended(
+    known: LanguageVectors | None,
+    method: str = "shift",
+    alpha: float | None = None,
+    shift_queries: bool | None = None,
+) -> Debias:
+    """Complete what was given by what a file of language vectors recommends.
+
+    Args:
+        known: the file; None moves nothing.
+        method: one of ``METHODS``. What a file recommends was measured for ``shift`` alone.
+        alpha: scale of all languages; None takes the file's scales, else 1.
+        shift_queries: whether queries are shifted; None takes what the file recommends, else no.
+
+    Raises:
+        UsageError: the file holds nothing for the method.
+    """
+    if known is None:
+        return Debias(None, method, 0.0)
+    measured = method == "shift"
+    alphas = known.alphas if measured and alpha is None else {}
+    if alpha is None:
+        alpha = known.alpha if measured and known.alpha is not None else 1.0
+    if shift_queries is None:
+        shift_queries = measured and bool(known.shift_queries)
+    return Debias(known, method, alpha, dict(alphas), shift_queries)

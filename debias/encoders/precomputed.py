@@ -1,0 +1,109 @@
+"""``given`` and ``given:NAME``: vectors that come with the data, made by a model that langshift never sees."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from langshift.debias.encoders import Brought, have_norm_1
+from langshift.errors import UsageError
+
+if TYPE_CHECKING:
+    from langshift.debias.parallel.columns import ParallelText
+
+
+#: How many of the first vectors tell whether all have norm 1.
+LOOKED_AT = 1000
+
+
+class Given:
+    """Stands for the encoder of vectors that are there already; it turns no text into a vector.
+
+    Attributes:
+        id: ``given``, or ``given:NAME``.
+        revision: NAME, so that vectors of two models that the user tells apart are never mixed.
+        dimension: length of a vector.
+        normalised: whether the vectors have norm 1.
+        query_prefix: empty: whatever the model wanted is in the vectors.
+        document_prefix: empty, likewise.
+        longest: None.
+    """
+
+    query_prefix = ""
+    document_prefix = ""
+    longest: int | None = None
+
+    def __init__(self, name: str, brought: Brought) -> None:
+        self.id = f"given:{name}" if name else "given"
+        self.revision = name
+        self.dimension, self.normalised = brought
+
+    def encode_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:  # noqa: ARG002 - the protocol's
+        """Refuse.
+
+        Raises:
+            UsageError: always.
+        """
+        raise UsageError(
+            f"The encoder {self.id} makes no vectors of documents: they come with the data, in the field 'embedding'."
+        )
+
+    def encode_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:  # noqa: ARG002 - the protocol's
+        """Refuse.
+
+        Raises:
+            UsageError: always.
+        """
+        raise UsageError(
+            f"The encoder {self.id} makes no vectors of queries, since their model is not here: search by words with "
+            "--mode lexical, or replay a dataset whose queries bring an 'embedding'."
+        )
+
+
+def open_given(name: str, brought: Brought | None) -> Given:
+    """The encoder of vectors that came with the data.
+
+    Args:
+        name: what the user calls their model; may be empty.
+        brought: what is known of them; None where there are none.
+
+    Raises:
+        UsageError: there are none.
+    """
+    if brought is None:
+        shown = f"given:{name}" if name else "given"
+        raise UsageError(
+            f"The encoder {shown} takes vectors that come with the data, and there are none here: "
+            "name an encoder of texts, such as use-m."
+        )
+    return Given(name, brought)
+
+
+class LookedAt:
+    """Gathers what is known of vectors that come with the data, from the first of them."""
+
+    def __init__(self) -> None:
+        self._first: list[NDArray[np.float32]] = []
+
+    def add(self, vector: NDArray[np.float32] | None) -> None:
+        """Look at the next vector, shape (dimension,), float32; None where there is none."""
+        if vector is not None and len(self._first) < LOOKED_AT:
+            self._first.append(vector)
+
+    def brought(self) -> Brought | None:
+        """What is known; None where there were no vectors."""
+        return Brought(len(self._first[0]), have_norm_1(np.stack(self._first))) if self._first else None
+
+
+def brought_by(source: ParallelText) -> Brought | None:
+    """What is known of the vectors of a parallel source by its first ones; None where it holds texts."""
+    if source.dimension is None:
+        return None
+    for rows in source.batches(max(LOOKED_AT // len(source.languages), 1)):
+        vectors = np.concatenate([of[~np.isnan(of).any(axis=1)] for of in rows.vectors.values()])
+        if len(vectors):
+            return Brought(source.dimension, have_norm_1(vectors))
+    return Brought(source.dimension, normalised=False)

@@ -1,0 +1,394 @@
+"""``st:NAME_OR_PATH``: models of sentence-transformers, from Hugging Face or a folder, as the paper has them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import math
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from langshift.debias.encoders import have_norm_1
+from langshift.errors import LangshiftError, UsageError
+from langshift.output import note
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
+
+
+class Prefixes(NamedTuple):
+    """What stands before every query, and before every document."""
+
+    query: str
+    document: str
+
+
+_WEB_SEARCH = "Instruct: Given a web search query, retrieve relevant passages that answer the query\nQuery: "
+
+# Name on Hugging Face -> prefixes (Table 5).
+_TABLE = {
+    "google/embeddinggemma-300m": Prefixes("task: search result | query: ", "title: none | text: "),
+    "intfloat/multilingual-e5-large": Prefixes("query: ", "passage: "),
+    "BAAI/bge-m3": Prefixes("", ""),
+    "Qwen/Qwen3-Embedding-0.6B": Prefixes(_WEB_SEARCH, ""),
+    "nvidia/llama-nemotron-embed-1b-v2": Prefixes("query: ", "passage: "),
+    "Alibaba-NLP/gte-Qwen2-1.5B-instruct": Prefixes(_WEB_SEARCH, ""),
+}
+# A copy of a model carries its name without the organisation.
+_FULL = {_name.rpartition("/")[2].lower(): _name for _name in _TABLE}
+# Names that sentence-transformers itself looks for among a model's prompts, best first.
+_QUERY, _DOCUMENT = ("query",), ("document", "passage", "corpus")
+
+
+def full_name(written: str) -> str:
+    """The model's name on Hugging Face, as far as ``written`` tells it: a path ends with the model's name.
+
+    ``bge-m3`` and ``/models/bge-m3`` give ``BAAI/bge-m3`` of the table, ``/models/mine`` gives ``mine``, and
+    ``someone/bge-m3`` is another model.
+    """
+    organisation, _, own = written.replace("\\", "/").rstrip("/").rpartition("/")
+    if organisation and "/" not in organisation and not organisation.startswith((".", "~")):
+        return f"{organisation}/{own}"
+    return _FULL.get(own.lower(), own)
+
+
+def prefixes(name: str, prompts: Mapping[str, str], trained_from: str) -> Prefixes:
+    """The prefixes of a model: by its name, else its own prompts, else those of the model it was made from.
+
+    Args:
+        name: the model's name, with or without an organisation.
+        prompts: prompts by their name, from the model's own configuration.
+        trained_from: what the configuration names as the model's origin, or "".
+    """
+    if known := _FULL.get(name.rpartition("/")[2].lower()):
+        return _TABLE[known]
+    own = Prefixes(_first(prompts, _QUERY), _first(prompts, _DOCUMENT))
+    if any(own):
+        return own
+    origin = _FULL.get(trained_from.rstrip("/").rpartition("/")[2].lower())
+    return _TABLE[origin] if origin else own
+
+
+def _first(prompts: Mapping[str, str], names: tuple[str, ...]) -> str:
+    return next((prompts[name] for name in names if prompts.get(name)), "")
+
+
+# What a part of a model (the transformer, a dense layer) is read from; names of files in its folder.
+_CONFIGS = ("modules.json", "*config.json", "tokenizer.json", "special_tokens_map.json", "added_tokens.json")
+_CODE = "*.py"
+# The first of two forms is read where both are there.
+_FORMS = (
+    (("tokenizer.json",), ("*.model", "vocab*", "merges.txt")),
+    (("*model*.safetensors", "*.safetensors.index.json"), ("*model*.bin", "*.bin.index.json")),
+)
+_OTHER_USES = ("generation_config.json",)
+_OTHER_RUNTIMES = ("onnx/*", "openvino/*")
+_CHUNK = 1 << 20
+
+
+def local_folder(name: str) -> Path | None:
+    """The absolute path of the folder that a name means, or None where it is a name on Hugging Face."""
+    path = Path(name).expanduser()
+    written_as_path = name.startswith((".", "~", "/")) or "\\" in name or name.count("/") > 1
+    return path.absolute() if written_as_path or path.is_dir() else None
+
+
+def hub_name(name: str) -> str:
+    """The full name on Hugging Face; without an organisation it is sentence-transformers' own, as it is there."""
+    full = full_name(name)
+    return full if "/" in full else f"sentence-transformers/{full}"
+
+
+def model_name(name_or_path: str) -> str:
+    """The name of the model: on Hugging Face ``organisation/name``; of a folder what it is called."""
+    folder = local_folder(name_or_path)
+    if folder is None:
+        return hub_name(name_or_path)
+    if folder.parent.name == "snapshots":
+        # In Hugging Face's cache: models--organisation--name/snapshots/commit.
+        return folder.parent.parent.name.removeprefix("models--").replace("--", "/", 1)
+    return folder.name
+
+
+def require_model(folder: Path) -> Path:
+    """The folder, which must hold a model.
+
+    Raises:
+        UsageError: there is no such folder, or no model in it.
+    """
+    if not folder.is_dir():
+        raise UsageError(
+            f"{folder}: there is no such folder with a model; give its path, or a name on Hugging Face "
+            "such as st:intfloat/multilingual-e5-large."
+        )
+    if not (folder / "modules.json").is_file() and not (folder / "config.json").is_file():
+        raise UsageError(
+            f"{folder}: holds neither modules.json nor config.json, and so no model; name the folder that "
+            "sentence-transformers saved."
+        )
+    return folder
+
+
+def fetch(name: str, *, code: bool) -> Path:
+    """The folder of a model of Hugging Face: the one in its cache, else fetched whole, once.
+
+    Raises:
+        UsageError: Hugging Face has no such model, or not for this user.
+        LangshiftError: it is not in the cache and cannot be fetched.
+    """
+    first = [f"*{pattern}" for pattern in (*_CONFIGS, "config_sentence_transformers.json", *((_CODE,) if code else ()))]
+    first += [f"*{pattern}" for best, _ in _FORMS for pattern in best]
+    folder = require_model(_snapshot(name, None, first))
+    second = []
+    for part in _parts(folder):
+        place = "" if part == folder else f"{part.relative_to(folder).as_posix()}/"
+        second += [f"{place}{pattern}" for best, other in _FORMS if not _matching(part, best) for pattern in other]
+    return _snapshot(name, folder.name, second) if second else folder
+
+
+def _snapshot(name: str, commit: str | None, patterns: list[str]) -> Path:
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError, RepositoryNotFoundError
+
+    ignored = [*_OTHER_RUNTIMES, *(f"*{pattern}" for pattern in _OTHER_USES)]
+
+    def get(*, cached: bool) -> Path:
+        return Path(
+            snapshot_download(
+                name,
+                revision=commit,
+                allow_patterns=patterns,
+                ignore_patterns=ignored,
+                library_name="langshift",
+                local_files_only=cached,
+            )
+        )
+
+    try:
+        # What is there is not asked for again: no network, and no model that changes between two commands.
+        return get(cached=True)
+    except HFValidationError:
+        raise UsageError(f"{name!r} is no name of a model on Hugging Face, which look like BAAI/bge-m3.") from None
+    except LocalEntryNotFoundError:
+        if commit is None:
+            note(f"Fetching the model {name} from Hugging Face (once) ...")
+    try:
+        return get(cached=False)
+    except RepositoryNotFoundError:
+        raise UsageError(
+            f"Hugging Face has no model {name} that is open to you: see that the name is right, accept the model's "
+            "terms on its page, and log in with `hf auth login` where it asks for that."
+        ) from None
+    except Exception as error:  # every layer from sockets up to the disk has its own
+        reason = " ".join(str(error.__cause__ or error).split())[:200].rstrip(".")
+        raise LangshiftError(
+            f"The model {name} is not on this machine and cannot be fetched from Hugging Face ({reason}): "
+            "see that huggingface.co can be reached, or give a folder with the model as st:FOLDER."
+        ) from error
+
+
+def revision(folder: Path, *, code: bool) -> str:
+    """12 hexadecimal digits of weights, tokenizer and configurations: the same for every copy of a model.
+
+    Args:
+        folder: the model's folder.
+        code: whether the model's own code is run, and so is part of what makes the vectors.
+    """
+    digest = hashlib.sha256()
+    for path in sorted(_making(folder, code=code)):
+        digest.update(f"{path.relative_to(folder).as_posix()}\0{path.stat().st_size}\0".encode())
+        with path.open("rb") as file:
+            while chunk := file.read(_CHUNK):
+                digest.update(chunk)
+    return digest.hexdigest()[:12]
+
+
+def _making(folder: Path, *, code: bool) -> Iterator[Path]:
+    """The files that the model is read from."""
+    for part in _parts(folder):
+        found = {*_matching(part, (*_CONFIGS, _CODE) if code else _CONFIGS)} - {part / name for name in _OTHER_USES}
+        for best, other in _FORMS:
+            found |= {*(_matching(part, best) or _matching(part, other))}
+        yield from found
+
+
+def _parts(folder: Path) -> list[Path]:
+    """The model's folder and those of its modules; a router's modules lie in folders that it names."""
+    parts = {folder, *(folder / module["path"] for module in _read(folder / "modules.json", []))}
+    routed = {part / name for part in parts for name in _read(part / "router_config.json", {}).get("types", ())}
+    return sorted(parts | routed)
+
+
+def _read(path: Path, default: Any) -> Any:  # noqa: ANN401 - any JSON value
+    try:
+        return json.loads(path.read_bytes()) if path.is_file() else default
+    except ValueError as error:
+        raise UsageError(f"{path}: is no JSON, so this model is damaged: copy or fetch it again.") from error
+
+
+def _matching(folder: Path, patterns: Iterable[str]) -> list[Path]:
+    files = [path for path in folder.iterdir() if path.is_file()] if folder.is_dir() else []
+    return [path for path in files if any(fnmatchcase(path.name, pattern) for pattern in patterns)]
+
+
+# The paper's Appendix B.
+_TOKENS = 512
+# A token of natural text has some four characters; beyond this nothing is left to read, but much to cut into tokens.
+_LONGEST = 20_000
+_BATCH = {"cuda": 64}
+_SMALL_BATCH = 32
+# One norm may be 1 by chance, not most of them.
+_PROBE = ["The weather is fine.", "a", "How far is it from here to the sea?"]
+
+
+class SentenceTransformersEncoder:
+    """A model of sentence-transformers; a Normalize module at its end is bypassed.
+
+    Attributes:
+        id: ``st:`` and the model's name on Hugging Face, or the absolute path of its folder.
+        revision: hash of weights, tokenizer and configurations, whatever the folder is called.
+        dimension: length of a vector.
+        normalised: whether the vectors have norm 1 though Normalize is bypassed.
+        query_prefix: text put before every query.
+        document_prefix: text put before every document.
+        longest: how many characters of a text are read; of them the first 512 tokens, or fewer where the
+            model has room for fewer.
+    """
+
+    longest: int | None = _LONGEST
+
+    def __init__(self, name: str, folder: Path, *, code: bool) -> None:
+        """Load a model.
+
+        Args:
+            name: name on Hugging Face, or the absolute path of the folder.
+            folder: where it lies.
+            code: run code that comes with the model.
+        """
+        self._model = _load(folder, code=code)
+        self.id = f"st:{name}"
+        self.revision = revision(folder, code=code)
+        self.query_prefix, self.document_prefix = prefixes(model_name(name), self._model.prompts, _origin(folder))
+        self._batch = _BATCH.get(self._model.device.type, _SMALL_BATCH)
+        probe = self.encode_documents(_PROBE)
+        self.dimension = probe.shape[1]
+        self.normalised = have_norm_1(probe)
+
+    def encode_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Vectors of documents with the document prefix, shape (len(texts), dimension), float32."""
+        return self._encode(self._model.encode_document, texts, self.document_prefix)
+
+    def encode_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Vectors of queries with the query prefix, shape (len(texts), dimension), float32."""
+        return self._encode(self._model.encode_query, texts, self.query_prefix)
+
+    def _encode(self, encode: Callable[..., Any], texts: Sequence[str], prefix: str) -> NDArray[np.float32]:
+        if not texts:
+            return np.empty((0, self.dimension), np.float32)
+        # It sorts by length over the whole call, batches, and gives the vectors back in the order of the texts. A
+        # prefix that is given, "" too, stands in place of every prompt of the model's own.
+        vectors = encode(
+            [text[:_LONGEST] for text in texts], prompt=prefix, batch_size=self._batch, show_progress_bar=False
+        )
+        return np.asarray(vectors, np.float32)
+
+
+def open_st(name_or_path: str, *, trust_remote_code: bool = False) -> SentenceTransformersEncoder:
+    """Open a model of Hugging Face by its name, or one of a folder; a folder never touches the network.
+
+    Args:
+        name_or_path: such as ``intfloat/multilingual-e5-large``, or a folder.
+        trust_remote_code: run code that comes with the model.
+
+    Raises:
+        UsageError: there is no such model, its folder is damaged, or it needs code of its own that may not be run.
+        LangshiftError: the extra is not installed, or the model cannot be fetched.
+    """
+    _require_extra()
+    _quieten()
+    if folder := local_folder(name_or_path):
+        return SentenceTransformersEncoder(str(folder), require_model(folder), code=trust_remote_code)
+    name = hub_name(name_or_path)
+    return SentenceTransformersEncoder(name, fetch(name, code=trust_remote_code), code=trust_remote_code)
+
+
+def _require_extra() -> None:
+    try:
+        import sentence_transformers  # noqa: F401
+    except ImportError as error:
+        raise LangshiftError(
+            "The encoders st:NAME need an extra: pip install 'langshift[transformers]'; "
+            "or take --encoder use-m, which comes with langshift."
+        ) from error
+
+
+def _quieten() -> None:
+    """Standard error is for the person who runs langshift: no bars and advice of the libraries' own there."""
+    from huggingface_hub.utils import disable_progress_bars
+    from huggingface_hub.utils import logging as hub_logging
+    from transformers.utils import logging as transformers_logging
+
+    disable_progress_bars()
+    hub_logging.set_verbosity_error()
+    transformers_logging.disable_progress_bar()
+    transformers_logging.set_verbosity_error()
+    logging.getLogger("sentence_transformers").setLevel(logging.ERROR)
+
+
+def _load(folder: Path, *, code: bool) -> SentenceTransformer:
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.sentence_transformer.modules import Normalize
+    from torch import nn
+
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            model = SentenceTransformer(
+                str(folder),
+                trust_remote_code=code,
+                # Code that comes with a model may lie in another repository.
+                local_files_only=not code,
+                # Half precision would make vectors depend on the batch and on the machine.
+                model_kwargs={"dtype": "float32"},
+            )
+    except Exception as error:  # a damaged model fails in as many ways as it has files
+        if not code and "trust_remote_code" in str(error):
+            raise UsageError(
+                f"{folder}: this model runs code that comes with it: read that code, and if you trust it give "
+                "--trust-remote-code."
+            ) from error
+        reason = " ".join(str(error).split())[:200]
+        raise UsageError(
+            f"{folder}: this model is damaged, or sentence-transformers cannot load it "
+            f"({type(error).__name__}: {reason}): copy or fetch it again."
+        ) from error
+    if isinstance(model[-1], Normalize):
+        # In its place, so that the other modules keep their names.
+        model[-1] = nn.Identity()
+    _limit(model)
+    return model
+
+
+def _limit(model: SentenceTransformer) -> None:
+    """Read 512 tokens at most, also where a router leads to several transformers."""
+    from sentence_transformers.sentence_transformer.modules import Transformer
+
+    readers = [module for module in model.modules() if isinstance(module, Transformer)] or [model[0]]
+    for reader in readers:
+        # Tables of word vectors have no limit that could be set.
+        length = getattr(reader, "max_seq_length", math.inf)
+        if length is None or _TOKENS < length < math.inf:
+            reader.max_seq_length = _TOKENS
+
+
+def _origin(folder: Path) -> str:
+    """The model that this one says it was made from, or ""."""
+    config = folder / "config.json"
+    return str(json.loads(config.read_bytes()).get("_name_or_path", "")) if config.is_file() else ""

@@ -1,0 +1,399 @@
+"""Parallel text and given vectors as tables: JSON lines, Parquet, NumPy arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from io import FileIO
+from itertools import chain, islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import orjson
+from numpy.lib import format as npy
+from numpy.typing import NDArray
+
+from langshift.debias.parallel.columns import (
+    PEEKED,
+    Columns,
+    Places,
+    Rows,
+    chosen,
+    is_language,
+    language_columns,
+    row_places,
+    sound,
+    spread,
+)
+from langshift.errors import UsageError
+from langshift.files import open_parquet, raw_lines
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyarrow.parquet import ParquetFile
+
+_READERS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
+
+
+@dataclass(frozen=True)
+class _Header:
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    size: int  # bytes before the first number
+
+
+class GivenArrays:
+    """Files ``<lang>.npy`` of a folder: (n, d) float16, float32 or float64, the same shape in every language."""
+
+    def __init__(self, folder: Path, found: dict[str, str], languages: Sequence[str] | None) -> None:
+        """Read the headers.
+
+        Args:
+            folder: where the files are.
+            found: their names by language tag.
+            languages: those to read; None reads all.
+
+        Raises:
+            UsageError: a file is no such array, the shapes differ, or a language is not there.
+        """
+        self.shown = str(folder)
+        self._files = {tag: folder / name for tag, name in chosen(found, languages, self.shown, "vectors").items()}
+        self.languages = list(self._files)
+        self._headers = {tag: _header(path) for tag, path in self._files.items()}
+        (first, header), *others = self._headers.items()
+        for tag, other in others:
+            if other.shape != header.shape:
+                raise UsageError(
+                    f"{self._files[tag]} has the shape {other.shape} but {self._files[first]} has {header.shape}: "
+                    "given vectors must be aligned row by row."
+                )
+        self.total, self.dimension = header.shape
+
+    def batches(self, size: int) -> Iterator[Rows]:
+        """Read the files in step; see ``ParallelText``."""
+        with ExitStack() as opened:
+            readers = {}
+            for tag, path in self._files.items():
+                # Unbuffered plain reads: a mapped file would count to the process's memory.
+                readers[tag] = opened.enter_context(path.open("rb", buffering=0))
+                readers[tag].seek(self._headers[tag].size)
+            for start in range(0, self.total, size):
+                places = Places("row", start + 1, min(size, self.total - start))
+                vectors = {
+                    tag: sound(self._block(tag, reader, len(places)), places, tag, str(self._files[tag]))
+                    for tag, reader in readers.items()
+                }
+                yield Rows(places, {}, vectors)
+
+    def _block(self, tag: str, reader: FileIO, rows: int) -> NDArray[Any]:
+        header = self._headers[tag]
+        return np.fromfile(reader, header.dtype, rows * self.dimension).reshape(rows, self.dimension)
+
+
+def _header(path: Path) -> _Header:
+    try:
+        with path.open("rb") as file:
+            read = _READERS.get(npy.read_magic(file))
+            if read is None:
+                raise ValueError
+            shape, fortran, dtype = read(file)
+            header = _Header(shape, dtype, file.tell())
+    except ValueError:
+        raise UsageError(f"{path}: is no array as numpy.save writes it.") from None
+    if dtype.hasobject:
+        raise UsageError(f"{path}: holds pickled Python objects, which are not read; save an array of float32.")
+    if dtype.kind != "f" or dtype.itemsize > 8:
+        raise UsageError(f"{path}: holds {dtype}; vectors are float16, float32 or float64.")
+    if len(shape) != 2 or min(shape) < 1:
+        raise UsageError(f"{path}: has the shape {shape}; one vector a row, (rows, dimensions), is needed.")
+    if fortran and shape[0] > 1:
+        raise UsageError(f"{path}: is stored by column; save numpy.ascontiguousarray of it, to be read row by row.")
+    expected, found = header.size + shape[0] * shape[1] * dtype.itemsize, path.stat().st_size
+    if found < expected:
+        raise UsageError(f"{path}: breaks off, with {found:,} of {expected:,} bytes.")
+    return header
+
+
+def kind_of(column: pa.DataType) -> str | None:
+    """What a column of a type can hold for a language: ``text``, ``vectors``, or None."""
+    from pyarrow import types
+
+    if types.is_dictionary(column):
+        column = column.value_type
+    if types.is_string(column) or types.is_large_string(column) or types.is_string_view(column):
+        return "text"
+    if types.is_list(column) or types.is_large_list(column) or types.is_fixed_size_list(column):
+        number = types.is_floating(column.value_type) or types.is_integer(column.value_type)
+        return "vectors" if number else None
+    return None
+
+
+def texts_of(column: pa.Array, places: Sequence[str], path: Path) -> list[str]:
+    """The n texts of a column, ``""`` for null.
+
+    Raises:
+        UsageError: bytes that are no UTF-8, which Parquet's writers need not check.
+    """
+    texts: list[str] = []
+    try:
+        for value in column:
+            text = value.as_py()
+            texts.append(text.strip() if text else "")
+    except UnicodeDecodeError:
+        raise UsageError(f"{path}, {places[len(texts)]}: is not UTF-8 text.") from None
+    return texts
+
+
+def vectors_of(column: pa.Array, dimension: int, places: Sequence[str], tag: str, path: Path) -> NDArray[np.float32]:
+    """The (n, d) vectors of a column, NaN where it is null or empty; without a copy where all are there.
+
+    Raises:
+        UsageError: a vector of another dimension, or one that is not finite.
+    """
+    import pyarrow.compute as pc
+
+    lengths = pc.fill_null(pc.list_value_length(column), 0).to_numpy(zero_copy_only=False)
+    there = lengths > 0
+    other = there & (lengths != dimension)
+    if other.any():
+        row = int(other.argmax())
+        raise UsageError(
+            f"{path}, {places[row]}: the vector in {tag} has {lengths[row]} numbers, but the first one {dimension}."
+        )
+    block = column.flatten().to_numpy(zero_copy_only=False).reshape(-1, dimension)
+    own = places if there.all() else [places[int(row)] for row in np.flatnonzero(there)]
+    return spread(sound(block, own, tag, str(path)), there)
+
+
+_NUMBERS = 1 << 19  # held in Python lists at a time, 32 bytes each
+_MISSING: tuple[object, ...] = (None, "", [])
+_Row = tuple[int, dict[str, Any]]  # line number and object
+
+
+class Records:
+    """A file ``.jsonl``, plain or compressed: ``{"en": "one", "th": "หนึ่ง"}``.
+
+    A key that is missing, or whose value is null or empty, means that the row has none in that language. The first
+    rows tell which keys are languages: those whose name is a tag and whose values are texts or lists of numbers.
+    Other keys are left aside; ``_id`` or ``id`` names the row (see ``language_columns``).
+    """
+
+    total = None
+
+    def __init__(self, path: Path, languages: Sequence[str] | None) -> None:
+        """Look into the first rows.
+
+        Args:
+            path: the file.
+            languages: those to read; None reads all.
+
+        Raises:
+            UsageError: the file is empty or its first rows cannot be used.
+        """
+        self._path, self.shown = path, str(path)
+        examples, ids = _examples(row for _, row in islice(self._rows(), PEEKED))
+        if not examples:
+            raise UsageError(f"{path}: is empty.")
+        names = [key for key, value in examples.items() if key.lower() == "id" or isinstance(value, str | list | None)]
+        columns = language_columns(names, ids, languages, self.shown)
+        self._row_id = columns.row_id
+        held = {type(examples[key]): key for key in columns.languages.values() if examples[key] is not None}
+        if len(held) > 1:
+            raise UsageError(f"{path}: {held[str]!r} holds text but {held[list]!r} vectors; keep one kind in a file.")
+        if not held:
+            raise UsageError(f"{path}: has no text in its first {PEEKED:,} rows.")
+        holds = "vectors" if list in held else "text"
+        self._keys = chosen(columns.languages, languages, self.shown, holds)
+        self.languages = list(self._keys)
+        self.dimension = len(examples[held[list]]) if list in held else None
+        self._known = None if languages is not None else set(examples)
+
+    def batches(self, size: int) -> Iterator[Rows]:
+        """Read the file; see ``ParallelText``."""
+        rows = self._rows()
+        if self.dimension is not None:
+            size = max(1, min(size, _NUMBERS // (self.dimension * len(self.languages))))
+        while group := list(islice(rows, size)):
+            self._refuse_late(group)
+            places: list[str] = [f"line {number}" for number, _ in group]
+            if self._row_id is not None:
+                places = row_places([row.get(self._row_id) for _, row in group], places)
+            if self.dimension is None:
+                yield Rows(places, {tag: self._texts(group, key) for tag, key in self._keys.items()}, {})
+            else:
+                yield Rows(places, {}, {tag: self._vectors(group, tag, self.dimension) for tag in self._keys})
+
+    def _rows(self) -> Iterator[_Row]:
+        for number, line in enumerate(raw_lines(self._path), start=1):
+            line = line.rstrip()
+            if not line:
+                continue
+            try:
+                row = orjson.loads(line)
+            except orjson.JSONDecodeError as error:
+                reason = f"not valid JSON ({error.msg} at character {error.pos + 1})"
+                raise UsageError(f"{self._path}, line {number}: {reason}.") from None
+            if not isinstance(row, dict):
+                raise UsageError(f"{self._path}, line {number}: must be a JSON object with a text in each language.")
+            yield number, row
+
+    def _refuse_late(self, group: Sequence[_Row]) -> None:
+        """Refuse a language that none of the first rows has: it would be left out without a word."""
+        if self._known is None:
+            return
+        for number, row in group:
+            if row.keys() <= self._known:
+                continue
+            for key in row.keys() - self._known:
+                if isinstance(row[key], str | list) and is_language(key):
+                    raise UsageError(
+                        f"{self._path}, line {number}: {key!r} is a language that none of the first {PEEKED:,} rows "
+                        f"has: add it to the first row, as null where there is none, or say which languages to read."
+                    )
+            self._known |= row.keys()
+
+    def _texts(self, group: Sequence[_Row], key: str) -> list[str]:
+        texts = []
+        for number, row in group:
+            value = row.get(key)
+            if value is not None and not isinstance(value, str):
+                raise UsageError(f"{self._path}, line {number}: {key!r} must be a text or null.")
+            texts.append(value.strip() if value else "")
+        return texts
+
+    def _vectors(self, group: Sequence[_Row], tag: str, dimension: int) -> NDArray[np.float32]:
+        key = self._keys[tag]
+        given = [(number, row[key]) for number, row in group if row.get(key) not in _MISSING]
+        block = _matrix([vector for _, vector in given], dimension)
+        if block is None:
+            number = next(number for number, vector in given if _matrix([vector], dimension) is None)
+            raise UsageError(f"{self._path}, line {number}: {key!r} must be a list of {dimension} numbers, or null.")
+        vectors = sound(block, [f"line {number}" for number, _ in given], tag, self.shown)
+        return spread(vectors, np.array([row.get(key) not in _MISSING for _, row in group]))
+
+
+def _examples(rows: Iterable[dict[str, Any]]) -> tuple[dict[str, Any], list[object]]:
+    """For each key the first text or list that is not empty, else the last other value; and what ``id`` holds."""
+    examples: dict[str, Any] = {}
+    ids: list[object] = []
+    for row in rows:
+        for key, value in row.items():
+            found = examples.setdefault(key, None)
+            if not isinstance(found, str | list) and value not in _MISSING:
+                examples[key] = value
+            if key.lower() == "id":
+                ids.append([] if isinstance(value, list) else value)  # a thousand vectors would take much memory
+    return examples, ids
+
+
+def _matrix(vectors: Sequence[object], dimension: int) -> NDArray[Any] | None:
+    """The (n, d) array of n lists of d numbers; None where they are something else."""
+    if not vectors:
+        return np.empty((0, dimension), np.float32)
+    try:
+        block = np.array(vectors)
+    except ValueError:  # lists of different length
+        return None
+    return block if block.shape == (len(vectors), dimension) and block.dtype.kind in "fiu" else None
+
+
+class Shards:
+    """Parquet files with the same columns, read one after the other.
+
+    Columns named for a language hold strings, or lists of numbers; null or empty means that the row has none.
+    Other columns are left aside; ``_id`` or ``id`` names the rows (see ``language_columns``).
+    """
+
+    def __init__(self, path: Path, files: Sequence[Path], languages: Sequence[str] | None) -> None:
+        """Read the schemas.
+
+        Args:
+            path: what was given: the one file, or the folder.
+            files: the files, in order.
+            languages: those to read; None reads all.
+
+        Raises:
+            UsageError: the columns cannot be used or differ among the files.
+            LangshiftError: the extra is not installed.
+        """
+        self.shown, self._files = str(path), files
+        with open_parquet(files[0]) as file:
+            types = {field.name: field.type for field in file.schema_arrow}
+            kinds = {name: kind_of(kind) for name, kind in types.items()}
+            columns = _columns(file, kinds, languages, self.shown)
+            held = {kinds[name]: name for name in columns.languages.values()}
+            if len(held) > 1:
+                raise UsageError(
+                    f"{path}: {held['text']!r} holds text but {held['vectors']!r} vectors; keep one kind in a file."
+                )
+            holds = "vectors" if "vectors" in held else "text"
+            self._picked = chosen(columns.languages, languages, self.shown, holds)
+            self._row_id = columns.row_id
+        self.languages = list(self._picked)
+        self.total = sum(self._rows_of(file, types) for file in files)
+        if not self.total:
+            raise UsageError(f"{path}: has no row.")
+        self.dimension = self._first_length() if holds == "vectors" else None
+
+    def batches(self, size: int) -> Iterator[Rows]:
+        """Read the files; see ``ParallelText``."""
+        columns = [*self._picked.values(), *([self._row_id] if self._row_id else [])]
+        for path in self._files:
+            start = 1
+            for batch in _read(path, size, columns):
+                yield self._rows(batch, path, start)
+                start += batch.num_rows
+
+    def _rows(self, batch: pa.RecordBatch, path: Path, start: int) -> Rows:
+        numbered = Places("row", start, batch.num_rows)
+        places: Sequence[str] = numbered
+        if len(self._files) > 1:
+            places = Places(f"{path.name}, row", start, batch.num_rows)
+        if self._row_id is not None:
+            places = row_places(batch.column(self._row_id).to_pylist(), places)
+        if self.dimension is None:
+            texts = {tag: texts_of(batch.column(name), numbered, path) for tag, name in self._picked.items()}
+            return Rows(places, texts, {})
+        vectors = {
+            tag: vectors_of(batch.column(name), self.dimension, numbered, tag, path)
+            for tag, name in self._picked.items()
+        }
+        return Rows(places, {}, vectors)
+
+    def _rows_of(self, path: Path, types: dict[str, pa.DataType]) -> int:
+        """How many rows a file has, whose columns are as in the first."""
+        with open_parquet(path) as file:
+            own = {field.name: field.type for field in file.schema_arrow}
+            for name in (*self._picked.values(), *([self._row_id] if self._row_id else [])):
+                if own.get(name) != types[name]:
+                    there = f"is {own[name]}" if name in own else "is missing"
+                    raise UsageError(
+                        f"{path}: the column {name!r} {there}, but in {self._files[0].name} it is {types[name]}."
+                    )
+            return int(file.metadata.num_rows)
+
+    def _first_length(self) -> int:
+        """The dimension of the first vector that there is."""
+        import pyarrow.compute as pc
+
+        columns = list(self._picked.values())
+        for batch in chain.from_iterable(_read(path, PEEKED, columns) for path in self._files):
+            for name in columns:
+                longest = pc.max(pc.list_value_length(batch.column(name))).as_py()
+                if longest:
+                    return int(longest)
+        raise UsageError(f"{self.shown}: has no vector.")
+
+
+def _read(path: Path, size: int, columns: list[str]) -> Iterator[pa.RecordBatch]:
+    with open_parquet(path) as file:
+        yield from file.iter_batches(batch_size=size, columns=columns, use_threads=False)
+
+
+def _columns(file: ParquetFile, kinds: dict[str, str | None], languages: Sequence[str] | None, shown: str) -> Columns:
+    names = [name for name in file.schema_arrow.names if kinds[name] or name.lower() in ("id", "_id")]
+    own = [name for name in names if name.lower() == "id"]
+    first = next(file.iter_batches(batch_size=PEEKED, columns=own), None) if own else None
+    return language_columns(names, first.column(0).to_pylist() if first else [], languages, shown)

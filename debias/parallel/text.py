@@ -1,0 +1,313 @@
+"""Parallel text in plain files: aligned lines, TSV, mMARCO's ids, lines joined to passages."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import ExitStack, closing
+from itertools import groupby, islice, pairwise, repeat
+from pathlib import Path
+from typing import NamedTuple
+
+from langshift.debias.parallel.columns import PEEKED, ParallelText, Places, Rows, chosen, language_columns, row_places
+from langshift.errors import UsageError
+from langshift.files import count_lines, text_lines
+
+
+class AlignedLines:
+    """Files ``<lang>.txt`` of a folder: the same line says the same in every one."""
+
+    dimension = None
+
+    def __init__(self, folder: Path, found: dict[str, str], languages: Sequence[str] | None) -> None:
+        """Count the lines, so that files which are not aligned are refused before anything is done with them.
+
+        Args:
+            folder: where the files are.
+            found: their names by language tag.
+            languages: those to read; None reads all.
+
+        Raises:
+            UsageError: the files differ in length or are empty, or a language is not there.
+        """
+        self.shown = str(folder)
+        self._files = {tag: folder / name for tag, name in chosen(found, languages, self.shown, "text").items()}
+        self.languages = list(self._files)
+        first, *others = self._files.values()
+        self.total = count_lines(first)
+        for path in others:
+            lines = count_lines(path)
+            if lines != self.total:
+                raise UsageError(
+                    f"{path} has {lines:,} lines but {first} has {self.total:,}: "
+                    "parallel files must be aligned line by line."
+                )
+        if not self.total:
+            raise UsageError(f"{folder}: its files {', '.join(p.name for p in self._files.values())} are empty.")
+
+    def batches(self, size: int) -> Iterator[Rows]:
+        """Read the files in step; see ``ParallelText``."""
+        with ExitStack() as opened:
+            readers = {tag: opened.enter_context(closing(text_lines(path))) for tag, path in self._files.items()}
+            done = 0
+            while True:
+                texts = {tag: [line.strip() for line in islice(reader, size)] for tag, reader in readers.items()}
+                count = len(texts[self.languages[0]])
+                if not count:
+                    return
+                yield Rows(Places("line", done + 1, count), texts, {})
+                done += count
+
+
+_LONGEST_NUMBER = 18  # digits; longer ones are names
+
+
+class _IdRow(NamedTuple):
+    key: int | str  # by which rows are in order
+    id: str
+    text: str
+
+
+class AlignedById:
+    """Files of rows ``id<TAB>text`` without a header, one a language; an id that a language lacks is a missing pair.
+
+    The files are merged as they are read, so ids must ascend: as numbers where they are numbers, else as text, by
+    code point, as ``LC_ALL=C sort`` puts them.
+    """
+
+    total = None
+    dimension = None
+
+    def __init__(self, folder: Path, found: dict[str, str], languages: Sequence[str] | None) -> None:
+        """Tell from the first rows of each file in which order the ids are.
+
+        Args:
+            folder: where the files are.
+            found: their names by language tag.
+            languages: those to read; None reads all.
+
+        Raises:
+            UsageError: a file is empty or its first rows cannot be used, or a language is not there.
+        """
+        self.shown = str(folder)
+        self._files = {tag: folder / name for tag, name in chosen(found, languages, self.shown, "text").items()}
+        self.languages = list(self._files)
+        first = []
+        for path in self._files.values():
+            first.append([id for id, _ in islice(_rows(path), PEEKED)])
+            if not first[-1]:
+                raise UsageError(f"{path}: is empty.")
+        # Ids that are numbers may stand in the order of texts, as a plain sort leaves them.
+        numbers = all(_is_number(id) for ids in first for id in ids)
+        as_text = all(one < other for ids in first for one, other in pairwise(ids))
+        as_numbers = numbers and all(int(one) < int(other) for ids in first for one, other in pairwise(ids))
+        self._numbers = as_numbers or (numbers and not as_text)
+
+    def batches(self, size: int) -> Iterator[Rows]:
+        """Merge the files; see ``ParallelText``."""
+        merged = self._merged()
+        while group := list(islice(merged, size)):
+            columns = zip(*(texts for _, texts in group), strict=True)
+            texts = {tag: list(column) for tag, column in zip(self.languages, columns, strict=True)}
+            yield Rows([f"id {id}" for id, _ in group], texts, {})
+
+    def _merged(self) -> Iterator[tuple[str, list[str]]]:
+        """Each id with its texts in the order of the languages."""
+        with ExitStack() as opened:
+            readers = [opened.enter_context(closing(self._ascending(path))) for path in self._files.values()]
+            heads = [next(reader, None) for reader in readers]
+            while there := [head for head in heads if head is not None]:
+                first = min(there)
+                texts = [""] * len(heads)
+                for i, head in enumerate(heads):
+                    if head is not None and head.key == first.key:
+                        texts[i] = head.text
+                        heads[i] = next(readers[i], None)
+                yield first.id, texts
+
+    def _ascending(self, path: Path) -> Generator[_IdRow, None, None]:
+        """The rows of a file, refused where they are out of order."""
+        before: _IdRow | None = None
+        for number, (id, text) in enumerate(_rows(path), start=1):
+            if self._numbers and not _is_number(id):
+                raise UsageError(
+                    f"{path}, line {number}: the id {id!r} is no number though the first ones are: "
+                    "make all ids numbers, or begin each with a letter."
+                )
+            row = _IdRow(int(id) if self._numbers else id, id, text)
+            if before is not None and not before.key < row.key:  # type: ignore[operator]  # of one kind
+                raise _disorder(before, row, f"{path}, line {number}", "sort -n" if self._numbers else "LC_ALL=C sort")
+            yield row
+            before = row
+
+
+def _disorder(before: _IdRow, row: _IdRow, place: str, sort: str) -> UsageError:
+    if row.key == before.key:
+        return UsageError(f"{place}: the id {row.id!r} is that of the line before too; keep one of the two.")
+    return UsageError(f"{place}: the id {row.id!r} comes after {before.id!r}; sort every file of the folder ({sort}).")
+
+
+def _rows(path: Path) -> Iterator[tuple[str, str]]:
+    """The id and the text of each line."""
+    for number, line in enumerate(text_lines(path), start=1):
+        id, *texts = line.split("\t")
+        id = id.strip()
+        if len(texts) != 1 or not id:
+            there = f"has {len(texts)} tabs" if id else "has no id"
+            raise UsageError(f"{path}, line {number}: {there}; an id, one tab and a text are needed.")
+        yield id, texts[0].strip()
+
+
+def _is_number(id: str) -> bool:
+    """Whether an id is written as numbers are; ``007`` is another id than ``7``."""
+    return (id[0] != "0" or id == "0") and id.isascii() and id.isdigit() and len(id) <= _LONGEST_NUMBER
+
+
+_BATCH = 1024  # rows of the source held at a time
+_Row = tuple[str, tuple[str, ...]]  # its place, and its text in each language
+
+
+class Passages:
+    """Passages of some rows each, never across documents; the last of a document may be shorter.
+
+    Language vectors are best fitted on texts as long as those in the index; public parallel text is
+    aligned by sentence. A passage that lacks a row in a language is empty there: half a translation is none.
+    """
+
+    dimension = None
+
+    def __init__(self, source: ParallelText, rows: int, documents: Path | None) -> None:
+        """Count the passages, where the rows are known.
+
+        Args:
+            source: parallel text, no vectors.
+            rows: how many make a passage.
+            documents: file with a document id a line, one for each row; None takes all rows for one document.
+
+        Raises:
+            UsageError: the source holds vectors, or the file of ids has another number of lines than it rows.
+        """
+        if source.dimension is not None:
+            raise UsageError(f"{source.shown}: holds vectors, which cannot be joined to passages: drop --join-lines.")
+        self.shown, self.languages = source.shown, source.languages
+        self._source, self._rows, self._documents, self._lines = source, rows, documents, 0
+        self.total = None if source.total is None else -(-source.total // rows)
+        if documents is not None:
+            if not documents.is_file():
+                raise UsageError(f"{documents}: there is no such file of document ids.")
+            lengths = [sum(1 for _ in lines) for _, lines in groupby(_ids(documents))]
+            self._lines = sum(lengths)
+            self.total = sum(-(-length // rows) for length in lengths)
+            if source.total not in (None, self._lines):
+                raise self._unequal(f"{source.total:,}")
+
+    def batches(self, size: int) -> Iterator[Rows]:
+        """Read the source and join; see ``ParallelText``. Places name the first and the last row."""
+        passages = self._passages()
+        while group := list(islice(passages, size)):
+            columns = zip(*(texts for _, texts in group), strict=True)
+            texts = {tag: list(column) for tag, column in zip(self.languages, columns, strict=True)}
+            yield Rows([place for place, _ in group], texts, {})
+
+    def _passages(self) -> Iterator[_Row]:
+        for _, of_document in groupby(self._with_document(), key=lambda pair: pair[0]):
+            remaining = (row for _, row in of_document)
+            while rows := list(islice(remaining, self._rows)):
+                places, texts = zip(*rows, strict=True)
+                yield _span(places), tuple(map(_whole, zip(*texts, strict=True)))
+
+    def _with_document(self) -> Iterator[tuple[str, _Row]]:
+        """Each row of the source and the document that it belongs to."""
+        ids = repeat("") if self._documents is None else _ids(self._documents)
+        read = 0
+        for row in self._single_rows():
+            document = next(ids, None)
+            if document is None:
+                raise self._unequal("more")
+            yield document, row
+            read += 1
+        if read < self._lines:
+            raise self._unequal(f"{read:,}")
+
+    def _single_rows(self) -> Iterator[_Row]:
+        for batch in self._source.batches(_BATCH):
+            columns = (batch.texts[tag] for tag in self.languages)
+            yield from zip(batch.places, zip(*columns, strict=True), strict=True)
+
+    def _unequal(self, rows: str) -> UsageError:
+        return UsageError(
+            f"{self._documents} has {self._lines:,} lines but the parallel text has {rows}: one id a line is needed."
+        )
+
+
+def _ids(documents: Path) -> Iterator[str]:
+    return (line.strip() for line in text_lines(documents))
+
+
+def _whole(texts: Sequence[str]) -> str:
+    return " ".join(texts) if all(texts) else ""
+
+
+def _span(places: Sequence[str]) -> str:
+    """``line 10-12`` of the places of a passage's rows."""
+    if len(places) == 1:
+        return places[0]
+    word, _, last = places[-1].rpartition(" ")
+    return f"{places[0]}-{last}" if places[0].rpartition(" ")[0] == word else f"{places[0]} to {places[-1]}"
+
+
+class Table:
+    """A file ``.tsv``, plain or compressed.
+
+    Fields are parted by tabs and nothing else: a quotation mark is a character of the text as any other, and
+    neither a tab nor a line break can stand in a text. Columns that are no language are left aside; ``_id``
+    or ``id`` names the rows.
+    """
+
+    total = None
+    dimension = None
+
+    def __init__(self, path: Path, languages: Sequence[str] | None) -> None:
+        """Read the header.
+
+        Args:
+            path: the file.
+            languages: those to read; None reads all.
+
+        Raises:
+            UsageError: the file is empty, or its header cannot be used.
+        """
+        self._path, self.shown = path, str(path)
+        header = next(text_lines(path), None)
+        if header is None:
+            raise UsageError(f"{path}: is empty; its first line should name the columns.")
+        self._header = [name.strip() for name in header.split("\t")]
+        first = list(islice(self._rows(), PEEKED))
+        if not first:
+            raise UsageError(f"{path}: has no line after its header.")
+        ids = [row[i] for row in first for i, name in enumerate(self._header) if name.lower() == "id"]
+        columns = language_columns(self._header, ids, languages, f"{path}, line 1")
+        picked = chosen(columns.languages, languages, self.shown, "text")
+        self.languages = list(picked)
+        self._columns = {tag: self._header.index(name) for tag, name in picked.items()}
+        self._row_id = None if columns.row_id is None else self._header.index(columns.row_id)
+
+    def batches(self, size: int) -> Iterator[Rows]:
+        """Read the file; see ``ParallelText``."""
+        rows = self._rows()
+        first_line = 2
+        while group := list(islice(rows, size)):
+            places: Sequence[str] = Places("line", first_line, len(group))
+            if self._row_id is not None:
+                places = row_places([row[self._row_id] for row in group], places)
+            yield Rows(places, {tag: [row[i] for row in group] for tag, i in self._columns.items()}, {})
+            first_line += len(group)
+
+    def _rows(self) -> Iterator[list[str]]:
+        width = len(self._header)
+        for number, line in enumerate(islice(text_lines(self._path), 1, None), start=2):
+            row = [field.strip() for field in line.split("\t")]
+            if len(row) != width:
+                raise UsageError(
+                    f"{self._path}, line {number}: has {len(row) - 1} tabs but the header has {width - 1}."
+                )
+            yield row

@@ -1,0 +1,311 @@
+"""What a shift would change in an index, by a sample of it; nothing is written."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from langshift.debias.debiaser import Debias
+from langshift.debias.similarity import Draws, Floats, Rows, Sides, same_language_nearest, spread, with_norm_1
+from langshift.evaluate.audit.sample import (
+    Asking,
+    Disagreement,
+    Mix,
+    Sample,
+    disagreements,
+    draw,
+    mixes,
+    read_queries,
+    stand_ins,
+)
+from langshift.ingest.adopt.adopt import Opened
+from langshift.languages import UNDETERMINED
+
+Matrix = NDArray[np.float32]
+
+_SURE = 1.96
+_ROUNDING = 1e-6
+
+
+class Interval(NamedTuple):
+    """A figure with its 95 % interval, as far as the choice of documents and queries leaves it open."""
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Fit:
+    """How what a shift takes from documents of a language compares with how they lie.
+
+    Attributes:
+        cosine: between what is taken and the offset: the mean of the language's vectors less the mean of the
+            reference's.
+        there: how far the offset reaches in the direction of what is taken, as a share of its length: at 1, just
+            what is taken is there; below .5 the means lie further apart after the shift than before.
+    """
+
+    cosine: float
+    there: Interval
+
+
+def taken_share(raw: Matrix, moved: Matrix) -> float:
+    """How long what a shift takes is beside the vector that it is taken from: median over documents.
+
+    Args:
+        raw: vectors, shape (n, d), float32.
+        moved: the same after the shift.
+    """
+    before = raw.astype(np.float64)
+    return float(np.median(np.linalg.norm(before - moved, axis=1) / np.linalg.norm(before, axis=1)))
+
+
+def fit(raw: Matrix, moved: Matrix, reference: Matrix, reference_moved: Matrix) -> Fit | None:
+    """Compare what a shift takes from documents of a language with the offset that they have.
+
+    Args:
+        raw: their vectors, shape (n, d), float32.
+        moved: the same after the shift.
+        reference: vectors of the documents beside which they are seen, shape (m, d), float32.
+        reference_moved: the same after the shift.
+
+    Returns:
+        The fit; None where nothing is taken.
+    """
+    before, other = raw.astype(np.float64), reference.astype(np.float64)
+    step = (before - moved).mean(axis=0) - (other - reference_moved).mean(axis=0)
+    length = float(np.linalg.norm(step))
+    # What rounding leaves is no step.
+    if length < _ROUNDING * float(np.linalg.norm(before, axis=1).mean()):
+        return None
+    offset = before.mean(axis=0) - other.mean(axis=0)
+    along, other_along = before @ step / length**2, other @ step / length**2
+    there = float(along.mean() - other_along.mean())
+    error = _SURE * float(np.sqrt(along.var(ddof=1) / len(along) + other_along.var(ddof=1) / len(other_along)))
+    cosine = float(offset @ step) / max(length * float(np.linalg.norm(offset)), np.finfo(np.float64).tiny)
+    return Fit(cosine, Interval(there, there - error, there + error))
+
+
+#: Of fewer documents of a language nothing is said, and of fewer queries of the one that all are compared by.
+FEWEST, FEWEST_QUERIES = 30, 10
+
+
+@dataclass(frozen=True)
+class Gap:
+    """How much further documents of a language lie from queries of the reference than its own documents.
+
+    Attributes:
+        before: mean cosine with the reference's documents, less that with this language's.
+        after: the same after the shift.
+        change: ``before`` less ``after``.
+    """
+
+    before: Interval
+    after: Interval
+    change: Interval
+
+
+class Judged(NamedTuple):
+    """One language of the sample.
+
+    Attributes:
+        language: as the field ``language`` would hold it.
+        documents: how many of them are in the sample.
+        vector: the tag of the language vector that most of them take; None where there is none.
+        share: how long what the shift takes is beside a document's vector: median.
+        fit: whether that is there; None where nothing is taken, or there are too few documents.
+        gap: None of the reference itself, and where there are too few documents or queries.
+    """
+
+    language: str
+    documents: int
+    vector: str | None
+    share: float
+    fit: Fit | None
+    gap: Gap | None
+
+
+def reference_of(rows: Rows, debias: Debias) -> str | None:
+    """The language beside which others are seen; None where there are too few documents or queries in any."""
+    asked = {tag for tag, of in zip(rows.asked, rows.queries, strict=True) if len(of) >= FEWEST_QUERIES}
+    enough = [tag for tag, of in zip(rows.languages, rows.documents, strict=True) if len(of) >= FEWEST and tag in asked]
+    if debias.vectors is not None and debias.vectors.pivot in enough:
+        return debias.vectors.pivot
+    return next(iter(enough), None)
+
+
+def judge_languages(
+    sample: Sample, moved: Matrix, rows: Rows, debias: Debias, reference: str | None, before: Floats, after: Floats
+) -> list[Judged]:
+    """Judge every language of a sample.
+
+    Args:
+        sample: the sample.
+        moved: its vectors after the shift, shape (n, d), float32.
+        rows: which documents and queries are of which language.
+        debias: the shift.
+        reference: the language beside which others are seen, if any.
+        before: mean cosines of every draw, shape (draws, asked, languages).
+        after: the same after the shift.
+    """
+    place = {tag: column for column, tag in enumerate(rows.languages)}
+    found = []
+    for tag, of in zip(rows.languages, rows.documents, strict=True):
+        (common, _), *_ = Counter(sample.tags[row] for row in of).most_common(1)
+        fitted = gap = None
+        if reference is not None and tag != reference and len(of) >= FEWEST:
+            other = rows.documents[place[reference]]
+            fitted = fit(sample.vectors[of], moved[of], sample.vectors[other], moved[other])
+            gap = _gap(rows.asked.index(reference), place[reference], place[tag], before, after)
+        share = taken_share(sample.vectors[of], moved[of])
+        found.append(Judged(tag, len(of), debias.named(common), share, fitted, gap))
+    return found
+
+
+def _gap(asked: int, reference: int, language: int, before: Floats, after: Floats) -> Gap:
+    first, then = (of[:, asked, reference] - of[:, asked, language] for of in (before, after))
+    return Gap(_interval(first), _interval(then), _interval(first - then))
+
+
+def _interval(drawn: Floats) -> Interval:
+    """The sample's figure, and what most draws of a bootstrap lie between."""
+    low, high = np.percentile(drawn[1:], [2.5, 97.5])
+    return Interval(float(drawn[0]), float(low), float(high))
+
+
+#: So many nearest documents are looked at, of a sample that has several times as many.
+NEAREST, _TIMES = 20, 5
+# Queries that tell how much similarities differ.
+_SOME = 500
+
+
+class Near(NamedTuple):
+    """The documents nearest to queries of one language.
+
+    Attributes:
+        language: of the queries.
+        queries: how many.
+        even: share of the sample's documents in this language, which chance would give.
+        before: share of the nearest documents in this language, as the vectors are.
+        after: the same after the shift.
+    """
+
+    language: str
+    queries: int
+    even: float
+    before: float
+    after: float
+
+
+@dataclass(frozen=True)
+class Audit:
+    """What a sample tells.
+
+    Attributes:
+        opened: the index.
+        sample: the sample.
+        mixes: its languages, ``und`` among them, the most frequent first.
+        disagreements: where the detector says another language than documents name.
+        asking: the queries.
+        rows: which queries and documents are compared.
+        before: mean cosine between queries and documents, shape (asked, languages); NaN where there is no pair.
+        after: the same after the shift.
+        near: the nearest documents; empty where the sample is too small.
+        reference: the language beside which others are seen: the pivot, or the most frequent language where there
+            are too few documents or queries in that; None where there are too few in any.
+        spread: how much cosines of one query with documents of the reference differ; None where there is none.
+        judged: every language but ``und``, the most frequent first.
+    """
+
+    opened: Opened
+    sample: Sample
+    mixes: list[Mix]
+    disagreements: list[Disagreement]
+    asking: Asking
+    rows: Rows
+    before: Floats
+    after: Floats
+    near: list[Near]
+    reference: str | None
+    spread: float | None
+    judged: list[Judged]
+
+
+def audit(opened: Opened, size: int, queries: Path | None) -> Audit:
+    """Look at a sample of an index.
+
+    Args:
+        opened: the index.
+        size: how many documents to draw, and how many queries to take at most.
+        queries: a file of queries; None lets the documents stand in for them.
+
+    Raises:
+        UsageError: no document can be used, or a line of the queries.
+    """
+    sample, making = draw(opened, size), opened.making
+    found = mixes(sample)
+    known = [mix.language for mix in found if mix.language != UNDETERMINED]
+    asking = read_queries(queries, making, known, size) if queries and known else stand_ins(sample)
+    moved = making.debias.documents(sample.vectors, sample.tags)
+    before = Sides(with_norm_1(asking.vectors), with_norm_1(sample.vectors))
+    after = Sides(with_norm_1(making.debias.queries(asking.vectors, asking.tags)), with_norm_1(moved))
+    rows = _rows(sample, asking, known)
+    draws = Draws(rows)
+    cosines, later = draws.cosines(before), draws.cosines(after)
+    reference = reference_of(rows, making.debias)
+    judged = judge_languages(sample, moved, rows, making.debias, reference, cosines, later)
+    return Audit(
+        opened, sample, found, disagreements(sample), asking, rows, cosines[0], later[0],
+        near=_near(before, after, rows),
+        reference=reference,
+        spread=_spread(before, rows, reference),
+        judged=judged,
+    )  # fmt: skip
+
+
+def _rows(sample: Sample, asking: Asking, known: Sequence[str]) -> Rows:
+    documents, queries = np.array(sample.languages), np.array(asking.languages)
+    # In the documents' order, so that rows and columns of a matrix go together.
+    place = {tag: number for number, tag in enumerate(known)}
+    most = (tag for tag, _ in Counter(asking.languages).most_common() if tag != UNDETERMINED)
+    asked = sorted(most, key=lambda tag: place.get(tag, len(known)))
+    return Rows(
+        known,
+        asked,
+        [np.flatnonzero(queries == tag) for tag in asked],
+        [np.flatnonzero(documents == tag) for tag in known],
+        asking.own,
+    )
+
+
+def _spread(sides: Sides, rows: Rows, reference: str | None) -> float | None:
+    if reference is None:
+        return None
+    queries = rows.queries[rows.asked.index(reference)][:_SOME]
+    return spread(sides, queries, rows.documents[rows.languages.index(reference)], own=rows.own)
+
+
+def _near(before: Sides, after: Sides, rows: Rows) -> list[Near]:
+    counts = {tag: len(of) for tag, of in zip(rows.languages, rows.documents, strict=True)}
+    total = sum(counts.values()) - rows.own
+    if total < NEAREST * _TIMES or len(counts) < 2:
+        return []
+    shares = zip(
+        rows.asked,
+        rows.queries,
+        same_language_nearest(before, rows, NEAREST),
+        same_language_nearest(after, rows, NEAREST),
+        strict=True,
+    )
+    return [
+        Near(tag, len(of), (counts[tag] - rows.own) / total, first, then)
+        for tag, of, first, then in shares
+        if tag in counts
+    ]

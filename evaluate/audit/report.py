@@ -1,0 +1,411 @@
+"""What an audit's figures mean, in words, by rules with stated thresholds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from langshift.debias.encoders import is_given
+from langshift.debias.fitting.reliability import NEGLIGIBLE
+from langshift.debias.similarity import Floats
+from langshift.evaluate.audit.audit import FEWEST, FEWEST_QUERIES, NEAREST, Audit, Fit, Gap, Interval, Judged
+from langshift.output import counted, note, out, printable, table
+
+#: Where less of what a shift takes is there, the means lie further apart after it.
+HALF = 0.5
+# Smaller cosines are shown as 0.
+_SEEN = 0.0005
+
+
+def short(figure: float, digits: int = 2) -> str:
+    """``.86``, ``-.12``, ``1.00``."""
+    rounded = f"{figure:.{digits}f}"
+    if not float(rounded):
+        rounded = rounded.lstrip("-")
+    return rounded.replace("0.", ".", 1) if abs(figure) < 1 else rounded
+
+
+def gap_in_words(gap: Gap, reference: str) -> str:
+    """As ``lie .120 (.100 to .140) further from queries in en than those in en; the shift takes .090 of that away``."""
+    before, after = gap.before, gap.after
+    sign, then = _sign(before), _sign(after)
+    if not sign:
+        lie = f"lie about as near to queries in {reference} as those in {reference}"
+        if not then:
+            return f"{lie}, before and after the shift"
+        return f"{lie}; after the shift they lie {fine(abs(after.value))} {_further(then)} them"
+    lie = f"lie {_with_bounds(before, sign)} {_further(sign)} queries in {reference} than those in {reference}"
+    change = _sign(gap.change)
+    if not change:
+        return f"{lie}; the shift changes nothing of that which the sample would show"
+    if change != sign:
+        return f"{lie}; the shift makes that {fine(abs(gap.change.value))} more"
+    if then == -sign:
+        return (
+            f"{lie}; the shift takes more than that away: then they lie {fine(abs(after.value))} {_further(then)} them"
+        )
+    return f"{lie}; the shift takes {_with_bounds(gap.change, sign)} of that away"
+
+
+def _sign(found: Interval) -> int:
+    """1 or -1 where all of the interval lies there, far enough to be seen, else 0."""
+    return 1 if found.low >= _SEEN else -1 if found.high <= -_SEEN else 0
+
+
+def _further(sign: int) -> str:
+    return "further from" if sign > 0 else "nearer to"
+
+
+def _with_bounds(found: Interval, sign: int) -> str:
+    low, high = sorted((sign * found.low, sign * found.high))
+    return f"{fine(sign * found.value)} ({fine(low)} to {fine(high)})"
+
+
+def fine(cosine: float) -> str:
+    """A cosine to three digits: ``.024``."""
+    return short(cosine, 3)
+
+
+def misfit_in_words(language: str, reference: str, fit: Fit) -> str:
+    """That too little of what a shift takes from documents of a language is there, or perhaps."""
+    there = f"{short(fit.there.value)} ({short(fit.there.low)} to {short(fit.there.high)})"
+    if fit.there.high < HALF:
+        return (
+            f"The vector of {language} does not fit: of what the shift takes away {there} is there, less than half, so "
+            f"documents in {language} and {reference} lie further apart on average after it."
+        )
+    return (
+        f"Whether the vector of {language} fits is not sure: of what the shift takes away {there} is there, and it "
+        "takes more than half to be of use."
+    )
+
+
+# A gap that is smaller than this part of what similarities differ by anyway changes hardly any ranking.
+LITTLE = 0.1
+# Nor does chance give a language so much more or less of the nearest documents.
+LITTLE_SHARE = 0.05
+# Languages that a sentence counts up.
+_LISTED = 8
+
+
+class Finding(NamedTuple):
+    """One sentence of the verdict.
+
+    Attributes:
+        kind: of the whole ``too_few``, ``unmoved``, ``not_fitting``, ``little_to_gain``, ``unsure`` or ``fits``; then
+            ``nearest``; of single languages ``gap``, ``misfit``, ``negligible``, ``no_vector``, ``not_judged``; at
+            last ``measure``.
+        languages: those that it is about.
+        text: the sentence.
+    """
+
+    kind: str
+    languages: list[str]
+    text: str
+
+
+def verdict(audit: Audit) -> list[Finding]:
+    """What the figures mean: first of the whole, then of single languages, the most frequent first."""
+    whole = _whole(audit)
+    told = [whole, *_nearest(audit), *_gaps(audit)]
+    for one in audit.judged:
+        told += _of_vector(one, audit.reference, misfits=whole.kind != "not_fitting")
+    return [*told, *_left_out(audit), _MEASURE]
+
+
+_MEASURE = Finding(
+    "measure",
+    [],
+    "Similarity is not relevance, and languages that are written about other things differ without any bias: what a "
+    "shift does to answers, only queries with judgements tell. Adopt the index with --alpha 0: "
+    "`langshift retune --alpha A --gate DATASET --fail-if CONDITION` then measures before and after.",
+)
+
+
+def _whole(audit: Audit) -> Finding:
+    debias, compared = audit.opened.making.debias, [one for one in audit.judged if one.gap]
+    if debias.vectors is None or not any(one.share for one in audit.judged if one.vector):
+        return Finding("unmoved", [], f"No document of the sample would be moved: {_why_unmoved(audit)}.")
+    if not compared:
+        return Finding("too_few", [], f"Nothing can be compared: {_too_few(audit)}.")
+    fits = [(one, one.fit) for one in compared if one.fit and one.share >= NEGLIGIBLE]
+    wrong = [one for one, fit in fits if fit.there.high < HALF]
+    if 2 * _documents(wrong) > _documents([one for one, _ in fits]):
+        return _not_fitting(audit, wrong)
+    if _little_to_gain(audit, compared):
+        return Finding(
+            "little_to_gain",
+            [],
+            "There is little to gain: documents in no language lie much nearer to queries than those in another, "
+            f"beside what similarities differ by anyway (standard deviation {fine(audit.spread or 0)}).",
+        )
+    sure = [one.language for one, fit in fits if fit.there.low > HALF]
+    if not sure:
+        text = "Whether the language vectors fit, the sample does not tell: draw more documents with --sample."
+        return Finding("unsure", [], text)
+    text = f"The language vectors fit: most of what the shift takes away is there, in {', '.join(sure)}."
+    return Finding("fits", sure, text)
+
+
+def _why_unmoved(audit: Audit) -> str:
+    debias = audit.opened.making.debias
+    if debias.vectors is None:
+        return "there are no language vectors"
+    if any(one.vector for one in audit.judged):
+        return "the scale is 0"
+    return "none is in a language that has a vector"
+
+
+def _too_few(audit: Audit) -> str:
+    what = f"it takes {FEWEST} documents in each of two languages, and {FEWEST_QUERIES} queries in one of these"
+    there = ", ".join(f"{one.documents:,} in {one.language}" for one in audit.judged[:_LISTED])
+    return f"{what}, and there are {there}" if there else f"{what}, and no document has a clear language"
+
+
+def _not_fitting(audit: Audit, wrong: Sequence[Judged]) -> Finding:
+    making, field = audit.opened.making, audit.opened.fields.vector
+    shown = ", ".join(f"{one.language} {short(one.fit.there.value)}" for one in wrong if one.fit)
+    if is_given(making.encoder.id):
+        what = f"The language vectors do not fit the vectors in {field!r}"
+    else:
+        what = f"The vectors in {field!r} are not {making.encoder.id}'s, or the language vectors do not fit"
+    return Finding(
+        "not_fitting",
+        [one.language for one in wrong],
+        f"{what}: of what the shift would take away, less than half is there ({shown}; 1 would be all). Do not shift "
+        "by them: name the encoder that made the vectors, or fit language vectors on parallel text that it encodes, "
+        "with `langshift vectors fit`.",
+    )
+
+
+def _little_to_gain(audit: Audit, compared: Sequence[Judged]) -> bool:
+    level = LITTLE * (audit.spread or 0.0)
+    gaps = all(one.gap is not None and abs(one.gap.before.value) < level for one in compared)
+    return gaps and all(abs(near.before - near.even) < LITTLE_SHARE for near in audit.near)
+
+
+def _nearest(audit: Audit) -> Iterator[Finding]:
+    if audit.near:
+        even, before, after = (
+            sum(getattr(near, name) for near in audit.near) / len(audit.near) for name in ("even", "before", "after")
+        )
+        text = (
+            f"Of the {NEAREST} nearest documents, {before:.1%} are in the query's language, mean over languages, and "
+            f"{after:.1%} after the shift; in an even mix they would be {even:.1%}."
+        )
+        yield Finding("nearest", [], text)
+
+
+def _gaps(audit: Audit) -> Iterator[Finding]:
+    said: dict[str, list[str]] = {}
+    for one in audit.judged:
+        if one.gap is not None:
+            said.setdefault(gap_in_words(one.gap, str(audit.reference)), []).append(one.language)
+    for text, languages in said.items():
+        yield Finding("gap", languages, f"Documents in {', '.join(languages)} {text}.")
+
+
+def _of_vector(one: Judged, reference: str | None, *, misfits: bool) -> Iterator[Finding]:
+    language = one.language
+    if one.vector is not None and 0 < one.share < NEGLIGIBLE:
+        text = f"The vector of {language} is {one.share:.1%} as long as embeddings: nothing to gain, nothing to lose."
+        yield Finding("negligible", [language], text)
+    elif one.fit is not None and misfits and one.fit.there.low <= HALF:
+        yield Finding("misfit", [language], misfit_in_words(language, str(reference), one.fit))
+
+
+def _left_out(audit: Audit) -> Iterator[Finding]:
+    vectors = audit.opened.making.debias.vectors
+    without = [one for one in audit.judged if vectors and one.vector is None and one.language != vectors.pivot]
+    if without:
+        shown = ", ".join(f"{one.language} ({counted(one.documents, 'document')})" for one in without)
+        text = f"No language vector for {shown}: they stay as they are."
+        yield Finding("no_vector", [one.language for one in without], text)
+    few = [one.language for one in audit.judged if one.gap is None and one.language != audit.reference]
+    if few and audit.reference is not None:
+        text = f"Fewer than {FEWEST} documents, of which nothing is said: {', '.join(few)}."
+        yield Finding("not_judged", few, text)
+
+
+def _documents(judged: Sequence[Judged]) -> int:
+    return sum(one.documents for one in judged)
+
+
+def document(audit: Audit) -> dict[str, Any]:
+    """As ``langshift adopt --audit --json`` prints it."""
+    old, making = audit.opened.old, audit.opened.making
+    vectors = making.debias.vectors
+    return {
+        "old": {"name": old.name, "index": old.index, "uuid": old.uuid},
+        "documents": audit.opened.reader.total,
+        "with_vector": audit.opened.reader.bearing,
+        "sample": len(audit.sample.tags),
+        "unusable": audit.sample.unusable,
+        "fingerprint": making.fingerprint().to_dict(),
+        "vectors": vectors and {"pivot": vectors.pivot, "hash": vectors.hash, "source": vectors.source},
+        "languages": [vars(mix) for mix in audit.mixes],
+        "disagreements": [one.to_dict() for one in audit.disagreements],
+        "queries": {
+            "file": audit.asking.file,
+            "total": audit.asking.total,
+            "used": len(audit.asking.tags),
+            "shifted": making.debias.shift_queries,
+        },
+        "reference": audit.reference,
+        "spread": audit.spread,
+        "shift": [_judged(one) for one in audit.judged],
+        "similarity": {
+            "queries": list(audit.rows.asked),
+            "documents": list(audit.rows.languages),
+            "pairs": audit.rows.pairs.astype(int).tolist(),
+            "before": _numbers(audit.before),
+            "after": _numbers(audit.after),
+        },
+        "nearest": {"documents": NEAREST, "languages": [near._asdict() for near in audit.near]},
+        "verdict": [finding._asdict() for finding in verdict(audit)],
+    }
+
+
+def _judged(one: Judged) -> dict[str, Any]:
+    fit = one.fit and {"cosine": one.fit.cosine, "there": one.fit.there._asdict()}
+    return {**one._asdict(), "fit": fit, "gap": one.gap and _gap(one.gap)}
+
+
+def _gap(gap: Gap) -> dict[str, Any]:
+    found: dict[str, Interval] = vars(gap)
+    return {name: interval._asdict() for name, interval in found.items()}
+
+
+def _numbers(means: Floats) -> list[list[float | None]]:
+    return [[None if np.isnan(mean) else mean for mean in row] for row in means.tolist()]
+
+
+# Languages of a table, so that 80 columns suffice; --json has all.
+_DISAGREEMENTS = 5
+
+
+def show(audit: Audit) -> None:
+    """Print an audit."""
+    _say(_of_what(audit))
+    _mix(audit)
+    _shift(audit)
+    _matrices(audit)
+    _near(audit)
+    out.print()
+    findings = verdict(audit)
+    for finding in findings:
+        _say(finding.text)
+    if max(len(audit.mixes), len(audit.rows.asked)) > _LISTED:
+        note(f"The {_LISTED} most frequent languages are listed; --json has all.")
+
+
+def _of_what(audit: Audit) -> str:
+    opened, sample = audit.opened, audit.sample
+    without = opened.reader.total - opened.reader.bearing
+    told = [f"{counted(len(sample.tags), 'document')} of {opened.reader.bearing:,} with a vector, at random"]
+    if without:
+        told.append(f"{without:,} more have none")
+    if sample.unusable:
+        told.append(f"{sample.unusable:,} drawn could not be adopted")
+    return f"{opened.old.shown}: {'; '.join(told)}. Nothing was written."
+
+
+def _mix(audit: Audit) -> None:
+    columns = ["language", "documents", "share", "certain", "norm", "5 % to 95 %"]
+    named = any(mix.told for mix in audit.mixes)
+    rows = [
+        [
+            mix.language,
+            f"{mix.documents:,}",
+            f"{mix.share:.1%}",
+            short(mix.confidence),
+            f"{mix.norm:.3g}",
+            f"{mix.low:.3g} to {mix.high:.3g}",
+            *([f"{mix.told:,}", f"{mix.agreed:,}", f"{mix.unsure:,}"] if named else []),
+        ]
+        for mix in audit.mixes[:_LISTED]
+    ]
+    columns += ["told", "agree", "unsure"] if named else []
+    table(None, columns, rows, right=set(columns[1:]))
+    if audit.disagreements:
+        most = audit.disagreements[:_DISAGREEMENTS]
+        shown = ", ".join(f"{one.told} is {one.detected} ({one.documents:,})" for one in most)
+        _say(f"The detector says another language than documents: {shown}.")
+
+
+def _shift(audit: Audit) -> None:
+    out.print()
+    rows = [_shift_row(one) for one in audit.judged[:_LISTED]]
+    columns = ["language", "vector", "of norm", "cosine", "there", "95 %"]
+    beside = f", beside documents in {audit.reference}" if audit.reference else ""
+    _say(f"What the shift takes away, and how much of that is there{beside}:")
+    table(None, columns, rows, right=set(columns[2:]))
+
+
+def _shift_row(one: Judged) -> list[str]:
+    share = f"{one.share:.1%}" if one.vector else ""
+    row = [one.language, one.vector or "-", share]
+    if one.fit is None:
+        return [*row, "", "", ""]
+    there = one.fit.there
+    return [*row, short(one.fit.cosine), short(there.value), f"{short(there.low)} to {short(there.high)}"]
+
+
+def _matrices(audit: Audit) -> None:
+    if not audit.rows.asked or not audit.rows.languages:
+        return
+    out.print()
+    moved = ", shifted by their language" if audit.opened.making.debias.shift_queries else ""
+    _say(f"Queries: {_queries(audit)}{moved}.")
+    for title, means in (("before", audit.before), ("after", audit.after)):
+        _say(f"Mean cosine {title} the shift, queries in rows, documents in columns:")
+        _matrix(audit, means)
+
+
+def _queries(audit: Audit) -> str:
+    used, total, file = len(audit.asking.tags), audit.asking.total, audit.asking.file
+    if file is None:
+        return "the documents stand in for them, none compared with itself (--queries gives real ones)"
+    return f"{used:,} of {file}" if used == total else f"{used:,} at random of the {total:,} of {file}"
+
+
+def _matrix(audit: Audit, means: Floats) -> None:
+    languages, asked = _folded(audit.rows.languages, audit.reference), _folded(audit.rows.asked, audit.reference)
+    pairs = audit.rows.pairs
+    sums = np.where(pairs > 0, means, 0.0) * pairs
+    rows = []
+    for tag, across in asked:
+        cells = []
+        for _, down in languages:
+            part = np.ix_(across, down)
+            count = float(pairs[part].sum())
+            cells.append(short(float(sums[part].sum()) / count, 3) if count else "")
+        rows.append([tag, *cells])
+    table(None, ["", *(tag for tag, _ in languages)], rows, right={tag for tag, _ in languages})
+
+
+def _folded(languages: Sequence[str], reference: str | None) -> list[tuple[str, list[int]]]:
+    """The reference and the most frequent languages, and all others as one, with their places."""
+    first = sorted(range(len(languages)), key=lambda place: languages[place] != reference)
+    listed = [(languages[place], [place]) for place in first[:_LISTED]]
+    rest = first[_LISTED:]
+    return [*listed, ("others", rest)] if rest else listed
+
+
+def _near(audit: Audit) -> None:
+    if not audit.near:
+        return
+    out.print()
+    columns = ["queries in", "queries", "even mix", "before", "after"]
+    rows = [
+        [near.language, f"{near.queries:,}", f"{near.even:.1%}", f"{near.before:.1%}", f"{near.after:.1%}"]
+        for near in sorted(audit.near, key=lambda near: near.language != audit.reference)[:_LISTED]
+    ]
+    _say(f"Of the {NEAREST} nearest documents of the sample, those in the query's language:")
+    table(None, columns, rows, right=set(columns[1:]))
+
+
+def _say(text: str) -> None:
+    out.print(printable(text), markup=False, soft_wrap=True)

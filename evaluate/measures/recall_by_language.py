@@ -1,0 +1,124 @@
+"""TLR, SLR and TR: recall by the documents' language."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import islice
+from statistics import fmean
+
+from langshift.evaluate.measures.base import Cell, Family, Measure, Pooled, Ranked, Scores, Table
+from langshift.evaluate.measures.standard import calculate
+
+
+def target_languages(measure: Measure, ranked: Ranked) -> Scores:
+    """TLR@k: recall@k over the relevant documents that are not in the query's language.
+
+    ``|top k ∩ R_tgt| / |R_tgt|`` with ``R_tgt = {relevant d: L(d) != L(q)}``. Queries without such a
+    document are left out.
+
+    Direction: high. Source: Shift (Jang et al., 2026), section 4.3.
+    """
+    return _recall(measure, ranked, lambda document, query: document != query)
+
+
+def same_language(measure: Measure, ranked: Ranked) -> Scores:
+    """SLR@k: recall@k over the relevant documents in the query's language, what debiasing may cost.
+
+    Queries without such a document are left out.
+
+    Direction: high. Source: counterpart of TLR.
+    """
+    return _recall(measure, ranked, lambda document, query: document == query)
+
+
+def _recall(measure: Measure, ranked: Ranked, counts: Callable[[str, str], bool]) -> Scores:
+    """Recall over the documents whose language counts for the query's; documents of unknown language never do."""
+    import ir_measures
+
+    kept = {}
+    for query, language in ranked.queries.items():
+        if language is not None:
+            languages = {document: ranked.language(document) for document in ranked.relevant(query)}
+            part = {document: 1 for document, its in languages.items() if its is not None and counts(its, language)}
+            if part:
+                kept[query] = part
+    run = {query: ranked.run[query] for query in kept if query in ranked.run}
+    return Scores(calculate(ir_measures.R @ measure.depth, kept, run), len(ranked.queries) - len(kept))
+
+
+TLR = Family(
+    "TLR",
+    "target-languages recall: recall over relevant documents not in the query's language",
+    "high",
+    "Shift (Jang et al., 2026), section 4.3",
+    target_languages,
+    "TLR@k",
+    across=True,
+)
+SLR = Family(
+    "SLR",
+    "same-language recall: recall over relevant documents in the query's language",
+    "high",
+    "counterpart of TLR",
+    same_language,
+    "SLR@k",
+)
+
+
+def target_recall(measure: Measure, ranked: Ranked) -> Scores:
+    """TR@k, Target Recall: recall@k over the relevant documents in one language, for each language.
+
+    The table holds, for a query language and a document language, the mean over the queries that have
+    a relevant document in it; a fair index has even rows. A query's own figure is the mean over the
+    languages in which it has a relevant document. Queries and documents of unknown language stay out.
+
+    Direction: high. Source: Shift (Jang et al., 2026), section 5.5 and appendices H and I.
+    """
+    import ir_measures
+
+    parts: dict[tuple[str, str], dict[str, int]] = {}
+    for query, language in ranked.queries.items():
+        if language is not None:
+            for document in ranked.relevant(query):
+                its = ranked.language(document)
+                if its is not None:
+                    parts.setdefault((query, its), {})[document] = 1
+    # One query for each language of its relevant documents.
+    names = {f"{language} {query}": (query, language) for query, language in parts}
+    qrels = {name: parts[pair] for name, pair in names.items()}
+    # What is below the cut cannot count, and each answer is given once for every language.
+    tops = {query: dict(islice(ranked.run[query].items(), measure.depth)) for query in ranked.run}
+    run = {name: tops[query] for name, (query, _) in names.items() if query in tops}
+    found = calculate(ir_measures.R @ measure.depth, qrels, run)
+    figures: dict[str, dict[str, float]] = {}
+    for name, (query, language) in names.items():
+        figures.setdefault(query, {})[language] = found[name]
+    per_query = {query: fmean(recalls.values()) for query, recalls in figures.items()}
+    return Pooled(
+        per_query,
+        len(ranked.queries) - len(per_query),
+        table=_table(ranked, figures),
+        figure=fmean(per_query.values()) if per_query else None,
+        counted=len(per_query),
+        again=lambda queries: target_recall(measure, ranked.only(queries)),
+    )
+
+
+def _table(ranked: Ranked, figures: dict[str, dict[str, float]]) -> Table:
+    columns = sorted({language for recalls in figures.values() for language in recalls})
+    cells = {}
+    for row, queries in ranked.by_language().items():
+        values = {column: [figures[q][column] for q in queries if column in figures.get(q, {})] for column in columns}
+        cells[row] = {column: Cell(fmean(found), len(found)) for column, found in values.items() if found}
+    return Table("query language", "document language", cells)
+
+
+TR = Family(
+    "TR",
+    "target recall: recall of each language's relevant documents, languages alike; the table's rows should be even",
+    "high",
+    "Shift (Jang et al., 2026), section 5.5",
+    target_recall,
+    "TR@k",
+    across=True,
+)

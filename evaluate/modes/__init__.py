@@ -1,1 +1,0 @@
-"""Search modes side by side: every setting replayed against the same indices, in one table."""

@@ -1,0 +1,273 @@
+"""The load generator: threads that send requests, when each is due or as soon as one is free; and latencies."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from functools import partial
+from statistics import median
+from threading import Event, Lock, Thread
+from time import perf_counter
+from typing import NamedTuple
+
+from hdrh.histogram import HdrHistogram
+from opensearchpy import OpenSearch
+
+from langshift.evaluate.replay.journal import Journal
+from langshift.evaluate.replay.requests import Answer, Load, Request, ask
+
+PERCENTILES = (50, 90, 95, 99)
+_LONGEST = 3_600_000_000  # microseconds: an hour
+_DIGITS = 3
+
+Percentiles = dict[str, float | None]
+"""``p50``, ``p90``, ``p95`` and ``p99`` in milliseconds, to three digits; None where there is no time."""
+
+
+# Coordinated omission: a client that waits for a slow answer asks nothing meanwhile, so the queries
+# that would have been slow too are never sent, and the percentiles look better than what users would
+# have met (Gil Tene). In open loop nothing is omitted: a query's time counts from when it was due. In
+# closed loop there is no time at which a query was due, so the times are as measured, and ``corrected``
+# gives beside them what queries that kept coming at the usual pace would have met.
+def percentiles(times: Iterable[float]) -> Percentiles:
+    """The percentiles of times.
+
+    Args:
+        times: milliseconds; what is longer than an hour counts as an hour.
+    """
+    histogram = _histogram()
+    for time in times:
+        histogram.record_value(_microseconds(time))
+    return _percentiles(histogram)
+
+
+def corrected(times: Sequence[float], interval: float | None = None) -> Percentiles:
+    """The percentiles as they would have been had queries kept coming while one was waited for.
+
+    A time of at least two intervals counts also for the queries that did not come meanwhile: it is
+    recorded again less one interval, less two, and so on.
+
+    Args:
+        times: milliseconds from sending to the answer, of one user after the other.
+        interval: milliseconds between two queries; the median time if None, since that is the pace of
+            users who ask again at once.
+    """
+    if not times:
+        return _percentiles(_histogram())
+    usual = _microseconds(median(times) if interval is None else interval)
+    histogram = _histogram()
+    for time in times:
+        recorded = _microseconds(time)
+        if recorded >= 2 * usual > 0:
+            histogram.record_corrected_value(recorded, usual)
+        else:
+            histogram.record_value(recorded)
+    return _percentiles(histogram)
+
+
+def _histogram() -> HdrHistogram:
+    return HdrHistogram(1, _LONGEST, _DIGITS)
+
+
+def _microseconds(milliseconds: float) -> int:
+    return min(round(milliseconds * 1000), _LONGEST)
+
+
+def _percentiles(histogram: HdrHistogram) -> Percentiles:
+    if not histogram.get_total_count():
+        return dict.fromkeys(f"p{p}" for p in PERCENTILES)
+    found = histogram.get_percentile_to_value_dict(PERCENTILES)
+    return {f"p{p}": histogram.get_lowest_equivalent_value(found[p]) / 1000 for p in PERCENTILES}
+
+
+GIVE_UP_AFTER = 10
+_LISTEN_EVERY = 0.05
+
+Ask = Callable[[Request, "float | None"], Answer]
+"""Sends one request that was due at a time of the clock, or at no time."""
+
+
+class Done(NamedTuple):
+    """A request and its answer.
+
+    Attributes:
+        request: what was sent, or should have been.
+        answer: what came back.
+        seconds: when that was there, seconds after the start.
+    """
+
+    request: Request
+    answer: Answer
+    seconds: float
+
+
+def send_all(asks: Sequence[Ask], requests: Sequence[Request]) -> Generator[list[Done], None, None]:
+    """Send every request, and yield what was answered meanwhile, several times a second.
+
+    Requests are begun in their order. When ``GIVE_UP_AFTER`` in a row find no cluster, the rest are
+    not sent, and are errors too.
+
+    Args:
+        asks: one for each request that may be under way at once; each is called by one thread alone.
+        requests: what to send; those with a time must come in the order of their times.
+    """
+    work = _Work(requests, min(len(asks), len(requests)))
+    threads = [Thread(target=work.run, args=(ask,), daemon=True) for ask in asks[: len(requests)]]
+    for thread in threads:
+        thread.start()
+    try:
+        # Not woken by each answer: that alone would slow down the threads that send.
+        while threads and not work.over.wait(_LISTEN_EVERY):
+            yield work.take()
+        yield work.take()
+        if work.error is not None:
+            raise work.error
+    finally:
+        work.stop.set()
+        for thread in threads:
+            thread.join()
+
+
+class _Work:
+    """What the threads share.
+
+    Attributes:
+        stop: set where no more is to be sent.
+        over: set when the last thread has ended.
+        error: what no answer can tell, from a thread that failed.
+    """
+
+    def __init__(self, requests: Sequence[Request], threads: int) -> None:
+        self._waiting, self._lock = iter(requests), Lock()
+        self._unreachable, self._running = 0, threads
+        self._start = perf_counter()
+        self._done: deque[Done] = deque()
+        self.stop, self.over = Event(), Event()
+        self.error: BaseException | None = None
+
+    def take(self) -> list[Done]:
+        """What was answered since the last call."""
+        return [self._done.popleft() for _ in range(len(self._done))]
+
+    def run(self, ask: Ask) -> None:
+        """Send requests until there are no more."""
+        try:
+            while not self.stop.is_set() and (request := self._next()) is not None:
+                answer = self._given_up(request) or self._send(ask, request)
+                if answer is not None:
+                    self._done.append(Done(request, answer, perf_counter() - self._start))
+        except BaseException as error:  # told to the thread that waits for answers
+            self.error = error
+            self.stop.set()
+        finally:
+            with self._lock:
+                self._running -= 1
+                if not self._running:
+                    self.over.set()
+
+    def _next(self) -> Request | None:
+        with self._lock:
+            return next(self._waiting, None)
+
+    def _given_up(self, request: Request) -> Answer | None:
+        if self._unreachable < GIVE_UP_AFTER:
+            return None
+        told = f"Not sent: {GIVE_UP_AFTER} queries in a row found no cluster."
+        return Answer(request.query, error=told, reached=False, sent=False)
+
+    def _send(self, ask: Ask, request: Request) -> Answer | None:
+        """The answer; None where the work was stopped before the request was due."""
+        due = None if request.due is None else self._start + request.due
+        if due is not None and (early := due - perf_counter()) > 0 and self.stop.wait(early):
+            return None
+        if given_up := self._given_up(request):
+            return given_up
+        answer = ask(request, due)
+        with self._lock:
+            self._unreachable = 0 if answer.reached else self._unreachable + 1
+        return answer
+
+
+@dataclass(frozen=True)
+class Sending:
+    """How sending went, in one way.
+
+    Attributes:
+        seconds: from the first query to the last answer; what was answered in an earlier call is not counted.
+        answered: how many queries were answered in that time, without an error.
+        kept: how many answers are from an earlier call.
+        sent_again: how many queries had found no cluster in an earlier call, and were sent again.
+    """
+
+    seconds: float = 0.0
+    answered: int = 0
+    kept: int = 0
+    sent_again: int = 0
+
+    @property
+    def throughput(self) -> float | None:
+        """Answered queries a second; None where none was sent."""
+        return self.answered / self.seconds if self.seconds else None
+
+
+def send(
+    clients: Sequence[OpenSearch],
+    requests: Sequence[Request],
+    places: int,
+    load: Load,
+    journals: Sequence[Journal] = (),
+    on_answer: Callable[[], None] = lambda: None,
+) -> tuple[list[dict[str, Answer]], list[Sending]]:
+    """Send requests in several ways.
+
+    Args:
+        clients: the cluster; requests that are under way at once are spread over them.
+        requests: each query in each way, in the order of sending.
+        places: how many ways.
+        load: how to send.
+        journals: one for each way, or none. Queries that they have are not sent, and new answers are added.
+        on_answer: called for each answer, also for those that the journals have.
+
+    Returns:
+        For each way, query id -> answer, and how sending went.
+    """
+    answers = [dict(journal.kept) for journal in journals] or [{} for _ in range(places)]
+    kept = [len(heard) for heard in answers]
+    for _ in range(sum(kept)):
+        on_answer()
+    missing = _from_now([request for request in requests if request.query not in answers[request.place]])
+    asks = [partial(ask, clients[number % len(clients)]) for number in range(load.concurrency)]
+    _warm_up(asks, missing[: load.warm_up * places])
+    seconds, answered = [0.0] * places, [0] * places
+    # Closed also when this loop ends early, so that no thread goes on sending.
+    with closing(send_all(asks, missing)) as coming:
+        for batch in coming:
+            for request, answer, ended in batch:
+                place = request.place
+                answers[place][request.query] = answer
+                if answer.sent:
+                    seconds[place] = ended
+                    answered[place] += answer.error is None
+                    if journals:
+                        journals[place].add(answer)
+                on_answer()
+            for journal in journals:
+                journal.flush()
+    again = [journal.sent_again for journal in journals] or [0] * places
+    return answers, [Sending(*figures) for figures in zip(seconds, answered, kept, again, strict=True)]
+
+
+def _from_now(requests: Sequence[Request]) -> list[Request]:
+    """The same requests, the first of them due at once."""
+    first = requests[0].due if requests else None
+    if first is None:
+        return list(requests)
+    return [request._replace(due=None if request.due is None else request.due - first) for request in requests]
+
+
+def _warm_up(asks: Sequence[Callable[[Request, float | None], Answer]], requests: Sequence[Request]) -> None:
+    """Send requests at no time and forget the answers, so that no figure is of a cold cluster."""
+    for _ in send_all(asks, [request._replace(due=None) for request in requests]):
+        pass

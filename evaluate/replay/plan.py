@@ -1,0 +1,320 @@
+"""What a replay asks: the plan, and the requests made from it before the first is sent."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import orjson
+from numpy.typing import NDArray
+
+from langshift.errors import UsageError
+from langshift.evaluate.datasets.dataset import Dataset, Query
+from langshift.evaluate.replay.group_scores import targets
+from langshift.evaluate.replay.journal import Identity, Journal, begin, resume, unfinished
+from langshift.evaluate.replay.requests import TOP_K, Load, Request, alternating, encode, languages, prepare
+from langshift.evaluate.runs import command
+from langshift.files import identifier, records, string
+from langshift.languages import UNDETERMINED, parse_tag, primary, text_language
+from langshift.retrieval.anchor_model import Trust
+from langshift.retrieval.searcher import Searcher
+from langshift.retrieval.settings import USUAL, Question, Setting
+
+MOST_QUERIES = 100_000
+
+
+# One JSON object a line: ``timestamp`` (ISO 8601, or seconds since 1970) and ``text``; optional ``language``
+# and ``_id``. A line without an ``_id`` gets its number. A log need not be in the order of its times; a time
+# without an offset is UTC.
+class Logged(NamedTuple):
+    """One query of a log.
+
+    Attributes:
+        time: when it came, in seconds since 1970.
+        query: what was asked.
+    """
+
+    time: float
+    query: Query
+
+
+def read_log(path: Path) -> list[Logged]:
+    """Read a log, in the order of its times.
+
+    Raises:
+        UsageError: no file, no query, too many, or a line that cannot be used; named by file and line.
+    """
+    if not path.is_file():
+        raise UsageError(f"There is no file {path}: --log names a file with timestamp and text on each line.")
+    found: dict[str, Logged] = {}
+    for number, record in records(path):
+        where = f"{path}, line {number}"
+        name = identifier(record.get("_id", number), where)
+        if name in found:
+            raise UsageError(f"{where}, has the _id {name!r} of an earlier line: every query needs one of its own.")
+        if len(found) == MOST_QUERIES:
+            raise UsageError(f"{path} has more than {MOST_QUERIES:,} queries: split it, and replay the parts in turn.")
+        text = string(record, "text", where, "give the query one, or remove the line")
+        found[name] = Logged(
+            _time(record.get("timestamp"), where), Query(name, text, _language(record.get("language"), where), None)
+        )
+    if not found:
+        raise UsageError(f"{path} holds no query: put one JSON object with timestamp and text on each line.")
+    return sorted(found.values(), key=lambda logged: logged.time)
+
+
+def _time(value: object, where: str) -> float:
+    if isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value):
+        return float(value)
+    try:
+        # Python 3.10 reads no Z.
+        read = datetime.fromisoformat(str(value).strip().replace("Z", "+00:00"))
+        return (read if read.tzinfo else read.replace(tzinfo=timezone.utc)).timestamp()
+    except (ValueError, OverflowError):
+        raise UsageError(
+            f"{where}, has the timestamp {value!r}: give one such as 2026-03-01T08:30:00.250Z, or seconds since 1970."
+        ) from None
+
+
+def _language(value: object, where: str) -> str | None:
+    if value is None or value in ("", UNDETERMINED):
+        return None
+    tag = parse_tag(value) if isinstance(value, str) else None
+    if tag is None:
+        raise UsageError(f"{where}, has the language {value!r}, which is no language tag: give one such as en or zh.")
+    return primary(tag)
+
+
+Vectors = NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How to replay.
+
+    Attributes:
+        settings: how to search; every index is searched in each.
+        load: how queries are sent.
+        measures: what to measure; the default measures if None.
+        log: what is asked, and when it came; the dataset's own queries if None.
+        group_scores: whether to ask for the scores of whole translation groups, where the dataset has such.
+    """
+
+    settings: Sequence[Setting] = (USUAL,)
+    load: Load = field(default_factory=Load)
+    measures: Sequence[str] | None = None
+    log: Sequence[Logged] | None = None
+    group_scores: bool = False
+
+
+class Way(NamedTuple):
+    """One index searched in one setting: what a replay tells apart.
+
+    Attributes:
+        searcher: over the index.
+        setting: how it is searched.
+        questions: each query as it is asked.
+        vectors: what the index is searched with, shape (queries, dimension), float32; None where the setting
+            needs none.
+    """
+
+    searcher: Searcher
+    setting: Setting
+    questions: Sequence[Question]
+    vectors: Vectors | None
+
+    @property
+    def shift_queries(self) -> bool:
+        """Whether queries in other languages than the pivot are shifted."""
+        return self.setting.needs_vector and self.searcher.query_debias.shift_queries
+
+    @property
+    def trust(self) -> Trust | None:
+        """What ``anchored`` reckons with in the index; None in other modes."""
+        return self.searcher.trust if self.setting.mode == "anchored" else None
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The requests of a replay, and what they are made of.
+
+    Attributes:
+        ways: every index in every setting, the settings of the first index first.
+        dataset: the judgements, and the documents.
+        queries: what is asked.
+        languages: query id -> language, None where unknown; the same for all indices.
+        scored: query id -> the documents whose scores are asked for beside the ranking; empty where none are.
+        requests: each query in each way, in the order of sending.
+    """
+
+    ways: Sequence[Way]
+    dataset: Dataset
+    queries: Sequence[Query]
+    languages: Mapping[str, str | None]
+    scored: Mapping[str, Sequence[str]]
+    requests: Sequence[Request]
+
+    @classmethod
+    def of(
+        cls,
+        searchers: Sequence[Searcher],
+        dataset: Dataset,
+        plan: Plan,
+        on_batch: Callable[[int], None] = lambda _: None,
+    ) -> Asked:
+        """Encode the queries, once for each encoder, shift them where they are to be, and make the requests.
+
+        Args:
+            searchers: over the indices.
+            dataset: the judgements, and the queries where the plan has none.
+            plan: how to replay.
+            on_batch: called with the number of queries encoded after each batch.
+
+        Raises:
+            UsageError: a query that cannot be asked, queries to be shifted by nothing, or too much for the memory.
+        """
+        queries = dataset.queries if plan.log is None else merged(plan.log, dataset)
+        tags = languages(queries)
+        encoded: dict[tuple[object, ...], Vectors] = {}
+        ways = []
+        for searcher in searchers:
+            moved = None
+            if any(setting.needs_vector for setting in plan.settings):
+                made = _same_vectors(searcher)
+                if made not in encoded:
+                    encoded[made] = encode(searcher, queries, on_batch)
+                moved = searcher.move(encoded[made], [tags[query.id] for query in queries])
+            ways += [_way(searcher, setting, queries, tags, moved) for setting in plan.settings]
+        known: dict[bytes, bytes] = {}
+        content = [prepare(way.searcher, way.setting, way.questions, known) for way in ways]
+        names = [way.searcher.index.index for way in ways]
+        due = plan.load.due(len(queries), None if plan.log is None else [logged.time for logged in plan.log])
+        scored = targets(dataset, queries) if plan.group_scores else {}
+        return cls(ways, dataset, queries, tags, scored, list(alternating(names, queries, content, due, scored)))
+
+
+def _way(
+    searcher: Searcher,
+    setting: Setting,
+    queries: Sequence[Query],
+    tags: Mapping[str, str | None],
+    moved: Vectors | None,
+) -> Way:
+    vectors = moved if setting.needs_vector else None
+    questions = [
+        # As the index writes languages: nn as no, arz as ar.
+        Question(query.text, text_language(tags[query.id] or UNDETERMINED), None if vectors is None else vectors[row])
+        for row, query in enumerate(queries)
+    ]
+    return Way(searcher, setting, questions, vectors)
+
+
+def _same_vectors(searcher: Searcher) -> tuple[object, ...]:
+    """Equal for two indices whose encoders give queries the same vectors."""
+    encoder = searcher.encoder
+    return encoder.id, encoder.revision, encoder.query_prefix, encoder.dimension
+
+
+def merged(log: Sequence[Logged], dataset: Dataset) -> list[Query]:
+    """The queries of a log, with what the dataset knows of those of the same id."""
+    known = {query.id: query for query in dataset.queries}
+    return [_merged(query, known[query.id]) if query.id in known else query for _, query in log]
+
+
+def _merged(logged: Query, known: Query) -> Query:
+    # A vector that the dataset brings is that of its own words.
+    embedding = known.embedding if logged.text == known.text else None
+    return known._replace(text=logged.text, language=logged.language or known.language, embedding=embedding)
+
+
+def detected(asked: Asked) -> list[str]:
+    """Say how many queries named no language, so that theirs were detected."""
+    unnamed = [query.id for query in asked.queries if query.language is None]
+    if not unnamed:
+        return []
+    unclear = sum(asked.languages[query] is None for query in unnamed)
+    left = f"; {unclear:,} without a clear one are left out of the measures by language" if unclear else ""
+    return [f"{len(unnamed):,} of {len(asked.queries):,} queries name no language, so theirs were detected{left}."]
+
+
+def folders_of(output: Path, names: Sequence[str]) -> list[Path]:
+    """Where the files of each index go: ``output``, or folders there of their names where there are several."""
+    return [output / name for name in names] if len(names) > 1 else [output]
+
+
+def check_resume(output: Path, names: Sequence[str], *, resume: bool) -> None:
+    """Refuse what cannot be gone on with, and to begin anew over what can.
+
+    Args:
+        output: the folder.
+        names: the indices.
+        resume: whether to go on.
+
+    Raises:
+        UsageError: there is something to go on with and nobody says so, or nothing.
+    """
+    begun = [folder for folder in folders_of(output, names) if unfinished(folder)]
+    if begun and not resume:
+        raise UsageError(
+            f"{begun[0]} holds an unfinished replay: go on with it by --resume, or name another --output, "
+            "or remove the folder to begin anew."
+        )
+    if resume and not begun:
+        raise UsageError(f"{output} holds no unfinished replay: leave --resume out to begin one.")
+
+
+def open_journals(output: Path, asked: Asked, plan: Plan) -> list[Journal]:
+    """Open the journal of each index: go on with one that was cut off, and begin the others.
+
+    Nothing is written or removed before all is checked.
+
+    Args:
+        output: the folder.
+        asked: what is replayed.
+        plan: how.
+
+    Raises:
+        UsageError: a journal is of something else.
+    """
+    folders = folders_of(output, [way.searcher.index.name for way in asked.ways])
+    identities = [_identity(way, asked, plan) for way in asked.ways]
+    journals = {
+        folder: resume(folder, identity)
+        for folder, identity in zip(folders, identities, strict=True)
+        if unfinished(folder)
+    }
+    for folder, identity in zip(folders, identities, strict=True):
+        if folder not in journals:
+            journals[folder] = begin(folder, identity, command())
+    return [journals[folder] for folder in folders]
+
+
+def _identity(way: Way, asked: Asked, plan: Plan) -> Identity:
+    """What must be the same for answers to belong together: queries, index, setting, and how they are sent."""
+    index = way.searcher.index
+    queries = [[query.id, query.text, asked.languages[query.id], _digest(query)] for query in asked.queries]
+    times = None if plan.log is None else [logged.time for logged in plan.log]
+    sent = {name: value for name, value in plan.load.to_dict().items() if name != "warm_up"}
+    return {
+        "queries": hashlib.sha256(orjson.dumps([queries, times])).hexdigest()[:16],
+        "index": index.index,
+        "documents": index.documents,
+        "setting": asdict(way.setting),
+        "shift_queries": way.shift_queries,
+        "trust": None if way.trust is None else way.trust.to_dict(),
+        "top_k": TOP_K,
+        "indices": [one.searcher.index.name for one in asked.ways],
+        "load": sent,
+        "fingerprint": index.fingerprint.to_dict(),
+    }
+
+
+def _digest(query: Query) -> str | None:
+    """What tells a vector that came with a query from another."""
+    return None if query.embedding is None else hashlib.sha256(query.embedding.tobytes()).hexdigest()[:16]

@@ -1,0 +1,436 @@
+"""Which figures and sections a report has."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from langshift.evaluate.compare.breakdowns import Matrix
+from langshift.evaluate.compare.comparison import ALL, SECTIONS, Candidate, Column, Comparison, sign
+from langshift.evaluate.compare.findings import in_words
+from langshift.evaluate.figures.charts import Line, Point, bars, curves, frontier, percentiles
+from langshift.evaluate.figures.heatmap import Shares, by_language, by_rank, heatmap
+from langshift.evaluate.measures.preference import ALL as EVERY
+from langshift.evaluate.measures.preference import OUTCOMES
+from langshift.evaluate.report import tables
+from langshift.evaluate.report.report import Report, Sweep, Told, facts
+from langshift.evaluate.report.tables import Cell, Head, Table, examples, tally
+
+DEPTH = 20
+# Beyond these, numbers in a heatmap's cells cannot be read.
+_ANNOTATED = 14
+
+
+class Drawing(NamedTuple):
+    """A figure: what it shows, in words, and itself as ``<svg>``."""
+
+    caption: str
+    svg: str
+
+
+def rank_shares(report: Report) -> list[Drawing]:
+    """Share of each document language at each of the first ranks, a heatmap a run: the paper's Figure 2."""
+    compared = report.found.compared
+    language = asked_language(report)
+    found = {
+        run.label: by_rank(run.run, compared.languages.queries, compared.languages.documents, language, depth=DEPTH)
+        for run in compared.candidates
+    }
+    captions = {
+        label: f"{label}: languages of the first {DEPTH} documents, {shares.queries:,} queries in {language}"
+        for label, shares in found.items()
+    }
+    return _side_by_side(found, captions, ("document language", "rank"), annotated=0)
+
+
+def asked_language(report: Report) -> str:
+    """The pivot's language where queries are in it, else the one that most are in."""
+    asked = report.found.compared.asked
+    for told in reversed(list(report.told.values())):
+        pivot = (told.fingerprint or {}).get("pivot")
+        if isinstance(pivot, str) and pivot in asked:
+            return pivot
+    return max(asked, key=lambda language: len(asked[language]))
+
+
+def language_shares(report: Report) -> list[Drawing]:
+    """Share of each document language among the first documents, by query language, a heatmap a run."""
+    compared = report.found.compared
+    found = {
+        run.label: by_language(run.run, compared.languages.queries, compared.languages.documents, depth=DEPTH)
+        for run in compared.candidates
+    }
+    captions = {label: f"{label}: languages of the first {DEPTH} documents by query language" for label in found}
+    return _side_by_side(found, captions, ("query language", "document language"), annotated=_ANNOTATED)
+
+
+def _side_by_side(
+    found: Mapping[str, Shares], captions: Mapping[str, str], titles: tuple[str, str], *, annotated: int
+) -> list[Drawing]:
+    """A heatmap a run, of one scale; with figures in its cells where it has no more columns than ``annotated``."""
+    highest = _highest([shares.values for shares in found.values()])
+    return [
+        Drawing(
+            captions[label],
+            heatmap(
+                shares.rows,
+                shares.columns,
+                shares.values,
+                title=captions[label],
+                description=f"A heatmap of shares: {titles[0]} in rows, {titles[1]} in columns.",
+                row_title=titles[0],
+                column_title=titles[1],
+                scale_title="share",
+                annotate=len(shares.columns) <= annotated,
+                vmin=0.0,
+                vmax=highest,
+            ),
+        )
+        for label, shares in found.items()
+    ]
+
+
+def recalls(found: Matrix, labels: Sequence[str]) -> list[Drawing]:
+    """Recall by query and document language, before and after."""
+    drawings = []
+    for label, side in zip(labels, ("before", "after"), strict=True):
+        values = np.array(
+            [
+                [getattr(cells[head], side) if head in cells else math.nan for head in found.heads]
+                for cells in found.cells.values()
+            ]
+        )
+        caption = f"{label}: {found.measure} by query language and document language"
+        drawn = heatmap(
+            list(found.cells),
+            found.heads,
+            values,
+            title=caption,
+            description="A heatmap of recall: query language in rows, document language in columns.",
+            row_title="query language",
+            column_title="document language",
+            scale_title=found.measure,
+            annotate=len(found.heads) <= _ANNOTATED,
+            vmin=0.0,
+            vmax=1.0,
+        )
+        drawings.append(Drawing(caption, drawn))
+    return drawings
+
+
+def first_documents(report: Report) -> list[Drawing]:
+    """The four outcomes of the first document, a bar a run."""
+    rows, shares = [], []
+    for letter, scores in report.outcomes.items():
+        cells = scores.cells.get(EVERY)
+        if cells:
+            rows.append(report.found.compared.candidate(letter).label)
+            shares.append([cells[outcome].mean or 0.0 for outcome in OUTCOMES])
+    if not rows:
+        return []
+    caption = "The first document: relevant and in the query's language (perfect), or what it lacks"
+    drawn = bars(
+        rows,
+        [outcome.replace("_", " ") for outcome in OUTCOMES],
+        np.array(shares),
+        title=caption,
+        description=f"A bar for each run, parted into {', '.join(OUTCOMES)}; the table has the figures.",
+    )
+    return [Drawing(caption, drawn)]
+
+
+def latencies(timed: Mapping[str, Mapping[str, float]], names: Sequence[str]) -> list[Drawing]:
+    """Percentiles of the time that a query took, a row a run."""
+    if not timed:
+        return []
+    caption = "Time until the client had the whole answer"
+    values = np.array([[row[name] for name in names] for row in timed.values()])
+    drawn = percentiles(
+        list(timed), values, title=caption, description="Percentiles of the latency, a row a run.", names=tuple(names)
+    )
+    return [Drawing(caption, drawn)]
+
+
+def _highest(values: Sequence[np.ndarray]) -> float:
+    """One scale for figures that are looked at side by side."""
+    found = [float(np.nanmax(part)) for part in values if part.size and not np.isnan(part).all()]
+    return max([*found, 1e-9])
+
+
+LPR = "LPR"
+
+
+def alpha_curves(report: Report) -> list[Drawing]:
+    """Measures by alpha, from each sweep and from runs that differ in alpha only: the paper's Figure 3."""
+    drawings = [_swept(name, sweep) for name, sweep in report.sweeps.items() if sweep.alpha]
+    for alphas in _by_alpha(report):
+        compared = report.found.compared
+        lines = [
+            _line(column.measure, [(alpha, compared.mean(run.letter, column)) for alpha, run in alphas])
+            for column in _directed(compared)
+        ]
+        letters = ", ".join(run.letter for _, run in alphas)
+        drawings.append(_curves(f"Measures by alpha, from the runs {letters}", lines, None))
+    return drawings
+
+
+def _swept(name: str, sweep: Sweep) -> Drawing:
+    # LPR is of another scale; it is in the frontier.
+    measures = [name for name in dict.fromkeys(name for point in sweep.alpha for name in point.all) if name != LPR]
+    lines = [_line(measure, [(point.alpha, point.all.get(measure)) for point in sweep.alpha]) for measure in measures]
+    return _curves(f"Measures by alpha, from {name}; chosen by {sweep.select}", lines, sweep.best.alpha)
+
+
+def _line(measure: str, points: Sequence[tuple[float, float | None]]) -> Line:
+    known = [(x, math.nan if y is None else y) for x, y in points]
+    return Line(measure, [x for x, _ in known], [y for _, y in known])
+
+
+def _curves(caption: str, lines: Sequence[Line], best: float | None) -> Drawing:
+    drawn = curves(
+        lines,
+        title=caption,
+        description=f"A curve over alpha for each of {', '.join(line.name for line in lines)}.",
+        y_title="mean over all queries",
+        marked=best,
+        marked_name="" if best is None else "best",
+    )
+    return Drawing(caption, drawn)
+
+
+def _by_alpha(report: Report) -> list[list[tuple[float, Candidate]]]:
+    """Runs that differ in alpha only, by alpha; two at least of different alphas."""
+    found: dict[str, dict[float, Candidate]] = {}
+    for run in report.found.compared.candidates:
+        told = report.told[run.letter]
+        alpha = (told.fingerprint or {}).get("alpha")
+        if isinstance(alpha, int | float) and not (told.fingerprint or {}).get("alphas"):
+            rest = {name: value for name, value in (told.fingerprint or {}).items() if name != "alpha"}
+            key = repr((sorted(rest.items()), run.how, told.mode, told.method, told.shift_queries, told.beta))
+            found.setdefault(key, {}).setdefault(float(alpha), run)
+    return [sorted(runs.items(), key=lambda item: item[0]) for runs in found.values() if len(runs) > 1]
+
+
+def _directed(compared: Comparison) -> list[Column]:
+    """One column for each measure of which more is better."""
+    found: dict[str, Column] = {}
+    for column in compared.columns:
+        if sign(column) > 0 and column.measure != LPR:
+            found.setdefault(column.measure, column)
+    return list(found.values())
+
+
+def frontiers(report: Report) -> list[Drawing]:
+    """Ranking against LPR, a point a run, and sweeps' language preferences: what preferring a language costs.
+
+    Empty where LPR was not measured twice at least.
+    """
+    compared = report.found.compared
+    column = _ranking(compared)
+    points = points_of(report)
+    if column is None or len(points) < 2:
+        return []
+    caption = (
+        f"{column.measure} against LPR: further up ranks better; further right, the best passage is more often in the "
+        "query's language"
+    )
+    drawn = frontier(
+        points,
+        title=caption,
+        description="A point for each run; points of a sweep are joined.",
+        x_title=LPR,
+        y_title=column.measure,
+    )
+    return [Drawing(caption, drawn)]
+
+
+def points_of(report: Report) -> list[Point]:
+    """The points to draw: LPR and how well is ranked."""
+    compared = report.found.compared
+    column, fair = _ranking(compared), Column(ALL, LPR)
+    if column is None:
+        return []
+    points = []
+    if fair in compared.columns:
+        for run in compared.candidates:
+            points += _point(run.label, compared.mean(run.letter, fair), compared.mean(run.letter, column), "")
+    for sweep in report.sweeps.values():
+        # Those without a preference are among the others where any was tried.
+        for point in sweep.beta or sweep.alpha:
+            name, path = f"{point.alpha:g}", "alpha"
+            if sweep.beta:
+                name, path = f"beta {point.beta:g}", f"alpha {point.alpha:g}"
+            points += _point(name, point.all.get(LPR), point.all.get(column.measure), path)
+    return points
+
+
+def _ranking(compared: Comparison) -> Column | None:
+    return next((found for found in compared.columns if found.measure.startswith("nDCG")), compared.primary)
+
+
+def _point(name: str, x: float | None, y: float | None, path: str) -> list[Point]:
+    return [] if x is None or y is None else [Point(name, x, y, path=path)]
+
+
+PERCENTILES = ("p50", "p90", "p95", "p99")
+_TIMED = {
+    "took": "took: the server's own figure",
+    "service": "service: from sending a query until the client had the whole answer",
+    "wall": "wall: until the client had the whole answer",
+    "wall_corrected": "wall corrected: with the queries that would have come while one was waited for",
+}
+
+
+class Section(NamedTuple):
+    """A part of the report.
+
+    Attributes:
+        key: names it in addresses within the page.
+        title: its heading.
+        tables: in order.
+        notes: sentences below the heading.
+        draw: draws its figures.
+    """
+
+    key: str
+    title: str
+    tables: Sequence[Table] = ()
+    notes: Sequence[str] = ()
+    draw: Callable[[], list[Drawing]] = list
+
+
+def sections(report: Report) -> list[Section]:
+    """All parts that have something to show."""
+    return [part for part in _sections(report) if part.tables or part.notes or part.draw is not list]
+
+
+def _sections(report: Report) -> Iterator[Section]:
+    yield _before_and_after(report)
+    yield Section("advice", "Which to use", notes=report.found.advice)
+    yield _by_language(report)
+    yield from _of_languages(report)
+    yield from _of_alpha(report)
+    yield _latency(report)
+    yield from _examples(report)
+    yield _run(report)
+
+
+def _before_and_after(report: Report) -> Section:
+    compared = report.found.compared
+    present = dict.fromkeys(column.section for column in compared.columns)
+    made = [tables.figures(compared, section, SECTIONS[section]) for section in present]
+    if len(compared.candidates) < 2:
+        return Section("figures", "Figures", made)
+    note = f"A star (*) marks a change that is significant. {in_words(compared.clusters)}"
+    return Section("figures", "Before and after", made, [note])
+
+
+def _by_language(report: Report) -> Section:
+    compared = report.found.compared
+    letters = [run.letter for run in compared.candidates]
+    made = [
+        tables.by_language(compared, section, letter)
+        for letter in letters[1:] or letters
+        for section in dict.fromkeys(column.section for column in compared.columns)
+    ]
+    if compared.slices:
+        made += [tables.by_slice(compared, letter) for letter in letters[1:]]
+    return Section("languages", "By query language", made)
+
+
+def _of_languages(report: Report) -> Iterator[Section]:
+
+    compared = report.found.compared
+    yield Section(
+        "shares",
+        "Languages of what is found",
+        draw=lambda: [*rank_shares(report), *language_shares(report)],
+    )
+    if report.outcomes:
+        named = [(compared.candidate(letter).label, scores) for letter, scores in report.outcomes.items()]
+        meaning = (
+            "perfect: relevant and in the query's language. lang_fail: relevant, in another language. sem_fail: not "
+            "relevant, in the query's language. both_fail: neither."
+        )
+        yield Section(
+            "first", "The first document", [tables.outcomes_table(named)], [meaning], lambda: first_documents(report)
+        )
+    if report.found.matrices:
+        yield Section(
+            "matrix",
+            "Query language by document language",
+            [table for matrix in report.found.matrices for table in tables.recalls(matrix)],
+            draw=lambda: [
+                one
+                for matrix in report.found.matrices
+                for one in recalls(matrix, [compared.candidate(letter).label for letter in matrix.pair])
+            ],
+        )
+
+
+def _of_alpha(report: Report) -> Iterator[Section]:
+
+    notes = []
+    if not report.sweeps:
+        dataset = report.found.compared.dataset.folder
+        notes.append(
+            "For the curve between the alphas of the runs, give a sweep, too: "
+            f"langshift evaluate sweep {dataset} --beta 0,.02,.05,.1 --json > sweep.json"
+        )
+    yield Section("alpha", "By alpha", notes=notes, draw=lambda: alpha_curves(report))
+    if len(points_of(report)) > 1:
+        yield Section("frontier", "Ranking against language preference", draw=lambda: frontiers(report))
+
+
+def _latency(report: Report) -> Section:
+
+    known = {
+        run.label: {name: found for name in _TIMED if (found := _percentiles(report.told[run.letter], name))}
+        for run in report.found.compared.candidates
+    }
+    present = [name for name in _TIMED if any(name in timed for timed in known.values())]
+    if not present:
+        return Section("latency", "Latency")
+    heads = [Head("run"), *(Head(place, name.replace("_", " ")) for name in present for place in PERCENTILES)]
+    rows = [
+        [Cell(label), *(_milliseconds(timed.get(name, {}).get(place)) for name in present for place in PERCENTILES)]
+        for label, timed in known.items()
+        if timed
+    ]
+    walls = {label: timed["wall"] for label, timed in known.items() if len(timed.get("wall", {})) == len(PERCENTILES)}
+    notes = ["; ".join(_TIMED[name] for name in present) + "."]
+    table = Table("Milliseconds a query", heads, rows)
+    return Section("latency", "Latency", [table], notes, lambda: latencies(walls, PERCENTILES))
+
+
+def _percentiles(told: Told, name: str) -> dict[str, float]:
+    found = told.latency_ms.get(name, {})
+    return {place: value for place in PERCENTILES if (value := found.get(place)) is not None}
+
+
+def _milliseconds(value: float | None) -> Cell:
+    return Cell("-" if value is None else f"{value:,.1f}")
+
+
+def _examples(report: Report) -> Iterator[Section]:
+    compared = report.found.compared
+    for extreme in report.found.examples:
+        labels = [compared.candidate(letter).label for letter in extreme.pair]
+        yield Section(
+            f"examples-{extreme.pair[1]}",
+            f"Who gains and loses most: {labels[1]} against {labels[0]}",
+            examples(extreme, labels),
+            [tally(extreme)],
+        )
+
+
+def _run(report: Report) -> Section:
+    found = {run.label: facts(run, report.told[run.letter]) for run in report.found.compared.candidates}
+    names = dict.fromkeys(name for rows in found.values() for name in rows)
+    rows = [[Cell(name), *(Cell(known.get(name, "-")) for known in found.values())] for name in names]
+    table = Table("The runs", [Head(""), *map(Head, found)], rows, words=True)
+    made = f"Made by langshift {report.version}" + (f" (commit {report.commit})" if report.commit else "")
+    return Section("run", "What was run", [table], [made + (f" as: {report.command}" if report.command else ".")])

@@ -1,0 +1,378 @@
+"""Tables of single runs in the terminal: replays, settings side by side, offline evaluations, sweeps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from langshift import output
+from langshift.evaluate.compare.comparison import SLICES, Row, Settled
+from langshift.evaluate.compare.findings import in_words, outcomes
+from langshift.evaluate.compare.significance import Tested
+from langshift.evaluate.measures.preference import OUTCOMES
+from langshift.evaluate.offline.encoding import GIVEN, Source
+from langshift.evaluate.offline.ranking import BOTH_SIDES, NOTHING, Setting
+from langshift.evaluate.offline.sweep import Sweep
+from langshift.evaluate.replay.overlap import DEPTH, Drift, Drifts
+from langshift.evaluate.replay.replay import Replay
+from langshift.evaluate.replay.result import latency
+from langshift.evaluate.report.tables import TextTable, probability, star
+from langshift.output import figure, heading, line, signed
+from langshift.retrieval.options import written
+
+_BAR = 30
+
+
+def show_sweep(found: Sweep, names: Sequence[str]) -> None:
+    """Print the curve of alpha, what the settings give on the other half, each language's curve, and the betas."""
+    halves, select = found.halves, found.select
+    heading(f"Development half ({halves.units[0]:,} by {halves.by}, {len(halves.development):,} queries)")
+    means = [point.mean(select, halves.development) for point in found.alphas]
+    rows = [
+        [f"{point.alpha:g}", figure(mean), bar]
+        for point, mean, bar in zip(found.alphas, means, bars(means), strict=True)
+    ]
+    output.table(None, ["alpha", select, ""], rows, right={"alpha", select})
+    heading(f"\nThe other half ({halves.units[1]:,} by {halves.by}, {len(halves.test):,} queries)")
+    settings = [(f"{point.alpha:g}{' (best)' if point is found.best else ''}", point) for point in found.alphas]
+    settings += [("own", found.own)] if found.own.alphas else []
+    rows = [[words, *(figure(point.mean(name, halves.test)) for name in names)] for words, point in settings]
+    output.table(None, ["alpha", *names], rows, right=set(names))
+    if found.languages:
+        heading(f"\nOne language's alpha at a time, the others at {found.best.alpha:g}: {select}, development half")
+        _show_languages(found)
+    if found.betas:
+        heading("\nLanguage preference, over all queries")
+        _show_betas(found, names)
+
+
+def _show_languages(found: Sweep) -> None:
+    keys = list(found.languages)
+    rows = [
+        [
+            f"{point.alpha:g}",
+            *(figure(found.languages[key][row].mean(found.select, found.halves.development)) for key in keys),
+        ]
+        for row, point in enumerate(found.alphas)
+    ]
+    rows.append(["best", *(f"{found.own.alphas.get(key, found.best.alpha):g}" for key in keys)])
+    output.table(None, ["alpha", *keys], rows, right={"alpha", *keys})
+
+
+def _show_betas(found: Sweep, names: Sequence[str]) -> None:
+    rows = [
+        [f"{beta:g}", f"{point.alpha:g}", *(figure(point.scores[name].mean) for name in names)]
+        for beta, points in found.betas.items()
+        for point in points
+    ]
+    output.table(None, ["beta", "alpha", *names], rows, right={"beta", "alpha", *names})
+
+
+def bars(values: Sequence[float | None]) -> list[str]:
+    """A bar for each value, from one character for the lowest to ``_BAR`` for the highest."""
+    known = [value for value in values if value is not None]
+    if not known:
+        return ["" for _ in values]
+    low, span = min(known), max(known) - min(known)
+    return ["" if v is None else "█" * (1 + round((v - low) / span * (_BAR - 1)) if span else _BAR) for v in values]
+
+
+def show_offline(folder: Path, setting: Setting, result: Mapping[str, Any]) -> None:
+    """Print the measures of one setting, and by query language where there are several.
+
+    Args:
+        folder: the dataset, as it was named.
+        setting: what was done to the vectors.
+        result: what ``result.json`` holds.
+    """
+    _headline(folder, result, _described(setting))
+    rows = [[name, figure(mean), f"{result['queries'][name]:,}"] for name, mean in result["measures"].items()]
+    output.table(None, ["measure", "mean", "queries"], rows, right={"mean", "queries"})
+    languages, names = result["by_language"], list(result["measures"])
+    if len(languages) > 1:
+        rows = [
+            [tag, *(figure(part["measures"][name]) for name in names), f"{part['queries'][names[0]]:,}"]
+            for tag, part in languages.items()
+        ]
+        heading("\nBy query language")
+        output.table(None, ["language", *names, "queries"], rows, right={*names, "queries"})
+
+
+def _headline(folder: Path, result: Mapping[str, Any], words: Sequence[str]) -> None:
+    beta = [f"beta {result['beta']:g}"] if result["beta"] else []
+    told = ", ".join(["exact search", *words, *beta])
+    heading(f"{folder}: {result['queries']['asked']:,} queries, {told}")
+
+
+def _described(setting: Setting) -> list[str]:
+    debias = setting.debias
+    if setting.changes == NOTHING:
+        return ["alpha 0" if debias.method == "shift" else "method none"]
+    words = [] if debias.method == "shift" else [f"method {debias.method}"]
+    if setting.alpha is not None and debias.vectors is not None:
+        words += [f"alpha {setting.alpha}", f"pivot {debias.vectors.pivot}"]
+    words += [f"{setting.changes} changed"] if setting.changes == BOTH_SIDES else []
+    return words + ([f"languages {_read(setting.source)}"] if setting.source != GIVEN else [])
+
+
+def _read(source: Source) -> str:
+    words = "detected softly" if source.soft else "detected"
+    return words if source.characters is None else f"{words} from the first {source.characters:,} characters"
+
+
+def show_rows(folder: Path, rows: Sequence[tuple[Setting, Mapping[str, Any]]]) -> None:
+    """Print one line for each of several settings of one dataset.
+
+    Args:
+        folder: the dataset, as it was named.
+        rows: settings, and what ``result.json`` holds of each.
+    """
+    names = list(rows[0][1]["measures"])
+    pivots = {setting.debias.vectors.pivot for setting, _ in rows if setting.debias.vectors is not None}
+    alphas = sorted({setting.alpha for setting, _ in rows if setting.alpha is not None})
+    told = [f"alpha {alphas[0]}"] if len(alphas) == 1 else []
+    _headline(folder, rows[0][1], [*told, *(f"pivot {pivot}" for pivot in pivots)])
+    # Columns that say nothing here are left out.
+    columns: dict[str, Callable[[Setting, Mapping[str, Any]], str]] = {
+        "method": lambda setting, _: setting.debias.method
+    }
+    if len(alphas) > 1:
+        columns["alpha"] = lambda setting, _: setting.alpha or "-"
+    if any(setting.changes == BOTH_SIDES for setting, _ in rows):
+        columns["changes"] = lambda setting, _: setting.changes
+    if any(setting.source != GIVEN for setting, _ in rows):
+        columns |= {"languages": _source, "LID": _accuracy, "und": _unknown}
+    shown = [
+        [*(cell(setting, result) for cell in columns.values()), *(figure(result["measures"][name]) for name in names)]
+        for setting, result in rows
+    ]
+    output.table(None, [*columns, *names], shown, right={"alpha", "LID", "und", *names})
+
+
+def _source(setting: Setting, _: Mapping[str, Any]) -> str:
+    return "-" if setting.changes == NOTHING else str(setting.source)
+
+
+def _accuracy(_: Setting, result: Mapping[str, Any]) -> str:
+    return figure(result["detection"]["accuracy"]) if result["detection"] else "-"
+
+
+def _unknown(_: Setting, result: Mapping[str, Any]) -> str:
+    unknown = result["detection"] and result["detection"]["unknown"]
+    return "-" if unknown is None else f"{unknown:,}"
+
+
+_SHOWN_LANGUAGES = 3
+
+
+def show_replay(found: Replay, document: Mapping[str, Any]) -> None:
+    """Print measures, by query language where there are several, and times."""
+    names = list(found.scores)
+    partial = "" if found.complete else ", not complete"
+    heading(f"{found.index}: {len(found.answers):,} queries, {written(found.setting)}, {_making(found)}{partial}")
+    if names:
+        rows = [[name, figure(scores.mean), f"{scores.queries:,}"] for name, scores in found.scores.items()]
+        output.table(None, ["measure", "mean", "queries"], rows, right={"mean", "queries"})
+        _show_by_language(found, names)
+    _show_times(found, document)
+
+
+def _making(found: Replay) -> str:
+    """How documents and queries were moved: ``alpha 1``, and what is not the usual."""
+    made = found.fingerprint
+    method = "soft shift, " if made.soft else "" if made.method == "shift" else f"{made.method}, "
+    return f"{method}alpha {made.alpha:g}{', queries shifted' if found.shift_queries else ''}"
+
+
+def _show_by_language(found: Replay, names: Sequence[str]) -> None:
+    languages = found.by_language()
+    if len(languages) > 1:
+        rows = [
+            [language, *(figure(measures[name].mean) for name in names), f"{measures[names[0]].queries:,}"]
+            for language, measures in languages.items()
+        ]
+        heading("\nBy query language")
+        output.table(None, ["language", *names, "queries"], rows, right={*names, "queries"})
+
+
+def _show_times(found: Replay, document: Mapping[str, Any]) -> None:
+    load, times = document["load"], document["latency_ms"]
+    if found.load.open_loop:
+        pace = "by the log's times" if found.load.rate is None else f"{found.load.rate:g} a second due"
+        how = f"{pace}, at most {found.load.concurrency} at once"
+    else:
+        how = "one at a time" if found.load.concurrency == 1 else f"{found.load.concurrency} at a time"
+    heading(f"\nMilliseconds a query, {how}")
+    percentiles = ("p50", "p90", "p95", "p99")
+    rows = [[clock, *(milliseconds(times[clock][p]) for p in percentiles)] for clock in times]
+    output.table(None, ["", *percentiles], rows, right=set(percentiles))
+    if load["throughput"] is not None:
+        late = f"; {load['sent_late']:,} were sent late" if load["sent_late"] else ""
+        output.out.print(f"{load['throughput']:,.1f} answers a second{late}.", markup=False)
+
+
+def show_drifts(compared: Drifts) -> None:
+    """Print how alike the answers of two indices are, and which languages come up more."""
+    for one in compared:
+        heading(f"\nFrom {one.before} to {one.after}: overlap, and languages among the first {DEPTH}")
+        parts = {**one.by_language, "all": one.whole}
+        if len(one.by_language) == 1:
+            del parts["all"]
+        rows = [_row(language, part) for language, part in parts.items()]
+        columns = ["language", "queries", "RBO", f"Jaccard@{DEPTH}", "own", "changes most"]
+        output.table(None, columns, rows, right=set(columns[1:4]))
+
+
+def _row(language: str, part: Drift) -> list[str]:
+    changes = {tag: part.after.get(tag, 0.0) - part.before.get(tag, 0.0) for tag in {**part.before, **part.after}}
+    most = sorted(changes, key=lambda tag: (-abs(changes[tag]), tag))[:_SHOWN_LANGUAGES]
+    own = "-" if language == "all" else f"{_share(part.before, language)} → {_share(part.after, language)}"
+    shifts = ", ".join(f"{tag} {signed(changes[tag], 3)}" for tag in most if signed(changes[tag], 3) != "=")
+    return [language, f"{part.queries:,}", figure(part.rbo, 3), figure(part.jaccard, 3), own, shifts or "-"]
+
+
+def _share(shares: Mapping[str, float], language: str) -> str:
+    return figure(shares.get(language, 0.0), 3)
+
+
+def milliseconds(value: float | None) -> str:
+    """A time in milliseconds as ``12.3``."""
+    return "-" if value is None else f"{value:.1f}"
+
+
+_TOP1 = "Top1"
+_CLOCKS = tuple((clock, part) for clock in ("wall", "took") for part in ("p50", "p95"))
+_BETWEEN = 2
+"""Blanks between two columns."""
+
+
+class _Measured(NamedTuple):
+    """A measure of one row, and its test against the first row if there is one."""
+
+    row: str
+    mean: float | None
+    test: Tested | None
+
+
+def show_settings(settled: Settled) -> None:
+    """Print the table of all rows, and the tests against the first: by slice, where there is anything to tell apart."""
+    first = settled.rows[0]
+    heading(f"{settled.dataset.folder}: {len(first.replay.answers):,} queries in {len(settled.rows)} rows")
+    tables = [table for table in (_figures(settled), _first_documents(settled), _times(settled)) if table.heads[1:]]
+    whole = _beside(tables)
+    for table in [whole] if _width(whole) <= output.out.width else tables:
+        output.table(None, table.heads, table.rows, right=set(table.heads[1:]))
+    line(
+        "wall and took: milliseconds a query, one at a time, until the client had the answer and by the server's clock."
+    )
+    if len(settled.rows) > 1:
+        line(f"* differs from the first row, {first.name}. " + in_words(settled.clusters))
+    for part, queries in settled.slices.items():
+        _show_tests(SLICES[part], len(queries), _by_slice(settled, part))
+    if len(settled.rows) > 1 and settled.directed:
+        if not settled.slices:
+            _show_tests("All queries", len(first.replay.answers), _over_all(settled))
+        line(_how_to_judge(settled))
+
+
+def _figures(settled: Settled) -> TextTable:
+    names = [name for name in settled.rows[0].replay.scores if name != _TOP1]
+    rows = [[row.name, *(_setting_cell(row, name) for name in names)] for row in settled.rows]
+    return TextTable(["setting", *names], rows)
+
+
+def _first_documents(settled: Settled) -> TextTable:
+    """What the first document is, four ways, which add to 1; the test is of those that are perfect."""
+    if _TOP1 not in settled.rows[0].replay.scores:
+        return TextTable(["setting"], [[row.name] for row in settled.rows])
+    rows = []
+    for row in settled.rows:
+        shares = outcomes(row)
+        rows.append([row.name, *(figure(shares.get(name)) + _perfect(row, name) for name in OUTCOMES)])
+    return TextTable(["setting", *OUTCOMES], rows)
+
+
+def _times(settled: Settled) -> TextTable:
+    rows = []
+    for row in settled.rows:
+        times = latency(row.replay)
+        rows.append([row.name, *(milliseconds(times[clock][part]) for clock, part in _CLOCKS)])
+    return TextTable(["setting", *(f"{clock} {part}" for clock, part in _CLOCKS)], rows)
+
+
+def _setting_cell(row: Row, name: str) -> str:
+    return figure(row.replay.scores[name].mean) + star(row.tests.get(name))
+
+
+def _perfect(row: Row, outcome: str) -> str:
+    """What follows an outcome's share: of the four only the first is tested."""
+    return star(row.tests.get(_TOP1)) if outcome == OUTCOMES[0] else ""
+
+
+def _beside(tables: list[TextTable]) -> TextTable:
+    """Tables of the same rows as one."""
+    heads = [tables[0].heads[0], *(head for table in tables for head in table.heads[1:])]
+    rows = [
+        [rows[0][0], *(cell for row in rows for cell in row[1:])]
+        for rows in zip(*(t.rows for t in tables), strict=True)
+    ]
+    return TextTable(heads, rows)
+
+
+def _width(table: TextTable) -> int:
+    """How many cells of a terminal its columns take side by side."""
+    columns = zip(table.heads, *table.rows, strict=True)
+    return sum(max(map(len, column)) + _BETWEEN for column in columns) - _BETWEEN
+
+
+def _show_tests(title: str, queries: int, measured: Mapping[str, Sequence[_Measured]]) -> None:
+    """Print every measure of every row, and what is known of its difference from the first row."""
+    heading(f"\n{title}: {queries:,} queries")
+    rows = [
+        [name if not place else "", row, figure(mean), *_difference(test)]
+        for name, found in measured.items()
+        for place, (row, mean, test) in enumerate(found)
+        # Not a query of a slice may have a figure: without an answer in its language none has an SLR.
+        if any(one.mean is not None for one in found)
+    ]
+    heads = ["measure", "setting", "mean", "difference", "95 % interval", "p", "corrected p"]
+    output.table(None, heads, rows, right=set(heads[2:]))
+
+
+def _difference(test: Tested | None) -> list[str]:
+    if test is None:
+        return ["-", "-", "-", "-"]
+    between = "-" if test.interval is None else f"{signed(test.interval[0])} to {signed(test.interval[1])}"
+    return [signed(test.difference), between, probability(test.randomisation), probability(test.corrected)]
+
+
+def _by_slice(settled: Settled, part: str) -> dict[str, list[_Measured]]:
+    return {
+        name: [
+            _Measured(row.name, settled.mean(row, part, name), row.sliced.get(part, {}).get(name))
+            for row in settled.rows
+        ]
+        for name in settled.directed
+    }
+
+
+def _over_all(settled: Settled) -> dict[str, list[_Measured]]:
+    return {
+        name: [_Measured(row.name, row.replay.scores[name].mean, row.tests.get(name)) for row in settled.rows]
+        for name in settled.directed
+    }
+
+
+def _how_to_judge(settled: Settled) -> str:
+    """What interval and p are of, and what the correction takes together."""
+    if settled.slices:
+        count = sum(len(tests) for row in settled.rows for tests in row.sliced.values())
+        family = "measures times slices times rows after the first"
+    else:
+        count = sum(len(row.tests) for row in settled.rows)
+        family = "all measures times rows after the first"
+    return (
+        "The interval and p are of that one comparison alone, and a loss is judged by these: a correction would "
+        f"excuse it. The corrected p is for {count:,} tests together, {family}, and a gain is judged by it."
+    )

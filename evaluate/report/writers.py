@@ -1,0 +1,220 @@
+"""A report as HTML, Markdown, CSV and LaTeX."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Iterator
+from html import escape
+from pathlib import Path
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+from tabulate import LATEX_ESCAPE_RULES, tabulate
+
+from langshift.evaluate.compare.comparison import SLICES, Comparison
+from langshift.evaluate.compare.significance import Tested
+from langshift.evaluate.compare.summary import summary
+from langshift.evaluate.measures.base import Scores
+from langshift.evaluate.report.figures import sections
+from langshift.evaluate.report.report import TOP1, Report
+from langshift.evaluate.report.tables import Table
+from langshift.files import whole
+from langshift.languages import direction, parse_tag
+
+_ABOVE = (
+    "% Tables of a langshift report, for a document with \\usepackage{booktabs}.\n"
+    "% Texts in many scripts want LuaLaTeX or XeLaTeX; examples and what was run are in the HTML and Markdown."
+)
+
+
+def latex(report: Report) -> str:
+    """The tables of figures, each in a ``table`` of its own."""
+    made = [_latex_table(table) for section in sections(report) for table in section.tables if not table.words]
+    return "\n\n".join([_ABOVE, *made]) + "\n"
+
+
+def _latex_table(table: Table) -> str:
+    columns = range(len(table.heads))
+    rows = tabulate(
+        [[_line(cell.plain) for cell in row] for row in table.rows],
+        headers=[_line(head.plain) for head in table.heads],
+        tablefmt="latex_booktabs",
+        colalign=["left" if place == 0 else "right" for place in columns],
+        disable_numparse=True,
+    )
+    return f"\\begin{{table}}\n\\centering\n\\caption{{{_latex_escaped(table.caption)}}}\n{rows}\n\\end{{table}}"
+
+
+def _latex_escaped(text: str) -> str:
+    """Text that LaTeX sets as it is; tabulate does the same to fields."""
+    return "".join(LATEX_ESCAPE_RULES.get(character, character) for character in _line(text))
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split())
+
+
+HEADS = ("section", "measure", "language", "run", "value", "queries", "p", "significant")
+_ALL = "all"
+Row = tuple[str, str, str, str, float | None, int | None, float | None, str]
+
+
+def long_form(report: Report) -> str:
+    """All figures; ``p`` is the corrected one of the test against the first run.
+
+    ``language`` is that of the queries, ``all`` for all of them; ``significant`` is yes, no, or empty where nothing
+    was tested.
+    """
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(HEADS)
+    writer.writerows(_rows(report))
+    return text.getvalue()
+
+
+def _rows(report: Report) -> Iterator[Row]:
+    compared = report.found.compared
+    yield from _sections(compared)
+    yield from _slices(compared)
+    yield from _recalls(report)
+    yield from _outcomes(report)
+
+
+def _sections(compared: Comparison) -> Iterator[Row]:
+    first = compared.candidates[0].letter
+    for column in compared.columns:
+        for language in (None, *compared.asked):
+            for run in compared.candidates:
+                scores = compared.scores[run.letter][column]
+                over = scores if language is None else scores.over(compared.asked[language])
+                tested = None if run.letter == first else compared.tested(column, (first, run.letter), language)
+                yield _row(column.section, column.measure, language or _ALL, run.label, over, tested)
+
+
+def _slices(compared: Comparison) -> Iterator[Row]:
+    first = compared.candidates[0].letter
+    for part, queries in compared.slices.items():
+        for column in (column for column in compared.columns if column.section == _ALL):
+            for run in compared.candidates:
+                tested = compared.by_slice.get((part, column, (first, run.letter)))
+                over = compared.scores[run.letter][column].over(queries)
+                yield _row(SLICES[part], column.measure, _ALL, run.label, over, tested)
+
+
+def _row(section: str, measure: str, language: str, run: str, scores: Scores, tested: Tested | None) -> Row:
+    return (section, measure, language, run, scores.mean, scores.queries, *_judged(tested))
+
+
+def _judged(tested: Tested | None) -> tuple[float | None, str]:
+    return (None, "") if tested is None else (tested.corrected, "yes" if tested.significant else "no")
+
+
+def _recalls(report: Report) -> Iterator[Row]:
+    """Recall by document language; the first run's own figures once."""
+    compared = report.found.compared
+    for place, matrix in enumerate(report.found.matrices):
+        earlier, later = (compared.candidate(letter).label for letter in matrix.pair)
+        for language, cells in matrix.cells.items():
+            for target, cell in cells.items():
+                at = ("recall by document language", f"{matrix.measure} of {target}", language)
+                queries = cell.tested.queries
+                if place == 0:
+                    yield (*at, earlier, cell.before, queries, None, "")
+                yield (*at, later, cell.after, queries, *_judged(cell.tested))
+
+
+def _outcomes(report: Report) -> Iterator[Row]:
+    for letter, scores in report.outcomes.items():
+        for language, cells in scores.cells.items():
+            for outcome, cell in cells.items():
+                label = report.found.compared.candidate(letter).label
+                yield ("first document", f"{TOP1} {outcome}", language, label, cell.mean, cell.queries, None, "")
+
+
+# What Markdown reads as more than itself, wherever it stands.
+_MARKUP = re.compile(r"([\\`*_\[\]|~$])")
+
+
+def markdown(report: Report) -> str:
+    """All tables, in GitHub's Markdown; figures are in the HTML alone."""
+    parts = ["# langshift report", *(_markdown_escaped(sentence) for sentence in summary(report.found.compared))]
+    parts += [f"- Warning: {_markdown_escaped(warning)}" for warning in report.found.warnings]
+    for section in sections(report):
+        if section.tables or section.notes:
+            parts.append(f"## {_markdown_escaped(section.title)}")
+        parts += [_markdown_escaped(note) for note in section.notes]
+        for table in section.tables:
+            quoted = f" {table.quoted.text}" if table.quoted else ""
+            parts += [f"**{_markdown_escaped(table.caption)}**{_markdown_escaped(quoted)}", _markdown_table(table)]
+    return "\n\n".join(parts) + "\n"
+
+
+def _markdown_table(table: Table) -> str:
+    return str(
+        tabulate(
+            [[_markdown_escaped(cell.plain) for cell in row] for row in table.rows],
+            headers=[_markdown_escaped(head.plain) for head in table.heads],
+            tablefmt="github",
+            colalign=["left" if table.words or place == 0 else "right" for place in range(len(table.heads))],
+            disable_numparse=True,
+        )
+    )
+
+
+def _markdown_escaped(text: str) -> str:
+    """Text that Markdown shows as it is, in one line."""
+    return _MARKUP.sub(r"\\\1", escape(" ".join(text.split()), quote=False))
+
+
+def environment(folder: Path) -> Environment:
+    """What fills in the templates of a folder; a name that is not given is an error and no empty place."""
+    return Environment(
+        loader=FileSystemLoader(folder),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
+_TEMPLATES = Path(__file__).with_name("templates")
+
+
+def html(report: Report) -> str:
+    """The page; whatever names and texts hold is shown as text."""
+    made = environment(_TEMPLATES)
+    made.globals.update(direction=direction, tag=_tag)
+    compared = report.found.compared
+    shown = [(section, [(one.caption, Markup(one.svg)) for one in section.draw()]) for section in sections(report)]  # noqa: S704 - langshift's own figures, whose labels are escaped
+    return made.get_template("report.html").render(
+        style=Markup((_TEMPLATES / "report.css").read_text(encoding="utf-8")),  # noqa: S704 - a file of the package
+        title=" and ".join(run.name for run in compared.candidates),
+        dataset=compared.dataset,
+        summary=summary(compared),
+        warnings=report.found.warnings,
+        sections=[(section, drawings) for section, drawings in shown if section.tables or section.notes or drawings],
+    )
+
+
+def _tag(language: str) -> str:
+    """A tag that HTML knows, empty for none: the language of a text is then unknown, not English."""
+    return parse_tag(language) or ""
+
+
+FORMS = {"report.html": html, "report.md": markdown, "report.csv": long_form, "report.tex": latex}
+
+
+def write(report: Report, folder: Path) -> list[Path]:
+    """Write the files, each whole; those of an earlier report are replaced.
+
+    Returns:
+        Their places, the page first.
+    """
+    # All are made before the first is written: what fails leaves no half of a report.
+    made = {folder / name: form(report).encode("utf-8", "replace") for name, form in FORMS.items()}
+    for path, content in made.items():
+        with whole(path) as partial:
+            partial.write_bytes(content)
+    return list(made)

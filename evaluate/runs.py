@@ -1,0 +1,303 @@
+"""Runs on disk: TREC files, group scores and the names of the files beside them; read, and scored."""
+
+from __future__ import annotations
+
+import math
+import shlex
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from langshift.errors import UsageError
+from langshift.evaluate.datasets.dataset import PER_LANGUAGE, Dataset, Qrels, identity, load_dataset
+from langshift.evaluate.datasets.texts import Languages, read_texts
+from langshift.evaluate.measures import default_measures, parse_measure, refuse, score, split_measures
+from langshift.evaluate.measures.base import Material, Run, Scores, Table
+from langshift.files import numbered_raw_lines, records
+from langshift.languages import UNDETERMINED
+
+GROUP_SCORES = "group-scores.jsonl"
+_FORM = 'give {"query": id, "scores": {document: score}}'
+
+
+def read_group_scores(path: Path) -> dict[str, dict[str, float]]:
+    """Query id -> document id -> score; a document whose score is null was not matched, and is left out.
+
+    Raises:
+        UsageError: a line that cannot be read, or a query that is there twice; the message names the line.
+    """
+    found: dict[str, dict[str, float]] = {}
+    for number, record in records(path):
+        query, scores = record.get("query"), record.get("scores")
+        if not isinstance(query, str) or not isinstance(scores, dict):
+            raise UsageError(f"{path}, line {number}, cannot be read: {_FORM}.")
+        if query in found:
+            raise UsageError(f"{path}, line {number}, has the query {query!r} a second time: keep one of the lines.")
+        for document, given in scores.items():
+            if given is not None and not _number(given):
+                raise UsageError(f"{path}, line {number}, gives {document!r} the score {given!r}: {_FORM}.")
+        found[query] = {document: float(given) for document, given in scores.items() if given is not None}
+    return found
+
+
+def _number(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+
+
+Ranking = Sequence[tuple[str, float]]
+"""Document ids and scores, best first."""
+
+
+def format_run(rankings: Mapping[str, Ranking], tag: str) -> str:
+    """A TREC run: query, Q0, document, rank from 1, score, tag, one line a hit.
+
+    Scores are written in full, so that scoring the file gives the figures of the replay to the
+    last digit.
+
+    Args:
+        rankings: query id -> hits, best first.
+        tag: name of the run; white space in it becomes ``_``.
+    """
+    tag = "_".join(tag.split())
+    return "".join(
+        f"{query} Q0 {document} {rank} {score!r} {tag}\n"
+        for query, hits in rankings.items()
+        for rank, (document, score) in enumerate(hits, 1)
+    )
+
+
+def read_run(path: Path) -> dict[str, dict[str, float]]:
+    """Query id -> document id -> score, of a TREC run; its rank column is not used, as trec_eval does not.
+
+    Lines of one query need not stand together. Gzip is unpacked.
+
+    Raises:
+        UsageError: no such file or an empty one, a line that is not of six columns, a score that is no
+            finite number, or a document that a query has twice; the message names the line.
+    """
+    if not path.is_file():
+        raise UsageError(f"There is no run {path}: name a file in TREC's six columns.")
+    run: dict[str, dict[str, float]] = {}
+    first: dict[tuple[str, str], int] = {}
+    for number, line in numbered_raw_lines(path):
+        query, document, score = _hit(path, number, line)
+        earlier = first.setdefault((query, document), number)
+        if earlier != number:
+            raise UsageError(
+                f"{path}, line {number}, gives the query {query!r} the document {document!r} a second time, "
+                f"after line {earlier}: every document must be there once for a query."
+            )
+        run.setdefault(query, {})[document] = score
+    if not run:
+        raise UsageError(f"{path} holds no answer: {_COLUMNS}.")
+    return run
+
+
+_COLUMNS = "a TREC run has six columns on each line: query, Q0, document, rank, score, tag"
+
+
+def _hit(path: Path, number: int, line: bytes) -> tuple[str, str, float]:
+    try:
+        columns = line.decode("utf-8").split()
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{path}, line {number}, is not UTF-8: save the file as UTF-8.") from error
+    if len(columns) != 6:
+        raise UsageError(f"{path}, line {number}, has {len(columns)} columns: {_COLUMNS}.")
+    try:
+        score = float(columns[4])
+    except ValueError:
+        score = math.nan
+    if not math.isfinite(score):
+        raise UsageError(f"{path}, line {number}, has the score {columns[4]!r}: give a finite number.")
+    return columns[0], columns[2], score
+
+
+def command() -> str:
+    """The command that is running."""
+    return shlex.join(["langshift", *sys.argv[1:]])
+
+
+NO_SCORES: Run = {}
+
+
+def scored(
+    names: Sequence[str],
+    dataset: Dataset,
+    languages: Languages,
+    run: Run,
+    group_scores: Run = NO_SCORES,
+    qrels: Qrels | None = None,
+) -> dict[str, Scores]:
+    """Score a run.
+
+    Args:
+        names: measures.
+        dataset: the queries and judgements.
+        languages: of queries and documents.
+        run: the answers.
+        group_scores: query id -> every document of the target group -> score.
+        qrels: judgements that take the place of the dataset's.
+
+    Raises:
+        UsageError: an unknown measure.
+    """
+    material = Material(
+        qrels=dataset.qrels if qrels is None else qrels,
+        run=run,
+        queries=languages.queries,
+        documents=languages.documents,
+        groups={name: document.group for name, document in dataset.documents.items()},
+        group_scores=group_scores,
+        evidence=dataset.evidence,
+        lengths=dataset.lengths,
+        judged=dataset.judged,
+    )
+    return score(names, material)
+
+
+def by_language(scores: Mapping[str, Scores], languages: Languages) -> dict[str, dict[str, Scores]]:
+    """Query language -> measure -> figures, sorted by language."""
+    return {
+        language: {name: found.over(queries) for name, found in scores.items()}
+        for language, queries in asked_by_language(languages).items()
+    }
+
+
+def asked_by_language(languages: Languages) -> dict[str, list[str]]:
+    """Query language -> queries, sorted by language; ``und`` for those of unknown language."""
+    asked: dict[str, list[str]] = {}
+    for query, language in languages.queries.items():
+        asked.setdefault(language or UNDETERMINED, []).append(query)
+    return dict(sorted(asked.items()))
+
+
+def parse_names(given: str | None, dataset: Dataset) -> list[str]:
+    """Measures' names parted by white space or commas, each once.
+
+    Where none are given: the usual ones, and LPR, less those that the dataset's judgements do not allow.
+
+    Raises:
+        UsageError: there is none, or one that is unknown, or that the judgements do not allow.
+    """
+    if given is None:
+        return [*default_measures(dataset.judged), *(() if dataset.judged == PER_LANGUAGE else ("LPR",))]
+    measures = [parse_measure(name) for name in split_measures(given)]
+    if not measures:
+        raise UsageError("--measures names nothing: give some, such as 'nDCG@20 TLR@20 SLR@20'.")
+    refuse(measures, dataset.judged)
+    return list(dict.fromkeys(measure.name for measure in measures))
+
+
+@dataclass(frozen=True)
+class ScoredRun:
+    """A run's figures.
+
+    Attributes:
+        path: the run.
+        dataset: what it was scored against.
+        languages: of queries and documents.
+        scores: measure -> figures.
+        answered: how many of the dataset's queries have an answer.
+        warnings: sentences on what makes the figures less than they seem.
+    """
+
+    path: Path
+    dataset: Dataset
+    languages: Languages
+    scores: Mapping[str, Scores]
+    answered: int
+    warnings: tuple[str, ...]
+
+
+def score_run(path: Path, folder: Path, measures: str | None) -> ScoredRun:
+    """Read and score a run.
+
+    Args:
+        path: a TREC run; group scores are read from ``group-scores.jsonl`` beside it, where it is there.
+        folder: the dataset.
+        measures: names parted by white space or commas; None takes the usual ones.
+
+    Raises:
+        UsageError: a run, dataset or measure that cannot be used.
+    """
+    dataset = load_dataset(folder)
+    names = parse_names(measures, dataset)
+    run = read_run(path)
+    beside = path.with_name(GROUP_SCORES)
+    if measures is None and not beside.is_file():
+        names = [name for name in names if name != "LPR"]
+    group_scores = read_group_scores(beside) if "LPR" in names and beside.is_file() else {}
+    languages = _languages(dataset)
+    scores = scored(names, dataset, languages, run, group_scores)
+    answered = sum(query.id in run for query in dataset.queries)
+    notes = {name: found.note for name, found in scores.items() if found.note}
+    if "LPR" in names and not beside.is_file():
+        notes["LPR"] = (
+            f"there is no {GROUP_SCORES} beside {path}, with the scores of every passage of each query's target "
+            "group; `langshift evaluate replay --output` and `offline --output` write it."
+        )
+    told = (f"{name}: {note}" for name, note in notes.items())
+    warnings = (*_strangers(path, run, dataset), *languages.warnings, *told)
+    return ScoredRun(path, dataset, languages, scores, answered, warnings)
+
+
+def _languages(dataset: Dataset) -> Languages:
+    """The languages that the dataset names, and detected ones where it names none."""
+    unnamed = {name for name, document in dataset.documents.items() if document.language is None}
+    return Languages.of(dataset, read_texts(dataset, unnamed) if unnamed else {})
+
+
+def _strangers(path: Path, run: Run, dataset: Dataset) -> list[str]:
+    """Say what the run names and the dataset does not have."""
+    warnings = []
+    documents = {name for hits in run.values() for name in hits} - dataset.documents.keys()
+    if documents:
+        warnings.append(
+            f"{len(documents):,} of the documents in {path} are not in the dataset ({min(documents)}, say) "
+            "and count as not relevant."
+        )
+    queries = run.keys() - {query.id for query in dataset.queries}
+    if queries:
+        warnings.append(
+            f"{len(queries):,} of the {len(run):,} queries in {path} are not in the dataset ({min(queries)}, say) "
+            "and are not scored."
+        )
+    return warnings
+
+
+def document(found: ScoredRun) -> dict[str, Any]:
+    """The figures as one JSON document, in the form of a replay's ``result.json`` where they share it."""
+    families = {name: parse_measure(name).family for name in found.scores}
+    return {
+        "run": str(found.path),
+        "dataset": identity(found.dataset),
+        "measures": _means(found.scores),
+        "queries": {"asked": len(found.dataset.queries), "answered": found.answered, **_counts(found.scores)},
+        "left_out": {name: scores.left_out for name, scores in found.scores.items()},
+        "direction": {name: family.direction for name, family in families.items()},
+        "source": {name: family.source for name, family in families.items()},
+        "by_language": {
+            language: {"measures": _means(scores), "queries": _counts(scores)}
+            for language, scores in by_language(found.scores, found.languages).items()
+        },
+        "tables": {name: _table(scores.table) for name, scores in found.scores.items() if scores.table is not None},
+        "warnings": list(found.warnings),
+        "versions": {name: version(name) for name in ("langshift", "ir_measures")},
+        "command": shlex.join(["langshift", *sys.argv[1:]]),
+    }
+
+
+def _means(scores: Mapping[str, Scores]) -> dict[str, float | None]:
+    return {name: found.mean for name, found in scores.items()}
+
+
+def _counts(scores: Mapping[str, Scores]) -> dict[str, int]:
+    return {name: found.queries for name, found in scores.items()}
+
+
+def _table(table: Table) -> dict[str, Any]:
+    cells = {row: {head: cell._asdict() for head, cell in cells.items()} for row, cells in table.cells.items()}
+    return {"rows": table.rows, "columns": table.columns, "cells": cells}

@@ -1,0 +1,361 @@
+"""How far to shift: chosen on some folds of the items, judged on the others, taken where the gain is no chance.
+
+Three steps, each against what stands after the one before: shift documents at one alpha; shift queries too, at
+an alpha chosen for that; give single languages their own alpha. What is chosen is the setting with the highest
+TLR@20 over all queries, every query language alike, whose SLR@20 is at most the budget below that of alpha 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from langshift.debias.debiaser import Debias
+from langshift.debias.vectors import LanguageVectors
+from langshift.evaluate.compare.significance import LEVEL, SEED, paired_tests
+from langshift.evaluate.offline.encoding import Encoded
+from langshift.evaluate.offline.ranking import place, rank
+from langshift.evaluate.runs import scored
+from langshift.evaluate.tune.task import FOLDS, Mask, Task, held_out_vectors
+
+Floats = NDArray[np.float64]
+_RESAMPLES = 9_999
+
+
+class Change(NamedTuple):
+    """A measure before and after, over some of the queries.
+
+    Attributes:
+        before: mean over query languages.
+        after: the same at the other setting.
+        low: 95 % interval of the difference, lower bound.
+        high: its upper bound.
+        p: two-sided p-value of the randomisation test.
+    """
+
+    before: float
+    after: float
+    low: float
+    high: float
+    p: float
+
+    @property
+    def difference(self) -> float:
+        """After less before."""
+        return self.after - self.before
+
+    @property
+    def gained(self) -> bool:
+        """Whether it is a gain, and more than chance."""
+        return self.difference > 0 and self.p < LEVEL
+
+
+@dataclass(frozen=True)
+class Weighing:
+    """How queries count: every query language alike, whatever its number of queries.
+
+    Attributes:
+        weights: of each query, shape (queries,).
+        blocks: block of neighbouring items of each query, shape (queries,).
+    """
+
+    weights: Floats
+    blocks: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, task: Task) -> Weighing:
+        """One over the number of queries in the same language."""
+        _, language, counts = np.unique(task.languages, return_inverse=True, return_counts=True)
+        return cls(1 / counts[language], task.blocks)
+
+    def mean(self, figures: Floats, kept: Mask) -> float:
+        """Mean over query languages, of some of the queries."""
+        return float(np.average(figures[kept], weights=self.weights[kept]))
+
+    def change(self, before: Floats, after: Floats, kept: Mask) -> Change:
+        """Compare two settings on some of the queries, query by query."""
+        test = self.p_values({"": after - before}, kept)[""]
+        low, high = self.interval(after - before, kept)
+        return Change(self.mean(before, kept), self.mean(after, kept), low, high, test)
+
+    def p_values(self, differences: dict[str, Floats], kept: Mask) -> dict[str, float]:
+        """P-values of differences over some of the queries, corrected for being several."""
+        # The test's mean is one over queries: scaled, it is that over query languages.
+        scale = self.weights[kept] / self.weights[kept].mean()
+        names = [str(row) for row in np.flatnonzero(kept)]
+        scaled = {key: dict(zip(names, (of[kept] * scale).tolist(), strict=True)) for key, of in differences.items()}
+        clusters = dict(zip(names, map(str, self.blocks[kept]), strict=True))
+        return {key: tested.corrected for key, tested in paired_tests(scaled, clusters).items()}
+
+    def interval(self, differences: Floats, kept: Mask) -> tuple[float, float]:
+        """95 % interval of a mean difference, by the bootstrap over blocks."""
+        from scipy import stats
+
+        weights, blocks = self.weights[kept], self.blocks[kept]
+        sums = np.bincount(blocks, weights * differences[kept])
+        sizes = np.bincount(blocks, weights)
+        there = sizes > 0
+
+        def mean(total: Floats, size: Floats, axis: int) -> Floats:
+            found: Floats = total.sum(axis=axis) / size.sum(axis=axis)
+            return found
+
+        found = stats.bootstrap(
+            (sums[there], sizes[there]),
+            mean,
+            paired=True,
+            vectorized=True,
+            n_resamples=_RESAMPLES,
+            method="percentile",
+            random_state=SEED,
+        )
+        return float(found.confidence_interval.low), float(found.confidence_interval.high)
+
+
+TARGET, COST = "TLR@20", "SLR@20"
+MEASURES = (TARGET, COST, "nDCG@20", "R@20")
+_DEPTH = 20
+
+
+@dataclass(frozen=True)
+class Setting:
+    """How documents, and perhaps queries, are shifted.
+
+    Attributes:
+        alpha: scale of the shift.
+        own: language vector and its own alpha, sorted, for those that differ from ``alpha``.
+        shift_queries: whether queries of other languages than the pivot are shifted too.
+    """
+
+    alpha: float = 0.0
+    own: tuple[tuple[str, float], ...] = ()
+    shift_queries: bool = False
+
+    def with_own(self, alphas: Mapping[str, float]) -> Setting:
+        """The same with alphas of single languages in the place of those that it has."""
+        return replace(self, own=tuple(sorted((key, alpha) for key, alpha in alphas.items() if alpha != self.alpha)))
+
+
+@dataclass(frozen=True)
+class Point:
+    """What a setting gives.
+
+    Attributes:
+        setting: the setting.
+        figures: measure -> each query's figure, shape (queries,), in the task's order.
+    """
+
+    setting: Setting
+    figures: Mapping[str, Floats] = field(repr=False)
+
+
+class Judge:
+    """Searches a task at one setting after the other, and remembers."""
+
+    def __init__(
+        self, task: Task, vectors: LanguageVectors, *, same_text: bool, on_point: Callable[[], None] = lambda: None
+    ) -> None:
+        """Keep what all settings share.
+
+        Args:
+            task: encoded questions and items.
+            vectors: the language vectors to judge.
+            same_text: whether they were fitted on the task's own text: each fold is then judged with what they
+                would be without it.
+            on_point: called after each search.
+        """
+        self.task, self.vectors = task, vectors
+        self._on_point, self._known = on_point, dict[Setting, Point]()
+        folds = task.folds
+        every = [folds == fold for fold in range(FOLDS)] if same_text else [np.ones(len(folds), bool)]
+        self._parts = [
+            (kept, held_out_vectors(vectors, task, fold) if same_text else vectors, task.asking(kept))
+            for fold, kept in enumerate(every)
+        ]
+
+    def at(self, setting: Setting) -> Point:
+        """Search at a setting, and score; from memory where that was done before."""
+        if setting not in self._known:
+            figures = {name: np.empty(len(self.task.items)) for name in MEASURES}
+            for kept, vectors, asking in self._parts:
+                for name, found in _scores(setting, vectors, asking).items():
+                    figures[name][kept] = found
+            self._known[setting] = Point(setting, figures)
+            self._on_point()
+        return self._known[setting]
+
+    def curve(self, alphas: Sequence[float], *, shift_queries: bool = False) -> list[Point]:
+        """One point for each alpha, all languages alike; alpha 0 leaves queries as they are, too."""
+        return [self.at(Setting(alpha, shift_queries=shift_queries and alpha > 0)) for alpha in alphas]
+
+
+def _scores(setting: Setting, vectors: LanguageVectors, asking: Encoded) -> dict[str, list[float]]:
+    """Measure -> the figure of each query asked, in their order."""
+    debias = Debias(vectors, "shift", setting.alpha, dict(setting.own), setting.shift_queries)
+    found = rank(asking, place(asking, debias), depth=_DEPTH)
+    run = {query: dict(hits) for query, hits in found.rankings.items()}
+    scores = scored(MEASURES, asking.dataset, asking.languages, run)
+    queries = [query.id for query in asking.dataset.queries]
+    return {name: [of.per_query[query] for query in queries] for name, of in scores.items()}
+
+
+ALPHAS = tuple(tenth / 10 for tenth in range(11))
+PLAIN = Setting()
+# Figures that differ by less come from another order of the same sums.
+_DIGITS, _TOLERANCE = 12, 1e-12
+Choice = Callable[[Mask], Point]
+
+
+@dataclass(frozen=True)
+class Step:
+    """One thing that can be shifted more than before, and whether that pays.
+
+    Attributes:
+        name: ``documents``, ``queries`` or ``languages``.
+        setting: what is chosen on all folds.
+        held_out: measure -> each query's figure at the setting chosen on the other folds, shape (queries,).
+        change: of TLR@20 over all queries, held out, from what stood before.
+        taken: whether that is a gain beyond chance.
+    """
+
+    name: str
+    setting: Setting
+    held_out: Mapping[str, Floats] = field(repr=False)
+    change: Change
+    taken: bool
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """All that was found.
+
+    Attributes:
+        budget: how much SLR@20 may fall.
+        documents: a point for each alpha, documents shifted.
+        both: a point for each alpha, queries shifted too.
+        steps: what was tried, in order.
+        weighing: how queries count.
+    """
+
+    budget: float
+    documents: Sequence[Point]
+    both: Sequence[Point]
+    steps: Sequence[Step]
+    weighing: Weighing
+
+    @property
+    def plain(self) -> Point:
+        """What is found with nothing shifted."""
+        return self.documents[0]
+
+    @property
+    def last(self) -> Step | None:
+        """The last step taken; None where nothing is gained."""
+        return next((step for step in reversed(self.steps) if step.taken), None)
+
+    @property
+    def setting(self) -> Setting:
+        """What is recommended."""
+        return self.last.setting if self.last else PLAIN
+
+    def changes(self, step: Step, kept: Mask) -> dict[str, Change]:
+        """Measure -> its change from no shift at all, held out, over some of the queries."""
+        return {name: self.weighing.change(self.plain.figures[name], step.held_out[name], kept) for name in MEASURES}
+
+
+def tune(judge: Judge, budget: float) -> Tuned:
+    """Measure, choose and judge.
+
+    Args:
+        judge: searches the task.
+        budget: how much SLR@20 may fall from that of alpha 0.
+    """
+    chooser = _Chooser(judge, budget)
+    documents, both = judge.curve(ALPHAS), judge.curve(ALPHAS, shift_queries=True)
+    shifted = chooser.step("documents", lambda kept: chooser.best(documents, kept), PLAIN, documents[0].figures)
+    before = (shifted.setting, shifted.held_out) if shifted.taken else (PLAIN, documents[0].figures)
+    queries = chooser.step("queries", lambda kept: chooser.best(both, kept), *before)
+    common = queries.setting if queries.taken else before[0]
+    steps = [shifted, queries]
+    # One language alone was tried at every alpha already.
+    if len(chooser.keys) > 1:
+        own = chooser.step(
+            "languages", lambda kept: chooser.with_own_alphas(common, kept), common, judge.at(common).figures
+        )
+        steps.append(own)
+    return Tuned(budget, documents, both, steps, chooser.weighing)
+
+
+class _Chooser:
+    """Chooses among points by what they give on some of the queries."""
+
+    def __init__(self, judge: Judge, budget: float) -> None:
+        task = judge.task
+        self._judge, self._budget, self._folds = judge, budget, task.folds
+        self.weighing = Weighing.of(task)
+        found = {judge.vectors.key(tag) for tag in set(task.encoded.languages.tags.values())}
+        self.keys = sorted(key for key in found if key is not None)
+
+    def step(self, name: str, choice: Choice, stands: Setting, before: Mapping[str, Floats]) -> Step:
+        """Choose on all folds for the recommendation, and on all but one for judging on that one."""
+        every = np.ones(len(self._folds), bool)
+        held_out = {measure: np.empty(len(self._folds)) for measure in MEASURES}
+        for fold in range(FOLDS):
+            inside = self._folds == fold
+            point = choice(~inside)
+            for measure in MEASURES:
+                held_out[measure][inside] = point.figures[measure][inside]
+        setting = choice(every).setting
+        change = self.weighing.change(before[TARGET], held_out[TARGET], every)
+        return Step(name, setting, held_out, change, change.gained and setting != stands)
+
+    def best(self, points: Sequence[Point], kept: Mask) -> Point:
+        """The point with the highest TLR within the budget, where the first always is; among equals the first."""
+        allowed = [points[0], *(point for point in points[1:] if self._within_budget(point, kept))]
+        return max(allowed, key=lambda point: self._mean(point, TARGET, kept))
+
+    def with_own_alphas(self, common: Setting, kept: Mask) -> Point:
+        """The point with single languages' own alphas, and the alpha that is best for the others beside these.
+
+        What is common was chosen on all folds, before and after alike: what this step gains, own alphas gain.
+        """
+        own = self.own_alphas(common, kept)
+        if not own:
+            return self._judge.at(common)
+        near = sorted(ALPHAS, key=lambda alpha: abs(alpha - common.alpha))
+        return self.best([self._judge.at(replace(common, alpha=alpha).with_own(own)) for alpha in near], kept)
+
+    def own_alphas(self, common: Setting, kept: Mask) -> dict[str, float]:
+        """Language vector -> its own alpha, where that gains more than chance on these queries.
+
+        Each language is tried by itself, the others as they are in common; none gets its own alpha where all
+        of these together would cost more than the budget.
+        """
+        stands = self._judge.at(common)
+        found = {}
+        for key in self.keys:
+            near = sorted(ALPHAS, key=lambda alpha: abs(alpha - common.alpha))
+            best = self.best([self._judge.at(common.with_own({key: alpha})) for alpha in near], kept)
+            if best is not stands:
+                found[key] = best
+        gains = {key: point.figures[TARGET] - stands.figures[TARGET] for key, point in found.items()}
+        chances = self.weighing.p_values(gains, kept) if gains else {}
+        own = {key: dict(found[key].setting.own)[key] for key, chance in chances.items() if chance < LEVEL}
+        return own if self._within_budget(self._judge.at(common.with_own(own)), kept) else {}
+
+    def _within_budget(self, point: Point, kept: Mask) -> bool:
+        loss = self._mean(self._judge.at(PLAIN), COST, kept) - self._mean(point, COST, kept)
+        return loss <= self._budget + _TOLERANCE
+
+    def _mean(self, point: Point, measure: str, kept: Mask) -> float:
+        return round(self.weighing.mean(point.figures[measure], kept), _DIGITS)
+
+
+def groups(judge: Judge) -> dict[str, NDArray[np.bool_]]:
+    """Which queries are reported together: all, those in the pivot language, and the others."""
+    pivot: NDArray[np.bool_] = judge.task.languages == judge.task.pivot
+    return {"all": np.ones(len(pivot), bool), "pivot": pivot, "others": ~pivot}

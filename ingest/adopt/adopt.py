@@ -1,0 +1,333 @@
+"""Adopting an index: all that stands against it is asked before anything is written; then it is loaded."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from functools import partial
+from typing import Any
+
+import numpy as np
+from opensearchpy import OpenSearch
+
+from langshift.debias.encoders import Brought, have_norm_1
+from langshift.debias.encoders.precomputed import LOOKED_AT
+from langshift.errors import LangshiftError, UsageError
+from langshift.ingest.adopt.reader import OldIndex, Reader, find, loaded, open_reader, stored_of
+from langshift.ingest.adopt.transform import DocumentMaker, Documents, document_of
+from langshift.ingest.config import Making, MakingOptions
+from langshift.ingest.documents import Document
+from langshift.ingest.load import Watch, load_source
+from langshift.ingest.progress import Summary, unwatched
+from langshift.ingest.resume import LoadKind, LoadOptions
+from langshift.output import counted, note
+from langshift.plugin import metadata, stored_shift
+from langshift.plugin.index_body import DERIVED, LUCENE, VectorField, copied_body, engine_of, own_mappings
+from langshift.plugin.metadata import USUAL, Fields, Origin
+from langshift.plugin.versions import version_behind
+
+_FINAL = "final_pipeline"
+
+
+def free_fields(
+    old: OldIndex, vector: str, texts: Sequence[str], told: str | None, unmapped: Collection[str] = ()
+) -> Fields:
+    """The names of the new version's fields: langshift's own are called otherwise where the old index has them.
+
+    Args:
+        old: the index.
+        vector: the field of vectors.
+        texts: the fields of text.
+        told: the field that names a document's language; None where there is none.
+        unmapped: fields that documents have beside those that the mapping knows.
+
+    Raises:
+        UsageError: the other names are taken, too.
+    """
+    taken = {*old.mappings.get("properties", {}), *unmapped}
+
+    def free(usual: str) -> str:
+        for name in (usual, f"langshift_{usual}"):
+            if name not in taken:
+                return name
+        raise UsageError(
+            f"Index {old.index} has fields named {usual!r} and 'langshift_{usual}', and langshift needs one of these "
+            "names: copy the index with _reindex, renaming one of them, and adopt that."
+        )
+
+    return Fields(vector, free(USUAL.language), free(USUAL.confidence), free(USUAL.stamp), tuple(texts), told)
+
+
+def body_of(client: OpenSearch, old: OldIndex, fields: Fields, making: Making) -> dict[str, Any]:
+    """The body of the new version, complete; see ``open_for_writing``."""
+    body = copied_body(client, old.index)
+    mappings, own = body["mappings"], own_mappings()["properties"]
+    names = {fields.language: USUAL.language, fields.confidence: USUAL.confidence, fields.stamp: USUAL.stamp}
+    mappings.setdefault("properties", {}).update({name: own[usual] for name, usual in names.items()})
+    at = datetime.now(timezone.utc).isoformat(timespec="seconds")
+    mappings["_meta"] |= {
+        metadata.FINGERPRINT: making.fingerprint().to_dict(),
+        "langshift_fields": fields.to_dict(),
+        metadata.ORIGIN: Origin("adopt", old.index, old.uuid, (), at).to_dict(),
+        **stored_shift.entries(making.debias),
+    }
+    keep_norms(body["settings"]["index"], engine_of(old.mappings, old.settings, fields.vector))
+    return body
+
+
+def keep_norms(settings: dict[str, Any], kept: VectorField | None) -> None:
+    """Have vectors come back from the new version as they are written, by switching derived source off for faiss.
+
+    What is read would have norm 1 otherwise, and a later change of alpha would be wrong without a word.
+
+    Args:
+        settings: of the new version, the part ``index``; changed in place.
+        kept: how the old index keeps its vectors.
+    """
+    if kept is not None and kept.engine != LUCENE:
+        settings.pop(DERIVED.rpartition(".")[0], None)
+        settings[DERIVED] = False
+
+
+def during_load(body: Mapping[str, Any]) -> dict[str, str]:
+    """Settings of the new version that hold until it is loaded: its documents have been through the pipeline once."""
+    return {_FINAL: "_none"} if _FINAL in body["settings"]["index"] else {}
+
+
+_TEXTS = {"text", "keyword", "match_only_text", "wildcard", "constant_keyword"}
+_SPACE = "cosinesimil"
+
+
+def require_fields(old: OldIndex, vector: str, texts: Sequence[str], language: str | None) -> None:
+    """Refuse fields that are not there, or hold something else.
+
+    Args:
+        old: the index.
+        vector: the field of vectors.
+        texts: the fields of text.
+        language: the field that names a document's language; None where there is none.
+
+    Raises:
+        UsageError: saying what the field is, and what could be given.
+    """
+    _require_vector(old, vector)
+    for text in texts:
+        _require_string(old, text, "--text-field")
+    if language is not None:
+        _require_string(old, language, "--language-field")
+
+
+def dimension_of(old: OldIndex, vector: str) -> int:
+    """The length of a field's vectors."""
+    return int(_mapped(old.mappings, vector)["dimension"])
+
+
+def _require_vector(old: OldIndex, name: str) -> None:
+    found, index = _mapped(old.mappings, name), old.index
+    if not found:
+        raise UsageError(f"Index {index} has no field {name!r}: {_vectors_there(old)}.")
+    if found.get("type") != "knn_vector":
+        kind = found.get("type", "object")
+        raise UsageError(f"The field {name!r} of {index} is of type {kind}, not knn_vector: {_vectors_there(old)}.")
+    if nested := next((part for part in _parents(name) if _mapped(old.mappings, part).get("type") == "nested"), None):
+        raise UsageError(
+            f"The field {name!r} of {index} is inside the nested field {nested!r}: only a document's own vector can "
+            "be shifted, so give each part of a text a document of its own."
+        )
+    kind = str(found.get("data_type", "float")).lower()
+    if "dimension" not in found or kind != "float":
+        told = f"are of the data type {kind}" if "dimension" in found else "are those of a trained model"
+        raise UsageError(f"The vectors in {name!r} of {index} {told}: only vectors of floats can be shifted.")
+    kept = engine_of(old.mappings, old.settings, name)
+    assert kept is not None  # noqa: S101 - it is a knn_vector
+    if kept.space != _SPACE:
+        raise UsageError(
+            f"The vectors in {name!r} of {index} are compared by {kept.space}: langshift searches and measures by the "
+            f"cosine, and shifted vectors differ in length. Copy the index with _reindex into one whose mapping says "
+            f'"space_type": "{_SPACE}" (nothing is encoded again), and adopt that.'
+        )
+
+
+def _require_string(old: OldIndex, name: str, option: str) -> None:
+    found = _mapped(old.mappings, name)
+    if not found:
+        raise UsageError(f"Index {old.index} has no field {name!r}: give {option} one that its documents hold.")
+    kind = found.get("type", "object")
+    if kind not in _TEXTS:
+        raise UsageError(f"The field {name!r} of {old.index} is of type {kind}: give {option} a text or keyword field.")
+
+
+def _mapped(mappings: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """What the mapping says of a field; empty where it says nothing."""
+    found: Mapping[str, Any] = mappings
+    for part in name.split("."):
+        found = found.get("properties", {}).get(part, {})
+    return found
+
+
+def _parents(name: str) -> Iterator[str]:
+    """``a`` and ``a.b`` of ``a.b.c``."""
+    parts = name.split(".")
+    return (".".join(parts[:end]) for end in range(1, len(parts)))
+
+
+def _vectors_there(old: OldIndex) -> str:
+    names = sorted(_vectors(old.mappings, ""))
+    if not names:
+        return "it has no knn_vector field, so there is nothing to shift"
+    return f"its knn_vector {'field is' if len(names) == 1 else 'fields are'} {', '.join(names)}"
+
+
+def _vectors(part: Mapping[str, Any], place: str) -> Iterator[str]:
+    for name, found in part.get("properties", {}).items():
+        if found.get("type") == "knn_vector":
+            yield f"{place}{name}"
+        yield from _vectors(found, f"{place}{name}.")
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is to be adopted.
+
+    Attributes:
+        old: an index, or an alias over one.
+        vector: its field of vectors.
+        texts: its fields of text; at least one.
+        language: its field that names a document's language; None where it has none.
+        making: the encoder that made the vectors, and how they are moved.
+    """
+
+    old: str
+    vector: str
+    texts: Sequence[str]
+    language: str | None
+    making: MakingOptions
+
+
+@dataclass(frozen=True)
+class Opened:
+    """An index that can be adopted, open for reading.
+
+    Attributes:
+        old: the index.
+        reader: reads it.
+        fields: the names of its fields, and of those that its documents are to get.
+        making: how its vectors were made, and are moved.
+        brought: what a sample of its vectors tells.
+    """
+
+    old: OldIndex
+    reader: Reader
+    fields: Fields
+    making: Making
+    brought: Brought
+
+
+@contextmanager
+def open_old(client: OpenSearch, asked: Asked, patience: float) -> Iterator[Opened]:
+    """Open an index for reading, and see that it can be adopted; nothing is written.
+
+    Args:
+        client: the cluster.
+        asked: what is to be adopted.
+        patience: seconds for which a cluster that does not answer is waited for.
+
+    Raises:
+        UsageError: it cannot be adopted; saying why and what to do.
+        FingerprintError: the language vectors were fitted with another encoder.
+    """
+    old = find(client, asked.old)
+    require_fields(old, asked.vector, asked.texts, asked.language)
+    with open_reader(client, old, asked.vector, patience) as reader:
+        sample = reader.sample(LOOKED_AT, {"exists": {"field": asked.vector}})
+        if not sample:
+            raise UsageError(f"No document of {old.index} has a vector in {asked.vector!r}: there is nothing to shift.")
+        unmapped = {name for hit in sample for name in loaded(stored_of(hit).source)}
+        fields = free_fields(old, asked.vector, asked.texts, asked.language, unmapped)
+        brought = _brought(old, sample, fields)
+        making = asked.making.open(brought)
+        _require_encoder(old, asked.vector, making, brought)
+        yield Opened(old, reader, fields, making, brought)
+
+
+def require_name(client: OpenSearch, old: OldIndex, name: str, options: LoadOptions) -> None:
+    """Refuse a name that is taken, unless a new version is to be put there.
+
+    Raises:
+        UsageError: it is.
+        ClusterError: what is there is not an alias over versions.
+    """
+    live = version_behind(client, name)
+    if live == old.index:
+        raise UsageError(f"{name} stands for {live}, the index that is to be adopted: choose another --name.")
+    if live is not None and options.if_exists == "fail":
+        held = counted(client.count(index=live)["count"], "document")
+        raise UsageError(
+            f"There is an index {name} already ({live}, {held}): replace it with --if-exists replace, or put a new "
+            "version before it with --if-exists new-version."
+        )
+
+
+def adopt(client: OpenSearch, opened: Opened, name: str, options: LoadOptions, watch: Watch | None = None) -> Summary:
+    """Write the documents of an index to a new version.
+
+    Args:
+        client: the cluster.
+        opened: the index.
+        name: the new version's alias.
+        options: how the load is done.
+        watch: looks on.
+
+    Raises:
+        LangshiftError: it broke off; nothing of the new version is left, and the old index is as it was.
+    """
+    old, fields, making = opened.old, opened.fields, opened.making
+    body = body_of(client, old, fields, making)
+    kind = LoadKind(partial(DocumentMaker, fields), body, during_load(body), keeps_versions=True)
+    source = Documents(opened.reader, fields, opened.brought)
+    try:
+        return load_source(client, source, name, making, unwatched, options, watch, kind)
+    except UsageError:
+        raise
+    except LangshiftError as error:
+        raise type(error)(f"{error} Nothing of {old.index} was changed: run it again.") from error
+    except KeyboardInterrupt:
+        note(f"Nothing of {old.index} was changed: run the same command again.")
+        raise
+
+
+def _brought(old: OldIndex, sample: Sequence[bytes], fields: Fields) -> Brought:
+    dimension = dimension_of(old, fields.vector)
+    found = [document_of(hit, fields, dimension) for hit in sample]
+    vectors = [one.embedding for one in found if isinstance(one, Document) and one.embedding is not None]
+    if not vectors:
+        raise UsageError(
+            f"The documents of {old.index} do not hold {fields.vector!r} as one list of {dimension} numbers, or hold "
+            "it in a list of objects: such vectors cannot be shifted."
+        )
+    return Brought(dimension, have_norm_1(np.stack(vectors)))
+
+
+def _require_encoder(old: OldIndex, vector: str, making: Making, brought: Brought) -> None:
+    encoder = making.encoder
+    remedy = "name the encoder that made them with --encoder, or --encoder given for one that is not here"
+    if encoder.dimension != brought.dimension:
+        raise UsageError(
+            f"The vectors in {vector!r} of {old.index} have {brought.dimension} dimensions, and those of {encoder.id} "
+            f"have {encoder.dimension}: {remedy}."
+        )
+    if encoder.normalised == brought.normalised:
+        return
+    kept = engine_of(old.mappings, old.settings, vector)
+    if kept is not None and kept.comes_back_normalised:
+        raise UsageError(
+            f"Index {old.index} keeps its vectors with the engine {kept.engine}, cosinesimil and derived source, which "
+            f"gives them back with norm 1 and not as {encoder.id} made them: load the documents from where they came "
+            "from, with `langshift ingest`."
+        )
+    theirs, own = ("norm 1", "other norms") if brought.normalised else ("other norms than 1", "norm 1")
+    raise UsageError(
+        f"The vectors in {vector!r} of {old.index} have {theirs}, and those of {encoder.id} {own}: {remedy}."
+    )

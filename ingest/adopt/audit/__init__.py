@@ -1,1 +1,0 @@
-"""What a shift would change in an index that somebody has already."""

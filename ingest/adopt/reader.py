@@ -1,0 +1,430 @@
+"""Reading another index as it was at one point in time: its mapping, and its documents in slices, byte for byte."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, NamedTuple, TypeVar
+from uuid import uuid4
+
+import msgspec
+import orjson
+from msgspec import Raw
+from opensearchpy import OpenSearch
+from opensearchpy.exceptions import NotFoundError, OpenSearchException, RequestError, SerializationError, TransportError
+from opensearchpy.serializer import JSONSerializer
+
+from langshift.client import address, make_client
+from langshift.credentials import hide
+from langshift.errors import ClusterError, UsageError
+from langshift.files import replace_halves
+from langshift.plugin import metadata
+from langshift.plugin.metadata import is_on
+from langshift.retry import Patience, waited_out
+from langshift.server_errors import reason
+from langshift.settings import Settings
+
+
+@dataclass(frozen=True)
+class OldIndex:
+    """An index that somebody else has made.
+
+    Attributes:
+        name: what was asked for, an index or an alias.
+        index: the index itself.
+        uuid: the server's own id of it.
+        mappings: as ``GET /index/_mapping`` gives them.
+        settings: flat, with the server's defaults.
+    """
+
+    name: str
+    index: str
+    uuid: str
+    mappings: Mapping[str, Any]
+    settings: Mapping[str, Any]
+
+    @property
+    def shards(self) -> int:
+        """How many primary shards it has."""
+        return int(self.settings["index.number_of_shards"])
+
+    @property
+    def shown(self) -> str:
+        """How messages name it."""
+        return self.name if self.name == self.index else f"{self.name} ({self.index})"
+
+
+def find(client: OpenSearch, name: str) -> OldIndex:
+    """Look at an index; only reads.
+
+    Args:
+        client: the cluster.
+        name: an index, or an alias over one.
+
+    Raises:
+        UsageError: there is none, it is several, closed, langshift's own, or does not keep whole documents.
+    """
+    index = _index_of(client, name)
+    kept = client.indices.get_settings(index=index, params={"flat_settings": "true", "include_defaults": "true"})[index]
+    settings = {**kept.get("defaults", {}), **kept["settings"]}
+    if is_on(settings.get("index.verified_before_close")):
+        raise UsageError(f"Index {index} is closed: open it with POST /{index}/_open.")
+    mappings = client.indices.get_mapping(index=index)[index]["mappings"]
+    if metadata.FINGERPRINT in mappings.get("_meta", {}):
+        raise UsageError(f"Index {index} is langshift's own already: change its shift with `langshift retune`.")
+    _require_whole_documents(index, mappings)
+    return OldIndex(name, index, settings["index.uuid"], mappings, settings)
+
+
+def _index_of(client: OpenSearch, name: str) -> str:
+    if not name or any(sign in name for sign in "*?,"):
+        raise UsageError(f"{name!r} is not the name of one index or alias: give that, without wildcards and commas.")
+    try:
+        found: dict[str, Any] = client.indices.get_alias(index=name)
+    except NotFoundError:
+        _require_no_data_stream(client, name)
+        raise UsageError(f"There is no index {name}: `GET /_cat/indices` lists those of the cluster.") from None
+    except RequestError as error:
+        raise UsageError(f"{name!r} cannot be an index's name: {reason(error)}.") from error
+    if name in found:
+        return name
+    if len(found) != 1:
+        several = f"stands for {len(found)} indices ({', '.join(sorted(found))})" if found else "stands for no index"
+        raise UsageError(f"{name} {several}: give the name of one index.")
+    ((index, there),) = found.items()
+    if "filter" in there["aliases"].get(name, {}):
+        raise UsageError(f"{name} is an alias with a filter, but all of an index is adopted: give its name, {index}.")
+    return index
+
+
+def _require_no_data_stream(client: OpenSearch, name: str) -> None:
+    try:
+        ((_, streams),) = client.indices.get_data_stream(name=name).items()
+    except OpenSearchException:
+        return
+    indices = ", ".join(one["index_name"] for stream in streams for one in stream["indices"])
+    raise UsageError(f"{name} is a data stream: give the name of an index of it ({indices}).")
+
+
+def _require_whole_documents(index: str, mappings: Mapping[str, Any]) -> None:
+    source = mappings.get("_source", {})
+    if source.get("enabled") is False:
+        lost = "keeps no `_source`"
+    elif source.get("includes") or source.get("excludes"):
+        lost = "keeps only a part of each document's `_source`"
+    else:
+        return
+    raise UsageError(
+        f"Index {index} {lost}, so what its documents held cannot be read from it: load them from where they came "
+        "from, with `langshift ingest`."
+    )
+
+
+T = TypeVar("T")
+
+# Stands before the digits of half a surrogate pair, which readers of JSON refuse, until that is written again.
+_MARK = f"\ue000{uuid4().hex}"
+_MARKED = re.compile(f"{_MARK}([0-9a-fA-F]{{4}})")
+_MARKED_BYTES = re.compile(f"{_MARK}([0-9a-fA-F]{{4}})".encode())
+
+
+# Reading JSON and writing it again may change numbers: integers beyond 64 bits, decimals of many digits. So only what
+# is looked at is read, and only what is changed is written; all else passes as it is.
+class Stored(msgspec.Struct):
+    """A document of a search's answer.
+
+    Attributes:
+        id: its ``_id``.
+        version: its ``_version``.
+        source: its ``_source``, byte for byte.
+        routing: its ``_routing``, if it has one.
+        sort: where in its slice it stands; absent where nothing was sorted.
+    """
+
+    id: str = msgspec.field(name="_id")
+    version: int = msgspec.field(name="_version")
+    source: Raw = msgspec.field(name="_source")
+    routing: str | None = msgspec.field(name="_routing", default=None)
+    sort: list[Any] = msgspec.field(default_factory=list)
+
+
+class Total(msgspec.Struct):
+    """How many documents a search finds."""
+
+    value: int
+
+
+class Found(msgspec.Struct):
+    """The part of a search's answer that holds the documents, each byte for byte."""
+
+    hits: list[Raw]
+    total: Total | None = None
+
+
+class Page(msgspec.Struct):
+    """A search's answer."""
+
+    hits: Found
+
+
+_page = msgspec.json.Decoder(Page).decode
+_stored = msgspec.json.Decoder(Stored).decode
+_fields = msgspec.json.Decoder(dict[str, Raw]).decode
+
+
+def page_of(answer: str) -> Page:
+    """The documents of a search's answer.
+
+    Raises:
+        msgspec.DecodeError: it is none.
+    """
+    return _decoded(_page, answer)
+
+
+def stored_of(hit: bytes | Raw) -> Stored:
+    """A document of a search's answer."""
+    return _decoded(_stored, hit)
+
+
+def whole(hit: Raw) -> bytes:
+    """A document of a search's answer byte for byte; it needs no longer the whole answer in memory."""
+    return _unmarked(bytes(hit))
+
+
+def loaded(source: Raw) -> dict[str, Any]:
+    """A document's fields, to be looked at; half a surrogate pair is U+FFFD there."""
+    text = _MARKED.sub("\ufffd", bytes(source).decode())
+    fields: dict[str, Any] = orjson.loads(text)
+    return fields
+
+
+def changed(source: Raw, path: str, value: bytes | None, added: Mapping[str, bytes]) -> bytes:
+    """A document with one value replaced and fields added; all else is the same byte for byte.
+
+    Args:
+        source: the document.
+        path: the field to replace, as ``value_at`` finds it.
+        value: its new value as JSON; None leaves it as it is.
+        added: new fields as JSON; the document must not have them.
+
+    Returns:
+        The document on one line.
+    """
+    fields = _decoded(_fields, source)
+    if value is not None:
+        _replace(fields, path, Raw(value))
+    fields.update((name, Raw(new)) for name, new in added.items())
+    # Inside of a JSON text no line breaks but between its parts.
+    return _unmarked(msgspec.json.encode(fields)).replace(b"\n", b" ").replace(b"\r", b" ")
+
+
+def _replace(fields: dict[str, Raw], path: str, value: Raw) -> bool:
+    if path in fields:
+        fields[path] = value
+        return True
+    head, dot, rest = path.partition(".")
+    while dot:
+        if head in fields and bytes(fields[head]).lstrip().startswith(b"{"):
+            inner = _decoded(_fields, fields[head])
+            if _replace(inner, rest, value):
+                fields[head] = Raw(msgspec.json.encode(inner))
+                return True
+        more, dot, rest = rest.partition(".")
+        head = f"{head}.{more}"
+    return False
+
+
+def _decoded(decode: Callable[[Any], T], content: str | bytes | Raw) -> T:
+    try:
+        return decode(content)
+    except msgspec.DecodeError:
+        text = content if isinstance(content, str) else bytes(content).decode()
+        marked = replace_halves(text, lambda half: f"{_MARK}{half}")
+        if marked == text:
+            raise
+    return decode(marked)
+
+
+def _unmarked(content: bytes) -> bytes:
+    return _MARKED_BYTES.sub(rb"\\u\1", content)
+
+
+# Slices that are read at once; more than a shard has are cut out of it.
+_AT_ONCE = 4
+# Documents of a page, and about how many bytes one may have.
+_PAGE, _PAGE_BYTES = 250, 8 << 20
+# The point in time outlives a pause in which the cluster takes no documents; seconds.
+_LONGER, _LONGEST = 600.0, 86_000.0
+_WHOLE = {"allow_partial_search_results": "false"}
+
+
+class _Pages(JSONSerializer):
+    """Reads answers only in part: the bytes of documents are to be kept."""
+
+    def loads(self, s: str) -> Page:
+        try:
+            return page_of(s)
+        except msgspec.DecodeError as error:
+            raise SerializationError(hide(s), error) from error
+
+
+class _Turn(NamedTuple):
+    """The next page of a slice.
+
+    Attributes:
+        slice: its number.
+        after: where the page before ended; None at the beginning.
+        size: how many documents to ask for.
+    """
+
+    slice: int
+    after: list[Any] | None
+    size: int
+
+
+class Reader:
+    """An index as it was when this was opened; see ``open_reader``.
+
+    Attributes:
+        old: the index.
+        total: how many documents it holds.
+        bearing: how many of them have a vector.
+    """
+
+    def __init__(
+        self, client: OpenSearch, old: OldIndex, pit: str, patience: float, pool: ThreadPoolExecutor, vector: str
+    ) -> None:
+        self.old = old
+        self._client, self._pit, self._seconds, self._pool = client, pit, patience, pool
+        self._stopping = threading.Event()
+        self._slices = max(old.shards, _AT_ONCE)
+        self._most = min(_PAGE, int(old.settings.get("index.max_result_window", _PAGE)))
+        self.total = self._count({"match_all": {}})
+        self.bearing = self._count({"exists": {"field": vector}})
+
+    def documents(self) -> Iterator[bytes]:
+        """Every document, as a search gives it, in no order that means anything.
+
+        Raises:
+            ClusterError: the point in time is lost, or fewer documents came than there are.
+            OpenSearchException: the cluster does not answer.
+        """
+        read = 0
+        for page in self._pages():
+            read += len(page.hits.hits)
+            yield from map(whole, page.hits.hits)
+        if read != self.total:
+            raise ClusterError(f"Only {read:,} of the {self.total:,} documents of {self.old.index} came.")
+
+    def sample(self, size: int, query: dict[str, Any], seed: int = 0) -> list[bytes]:
+        """Documents at random that a query finds, the same each time.
+
+        Args:
+            size: how many at most.
+            query: which may be taken.
+            seed: another one gives others.
+        """
+        drawn = {"random_score": {"seed": seed, "field": "_seq_no"}, "query": query, "boost_mode": "replace"}
+        found: list[bytes] = []
+        after: list[Any] | None = None
+        while len(found) < size:
+            sort = [{"_score": "desc"}, {"_seq_no": "asc"}]
+            body = {"query": {"function_score": drawn}, "sort": sort, "size": min(self._most, size - len(found))}
+            page = self._search({**body, **({"search_after": after} if after else {})})
+            if not page.hits.hits:
+                break
+            found += map(whole, page.hits.hits)
+            after = stored_of(page.hits.hits[-1]).sort
+        return found
+
+    def stop(self) -> None:
+        """Wait for the cluster no longer."""
+        self._stopping.set()
+
+    def _pages(self) -> Iterator[Page]:
+        slices = iter(range(self._slices))
+        reading: deque[tuple[_Turn, Future[Page]]] = deque()
+
+        def read(turn: _Turn) -> None:
+            reading.append((turn, self._pool.submit(self._page, turn)))
+
+        for number in islice(slices, _AT_ONCE):
+            read(_Turn(number, None, self._most))
+        while reading:
+            turn, coming = reading.popleft()
+            page = coming.result()
+            if hits := page.hits.hits:
+                likely = _PAGE_BYTES * len(hits) // sum(memoryview(hit).nbytes for hit in hits)
+                read(_Turn(turn.slice, stored_of(hits[-1]).sort, max(1, min(self._most, likely))))
+                yield page
+            elif (following := next(slices, None)) is not None:
+                read(_Turn(following, None, self._most))
+
+    def _page(self, turn: _Turn) -> Page:
+        # A slice lies in one shard, as there are no fewer slices than shards: there `_doc` is a place of its own.
+        part = {"id": turn.slice, "max": self._slices, "field": "_seq_no"}
+        body: dict[str, Any] = {"slice": part, "sort": ["_doc"], "size": turn.size, "track_total_hits": False}
+        return self._search({**body, **({"search_after": turn.after} if turn.after else {})})
+
+    def _count(self, query: dict[str, Any]) -> int:
+        total = self._search({"query": query, "size": 0, "track_total_hits": True}).hits.total
+        return total.value if total else 0
+
+    def _search(self, body: dict[str, Any]) -> Page:
+        pit = {"id": self._pit, "keep_alive": _keep_alive(self._seconds)}
+        asked = {**body, "pit": pit, "version": True}
+        page: Page = self._patiently(lambda: self._client.search(body=asked, params=_WHOLE))
+        return page
+
+    def _patiently(self, action: Callable[[], T]) -> T:
+        try:
+            return waited_out(action, Patience(self._seconds), self._stopping)
+        except TransportError as error:
+            if "search_context_missing_exception" in str(error.info):
+                raise ClusterError(
+                    f"The cluster has lost the point in time at which {self.old.index} was read, as it does when a "
+                    "node of it ends."
+                ) from error
+            raise
+
+
+@contextmanager
+def open_reader(client: OpenSearch, old: OldIndex, vector: str, patience: float) -> Iterator[Reader]:
+    """Open an index for reading as it is now: what is written to it from now on is not read.
+
+    Nothing is written to it, and it is not refreshed: what no search sees yet is not read either.
+
+    Args:
+        client: the cluster.
+        old: the index.
+        vector: its field of vectors.
+        patience: seconds for which a cluster that does not answer is waited for.
+
+    Raises:
+        OpenSearchException: the user may not read it so, or the cluster does not answer.
+    """
+    with ExitStack() as stack:
+        reading = stack.enter_context(make_client(Settings.from_env(), address(client), retries=0, serializer=_Pages()))
+        made = client.create_pit(index=old.index, params={"keep_alive": _keep_alive(patience)})
+        stack.callback(_forget, client, made["pit_id"])
+        pool = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="slice")
+        stack.callback(pool.shutdown, cancel_futures=True)
+        reader = Reader(reading, old, made["pit_id"], patience, pool, vector)
+        stack.callback(reader.stop)
+        yield reader
+
+
+def _forget(client: OpenSearch, pit: str) -> None:
+    # It ends by itself, if later.
+    with suppress(OpenSearchException):
+        client.delete_pit(body={"pit_id": [pit]})
+
+
+def _keep_alive(patience: float) -> str:
+    return f"{round(min(patience + _LONGER, _LONGEST))}s"

@@ -1,0 +1,151 @@
+"""The final check: what the cluster has confirmed is there, by count and by a sampled comparison of vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from opensearchpy import OpenSearch
+
+from langshift.client import address
+from langshift.ingest.bulk.journal import Journal
+from langshift.ingest.bulk.journal_store import Sampled
+from langshift.plugin.metadata import value_at
+from langshift.plugin.versions import Target, require_there
+from langshift.server_errors import Unreadable, not_permitted
+
+# 10,000 ids of 512 bytes make a request that any server takes.
+_COUNTED, _FETCHED, _COMPARED = 10_000, 1_000, 50
+# An index may be set to find few documents at once.
+_SOUGHT = 50
+_TOLERANCE = 1e-6  # of the largest component; a server may keep a vector in another float format
+
+Identified = tuple[str, int]
+
+
+class Checked(NamedTuple):
+    """What the check found.
+
+    Attributes:
+        documents: how many documents of this load there are to be.
+        missing: the ids, each with the line that was confirmed last, that are not there, or only as they were before
+            that line; all of them.
+        differing: those of the sample that are there with another vector than was sent.
+        surplus: documents beyond those of this load in a version that only this load should have written to.
+    """
+
+    documents: int
+    missing: list[Identified]
+    differing: list[Identified]
+    surplus: int
+
+
+def check(client: OpenSearch, target: Target, journal: Journal, base: int | None) -> Checked:
+    """Compare the index with the journal; only reads, but for a refresh.
+
+    What somebody else has updated since counts as there. What somebody else has deleted since counts as missing:
+    the server tells no difference to a loss.
+
+    Args:
+        client: the cluster.
+        target: the version.
+        journal: what the cluster has confirmed.
+        base: a line's version less its number; None where documents have versions, and routing, of their own.
+
+    Raises:
+        ClusterError: the version was deleted.
+        Unreadable: part of it does not answer.
+    """
+    require_there(client, target)
+    client.indices.refresh(index=target.index)
+    index = _Index(client, target, base)
+    documents = journal.documents()
+    held = index.count({"match_all": {}}) if target.created else None
+    differing, any_lost = index.compare(journal.sample())
+    missing: list[Identified] = []
+    if any_lost or held != documents:
+        for batch in journal.ids(_COUNTED):
+            # Once a write is known to be lost, an older version of it may stand for each of the others.
+            short = len(batch) if any_lost else len(batch) - index.count({"ids": {"values": [id for id, _ in batch]}})
+            missing += index.missing(batch, short)
+    surplus = 0 if held is None else max(0, held - (documents - len(missing)))
+    lost = set(missing)
+    return Checked(documents, missing, [each for each in differing if each not in lost], surplus)
+
+
+class _Index:
+    """The index, as the check reads it."""
+
+    def __init__(self, client: OpenSearch, target: Target, base: int | None) -> None:
+        self._client = client
+        self._name, self._vector = target.index, target.fields.vector
+        self._base = base
+
+    def count(self, query: dict[str, Any]) -> int:
+        """How many documents a query finds; too few where a shard does not answer."""
+        return int(self._client.count(index=self._name, body={"query": query})["count"])
+
+    def missing(self, batch: Sequence[Identified], absent: int) -> list[Identified]:
+        """Those of a batch that are not there, or only in an older version; stops when ``absent`` are not there."""
+        lost: list[Identified] = []
+        for start in range(0, len(batch), _FETCHED):
+            if absent <= 0:
+                break
+            some = batch[start : start + _FETCHED]
+            for each, document in zip(some, self._get([id for id, _ in some], False), strict=True):
+                absent -= not document["found"]
+                if self._lost(document, each[1]):
+                    lost.append(each)
+        return lost
+
+    def compare(self, sample: Sequence[Sampled]) -> tuple[list[Identified], bool]:
+        """Those of the sample with another vector, and whether any has lost its write."""
+        differing: list[Identified] = []
+        any_lost = False
+        for start in range(0, len(sample), _COMPARED):
+            some = sample[start : start + _COMPARED]
+            documents = self._get([sent.id for sent in some], [self._vector])
+            for sent, document in zip(some, documents, strict=True):
+                if self._lost(document, sent.line):
+                    any_lost = True
+                elif self._as_sent(document, sent.line) and not self._same(document, sent.vector):
+                    differing.append((sent.id, sent.line))
+        return differing, any_lost
+
+    def _lost(self, document: dict[str, Any], line: int) -> bool:
+        return not document["found"] or (self._base is not None and document["_version"] < self._base + line)
+
+    def _as_sent(self, document: dict[str, Any], line: int) -> bool:
+        return self._base is None or bool(document["_version"] == self._base + line)
+
+    def _get(self, ids: list[str], source: bool | list[str]) -> list[dict[str, Any]]:
+        if self._base is None:
+            parts = (ids[start : start + _SOUGHT] for start in range(0, len(ids), _SOUGHT))
+            return [found for part in parts for found in self._seek(part, source)]
+        wanted = [{"_id": id, "_source": source} for id in ids]
+        documents: list[dict[str, Any]] = self._client.mget(index=self._name, body={"docs": wanted})["docs"]
+        for document in documents:
+            if "error" in document:
+                why = str(document["error"].get("reason", "no reason given"))
+                # A permission does not come by waiting, as a shard may.
+                raise not_permitted(why, address(self._client)) or Unreadable(
+                    f"Document {document['_id']!r} of {self._name} cannot be read ({why}): "
+                    "see that all its shards are there."
+                )
+        return documents
+
+    def _seek(self, ids: list[str], source: bool | list[str]) -> list[dict[str, Any]]:
+        """Documents by ``_id``, wherever their routing has put them."""
+        body = {"query": {"ids": {"values": ids}}, "size": len(ids), "_source": source}
+        answer = self._client.search(index=self._name, body=body, params={"allow_partial_search_results": "false"})
+        found = {hit["_id"]: hit for hit in answer["hits"]["hits"]}
+        return [{**found.get(id, {}), "found": id in found} for id in ids]
+
+    def _same(self, document: dict[str, Any], sent: bytes) -> bool:
+        expected = np.frombuffer(sent, dtype=np.float32)
+        there = value_at(document["_source"], self._vector)
+        if not isinstance(there, list) or len(there) != len(expected):
+            return False
+        difference = np.abs(np.asarray(there, dtype=np.float32) - expected).max(initial=0)
+        return bool(difference <= _TOLERANCE * np.abs(expected).max(initial=0))

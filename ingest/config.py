@@ -1,0 +1,179 @@
+"""How documents become entries, and the fingerprint that says so."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+import orjson
+
+from langshift.debias.debiaser import INDEX_SIDE, METHODS, Debias, recommended
+from langshift.debias.detector import Detector, open_detector
+from langshift.debias.encoders import Brought, Encoder, identity, open_encoder
+from langshift.debias.fingerprint import Fingerprint
+from langshift.debias.vectors import LanguageVectors, shipped
+from langshift.errors import UsageError
+from langshift.files import whole
+from langshift.settings import VERSION
+
+LEAST_CONFIDENCE = 0.5
+
+
+@dataclass(frozen=True)
+class Making:
+    """How documents become entries.
+
+    Attributes:
+        encoder: gives the vectors.
+        debias: moves them.
+        detector: names the languages.
+        least_confidence: a posterior below this makes a document ``und``.
+        soft: whether a detected document is moved by all languages that it may be in, as far as each is probable.
+    """
+
+    encoder: Encoder
+    debias: Debias
+    detector: Detector
+    least_confidence: float = LEAST_CONFIDENCE
+    soft: bool = False
+
+    def fingerprint(self) -> Fingerprint:
+        """What an index with vectors of this making carries."""
+        encoder, debias = self.encoder, self.debias
+        vectors = debias.vectors
+        return Fingerprint(
+            **identity(encoder),
+            pivot=vectors.pivot if vectors else None,
+            alpha=debias.alpha,
+            alphas={tag: alpha for tag, alpha in sorted(debias.alphas.items()) if alpha != debias.alpha},
+            vectors=vectors.hash if vectors else None,
+            method=debias.method,
+            soft=self.soft,
+            detector=self.detector.id,
+            langshift=VERSION,
+        )
+
+
+def choose(
+    encoder: Encoder,
+    detector: Detector,
+    vectors: Path | None,
+    alpha: float | None,
+    least_confidence: float = LEAST_CONFIDENCE,
+    *,
+    method: str = "shift",
+    soft: bool = False,
+) -> Making:
+    """Complete what was given: the shipped vectors, and the scales that they recommend, else 1.
+
+    Args:
+        encoder: the encoder.
+        detector: the language detector.
+        vectors: a file of language vectors; None takes those shipped for the encoder.
+        alpha: scale of all languages; None takes what the vectors recommend, else 1.
+        least_confidence: a detection below this makes a document ``und``.
+        method: one of ``INDEX_SIDE``.
+        soft: whether to move detected documents by all languages that they may be in.
+
+    Raises:
+        UsageError: the encoder has no shipped vectors and alpha is not 0, or a method that an index cannot be
+            made with.
+        FingerprintError: the vectors were fitted with another encoder.
+    """
+    _require_index_side(method, soft=soft)
+    path = vectors or shipped(encoder.id)
+    if path is None:
+        if alpha != 0:
+            raise UsageError(
+                f"There are no language vectors for the encoder {encoder.id}: give some with --vectors, "
+                "or --alpha 0 to index without a shift."
+            )
+        return Making(encoder, recommended(None, method), detector, least_confidence, soft)
+    known = LanguageVectors.load(path)
+    known.require_encoder(encoder, str(path))
+    return Making(encoder, recommended(known, method, alpha), detector, least_confidence, soft)
+
+
+def _require_index_side(method: str, *, soft: bool) -> None:
+    choices = " or ".join(INDEX_SIDE)
+    if method in METHODS and METHODS[method].query_side:
+        raise UsageError(
+            f"The method {method} changes queries too, which an index cannot: choose {choices}, or try {method} with "
+            f"`langshift evaluate offline --method {method}`."
+        )
+    if method not in INDEX_SIDE:
+        raise UsageError(
+            f"There is no method {method!r} for an index: choose {choices}, "
+            "or --alpha 0 to leave documents as they are."
+        )
+    if soft and method != "shift":
+        raise UsageError(f"Only the method shift can be soft, not {method}.")
+
+
+_PATHS = ("vectors", "lid_model")
+
+
+@dataclass(frozen=True)
+class MakingOptions:
+    """How documents are made, as it is asked for.
+
+    Attributes:
+        encoder: how the encoder is asked for.
+        trust_remote_code: whether to run code that comes with a model.
+        vectors: a file of language vectors; None for those shipped.
+        alpha: scale of all languages; None for what the vectors recommend.
+        method: how documents are moved.
+        soft: whether by all languages that each may be in.
+        lid_model: a fastText model; None for the bundled one.
+        least_confidence: a detection below this makes a document ``und``.
+    """
+
+    encoder: str
+    trust_remote_code: bool
+    vectors: Path | None
+    alpha: float | None
+    method: str
+    soft: bool
+    lid_model: Path | None
+    least_confidence: float
+
+    def open(self, brought: Brought | None) -> Making:
+        """Open encoder, detector and language vectors.
+
+        Args:
+            brought: what is known of vectors that come with the documents.
+
+        Raises:
+            UsageError: they cannot be used, or not together.
+            LangshiftError: the encoder's model cannot be loaded, or its server does not answer as it should.
+        """
+        return choose(
+            open_encoder(self.encoder, trust_remote_code=self.trust_remote_code, brought=brought),
+            open_detector(self.lid_model),
+            self.vectors,
+            self.alpha,
+            self.least_confidence,
+            method=self.method,
+            soft=self.soft,
+        )
+
+    def keep(self, file: Path) -> None:
+        """Write them to a file of mode 0600."""
+        kept = {name: str(value.absolute()) if isinstance(value, Path) else value for name, value in vars(self).items()}
+        with whole(file) as partial:
+            partial.touch(mode=0o600)
+            partial.write_bytes(orjson.dumps(kept, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
+
+    @classmethod
+    def read(cls, file: Path) -> MakingOptions:
+        """Read what ``keep`` wrote.
+
+        Raises:
+            OSError: the file cannot be read.
+            ValueError: it holds no JSON.
+            KeyError: an option is missing.
+            TypeError: it holds no object, or something else than a path.
+        """
+        found = orjson.loads(file.read_bytes())
+        kept = {field.name: found[field.name] for field in fields(cls)}
+        return cls(**{**kept, **{name: kept[name] and Path(kept[name]) for name in _PATHS}})

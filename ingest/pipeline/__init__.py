@@ -1,1 +1,0 @@
-"""The pipeline that shifts documents of any client: installed, verified, removed."""

@@ -1,0 +1,404 @@
+"""What a person sees of a load: the line that says how far it is, its summary, its remarks."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from functools import cached_property
+from types import TracebackType
+from typing import Any
+
+from opensearchpy import OpenSearch
+from rich.measure import Measurement
+from rich.progress import BarColumn, Progress, ProgressColumn, SpinnerColumn, Task, TextColumn, TimeRemainingColumn
+from rich.table import Column, Table
+from rich.text import Text
+
+from langshift import output
+from langshift.debias.fingerprint import Fingerprint
+from langshift.errors import LangshiftError
+from langshift.ingest.bulk.journal import RESULT
+from langshift.ingest.bulk.journal_store import LoadPlace
+from langshift.ingest.config import Making, MakingOptions
+from langshift.languages import text_language
+from langshift.output import counted, log_to, note, out
+from langshift.plugin.transfer import state
+from langshift.plugin.versions import unfinished
+from langshift.settings import VERSION
+
+_SPEED_OVER_SECONDS = 10.0
+# Wider than any terminal.
+_AMPLE = 1000
+
+
+class LoadProgress:
+    """A line on standard error while a load runs, as a context manager; silent where that is not a terminal.
+
+    It shows the lines handled, of how many, documents a second over the last seconds, the time left, retries, dead
+    letters and how many requests are under way at once. What a narrow terminal has no room for is left out, the
+    least important first. ``console.note`` may be called meanwhile: it writes above the line.
+
+    Args:
+        total: lines of the input; None where nobody knows.
+        handled: lines that an earlier run handled; they count as done, not as speed.
+        documents: documents that an earlier run wrote, where ``update`` counts them too.
+    """
+
+    def __init__(self, total: int | None, handled: int = 0, documents: int = 0) -> None:
+        terminal = output.err.is_terminal
+        self._lock = threading.Lock()
+        self._handled, self._documents = handled, documents
+        self._shown = _OneLine(
+            console=output.err,
+            transient=True,
+            disable=not terminal,
+            refresh_per_second=4,
+            speed_estimate_period=_SPEED_OVER_SECONDS,
+        )
+        # Lines tell how long it will take, documents how fast it goes: of each rich keeps account.
+        self._writing = self._shown.add_task("documents", total=None, completed=documents, visible=False)
+        self._handling = self._shown.add_task(
+            "load",
+            total=total,
+            completed=handled,
+            writing=self._shown.tasks[0],
+            retries=0,
+            dead=0,
+            at_once=0,
+        )
+
+    def __enter__(self) -> LoadProgress:
+        self._shown.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._shown.stop()
+
+    def update(self, handled: int, documents: int, retries: int, dead: int, at_once: int) -> None:
+        """Tell how far the load is; to be called after each answer, from any thread.
+
+        Args:
+            handled: lines handled so far.
+            documents: documents written so far.
+            retries: requests that were sent again.
+            dead: dead letters.
+            at_once: requests that may be under way at once.
+        """
+        if self._shown.disable:
+            return
+        with self._lock:
+            # Of two threads the one that counted first may come last: going back would count the way twice.
+            self._handled, self._documents = max(self._handled, handled), max(self._documents, documents)
+            self._shown.update(self._writing, completed=self._documents)
+            self._shown.update(self._handling, completed=self._handled, retries=retries, dead=dead, at_once=at_once)
+
+
+class _OneLine(Progress):
+    """A progress display of one visible task that leaves columns out rather than take a second line."""
+
+    @cached_property
+    def _every(self) -> dict[str, ProgressColumn]:
+        # One set for each display, as columns remember what they have shown.
+        return _columns()
+
+    def make_tasks_table(self, tasks: Iterable[Task]) -> Table:
+        """The line, with as many columns as there is room for."""
+        tasks = list(tasks)
+        for task in tasks:
+            # rich forgets what is older than the period only when told something: what stands still has no speed.
+            self.update(task.id)
+            if task.visible:
+                self.columns = _fitting(self._every, task)
+        return super().make_tasks_table(tasks)
+
+
+def _fitting(every: Mapping[str, ProgressColumn], task: Task) -> tuple[ProgressColumn, ...]:
+    without = () if task.total is not None else ("bar", "time left")
+    widths = {name: _width(column, task) for name, column in every.items() if name not in without}
+    for name in _LEAST_IMPORTANT_FIRST:
+        if sum(widths.values()) + len(widths) - 1 <= output.err.width:
+            break
+        widths.pop(name, None)
+    return tuple(every[name] for name in widths)
+
+
+def _width(column: ProgressColumn, task: Task) -> int:
+    least, most = Measurement.get(output.err, output.err.options.update_width(_AMPLE), column(task))
+    return least if isinstance(column, BarColumn) else most
+
+
+class _Count(ProgressColumn):
+    """Lines handled, of how many where that is known."""
+
+    def render(self, task: Task) -> Text:
+        """Such as ``1,200/20,000``, or ``1,200 lines``."""
+        handled = int(task.completed)
+        told = output.counted(handled, "line") if task.total is None else f"{handled:,}/{int(task.total):,}"
+        return Text(told, style="progress.download")
+
+
+class _Speed(ProgressColumn):
+    """Documents a second."""
+
+    def render(self, task: Task) -> Text:
+        """Such as ``1,200/s``; ``-/s`` where nothing moves."""
+        speed = task.fields["writing"].speed
+        return Text("-/s" if speed is None else f"{speed:,.0f}/s", style="progress.data.speed")
+
+
+_LEAST_IMPORTANT_FIRST = ("at once", "retries", "spinner", "dead", "speed", "time left", "bar")
+
+
+def _columns() -> dict[str, ProgressColumn]:
+    def unbroken() -> Column:
+        return Column(no_wrap=True)
+
+    return {
+        "spinner": SpinnerColumn(table_column=unbroken()),
+        "bar": BarColumn(bar_width=None),
+        "count": _Count(unbroken()),
+        "speed": _Speed(unbroken()),
+        "time left": TimeRemainingColumn(table_column=unbroken()),
+        "retries": TextColumn("retries {task.fields[retries]:,}", table_column=unbroken()),
+        "dead": TextColumn("dead letters {task.fields[dead]:,}", table_column=unbroken()),
+        "at once": TextColumn("at once {task.fields[at_once]}", table_column=unbroken()),
+    }
+
+
+STAGES = ("read", "detect", "encode", "shift", "write")
+
+# Called with a stage's name, and the documents and seconds that it has just spent.
+OnStage = Callable[[str, int, float], None]
+
+
+def unwatched(stage: str, documents: int, seconds: float) -> None:
+    """Nobody looks on."""
+
+
+@dataclass
+class Summary:
+    """What a load did; all but ``seconds``, ``retries`` and ``resumed`` over all its runs.
+
+    Attributes:
+        name: the alias.
+        index: the version that was written.
+        made: how the documents' vectors are made.
+        corpus: how messages name the input.
+        lines: lines of the input that were documents, deletes or dead letters.
+        documents: lines that wrote a document.
+        present: documents of this load that the final check found on the server.
+        replaced: lines whose document took the place of one of the same ``_id``.
+        superseded: lines that wrote nothing, since the index holds a later version of the document.
+        deleted: lines that deleted a document.
+        dead: lines that went to the dead letters.
+        repaired: documents that the cluster had confirmed and lost, and that were written once more.
+        languages: documents by language, ``und`` included.
+        shifted: documents whose vector was moved.
+        cut: documents longer than the encoder reads, by ``longest`` characters.
+        longest: characters of a text that the encoder reads.
+        folded: documents by language that counts to its macrolanguage (``arz`` to ``ar``).
+        without_vector: documents by language that has no language vector and is not the pivot, where others
+            are moved.
+        vectorless: documents without a vector, which an adopted index may hold.
+        resumed: lines that earlier runs had handled.
+        retries: requests that were sent again in this run.
+        seconds: time spent in each stage of this run; stages overlap.
+        dead_letters: the file of dead letters.
+        log: the log.
+    """
+
+    name: str
+    index: str
+    made: Fingerprint
+    corpus: str = ""
+    lines: int = 0
+    documents: int = 0
+    present: int = 0
+    replaced: int = 0
+    superseded: int = 0
+    deleted: int = 0
+    dead: int = 0
+    repaired: int = 0
+    languages: Counter[str] = field(default_factory=Counter)
+    shifted: int = 0
+    cut: int = 0
+    longest: int | None = None
+    folded: Counter[str] = field(default_factory=Counter)
+    without_vector: Counter[str] = field(default_factory=Counter)
+    vectorless: int = 0
+    resumed: int = 0
+    retries: int = 0
+    seconds: dict[str, float] = field(default_factory=lambda: dict.fromkeys(STAGES, 0.0))
+    dead_letters: str = ""
+    log: str = ""
+
+    def count(self, tallies: Mapping[str, int]) -> None:
+        """Take over what the journal has counted."""
+        results = {name.removeprefix(RESULT): n for name, n in tallies.items() if name.startswith(RESULT)}
+        self.lines = sum(results.values())
+        self.replaced, self.superseded = results.get("updated", 0), results.get("superseded", 0)
+        self.deleted, self.dead = results.get("deleted", 0), results.get("dead", 0)
+        for kind in ("languages", "folded", "without_vector"):
+            prefix = f"{'language' if kind == 'languages' else kind} "
+            found = {name.removeprefix(prefix): n for name, n in tallies.items() if name.startswith(prefix)}
+            setattr(self, kind, Counter(found))
+        self.documents = self.languages.total()
+        self.shifted, self.cut = tallies.get("shifted", 0), tallies.get("cut", 0)
+        self.vectorless = tallies.get("vectorless", 0)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As ``langshift ingest --json`` prints it; ``alphas``, ``method``, ``soft``, ``vectorless`` if not usual."""
+        counted = {name: dict(value) if isinstance(value, dict) else value for name, value in vars(self).items()}
+        counted.pop("made")
+        if not self.vectorless:
+            counted.pop("vectorless")
+        making: dict[str, Any] = {"alpha": self.made.alpha}
+        if self.made.alphas:
+            making["alphas"] = dict(self.made.alphas)
+        if self.made.method != "shift":
+            making["method"] = self.made.method
+        if self.made.soft:
+            making["soft"] = True
+        return {"name": counted.pop("name"), "index": counted.pop("index"), **making, **counted}
+
+
+def last_line(summary: Summary) -> str:
+    """That nothing was lost, or what is left to do: where each line of the input is."""
+    documents = counted(summary.present, "document")
+    told = [f"{documents} on the server, checked"]
+    if summary.deleted:
+        told.append(f"{summary.deleted:,} deleted")
+    if summary.dead:
+        told.append(counted(summary.dead, "dead letter"))
+    why = f" ({dead_letters_say(summary.name)})" if summary.dead else ""
+    all_ = "The 1 line of {} is" if summary.lines == 1 else f"All {summary.lines:,} lines of {{}} are"
+    return f"{all_.format(summary.corpus)} accounted for: {', '.join(told)}{why}."
+
+
+def dead_letters_say(name: str) -> str:
+    """Where to read why documents of an index went to the dead letters."""
+    return f"langshift dead-letters list --index {name} says why"
+
+
+def unfinished_versions(client: OpenSearch, name: str) -> list[str]:
+    """A sentence for each version of an index that another command is making, or has left."""
+    told = []
+    for index in unfinished(client, name):
+        transfer = state.noted(client, index)
+        by = "load" if transfer is None else transfer[0]
+        told.append(f"{index} is unfinished: a {by} is making it, or one was cut off; no search sees it.")
+    return told
+
+
+def remarks(summary: Summary, making: Making) -> list[str]:
+    """What a person should know of a load that went through, one sentence each."""
+    told = []
+    if summary.cut:
+        told.append(
+            f"{counted(summary.cut, 'text')} longer than the {summary.longest:,} characters that {making.encoder.id} "
+            "reads: the vector stands for the beginning, word search finds all of it."
+        )
+    if summary.languages["und"]:
+        unclear = counted(summary.languages["und"], "document")
+        fate = "shifted by whatever languages they may be in" if summary.made.soft else f"not {_verb(summary.made)}"
+        told.append(f"{unclear} without a clear language: {fate}.")
+    for tag, count in summary.folded.most_common():
+        told.append(f"{counted(count, 'document')} in {tag} counted to {text_language(tag)}, its macrolanguage.")
+    if summary.without_vector:
+        named = ", ".join(
+            f"{tag} ({counted(count, 'document')})" for tag, count in summary.without_vector.most_common()
+        )
+        fate = f"not {_verb(summary.made)}" + (" by their own language" if summary.made.soft else "")
+        what = "language vector" if summary.made.method == "shift" else "map"
+        told.append(f"No {what} for {named}: {fate}.")
+    if summary.replaced:
+        replaced = counted(summary.replaced, "document")
+        told.append(f"{replaced} took the place of one with the same _id, in the index or this corpus.")
+    if summary.superseded:
+        superseded = counted(summary.superseded, "line")
+        told.append(
+            f"{superseded} left out: the index holds a later version of the document, by this corpus or others."
+        )
+    if summary.repaired:
+        repaired = counted(summary.repaired, "document")
+        told.append(f"{repaired} that the cluster had confirmed and lost: written once more.")
+    return told
+
+
+def moved_in_words(made: Fingerprint) -> str:
+    """How the documents of an index were moved, such as ``shifted with alpha 1 (fr .5)``."""
+    how = "softly " if made.soft else ""
+    alphas = ", ".join(f"{tag} {alpha:g}" for tag, alpha in made.alphas.items())
+    return f"{how}{_verb(made)} with alpha {made.alpha:g}{f' ({alphas})' if alphas else ''}"
+
+
+def _verb(made: Fingerprint) -> str:
+    return "shifted" if made.method == "shift" else "mapped"
+
+
+_log = logging.getLogger(__name__)
+
+
+class ShownLoad:
+    """Shows how far the load is, and logs it; ``with`` ends both."""
+
+    def __init__(self, corpus: str, making: MakingOptions, place: LoadPlace) -> None:
+        """Make one.
+
+        Args:
+            corpus: what is loaded, for the log.
+            making: how its documents are made; kept for dead letters that are sent again.
+            place: where the load keeps its files.
+        """
+        self._corpus, self._making, self._place = corpus, making, place
+        self._before = 0
+        self._stack = ExitStack()
+        self._progress: LoadProgress | None = None
+
+    def __enter__(self) -> ShownLoad:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, *_: object) -> None:
+        if kind is not None:
+            _log.error("%s", error if isinstance(error, LangshiftError) else kind.__name__)
+        self._stack.close()
+
+    def begin(self, total: int | None, handled: int) -> None:
+        """The load begins."""
+        self._stack.enter_context(log_to(self._place.log))
+        _log.info("langshift %s: %s into %s", VERSION, self._corpus, self._place.name)
+        self._making.keep(self._place.making)
+        self._before = handled
+        self._progress = self._stack.enter_context(LoadProgress(total, handled))
+
+    def update(self, *, handled: int, documents: int, retries: int, dead: int, at_once: int) -> None:
+        """It has come further."""
+        if self._progress is not None:
+            self._progress.update(self._before + handled, documents, retries, dead, at_once)
+
+
+def tell_end(summary: Summary, making: Making, last: str, *, as_json: bool) -> int:
+    """What is told of a load after its figures: what a person should know of it, and the last line.
+
+    Args:
+        summary: what it did.
+        making: how its documents were made.
+        last: the last line.
+        as_json: whether standard output holds JSON, and nothing else.
+
+    Returns:
+        The exit code: 0, or 3 where documents went to dead letters.
+    """
+    for sentence in remarks(summary, making):
+        note(sentence)
+    if as_json:
+        note(last)
+    else:
+        out.print(last, markup=False, soft_wrap=True)
+    return 3 if summary.dead else 0

@@ -1,0 +1,319 @@
+"""Opening a load: begun anew, or resumed where one was cut off; and what is cleaned up when it fails."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Protocol
+from uuid import uuid4
+
+from opensearchpy import OpenSearch
+from opensearchpy.exceptions import OpenSearchException, RequestError
+
+from langshift.client import address
+from langshift.errors import ClusterError, LangshiftError, UsageError
+from langshift.ingest.bulk.chunks import Item
+from langshift.ingest.bulk.journal import Journal
+from langshift.ingest.bulk.journal_store import LoadPlace
+from langshift.ingest.config import Making
+from langshift.ingest.documents import Read, Source
+from langshift.ingest.progress import OnStage
+from langshift.ingest.transform import Maker, Refusing
+from langshift.output import counted, note
+from langshift.plugin import stored_shift, version_writer
+from langshift.plugin.index_body import LUCENE
+from langshift.plugin.user_template import USUAL_SHAPE, Shape
+from langshift.plugin.versions import IfExists, Target, remove_impostor
+from langshift.server_errors import failure
+from langshift.settings import Settings
+
+
+def broken_off(
+    client: OpenSearch, source: Source, journal: Journal, target: Target, error: BaseException
+) -> BaseException:
+    """Leave nothing half-written: what cannot be gone on with goes; else say how to go on.
+
+    Args:
+        client: the cluster.
+        source: the input.
+        journal: the load's journal; it is removed where no line was handled.
+        target: the version that was written to.
+        error: what broke the load off.
+
+    Returns:
+        The error to raise: the same, or one that says what to do too.
+    """
+    if isinstance(error, OpenSearchException):
+        error = failure(error, address(client))
+    handled = sum(journal.counts().values())
+    told = []
+    may_go_on = True
+    try:
+        if target.created and (handled == 0 or not source.resumable):
+            version_writer.discard(client, target)
+        else:
+            remove_impostor(client, target.index, target.uuid)
+            version_writer.restore(client, target.index)
+            may_go_on = _may_go_on(client, target)
+    except OpenSearchException:
+        told.append(f"The cluster could not be told to leave {target.index}: the next run will do it.")
+    if handled == 0:
+        journal.remove()
+    elif source.resumable:
+        remedy = ": go on with" if may_go_on else ", but this load cannot be gone on with: begin anew without"
+        told.append(f"{counted(handled, 'line')} of {source.shown} handled{remedy} --resume.")
+    elif not target.created:
+        told.append(f"{counted(handled, 'line')} handled; running the same command again doubles nothing.")
+    if told and isinstance(error, LangshiftError):
+        return type(error)(" ".join([str(error), *told]))
+    for sentence in told:
+        note(sentence)
+    return error
+
+
+def _may_go_on(client: OpenSearch, target: Target) -> bool:
+    try:
+        return version_writer.may_reopen(client, target.name, target.index, target.uuid)
+    except ClusterError:
+        # The alias is none, or one of several indices: whoever made that so can undo it.
+        return True
+
+
+class ItemMaker(Protocol):
+    """Makes operations of what is read."""
+
+    def items(self, batch: Sequence[Read]) -> list[Item]:
+        """The operations of a batch, in its order; see ``Maker.items``."""
+
+
+# Its arguments are those of ``Maker``.
+MakerOf = Callable[[Making, Refusing, int, Callable[[int], bool], OnStage], ItemMaker]
+
+
+@dataclass(frozen=True)
+class LoadKind:
+    """What is special about a load.
+
+    Attributes:
+        maker: makes the maker of operations.
+        body: of the version that is made, complete; None for an index of langshift's own form.
+        during: index settings that hold only while the version is loaded.
+        keeps_versions: whether documents keep versions that they have; else a document's version is its line's.
+    """
+
+    maker: MakerOf = Maker
+    body: Mapping[str, Any] | None = None
+    during: Mapping[str, str] = field(default_factory=dict)
+    keeps_versions: bool = False
+
+
+DOCUMENTS = LoadKind()
+
+
+def noted(shape: Shape) -> dict[str, str | None]:
+    """What the journal keeps of it."""
+    return {"template": shape.template.hash if shape.template else None, "engine": shape.engine or LUCENE}
+
+
+def require_same_shape(journal: Journal, place: LoadPlace, shape: Shape) -> None:
+    """Refuse to go on with a load whose version was made in another shape than the one that is given now.
+
+    Args:
+        journal: of the load that was cut off.
+        place: its files.
+        shape: what is given now; nothing need be given, as the version is there.
+
+    Raises:
+        UsageError: another was given.
+    """
+    begun, given = journal.fact("shape") or noted(USUAL_SHAPE), noted(shape)
+    differing = [
+        option
+        for option, name, value in (("--template", "template", shape.template), ("--engine", "engine", shape.engine))
+        if value is not None and begun[name] != given[name]
+    ]
+    if differing:
+        told = " and ".join(differing)
+        raise UsageError(
+            f"The load into {place.name} that was cut off has made its version with another {told}: leave {told} out "
+            f"to go on with it, or remove {place.journal} to give it up."
+        )
+
+
+PATIENCE = 300.0  # seconds
+# Lines of a load have consecutive versions from its begin on; in a millisecond nobody reads a million of them, so
+# that the next load's are later.
+_LINES_A_MILLISECOND = 20  # bits
+_PLANNED = "planned"  # the journal's name for the token of a version that is about to be made
+
+
+class LoadOptions(NamedTuple):
+    """How a load is done.
+
+    Attributes:
+        if_exists: what to do where the index exists.
+        resume: whether to go on with a load that was cut off, if there is one.
+        fast: whether a new index does without replicas during the load.
+        patience: seconds for which a cluster that takes nothing is waited for.
+        shape: how a version is made, where that is not as usual.
+    """
+
+    if_exists: IfExists = "fail"
+    resume: bool = False
+    fast: bool = False
+    patience: float = PATIENCE
+    shape: Shape = USUAL_SHAPE
+
+
+USUAL = LoadOptions()
+
+
+@dataclass(frozen=True)
+class OpenedLoad:
+    """A load that is under way.
+
+    Attributes:
+        place: its files.
+        journal: its journal.
+        base: the version that line 0 would have.
+        target: the version that it writes to; None where all was done by an earlier run.
+        goes_on: whether an earlier run began it.
+        resumed: lines that earlier runs have handled.
+    """
+
+    place: LoadPlace
+    journal: Journal
+    base: int
+    target: Target | None
+    goes_on: bool
+    resumed: int
+
+
+@contextmanager
+def open_load(
+    client: OpenSearch, source: Source, name: str, making: Making, options: LoadOptions, kind: LoadKind
+) -> Iterator[OpenedLoad]:
+    """Open a load; nobody else can open one into this index from this machine meanwhile.
+
+    Raises:
+        UsageError: a load was cut off, and nobody says whether to go on with it; or what it began with has changed;
+            or the index exists.
+        FingerprintError: the index holds vectors of another making.
+        LangshiftError: another load is at work, or the files cannot be written.
+    """
+    place = LoadPlace.of(Settings.from_env().home, client, name)
+    try:
+        place.make()
+    except OSError as error:
+        raise LangshiftError(
+            f"langshift cannot keep a load's journal in {place.folder}: {error.strerror or error}; "
+            "set LANGSHIFT_HOME to a folder that you may write in."
+        ) from error
+    identity = {
+        "index": name,
+        "corpus": source.shown,
+        "content": source.content,
+        "fingerprint": making.fingerprint().to_dict(),
+        "least_confidence": making.least_confidence,
+    }
+    with Journal.open(place.journal) as journal:
+        if token := journal.fact(_PLANNED):
+            version_writer.discard_planned(client, name, token)
+            journal.set_fact(_PLANNED, None)
+        if journal.begun and options.resume and source.resumable:
+            require_same_shape(journal, place, options.shape)
+            yield _resumed(client, place, journal, identity)
+        elif options.resume and _is_finished(client, journal, identity):
+            yield OpenedLoad(place, journal, 0, None, True, 0)
+        else:
+            if journal.begun:
+                _give_up(client, journal, place, options)
+            yield _begun(client, source, place, journal, making, options, identity, kind)
+
+
+def _resumed(client: OpenSearch, place: LoadPlace, journal: Journal, identity: dict[str, Any]) -> OpenedLoad:
+    journal.require_same(identity)
+    index, uuid = journal.fact("index"), journal.fact("uuid")
+    target = version_writer.reopen(client, place.name, index, uuid, fast=journal.fact("fast"))
+    resumed = sum(journal.counts().values())
+    note(f"Going on with the load into {place.name} ({index}): {counted(resumed, 'line')} handled before.")
+    return OpenedLoad(place, journal, journal.fact("base"), target, True, resumed)
+
+
+def _is_finished(client: OpenSearch, journal: Journal, identity: dict[str, Any]) -> bool:
+    """Whether the load that is to be gone on with was done by the time its process died, and still stands."""
+    if journal.finished is None:
+        return False
+    kept, summary = journal.finished
+    if kept.get("content") is None or {**kept, "corpus": ""} != {**identity, "corpus": ""}:
+        return False
+    return version_writer.stands(client, kept["index"], summary["index"], summary["uuid"])
+
+
+def _begun(
+    client: OpenSearch,
+    source: Source,
+    place: LoadPlace,
+    journal: Journal,
+    making: Making,
+    options: LoadOptions,
+    identity: dict[str, Any],
+    kind: LoadKind,
+) -> OpenedLoad:
+    token, kept = uuid4().hex, stored_shift.entries(making.debias)
+    # Who is killed between the two leaves a version that the next run knows for its own.
+    journal.set_fact(_PLANNED, token)
+    try:
+        target = version_writer.open_for_writing(
+            client,
+            place.name,
+            making.fingerprint(),
+            kept,
+            if_exists=options.if_exists,
+            fast=options.fast,
+            token=token,
+            body=kind.body,
+            during=kind.during,
+            shape=options.shape,
+        )
+    except (LangshiftError, RequestError):
+        # Refused: nothing was made.
+        journal.set_fact(_PLANNED, None)
+        raise
+    base = _base(journal)
+    facts = {"index": target.index, "uuid": target.uuid, "created": target.created, "fast": options.fast}
+    facts["shape"] = noted(options.shape)
+    journal.begin(identity, {**facts, "base": base, "resumable": source.resumable})
+    return OpenedLoad(place, journal, base, target, False, 0)
+
+
+def _base(journal: Journal) -> int:
+    """The time, but after every line of the load before: the clock may have been set back since."""
+    last = 0
+    if journal.begun:
+        last = journal.fact("base") + journal.last_line()
+    elif journal.finished is not None:
+        last = journal.finished[1].get("last", 0)
+    return max(int(time.time() * 1000) << _LINES_A_MILLISECOND, last)
+
+
+def _give_up(client: OpenSearch, journal: Journal, place: LoadPlace, options: LoadOptions) -> None:
+    """Leave a load that was cut off, if that is what the person wants, or if its version is gone.
+
+    Raises:
+        UsageError: nobody says so.
+    """
+    index, corpus = journal.fact("index"), journal.identity.get("corpus")
+    handled = counted(sum(journal.counts().values()), "line")
+    version_writer.restore(client, index)
+    there = version_writer.may_reopen(client, place.name, index, journal.fact("uuid"))
+    if journal.fact("resumable") and there and options.if_exists not in ("replace", "new-version"):
+        raise UsageError(
+            f"A load of {corpus} into {place.name} was cut off after {handled}: go on with it by --resume, "
+            f"or remove {place.journal} to give it up."
+        )
+    if journal.fact("created"):
+        version_writer.discard(client, Target(place.name, index, journal.fact("uuid"), True, None, "fail"))
+    note(f"A load of {corpus} into {place.name} that was cut off after {handled} is given up.")

@@ -1,1 +1,0 @@
-"""The shift of an index and its way back, in NumPy."""

@@ -1,1 +1,0 @@
-"""The candidates of every language, fetched once and ranked in any setting, at any alpha."""

@@ -1,0 +1,155 @@
+"""Corpora as they are read for indexing: JSON lines, Parquet, standard input, pipes; a bad line is told, not fatal."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections import deque
+from collections.abc import Generator, Iterator
+from contextlib import closing, contextmanager
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from langshift.errors import LangshiftError, UsageError
+from langshift.files import PARQUET, LineNumbers, Readable, numbered, open_unpacked, readable, unpacked_stream
+from langshift.ingest.documents import Embeddings, Parser, Read, Source, first_lines, look
+from langshift.ingest.parquet import ParquetRows
+
+_BLOCK = 1 << 20  # bytes
+
+
+class JsonLines:
+    """A file of JSON lines; see ``Source``.
+
+    Args:
+        path: the file.
+        shown: how messages name it.
+        embeddings: what becomes of vectors that come with documents.
+
+    Raises:
+        UsageError: none of the first lines is a document, or the file is damaged.
+    """
+
+    resumable = True
+
+    def __init__(self, path: Path, shown: str, embeddings: Embeddings) -> None:
+        self._path = path
+        self.shown = shown
+        with closing(self._lines(())) as lines:
+            self.brought = look(map(Parser(embeddings).line, first_lines(lines)), shown)
+        self._parser = Parser(embeddings, self.brought and self.brought.dimension)
+        self.total, self.content = _measure(path, shown)
+
+    def read(self, skip: LineNumbers) -> Generator[Read]:
+        """The lines in their order; see ``Source.read``."""
+        with closing(self._lines(skip)) as lines:
+            yield from map(self._parser.line, lines)
+
+    def _lines(self, skip: LineNumbers) -> Generator[tuple[int, bytes]]:
+        with open_unpacked(self._path) as unpacked:
+            yield from numbered(unpacked, self.shown, skip)
+
+
+def _measure(path: Path, shown: str) -> tuple[int, str]:
+    """How many lines a file has, and the SHA-256 of its bytes before compression."""
+    digest, last = sha256(), b"\n"
+    with readable(shown) as progress, open_unpacked(path) as unpacked:
+        while block := unpacked.read(_BLOCK):
+            digest.update(block)
+            progress.line += block.count(b"\n")
+            last = block[-1:]
+    return progress.line + (last != b"\n"), digest.hexdigest()
+
+
+class Pipe:
+    """Lines that come once; see ``Source``.
+
+    Args:
+        lines: the lines with their numbers, without blank ones.
+        shown: how messages name it.
+        embeddings: what becomes of vectors that come with documents.
+
+    Raises:
+        UsageError: none of the first lines is a document.
+    """
+
+    resumable = False
+    total: int | None = None
+    content: str | None = None
+
+    def __init__(self, lines: Iterator[tuple[int, bytes]], shown: str, embeddings: Embeddings) -> None:
+        self.shown = shown
+        self._first = deque(first_lines(lines))
+        if self._first and self._first[0][1].startswith(PARQUET):
+            raise UsageError(f"{shown} holds Parquet, which must be read from a file: name the file.")
+        self._lines = lines
+        self._was_read = False
+        self.brought = look(map(Parser(embeddings).line, self._first), shown)
+        self._parser = Parser(embeddings, self.brought and self.brought.dimension)
+
+    def read(self, skip: LineNumbers) -> Iterator[Read]:
+        """The lines in their order, once; see ``Source.read``."""
+        if self._was_read:
+            raise LangshiftError(f"{self.shown} can be read only once: put the corpus into a file.")
+        self._was_read = True
+        return map(self._parser.line, ((number, line) for number, line in self._all() if number not in skip))
+
+    def _all(self) -> Iterator[tuple[int, bytes]]:
+        while self._first:
+            yield self._first.popleft()
+        yield from self._lines
+
+
+@contextmanager
+def open_pipe(stream: Readable, shown: str, embeddings: Embeddings) -> Iterator[Pipe]:
+    """Open a stream that gives its bytes once; it may be compressed.
+
+    Raises:
+        UsageError: none of the first lines is a document, or it holds Parquet.
+    """
+    with unpacked_stream(stream) as unpacked:
+        yield Pipe(numbered(unpacked, shown), shown, embeddings)
+
+
+STANDARD_INPUT = "-"
+
+
+@contextmanager
+def open_source(given: str, *, embeddings: Embeddings = "refused") -> Iterator[Source]:
+    """Open a corpus and look at its first lines.
+
+    Args:
+        given: path of a file, its first bytes tell its kind; or of a pipe; or ``-`` for standard input.
+        embeddings: what becomes of vectors that come with documents.
+
+    Raises:
+        UsageError: there is no such file, it holds no document, or none of its first 1,000 lines is one: then what
+            is wrong with the very first of them, so that a wrong file is refused before anything is written.
+        LangshiftError: it is Parquet, and the extra is not installed.
+    """
+    if given == STANDARD_INPUT:
+        if sys.stdin is None:
+            raise UsageError("Standard input is closed: give a file, or pipe the corpus in.")
+        stdin: Any = sys.stdin.buffer
+        with open_pipe(getattr(stdin, "raw", stdin), "standard input", embeddings) as pipe:
+            yield pipe
+        return
+    path = Path(given)
+    if path.is_dir():
+        raise UsageError(f"{given} is a folder: name a file, such as {path / 'corpus.jsonl'}.")
+    if not path.exists():
+        raise UsageError(f"{given}: there is no such file.")
+    if not os.access(path, os.R_OK):
+        raise UsageError(f"{given}: you may not read it; change its permissions, or copy it to where you may.")
+    if path.is_file():
+        yield _file(path, given, embeddings)
+        return
+    with path.open("rb", buffering=0) as stream, open_pipe(stream, given, embeddings) as pipe:
+        yield pipe
+
+
+def _file(path: Path, given: str, embeddings: Embeddings) -> Source:
+    with path.open("rb") as file:
+        parquet = file.read(len(PARQUET)) == PARQUET
+    return ParquetRows(path, given, embeddings) if parquet else JsonLines(path, given, embeddings)

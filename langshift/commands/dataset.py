@@ -1,0 +1,366 @@
+"""The commands ``dataset convert`` and ``dataset check``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from langshift.commands.options import JSON, parse_list
+from langshift.debias.detector import open_detector
+from langshift.evaluate.convert.pool import Choice, Converted, Source, build
+from langshift.evaluate.datasets.check import Checked, check_dataset
+from langshift.output import emit_json, note, out, progress, table
+
+
+def run_check(folder: Path, *, as_json: bool) -> int:
+    """Check a dataset folder and say what was found; the exit code, 0 where it is clean and 1 where not."""
+    with progress() as shown:
+        task = shown.add_task("documents", total=None, rate="")
+        checked = check_dataset(folder, open_detector(), lambda documents: shown.advance(task, documents))
+    if as_json:
+        emit_json(checked.to_dict())
+    else:
+        _print(checked)
+    return 0 if checked.clean else 1
+
+
+def _print(checked: Checked) -> None:
+    rows = [
+        [
+            one.language or "(none named)",
+            f"{one.documents:,}",
+            f"{one.queries:,}",
+            f"{one.heard:,}",
+            f"{one.out_of_step:,}",
+        ]
+        for one in checked.languages
+    ]
+    columns = ["language", "documents", "queries", "heard", "out of step"]
+    table(None, columns, rows, right=set(columns[1:]))
+    size = f"{checked.documents:,} documents, {checked.queries:,} queries, {checked.judgements:,} judgements"
+    if checked.clean:
+        out.print(f"Clean: {size}.", soft_wrap=True)
+        return
+    out.print()
+    table(
+        "Problems",
+        ["problem", "file", "count", "examples"],
+        [
+            [f"{one.problem}{f', not {one.language}' if one.language else ''}", one.file, f"{one.count:,}", example]
+            if not number
+            else ["", "", "", example]
+            for one in checked.problems
+            for number, example in enumerate([*one.examples, *(["..."] if one.count > len(one.examples) else [])])
+        ],
+        right={"count"},
+    )
+    total = sum(one.count for one in checked.problems)
+    out.print(f"{total:,} problem{'' if total == 1 else 's'} in {checked.folder}: {size}.", soft_wrap=True)
+
+
+_LEFT = {
+    "passages": "passages without text",
+    "queries": "questions without a relevant passage in the pool",
+    "judgements": "judgements of passages that are not in SOURCE or not in the chosen languages",
+}
+
+
+def run_convert(
+    out: Path,
+    read: Callable[[], Source],
+    *,
+    as_json: bool,
+    pivot: Sequence[str] | None = None,
+    every: bool = False,
+    keep: int | None = None,
+    by_article: bool = False,
+    no_language: bool = False,
+) -> None:
+    """Make the pools, and say what was written.
+
+    One set is printed as one JSON object; several, as ``{"sets": [...]}``.
+    """
+    choice = Choice(None if every else pivot, keep, by_article, not no_language)
+    with progress() as shown:
+        task = shown.add_task("passages", total=None, rate="")
+        made = build(out, read, choice, lambda passages: shown.advance(task, passages))
+    if as_json:
+        emit_json(made[0].to_dict() if len(made) == 1 else {"sets": [one.to_dict() for one in made]})
+        return
+    for one in made:
+        note(_sentence(one))
+        for what, count in one.left_out.items():
+            if count:
+                note(f"Left out of it: {count:,} {_LEFT[what]}.")
+
+
+def _sentence(made: Converted) -> str:
+    languages = f" in {len(made.languages)} language{'' if len(made.languages) == 1 else 's'}" if made.languages else ""
+    asked = f" in {made.pivot}" if made.pivot else ""
+    return (
+        f"Wrote {made.folder}: {made.documents:,} passages{languages}, "
+        f"{made.queries:,} questions{asked}, {made.judgements:,} judgements."
+    )
+
+
+_FOLDER = click.Path(path_type=Path)
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+
+_LANGUAGES = click.option(
+    "--languages",
+    callback=parse_list,
+    metavar="LIST",
+    help="Languages to pool, such as ar,de,en; all that SOURCE has if not given.",
+)
+_PIVOT = click.option(
+    "--pivot",
+    default="en",
+    show_default=True,
+    callback=parse_list,
+    metavar="LIST",
+    help="The language of the questions; of several, each makes a set of its own in OUT/<language>.",
+)
+_EVERY = click.option(
+    "--multilingual-queries", "every", is_flag=True, help="Ask in every language of the pool, not in --pivot alone."
+)
+_KEEP = click.option(
+    "--keep",
+    type=click.IntRange(min=1),
+    metavar="K",
+    help="Keep K translations of each passage, chosen by a hash of its group and languages.",
+)
+_ARTICLES = click.option(
+    "--split-by-article",
+    "by_article",
+    is_flag=True,
+    help="Write OUT/dev with the questions on every second article and OUT/test with the others.",
+)
+_NO_LANGUAGE = click.option(
+    "--no-language",
+    is_flag=True,
+    help="Leave languages out of corpus.jsonl, for ingest to detect; languages.tsv keeps them for measuring.",
+)
+
+
+def _split(default: str, *names: str) -> Callable[[_Command], _Command]:
+    kind = click.Choice(names) if names else click.STRING
+    return click.option("--split", type=kind, default=default, show_default=True, help="Which split to read.")
+
+
+def _options(*options: Callable[[_Command], _Command]) -> Callable[[_Command], _Command]:
+    """SOURCE, OUT, the options in the order given, and --json."""
+
+    def add(command: _Command) -> _Command:
+        ends: tuple[Callable[[Any], Any], ...] = (
+            click.argument("source", type=_FOLDER),
+            click.argument("out", type=_FOLDER),
+            *options,
+            JSON,
+        )
+        for option in reversed(ends):
+            command = option(command)
+        return command
+
+    return add
+
+
+@click.group()
+def dataset() -> None:
+    """Make and check dataset folders: a corpus, queries, and which document answers which query.
+
+    \b
+    Example:
+      langshift dataset convert xquad XQUAD xquad8 --languages ar,de,en,es,ru,th,tr,zh
+      langshift dataset check xquad8
+    """
+
+
+@dataset.group()
+def convert() -> None:
+    """Make a dataset folder from a published collection.
+
+    \b
+    Example:
+      langshift dataset convert xquad XQUAD xquad8 --languages ar,de,en,es,ru,th,tr,zh
+    """
+
+
+@convert.command("xquad")
+@_options(_LANGUAGES, _PIVOT, _EVERY, _KEEP, _ARTICLES, _NO_LANGUAGE)
+def xquad(source: Path, out: Path, languages: list[str] | None, **options: Any) -> None:  # noqa: ANN401 - the shared options
+    """Make the pooled multilingual set OUT from XQuAD's files in SOURCE.
+
+    SOURCE holds en.json, de.json and so on, or xquad.en.json. The corpus holds every language's
+    version of each paragraph, and all versions of a paragraph are relevant to its questions.
+
+    \b
+    Example:
+      langshift dataset convert xquad XQUAD xquad8 --languages ar,de,en,es,ru,th,tr,zh --pivot en
+      langshift dataset convert xquad XQUAD sources --pivot zh,vi,hi
+    """
+    from langshift.evaluate.convert.squad import read_xquad
+
+    run_convert(out, lambda: read_xquad(source, languages, _pivots(options)), **options)
+
+
+@convert.command("mlqa")
+@_options(_LANGUAGES, _PIVOT, _EVERY, _KEEP, _ARTICLES, _split("test", "test", "dev"), _NO_LANGUAGE)
+def mlqa(source: Path, out: Path, languages: list[str] | None, split: str, **options: Any) -> None:  # noqa: ANN401 - the shared options
+    """Make the pooled multilingual set OUT from MLQA's files in SOURCE.
+
+    SOURCE is the unpacked MLQA_V1. A question exists in about four of seven languages, and its
+    passages in all of them are relevant; the pool holds what exists in the questions' language.
+
+    \b
+    Example:
+      langshift dataset convert mlqa MLQA_V1 mlqa-zh --pivot zh
+    """
+    from langshift.evaluate.convert.squad import read_mlqa
+
+    run_convert(out, lambda: read_mlqa(source, languages, _pivots(options), split), **options)
+
+
+@convert.command("belebele")
+@_options(_LANGUAGES, _PIVOT, _EVERY, _KEEP, _ARTICLES, _NO_LANGUAGE)
+def belebele(source: Path, out: Path, languages: list[str] | None, **options: Any) -> None:  # noqa: ANN401 - the shared options
+    """Make the pooled multilingual set OUT from Belebele's files in SOURCE.
+
+    SOURCE holds eng_Latn.jsonl and so on, or the folder data with them. Languages are named by
+    FLORES-200 code or by tag: zh is zho_Hans, and zho_Hant is itself.
+
+    \b
+    Example:
+      langshift dataset convert belebele BELEBELE bele14 --languages ar,de,en,es,fr,hi,id,it,ja,nl,pt,ru,vi,zh
+    """
+    from langshift.evaluate.convert.belebele import read_belebele
+
+    run_convert(out, lambda: read_belebele(source, languages, _pivots(options)), **options)
+
+
+@convert.command("miracl")
+@_options(_LANGUAGES, _split("dev", "dev", "train"), _NO_LANGUAGE)
+def miracl(source: Path, out: Path, languages: list[str] | None, split: str, no_language: bool, as_json: bool) -> None:
+    """Make the set OUT from MIRACL's topics, judgements and corpora in SOURCE.
+
+    SOURCE holds miracl-v1.0-sw and miracl-corpus-v1.0-sw and so on. Passages were judged for
+    questions in their own language only; OUT says so, and measures across languages are refused.
+
+    \b
+    Example:
+      langshift dataset convert miracl MIRACL miracl-sw --languages sw
+    """
+    from langshift.evaluate.convert.miracl import read_miracl
+
+    run_convert(
+        out, lambda: read_miracl(source, languages, split), every=True, no_language=no_language, as_json=as_json
+    )
+
+
+@convert.command("posir")
+@_options(
+    _LANGUAGES,
+    _PIVOT,
+    _EVERY,
+    _KEEP,
+    click.option("--domains", callback=parse_list, metavar="LIST", help="Domains to pool; all if not given."),
+    _NO_LANGUAGE,
+)
+def posir(source: Path, out: Path, languages: list[str] | None, domains: list[str] | None, **options: Any) -> None:  # noqa: ANN401 - the shared options
+    """Make the pooled multilingual set OUT from PosIR's folders in SOURCE.
+
+    SOURCE holds eng-Latn/Law/corpus.parquet and so on. Where in its document each question's
+    evidence stands is kept in evidence.tsv, with the document's length.
+
+    \b
+    Example:
+      langshift dataset convert posir PosIR-Benchmark-v1 posir-law --languages en,de --domains Law
+    """
+    from langshift.evaluate.convert.posir import read_posir
+
+    run_convert(out, lambda: read_posir(source, languages, _pivots(options), domains), **options)
+
+
+@convert.command("neuclir")
+@_options(_LANGUAGES, _PIVOT, _EVERY, _NO_LANGUAGE)
+def neuclir(source: Path, out: Path, languages: list[str] | None, **options: Any) -> None:  # noqa: ANN401 - the shared options
+    """Make the set OUT from NeuCLIR's documents, topics and judgements in SOURCE.
+
+    SOURCE holds zho/docs.jsonl (or data/zho-00000-of-00001.jsonl.gz), fas and rus, topics in
+    *topics*.jsonl, and TREC judgements in *qrels*. --languages are those of the documents.
+
+    \b
+    Example:
+      langshift dataset convert neuclir NEUCLIR neuclir-2 --languages zh,ru --pivot en
+    """
+    from langshift.evaluate.convert.neuclir import read_neuclir
+
+    run_convert(out, lambda: read_neuclir(source, languages), **options)
+
+
+@convert.command("multieup")
+@_options(_LANGUAGES, _PIVOT, _EVERY, _ARTICLES, _NO_LANGUAGE)
+def multieup(source: Path, out: Path, languages: list[str] | None, **options: Any) -> None:  # noqa: ANN401 - the shared options
+    """Make the set OUT from MultiEuP v2, the file SOURCE or one in the folder SOURCE.
+
+    The file is clean_all_with_did_qid.MEP.csv. A debate's title is a query, and every speech in
+    that debate is relevant, in whatever language. An article is a debate.
+
+    \b
+    Example:
+      langshift dataset convert multieup MULTIEUP eup6 --languages de,en,es,fr,it,pt
+    """
+    from langshift.evaluate.convert.multieup import read_multieup
+
+    run_convert(out, lambda: read_multieup(source, languages, _pivots(options)), **options)
+
+
+@convert.command("beir")
+@_options(
+    _LANGUAGES,
+    click.option("--pivot", callback=parse_list, metavar="LIST", help="The language of the queries; all if not given."),
+    _KEEP,
+    _ARTICLES,
+    _split("test"),
+    _NO_LANGUAGE,
+)
+def beir(source: Path, out: Path, languages: list[str] | None, split: str, **options: Any) -> None:  # noqa: ANN401 - the shared options
+    """Make the set OUT from any folder in BEIR's layout, SOURCE.
+
+    SOURCE holds corpus.jsonl, queries.jsonl (or .gz) and qrels/test.tsv. --languages, --pivot, --keep
+    and --split-by-article need lines that name language, group and article.
+
+    \b
+    Example:
+      langshift dataset convert beir scifact scifact-set
+      langshift dataset convert beir xquad8 xquad8-two --keep 2
+    """
+    from langshift.evaluate.convert.beir import read_beir
+
+    run_convert(out, lambda: read_beir(source, languages, split), every=options["pivot"] is None, **options)
+
+
+@dataset.command("check")
+@click.argument("folder", type=_FOLDER)
+@JSON
+@click.pass_context
+def check(context: click.Context, folder: Path, as_json: bool) -> None:
+    """Find what is wrong with the dataset in FOLDER: all of it, not only the first.
+
+    Looked for are ids that are there twice, judgements without their document or query, queries
+    without a relevant document, empty texts, texts that are surely in another language than they
+    say, and translation groups with several passages in one language. Exit code 1: something was found.
+
+    \b
+    Example:
+      langshift dataset check xquad8
+    """
+    context.exit(run_check(folder, as_json=as_json))
+
+
+def _pivots(options: dict[str, Any]) -> Sequence[str] | None:
+    """The languages of the questions; None for all."""
+    pivots: Sequence[str] | None = None if options["every"] else options["pivot"]
+    return pivots

@@ -1,0 +1,310 @@
+"""The commands of ``index`` and ``pipeline``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import click
+from opensearchpy import OpenSearch
+
+from langshift.client import open_cluster
+from langshift.commands.options import JSON
+from langshift.errors import UsageError
+from langshift.output import emit_json, note, out, table
+from langshift.plugin import pipelines
+from langshift.plugin.description import (
+    _SHORT,
+    _UNKNOWN,
+    Description,
+    first_lines,
+    held,
+    in_words,
+    remarks,
+    short_name,
+    short_scales,
+    source,
+    storage,
+)
+from langshift.plugin.description import describe as describe_index
+from langshift.plugin.inventory import Version, all_versions
+from langshift.plugin.pipelines import First
+from langshift.plugin.stored_shift import shift_of
+from langshift.plugin.versions import live
+
+
+@click.group()
+def pipeline() -> None:
+    """Shift what other clients write: an ingest pipeline for each version of an index.
+
+    With it, Logstash, Data Prepper, Spark, curl or any other client that writes raw vectors to the index gets them
+    shifted by the document's language. docs/clients.md shows request bodies.
+
+    \b
+    Example:
+      langshift pipeline install news
+    """
+
+
+@pipeline.command()
+@click.argument("name")
+@click.option("--after", metavar="PIPELINE", help="A pipeline that runs first, such as one that makes the vectors.")
+@JSON
+def install(name: str, after: str | None, as_json: bool) -> None:
+    """Make a pipeline that shifts documents the default of the index NAME (an alias, or a version).
+
+    What was the default pipeline before runs first. To install again brings the pipeline up to date, where
+    anything has changed. langshift's own commands do not go through it.
+
+    \b
+    Example:
+      langshift pipeline install news --after my-embedding
+    """
+    run_install(name, after, as_json=as_json)
+
+
+@pipeline.command()
+@click.argument("name")
+@click.option(
+    "--sample",
+    type=click.IntRange(1, 1000),
+    default=100,
+    show_default=True,
+    metavar="N",
+    help="How many documents to shift again and compare.",
+)
+@JSON
+def verify(name: str, sample: int, as_json: bool) -> None:
+    """Compare what the pipeline does with NumPy, on documents of the index NAME, and look at all stamps.
+
+    Nothing is written. Exit codes: 0 all agrees, 1 something differs, which is said with what to do.
+
+    \b
+    Example:
+      langshift pipeline verify news --sample 500
+    """
+    from langshift.plugin.pipeline_check import run_verify
+
+    if code := run_verify(name, sample, as_json=as_json):
+        click.get_current_context().exit(code)
+
+
+@pipeline.command()
+@click.argument("name")
+@JSON
+def remove(name: str, as_json: bool) -> None:
+    """Take the pipeline of the index NAME away; the default pipeline that was there before comes back.
+
+    Documents stay as they are.
+
+    \b
+    Example:
+      langshift pipeline remove news
+    """
+    run_remove(name, as_json=as_json)
+
+
+_DONE = {"installed": "Installed", "updated": "Brought up to date:", "unchanged": "Nothing to do:"}
+
+
+def run_install(name: str, after: str | None, *, as_json: bool) -> None:
+    """Put the pipeline of an index.
+
+    Raises:
+        UsageError: what is to run first cannot.
+        ClusterError: there is no such index, or its documents cannot be shifted by a pipeline.
+    """
+    client = open_cluster()
+    found = live(client, name)
+    index, shift = found.index, shift_of(client, found)
+    first = _first(client, index, after)
+    done = pipelines.install(client, index, shift, found.fields, first)
+    if as_json:
+        emit_json(
+            {
+                "index": index,
+                "pipeline": pipelines.name_for(index),
+                "first": first._asdict() if first else None,
+                "vectors": shift.hash,
+                "alpha": shift.alpha,
+                "alphas": dict(shift.alphas),
+                "done": done,
+            }
+        )
+        return
+    out.print(f"{_DONE[done]} {pipelines.name_for(index)}, the default pipeline of {index}.", soft_wrap=True)
+    if first is not None:
+        so_far = ", the default pipeline so far," if first.was_default else ""
+        note(f"The pipeline {first.name}{so_far} runs before it.")
+    if shift.hash is None:
+        note(f"{index} has no language vectors: documents get a stamp, and no vector moves.")
+
+
+def run_remove(name: str, *, as_json: bool) -> None:
+    """Take the pipeline of an index away; nothing happens where there is none.
+
+    Raises:
+        ClusterError: there is no such index.
+    """
+    client = open_cluster()
+    index = live(client, name).index
+    removed = pipelines.remove(client, index)
+    now = pipelines.default(client, index)
+    if as_json:
+        emit_json({"index": index, "removed": removed.name if removed else None, "default_pipeline": now})
+    elif removed is None:
+        out.print(f"{index} has no pipeline of langshift's: nothing to remove.", soft_wrap=True)
+    else:
+        left = f"the default pipeline {now} again" if now else "no default pipeline now"
+        out.print(f"Removed {removed.name}: {index} has {left}. Its documents stay as they are.", soft_wrap=True)
+
+
+def _first(client: OpenSearch, index: str, after: str | None) -> First | None:
+    """What runs before the shift: what was there before stays."""
+    now = pipelines.default(client, index)
+    # The pipeline of another version would only shift before this one does.
+    there = None if now is None else pipelines.read(client, now)
+    before = None if now is None else First(now, was_default=True)
+    first = before if there is None else there.first
+    if after is None or (first is not None and first.name == after):
+        return first
+    if first is not None and first.was_default:
+        raise UsageError(
+            f"{index} has the default pipeline {first.name}, which stays what runs first: put {after} into it, "
+            "or leave --after out."
+        )
+    return First(after, was_default=False)
+
+
+@click.group()
+def index() -> None:
+    """List, describe and remove indices and their versions.
+
+    \b
+    Example:
+      langshift index list
+    """
+
+
+@index.command("list")
+@JSON
+def list_(as_json: bool) -> None:
+    """List every version of every index of langshift's.
+
+    An index is a name over versions: of NAME-v0001, NAME-v0002, ... the one that is live is found by NAME. A version
+    that is kept was live once; one that is unfinished is being made, or was left by a command that was cut off.
+
+    \b
+    Example:
+      langshift index list
+    """
+    run_list(as_json=as_json)
+
+
+@index.command()
+@click.argument("name")
+@JSON
+def describe(name: str, as_json: bool) -> None:
+    """Describe the index NAME, or the version of that name.
+
+    What made it, what it holds in which language, how it is kept, and what is not as it should be: documents without
+    a vector, documents whose stamp is not the index's, a write block that was left behind.
+
+    \b
+    Example:
+      langshift index describe news
+    """
+    run_describe(name, as_json=as_json)
+
+
+@index.command()
+@click.argument("name")
+@click.option("--version", metavar="V", help="Only this version, such as 1 or v0001; not the live one.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@JSON
+def drop(name: str, version: str | None, yes: bool, as_json: bool) -> None:
+    """Remove the index NAME with all its versions, or one version.
+
+    What goes is named, and asked for, first; scripts give --yes. With a version goes its ingest pipeline. Dropping an
+    unfinished version gives up the retune that was making it, and lets writes to the live one in again. Dead letters
+    of loads are documents of yours, and stay.
+
+    \b
+    Example:
+      langshift index drop news --version 1
+    """
+    from langshift.plugin.inventory import run_drop
+
+    if code := run_drop(name, version, yes=yes, as_json=as_json):
+        click.get_current_context().exit(code)
+
+
+def run_list(*, as_json: bool) -> None:
+    """Print one row for each version."""
+    found = all_versions(open_cluster())
+    if as_json:
+        emit_json({"versions": [one.to_dict() for one in found]})
+    elif found:
+        _list(found)
+    else:
+        note("There is no index of langshift's: make one with `langshift ingest CORPUS --index NAME`.")
+
+
+def run_describe(name: str, *, as_json: bool) -> None:
+    """Print all about one version.
+
+    Raises:
+        UsageError: ``name`` cannot be an index's name.
+        ClusterError: there is no such index, or it is not langshift's.
+    """
+    found = describe_index(open_cluster(), name)
+    told = remarks(found)
+    if as_json:
+        emit_json({**found.to_dict(), "remarks": told})
+        return
+    lines = [*first_lines(found), *in_words(found.version.fingerprint), *storage(found)]
+    for line in lines:
+        out.print(line, soft_wrap=True, markup=False)
+    _beside(found.versions)
+    _languages(found)
+    if found.fields.texts:
+        texts = [[one.field, one.analyzer, f"{one.documents:,}"] for one in found.texts]
+        table("\nText fields", ["field", "analyzer", "documents"], texts, right={"documents"})
+    for remark in told:
+        note(remark)
+
+
+def _list(versions: Sequence[Version]) -> None:
+    columns = ["name", "version", "state", "documents", "size", "encoder", "alpha", "made"]
+    rows = [
+        [one.name, short_name(one), *held(one), one.fingerprint.encoder, short_scales(one), one.made[:10]]
+        for one in versions
+    ]
+    table(None, columns, rows, right={"documents", "size"}, whole=set(columns) - {"name", "encoder", "alpha"})
+
+
+def _beside(versions: Sequence[Version]) -> None:
+    columns = ["version", "state", "documents", "size", "alpha", "made", "by"]
+    rows = [[short_name(one), *held(one), short_scales(one), one.made[:10], source(one)] for one in versions]
+    if len({one.fingerprint.vectors for one in versions}) > 1:
+        # The beginning of the hash, which tells vectors apart.
+        columns.append("vectors")
+        rows = [[*row, (one.fingerprint.vectors or _UNKNOWN)[:_SHORT]] for row, one in zip(rows, versions, strict=True)]
+    table("\nVersions", columns, rows, right={"documents", "size"}, whole=set(columns) - {"alpha", "by"})
+
+
+def _languages(found: Description) -> None:
+    """One row for each language, with its text fields, where an index has the usual ones."""
+    filled = {one.field: one for one in found.texts}
+    usual = [] if found.fields.texts else ["title", "text"]
+    figures = ["documents", "share", *usual]
+    tags = [*found.languages, *sorted({one.partition(".")[2] for one in filled if usual} - set(found.languages))]
+    rows = []
+    for tag in tags:
+        row = [tag, f"{found.languages.get(tag, 0):,}", f"{found.share(tag):.1%}"]
+        if usual:
+            there = [filled.get(f"{root}.{tag}") for root in usual]
+            row += ["0" if one is None else f"{one.documents:,}" for one in there]
+            row.append(", ".join(sorted({one.analyzer for one in there if one is not None})) or _UNKNOWN)
+        rows.append(row)
+    columns = ["language", *figures, *(["analyzer"] if usual else [])]
+    table("\nDocuments by language", columns, rows, right=set(figures))

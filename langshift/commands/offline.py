@@ -1,0 +1,431 @@
+"""The commands ``evaluate offline`` and ``evaluate sweep``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+import click
+
+from langshift.commands.options import JSON, encoder_options, parse_list
+from langshift.retrieval.options import FiniteRange, Share
+
+if TYPE_CHECKING:
+    from langshift.debias.encoders import Encoder
+    from langshift.evaluate.datasets.dataset import Dataset
+    from langshift.evaluate.offline.encoding import Encoded, Source
+    from langshift.evaluate.offline.ranking import Offline, Setting
+    from langshift.evaluate.offline.sweep import Sweep
+    from langshift.ingest.config import Making
+
+
+FOLDER = click.Path(path_type=Path)
+_Command = TypeVar("_Command", bound=Callable[..., object])
+
+
+class Sides(NamedTuple):
+    """How texts become vectors, as it was asked for.
+
+    Attributes:
+        encoder: the encoder's name.
+        trust_remote_code: whether to run code that comes with a model.
+        vectors: the file of language vectors; None takes those that come with langshift.
+        pivot: the pivot language; None leaves the file's own.
+        cache: where encodings are kept; None keeps none.
+    """
+
+    encoder: str
+    trust_remote_code: bool
+    vectors: Path | None
+    pivot: str | None
+    cache: Path | None
+
+
+def encoding_options(command: _Command) -> _Command:
+    """The options that say how texts become vectors."""
+    options = (
+        click.option(
+            "--vectors",
+            type=FOLDER,
+            metavar="FILE",
+            help="Language vectors; those that come with langshift if not given.",
+        ),
+        click.option(
+            "--pivot",
+            metavar="LANGUAGE",
+            help="Move the language vectors to this pivot; the file's own pivot if not given.",
+        ),
+        click.option(
+            "--cache",
+            type=FOLDER,
+            metavar="FOLDER",
+            help="Keep the encodings here, for the next time; not kept if not given.",
+        ),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return encoder_options(command)
+
+
+def parse_sides(ctx: click.Context, parameter: click.Parameter, given: str | None) -> list[str]:
+    """``"never,always"`` as a list of what ``--shift-queries`` can be."""
+    from langshift.evaluate.offline.ranking import SHIFT_QUERIES
+
+    parts = parse_list(ctx, parameter, given, "never,always") or []
+    for part in parts:
+        if part not in SHIFT_QUERIES:
+            raise click.BadParameter(f"{part!r} is none of {', '.join(SHIFT_QUERIES)}.")
+    return parts
+
+
+def parse_sources(ctx: click.Context, parameter: click.Parameter, given: str | None) -> list[Source]:
+    """``"given,detected:20"`` as a list of sources of languages."""
+    from langshift.evaluate.offline.encoding import Source
+
+    found = []
+    for part in parse_list(ctx, parameter, given, "given,detected,detected:20") or []:
+        source = Source.parse(part)
+        if source is None:
+            raise click.BadParameter(
+                f"{part!r} is none of given, detected and soft; a number of characters, 1 or more, can follow the "
+                "latter two, such as detected:20."
+            )
+        found.append(source)
+    return found
+
+
+def choose_making(dataset: Dataset, sides: Sides, alpha: float | None, methods: Sequence[str] = ("shift",)) -> Making:
+    """The encoder, and the language vectors, moved to the pivot that was asked for.
+
+    Args:
+        dataset: may bring vectors.
+        sides: what was asked for.
+        alpha: scale of the shift; None takes what the vectors recommend.
+        methods: what will be done with the vectors.
+
+    Raises:
+        UsageError: an encoder, cache, file of vectors or pivot that cannot be used.
+        FingerprintError: the vectors were fitted with another encoder.
+    """
+    from dataclasses import replace
+
+    from langshift.debias.debiaser import recommended
+    from langshift.debias.detector import open_detector
+    from langshift.debias.encoders import open_encoder
+    from langshift.errors import UsageError
+    from langshift.evaluate.offline.encoding import brought
+    from langshift.evaluate.offline.ranking import repivoted
+    from langshift.evaluate.replay.result import check_output
+    from langshift.ingest.config import choose
+
+    if sides.cache is not None:
+        check_output(sides.cache, "--cache")
+    encoder = open_encoder(
+        sides.encoder, trust_remote_code=sides.trust_remote_code, brought=brought(dataset, sides.encoder)
+    )
+    making = choose(encoder, open_detector(), sides.vectors, alpha)
+    if sides.pivot is None:
+        return making
+    known = making.debias.vectors
+    if known is None:
+        raise UsageError(f"--pivot {sides.pivot} has nothing to move: give language vectors with --vectors.")
+    turned = repivoted(known, sides.pivot)
+    if "affine" in methods and known.maps and not turned.maps:
+        raise UsageError(
+            f"The maps of the method affine lead to {known.pivot} and cannot be turned to {turned.pivot}: fit some "
+            f"with `langshift vectors fit --pivot {turned.pivot} --methods affine`."
+        )
+    return replace(making, debias=recommended(turned, "shift", alpha))
+
+
+def encode_shown(dataset: Dataset, encoder: Encoder, cache: Path | None) -> Encoded:
+    """Encode a dataset, with progress bars.
+
+    Raises:
+        UsageError: a document that cannot be read.
+        LangshiftError: the encoder gives no usable vector for a text.
+    """
+    from langshift import output
+    from langshift.evaluate.offline.encoding import encode
+
+    with output.progress() as bars:
+        totals = {"documents": len(dataset.documents), "queries": len(dataset.queries)}
+        tasks = {kind: bars.add_task(f"Encoding {kind}", total=total, rate="") for kind, total in totals.items()}
+        return encode(dataset, encoder, cache, lambda kind, done: bars.advance(tasks[kind], done))
+
+
+_FILES = "run.trec, group-scores.jsonl, per-query.jsonl and result.json"
+
+
+@click.command("offline")
+@click.argument("dataset", type=FOLDER)
+@encoding_options
+@click.option(
+    "--method",
+    "methods",
+    default="shift",
+    show_default=True,
+    callback=partial(parse_list, example="none,shift,affine"),
+    metavar="LIST",
+    help="What takes language out of the vectors: none, shift, centering, lir, affine.",
+)
+@click.option(
+    "--alpha",
+    type=Share(),
+    metavar="A",
+    help="Scale of shift and affine, 0 to 1; what the language vectors recommend, else 1, if not given.",
+)
+@click.option(
+    "--shift-queries",
+    default="auto",
+    show_default=True,
+    callback=parse_sides,
+    metavar="LIST",
+    help="Whether queries move, too: never, always, or auto, as the language vectors recommend, else never.",
+)
+@click.option(
+    "--language-from",
+    "sources",
+    default="given",
+    show_default=True,
+    callback=parse_sources,
+    metavar="LIST",
+    help="Languages by which documents move: given by the dataset, detected, detected:20 (from 20 characters), "
+    "soft or soft:20 (all that are possible).",
+)
+@click.option(
+    "--beta",
+    type=FiniteRange(0),
+    default=0.0,
+    show_default=True,
+    metavar="B",
+    help="Language preference: added to the cosine of documents in the query's language.",
+)
+@click.option("--measures", metavar="NAMES", help="Measures, such as 'nDCG@20 TLR@20 SLR@20 LPR'.")
+@click.option("--output", type=FOLDER, metavar="FOLDER", help="Write the run, group scores and result.json here.")
+@JSON
+def offline(
+    dataset: Path,
+    encoder: str,
+    trust_remote_code: bool,
+    vectors: Path | None,
+    pivot: str | None,
+    cache: Path | None,
+    methods: list[str],
+    alpha: float | None,
+    shift_queries: list[str],
+    sources: list[Source],
+    beta: float,
+    measures: str | None,
+    output: Path | None,
+    as_json: bool,
+) -> None:
+    """Search DATASET exactly, without a cluster, and score the answers.
+
+    Documents and queries are encoded here, documents moved as ingest moves them, and every query is
+    compared with every document by cosine. The best 100 documents count. Languages that the dataset does
+    not name are detected; measures go by the dataset's languages, whatever --language-from says. --output
+    gets run.trec, group-scores.jsonl, per-query.jsonl and result.json, which `langshift evaluate compare`
+    reads.
+
+    Several methods, sources of languages or sides make one table, and one folder each in --output. The
+    methods centering and lir change queries, too, and have no alpha.
+
+    \b
+    Example:
+      langshift dataset convert xquad XQUAD xquad8 --languages ar,de,en,es,ru,th,tr,zh
+      langshift evaluate offline xquad8 --method none,shift,centering,lir,affine --vectors FILE
+      langshift evaluate offline xquad8 --method none,shift --shift-queries never,always
+      langshift evaluate offline xquad8 --method none,shift --language-from given,detected,detected:20
+    """
+    from langshift.evaluate.datasets.dataset import load_dataset
+    from langshift.evaluate.offline.ranking import result, settings, write_files
+    from langshift.evaluate.replay.result import check_output
+    from langshift.evaluate.report.run_tables import show_offline, show_rows
+    from langshift.evaluate.runs import parse_names
+    from langshift.output import emit_json, note
+
+    if output is not None:
+        check_output(output)
+    given = load_dataset(dataset)
+    names = parse_names(measures, given)
+    sides = Sides(encoder, trust_remote_code, vectors, pivot, cache)
+    making = choose_making(given, sides, 0.0 if methods == ["none"] else alpha, methods)
+    rows = settings(making.debias.vectors, methods, alpha, shift_queries, sources)
+    folders = _folders(output, rows)
+    encoded = encode_shown(given, making.encoder, cache)
+    documents = []
+    for found in _evaluated(encoded, making, rows, names, beta):
+        documents.append(result(found))
+        if found.setting.name in folders:
+            folder = folders[found.setting.name]
+            write_files(folder, found, documents[-1], folder.name or "offline")
+    for warning in dict.fromkeys(warning for document in documents for warning in document["warnings"]):
+        note(f"Warning: {warning}")
+    if as_json:
+        emit_json(documents[0] if len(rows) == 1 else {"rows": documents})
+        return
+    if len(rows) == 1:
+        show_offline(dataset, rows[0], documents[0])
+    else:
+        show_rows(dataset, list(zip(rows, documents, strict=True)))
+    if output is not None:
+        told = f"to {output}" if len(rows) == 1 else f"for each of {', '.join(folders)} to {output}"
+        note(f"Wrote {_FILES} {told}.")
+
+
+def _folders(output: Path | None, rows: Sequence[Setting]) -> dict[str, Path]:
+    """Setting's name -> where its files go; nothing where none are written.
+
+    Raises:
+        UsageError: one of these places cannot be written to.
+    """
+    from langshift.evaluate.replay.result import check_output
+
+    if output is None:
+        return {}
+    if len(rows) == 1:
+        return {rows[0].name: output}
+    folders = {setting.name: output / setting.name for setting in rows}
+    for folder in folders.values():
+        check_output(folder)
+    return folders
+
+
+def _evaluated(
+    encoded: Encoded, making: Making, rows: Sequence[Setting], names: Sequence[str], beta: float
+) -> Iterator[Offline]:
+    """One evaluation after the other, with a progress bar."""
+    from langshift.evaluate.offline.encoding import tell
+    from langshift.evaluate.offline.ranking import evaluate
+    from langshift.output import progress
+
+    told = tell(encoded, [setting.source for setting in rows], making)
+    with progress() as bars:
+        searching = bars.add_task("Searching", total=len(encoded.queries) * len(rows), rate="")
+        for setting in rows:
+            bars.update(searching, rate=setting.name)
+            yield evaluate(
+                encoded,
+                setting,
+                told[setting.source],
+                making,
+                names,
+                beta=beta,
+                on_queries=lambda done: bars.advance(searching, done),
+            )
+
+
+_ALPHAS = "0,.1,.2,.3,.4,.5,.6,.7,.8,.9,1"
+
+
+def _numbers(ctx: click.Context, parameter: click.Parameter, given: str | None) -> list[float]:  # noqa: ARG001
+    """``"0,.5,1"`` as ascending numbers, each once; none where the option was not given."""
+    try:
+        numbers = sorted({float(part) for part in (given or "").split(",") if part.strip()})
+    except ValueError:
+        numbers = [-1.0]
+    highest = 1.0 if parameter.name == "alphas" else float("inf")
+    if any(not 0 <= number <= highest or number == float("inf") for number in numbers) or (given and not numbers):
+        reach = "from 0 to 1" if highest == 1 else "from 0 up"
+        raise click.BadParameter(f"{given!r} is no list of numbers {reach}, parted by commas, such as 0,.02,.05,.1.")
+    return numbers
+
+
+@click.command("sweep")
+@click.argument("dataset", type=FOLDER)
+@encoding_options
+@click.option("--alpha", "alphas", default=_ALPHAS, callback=_numbers, metavar="LIST", help="Alphas to try.")
+@click.option("--beta", "betas", callback=_numbers, metavar="LIST", help="Language preferences to try, if any.")
+@click.option("--select", default="nDCG@20", show_default=True, metavar="NAME", help="The measure to choose by.")
+@click.option("--measures", metavar="NAMES", help="Measures to report, such as 'nDCG@20 TLR@20 LPR Lang_nDCG@20'.")
+@JSON
+def sweep(
+    dataset: Path,
+    encoder: str,
+    trust_remote_code: bool,
+    vectors: Path | None,
+    pivot: str | None,
+    cache: Path | None,
+    alphas: list[float],
+    betas: list[float],
+    select: str,
+    measures: str | None,
+    as_json: bool,
+) -> None:
+    """Try alphas on DATASET by exact search, from one encoding.
+
+    First every alpha for all languages alike, then for one language at a time with the others at the best
+    one. The best is chosen on one half of the queries and reported on the other; queries of one article
+    (or, where the dataset names no articles, of one group) stay in one half. --beta adds a table of language
+    preferences, over all queries, at the smallest, the best and the largest alpha.
+
+    \b
+    Example:
+      langshift dataset convert xquad XQUAD xquad8 --languages ar,de,en,es,ru,th,tr,zh
+      langshift evaluate sweep xquad8 --alpha 0,.25,.5,.75,1 --beta 0,.02,.05,.1
+    """
+    from langshift import output
+    from langshift.evaluate.datasets.dataset import load_dataset
+    from langshift.evaluate.offline.sweep import document
+    from langshift.evaluate.report.run_tables import show_sweep
+
+    given = load_dataset(dataset)
+    names, select = _names(given, measures, select, betas)
+    making = choose_making(given, Sides(encoder, trust_remote_code, vectors, pivot, cache), 1.0)
+    encoded = encode_shown(given, making.encoder, cache)
+    found = _sweep(encoded, making, names, select, alphas, betas)
+    for warning in encoded.languages.warnings:
+        output.note(f"Warning: {warning}")
+    if as_json:
+        output.emit_json(document(found, encoded, making, names))
+    else:
+        show_sweep(found, names)
+
+
+def _names(dataset: Dataset, measures: str | None, select: str, betas: Sequence[float]) -> tuple[list[str], str]:
+    """The measures to report, that to choose by among them, and its name as scores have it.
+
+    Raises:
+        UsageError: an unknown measure, or one that is not to be high.
+    """
+    from langshift.errors import UsageError
+    from langshift.evaluate.datasets.dataset import PER_LANGUAGE
+    from langshift.evaluate.measures import parse_measure
+    from langshift.evaluate.runs import parse_names
+
+    chosen = parse_measure(select).name
+    parse_names(chosen, dataset)
+    direction = parse_measure(chosen).family.direction
+    if direction != "high":
+        good = "low" if direction == "low" else "neither high nor low"
+        raise UsageError(f"--select {chosen} cannot choose, since {good} is good there: name another, such as nDCG@20.")
+    names = parse_names(measures, dataset)
+    if betas and measures is None and dataset.judged != PER_LANGUAGE:
+        names.append("Lang_nDCG@20")
+    return list(dict.fromkeys([chosen, *names])), chosen
+
+
+def _sweep(
+    encoded: Encoded, making: Making, names: list[str], select: str, alphas: list[float], betas: list[float]
+) -> Sweep:
+    from langshift import output
+    from langshift.errors import UsageError
+    from langshift.evaluate.datasets.dataset import clusters
+    from langshift.evaluate.offline.sweep import Sweeper, halves, sweep
+
+    if making.debias.vectors is None:
+        raise UsageError("A sweep needs language vectors: give some with --vectors.")
+    parts = halves(*clusters(encoded.dataset))
+    with output.progress() as bars:
+        task = bars.add_task("Searching", total=None, rate="")
+
+        def on_point(setting: str) -> None:
+            bars.update(task, advance=1, rate=setting)
+
+        sweeper = Sweeper(encoded, making.debias.vectors, names, on_point)
+        steps = len(sweeper.shiftable()) * (len(alphas) - 1)
+        bars.update(task, total=len(alphas) + steps + 1 + len(betas) * min(3, len(alphas)))
+        return sweep(sweeper, parts, select, alphas, betas)

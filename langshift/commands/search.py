@@ -1,0 +1,366 @@
+"""The commands ``search`` and ``anchors calibrate``."""
+
+from __future__ import annotations
+
+import textwrap
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import click
+from rich.text import Text
+
+from langshift.client import open_cluster
+from langshift.commands.options import JSON, SHIFT_QUERIES, index_encoder_options
+from langshift.debias.encoders import is_given
+from langshift.errors import UsageError
+from langshift.languages import require_tag
+from langshift.output import counted, emit_json, note, out, table
+from langshift.plugin.versions import LiveIndex, check_name, live
+from langshift.retrieval.anchor_model import USUAL_WORDS
+from langshift.retrieval.calibration.calibrate import calibrate as calibrate_index
+from langshift.retrieval.calibration.calibrate import require_languages
+from langshift.retrieval.calibration.stored import Calibration, FirstHits, keep
+from langshift.retrieval.hits import Hit, Other, SearchResult
+from langshift.retrieval.options import setting_options
+from langshift.retrieval.searcher import Asker, Searcher, SearchOptions
+from langshift.retrieval.settings import Setting, require_query
+
+if TYPE_CHECKING:
+    from langshift.plugin.stored_shift import ShiftQueries
+
+
+@click.group()
+def anchors() -> None:
+    """Calibrate anchored search (langshift search --mode anchored) to an index.
+
+    \b
+    Example:
+      langshift anchors calibrate news
+    """
+
+
+@anchors.command()
+@click.argument("name")
+@click.option(
+    "--sample",
+    type=click.IntRange(30, 2000),
+    default=400,
+    show_default=True,
+    metavar="N",
+    help="How many documents to ask about, evenly of all languages.",
+)
+@index_encoder_options
+@JSON
+def calibrate(name: str, sample: int, encoder: str | None, trust_remote_code: bool, as_json: bool) -> None:
+    """Measure how far anchored search may trust words in the index NAME (an alias, or a version), and keep it there.
+
+    No judgments are needed: questions are cut out of documents of the index, and each is asked twice, as the index is
+    and with its document hidden, as if that were not there in the question's language. What words are worth is fitted
+    so that the former are trusted and, in the latter, no other document of the language is. How much the vectors of
+    unrelated documents differ is measured, and where documents name translation groups, how often a content is there
+    in each language. Without a calibration usual figures are used.
+
+    It is kept in the index's mapping, where searches find it; no document is touched. The same index gives the same
+    result. A retune takes it along.
+
+    \b
+    Example:
+      langshift anchors calibrate news
+    """
+    from langshift.retrieval.searcher import SearchOptions
+
+    run_calibrate(name, sample, SearchOptions(encoder, trust_remote_code), as_json=as_json)
+
+
+def run_calibrate(name: str, sample: int, options: SearchOptions, *, as_json: bool) -> None:
+    """Calibrate an index, keep that in its mapping, and print it.
+
+    Raises:
+        UsageError: the index's encoder makes no vectors of queries.
+        ClusterError: there is no such index, it is not finished, or it cannot be calibrated.
+    """
+    client = open_cluster()
+    index = live(client, name)
+    require_languages(index)
+    _require_queries(index, options)
+    calibration = calibrate_index(client, Asker(client, index, options, {}), sample)
+    keep(client, index, calibration)
+    if as_json:
+        emit_json({"index": index.index, **calibration.to_dict()})
+    else:
+        _show_calibration(index, calibration)
+    for sentence in remarks(index.name, calibration):
+        note(sentence)
+
+
+def _require_queries(index: LiveIndex, options: SearchOptions) -> None:
+    encoder = options.encoder or index.fingerprint.encoder
+    if is_given(encoder):
+        raise UsageError(
+            f"The encoder {encoder} of {index.name} makes no vectors of questions, since its model is not here, and a "
+            "calibration asks questions: anchored search goes on with usual figures."
+        )
+
+
+def _show_calibration(index: LiveIndex, calibration: Calibration) -> None:
+    rows = [
+        [one.language, f"{one.questions:,}", f"{one.found:.3f}", f"{one.deceived:.3f}", f"{one.prior:+.2f}"]
+        for one in calibration.languages
+    ]
+    columns = ["language", "questions", "found", "deceived", "prior"]
+    table(None, columns, rows, right=set(columns[1:]))
+    trust = calibration.trust
+    for sentence in (
+        "",
+        "found: the share of questions whose own document is trusted most. deceived: how far others of its language",
+        "are trusted where it is hidden, at a prior of 0 at most. prior: log-odds that what is sought is there in this",
+        "language, by the translation groups, less 2: above 0 only where nearly everything is there.",
+        "",
+        f"{index.index}: words k {trust.words:g} (usual {USUAL_WORDS:g}), spread of cosines {trust.spread:.4f}, from "
+        f"{counted(calibration.questions, 'question')}.",
+        f"The first hit is the question's own document: {_told(calibration.there)}.",
+    ):
+        out.print(sentence, soft_wrap=True)
+    hidden = calibration.hidden
+    told = "no translations are known." if hidden is None else f"a translation of it: {_told(hidden)}."
+    out.print(f"Where that is hidden, {told}", soft_wrap=True)
+
+
+def _told(first: FirstHits) -> str:
+    return f"dense {first.dense:.3f}, anchored {first.anchored:.3f} of {counted(first.questions, 'question')}"
+
+
+def remarks(name: str, calibration: Calibration) -> list[str]:
+    """What a person should know of a calibration of the index ``name`` beside its figures."""
+    if calibration.fitted is None:
+        return []
+    words, fitted = calibration.trust.words, calibration.fitted
+    if calibration.lost:
+        return [
+            f"Anchored search of {name} loses translations that dense search finds, even with the lowest k "
+            f"({words:g}; {fitted:g} was fitted): where documents are often not there in the searcher's language, "
+            "search with --mode dense."
+        ]
+    return [
+        f"With the fitted k of {fitted:g} anchored search of {name} would lose translations that dense search finds, "
+        f"so k is {words:g}, the highest that was tried at which nothing is lost."
+    ]
+
+
+@click.command()
+@click.argument("name")
+@click.argument("words")
+@setting_options
+@click.option("--language", metavar="TAG", help="The query's language. [default: detected among the index's own]")
+@click.option("--size", type=click.IntRange(1, 1000), default=10, show_default=True, help="How many hits.")
+@click.option(
+    "--filter",
+    "filters",
+    multiple=True,
+    metavar="FIELD=VALUE",
+    help="Only documents with this value; several values of one field are alternatives.",
+)
+@click.option(
+    "--explain", is_flag=True, help="Tell of each hit how it came to its score, and what the shift did to its rank."
+)
+@click.option(
+    "--show-request",
+    is_flag=True,
+    help="Print every request of the search first, for Dev Tools and as a comment for curl.",
+)
+@SHIFT_QUERIES
+@index_encoder_options
+@JSON
+def search(
+    name: str,
+    words: str,
+    setting: Setting,
+    language: str | None,
+    size: int,
+    filters: tuple[str, ...],
+    explain: bool,
+    show_request: bool,
+    shift_queries: ShiftQueries,
+    encoder: str | None,
+    trust_remote_code: bool,
+    as_json: bool,
+) -> None:
+    """Search the index NAME for WORDS.
+
+    \b
+    --mode dense     by vectors
+    --mode lexical   by words (BM25)
+    --mode hybrid    by both
+    --mode balanced  by vectors, the best 5 of each language
+    --mode anchored  by vectors, led by words to the same content in every language
+
+    \b
+    Example:
+      langshift search news "how do tides come about" --filter language=th --filter language=de
+      langshift search news "how do tides come about" --mode hybrid --prefer-language .02 --explain
+    """
+    from langshift.retrieval.searcher import SearchOptions
+
+    opening = SearchOptions(encoder, trust_remote_code, shift_queries)
+    run_search(name, words, Options(setting, language, size, filters, explain, show_request, opening, as_json))
+
+
+_NONE = "-"
+_LEGS = "{}: the score that this leg of the search gave, and the rank in it, where it gave one."
+_MOVED = (
+    "dense: by the query's own vector; moved: by that which the anchors moved it to; lexical: by words; each with the "
+    "rank among the hits. The score is that of moved, with the bonus and what words in other languages add."
+)
+_TRUST = (
+    "trust: how likely the document is to answer the query, judged by words (their BM25), by its cosine with the "
+    "query's own vector, and by whether it is in the query's language; weight: how much of its vector was added to "
+    "the query's."
+)
+
+
+def show(result: SearchResult) -> None:
+    """Print each hit's legs, its bonus and what the shift did, then the anchors, and what the figures mean."""
+    legs = list(dict.fromkeys(leg for hit in result.hits for leg in hit.legs))
+    heads = [*legs, *(["bonus"] if result.bonus else []), "similarity", "by vector"]
+    rows = []
+    for rank, hit in enumerate(result.hits, start=1):
+        bonus = [f"{result.bonus_of(hit):+.4f}"] if result.bonus else []
+        cells = [*(_leg(hit, leg) for leg in legs), *bonus, _similarity(hit), _rank(hit)]
+        rows.append([str(rank), hit.language, *cells, hit.id])
+    out.print()
+    table(None, ["rank", "language", *heads, "_id"], rows, right={"rank", *heads}, whole={"similarity"})
+    for sentence in _meaning(result, legs):
+        out.print(Text(sentence))
+    if result.anchors:
+        out.print()
+        _anchors(result)
+
+
+def _meaning(result: SearchResult, legs: list[str]) -> list[str]:
+    said = [_MOVED] if "moved" in legs else [_LEGS.format(", ".join(legs))] if legs else []
+    if result.compared:
+        said.append(
+            "similarity: the cosine of query and document, before → after the shift; by vector: the rank by it among "
+            f"{counted(result.compared, 'document')}, which are the nearest after the shift and the hits."
+        )
+    return said
+
+
+def _anchors(result: SearchResult) -> None:
+    names = list(dict.fromkeys(name for anchor in result.anchors for name in anchor.evidence))
+    rows = [
+        [anchor.id, f"{anchor.trust:.3f}", f"{anchor.weight:.3f}"]
+        + [f"{anchor.evidence[name]:.3g}" if name in anchor.evidence else _NONE for name in names]
+        for anchor in result.anchors
+    ]
+    heads = ["trust", "weight", *names]
+    out.print("Anchors, which the query was moved towards:")
+    table(None, ["_id", *heads], rows, right=set(heads))
+    out.print(Text(_TRUST))
+
+
+def _leg(hit: Hit, name: str) -> str:
+    leg = hit.legs.get(name)
+    if leg is None:
+        return _NONE
+    return f"{leg.score:.4f}" if leg.rank is None else f"{leg.score:.4f} ({leg.rank})"
+
+
+def _similarity(hit: Hit) -> str:
+    if hit.shift is None:
+        return _NONE
+    before, after = hit.shift.similarity_before, f"{hit.shift.similarity_after:.4f}"
+    return f"? → {after}" if before is None else f"{before:.4f} → {after}"
+
+
+def _rank(hit: Hit) -> str:
+    if hit.shift is None:
+        return _NONE
+    before = hit.shift.rank_before
+    return f"{'?' if before is None else before} → {hit.shift.rank_after}"
+
+
+_SHOWN_CHARACTERS = 70
+
+
+@dataclass(frozen=True)
+class Options:
+    """The options of the command; see its help."""
+
+    setting: Setting
+    language: str | None
+    size: int
+    filters: tuple[str, ...]
+    explain: bool
+    show_request: bool
+    opening: SearchOptions
+    as_json: bool
+
+
+def run_search(name: str, words: str, options: Options) -> None:
+    """Search, and print the hits."""
+    check_name(name)
+    filters = parse_filters(options.filters)
+    require_query(words, options.size)
+    if options.language is not None:
+        require_tag(options.language)
+    searcher = Searcher(open_cluster(), name, options.opening)
+    result = searcher.search(
+        words,
+        options.setting,
+        language=options.language,
+        size=options.size,
+        filters=filters,
+        explain=options.explain,
+    )
+    if options.as_json:
+        requests = [request.to_dict() for request in result.requests] if options.show_request else None
+        emit_json(result.to_dict() | {"requests": requests})
+    else:
+        _show_hits(name, result, options)
+
+
+def _show_hits(name: str, result: SearchResult, options: Options) -> None:
+    if options.show_request:
+        for request in result.requests:
+            # As it is: neither broken into lines nor taken for markup.
+            out.file.write(f"{request.in_dev_tools_and_for_curl}\n")
+    for told in result.notes:
+        note(told)
+    if not result.hits:
+        note(f"Nothing in {name} matches.")
+        return
+    columns = ["rank", "language", "score", "title", "_id"]
+    rows = [[str(rank), h.language, f"{h.score:.4f}", headline(h), h.id] for rank, h in enumerate(result.hits, start=1)]
+    if options.setting.one_per_group:
+        columns.append("translations")
+        rows = [[*row, "; ".join(map(brief, hit.others))] for row, hit in zip(rows, result.hits, strict=True)]
+    table(None, columns, rows, right={"rank", "score"})
+    if options.explain:
+        show(result)
+
+
+def parse_filters(given: tuple[str, ...]) -> dict[str, list[str]]:
+    """``("language=th", "language=de")`` as ``{"language": ["th", "de"]}``.
+
+    Raises:
+        UsageError: one that is not ``FIELD=VALUE``, or not UTF-8 text.
+    """
+    filters: dict[str, list[str]] = {}
+    for text in given:
+        field, equals, value = text.partition("=")
+        if not equals or not field or not value:
+            raise UsageError(f"--filter takes FIELD=VALUE, such as language=th, not {text!r}.")
+        filters.setdefault(field, []).append(value)
+    return filters
+
+
+def headline(hit: Hit) -> str:
+    """The title of a hit, or the beginning of its text."""
+    return hit.title or textwrap.shorten(hit.text, _SHOWN_CHARACTERS, placeholder=" …") or hit.text[:_SHOWN_CHARACTERS]
+
+
+def brief(other: Other) -> str:
+    """A translation by its language, with its score and id."""
+    score = "" if other.score is None else f" {other.score:.4f}"
+    return f"{other.language}{score} {other.id}"

@@ -1,0 +1,200 @@
+"""The commands ``serve`` and ``demo``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import click
+from opensearchpy import OpenSearch
+
+from langshift import errors
+from langshift import output as terminal
+from langshift.client import open_cluster
+from langshift.commands.evaluate import replay_with_bars
+from langshift.commands.options import JSON
+from langshift.errors import LangshiftError
+from langshift.evaluate.compare.summary import ReplayPair, in_words, side_by_side
+from langshift.evaluate.datasets.dataset import load_dataset
+from langshift.evaluate.demo import FOLDER, PLAIN, SHIFTED, Example, example, index_twice
+from langshift.evaluate.measures.base import Scores
+from langshift.evaluate.replay.plan import Plan
+from langshift.evaluate.replay.replay import failures
+from langshift.evaluate.replay.result import check_output, result, server_version, write_files
+from langshift.evaluate.runs import command
+from langshift.output import heading
+from langshift.retrieval.searcher import Searcher
+from langshift.settings import Settings
+
+_COLUMNS = ("nDCG@20", "TLR@20", "SLR@20")
+_LEGEND = (
+    "nDCG@20: how well the first 20 hits are ranked. TLR@20: how many of the passages that answer in other "
+    "languages are among them. SLR@20: how many in the question's own language, what a shift may cost."
+)
+
+
+def run(output: Path | None, *, as_json: bool) -> None:
+    """Index, replay, compare and tell.
+
+    Raises:
+        LangshiftError: queries failed; the figures are printed all the same.
+    """
+    start = perf_counter()
+    output = output or Settings.from_env().home / "results" / "demo"
+    check_output(output)
+    dataset = load_dataset(FOLDER)
+    client = open_cluster()
+    terminal.note(f"Indexing {len(dataset.documents):,} passages twice: {PLAIN} and {SHIFTED}.")
+    with terminal.progress() as bars:
+        indexing = bars.add_task("Indexing", total=2 * len(dataset.documents), rate="")
+        index_twice(client, lambda done: bars.advance(indexing, done))
+    searchers = [Searcher(client, name) for name in (PLAIN, SHIFTED)]
+    terminal.note(f"Asking {len(dataset.queries):,} questions of both.")
+    # Both in turn, query by query: their latencies are of the same moments.
+    before, after = replay_with_bars(client, searchers, dataset, Plan(group_scores=True))
+    compared = ReplayPair(dataset, before, after)
+    shown = example(compared, *searchers)
+    document = _document(compared, shown, client)
+    places = [output / name for name in ("plain", "shifted")]
+    for replayed, place in zip((before, after), places, strict=True):
+        write_files(place, replayed, document[place.name])
+    page = _report(places, output)
+    document |= {"report": None if page is None else str(page), "seconds": round(perf_counter() - start, 1)}
+    if as_json:
+        terminal.emit_json(document)
+    else:
+        show(compared, shown)
+        _show_report(page)
+        terminal.out.print(f"\nAll of it took {document['seconds']:.0f} s.")
+    for replayed in (before, after):
+        if replayed.failed:
+            raise LangshiftError(f"{replayed.index}: {failures(replayed)}")
+
+
+def _document(compared: ReplayPair, shown: Example | None, client: OpenSearch) -> dict[str, Any]:
+    server = server_version(client)
+    return {
+        "plain": result(compared.before, server),
+        "shifted": result(compared.after, server),
+        "own_language_share": {
+            "plain": compared.own_language_share(compared.before),
+            "shifted": compared.own_language_share(compared.after),
+        },
+        "words": in_words(compared),
+        "example": shown.to_dict() if shown else None,
+    }
+
+
+def _report(places: Sequence[Path], output: Path) -> Path | None:
+    """Make the report; None where its extra is not installed."""
+    if not errors.installed():
+        return None
+    terminal.note("Making the report.")
+    from langshift.evaluate.report.report import build
+    from langshift.evaluate.report.writers import write
+
+    return write(build(places, command=command()), output)[0]
+
+
+def _show_report(page: Path | None) -> None:
+    """Name the report, and the command that shows the two indices side by side."""
+    if page is None:
+        note = "A report with figures, and the console, need an extra: pip install 'langshift[console]'"
+        terminal.out.print(f"\n{note}", markup=False, soft_wrap=True)
+        return
+    heading("\nTo look at")
+    for told in (f"the report: {page}", f"search, side by side: {terminal.program()} serve"):
+        terminal.out.print(f"  {told}", markup=False, soft_wrap=True)
+
+
+def show(compared: ReplayPair, shown: Example | None) -> None:
+    """Print the comparison for a person."""
+    _show_figures(compared)
+    heading("\nWhat changed")
+    for line in in_words(compared):
+        terminal.out.print(f"- {line}", markup=False)
+    if shown is not None:
+        _show_example(shown)
+    words = shown.query.text if shown else compared.dataset.queries[0].text
+    heading("\nTo try next")
+    langshift = terminal.program()
+    for told in (
+        f'{langshift} search {SHIFTED} "{words}"',
+        f'{langshift} search {PLAIN} "{words}"',
+        f"{langshift} ingest CORPUS --index NAME",
+    ):
+        terminal.out.print(f"  {told}", markup=False, soft_wrap=True)
+
+
+def _show_figures(compared: ReplayPair) -> None:
+    before, after = compared.before, compared.after
+    rows = [
+        [language, f"{measures['nDCG@20'].queries}", *_cells(measures, after.by_language()[language])]
+        for language, measures in before.by_language().items()
+    ]
+    rows.append(["all", f"{len(before.answers):,}", *_cells(before.scores, after.scores)])
+    title = f"Before and after the shift, by the question's language ({PLAIN} → {SHIFTED})"
+    heading("\n" + title)
+    terminal.table(None, ["language", "n", *_COLUMNS], rows, right={"n", *_COLUMNS})
+    terminal.out.print(_LEGEND, markup=False)
+
+
+def _cells(before: Mapping[str, Scores], after: Mapping[str, Scores]) -> list[str]:
+    return [side_by_side(before[name], after[name]) for name in _COLUMNS]
+
+
+def _show_example(shown: Example) -> None:
+    topic = shown.query.group
+    rows = []
+    for rank, (old, new) in enumerate(zip(shown.before, shown.after, strict=False), 1):
+        cells = [(hit.language, ("* " if hit.group == topic else "  ") + hit.title) for hit in (old, new)]
+        rows.append([str(rank), *cells[0], *cells[1]])
+    heading(f"\nThe question in {shown.query.language} whose first hits changed most, before and after")
+    terminal.out.print(f'"{shown.query.text}" (* answers it)', markup=False)
+    terminal.table(None, ["", "", "before", "", "after"], rows)
+
+
+_FOLDER = click.Path(path_type=Path)
+
+
+@click.command()
+@click.option(
+    "--host",
+    default="127.0.0.1",
+    show_default=True,
+    help="Where to listen. Other machines may reach another address than this one's own; they need the token then.",
+)
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=8365, show_default=True, help="Where to listen; 0 for any port."
+)
+@click.option(
+    "--results",
+    type=_FOLDER,
+    metavar="FOLDER",
+    help="Where replays wrote to, and where those started in the console will. [default: results in LANGSHIFT_HOME]",
+)
+@click.option(
+    "--dataset",
+    "datasets",
+    type=_FOLDER,
+    metavar="FOLDER",
+    multiple=True,
+    help="A dataset that may be replayed, beside the bundled one; may be given several times.",
+)
+@JSON
+def serve(host: str, port: int, results: Path | None, datasets: tuple[Path, ...], as_json: bool) -> None:
+    """Show indices in a browser: search side by side, turn alpha, see who gains and who loses.
+
+    It serves pages until it is stopped with Ctrl-C. By default only this machine reaches them; with --host for another
+    address a token is made, which is part of the address that is printed. --json prints that address, and the token.
+
+    \b
+    Example:
+      langshift serve
+      langshift serve --results results --dataset xquad-en
+    """
+    from langshift.web.app import run
+
+    run(host, port, results, datasets, as_json=as_json)

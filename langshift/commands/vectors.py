@@ -1,0 +1,662 @@
+"""The commands of ``vectors``."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+import numpy as np
+
+from langshift.commands.options import (
+    JSON,
+    REMOTE_CODE,
+    encoder_options,
+    pairs_encoder_options,
+    parse_list,
+    passage_options,
+)
+from langshift.debias.encoders import Encoder, open_encoder
+from langshift.debias.encoders.precomputed import brought_by
+from langshift.debias.fitting.fit import fit as fit_vectors
+from langshift.debias.fitting.reliability import USE, Judged, judge
+from langshift.debias.parallel import open_parallel
+from langshift.debias.parallel.columns import ParallelText
+from langshift.debias.vectors import LanguageVectors, shipped
+from langshift.errors import FingerprintError, UsageError
+from langshift.languages import parse_tag
+from langshift.output import counted, emit_json, note, out, printable, progress, table
+from langshift.retrieval.options import Share
+
+if TYPE_CHECKING:
+    from langshift.evaluate.tune.task import Items, Task
+
+
+_PATH = click.Path(path_type=Path)
+
+
+@click.command("tune")
+@click.argument("file", type=_PATH)
+@click.option("--pairs", type=_PATH, required=True, metavar="PATH", help="Parallel text, as for `vectors fit`.")
+@passage_options
+@click.option(
+    "--budget",
+    type=Share(),
+    default=0.01,
+    show_default=True,
+    metavar="B",
+    help="How much of SLR@20, recall in the query's own language, the shift may cost.",
+)
+@pairs_encoder_options
+@click.option(
+    "--sample",
+    type=click.IntRange(min=100),
+    metavar="N",
+    help="How many items to use, evenly spread. [default: 600, fewer where there are more than eight languages]",
+)
+@click.option("--plot", type=_PATH, metavar="FILE", help="Draw the curves here: .svg, .png or .pdf.")
+@JSON
+def tune(
+    file: Path,
+    pairs: Path,
+    join_lines: int,
+    documents: Path | None,
+    budget: float,
+    encoder: str | None,
+    trust_remote_code: bool,
+    sample: int | None,
+    plot: Path | None,
+    as_json: bool,
+) -> None:
+    """Find by parallel text how far documents are to be shifted with FILE, and write that into FILE.
+
+    A task is made of the text: about ten words from the middle of an item are a question in each language,
+    and the whole item is to be found in every language. The alpha with the highest TLR@20 over all query
+    languages alike is looked for, as long as SLR@20 falls by no more than --budget; then whether queries in
+    other languages than the pivot are to be shifted too, and whether single languages need an alpha of their
+    own. Each is recommended only where it gains more than chance on fifths of the text that had no part in
+    the choice; where nothing does, alpha 0 is recommended: do not shift this model.
+
+    The vectors of FILE are judged as they are. Where they were fitted on this same text (as many pairs in
+    every language), each fifth is judged without its share in them.
+
+    \b
+    Example:
+      langshift vectors fit --pairs NTREX --pivot en --languages en,de,th --output mine.safetensors
+      langshift vectors tune mine.safetensors --pairs NTREX --plot curve.svg
+    """
+    from langshift import output
+    from langshift.debias.encoders import open_encoder
+    from langshift.evaluate.tune.report import Report, require_plotting, show, warnings
+    from langshift.evaluate.tune.report import plot as draw
+    from langshift.evaluate.tune.tune import Judge
+    from langshift.evaluate.tune.tune import tune as find
+
+    if plot is not None:
+        require_plotting(plot)
+    vectors = _load(file)
+    source, absent = _open(pairs, join_lines, documents, vectors)
+    opened = open_encoder(encoder or vectors.encoder, trust_remote_code=trust_remote_code)
+    vectors.require_encoder(opened, str(file))
+    items, few, same_text = _sample(source, vectors, sample)
+    task = _encode(items, opened)
+    with output.progress() as bars:
+        searches = bars.add_task("Searching", total=None, rate="")
+        judge = Judge(task, vectors, same_text=same_text, on_point=lambda: bars.advance(searches))
+        found = find(judge, budget)
+    report = Report(pairs.resolve().name, judge, found, absent, few, same_text)
+    report.recommended().save(file)
+    if plot is not None:
+        draw(report, plot)
+    for warning in warnings(report):
+        output.note(f"Warning: {warning}")
+    if as_json:
+        output.emit_json({"file": str(file), **report.document()})
+        return
+    show(report)
+    output.note(f"Wrote the recommendation into {file}.")
+    if plot is not None:
+        output.note(f"Drew the curves in {plot}.")
+
+
+def _load(file: Path) -> LanguageVectors:
+    from langshift.debias.encoders import is_given
+    from langshift.debias.vectors import LanguageVectors
+    from langshift.errors import UsageError
+
+    vectors = LanguageVectors.load(file)
+    check_output(file)
+    if is_given(vectors.encoder):
+        raise UsageError(
+            f"{file}: was fitted on given vectors, and no question can be cut out of a vector: tune with texts, and "
+            "vectors fitted with the encoder that reads them."
+        )
+    return vectors
+
+
+def _open(
+    pairs: Path, join_lines: int, documents: Path | None, vectors: LanguageVectors
+) -> tuple[ParallelText, list[str]]:
+    """The parallel text in the languages of the vectors, and those of them that it does not have."""
+    from langshift.debias.parallel import open_parallel
+    from langshift.errors import UsageError
+
+    whole = open_parallel(pairs, join_lines=join_lines, documents=documents)
+    if whole.dimension is not None:
+        raise UsageError(f"{whole.shown}: holds vectors, and no question can be cut out of a vector: give texts.")
+    theirs = ", ".join(whole.languages)
+    if vectors.pivot not in whole.languages:
+        raise UsageError(f"{whole.shown}: has no text in the vectors' pivot language {vectors.pivot}; it has {theirs}.")
+    used = sorted(set(vectors.vectors) & set(whole.languages))
+    if not used:
+        mine = ", ".join(sorted(vectors.vectors))
+        raise UsageError(f"{whole.shown}: has no text in any language of the vectors ({mine}); it has {theirs}.")
+    chosen = open_parallel(pairs, [vectors.pivot, *used], join_lines=join_lines, documents=documents)
+    return chosen, sorted(set(vectors.vectors) - set(used))
+
+
+def _sample(source: ParallelText, vectors: LanguageVectors, sample: int | None) -> tuple[Items, list[str], bool]:
+    """The items, the languages that too few of them have, and whether the vectors were fitted on this text."""
+    from langshift.evaluate.tune.task import default_sample, sample_items, well_covered
+
+    used = [tag for tag in source.languages if tag != vectors.pivot]
+    items = sample_items(source, vectors.pivot, used, sample or default_sample(len(used) + 1))
+    same_text = all(items.pairs[tag] == vectors.pairs[tag] for tag in used)
+    return *well_covered(items), same_text
+
+
+def _encode(items: Items, encoder: Encoder) -> Task:
+    from langshift import output
+    from langshift.evaluate.tune.task import make_task
+
+    with output.progress() as bars:
+        texts = sum(bool(text) for of in items.texts.values() for text in of)
+        shown = bars.add_task("Encoding items and questions", total=2 * texts, rate="")
+        return make_task(items, encoder, lambda done: bars.advance(shown, done))
+
+
+@click.command("import")
+@click.argument("file", type=click.Path(path_type=Path), metavar="FILE.pt")
+@click.option("--output", type=click.Path(path_type=Path), required=True, metavar="FILE", help="Where to write them.")
+@click.option("--encoder", metavar="NAME", help="The encoder that they are for. [default: st: and FILE's model]")
+@REMOTE_CODE
+@JSON
+def import_(file: Path, output: Path, encoder: str | None, trust_remote_code: bool, as_json: bool) -> None:
+    """Take over language vectors published with the paper's reference implementation.
+
+    FILE.pt is what torch saved: a dict with model_name, source_lang and a tensor v_<lang> for every language.
+    Code in it is never run. The encoder must be of the same model; it is opened to see that the vectors fit.
+
+    \b
+    Example:
+      langshift vectors import multilingual-e5-large.pt --output e5.safetensors
+    """
+    from langshift.debias.encoders import open_encoder
+    from langshift.debias.import_torch import read_pt, require_model_of, with_encoder
+    from langshift.output import note
+
+    check_output(output)
+    published = read_pt(file)
+    name = encoder or published.encoder
+    require_model_of(published, name)
+    made = with_encoder(published, open_encoder(name, trust_remote_code=trust_remote_code))
+    made.save(output)
+    show_vectors(made, output, as_json=as_json)
+    if not as_json:
+        note(f"Use it: langshift ingest CORPUS --index NAME --encoder {name} --vectors {output}")
+
+
+def run_fit(
+    pairs: Path,
+    languages: list[str] | None,
+    pivots: list[str],
+    methods: list[str],
+    encoder: str,
+    output: Path,
+    join_lines: int,
+    documents: Path | None,
+    *,
+    trust_remote_code: bool,
+    as_json: bool,
+) -> None:
+    """Fit, save, and show what was made."""
+    files = _files(output, pivots)
+    wanted = None if languages is None else [*languages, *pivots]
+    source = open_parallel(pairs, wanted, join_lines=join_lines, documents=documents)
+    opened = open_encoder(encoder, trust_remote_code=trust_remote_code, brought=brought_by(source))
+    made = fit_shown(source, pivots, opened, methods)
+    told = pairs.resolve().name
+    if join_lines > 1:
+        told += f", {join_lines} lines a passage"
+    written = [(replace(made[pivot], source=told), file) for pivot, file in files.items()]
+    for vectors, file in written:
+        vectors.save(file)
+    if as_json:
+        shown = [_document(vectors, file) for vectors, file in written]
+        emit_json({"files": shown} if len(shown) > 1 else shown[0])
+        return
+    for vectors, file in written:
+        show_vectors(vectors, file, as_json=False)
+    note(f"Use it: langshift ingest CORPUS --index NAME --encoder {encoder} --vectors {written[0][1]}")
+
+
+def fit_shown(
+    source: ParallelText, pivots: Sequence[str], encoder: Encoder, methods: Sequence[str] = ("shift",)
+) -> dict[str, LanguageVectors]:
+    """Fit with a progress bar over the rows."""
+    with progress() as shown:
+        task = shown.add_task("rows", total=source.total, rate="")
+        return fit_vectors(
+            source, pivots, encoder, methods=methods, on_rows=lambda done, _: shown.update(task, completed=done)
+        )
+
+
+def _files(output: Path, pivots: Sequence[str]) -> dict[str, Path]:
+    """Where each pivot's vectors go, found before the work to be free for them."""
+    tags = list(dict.fromkeys(parse_tag(pivot) or pivot for pivot in pivots))
+    if len(tags) == 1:
+        check_output(output)
+        return {tags[0]: output}
+    if output.exists() and not output.is_dir():
+        raise UsageError(f"{output} is a file: with several pivots, --output takes the name of a folder.")
+    files = {tag: output / f"{tag}.safetensors" for tag in tags}
+    for file in files.values():
+        check_output(file)
+    return files
+
+
+def check_output(output: Path) -> None:
+    """Refuse, before the work, a file that cannot be written or that holds something else.
+
+    Raises:
+        UsageError: saying why.
+    """
+    if output.is_dir():
+        raise UsageError(f"{output} is a folder: --output takes the name of a file, such as mine.safetensors.")
+    if output.exists():
+        try:
+            LanguageVectors.load(output)
+        except UsageError:
+            raise UsageError(f"{output} holds something else than language vectors: name another file.") from None
+    folder = next(parent for parent in output.absolute().parents if parent.exists())
+    if not folder.is_dir() or not os.access(folder, os.W_OK):
+        raise UsageError(f"{output} cannot be written: {folder} is not a folder that you may write in.")
+
+
+def named_file(file: str) -> Path:
+    """The file of that name, or the one shipped for an encoder of that name."""
+    path = Path(file)
+    return path if path.exists() else shipped(file) or path
+
+
+def run_show(file: str, *, as_json: bool) -> None:
+    """Show a file of language vectors, or those shipped for an encoder."""
+    path = named_file(file)
+    show_vectors(LanguageVectors.load(path), path if as_json else Path(file), as_json=as_json)
+
+
+def show_vectors(vectors: LanguageVectors, path: Path, *, as_json: bool) -> None:
+    """Print what language vectors hold and recommend."""
+    if as_json:
+        emit_json(_document(vectors, path))
+        return
+    lines = (
+        f"{path}: {counted(len(vectors.vectors), 'language vector')} towards {vectors.pivot}, hash {vectors.hash}",
+        f"encoder {f'{vectors.encoder} {vectors.revision}'.strip()}, {vectors.dimension} dimensions; "
+        f"fitted on {vectors.source}",
+        f"methods {', '.join(_methods(vectors))}; {_recommended(vectors)}",
+    )
+    for line in lines:
+        out.print(printable(line), soft_wrap=True, markup=False)
+    languages = _languages(vectors)
+    figures = {name: form for name, form in _FIGURES.items() if any(name in one for one in languages.values())}
+    rows = [
+        [tag, *(form.format(one[name]) if name in one else "" for name, form in figures.items())]
+        for tag, one in languages.items()
+    ]
+    names = [name.replace("_", " ") for name in figures]
+    table(None, ["language", *names], rows, right=set(names))
+
+
+def _methods(vectors: LanguageVectors) -> list[str]:
+    held = {"shift": vectors.vectors, "centering": vectors.means, "lir": vectors.directions, "affine": vectors.maps}
+    return [method for method, tensors in held.items() if tensors]
+
+
+def _recommended(vectors: LanguageVectors) -> str:
+    """What measurement recommends, in words."""
+    if vectors.alpha is None and not vectors.alphas and vectors.shift_queries is None:
+        return "alpha 1 (default: nobody measured another)"
+    alpha = 1 if vectors.alpha is None else vectors.alpha
+    queries = (
+        ""
+        if vectors.shift_queries is None
+        else f", queries {'shifted too' if vectors.shift_queries else 'left as they are'}"
+    )
+    return f"recommended: alpha {alpha:g}{queries}"
+
+
+# What a language may have -> how it is printed.
+_FIGURES = {"pairs": "{:,}", "missing": "{:,}", "norm": "{:.3f}", "query_norm": "{:.3f}", "alpha": "{:g}"}
+
+
+def _languages(vectors: LanguageVectors) -> dict[str, dict[str, Any]]:
+    """What is known of each language, sorted."""
+    found: dict[str, dict[str, Any]] = {}
+    for tag, vector in sorted(vectors.vectors.items()):
+        one: dict[str, Any] = {}
+        # Imported files do not say how many there were.
+        if pairs := vectors.pairs[tag]:
+            one["pairs"] = pairs
+        if isinstance(missing := vectors.evidence.get(tag, {}).get("missing"), int):
+            one["missing"] = missing
+        one["norm"] = float(np.linalg.norm(vector))
+        if tag in vectors.query_vectors:
+            one["query_norm"] = float(np.linalg.norm(vectors.query_vectors[tag]))
+        if tag in vectors.alphas:
+            one["alpha"] = vectors.alphas[tag]
+        found[tag] = one
+    return found
+
+
+def _document(vectors: LanguageVectors, path: Path) -> dict[str, Any]:
+    return {
+        "file": str(path),
+        "hash": vectors.hash,
+        "pivot": vectors.pivot,
+        "encoder": vectors.encoder,
+        "revision": vectors.revision,
+        "document_prefix": vectors.document_prefix,
+        "query_prefix": vectors.query_prefix,
+        "dimension": vectors.dimension,
+        "normalised": vectors.normalised,
+        "source": vectors.source,
+        "methods": _methods(vectors),
+        "alpha": vectors.alpha,
+        "shift_queries": vectors.shift_queries,
+        "languages": _languages(vectors),
+    }
+
+
+# In the terminal; all that are known are in --json.
+_LISTED = 10
+
+
+def run_check(
+    file: str,
+    pairs: Path | None,
+    encoder: str | None,
+    join_lines: int,
+    documents: Path | None,
+    *,
+    trust_remote_code: bool,
+    as_json: bool,
+) -> None:
+    """Judge a file of language vectors, on the evidence that it holds or on that of other pairs."""
+    if pairs is None and (documents is not None or join_lines > 1):
+        raise UsageError("--join-lines and --documents say how the rows of --pairs are joined: give --pairs too.")
+    path = named_file(file)
+    vectors = LanguageVectors.load(path)
+    fitted = None
+    if pairs is not None:
+        source = _source(vectors, pairs, join_lines, documents)
+        opened = _encoder(vectors, path, source, encoder, trust_remote_code=trust_remote_code)
+        fitted = fit_shown(source, [vectors.pivot], opened)[vectors.pivot]
+    elif not vectors.evidence:
+        raise UsageError(f"{path}: holds no evidence of how it was made; give parallel text with --pairs to gather it.")
+    try:
+        judged = judge(vectors, fitted)
+    except ValueError:
+        raise UsageError(
+            f"{path}: its evidence is damaged; give parallel text with --pairs to gather it anew."
+        ) from None
+    told = vectors.source if pairs is None else str(pairs)
+    if as_json:
+        emit_json(_checked_document(vectors, path, told, judged))
+    else:
+        _print(vectors, Path(file), told, judged)
+
+
+def _source(vectors: LanguageVectors, pairs: Path, join_lines: int, documents: Path | None) -> ParallelText:
+    """The parallel text in the pivot and those languages of the file that it has."""
+    found = open_parallel(pairs, join_lines=join_lines, documents=documents).languages
+    wanted = [tag for tag in (vectors.pivot, *vectors.vectors) if tag in found]
+    if vectors.pivot not in wanted or len(wanted) < 2:
+        raise UsageError(
+            f"{pairs}: the pivot {vectors.pivot} and another language of the vectors "
+            f"({', '.join(sorted(vectors.vectors))}) are needed; it has {', '.join(found)}."
+        )
+    return open_parallel(pairs, wanted, join_lines=join_lines, documents=documents)
+
+
+def _encoder(
+    vectors: LanguageVectors, path: Path, source: ParallelText, name: str | None, *, trust_remote_code: bool
+) -> Encoder:
+    """The encoder that the file names, or another one that was asked for."""
+    brought = brought_by(source)
+    opened = open_encoder(name or vectors.encoder, trust_remote_code=trust_remote_code, brought=brought)
+    if opened.dimension != vectors.dimension:
+        other = opened.id != vectors.encoder
+        raise UsageError(
+            f"{path}: holds vectors of {vectors.dimension} dimensions, but {opened.id} makes {opened.dimension}; "
+            + (f"take the encoder {vectors.encoder}." if other else "it is not the model that they were fitted with.")
+        )
+    try:
+        vectors.require_encoder(opened, str(path))
+    except FingerprintError:
+        if name is None:
+            raise
+        note(f"Warning: {path} was fitted with {vectors.encoder}, and is compared with what {opened.id} makes.")
+    return opened
+
+
+def _print(vectors: LanguageVectors, path: Path, told: str, judged: list[Judged]) -> None:
+    summary = f"{path}: towards {vectors.pivot}, encoder {vectors.encoder}; evidence of {told}"
+    out.print(printable(summary), soft_wrap=True, markup=False)
+    rows = [_row(one) for one in judged]
+    # A column in which nothing stands would only take room.
+    columns = [name for name in rows[0] if any(row[name] for row in rows)]
+    table(None, columns, [[row[name] for name in columns] for row in rows], right=set(columns[1:-1]))
+    for one in judged:
+        if one.verdict.word != USE:
+            out.print(f"{one.language}: {one.verdict.reason}.", soft_wrap=True, markup=False)
+    _print_suspects(judged)
+
+
+def _row(one: Judged) -> dict[str, str]:
+    """The cells of a language by the heading of their column."""
+    row = dict.fromkeys(("pairs", "missing", "norm", "halves", "enough", "suspect", "cosine"), "")
+    if known := one.evidence:
+        found, pairs = known.reliability, known.alignment
+        row |= {
+            "pairs": f"{known.pairs:,}",
+            "missing": f"{known.missing:,}" if known.missing else "",
+            "norm": f"{one.share:.1%}",
+            "halves": f"{_short(found.split_half)} ({_short(found.low)}–{_short(found.high)})",
+            "enough": "never" if found.enough is None else f"{found.enough:,}",
+            "suspect": f"{pairs.count:,}" if pairs.told else "?",
+        }
+    if one.agreement is not None:
+        row["cosine"] = _short(one.agreement)
+    return {"language": one.language, **row, "verdict": one.verdict.word or "-"}
+
+
+def _short(cosine: float) -> str:
+    """``.86``, ``-.12``, ``1.00``."""
+    return f"{cosine:.2f}".replace("0.", ".", 1)
+
+
+def _print_suspects(judged: list[Judged]) -> None:
+    worst = {one.language: one.evidence.alignment.worst for one in judged if one.evidence}
+    rows = [
+        [language, suspect.place, suspect.fits, _short(suspect.margin)]
+        for language, suspects in worst.items()
+        for suspect in suspects[:_LISTED]
+    ]
+    if rows:
+        out.print()
+        table("Pairs that look misaligned", ["language", "pair", "fits better", "margin"], rows, right={"margin"})
+    if any(len(suspects) > _LISTED for suspects in worst.values()):
+        note(f"The first {_LISTED} of a language are listed; --json has the worst 50 of each.")
+
+
+def _checked_document(vectors: LanguageVectors, path: Path, told: str, judged: list[Judged]) -> dict[str, Any]:
+    return {
+        "file": str(path),
+        "hash": vectors.hash,
+        "pivot": vectors.pivot,
+        "encoder": vectors.encoder,
+        "evidence_of": told,
+        "languages": {
+            one.language: {
+                "verdict": one.verdict.word,
+                "reason": one.verdict.reason,
+                "norm": one.norm,
+                "share": one.share,
+                "agreement": one.agreement,
+                "evidence": one.evidence.to_json() if one.evidence else None,
+            }
+            for one in judged
+        },
+    }
+
+
+@click.group()
+def vectors() -> None:
+    """Language vectors: fit them on parallel text, look at them, and judge them.
+
+    \b
+    Example:
+      langshift vectors show use-m
+    """
+
+
+@vectors.command("fit")
+@click.option("--pairs", type=_PATH, required=True, metavar="PATH", help="Parallel text, or given vectors.")
+@click.option("--languages", callback=parse_list, metavar="LIST", help="Such as ar,de,en. [default: all that PATH has]")
+@click.option(
+    "--pivot",
+    "pivots",
+    default="en",
+    show_default=True,
+    callback=partial(parse_list, example="en,de"),
+    metavar="LIST",
+    help="The language to shift towards; several are fitted in one pass.",
+)
+@click.option(
+    "--methods",
+    default="shift",
+    show_default=True,
+    callback=partial(parse_list, example="shift,lir"),
+    metavar="LIST",
+    help="What to fit: shift and centering (always), lir, affine.",
+)
+@encoder_options
+@click.option(
+    "--output",
+    type=_PATH,
+    required=True,
+    metavar="FILE",
+    help="Where to write them; with several pivots a folder, which gets <pivot>.safetensors.",
+)
+@passage_options
+@JSON
+def fit(
+    pairs: Path,
+    languages: list[str] | None,
+    pivots: list[str],
+    methods: list[str],
+    encoder: str,
+    trust_remote_code: bool,
+    output: Path,
+    join_lines: int,
+    documents: Path | None,
+    as_json: bool,
+) -> None:
+    """Fit language vectors on parallel text: the mean difference to the pivot language's embeddings.
+
+    PATH is a folder with one file a language, such as th.txt and en.txt, whose lines are translations of each
+    other; or a TSV, JSONL or Parquet file with a column a language; or mMARCO's collections; or, with --encoder
+    given, vectors of your own making. A pair that lacks a side is left out and counted as missing.
+
+    \b
+    Example:
+      langshift vectors fit --pairs parallel --pivot en --output mine.safetensors
+      langshift vectors fit --pairs parallel --pivot en,de,zh --methods shift,affine --output vectors
+    """
+    run_fit(
+        pairs, languages, pivots, methods, encoder, output, join_lines, documents,
+        trust_remote_code=trust_remote_code, as_json=as_json,
+    )  # fmt: skip
+
+
+@vectors.command("show")
+@click.argument("file")
+@JSON
+def show(file: str, as_json: bool) -> None:
+    """Show what is in FILE, or in the language vectors shipped for an encoder (use-m).
+
+    \b
+    Example:
+      langshift vectors show use-m
+    """
+    run_show(file, as_json=as_json)
+
+
+@vectors.command("check")
+@click.argument("file")
+@click.option(
+    "--pairs", type=_PATH, metavar="PATH", help="Gather the evidence anew on this parallel text, as for `vectors fit`."
+)
+@pairs_encoder_options
+@passage_options
+@JSON
+def check(
+    file: str,
+    pairs: Path | None,
+    encoder: str | None,
+    trust_remote_code: bool,
+    join_lines: int,
+    documents: Path | None,
+    as_json: bool,
+) -> None:
+    """Judge FILE, or the language vectors shipped for an encoder, language by language.
+
+    The evidence was gathered when FILE was fitted. With --pairs it is gathered anew on that text, and the
+    vectors fitted there are compared with FILE's: use text like that which you index.
+
+    \b
+    Columns: missing, rows that lack a side; norm of V, in per cent of the embeddings' norm; halves,
+    the mean cosine between V of random halves of the pairs, and where 95 % of them lie; enough,
+    pairs for an expected cosine of .95 with the true V; suspect, pairs that look misaligned;
+    cosine with the V that --pairs gives.
+
+    \b
+    Verdicts, by the first rule that holds:
+      use            the vector is under 1 % as long as embeddings: nothing to gain or to lose
+      do not use     there are fewer than 10 pairs; or two halves of them give vectors with a cosine
+                     under .33: the error is longer than what the shift removes; or --pairs gives
+                     another vector (cosine under .71)
+      use with care  that cosine of the halves is under .82: more pairs are needed; or more than
+                     5 % of the pairs look misaligned; or the encoder tells texts of the language
+                     apart too poorly to say; or --pairs gives a cosine under .9
+      use            otherwise
+
+    \b
+    Example:
+      langshift vectors check mine.safetensors
+      langshift vectors check use-m --pairs parallel --join-lines 3
+    """
+    run_check(
+        file, pairs, encoder, join_lines, documents, trust_remote_code=trust_remote_code, as_json=as_json
+    )  # fmt: skip
+
+
+vectors.add_command(import_)
+
+
+vectors.add_command(tune)

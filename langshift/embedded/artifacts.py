@@ -1,0 +1,311 @@
+"""The files of OpenSearch: named by the lock file, downloaded, verified, and put together."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import os
+import shutil
+import tempfile
+import time
+import zipfile
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import requests
+from jgo.maven import MavenContext, PythonResolver
+from rich.progress import BarColumn, DownloadColumn, Progress, SpinnerColumn, TextColumn, TransferSpeedColumn
+
+from langshift.errors import LangshiftError
+from langshift.output import err, note
+
+
+@dataclass(frozen=True)
+class Artifact:
+    """One file of the distribution.
+
+    Attributes:
+        coordinate: ``group:artifact:version``.
+        packaging: ``jar``, or ``zip`` for a plugin that is unpacked.
+        sha256: of the file, in hexadecimal.
+        size: of the file, in bytes.
+        folders: where it belongs, relative to the distribution.
+    """
+
+    coordinate: str
+    packaging: str
+    sha256: str
+    size: int
+    folders: tuple[str, ...]
+
+    @property
+    def filename(self) -> str:
+        """Name of the file in ``lib/`` or in a module."""
+        _, name, version = self.coordinate.split(":")
+        return f"{name}-{version}.{self.packaging}"
+
+
+@dataclass(frozen=True)
+class Lock:
+    """The lock file's content.
+
+    Attributes:
+        version: OpenSearch's version.
+        artifacts: every file.
+        digest: sha256 of the lock file itself; a distribution carries it as its mark.
+    """
+
+    version: str
+    artifacts: tuple[Artifact, ...]
+    digest: str
+
+
+@cache
+def read_lock() -> Lock:
+    """Read the lock file that came with langshift."""
+    data = (files("langshift.embedded") / "opensearch.lock.json").read_bytes()
+    document = json.loads(data)
+    artifacts = tuple(Artifact(**{**entry, "folders": tuple(entry["folders"])}) for entry in document["artifacts"])
+    return Lock(document["version"], artifacts, hashlib.sha256(data).hexdigest())
+
+
+def matches(artifact: Artifact, file: Path) -> bool:
+    """Whether the file is, byte for byte, the one that the lock file names."""
+    if file.stat().st_size != artifact.size:
+        return False
+    digest = hashlib.sha256()
+    with file.open("rb") as stream:
+        while chunk := stream.read(1 << 20):
+            digest.update(chunk)
+    return digest.hexdigest() == artifact.sha256
+
+
+MARK = "langshift.lock"
+PARTS = ("lib", "modules", "plugins", "agent")
+
+# Module -> its plugin class and the module that it extends: the published jars do not carry these.
+MODULES = {
+    "analysis-common": ("org.opensearch.analysis.common.CommonAnalysisModulePlugin", "lang-painless"),
+    "ingest-common": ("org.opensearch.ingest.common.IngestCommonModulePlugin", "lang-painless"),
+    "lang-painless": ("org.opensearch.painless.PainlessModulePlugin", ""),
+    "mapper-extras": ("org.opensearch.index.mapper.MapperExtrasModulePlugin", ""),
+    "reindex": ("org.opensearch.index.reindex.ReindexModulePlugin", ""),
+    "search-pipeline-common": (
+        "org.opensearch.search.pipeline.common.SearchPipelineCommonModulePlugin",
+        "",
+    ),
+    "transport-grpc": ("org.opensearch.transport.grpc.GrpcPlugin", ""),
+    "transport-netty4": ("org.opensearch.transport.Netty4ModulePlugin", ""),
+}
+
+
+def descriptor(module: str, version: str) -> str:
+    """Return the ``plugin-descriptor.properties`` of a module."""
+    classname, extends = MODULES[module]
+    lines = {
+        "name": module,
+        "description": f"OpenSearch module {module}",
+        "version": version,
+        "opensearch.version": version,
+        "java.version": "21",
+        "classname": classname,
+        "extended.plugins": extends,
+        "has.native.controller": "false",
+    }
+    return "".join(f"{key}={value}\n" for key, value in lines.items())
+
+
+def is_assembled(lock: Lock, folder: Path) -> bool:
+    """Whether ``folder`` holds the distribution that this lock file describes."""
+    mark = folder / MARK
+    return mark.is_file() and mark.read_text(encoding="utf-8") == lock.digest
+
+
+def assemble(lock: Lock, downloads: Mapping[Artifact, Path], folder: Path) -> None:
+    """Build the distribution beside ``folder`` and put it in place whole.
+
+    Args:
+        lock: the lock file.
+        downloads: the checked file of each artifact.
+        folder: where the distribution belongs; another lock file's one is replaced.
+    """
+    for left in folder.parent.glob(f".{folder.name}.*"):  # by one that was killed
+        shutil.rmtree(left)
+    building = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
+    try:
+        _fill(lock, downloads, building)
+        _open_to_all(building)
+        if folder.is_symlink():
+            folder.unlink()
+        elif folder.exists():
+            shutil.rmtree(folder)
+        building.replace(folder)
+    except BaseException:
+        shutil.rmtree(building, ignore_errors=True)
+        raise
+
+
+def _fill(lock: Lock, downloads: Mapping[Artifact, Path], target: Path) -> None:
+    for artifact in lock.artifacts:
+        for name in artifact.folders:
+            folder = target / name
+            folder.mkdir(parents=True, exist_ok=True)
+            if artifact.packaging == "zip":
+                with zipfile.ZipFile(downloads[artifact]) as archive:
+                    archive.extractall(folder)
+            else:
+                _link(downloads[artifact], folder / artifact.filename)
+    for module in MODULES:
+        text = descriptor(module, lock.version)
+        (target / "modules" / module / "plugin-descriptor.properties").write_text(text, encoding="utf-8")
+    # Without it the agent forbids the sockets over which several nodes find each other.
+    policy = (files("langshift.embedded") / "assets" / "transport-netty4.policy").read_bytes()
+    (target / "modules" / "transport-netty4" / "plugin-security.policy").write_bytes(policy)
+    (target / MARK).write_text(lock.digest, encoding="utf-8")
+
+
+def _link(source: Path, target: Path) -> None:
+    try:
+        os.link(source, target)
+    except OSError:  # another file system, or one without hard links
+        shutil.copyfile(source, target)
+
+
+def _open_to_all(folder: Path) -> None:
+    """Readable by everyone, whatever the umask: root starts the server as another user."""
+    for path in (folder, *folder.rglob("*")):
+        wanted = 0o755 if path.is_dir() else 0o644
+        if path.stat().st_mode & 0o777 != wanted:
+            path.chmod(wanted)
+
+
+TRIES = 3
+PARALLEL = 8
+PAUSE = 0.5  # seconds before the second try, and as many more before each further one
+TIMEOUT = 30  # seconds without a byte
+
+Advance = Callable[[int], Any]
+
+
+def download(lock: Lock, folder: Path, remote_repos: dict[str, str] | None = None) -> dict[Artifact, Path]:
+    """Have every artifact of the lock file in ``folder``, checked.
+
+    Args:
+        lock: what to fetch.
+        folder: where files are kept; those already there are checked, not fetched again.
+        remote_repos: name to address of the repositories to fetch from; None for the usual one.
+
+    Returns:
+        The checked file of each artifact.
+
+    Raises:
+        LangshiftError: an artifact cannot be fetched, or what comes is not what the lock file names.
+    """
+    # Its warning about a wrong checksum is not news: every file is checked here.
+    logging.getLogger("jgo").setLevel(logging.CRITICAL)
+    logging.getLogger("urllib3").setLevel(logging.CRITICAL)
+    have = {artifact: file for artifact in lock.artifacts if (file := _kept(artifact, folder))}
+    missing = [artifact for artifact in lock.artifacts if artifact not in have]
+    if not missing:
+        return have
+    size = sum(artifact.size for artifact in missing)
+    note(f"Downloading OpenSearch {lock.version} ({size / 1e6:.0f} MB, once) to {folder} ...")
+    with _progress() as view, ThreadPoolExecutor(PARALLEL) as pool:
+        task = view.add_task("OpenSearch", total=size)
+
+        def fetch(artifact: Artifact) -> Path:
+            return _fetch(artifact, folder, remote_repos, lambda count: view.advance(task, count))
+
+        try:
+            have.update(zip(missing, pool.map(fetch, missing), strict=True))
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            raise
+    return have
+
+
+def _progress() -> Progress:
+    return Progress(
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(),
+        DownloadColumn(),
+        TransferSpeedColumn(),
+        console=err,
+        transient=True,
+        disable=not err.is_terminal,
+    )
+
+
+def _kept(artifact: Artifact, folder: Path) -> Path | None:
+    """The file of an earlier download if it is whole; a broken one is removed."""
+    file: Path = _locate(artifact, MavenContext(repo_cache=folder)).cached_path
+    if not file.is_file():
+        return None
+    if matches(artifact, file):
+        return file
+    file.unlink()
+    return None
+
+
+def _locate(artifact: Artifact, context: Any) -> Any:  # noqa: ANN401 - jgo carries no types
+    group, name, version = artifact.coordinate.split(":")
+    return context.project(group, name).at_version(version).artifact(packaging=artifact.packaging)
+
+
+def _fetch(artifact: Artifact, folder: Path, repos: dict[str, str] | None, advance: Advance) -> Path:
+    """Fetch one artifact and check it, at most ``TRIES`` times."""
+    reason = ""
+    for turn in range(TRIES):
+        time.sleep(turn * PAUSE)
+        received = 0
+
+        def count(size: int) -> None:
+            nonlocal received
+            received += size
+            advance(size)
+
+        @contextmanager
+        def follow(_name: str, _size: int) -> Iterator[Advance]:
+            yield count
+
+        resolver = PythonResolver(progress_callback=follow)
+        remote = _locate(
+            artifact,
+            MavenContext(resolver=resolver, repo_cache=folder, remote_repos=repos, timeout=TIMEOUT),
+        )
+        remote.cached_path.unlink(missing_ok=True)
+        try:
+            file: Path = remote.resolve()
+            if matches(artifact, file):
+                advance(artifact.size - received)
+                return file
+            reason = "what came is not the file that langshift's lock file names (its sha256 differs)"
+        except requests.RequestException as error:
+            reason = _why(error)
+        except (RuntimeError, ValueError, IndexError):  # jgo's, for answers that it did not expect
+            reason = "the repository did not give it"
+        # A part or a wrong file must not look like a whole one to a later start.
+        remote.cached_path.unlink(missing_ok=True)
+        advance(-received)
+    raise LangshiftError(
+        f"{artifact.coordinate}, a part of the embedded OpenSearch, could not be downloaded "
+        f"in {TRIES} tries: {reason}; try again later, or set OPENSEARCH_URL to a cluster of yours."
+    )
+
+
+def _why(error: requests.RequestException) -> str:
+    if isinstance(error, requests.Timeout):
+        return f"no answer within {TIMEOUT} seconds"
+    if isinstance(error, requests.exceptions.ChunkedEncodingError | requests.exceptions.ContentDecodingError):
+        return "the connection broke off"
+    if isinstance(error, requests.exceptions.SSLError):
+        return "the repository's certificate could not be verified"
+    return "the repository could not be reached"

@@ -1,0 +1,460 @@
+"""Files: compressed or not, read by line or as Parquet, written whole or not at all, private where they must be."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import os
+import re
+import sys
+import zlib
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, BinaryIO, Protocol
+
+import orjson
+
+from langshift.errors import LangshiftError, UsageError
+
+if TYPE_CHECKING:
+    from pyarrow.parquet import ParquetFile
+    from typing_extensions import Buffer
+
+_GZIP = b"\x1f\x8b"
+
+
+def numbered_raw_lines(path: Path) -> Iterator[tuple[int, bytes]]:
+    """Yield the number and the bytes of each line that is not blank; gzip is unpacked on the way.
+
+    Raises:
+        UsageError: the compressed data are damaged.
+    """
+    number = 0
+    try:
+        with _open(path) as file:
+            for number, line in enumerate(file, 1):
+                line = line.removeprefix(b"\xef\xbb\xbf").strip(b"\r\n") if number == 1 else line.strip(b"\r\n")
+                if line.strip():
+                    yield number, line
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise UsageError(f"{path} breaks off or is damaged after line {number}: fetch the file again.") from error
+
+
+@contextmanager
+def _open(path: Path) -> Iterator[IO[bytes]]:
+    with path.open("rb") as raw:
+        packed = raw.read(2) == _GZIP
+        raw.seek(0)
+        if packed:
+            with gzip.open(raw, "rb") as unpacked:
+                yield unpacked  # type: ignore[misc]  # gzip's own file class, which has all that is needed
+        else:
+            yield raw
+
+
+def parse_record(line: bytes, where: str) -> dict[str, Any]:
+    """The JSON object of a line.
+
+    Raises:
+        UsageError: beginning with ``where``, what is wrong.
+    """
+    try:
+        record = orjson.loads(line.strip())
+    except orjson.JSONDecodeError as error:
+        raise UsageError(
+            f"{where}, is not valid JSON ({error.msg} at character {error.pos + 1}): correct or remove the line."
+        ) from error
+    if not isinstance(record, dict):
+        raise UsageError(f"{where}, is not a JSON object: correct or remove the line.")
+    return record
+
+
+def records(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield the line number and the object of each line of JSON Lines; blank lines are passed over.
+
+    Raises:
+        UsageError: a line that is no JSON object.
+    """
+    for number, line in numbered_raw_lines(path):
+        yield number, parse_record(line, f"{path}, line {number}")
+
+
+def read_columns(path: Path) -> Iterator[tuple[int, list[str]]]:
+    """Yield the number and the tab-parted columns of each line that is not blank.
+
+    Raises:
+        UsageError: the file is not UTF-8.
+    """
+    for number, line in numbered_raw_lines(path):
+        try:
+            yield number, line.decode("utf-8").split("\t")
+        except UnicodeDecodeError as error:
+            raise UsageError(f"{path}, line {number}, is not UTF-8: save the file as UTF-8.") from error
+
+
+def string(record: Mapping[str, Any], field: str, where: str, remedy: str) -> str:
+    """A field's text.
+
+    Args:
+        record: the line's object.
+        field: its field.
+        where: file and line, which begin the message.
+        remedy: what the message ends with.
+
+    Raises:
+        UsageError: the field is missing, empty or no string.
+    """
+    value = record.get(field)
+    if not isinstance(value, str) or not value.strip():
+        raise UsageError(f"{where}, has no {field}: {remedy}.")
+    return value
+
+
+def identifier(value: object, where: str, name: str = "_id", remedy: str = "give it one") -> str:
+    """An id that can stand in a TREC run.
+
+    Args:
+        value: what stands in its place.
+        where: the place, which begins a message.
+        name: how messages name the id.
+        remedy: what to do where there is none.
+
+    Raises:
+        UsageError: none, or one with white space.
+    """
+    if isinstance(value, bool) or not isinstance(value, (str, int)) or value == "":
+        raise UsageError(f"{where}, has no {name}: {remedy}.")
+    text = str(value)
+    if len(text.split()) != 1 or text.strip() != text:
+        raise UsageError(
+            f"{where}, has the {name} {text!r}, but an id with white space cannot stand in a TREC run: "
+            "take the white space out."
+        )
+    return text
+
+
+def write_table(path: Path, header: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> None:
+    """Write tab-parted columns under a header; the folder is made where needed."""
+    path.parent.mkdir(exist_ok=True)
+    with path.open("w", encoding="utf-8", newline="\n") as file:
+        file.writelines("\t".join(row) + "\n" for row in (header, *rows))
+
+
+def ensure_private(path: Path) -> bool:
+    """Make an empty file (mode 0600), and the folders on the way (0700), where they are missing.
+
+    What is there already is left as it is: it may be a device, or somebody's decision.
+
+    Returns:
+        Whether the file was made.
+
+    Raises:
+        OSError: it cannot be made.
+    """
+    _ensure_folder(path.parent)
+    try:
+        opened = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        return False
+    try:
+        # The umask may have taken the owner's rights too.
+        path.chmod(0o600)
+    finally:
+        os.close(opened)
+    return True
+
+
+def sync_folder(folder: Path) -> None:
+    """Let a file's new name outlive a power cut.
+
+    Raises:
+        OSError: the disk fails.
+    """
+    if os.name == "nt":
+        return  # A folder cannot be opened there, and its entries need no such step.
+    opened = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)
+
+
+def _ensure_folder(folder: Path) -> None:
+    if folder.is_dir():
+        return
+    _ensure_folder(folder.parent)
+    folder.mkdir(mode=0o700, exist_ok=True)
+    folder.chmod(0o700)
+
+
+if sys.version_info >= (3, 14):
+    from compression import zstd as zstd
+else:
+    from backports import zstd as zstd
+
+
+_MAGIC = 4  # bytes that tell how a file is compressed
+_BUFFER = 1 << 20  # bytes read at a time from what comes once
+
+#: What reading raises where the compressed data break off or are damaged.
+DAMAGED = (EOFError, gzip.BadGzipFile, zlib.error, zstd.ZstdError)
+
+
+class Unpacked(Protocol):
+    """The bytes of a file, as they were before compression; iterating gives lines."""
+
+    def read(self, size: int, /) -> bytes:
+        """At most ``size`` bytes; none at the end."""
+
+    def __iter__(self) -> Iterator[bytes]:
+        """The lines, with their line breaks."""
+
+
+class Readable(Protocol):
+    """A stream of bytes, such as ``FileIO``."""
+
+    def read(self, size: int, /) -> bytes | None:
+        """At most ``size`` bytes, and fewer where fewer are there; none at the end."""
+
+    def readinto(self, buffer: Buffer, /) -> int | None:
+        """Likewise into a buffer; how many."""
+
+
+@contextmanager
+def open_unpacked(path: Path) -> Iterator[Unpacked]:
+    """Open a file for reading its bytes, unpacked on the way."""
+    with path.open("rb") as raw:
+        magic = raw.read(_MAGIC)
+        raw.seek(0)
+        with _unpacked(raw, magic) as unpacked:
+            yield unpacked
+
+
+@contextmanager
+def unpacked_stream(stream: Readable) -> Iterator[Unpacked]:
+    """Read the bytes of a stream that cannot go back, unpacked on the way; it stays open.
+
+    Args:
+        stream: without a buffer: another thread may wait in it for bytes that never come, and would lock its buffer.
+    """
+    magic = b""
+    while len(magic) < _MAGIC and (more := stream.read(_MAGIC - len(magic))):
+        magic += more
+    unpacked = _unpacked(io.BufferedReader(_Rejoined(magic, stream), _BUFFER), magic)
+    yield unpacked
+    # Not after an error: closing would wait for a thread that still reads.
+    unpacked.close()
+
+
+def _unpacked(raw: BinaryIO, magic: bytes) -> BinaryIO | gzip.GzipFile | zstd.ZstdFile:
+    if magic[:2] == b"\x1f\x8b":
+        return gzip.open(raw, "rb")
+    if magic == b"\x28\xb5\x2f\xfd":
+        return zstd.open(raw, "rb")
+    return raw
+
+
+class _Rejoined(io.RawIOBase):
+    """A stream with the bytes before it that were read already."""
+
+    def __init__(self, head: bytes, stream: Readable) -> None:
+        self._head, self._stream = head, stream
+
+    def readable(self) -> bool:
+        """It is."""
+        return True
+
+    def readinto(self, buffer: Buffer, /) -> int | None:
+        """As ``RawIOBase`` has it: what is there at once."""
+        if not self._head:
+            return self._stream.readinto(buffer)
+        view = memoryview(buffer)
+        taken, self._head = self._head[: len(view)], self._head[len(view) :]
+        view[: len(taken)] = taken
+        return len(taken)
+
+
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+
+class LineNumbers(Protocol):
+    """Numbers of lines."""
+
+    def __contains__(self, line: int, /) -> bool: ...
+
+
+class Progress:
+    """How far an input was read.
+
+    Attributes:
+        line: number of the last whole line; 0 before the first.
+    """
+
+    line = 0
+
+
+@contextmanager
+def readable(shown: str) -> Iterator[Progress]:
+    """Say after which line an input can be read no further.
+
+    Raises:
+        UsageError: it is damaged, or its disk or network fails.
+    """
+    progress = Progress()
+    try:
+        yield progress
+    except DAMAGED as error:
+        raise UsageError(
+            f"{shown}: the compressed data break off or are damaged after line {progress.line} ({error})."
+        ) from error
+    except OSError as error:
+        raise UsageError(f"{shown}: cannot be read after line {progress.line} ({error.strerror or error}).") from error
+
+
+def numbered(lines: Iterable[bytes], shown: str, skip: LineNumbers = ()) -> Generator[tuple[int, bytes]]:
+    """Lines without their line breaks, each with its number from 1; blank ones are passed over.
+
+    Args:
+        lines: all lines of an input.
+        shown: how messages name it.
+        skip: numbers of lines to pass over.
+
+    Raises:
+        UsageError: it can be read no further.
+    """
+    with readable(shown) as progress:
+        for number, line in enumerate(lines, start=1):
+            progress.line = number
+            if number in skip:
+                continue
+            if number == 1:
+                line = line.removeprefix(_BYTE_ORDER_MARK)
+            if not line.isspace() and line:
+                yield number, line.rstrip(b"\r\n")
+
+
+_BLOCK = 1 << 20  # bytes
+
+
+def raw_lines(path: Path) -> Iterator[bytes]:
+    """Yield the lines of a file, without the byte order mark that some programs begin a file with.
+
+    Raises:
+        UsageError: the compressed data are damaged.
+    """
+    number = 0
+    try:
+        with open_unpacked(path) as lines:
+            for number, line in enumerate(lines, start=1):
+                yield line.removeprefix(_BYTE_ORDER_MARK) if number == 1 else line
+    except DAMAGED as error:
+        raise UsageError(
+            f"{path}: the compressed data break off or are damaged after line {number} ({error})."
+        ) from error
+
+
+def text_lines(path: Path) -> Generator[str, None, None]:
+    """Yield the lines of a file as text, without their line breaks (of any system).
+
+    Raises:
+        UsageError: a line is not UTF-8, or the compressed data are damaged.
+    """
+    for number, line in enumerate(raw_lines(path), start=1):
+        try:
+            yield line.decode("utf-8").rstrip("\r\n")
+        except UnicodeDecodeError:
+            raise UsageError(f"{path}, line {number}: is not UTF-8 text.") from None
+
+
+def count_lines(path: Path) -> int:
+    """How many lines a file has; the last may lack its line break.
+
+    Raises:
+        UsageError: the compressed data are damaged.
+    """
+    lines, last = 0, b"\n"
+    try:
+        with open_unpacked(path) as file:
+            while block := file.read(_BLOCK):
+                lines += block.count(b"\n")
+                last = block[-1:]
+    except DAMAGED as error:
+        raise UsageError(f"{path}: the compressed data break off or are damaged ({error}).") from error
+    return lines + (last != b"\n")
+
+
+#: The first bytes of every Parquet file.
+PARQUET = b"PAR1"
+
+
+@contextmanager
+def open_parquet(path: Path) -> Iterator[ParquetFile]:
+    """Open a file; what is found damaged while it is read is told as well.
+
+    Raises:
+        UsageError: the file may not be read, is no Parquet file, or damaged.
+        LangshiftError: the extra is not installed.
+    """
+    try:
+        from pyarrow import ArrowException
+        from pyarrow.parquet import ParquetFile
+    except ImportError as error:
+        raise LangshiftError(
+            f"{path} is a Parquet file, which needs an extra: pip install 'langshift[parquet]'."
+        ) from error
+    if not os.access(path, os.R_OK):
+        raise UsageError(f"{path}: you may not read it; change its permissions, or copy it to where you may.")
+    try:
+        # By default a row group is read whole, and with pre_buffer all of them are kept until the file is closed.
+        with ParquetFile(path, buffer_size=_BUFFER, pre_buffer=False) as file:
+            yield file
+    except (ArrowException, OSError) as error:
+        raise UsageError(f"{path} is damaged or no Parquet file: fetch it again.") from error
+
+
+# Every escape is looked at in its turn: whole pairs and an escaped backslash are none.
+_ESCAPE = re.compile(
+    r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u(?P<half>[dD][89a-fA-F][0-9a-fA-F]{2})|\\.",
+    re.DOTALL,
+)
+
+
+# Lone surrogates: OpenSearch takes them and gives them back, but strict readers of JSON refuse the whole text.
+def is_text(given: str) -> bool:
+    """Whether it can be sent; Python hides bytes that are not UTF-8 in halves of surrogate pairs."""
+    try:
+        given.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def replace_halves(text: str, instead: Callable[[str], str]) -> str:
+    """Replace half surrogate pairs.
+
+    Args:
+        text: JSON.
+        instead: gives what stands in JSON's string instead of a half, by its four hexadecimal digits.
+    """
+    return _ESCAPE.sub(lambda found: instead(found["half"]) if found["half"] else found[0], text)
+
+
+@contextmanager
+def whole(path: Path) -> Iterator[Path]:
+    """Give a path to write to, which takes the place of ``path`` when the block ends well.
+
+    The folder is made where it is missing.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(f".{path.name}.partial-{os.getpid()}")
+    try:
+        yield partial
+        partial.replace(path)
+    except OSError as error:
+        # A full disk names no file by itself.
+        if error.filename is None:
+            error.filename = str(path)
+        raise
+    finally:
+        partial.unlink(missing_ok=True)

@@ -1,0 +1,221 @@
+"""What a person sees in the terminal: tables, notes and figures; and the log file."""
+
+from __future__ import annotations
+
+import io
+import logging
+import os
+import shlex
+import shutil
+import stat
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from datetime import datetime, timezone
+from logging.handlers import RotatingFileHandler
+from pathlib import Path
+from typing import Any
+
+import click
+import orjson
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    SpinnerColumn,
+    TextColumn,
+    TimeElapsedColumn,
+)
+from rich.table import Table
+from rich.text import Text
+
+from langshift.errors import LangshiftError
+
+out = Console(highlight=False)
+err = Console(stderr=True, highlight=False)
+
+_USUAL_WIDTH = 80
+
+
+def emit_json(document: Any) -> None:  # noqa: ANN401 - any JSON value
+    """Write one JSON document, and nothing else, to standard output."""
+    text = orjson.dumps(document, option=orjson.OPT_INDENT_2).decode()
+    # Whatever the terminal's encoding is, JSON is UTF-8.
+    click.echo(text.encode() + b"\n", nl=False)
+
+
+def note(message: str) -> None:
+    """Tell the person something on standard error, as it is: no markup is read from it."""
+    err.print(Text(message), soft_wrap=True)
+
+
+def table(
+    title: str | None,
+    columns: list[str],
+    rows: list[list[str]],
+    *,
+    right: set[str] | None = None,
+    whole: set[str] | None = None,
+) -> None:
+    """Print a table; columns in ``right`` are aligned to the right, those in ``whole`` are the last to be broken."""
+    view = Table(title=title, title_justify="left", box=None, pad_edge=False, header_style="bold")
+    for name in columns:
+        # On less than that, the others would be left with nothing.
+        kept = name in (whole or set()) and out.width >= _USUAL_WIDTH
+        view.add_column(
+            Text(name),
+            justify="right" if name in (right or set()) else "left",
+            overflow="ellipsis" if kept else "fold",
+            no_wrap=kept,
+        )
+    for row in rows:
+        view.add_row(*(Text(printable(cell)) for cell in row))
+    out.print(view)
+
+
+def printable(text: str) -> str:
+    """Without line breaks, and without what a terminal would take for a command."""
+    return "".join(character if character.isprintable() else " " for character in text)
+
+
+def escaped(text: str) -> str:
+    """With escapes such as ``\\x1b`` for what a terminal would not show, or would take for a command."""
+    return "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in text)
+
+
+def counted(number: int, noun: str) -> str:
+    """``1 document``, ``1,200 documents``."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def program() -> str:
+    """How the person can call langshift again from here: by name where that finds it, else by path."""
+    called = Path(sys.argv[0])
+    found = shutil.which("langshift")
+    if called.name != "langshift" or (found and Path(found).samefile(called)):
+        return "langshift"
+    return shlex.quote(os.path.relpath(called))
+
+
+def progress() -> Progress:
+    """A progress display on standard error; silent where that is not a terminal."""
+    return Progress(
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("{task.fields[rate]}"),
+        console=err,
+        transient=True,
+        disable=not err.is_terminal,
+    )
+
+
+def heading(text: str) -> None:
+    """Print a line above a table."""
+    out.print(text, markup=False, style="bold", soft_wrap=True)
+
+
+def line(text: str) -> None:
+    """Print a line as it is: no markup is read from it."""
+    out.print(text, markup=False, soft_wrap=True)
+
+
+def figure(value: float | None, digits: int = 4) -> str:
+    """A figure between 0 and 1 as ``.7802``; ``-`` where there is none."""
+    if value is None:
+        return "-"
+    text = f"{value:.{digits}f}"
+    return text.removeprefix("0") if text.startswith("0.") else text
+
+
+def signed(change: float | None, digits: int = 4) -> str:
+    """A change as ``+.0290`` or ``-.0040``; ``=`` where it does not show, ``-`` where there is none."""
+    if change is None:
+        return "-"
+    shown = round(change, digits)
+    if not shown:
+        return "="
+    return ("+" if shown > 0 else "-") + figure(abs(shown), digits)
+
+
+def listed(parts: list[str]) -> str:
+    """``a, b and c``."""
+    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
+
+
+_MOST_BYTES = 5_000_000
+_LONGEST_EVENT = 10_000
+_OWNER_ALONE = 0o600
+
+
+@contextmanager
+def log_to(path: Path) -> Iterator[None]:
+    """Send what the logger ``langshift`` is told, from INFO on, to a file and nowhere else.
+
+    Events are appended, one line each, with the time in UTC. The file and its one backup (``.1``) hold 5 MB each and
+    are for their owner alone. An event that cannot be written, as on a full disk, is lost without a word.
+
+    Args:
+        path: the file; its folder must exist.
+
+    Raises:
+        LangshiftError: the file cannot be opened.
+    """
+    try:
+        handler = _QuietHandler(path, maxBytes=_MOST_BYTES, backupCount=1, encoding="utf-8")
+    except OSError as error:
+        raise LangshiftError(
+            f"The log {path} cannot be opened ({error.strerror}): make it a file that you may write."
+        ) from error
+    handler.setFormatter(_OneLine("%(asctime)s %(levelname)s %(message)s"))
+    handler.setLevel(logging.INFO)
+    logger = logging.getLogger("langshift")
+    before = logger.level, logger.propagate
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    # Handlers of the root logger, such as a library's, would print.
+    logger.propagate = False
+    try:
+        yield
+    finally:
+        level, logger.propagate = before
+        logger.setLevel(level)
+        logger.removeHandler(handler)
+        handler.close()
+
+
+class _QuietHandler(RotatingFileHandler):
+    """A file of bounded size for its owner alone, whose troubles stop nothing and print nothing."""
+
+    def _open(self) -> io.TextIOWrapper:
+        descriptor = os.open(self.baseFilename, os.O_WRONLY | os.O_CREAT | os.O_APPEND, _OWNER_ALONE)
+        if stat.S_ISREG(os.fstat(descriptor).st_mode):
+            # Also where there was one already, of a looser mode.
+            Path(self.baseFilename).chmod(_OWNER_ALONE)
+        return os.fdopen(descriptor, "a", encoding=self.encoding)
+
+    def handleError(self, record: logging.LogRecord) -> None:
+        """Let it pass: a load is worth more than its log."""
+
+    def close(self) -> None:
+        """Close it; what a full disk did not take is lost."""
+        with suppress(OSError):
+            super().close()
+
+
+class _OneLine(logging.Formatter):
+    """One line an event, of bounded length, without what a terminal would take for a command."""
+
+    def formatTime(self, record: logging.LogRecord, datefmt: str | None = None) -> str:  # noqa: ARG002 - logging's
+        """Such as ``2026-01-02T03:04:05.678+00:00``."""
+        return datetime.fromtimestamp(record.created, tz=timezone.utc).isoformat(timespec="milliseconds")
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The event with its traceback, where there is one."""
+        text = super().format(record)
+        if len(text) > _LONGEST_EVENT:
+            text = f"{text[:_LONGEST_EVENT]} ..."
+        return escaped(text)

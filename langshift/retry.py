@@ -1,0 +1,141 @@
+"""Asking a cluster in trouble until it answers, reading ahead, and ending as Ctrl-C does."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from queue import Full, Queue
+from typing import TypeVar
+
+from opensearchpy.exceptions import OpenSearchException
+from tenacity import RetryCallState, Retrying, retry_if_exception, wait_random_exponential
+from tenacity.nap import sleep_using_event
+
+from langshift.server_errors import Again, Unreadable, meaning
+
+T = TypeVar("T")
+_LOOK_EVERY = 0.1  # seconds
+
+
+def ahead(things: Iterator[T]) -> Iterator[T]:
+    """The same things, always one of them made in advance, in a thread of its own.
+
+    Who closes the iterator early does not wait for a thing that takes long: standard input may never give one.
+    """
+    coming: Queue[tuple[T] | BaseException | None] = Queue(1)
+    left = threading.Event()
+
+    def put(thing: tuple[T] | BaseException | None) -> None:
+        while not left.is_set():
+            with suppress(Full):
+                coming.put(thing, timeout=_LOOK_EVERY)
+                return
+
+    def make() -> None:
+        try:
+            for thing in things:
+                put((thing,))
+                if left.is_set():
+                    return
+        except BaseException as error:
+            put(error)
+        else:
+            put(None)
+
+    threading.Thread(target=make, name="ahead", daemon=True).start()
+    try:
+        while (made := coming.get()) is not None:
+            if isinstance(made, BaseException):
+                raise made
+            yield made[0]
+    finally:
+        left.set()
+
+
+#: Between two tries: seconds at random, from a span that doubles with each.
+BACKOFF = wait_random_exponential(multiplier=0.25, max=10)
+
+
+class Patience:
+    """Counts from the first trouble after something was last taken, whichever request met it.
+
+    Attributes:
+        seconds: how long trouble is borne.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        self._since: float | None = None
+        self._lock = threading.Lock()
+
+    def taken(self) -> None:
+        """The cluster has taken something."""
+        with self._lock:
+            self._since = None
+
+    def trouble(self) -> None:
+        """The cluster has taken nothing of a request."""
+        with self._lock:
+            self._since = time.monotonic() if self._since is None else self._since
+
+    @property
+    def over(self) -> bool:
+        """Whether trouble has gone on for too long."""
+        with self._lock:
+            return self._since is not None and time.monotonic() - self._since > self.seconds
+
+
+@contextmanager
+def terminated_like_interrupted() -> Iterator[None]:
+    """Within it SIGTERM does what Ctrl-C does: everything under way is ended in order."""
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+_log = logging.getLogger(__name__)
+
+
+def waited_out(action: Callable[[], T], patience: Patience, stopping: threading.Event | None = None) -> T:
+    """Do what may be done again, until the cluster takes it or patience ends.
+
+    Args:
+        action: what to do.
+        patience: how long trouble is borne.
+        stopping: set when there is nothing to wait for any more.
+
+    Raises:
+        OpenSearchException: the last trouble, or one that does not pass.
+        Unreadable: likewise.
+    """
+    stopped = stopping or threading.Event()
+
+    def note(state: RetryCallState) -> None:
+        patience.trouble()
+        _log.warning("asked again: %s", state.outcome.exception() if state.outcome else None)
+
+    trying = Retrying(
+        wait=BACKOFF,
+        stop=lambda _: patience.over or stopped.is_set(),
+        sleep=sleep_using_event(stopped),
+        retry=retry_if_exception(_passes),
+        before_sleep=note,
+        reraise=True,
+    )
+    return trying(action)
+
+
+def _passes(error: BaseException) -> bool:
+    return isinstance(error, Unreadable) or (
+        isinstance(error, OpenSearchException) and isinstance(meaning(error, ""), Again)
+    )

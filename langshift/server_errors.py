@@ -1,0 +1,398 @@
+"""What the server's and the client library's errors mean: a sentence, a missing permission, something that passes."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from fnmatch import fnmatchcase
+from http import HTTPStatus
+from typing import Any, Final, NamedTuple
+
+from opensearchpy import OpenSearch, Transport
+from opensearchpy.client.utils import _make_path
+from opensearchpy.exceptions import (
+    AuthenticationException,
+    AuthorizationException,
+    ConnectionTimeout,
+    NotFoundError,
+    OpenSearchException,
+    RequestError,
+    SerializationError,
+    SSLError,
+    TransportError,
+)
+from opensearchpy.exceptions import ConnectionError as UnreachableError
+from urllib3.exceptions import ConnectTimeoutError, NewConnectionError
+
+from langshift.credentials import hide, of_credentials, refusal, unusable
+from langshift.errors import ClusterError, UnavailableError
+
+# A permission may hold brackets itself, as `indices:data/write/bulk[s]` does.
+_REFUSAL = re.compile(
+    r"no permissions for \[(?P<permissions>[^\]\s].*?)\](?=$| and )"
+    r"(?: and User \[name=(?P<user>.*?), (?:backend_)?roles=)?",
+)
+# Pattern of permissions -> the narrowest of the plugin's default action groups that has them; the first that fits.
+# None where that would let somebody who only reads delete indices too.
+_GROUPS: dict[str, str | None] = {
+    "cluster:monitor/*": "cluster_monitor",
+    "cluster:admin/ingest/pipeline/*": "cluster_manage_pipelines",
+    # What a request over several indices needs on the cluster; its parts are named with brackets.
+    "indices:data/write/bulk": "cluster_composite_ops",
+    "indices:data/write/reindex": "cluster_composite_ops",
+    "indices:data/read/mget": "cluster_composite_ops_ro",
+    "indices:data/read/msearch": "cluster_composite_ops_ro",
+    "indices:data/read/scroll": "cluster_composite_ops_ro",
+    "indices:monitor/*": "indices_monitor",
+    "indices:admin/create": "create_index",
+    "indices:admin/mapping/put": "create_index",
+    "indices:admin/aliases*": "manage_aliases",
+    # Templates are the cluster's, not an index's.
+    "indices:admin/template/*": "cluster_manage_index_templates",
+    "indices:admin/index_template/*": "cluster_manage_index_templates",
+    "indices:admin/get": None,
+    "indices:admin/mappings/get": None,
+    "indices:admin/*": "manage",
+    "indices:data/read/search": "search",
+    "indices:data/read/*": "read",
+    "indices:data/write/*": "write",
+}
+
+
+class Lacking(NamedTuple):
+    """What a user may not do.
+
+    Attributes:
+        permissions: the permissions that are missing, as the cluster names them; at least one.
+        user: the user's name; None where the cluster does not say it.
+    """
+
+    permissions: tuple[str, ...]
+    user: str | None
+
+    def __str__(self) -> str:
+        """The end of a sentence that begins with the cluster."""
+        who = f"the user {self.user}" if self.user else "this user"
+        s, them = ("s", "them") if len(self.permissions) > 1 else ("", "it")
+        groups = [_group(permission) for permission in self.permissions]
+        if len(set(groups)) == 1:
+            named = _and(self.permissions) + (f" (the action group {groups[0]} has {them})" if groups[0] else "")
+        else:
+            pairs = zip(self.permissions, groups, strict=True)
+            named = _and([f"{one} (the action group {group} has it)" if group else one for one, group in pairs])
+        return (
+            f"does not let {who} do that: it lacks the permission{s} {named}; "
+            f"ask whoever administers the cluster for {them}."
+        )
+
+
+def lacking(words: str) -> Lacking | None:
+    """What the security plugin's words say of missing permissions; None where they say nothing of them.
+
+    Args:
+        words: the reason of an error, of a whole request or of one item of it.
+    """
+    found = _REFUSAL.search(" ".join(words.split()).rstrip("."))
+    return Lacking(tuple(found["permissions"].split(", ")), found["user"]) if found else None
+
+
+def _group(permission: str) -> str | None:
+    return next((group for pattern, group in _GROUPS.items() if fnmatchcase(permission, pattern)), None)
+
+
+def _and(names: Sequence[str]) -> str:
+    return " and ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else names[0]
+
+
+# A 403 that is no matter of permissions: the index, or the whole cluster, takes no writes.
+_BLOCKED = "cluster_block_exception"
+_CLOSED = "index_closed_exception"
+# Too much at once, a gateway whose cluster is away, a cluster that is still starting.
+_FOR_NOW = (429, 502, 503, 504)
+
+
+def failure(error: OpenSearchException, url: str | None = None, *, anonymous: bool = False) -> ClusterError:
+    """What the client library says of a failed request, as one sentence for a person.
+
+    Args:
+        error: the client library's exception.
+        url: address of the cluster, without credentials.
+        anonymous: no user name was sent.
+    """
+    place = _place(url)
+    if isinstance(error, AuthenticationException | AuthorizationException) and error.error != _BLOCKED:
+        return ClusterError(f"{place} {_not_let_in(error, anonymous=anonymous)}")
+    if isinstance(error, SSLError):
+        return ClusterError(f"{place} {_tls_trouble(str(error.info))}")
+    if isinstance(error, ConnectionTimeout) or _no_connection_in_time(error):
+        return UnavailableError(
+            f"{place} did not answer in time: check the address and the cluster's load, "
+            "or raise OPENSEARCH_TIMEOUT (seconds)."
+        )
+    if isinstance(error, UnreachableError) and of_credentials(error.info):
+        return ClusterError(unusable(error.info))
+    if isinstance(error, UnreachableError):
+        if not os.environ.get("OPENSEARCH_URL"):
+            return UnavailableError(
+                "The embedded OpenSearch cannot be reached any more: `langshift status` says why, "
+                "`langshift up` starts it again."
+            )
+        return UnavailableError(
+            f"{place} cannot be reached: check that it runs and that OPENSEARCH_URL is its address "
+            "(http or https, host, port)."
+        )
+    if isinstance(error, TransportError):
+        kind = UnavailableError if error.status_code in _FOR_NOW else ClusterError
+        return kind(f"{place} answered {error.status_code}: {reason(error)}.")
+    return ClusterError(f"{place} gave an answer that cannot be read: {' '.join(str(error).split())[:200]}.")
+
+
+def not_permitted(words: str, url: str | None = None) -> ClusterError | None:
+    """The error for a part of a request, such as one document of many, that this user may not ask for.
+
+    Args:
+        words: the reason of the part's error.
+        url: address of the cluster, without credentials.
+
+    Returns:
+        None where the reason is another.
+    """
+    missing = lacking(words)
+    return ClusterError(f"{_place(url)} {missing}") if missing else None
+
+
+def lacks_permission(error: AuthorizationException) -> bool:
+    """Whether the security plugin refuses a request for a permission that the user lacks; nothing else does."""
+    return lacking(_words(error)) is not None
+
+
+def _place(url: str | None) -> str:
+    return f"The cluster at {url}" if url else "The cluster"
+
+
+def _not_let_in(error: AuthenticationException | AuthorizationException, *, anonymous: bool) -> str:
+    """The end of a sentence about a request that is not allowed, or whose sender is not known."""
+    if end := refusal(error):
+        return end
+    if isinstance(error, AuthorizationException):
+        missing = lacking(_words(error))
+        return str(missing) if missing else f"does not let this user do that: {reason(error)}."
+    if os.environ.get("OPENSEARCH_AWS_REGION"):
+        return f"refuses the signed request: {reason(error)}."
+    what = "asks for a user name and password" if anonymous else "refuses the user name or password"
+    return f"{what}: set OPENSEARCH_USERNAME and OPENSEARCH_PASSWORD."
+
+
+def _no_connection_in_time(error: OpenSearchException) -> bool:
+    """Whether the host was silent; urllib3 makes a refused connection a kind of this."""
+    cause = error.info if isinstance(error, UnreachableError) else None
+    return isinstance(cause, ConnectTimeoutError) and not isinstance(cause, NewConnectionError)
+
+
+def _tls_trouble(detail: str) -> str:
+    """The end of a sentence about a TLS connection that failed for ``detail``, OpenSSL's words."""
+    off = "switch verification off with OPENSEARCH_SSL_VERIFY=false."
+    if "CERTIFICATE_VERIFY_FAILED" not in detail:
+        return "does not answer with TLS: check whether OPENSEARCH_URL should begin with http://."
+    if "mismatch" in detail:
+        return f"shows a certificate made out to another name: use that name in OPENSEARCH_URL, or {off}"
+    if "expired" in detail:
+        return f"shows a certificate that has expired: renew it on the cluster, or {off}"
+    return f"shows a certificate that cannot be verified: name its authority with OPENSEARCH_CA_FILE, or {off}"
+
+
+def reason(error: TransportError) -> str:
+    """The server's own words for why a request failed."""
+    if isinstance(error.info, dict) and (told := closed(error.info.get("error"))):
+        return told
+    text = _words(error).rstrip(".;")
+    if not text.startswith("<"):
+        return text[:300]
+    # A gateway answers with a page of HTML.
+    return next((s.phrase for s in HTTPStatus if s == error.status_code), "a page of HTML")
+
+
+def closed(cause: object) -> str | None:
+    """What the server refuses because an index is closed; its word alone, "closed", does not say which; else None."""
+    if not isinstance(cause, Mapping) or cause.get("type") != _CLOSED or "index" not in cause:
+        return None
+    return f"{cause['index']} is closed; open it with `POST /{cause['index']}/_open`"
+
+
+def _words(error: TransportError) -> str:
+    """All of the server's words, on one line and without a password that they repeat."""
+    info = error.info
+    cause = info.get("error", info) if isinstance(info, dict) else info
+    if isinstance(cause, dict):
+        roots = cause.get("root_cause") or [cause]
+        said = cause.get("message") or cause.get("Message")  # of a gateway of AWS
+        cause = cause.get("reason") or roots[0].get("reason") or cause.get("type") or said
+        nested = roots[0].get("reason")
+        if nested and nested != cause:
+            cause = f"{cause}: {nested}"
+    return hide(" ".join(str(cause or error.error).split()))
+
+
+TOO_LARGE, FAILED = 413, 500
+
+
+class Unreadable(ClusterError):
+    """A part of an index does not answer."""
+
+
+class Again(Exception):
+    """Something of a chunk is to be sent again; the message says why.
+
+    Attributes:
+        lost: whether the request may have reached the server, and its answer did not come back.
+        overloaded: whether the cluster had too much to do.
+        failed: whether the server met an error of its own, perhaps over what one of the documents holds.
+    """
+
+    def __init__(self, why: str, *, lost: bool = False, overloaded: bool = False, failed: bool = False) -> None:
+        super().__init__(why)
+        self.lost, self.overloaded, self.failed = lost, overloaded, failed
+
+
+class Refused(Exception):
+    """The whole request is refused, for what one of its documents holds or for its size; the message says why.
+
+    Attributes:
+        too_large: whether for its size.
+    """
+
+    def __init__(self, why: str, *, too_large: bool) -> None:
+        super().__init__(why)
+        self.too_large = too_large
+
+
+def meaning(error: OpenSearchException, url: str) -> Exception:
+    """What a failed request means.
+
+    Args:
+        error: the client library's exception.
+        url: the cluster's address, for messages.
+
+    Returns:
+        ``Again``, ``Refused``, or the ``ClusterError`` to give up with.
+    """
+    if isinstance(error, AuthenticationException | AuthorizationException):
+        return failure(error, url)
+    if isinstance(error, UnreachableError):
+        # A node that ends breaks its TLS connections off; a certificate and credentials do not mend themselves.
+        untrusted = isinstance(error, SSLError) and "CERTIFICATE_VERIFY_FAILED" in str(error.info)
+        if untrusted or of_credentials(error.info):
+            return failure(error, url)
+        # A refused connection is one that the request never went through.
+        reached = isinstance(error, ConnectionTimeout) or not isinstance(error.info, NewConnectionError)
+        timeout = isinstance(error, ConnectionTimeout)
+        why = "no answer in time" if timeout else "the connection broke off" if reached else "no connection"
+        return Again(why, lost=reached, overloaded=timeout)
+    if isinstance(error, SerializationError) or not isinstance(error, TransportError):
+        return Again("an answer that breaks off", lost=True)
+    if isinstance(error, RequestError) or error.status_code == TOO_LARGE:
+        return Refused(reason(error), too_large=error.status_code == TOO_LARGE)
+    status = error.status_code
+    if status in (408, 425, 429) or (isinstance(status, int) and status >= 500):
+        # A gateway's 502 or 504 does not tell whether the cluster has written.
+        overloaded = status in (408, 429, 503, 504)
+        return Again(f"{status}: {reason(error)}", lost=status != 429, overloaded=overloaded, failed=status == FAILED)
+    return failure(error, url)
+
+
+#: What a server calls the error, in an answer as in a part of one.
+INDEX_NOT_FOUND: Final = "index_not_found_exception"
+#: The node that was asked may learn of an index a little later than the cluster manager that says it is there.
+PAUSE, TRIES = 0.2, 10
+#: What a user meets who may not ask, or a client that cannot: then the first answer holds.
+NO_ANSWER: Final = (AuthorizationException, NotFoundError, RequestError, SerializationError)
+
+
+# A node that has just started, and a cluster manager that was elected before it had read the cluster's state from its
+# disk ("state not recovered / initialized"), know no index at all and answer 404 for each that is asked for by its
+# name. A request that leaves out what is missing is treated otherwise: OpenSearch looks for that block first, waits
+# until it is gone, and answers 503 where that takes too long. So an index that such an answer leaves out is one that
+# is gone.
+class SureTransport(Transport):
+    """Lets a 404 for an index through only where the index is gone; where it is not, the request is sent again.
+
+    A request that was answered like this has done nothing. HEAD requests have no words that tell why they are answered
+    with 404, so nobody may ask for an index by one.
+    """
+
+    def perform_request(
+        self,
+        method: str,
+        url: str,
+        params: Mapping[str, Any] | None = None,
+        body: Any = None,  # noqa: ANN401 - the library's
+        timeout: float | None = None,
+        ignore: Collection[int] = (),
+        headers: Mapping[str, str] | None = None,
+    ) -> Any:  # noqa: ANN401 - the library's
+        """Send a request; all else is as the library has it.
+
+        Raises:
+            NotFoundError: also where an index is gone.
+            TransportError: with 503, where an index is there, and the node that answers does not know it.
+        """
+        for _ in range(TRIES):
+            try:
+                # The library takes out of the parameters what is meant for itself.
+                return super().perform_request(method, url, params and dict(params), body, timeout, ignore, headers)
+            except NotFoundError as error:
+                index = named(error)
+                if index is None or _is_left_out(super().perform_request, index):
+                    raise
+                unknown = not_known_yet(index)
+            time.sleep(PAUSE)
+        raise unknown
+
+
+def is_gone(client: OpenSearch, index: str) -> bool:
+    """Whether an index is gone that a server did not know in a part of its answer; where nobody may ask, it is.
+
+    Raises:
+        OpenSearchException: the cluster does not know its indices at this moment, or cannot be reached.
+    """
+    return _is_left_out(client.transport.perform_request, index)
+
+
+def _is_left_out(perform_request: Callable[..., Any], index: str) -> bool:
+    try:
+        return leaves_out(perform_request(*question(index)), index)
+    except NO_ANSWER:
+        return True
+
+
+def named(error: NotFoundError) -> str | None:
+    """The index that a 404 is about; None where it is about something else."""
+    cause = error.info.get("error") if isinstance(error.info, Mapping) else None
+    if not isinstance(cause, Mapping) or cause.get("type") != INDEX_NOT_FOUND or not cause.get("index"):
+        return None
+    return str(cause["index"])
+
+
+def question(index: str) -> tuple[str, str, dict[str, str]]:
+    """The request, as method, path and parameters, whose answer leaves out an index that is gone."""
+    # Of an index that is there, a few bytes are enough.
+    few = {"filter_path": "*.settings.index.uuid,*.aliases"}
+    return "GET", _make_path(index), {"ignore_unavailable": "true", "allow_no_indices": "true", **few}
+
+
+def leaves_out(answer: object, index: str) -> bool:
+    """Whether the answer to ``question`` has no index or alias of that name.
+
+    Of a data stream it has the indices behind it, under names of their own: requests for an index do not find one.
+    """
+    if not isinstance(answer, Mapping):
+        return True
+    return index not in answer and all(index not in one.get("aliases", {}) for one in answer.values())
+
+
+def not_known_yet(index: str) -> TransportError:
+    """What is raised instead of a 404 for an index that is there."""
+    reason = f"there is an index {index}, but the node that answers does not know it yet"
+    return TransportError(503, "index_not_known_yet", {"error": {"type": "index_not_known_yet", "reason": reason}})

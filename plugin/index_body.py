@@ -1,0 +1,256 @@
+"""The body of a new index: its fields, what indexes the vectors, and what is copied of another index."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from copy import deepcopy
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from types import MappingProxyType
+from typing import Any, Final, Literal, get_args
+
+from opensearchpy import OpenSearch
+from opensearchpy.exceptions import AuthorizationException
+
+from langshift.debias.fingerprint import Fingerprint
+from langshift.errors import ClusterError
+from langshift.languages import analyzers
+from langshift.plugin import metadata
+from langshift.plugin.metadata import is_on
+
+# What the server sets itself, or what says how the other index came to be; a block is no property of its documents.
+_OF_ONE_INDEX = (
+    "uuid",
+    "creation_date",
+    "provided_name",
+    "version",
+    "blocks",
+    "resize",
+    "history",
+    "shrink",
+    "verified_before_close",
+    "remote_store",
+    "routing.allocation.initial_recovery",
+)
+
+
+def copied_body(client: OpenSearch, index: str) -> dict[str, Any]:
+    """The body of ``PUT /index`` for an index with the mappings, ``_meta`` and settings of another.
+
+    Settings that a load or a transfer has changed for its own time are as they were before. What ``_meta`` says of
+    the making of that one version (where it came from, what is unfinished) is left out.
+
+    Args:
+        client: the cluster.
+        index: the other index, or an alias of it alone.
+
+    Raises:
+        NotFoundError: there is no such index.
+    """
+    ((_, found),) = client.indices.get(index=index).items()
+    settings: dict[str, Any] = deepcopy(found["settings"]["index"])
+    mappings: dict[str, Any] = deepcopy(found["mappings"])
+    kept = mappings.setdefault("_meta", {})
+    kept.pop(metadata.ORIGIN, None)
+    unfinished = kept.pop(metadata.UNFINISHED, None)
+    for name in _OF_ONE_INDEX:
+        _remove(settings, name)
+    restored = unfinished.get("restore", {}) if isinstance(unfinished, dict) else {}
+    settings.update(restored)
+    return {
+        "settings": {"index": {name: value for name, value in settings.items() if value is not None}},
+        "mappings": mappings,
+    }
+
+
+def _remove(settings: dict[str, Any], name: str) -> None:
+    head, _, rest = name.partition(".")
+    if not rest:
+        settings.pop(head, None)
+    elif isinstance(settings.get(head), dict):
+        _remove(settings[head], rest)
+        if not settings[head]:
+            del settings[head]
+
+
+Engine = Literal["lucene", "faiss", "faiss-fp16", "faiss-on-disk"]
+ENGINES: Final[tuple[Engine, ...]] = get_args(Engine)
+LUCENE: Final[Engine] = "lucene"
+DERIVED = "knn.derived_source.enabled"
+
+# Beside the method. Encoders are left to the server: from 3.6 on it demands `bits`, and refuses them before.
+_STORAGE: dict[Engine, dict[str, str]] = {
+    "faiss-fp16": {"compression_level": "2x"},
+    "faiss-on-disk": {"mode": "on_disk"},
+}
+# Types of fields that hold vectors; `semantic` makes fields of the other type.
+_OF_VECTORS = {"knn_vector", "semantic"}
+_BETWEEN = {"properties", "fields", "dynamic_templates", "mapping"}
+_EMBEDDED = re.compile(r"langshift(-[0-9a-f]{12})?")
+
+
+@dataclass(frozen=True)
+class VectorField:
+    """How an index keeps the vectors of one field.
+
+    Attributes:
+        engine: ``lucene``, ``faiss`` or ``nmslib``.
+        space: such as ``cosinesimil``; None where only a trained model knows.
+        derived: whether ``_source`` has the vectors no more, and they are put in from the engine's own files.
+    """
+
+    engine: str
+    space: str | None
+    derived: bool
+
+    @property
+    def comes_back_normalised(self) -> bool:
+        """Whether vectors that are read have norm 1, whatever was written (k-NN #3083)."""
+        return self.derived and self.engine != LUCENE and self.space in ("cosinesimil", None)
+
+
+def set_engine(body: dict[str, Any], engine: Engine) -> None:
+    """Let another engine than Lucene index ``embedding``.
+
+    Args:
+        body: of an index that is about to be made, as ``index_body`` gives it; changed in place.
+        engine: which.
+    """
+    if engine == LUCENE:
+        return
+    embedding = body["mappings"]["properties"]["embedding"]
+    embedding["method"]["engine"] = "faiss"
+    embedding.update(_STORAGE.get(engine, {}))
+    # What is read would have norm 1 otherwise, and every later change of alpha would be wrong without a word.
+    body["settings"]["index"][DERIVED] = False
+
+
+def engine_of(mappings: Mapping[str, Any], settings: Mapping[str, Any], field: str) -> VectorField | None:
+    """How an index keeps a field's vectors; None where that is no field of vectors.
+
+    Args:
+        mappings: of the index, as ``GET /index/_mapping`` gives them.
+        settings: of the index with its defaults, flat, as ``GET /index/_settings`` gives them.
+        field: its name, a path with dots.
+    """
+    found: Mapping[str, Any] = mappings
+    for part in field.split("."):
+        found = found.get("properties", {}).get(part, {})
+    if found.get("type") != "knn_vector":
+        return None
+    method = found.get("method", {})
+    space = method.get("space_type") or found.get("space_type") or (None if "model_id" in found else "l2")
+    # The second has every field put in, not only vectors.
+    derived = any(is_on(settings.get(f"index.{name}")) for name in (DERIVED, "derived_source.enabled"))
+    return VectorField(_engine(found), space, derived)
+
+
+def vectors_come_back_normalised(client: OpenSearch, index: str, field: str) -> bool:
+    """Whether an index gives a field's vectors back with norm 1, so that none can be moved again.
+
+    Raises:
+        NotFoundError: there is no such index.
+    """
+    ((name, found),) = client.indices.get_mapping(index=index).items()
+    parameters = {"flat_settings": "true", "include_defaults": "true"}
+    settings = client.indices.get_settings(index=name, params=parameters)[name]
+    kept = engine_of(found["mappings"], {**settings.get("defaults", {}), **settings["settings"]}, field)
+    return kept is not None and kept.comes_back_normalised
+
+
+def has_native_libraries(client: OpenSearch) -> bool:
+    """Whether all nodes can hold what another engine than Lucene makes; those of the embedded OpenSearch cannot."""
+    try:
+        nodes = client.nodes.info(metric="settings")["nodes"]
+    except AuthorizationException:
+        # Only the security plugin refuses this, which the embedded one does not have.
+        return True
+    return not any(_is_embedded(node) for node in nodes.values())
+
+
+def require_engine(client: OpenSearch, body: Mapping[str, Any]) -> None:
+    """Refuse an index that the cluster's nodes cannot hold; to be called before any index is made.
+
+    A node without the native libraries takes such an index, dies at its first write, and never starts again.
+
+    Args:
+        client: the cluster.
+        body: of the index that is about to be made.
+
+    Raises:
+        ClusterError: a field of vectors has another engine than Lucene, and a node has no other.
+    """
+    needing = next((place for place, field in _vector_fields(body["mappings"], "") if _engine(field) != LUCENE), None)
+    if needing is None:
+        return
+    if not has_native_libraries(client):
+        whose = "" if needing == "embedding" else f" for the field {needing}"
+        raise ClusterError(
+            "The embedded OpenSearch has no faiss (its native libraries are in no package registry): use "
+            f"{'--engine lucene' if not whose else 'the engine lucene'}{whose}, or a cluster from OpenSearch's own "
+            "images."
+        )
+
+
+def _engine(field: Mapping[str, Any]) -> str:
+    """The engine of a field; where none is named it is faiss, or as good as that: Lucene only by its name."""
+    return str(field.get("method", {}).get("engine") or field.get("engine") or "faiss").lower()
+
+
+def _vector_fields(part: Any, place: str) -> Iterator[tuple[str, Mapping[str, Any]]]:  # noqa: ANN401 - any JSON
+    """Every field of vectors with its name, also those that dynamic templates would make."""
+    if isinstance(part, list):
+        for item in part:
+            yield from _vector_fields(item, place)
+    elif isinstance(part, Mapping):
+        # A field may have the name `type` itself.
+        if isinstance(part.get("type"), str) and part["type"] in _OF_VECTORS:
+            yield place, part
+        for name, inner in part.items():
+            if name != "_meta":
+                yield from _vector_fields(inner, place if name in _BETWEEN else f"{place}.{name}".lstrip("."))
+
+
+def _is_embedded(node: Mapping[str, Any]) -> bool:
+    """Whether a node is of langshift's own making, which has no native libraries; earlier ones do not say so."""
+    if node.get("attributes", {}).get("langshift_native") == "false":
+        return True
+    settings = node.get("settings", {})
+    names_ports = is_on(settings.get("node", {}).get("portsfile"))
+    return names_ports and bool(_EMBEDDED.fullmatch(settings.get("cluster", {}).get("name", "")))
+
+
+# What langshift itself writes into every document.
+RESERVED_FIELDS = ("embedding", "language_confidence", "shift")
+
+
+def index_body(fingerprint: Fingerprint, kept: Mapping[str, Any] = MappingProxyType({})) -> dict[str, Any]:
+    """The body of ``PUT /index`` for an index that holds vectors of this fingerprint.
+
+    Args:
+        fingerprint: what makes the vectors.
+        kept: what else ``_meta`` holds.
+    """
+    body: dict[str, Any] = _asset("index.json")
+    mappings = body["mappings"]
+    mappings["_meta"] = {"langshift": fingerprint.to_dict(), **kept}
+    properties = mappings["properties"]
+    properties["embedding"]["dimension"] = fingerprint.dimension
+    for field in ("title", "text"):
+        for language, analyzer in analyzers().items():
+            properties[field]["properties"][language] = {"type": "text", "analyzer": analyzer}
+    return body
+
+
+@cache
+def own_mappings() -> dict[str, Any]:
+    """The mappings of every index, without what differs between indices; not to be changed."""
+    mappings: dict[str, Any] = _asset("index.json")["mappings"]
+    return mappings
+
+
+def _asset(name: str) -> Any:  # noqa: ANN401 - any JSON
+    return json.loads(resources.files(__package__).joinpath(name).read_text(encoding="utf-8"))

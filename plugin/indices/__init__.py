@@ -1,1 +1,0 @@
-"""The versions that there are: listed, described, dropped."""

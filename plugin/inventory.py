@@ -1,0 +1,315 @@
+"""The versions on a cluster: listed, and dropped."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from typing import Any, Literal
+
+import click
+from opensearchpy import OpenSearch
+from rich.filesize import decimal
+
+from langshift.client import open_cluster
+from langshift.debias.fingerprint import Fingerprint
+from langshift.errors import ClusterError, UsageError
+from langshift.output import counted, emit_json, note, out
+from langshift.plugin import metadata, pipelines, versions
+from langshift.plugin.metadata import is_on, uuid_of
+from langshift.plugin.transfer.run import release_left_behind
+from langshift.plugin.transfer.state import Kind, of_meta
+from langshift.plugin.versions import alias_of, check_name
+
+State = Literal["live", "kept", "unfinished"]
+Maker = Literal["load", "retune", "rollback"]
+
+_BLOCKS = ("write", "read_only", "read_only_allow_delete")
+# All but the language vectors, which may be large.
+_KEPT = (metadata.FINGERPRINT, metadata.UNFINISHED, metadata.ORIGIN)
+_WANTED = (
+    "*.aliases",
+    *(f"*.mappings._meta.{name}" for name in _KEPT),
+    "*.settings.index.creation_date",
+    "*.settings.index.uuid",
+    *(f"*.settings.index.blocks.{name}" for name in _BLOCKS),
+)
+
+
+@dataclass(frozen=True)
+class Version:
+    """One version of an index.
+
+    Attributes:
+        name: the index's name, an alias.
+        version: its own name.
+        uuid: the server's own id of it.
+        state: ``live`` is what the name stands for; ``kept`` was that once; ``unfinished`` is being made, or was left
+            by a command that was cut off.
+        documents: how many can be found; None where the version does not answer.
+        bytes: on disk, with all copies; None where the version does not answer.
+        fingerprint: what made its vectors.
+        made: when, ISO 8601.
+        write_blocked: whether nobody can write to it.
+        origin: what made it, and of what, as ``_meta.langshift_origin`` says; None where it does not say.
+        unfinished: by which command; None where it is finished.
+        blocks: the version that this command has blocked for its last step; None where it has blocked none.
+    """
+
+    name: str
+    version: str
+    uuid: str
+    state: State
+    documents: int | None
+    bytes: int | None
+    fingerprint: Fingerprint
+    made: str
+    write_blocked: bool
+    origin: Mapping[str, Any] | None
+    unfinished: Maker | None
+    blocks: str | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """As ``--json`` prints it."""
+        made = self.fingerprint
+        return {
+            "name": self.name,
+            "version": self.version,
+            "state": self.state,
+            "documents": self.documents,
+            "bytes": self.bytes,
+            "encoder": made.encoder,
+            "alpha": made.alpha,
+            "alphas": dict(made.alphas),
+            "vectors": made.vectors,
+            "made": self.made,
+            "write_blocked": self.write_blocked,
+            "origin": self.origin,
+            "unfinished": self.unfinished,
+        }
+
+
+def all_versions(client: OpenSearch) -> list[Version]:
+    """All versions of all indices of langshift's, by name and the oldest first."""
+    return _versions(client, "*")
+
+
+def versions_of(client: OpenSearch, name: str) -> list[Version]:
+    """The versions of one index, the oldest first; indices of that name which are not langshift's are left out."""
+    return [one for one in _versions(client, f"{name}-v*") if one.name == name]
+
+
+def _versions(client: OpenSearch, pattern: str) -> list[Version]:
+    answer = client.indices.get(index=pattern, params={"expand_wildcards": "all", "filter_path": ",".join(_WANTED)})
+    found = {index: (one, ours) for index, one in answer.items() if (ours := _fingerprint(index, one)) is not None}
+    documents, sizes = _documents(client, list(found)), _sizes(client, pattern) if found else {}
+    made = [_version(index, *one, documents[index], sizes.get(index)) for index, one in found.items()]
+    return sorted(made, key=lambda one: (one.name, int(one.version.rpartition("-v")[2])))
+
+
+def _fingerprint(index: str, found: Mapping[str, Any]) -> Fingerprint | None:
+    """The fingerprint of a version; None for what is no version, or not langshift's."""
+    if alias_of(index) == index:
+        return None
+    try:
+        return Fingerprint.from_dict(_kept(found)[metadata.FINGERPRINT])
+    except (KeyError, TypeError):
+        return None
+
+
+def _kept(found: Mapping[str, Any]) -> Mapping[str, Any]:
+    kept: Mapping[str, Any] = found.get("mappings", {}).get("_meta", {})
+    return kept
+
+
+def _version(
+    index: str, found: Mapping[str, Any], fingerprint: Fingerprint, documents: int | None, size: int | None
+) -> Version:
+    name, kept, settings = alias_of(index), _kept(found), found["settings"]["index"]
+    unfinished = kept.get(metadata.UNFINISHED)
+    transfer = of_meta(kept)
+    state: State = "live" if name in found.get("aliases", {}) else "unfinished" if unfinished else "kept"
+    blocks = settings.get("blocks", {})
+    return Version(
+        name=name,
+        version=index,
+        uuid=settings["uuid"],
+        state=state,
+        documents=documents,
+        bytes=size,
+        fingerprint=fingerprint,
+        made=datetime.fromtimestamp(int(settings["creation_date"]) / 1000, timezone.utc).isoformat(timespec="seconds"),
+        write_blocked=any(is_on(blocks.get(block)) for block in _BLOCKS),
+        origin=_origin(kept, transfer),
+        unfinished=None if state != "unfinished" else "load" if transfer is None else transfer[0],
+        blocks=transfer[1]["from"] if transfer is not None and transfer[1].get("blocked") else None,
+    )
+
+
+def _origin(kept: Mapping[str, Any], transfer: tuple[Kind, Mapping[str, Any]] | None) -> Mapping[str, Any] | None:
+    """What a version says, or what the command says that is making it."""
+    if transfer is not None:
+        kind, note = transfer
+        return {"kind": kind, "from": note.get("from"), "uuid": note.get("uuid")}
+    origin: Mapping[str, Any] | None = kept.get(metadata.ORIGIN)
+    # The checkpoint is for the rollback alone.
+    return None if origin is None else {name: value for name, value in origin.items() if name != "checkpoint"}
+
+
+def _documents(client: OpenSearch, indices: Sequence[str]) -> dict[str, int | None]:
+    """Index -> documents; the server's statistics would count nested ones too."""
+    if not indices:
+        return {}
+    lines: list[dict[str, Any]] = []
+    for index in indices:
+        lines += [{"index": index}, {"size": 0, "track_total_hits": True}]
+    answers = client.msearch(body=lines)["responses"]
+    return {index: _total(answer) for index, answer in zip(indices, answers, strict=True)}
+
+
+def _total(answer: Mapping[str, Any]) -> int | None:
+    if "hits" not in answer or answer["_shards"]["failed"]:
+        return None
+    return int(answer["hits"]["total"]["value"])
+
+
+def _sizes(client: OpenSearch, pattern: str) -> dict[str, int]:
+    """Index -> bytes on disk, with all copies."""
+    wanted = {"filter_path": "indices.*.total.store.size_in_bytes", "expand_wildcards": "open,hidden"}
+    found = client.indices.stats(index=pattern, metric="store", params=wanted).get("indices", {})
+    return {index: int(one["total"]["store"]["size_in_bytes"]) for index, one in found.items()}
+
+
+@dataclass(frozen=True)
+class Drop:
+    """What is to be removed.
+
+    Attributes:
+        name: the index.
+        versions: those that go, the live one last: until then the index serves.
+        whole: whether nothing is left of it.
+    """
+
+    name: str
+    versions: Sequence[Version]
+    whole: bool
+
+    def in_words(self) -> str:
+        """What goes, as a sentence without its end."""
+        told = ", ".join(f"{one.version} ({_held(one)})" for one in self.versions)
+        return f"the index {self.name} with {told}" if self.whole else told
+
+
+def run_drop(name: str, version: str | None, *, yes: bool, as_json: bool) -> int:
+    """Ask, and remove.
+
+    Returns:
+        The exit code: 0, or 1 where the answer is no.
+
+    Raises:
+        UsageError: ``name`` cannot be an index's name, there is no such version or it is the live one, or nobody can
+            be asked.
+        ClusterError: there is no such index, or it is not langshift's.
+    """
+    check_name(name)
+    client = open_cluster()
+    wanted = planned(client, name, version)
+    if not yes:
+        if not sys.stdin.isatty():
+            raise UsageError(f"This would remove {wanted.in_words()}: without a terminal to ask at, say so with --yes.")
+        note(f"This removes {wanted.in_words()}.")
+        if not click.confirm("Remove it?", err=True):
+            note("Nothing was removed.")
+            return 1
+    drop(client, wanted)
+    if as_json:
+        emit_json({"name": name, "whole": wanted.whole, "removed": [one.to_dict() for one in wanted.versions]})
+    else:
+        out.print(f"Removed {wanted.in_words()}.", soft_wrap=True, markup=False)
+    return 0
+
+
+def planned(client: OpenSearch, name: str, version: str | None) -> Drop:
+    """What is to be removed; nothing is, yet.
+
+    Args:
+        client: the cluster.
+        name: the index.
+        version: the one version that is to go, such as ``news-v0001``, ``v0001`` or ``1``; None for all.
+
+    Raises:
+        UsageError: ``name`` cannot be an index's name, there is no such version, or it is the live one.
+        ClusterError: there is no such index, or it is not langshift's.
+    """
+    if alias_of(name) != name and any(one.version == name for one in versions_of(client, alias_of(name))):
+        raise UsageError(
+            f"{name} is a version of {alias_of(name)}: remove it by `langshift index drop {alias_of(name)} "
+            f"--version {name}`."
+        )
+    live = versions.version_behind(client, name)
+    found = versions_of(client, name)
+    if live is not None and live not in [one.version for one in found]:
+        raise ClusterError(f"{name} stands for {live}, which is no version of that name: nothing was removed.")
+    if not found:
+        raise ClusterError(f"There is no index {name}: `langshift index list` names those that there are.")
+    if version is None:
+        return Drop(name, sorted(found, key=lambda one: one.state == "live"), whole=True)
+    one = _named(name, version, found)
+    if one.state == "live":
+        raise UsageError(
+            f"{one.version} is what {name} stands for: go back to another version first (langshift rollback {name}), "
+            f"or remove all by `langshift index drop {name}`."
+        )
+    return Drop(name, [one], whole=False)
+
+
+def drop(client: OpenSearch, wanted: Drop) -> None:
+    """Remove versions, and what the cluster keeps for them.
+
+    Cut off in between, it may be done again: the live version goes last.
+
+    Raises:
+        ClusterError: what is there is not what it was when this was planned.
+    """
+    now = {one.version: one for one in versions_of(client, wanted.name)}
+    same = all(_same(one, now.get(one.version)) for one in wanted.versions)
+    if not same or (wanted.whole and len(now) > len(wanted.versions)):
+        raise ClusterError(f"The versions of {wanted.name} have changed meanwhile, and none was removed: run it again.")
+    for one in wanted.versions:
+        if one.unfinished in ("retune", "rollback"):
+            release_left_behind(client, wanted.name)
+        if uuid_of(client, one.version) == one.uuid:
+            client.indices.delete(index=one.version, ignore_unavailable=True)
+        if not pipelines.forget_where_allowed(client, one.version):
+            note(f"This user may not see ingest pipelines, so {pipelines.name_for(one.version)} stays if it is there.")
+
+
+def drop_all(client: OpenSearch, name: str) -> None:
+    """Remove an index with all its versions, and what the cluster keeps for them; nothing where there is none.
+
+    Raises:
+        ClusterError: ``name`` is an index, or stands for what is not langshift's; then nothing is removed.
+    """
+    if versions.version_behind(client, name) is not None or versions_of(client, name):
+        drop(client, planned(client, name, None))
+
+
+def _same(planned: Version, now: Version | None) -> bool:
+    return now is not None and (now.uuid, now.state) == (planned.uuid, planned.state)
+
+
+def _named(name: str, version: str, found: Sequence[Version]) -> Version:
+    told = re.fullmatch(rf"(?:{re.escape(name)}-)?v?0*([1-9][0-9]*)", version, re.ASCII)
+    index = f"{name}-v{int(told[1]):04}" if told else ""
+    one = next((one for one in found if one.version == index), None)
+    if one is None:
+        there = ", ".join(one.version for one in found)
+        raise UsageError(f"{name} has no version {version!r}: there {'are' if len(found) > 1 else 'is'} {there}.")
+    return one
+
+
+def _held(one: Version) -> str:
+    documents = "closed" if one.documents is None else counted(one.documents, "document")
+    return ", ".join([one.state, documents, *([] if one.bytes is None else [decimal(one.bytes)])])

@@ -1,0 +1,246 @@
+"""What an index says of itself under ``_meta``: fingerprint, fields, origin, vectors."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime, timezone
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from opensearchpy import OpenSearch
+from opensearchpy.exceptions import NotFoundError
+
+
+@dataclass(frozen=True)
+class Fields:
+    """Names of fields, kept in the mapping under ``_meta.langshift_fields`` where they are not the usual ones.
+
+    A name may be a path with dots, as OpenSearch writes them.
+
+    Attributes:
+        vector: the shifted vector, a ``knn_vector``.
+        language: primary language tag, ``und`` where unknown; a ``keyword``.
+        confidence: the detector's posterior.
+        stamp: what was done to the vector.
+        texts: what a word search looks into, the first is what a hit shows; empty for ``title.<language>`` and
+            ``text.<language>``, one pair for each language.
+        told: where a document that comes from elsewhere names its language; None for ``language``.
+    """
+
+    vector: str = "embedding"
+    language: str = "language"
+    confidence: str = "language_confidence"
+    stamp: str = "shift"
+    texts: tuple[str, ...] = ()
+    told: str | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """As it stands in ``_meta.langshift_fields``."""
+        return {**asdict(self), "texts": list(self.texts)}
+
+    @classmethod
+    def from_meta(cls, meta: Mapping[str, Any]) -> Fields:
+        """The fields of an index, from its whole ``_meta``."""
+        kept = meta.get("langshift_fields")
+        return USUAL if kept is None else cls(**{**kept, "texts": tuple(kept["texts"])})
+
+
+USUAL = Fields()
+
+
+def value_at(source: Mapping[str, Any], path: str) -> Any:  # noqa: ANN401 - any JSON
+    """What a document holds at a field, also where a part of its name has dots itself; None where nothing is there."""
+    if path in source:
+        return source[path]
+    head, dot, rest = path.partition(".")
+    while dot:
+        inner = source.get(head)
+        if isinstance(inner, Mapping) and (found := value_at(inner, rest)) is not None:
+            return found
+        more, dot, rest = rest.partition(".")
+        head = f"{head}.{more}"
+    return None
+
+
+_WINDOW = 10_000  # where an index says nothing else
+
+
+def read(client: OpenSearch, index: str) -> dict[str, Any]:
+    """The ``index`` part of an index's settings, nested.
+
+    Args:
+        client: the cluster.
+        index: the index's own name, no alias.
+
+    Raises:
+        NotFoundError: there is no such index.
+    """
+    settings: dict[str, Any] = client.indices.get_settings(index=index)[index]["settings"]["index"]
+    return settings
+
+
+def is_on(value: object) -> bool:
+    """Whether a setting is true; one that is not set is not."""
+    return str(value).lower() == "true"
+
+
+def is_write_blocked(settings: Mapping[str, Any]) -> bool:
+    """Whether an index is behind a write block, by the ``index`` part of its settings."""
+    return is_on(settings.get("blocks", {}).get("write"))
+
+
+def window(settings: Mapping[str, Any]) -> int:
+    """How many documents one request to an index may ask for, by the ``index`` part of its settings."""
+    return int(settings.get("max_result_window", _WINDOW))
+
+
+FINGERPRINT, VECTORS, QUERIES = "langshift", "langshift_vectors", "langshift_queries"
+UNFINISHED, ORIGIN = "langshift_unfinished", "langshift_origin"
+ANCHORS = "langshift_anchors"
+
+
+def read_metadata(client: OpenSearch, index: str) -> dict[str, Any]:
+    """All of it; empty where there is none.
+
+    Raises:
+        NotFoundError: there is no such index.
+    """
+    meta: dict[str, Any] = client.indices.get_mapping(index=index)[index]["mappings"].get("_meta", {})
+    return meta
+
+
+def unfinished(client: OpenSearch, index: str) -> dict[str, Any] | None:
+    """What the load that made a version has noted there; None where it is finished, or never was a load's.
+
+    Raises:
+        NotFoundError: there is no such index.
+    """
+    noted = read_metadata(client, index).get(UNFINISHED)
+    if not noted:
+        return None
+    # Earlier langshifts noted nothing but ``true``.
+    return dict(noted) if isinstance(noted, Mapping) else {}
+
+
+def note_unfinished(client: OpenSearch, index: str, noted: Mapping[str, Any] | None) -> None:
+    """Note what the load of a version must still do there, or with None that nothing is left to do."""
+    change(client, index, {UNFINISHED: None if noted is None else noted or True})
+
+
+def change(client: OpenSearch, index: str, values: Mapping[str, Any]) -> None:
+    """Set some of it; None removes."""
+    changed = {**read_metadata(client, index), **values}
+    kept = {name: value for name, value in changed.items() if value is not None}
+    client.indices.put_mapping(index=index, body={"_meta": kept})
+
+
+def uuid_of(client: OpenSearch, index: str) -> str:
+    """The server's own id of an index; empty where there is no such index."""
+    try:
+        found: str = read(client, index)["uuid"]
+    except NotFoundError:
+        return ""
+    return found
+
+
+Kind = Literal["load", "retune", "adopt"]
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Kept in a version's mapping under ``_meta.langshift_origin``.
+
+    Attributes:
+        kind: what made the version.
+        version: the version or index that it was made of or has replaced; None where there was none, or where that
+            was not kept.
+        uuid: the server's own id of that one.
+        checkpoint: of a retune, the last operation of each shard of the new version, by the shard's number, when it
+            became live: whatever is later was written by others.
+        at: when, ISO 8601.
+    """
+
+    kind: Kind
+    version: str | None
+    uuid: str | None
+    checkpoint: tuple[int, ...]
+    at: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """As it stands in ``_meta.langshift_origin``."""
+        return {
+            "kind": self.kind,
+            "from": self.version,
+            "uuid": self.uuid,
+            "checkpoint": list(self.checkpoint),
+            "at": self.at,
+        }
+
+
+def made(client: OpenSearch, kind: Kind, version: str | None, checkpoint: Sequence[int] = ()) -> Origin:
+    """The origin of a version that is made now.
+
+    Args:
+        client: the cluster.
+        kind: what makes it.
+        version: what it is made of or replaces; one that is not there counts as none.
+        checkpoint: see ``Origin``.
+    """
+    uuid = uuid_of(client, version) if version else ""
+    at = datetime.now(timezone.utc).isoformat(timespec="seconds")
+    return Origin(kind, version if uuid else None, uuid or None, tuple(checkpoint), at)
+
+
+def read_origin(client: OpenSearch, index: str) -> Origin | None:
+    """Where a version came from; None where it does not say.
+
+    Raises:
+        NotFoundError: there is no such index.
+    """
+    return of_meta(read_metadata(client, index))
+
+
+def of_meta(kept: Mapping[str, Any]) -> Origin | None:
+    """Where a version came from, from its whole ``_meta``."""
+    found = kept.get(ORIGIN)
+    if found is None:
+        return None
+    return Origin(found["kind"], found["from"], found["uuid"], tuple(found["checkpoint"]), found["at"])
+
+
+def encoded(vectors: Mapping[str, NDArray[np.float32]]) -> dict[str, str]:
+    """Tag -> text, of vectors of shape (dimension,), float32."""
+    return {tag: base64.b64encode(vector.astype("<f4").tobytes()).decode("ascii") for tag, vector in vectors.items()}
+
+
+def decoded(kept: Mapping[str, str]) -> dict[str, NDArray[np.float32]]:
+    """Read what ``encoded`` made; each of shape (dimension,), float32."""
+    return {tag: np.frombuffer(base64.b64decode(text), "<f4").astype(np.float32) for tag, text in kept.items()}
+
+
+@dataclass(frozen=True)
+class QueryVectors:
+    """The query side of an index, kept in its mapping under ``_meta.langshift_queries``.
+
+    The scales are those of the documents, which the fingerprint holds.
+
+    Attributes:
+        recommended: whether measurement recommends to shift queries; None where nobody measured.
+        vectors: tag -> V_ℓ of texts encoded as queries, shape (dimension,), float32, where it is not the one that
+            documents are shifted by. Indices of earlier langshifts keep all of them here.
+    """
+
+    recommended: bool | None
+    vectors: Mapping[str, NDArray[np.float32]]
+
+    def to_dict(self) -> dict[str, Any]:
+        """As it stands in ``_meta.langshift_queries``."""
+        return {"recommended": self.recommended, "vectors": encoded(self.vectors)}
+
+    @classmethod
+    def from_dict(cls, stored: Mapping[str, Any]) -> QueryVectors:
+        """Read what ``to_dict`` made, bit for bit."""
+        return cls(stored["recommended"], decoded(stored["vectors"]))

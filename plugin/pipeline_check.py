@@ -1,0 +1,274 @@
+"""Whether what an index holds is what its pipeline and NumPy make: checked on a sample of live documents."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from opensearchpy import OpenSearch
+
+from langshift.client import open_cluster
+from langshift.debias.stamps import Vector, difference, moved_by, shifted, taken_back
+from langshift.errors import ClusterError
+from langshift.output import counted, emit_json, note, out
+from langshift.plugin import metadata, pipelines, shift_script
+from langshift.plugin.index_body import vectors_come_back_normalised
+from langshift.plugin.metadata import Fields, value_at
+from langshift.plugin.pipelines import Installed
+from langshift.plugin.shift_script import Stamps, agreeing, count_stamps
+from langshift.plugin.stored_shift import IndexShift, fitting, shift_of
+from langshift.plugin.versions import LiveIndex, live
+
+# Painless and NumPy round alike but for the last place of float32.
+CLUSTER_DIFFERS = 2e-7
+# What is stored was rounded to float32 once more on the way back and forth.
+STORED_DIFFERS = 1e-6
+# An encoder's own rounding, and that of a client that prints few digits.
+_NORM_DIFFERS = 1e-3
+_AT_ONCE = 100
+
+
+class Compared(NamedTuple):
+    """What a sample of documents told. Differences are of components, relative to the norm of a document's vector.
+
+    Attributes:
+        documents: how many were compared.
+        cluster: the largest difference between the pipeline's result and NumPy's.
+        worst: id of the document with that.
+        stored: the largest difference between what is stored and NumPy's result.
+        other_language: documents that the pipeline shifts by another language than they were.
+        renamed: id of one of them.
+        off_norm: documents that have another norm than the encoder gives when their shift is taken back; None where
+            the encoder does not give norm 1.
+        strange: id of one of them.
+        refused: documents that the pipeline refused.
+        refusal: why it refused the first.
+    """
+
+    documents: int = 0
+    cluster: float = 0.0
+    worst: str | None = None
+    stored: float = 0.0
+    other_language: int = 0
+    renamed: str | None = None
+    off_norm: int | None = None
+    strange: str | None = None
+    refused: int = 0
+    refusal: str | None = None
+
+
+def compare(client: OpenSearch, index: LiveIndex, shift: IndexShift, installed: Installed, sample: int) -> Compared:
+    """Shift documents again, which were picked at random among those with a stamp of the index's making.
+
+    Args:
+        client: the cluster.
+        index: the version.
+        shift: how its documents are shifted.
+        installed: its pipeline.
+        sample: how many documents at most; fewer where one request to the index may not ask for so many.
+    """
+    fields = index.fields
+    body = {
+        "size": min(sample, metadata.window(metadata.read(client, index.index))),
+        "query": {"function_score": {"query": agreeing(shift, fields), "random_score": {}}},
+        "_source": [fields.vector, fields.stamp, fields.language, *([fields.told] if fields.told else [])],
+    }
+    told = Compared(off_norm=0 if index.fingerprint.normalised else None)
+    hits = client.search(index=index.index, body=body)["hits"]["hits"]
+    for start in range(0, len(hits), _AT_ONCE):
+        some = hits[start : start + _AT_ONCE]
+        raws = [taken_back(_vector(hit, fields), _stamp(hit, fields), shift.vectors) for hit in some]
+        sent = [_raw_document(hit, raw, index) for hit, raw in zip(some, raws, strict=True)]
+        answers = _simulated(client, installed, sent)
+        for hit, raw, answer in zip(some, raws, answers, strict=True):
+            told = _with(told, hit, raw, answer, shift, fields)
+    return told
+
+
+def _with(
+    told: Compared, hit: Mapping[str, Any], raw: Vector, answer: Mapping[str, Any], shift: IndexShift, fields: Fields
+) -> Compared:
+    """What is told so far, with one more document."""
+    name, stamp = hit["_id"], _stamp(hit, fields)
+    told = told._replace(documents=told.documents + 1)
+    if told.off_norm is not None and abs(float(np.linalg.norm(raw.astype(np.float64))) - 1) > _NORM_DIFFERS:
+        told = told._replace(off_norm=told.off_norm + 1, strange=told.strange or name)
+    stored = difference(_vector(hit, fields), shifted(raw, stamp, shift.vectors), raw)
+    told = told._replace(stored=max(told.stored, stored))
+    if "doc" not in answer:
+        return told._replace(refused=told.refused + 1, refusal=told.refusal or shift_script.reason(answer["error"]))
+    made = answer["doc"]
+    now = _stamp(made, fields)
+    cluster = difference(_vector(made, fields), shifted(raw, now, shift.vectors), raw)
+    if cluster >= told.cluster:
+        told = told._replace(cluster=cluster, worst=name)
+    # A document that was shifted by several languages is shifted by one where somebody says which.
+    soft = bool(stamp.get("languages"))
+    if not soft and (moved_by(now, shift.vectors) != moved_by(stamp, shift.vectors)).any():
+        told = told._replace(other_language=told.other_language + 1, renamed=told.renamed or name)
+    return told
+
+
+def _simulated(
+    client: OpenSearch, installed: Installed, documents: Sequence[Mapping[str, Any]]
+) -> list[Mapping[str, Any]]:
+    """What the pipeline makes of documents, without what runs before the shift: that may make vectors of its own."""
+    body: dict[str, Any] = {"docs": documents}
+    if installed.first is None:
+        found = client.ingest.simulate(id=installed.name, body=body)
+    else:
+        found = client.ingest.simulate(body={**body, "pipeline": {"processors": [installed.shift_step]}})
+    answers: list[Mapping[str, Any]] = found["docs"]
+    return answers
+
+
+def _raw_document(hit: Mapping[str, Any], raw: Vector, index: LiveIndex) -> dict[str, Any]:
+    fields, source = index.fields, hit["_source"]
+    told = fields.told or fields.language
+    kept = value_at(source, fields.language)
+    language = fitting(_stamp(hit, fields).get("tag"), kept) or value_at(source, told) or kept
+    made: dict[str, Any] = {}
+    for path, value in ((fields.vector, raw.tolist()), (told, language)):
+        *outer, last = path.split(".")
+        place = made
+        for name in outer:
+            place = place.setdefault(name, {})
+        place[last] = value
+    return {"_index": index.index, "_id": hit["_id"], "_source": made}
+
+
+def _vector(hit: Mapping[str, Any], fields: Fields) -> Vector:
+    return np.asarray(value_at(hit["_source"], fields.vector), np.float32)
+
+
+def _stamp(hit: Mapping[str, Any], fields: Fields) -> Mapping[str, Any]:
+    stamp: Mapping[str, Any] = value_at(hit["_source"], fields.stamp)
+    return stamp
+
+
+def run_verify(name: str, sample: int, *, as_json: bool) -> int:
+    """Compare the installed pipeline with NumPy on live documents, and look at all stamps.
+
+    Returns:
+        The exit code: 0, or 1 where something differs.
+
+    Raises:
+        ClusterError: there is no such index, no pipeline is installed, or no shift can be taken back.
+    """
+    client = open_cluster()
+    index = live(client, name)
+    shift = shift_of(client, index)
+    installed = _installed(client, name, index)
+    stamps = count_stamps(client, index.index, shift, index.fields)
+    compared = compare(client, index, shift, installed, sample)
+    wrong = [*_outdated(client, name, index, shift, installed), *_differing(name, compared), *_stamps(index, stamps)]
+    if as_json:
+        emit_json(
+            {
+                "index": index.index,
+                "pipeline": installed.name,
+                "first": installed.first.name if installed.first else None,
+                "compared": compared._asdict(),
+                "stamps": stamps._asdict(),
+                "wrong": wrong,
+            }
+        )
+    else:
+        _say(index, installed.name, compared, stamps)
+        for sentence in wrong:
+            note(sentence)
+    return 1 if wrong else 0
+
+
+def _installed(client: OpenSearch, name: str, index: LiveIndex) -> pipelines.Installed:
+    """The pipeline to verify.
+
+    Raises:
+        ClusterError: none is installed, or nothing can be compared with what is stored.
+    """
+    if vectors_come_back_normalised(client, index.index, index.fields.vector):
+        raise ClusterError(
+            f"Index {index.index} gives its vectors back with norm 1 (engine faiss, cosinesimil, derived source), so "
+            "that no shift can be taken back and compared: index the corpus again with "
+            "`langshift ingest --if-exists new-version`, which switches derived source off."
+        )
+    installed = pipelines.installed(client, index.index)
+    if installed is None:
+        raise ClusterError(
+            f"{index.index} has no pipeline of langshift's: install it with `langshift pipeline install {name}`."
+        )
+    return installed
+
+
+def _say(index: LiveIndex, name: str, compared: Compared, stamps: Stamps) -> None:
+    held = f"{counted(stamps.vectors, 'document')} of {index.index} with a vector"
+    if not compared.documents:
+        out.print(f"{held}, none to compare by.", soft_wrap=True)
+        return
+    out.print(
+        f"{name} on {compared.documents:,} of {held}: what the cluster makes is within {compared.cluster:.1e} of "
+        f"NumPy's, and what is stored within {compared.stored:.1e} (shares of a vector's norm).",
+        soft_wrap=True,
+    )
+
+
+def _outdated(
+    client: OpenSearch, name: str, index: LiveIndex, shift: IndexShift, installed: pipelines.Installed
+) -> list[str]:
+    if pipelines.is_current(client, index.index, shift, index.fields, installed):
+        return []
+    return [f"{installed.name} is not as this langshift makes it: `langshift pipeline install {name}` puts that right."]
+
+
+def _differing(name: str, compared: Compared) -> list[str]:
+    """One sentence for each thing that differs in the sample."""
+    said = []
+    if compared.refused:
+        said.append(f"The pipeline refused {counted(compared.refused, 'document')} of the sample: {compared.refusal}")
+    if compared.cluster > CLUSTER_DIFFERS:
+        said.append(
+            f"The cluster shifts otherwise than NumPy (document {compared.worst}): install the pipeline again with "
+            f"`langshift pipeline install {name}`, and report it if that does not help."
+        )
+    if compared.stored > STORED_DIFFERS:
+        said.append(
+            "Shifting back and again does not return what is stored: the engine does not keep vectors as they are "
+            "written."
+        )
+    if compared.other_language:
+        said.append(
+            f"{counted(compared.other_language, 'document')} of the sample would be shifted by another language "
+            f"today than by the stamp's (document {compared.renamed}): write them again with their raw vectors."
+        )
+    if compared.off_norm:
+        said.append(
+            f"{counted(compared.off_norm, 'document')} of the sample without the encoder's norm when the shift is "
+            f"taken back (document {compared.strange}): the vector was replaced and the stamp was not. "
+            "Write such documents again with their raw vectors."
+        )
+    return said
+
+
+def _stamps(index: LiveIndex, stamps: Stamps) -> list[str]:
+    """One sentence for each kind of stamp that does not agree with the index."""
+    field, request = index.fields.stamp, f"`POST /{index.index}/_update_by_query`"
+    stamped = {"exists": {"field": f"{field}.alpha"}}
+    said = []
+    if stamps.without:
+        said.append(
+            f"{counted(stamps.without, 'document')} with a vector and without a stamp in {field}: if the vectors are "
+            f"raw, {request} with {json.dumps({'query': {'bool': {'must_not': stamped}}})} shifts them."
+        )
+    if stamps.other_scale:
+        said.append(
+            f"{counted(stamps.other_scale, 'document')} shifted by another scale than the index's: {request} with "
+            f"{json.dumps({'query': stamped})} puts that right."
+        )
+    if stamps.other_vectors:
+        said.append(
+            f"{counted(stamps.other_vectors, 'document')} shifted by other language vectors than the index's: write "
+            f"them again with their raw vectors, and without {field}."
+        )
+    return said

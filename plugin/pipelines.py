@@ -1,0 +1,369 @@
+"""The ingest pipeline of a version: it shifts the documents of any client by their language."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Literal, NamedTuple
+
+from opensearchpy import OpenSearch
+from opensearchpy.exceptions import AuthorizationException, NotFoundError
+
+from langshift.debias.debiaser import Debias
+from langshift.errors import UsageError
+from langshift.output import note
+from langshift.plugin import metadata, shift_script
+from langshift.plugin.metadata import Fields
+from langshift.plugin.stored_shift import IndexShift, of_debias
+from langshift.plugin.versions import Target, read_fingerprint
+from langshift.settings import VERSION
+
+
+def read_body(client: OpenSearch, name: str) -> dict[str, Any] | None:
+    """The body of a pipeline; None where there is none of that name."""
+    try:
+        found: dict[str, Any] = client.ingest.get_pipeline(id=name)[name]
+    except (NotFoundError, KeyError):
+        return None
+    return found
+
+
+def require_runnable(client: OpenSearch, first: str, name: str) -> None:
+    """Refuse a pipeline that cannot run before the pipeline ``name``.
+
+    Raises:
+        UsageError: it does not exist, would run ``name`` in a circle, or copies vectors that are shifted already.
+    """
+    if read_body(client, first) is None:
+        raise UsageError(f"There is no ingest pipeline {first}: make it first, or give another name.")
+    if name in reached(client, first):
+        raise UsageError(f"The pipeline {first} runs {name}, which would run it in turn: take that out of it first.")
+    for one in sorted(reached(client, first)):
+        # neural-search's processors take the vector of the document that is in the index for the new one then.
+        if any(step.get("skip_existing") for step in _inner(read_body(client, one))):
+            raise UsageError(
+                f"The pipeline {one} has a processor with skip_existing, which copies vectors that are shifted "
+                "already, to be shifted again: set that to false first."
+            )
+
+
+def reached(client: OpenSearch, first: str) -> set[str]:
+    """All pipelines that run when one does, with itself."""
+    met: set[str] = set()
+    todo = [first]
+    while todo:
+        one = todo.pop()
+        if one not in met:
+            met.add(one)
+            todo.extend(_called(read_body(client, one)))
+    return met
+
+
+def _called(found: dict[str, Any] | None) -> Iterator[str]:
+    """The pipelines that processors run, however deep they are."""
+    for step in _inner(found):
+        inner = step.get("pipeline")
+        if isinstance(inner, dict) and isinstance(inner.get("name"), str):
+            yield inner["name"]
+
+
+def _inner(value: Any) -> Iterator[dict[str, Any]]:  # noqa: ANN401 - any JSON
+    """All objects in a JSON value, itself first."""
+    if isinstance(value, dict):
+        yield value
+    parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    for part in parts:
+        yield from _inner(part)
+
+
+# Tells a pipeline that was there before from one that was asked for with --after.
+_WAS_DEFAULT = "the default pipeline before langshift's"
+_BEFORE = "langshift_before"
+# A vector that was made anew is raw, whatever the stamp says that came with the document.
+_DROP_STAMP = f"""\
+def at(def doc, List path) {{
+  for (String name : path) {{
+    doc = doc instanceof Map ? doc.get(name) : null;
+  }}
+  return doc;
+}}
+def before = ctx.remove('{_BEFORE}');
+def now = at(ctx, params.vector);
+def holder = at(ctx, params.within);
+if (now != null && !now.equals(before) && holder instanceof Map) {{
+  holder.remove(params.stamp);
+}}
+"""
+
+
+class First(NamedTuple):
+    """The pipeline that runs before the shift.
+
+    Attributes:
+        name: its name.
+        was_default: whether it was the version's default pipeline before, and becomes that again by ``remove``.
+    """
+
+    name: str
+    was_default: bool
+
+
+def steps(first: First, fields: Fields) -> list[dict[str, Any]]:
+    """The processors that run it, and remove the stamp of a document whose vector it has made."""
+    *within, stamp = fields.stamp.split(".")
+    params = {"vector": fields.vector.split("."), "within": within, "stamp": stamp}
+    kept = {"source_field": fields.vector, "target_field": _BEFORE, "ignore_missing": True, "override_target": True}
+    return [
+        {"copy": kept},
+        {"pipeline": {"name": first.name, **({"description": _WAS_DEFAULT} if first.was_default else {})}},
+        {"script": {"source": _DROP_STAMP, "params": params}},
+    ]
+
+
+def found_in(processors: list[dict[str, Any]]) -> First | None:
+    """What runs before the shift, by the processors of a pipeline of langshift's."""
+    for step in processors:
+        if "pipeline" in step:
+            return First(step["pipeline"]["name"], step["pipeline"].get("description") == _WAS_DEFAULT)
+    return None
+
+
+# A stamp of one language may be merged, as a part of a document, with one of several, whose names must not stay.
+_NAME_ONE = """\
+def stamp = ctx;
+for (String name : params.stamp) {
+  stamp = stamp instanceof Map ? stamp.get(name) : null;
+}
+if (stamp instanceof Map && stamp.languages == null) {
+  stamp.languages = null;
+  stamp.alphas = null;
+}
+"""
+
+
+def name_for(index: str) -> str:
+    """How the pipeline of a version is called."""
+    return f"langshift-{index}"
+
+
+def body(
+    index: str, shift: IndexShift, fields: Fields, first: First | None, script: str, *, soft: bool = False
+) -> dict[str, Any]:
+    """The body of ``PUT /_ingest/pipeline/langshift-<version>``.
+
+    Args:
+        index: the version.
+        shift: how its documents are shifted.
+        fields: the names of its fields.
+        first: what runs before the shift.
+        script: id of the stored script.
+        soft: whether stamps of the index may name several languages.
+    """
+    before = [] if first is None else steps(first, fields)
+    # A document is taken as it is: nothing was done to it that would have to be taken back.
+    own = {"script": {"id": script, "params": shift_script.params(shift, shift, fields, pipeline=True)}}
+    after = [{"script": {"source": _NAME_ONE, "params": {"stamp": fields.stamp.split(".")}}}] if soft else []
+    return {"description": _description(index, shift), "processors": [*before, own, *after]}
+
+
+def shift_step(found: dict[str, Any]) -> dict[str, Any] | None:
+    """The processor of a pipeline's body that shifts; None where none does."""
+    for step in found.get("processors", []):
+        if str(step.get("script", {}).get("id")).startswith(shift_script.PREFIX):
+            return dict(step)
+    return None
+
+
+def _description(index: str, shift: IndexShift) -> str:
+    if shift.hash is None:
+        how = "there are no language vectors, so nothing moves"
+    else:
+        single = ", ".join(f"{tag} {alpha:g}" for tag, alpha in sorted(shift.alphas.items()))
+        how = f"alpha {shift.alpha:g}{f' ({single})' if single else ''}, language vectors {shift.hash}"
+    return f"Shifts documents for {index} by their language: {how}. Made by langshift {VERSION}."
+
+
+_SETTING = "default_pipeline"
+# What an index says that has no pipeline.
+_NONE = "_none"
+
+
+class Installed(NamedTuple):
+    """The pipeline of a version, as the cluster has it.
+
+    Attributes:
+        name: its name.
+        first: what runs before the shift; None where nothing does.
+        body: the whole of it.
+    """
+
+    name: str
+    first: First | None
+    body: dict[str, Any]
+
+    @property
+    def shift_step(self) -> dict[str, Any]:
+        """The processor that shifts."""
+        step = shift_step(self.body)
+        assert step is not None  # noqa: S101
+        return step
+
+
+def installed(client: OpenSearch, index: str) -> Installed | None:
+    """The pipeline through which documents for a version go; None where it is not langshift's.
+
+    Raises:
+        NotFoundError: there is no such index.
+    """
+    name = name_for(index)
+    return read(client, name) if default(client, index) == name else None
+
+
+def read(client: OpenSearch, name: str) -> Installed | None:
+    """A pipeline of langshift's; None where there is none of that name, or somebody else made it."""
+    found = read_body(client, name)
+    if found is None or shift_step(found) is None:
+        return None
+    return Installed(name, found_in(found["processors"]), found)
+
+
+def is_current(client: OpenSearch, index: str, shift: IndexShift, fields: Fields, found: Installed) -> bool:
+    """Whether an installed pipeline is what ``install`` would put now."""
+    return found.body == _wanted(client, index, shift, fields, found.first)
+
+
+def install(
+    client: OpenSearch, index: str, shift: IndexShift, fields: Fields, first: First | None
+) -> Literal["installed", "updated", "unchanged"]:
+    """Put the pipeline of a version, with its script, and make it the version's default.
+
+    May be called again, also where it was cut off: what is there already stays.
+
+    Args:
+        client: the cluster.
+        index: the version.
+        shift: how its documents are shifted.
+        fields: the names of its fields.
+        first: what runs before the shift.
+
+    Raises:
+        UsageError: what is to run first does not exist, or runs this pipeline itself.
+    """
+    name = name_for(index)
+    if first is not None:
+        require_runnable(client, first.name, name)
+    stored = shift_script.is_stored(client)
+    if not stored:
+        shift_script.install(client)
+    wanted = _wanted(client, index, shift, fields, first)
+    before = installed(client, index)
+    if before is not None and before.body == wanted:
+        return "unchanged" if stored else "updated"
+    client.ingest.put_pipeline(id=name, body=wanted)
+    # Last, as the index must never name a pipeline that is not there: every write to it would fail.
+    try:
+        client.indices.put_settings(index=index, body={"index": {_SETTING: name}})
+    except AuthorizationException:
+        if before is None:
+            forget(client, index)
+        raise
+    return "installed" if before is None else "updated"
+
+
+def remove(client: OpenSearch, index: str) -> Installed | None:
+    """Take the pipeline of a version away, and put back the default pipeline that was there before.
+
+    Returns:
+        What was removed; None where there was nothing.
+
+    Raises:
+        NotFoundError: there is no such index.
+    """
+    found = installed(client, index)
+    if found is not None:
+        back = found.first.name if found.first and found.first.was_default else None
+        client.indices.put_settings(index=index, body={"index": {_SETTING: back}})
+    now = default(client, index)
+    # Somebody may have put it into a pipeline of his own, which would fail without it.
+    if now is None or name_for(index) not in reached(client, now):
+        forget(client, index)
+    return found
+
+
+def forget(client: OpenSearch, index: str) -> None:
+    """Delete the pipeline of a version that is gone or does not name it any more; one of its name may be another's."""
+    if read(client, name_for(index)) is not None:
+        client.ingest.delete_pipeline(id=name_for(index), params={"ignore": 404})
+
+
+def forget_where_allowed(client: OpenSearch, index: str) -> bool:
+    """As ``forget``; False where this user may not see pipelines, and one may be left, which does no harm."""
+    try:
+        forget(client, index)
+    except AuthorizationException:
+        return False
+    return True
+
+
+def default(client: OpenSearch, index: str) -> str | None:
+    """The default pipeline of an index.
+
+    Raises:
+        NotFoundError: there is no such index.
+    """
+    found: str | None = metadata.read(client, index).get(_SETTING)
+    return None if found == _NONE else found
+
+
+def _wanted(client: OpenSearch, index: str, shift: IndexShift, fields: Fields, first: First | None) -> dict[str, Any]:
+    soft = read_fingerprint(client, index).soft
+    return body(index, shift, fields, first, shift_script.script_id(), soft=soft)
+
+
+def follow(client: OpenSearch, before: str, version: str, shift: IndexShift, fields: Fields) -> None:
+    """Give a version a pipeline where another has one.
+
+    May be called again, also where it was cut off.
+
+    Args:
+        client: the cluster.
+        before: the version that documents go to now.
+        version: the one that is to take its place.
+        shift: how documents of that are shifted.
+        fields: the names of its fields.
+
+    Raises:
+        UsageError: what runs before the shift does not exist any more.
+    """
+    there = installed(client, before)
+    if there is not None:
+        install(client, version, shift, fields, there.first)
+
+
+def follow_load(client: OpenSearch, target: Target, debias: Debias) -> None:
+    """Give a version that a load has made a pipeline where the live version has one; see ``follow``.
+
+    Where no pipeline can shift what the load has made, that is told.
+
+    Args:
+        client: the cluster.
+        target: the version, which is not live yet.
+        debias: how the load moves documents.
+    """
+    live, version = target.live, target.index
+    if not target.created or live is None:
+        return
+    try:
+        there = installed(client, live)
+    except NotFoundError:
+        # Somebody has deleted it, which stops the load where the alias is to change.
+        return
+    if there is None:
+        return
+    if debias.method != "shift":
+        note(
+            f"{live} shifts what other clients write, and {version} does not: no pipeline can apply the method "
+            f"{debias.method}. Write to it with `langshift ingest`."
+        )
+        return
+    follow(client, live, version, of_debias(debias), target.fields)
+    note(f"{version} shifts what other clients write, as {live} did.")

@@ -1,0 +1,191 @@
+"""The stored script that shifts documents inside the cluster, its parameters, and the stamps that it writes."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from functools import cache
+from importlib import resources
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from opensearchpy import OpenSearch
+from opensearchpy.exceptions import NotFoundError
+
+from langshift.languages import codes, folds
+from langshift.plugin.metadata import Fields
+from langshift.plugin.stored_shift import IndexShift
+
+# What the ids of the script begin with, of whatever langshift.
+PREFIX = "langshift-shift-"
+
+
+@cache
+def source() -> str:
+    """The script, in Painless."""
+    return resources.files(__package__).joinpath("shift.painless").read_text(encoding="utf-8")
+
+
+@cache
+def script_id() -> str:
+    """The id under which the cluster stores the script; another source has another."""
+    return f"{PREFIX}{hashlib.sha256(source().encode()).hexdigest()[:8]}"
+
+
+def is_stored(client: OpenSearch) -> bool:
+    """Whether the cluster has the script, as it must be."""
+    try:
+        there = client.get_script(id=script_id())["script"]
+    except NotFoundError:
+        return False
+    return all(there.get(name) == value for name, value in _stored().items())
+
+
+def install(client: OpenSearch) -> str:
+    """Store the script where it is not stored yet; gives its id.
+
+    Raises:
+        TransportError: the cluster refuses it.
+    """
+    if not is_stored(client):
+        client.put_script(id=script_id(), body={"script": _stored()})
+    return script_id()
+
+
+def params(old: IndexShift, new: IndexShift, fields: Fields, *, pipeline: bool) -> dict[str, Any]:
+    """What the script is to be told, as plain JSON.
+
+    Args:
+        old: how documents that have a stamp were shifted.
+        new: how they are to be shifted.
+        fields: the names of their fields, which do not change.
+        pipeline: whether documents come through an ingest pipeline, from any client: then those without a stamp are
+            as the encoder made them, and each names its language as it likes. Otherwise they come by ``_reindex``.
+    """
+    same = old.hash == new.hash
+    every = [*new.vectors.values(), *old.vectors.values()]
+    return {
+        "pipeline": pipeline,
+        "same": same,
+        # Without language vectors the index itself refuses vectors of another dimension.
+        "dimension": len(every[0]) if every else 0,
+        "fields": {
+            "vector": fields.vector,
+            "language": fields.language,
+            "confidence": fields.confidence,
+            "stamp": fields.stamp,
+            "told": fields.told or fields.language,
+        },
+        "split": not fields.texts,
+        "old": {"hash": old.hash, "vectors": {} if same else _plain(old.vectors)},
+        "new": {
+            "hash": new.hash,
+            "alpha": float(new.alpha),
+            "alphas": {tag: float(alpha) for tag, alpha in new.alphas.items()},
+            "keys": new.keys,
+            "vectors": _plain(new.vectors),
+        },
+        **({"codes": codes()} if pipeline else {}),
+        "folds": folds(),
+    }
+
+
+def reason(error: Mapping[str, Any]) -> str:
+    """The sentence of the innermost cause of an error that the cluster reports, such as one that the script throws."""
+    while isinstance(cause := error.get("caused_by"), Mapping):
+        error = cause
+    return str(error.get("reason") or error.get("type"))
+
+
+def _stored() -> dict[str, str]:
+    return {"lang": "painless", "source": source()}
+
+
+def _plain(vectors: Mapping[str, NDArray[np.float32]]) -> dict[str, list[float]]:
+    """The same numbers: every float32 is a float64."""
+    return {tag: vector.astype(np.float64).tolist() for tag, vector in vectors.items()}
+
+
+Query = Mapping[str, Any]
+
+
+class Stamps(NamedTuple):
+    """Documents of an index by their stamps.
+
+    Attributes:
+        vectors: documents with a vector.
+        without: those of them without a stamp.
+        other_vectors: those that were shifted by other language vectors than the index's.
+        other_scale: those that were shifted by the index's, and not by its scales.
+    """
+
+    vectors: int
+    without: int
+    other_vectors: int
+    other_scale: int
+
+
+def count_stamps(client: OpenSearch, index: str, shift: IndexShift, fields: Fields) -> Stamps:
+    """Count the documents of an index by their stamps.
+
+    Args:
+        client: the cluster.
+        index: the version.
+        shift: how its documents are shifted.
+        fields: the names of its fields.
+    """
+    vector, stamped, agreed = _vector(fields), _stamped(fields), agreeing(shift, fields)
+    same = _same_vectors(shift, fields)
+    # Nothing was taken from it by whatever vectors, and the pipeline can shift it.
+    unmoved = _alpha(fields, 0)
+    kinds = {
+        "without": {"bool": {"must_not": [stamped]}},
+        "other_vectors": {"bool": {"filter": [stamped], "must_not": [same, unmoved]}},
+        "other_scale": {"bool": {"filter": [stamped, _any(same, unmoved)], "must_not": [agreed]}},
+    }
+    body = {
+        "size": 0,
+        "track_total_hits": True,
+        "query": vector,
+        "aggs": {name: {"filter": query} for name, query in kinds.items()},
+    }
+    found = client.search(index=index, body=body)
+    counts = {name: int(found["aggregations"][name]["doc_count"]) for name in kinds}
+    return Stamps(int(found["hits"]["total"]["value"]), **counts)
+
+
+def agreeing(shift: IndexShift, fields: Fields) -> Query:
+    """Documents with a vector that was shifted as the index's are."""
+    languages: dict[float, list[str]] = {}
+    for tag in sorted(shift.vectors):
+        languages.setdefault(shift.scale(tag), []).append(tag)
+    name = f"{fields.stamp}.language"
+    moved: list[Query] = [
+        {"bool": {"filter": [{"terms": {name: tags}}, _alpha(fields, alpha)]}} for alpha, tags in languages.items()
+    ]
+    still = {"bool": {"must_not": [{"exists": {"field": name}}], "filter": [_alpha(fields, 0)]}}
+    return {"bool": {"filter": [_vector(fields), _same_vectors(shift, fields), _any(still, *moved)]}}
+
+
+def _any(*queries: Query) -> Query:
+    return {"bool": {"should": list(queries), "minimum_should_match": 1}}
+
+
+def _vector(fields: Fields) -> Query:
+    return {"exists": {"field": fields.vector}}
+
+
+def _stamped(fields: Fields) -> Query:
+    return {"exists": {"field": f"{fields.stamp}.alpha"}}
+
+
+def _alpha(fields: Fields, alpha: float) -> Query:
+    return {"term": {f"{fields.stamp}.alpha": alpha}}
+
+
+def _same_vectors(shift: IndexShift, fields: Fields) -> Query:
+    name = f"{fields.stamp}.vectors"
+    if shift.hash is None:
+        return {"bool": {"must_not": [{"exists": {"field": name}}]}}
+    return {"term": {name: shift.hash}}

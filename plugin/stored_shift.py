@@ -1,0 +1,325 @@
+"""The shift that an index keeps: language vectors and scales, of documents and of queries."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+import numpy as np
+from langcodes.data_dicts import MACROLANGUAGES
+from numpy.typing import NDArray
+from opensearchpy import OpenSearch
+
+from langshift.debias.debiaser import Debias
+from langshift.debias.fingerprint import Fingerprint
+from langshift.debias.stamps import factors, is_shifted, moved_by
+from langshift.debias.vectors import LanguageVectors, shipped
+from langshift.errors import ClusterError, UsageError
+from langshift.languages import UNDETERMINED, macrolanguage, primary, text_language
+from langshift.plugin import metadata, versions
+from langshift.plugin.metadata import FINGERPRINT, VECTORS, Fields, QueryVectors, decoded, encoded, value_at
+from langshift.plugin.versions import LiveIndex
+
+
+@dataclass(frozen=True)
+class IndexShift:
+    """How the documents of an index are shifted: ``z̃ = z − α_ℓ V_ℓ``.
+
+    Attributes:
+        hash: names the language vectors; None where there are none, and nothing moves.
+        pivot: the pivot language; None without language vectors.
+        vectors: tag -> V_ℓ of documents, shape (dimension,), float32.
+        alpha: scale of all languages.
+        alphas: scales of single languages, by the tag of their vector, that differ from ``alpha``.
+    """
+
+    hash: str | None = None
+    pivot: str | None = None
+    vectors: Mapping[str, NDArray[np.float32]] = field(default_factory=dict)
+    alpha: float = 0.0
+    alphas: Mapping[str, float] = field(default_factory=dict)
+
+    def key(self, language: str) -> str | None:
+        """Which vector a document of this language takes: its own, its primary tag's, or its macrolanguage's.
+
+        None for ``und``, the pivot language and languages without a vector: those are not shifted.
+        """
+        if language == UNDETERMINED:
+            return None
+        for tag in (language, primary(language), macrolanguage(language)):
+            if tag is not None and tag == self.pivot:
+                return None
+            if tag in self.vectors:
+                return tag
+        return None
+
+    @property
+    def keys(self) -> dict[str, str]:
+        """What ``key`` says, for a script that knows no macrolanguages.
+
+        A document's tag is looked up in lower case, then its primary tag: the value is the vector's tag, or empty for
+        what is not shifted.
+        """
+        if self.pivot is None:
+            return {}
+        members = {tag: self.key(tag) or "" for tag, wider in MACROLANGUAGES.items() if self._knows(wider)}
+        own = {tag: tag for tag in self.vectors if tag != UNDETERMINED}
+        return {tag.lower(): key for tag, key in {**members, **own, self.pivot: ""}.items()}
+
+    def scale(self, key: str) -> float:
+        """The scale of one language, by the tag of its vector."""
+        return self.alphas.get(key, self.alpha)
+
+    def _knows(self, tag: str) -> bool:
+        return tag in self.vectors or tag == self.pivot
+
+    def to_dict(self) -> dict[str, Any]:
+        """As it stands in ``_meta.langshift_vectors``; the scales and the pivot are in the fingerprint."""
+        return {"hash": self.hash, "vectors": encoded(self.vectors)}
+
+    @classmethod
+    def from_meta(cls, meta: Mapping[str, Any]) -> IndexShift | None:
+        """The shift of an index by its whole ``_meta``; None where that does not hold the vectors that it names."""
+        made = Fingerprint.from_dict(meta[FINGERPRINT])
+        if made.vectors is None:
+            return cls()
+        kept = meta.get(VECTORS)
+        return cls.of(made, decoded(kept["vectors"])) if kept and kept["hash"] == made.vectors else None
+
+    @classmethod
+    def of(cls, made: Fingerprint, vectors: Mapping[str, NDArray[np.float32]]) -> IndexShift:
+        """The shift of an index of this fingerprint, by its vectors."""
+        return cls(made.vectors, made.pivot, vectors, made.alpha, made.alphas)
+
+
+ShiftQueries = Literal["auto", "always", "never"]
+UNMOVED = Debias(None, alpha=0.0)
+
+
+def query_vectors_of(debias: Debias) -> QueryVectors | None:
+    """What an index of this making keeps to shift queries by, beside its documents' vectors; None where it cannot."""
+    known = debias.vectors
+    if known is None or debias.method != "shift":
+        return None
+    return QueryVectors(known.shift_queries, known.query_vectors)
+
+
+def of_index(client: OpenSearch, index: versions.LiveIndex, wanted: ShiftQueries) -> Debias:
+    """What moves the queries of an index: by the same scales as its documents, towards the same pivot.
+
+    Args:
+        client: the cluster.
+        index: the index.
+        wanted: ``auto`` goes by what the index's vectors recommend from measurement.
+
+    Raises:
+        UsageError: queries are to be shifted always, and the index keeps nothing to shift them by.
+    """
+    made = index.fingerprint
+    if wanted == "never" or not made.moves:
+        return UNMOVED
+    noted = metadata.read_metadata(client, index.index)
+    found = QueryVectors.from_dict(noted[metadata.QUERIES]) if metadata.QUERIES in noted else None
+    if found is None or made.method != "shift":
+        if wanted == "always":
+            raise UsageError(_refusal(index.name, made))
+        return UNMOVED
+    if wanted == "auto" and not found.recommended:
+        return UNMOVED
+    # Earlier langshifts kept every vector among those of queries.
+    shift = IndexShift.from_meta(noted) or IndexShift.of(made, found.vectors)
+    known = replace(language_vectors(shift, made), query_vectors=found.vectors)
+    return Debias(known, "shift", made.alpha, made.alphas, shift_queries=True)
+
+
+def language_vectors(shift: IndexShift, made: Fingerprint) -> LanguageVectors:
+    """An index's vectors, as far as it knows them."""
+    return LanguageVectors(
+        pivot=shift.pivot or "",
+        vectors=shift.vectors,
+        pairs={},
+        encoder=made.encoder,
+        revision=made.revision,
+        document_prefix=made.document_prefix,
+        dimension=made.dimension,
+        normalised=made.normalised,
+        source="the index",
+    )
+
+
+def _refusal(name: str, made: Fingerprint) -> str:
+    if made.method != "shift":
+        return (
+            f"Index {name} was made with the method {made.method}, and queries are shifted only where documents "
+            "are: search with --shift-queries never."
+        )
+    return (
+        f"Index {name} was made by an earlier langshift ({made.langshift}) and does not hold what queries are "
+        "shifted by: index the corpus again, or search with --shift-queries never."
+    )
+
+
+Vector = NDArray[np.float32]
+Source = Mapping[str, Any]
+
+
+def of_debias(debias: Debias) -> IndexShift:
+    """The shift of an index whose documents are moved like this, by the method ``shift``."""
+    known = debias.vectors
+    if known is None:
+        return IndexShift()
+    alphas = {tag: alpha for tag, alpha in sorted(debias.alphas.items()) if alpha != debias.alpha}
+    return IndexShift(known.hash, known.pivot, known.vectors, debias.alpha, alphas)
+
+
+def entries(debias: Debias) -> dict[str, Any]:
+    """What an index of this making keeps under ``_meta``, so that whoever changes or searches it needs no file."""
+    if debias.vectors is None or debias.method != "shift":
+        return {}
+    queries = query_vectors_of(debias)
+    kept = {metadata.VECTORS: of_debias(debias).to_dict()}
+    return kept if queries is None else {**kept, metadata.QUERIES: queries.to_dict()}
+
+
+def read(client: OpenSearch, index: str) -> IndexShift:
+    """The shift of an index; see ``of_meta``.
+
+    Raises:
+        ClusterError: it cannot be had.
+        NotFoundError: there is no such index.
+    """
+    return of_meta(metadata.read_metadata(client, index), index)
+
+
+def of_meta(kept: Mapping[str, Any], index: str) -> IndexShift:
+    """The shift of an index by its whole ``_meta``.
+
+    Indices of earlier langshifts keep only what their queries are shifted by, or nothing: what they name may be that,
+    or the file that comes with langshift.
+
+    Args:
+        kept: the index's whole ``_meta``.
+        index: its name, for the message.
+
+    Raises:
+        ClusterError: it was moved by another method, or its language vectors cannot be had.
+    """
+    if metadata.FINGERPRINT not in kept:
+        raise ClusterError(f"Index {index} carries no fingerprint of langshift: it was made by something else.")
+    made = Fingerprint.from_dict(kept[metadata.FINGERPRINT])
+    if made.method != "shift":
+        raise ClusterError(
+            f"Index {index} was made with the method {made.method}, which the cluster can neither apply nor take back "
+            "exactly: index the corpus again with the method shift."
+        )
+    found = IndexShift.from_meta(kept) or _of_earlier(kept, made)
+    if found is None:
+        raise ClusterError(
+            f"Index {index} was made by an earlier langshift ({made.langshift}) and does not hold its language vectors "
+            f"({made.vectors}): give the file that it was made with to `langshift retune --vectors`, or index the "
+            "corpus again."
+        )
+    return found
+
+
+def _of_earlier(kept: Mapping[str, Any], made: Fingerprint) -> IndexShift | None:
+    path = shipped(made.encoder)
+    candidates = [LanguageVectors.load(path)] if path else []
+    if queries := kept.get(metadata.QUERIES):
+        shift = IndexShift.of(made, QueryVectors.from_dict(queries).vectors)
+        candidates.append(language_vectors(shift, made))
+    vectors = next((known.vectors for known in candidates if known.hash == made.vectors), None)
+    return None if vectors is None else IndexShift.of(made, vectors)
+
+
+def expected(old: IndexShift, new: IndexShift, fields: Fields) -> Callable[[Sequence[Source]], list[Vector | None]]:
+    """What a retune must make of stored documents.
+
+    Args:
+        old: how they were shifted.
+        new: how they are to be.
+        fields: the names of their fields.
+
+    Returns:
+        A function of documents as they were; it gives each one's new vector, shape (dimension,), float32, or None
+        where it has none.
+    """
+
+    def one(source: Source) -> Vector | None:
+        stored = value_at(source, fields.vector)
+        if stored is None:
+            return None
+        stamp = value_at(source, fields.stamp)
+        same = old.hash == new.hash == stamp["vectors"]
+        other = _other_stamp(stamp, _own_tag(source, stamp, fields, same=same), new)
+        # What was not moved may name vectors that this index never had.
+        before = moved_by(stamp, old.vectors) if is_shifted(stamp) else 0.0
+        # In one step, so that nothing is rounded between.
+        made: Vector = (np.float64(np.float32(stored)) + before - moved_by(other, new.vectors)).astype(np.float32)
+        return made
+
+    return lambda sources: [one(source) for source in sources]
+
+
+def proportions(source: Source, shift: IndexShift, fields: Fields) -> dict[str, float]:
+    """What a retune of an index, of its own vectors, would multiply with its scales for a stored document.
+
+    Args:
+        source: the document with its stamp.
+        shift: how the documents of its index are shifted.
+        fields: the names of their fields.
+
+    Returns:
+        Tag of a language vector -> ``p(ℓ)``, 1 of one language; empty where the document stays as it is.
+    """
+    stamp = value_at(source, fields.stamp)
+    whole = IndexShift(shift.hash, shift.pivot, shift.vectors, 1.0)
+    tag = _own_tag(source, stamp, fields, same=shift.hash == stamp.get("vectors"))
+    return factors(_other_stamp(stamp, tag, whole))
+
+
+def _other_stamp(stamp: Mapping[str, Any], tag: str, new: IndexShift) -> dict[str, Any]:
+    """The stamp of a document under another shift, as far as its vector goes."""
+    # An upsert in bulk leaves null there.
+    if stamp.get("languages") is not None:
+        return {"languages": stamp["languages"], "alphas": {key: new.scale(key) for key in stamp["languages"]}}
+    key = new.key(tag)
+    return {} if key is None else {"language": key, "alpha": new.scale(key)}
+
+
+def _own_tag(source: Source, stamp: Mapping[str, Any], fields: Fields, *, same: bool) -> str:
+    told = value_at(source, fields.language)
+    language = told or UNDETERMINED
+    # One that took nothing away may have kept the language of another; one of several languages has its likeliest.
+    sure = is_shifted(stamp) or stamp.get("languages") is not None
+    vector = fitting(stamp.get("language"), None if sure else told) or ""
+    own = fitting(stamp.get("tag"), told)
+    # Stamps of earlier langshifts have no tag, but the vector's may say more than the field of the language.
+    if vector and (same or (own is None and vector.startswith(f"{language}-"))):
+        return vector
+    return own or str(language)
+
+
+def fitting(tag: str | None, told: str | None) -> str | None:
+    """What a stamp says of a language; None where the document's own field tells of another.
+
+    An update that changes the language merges its stamp with the one that is there, of which more may stay than is
+    true any more.
+    """
+    return None if tag is None or (told is not None and text_language(tag) != told) else tag
+
+
+def shift_of(client: OpenSearch, index: LiveIndex) -> IndexShift:
+    """How documents for a version are shifted.
+
+    Raises:
+        ClusterError: by a method that no pipeline knows, or by language vectors that nobody has.
+    """
+    method = index.fingerprint.method
+    if method != "shift":
+        raise ClusterError(
+            f"The documents of {index.index} are moved by the method {method}, which no pipeline can: write them with "
+            "`langshift ingest`, or index them again with the method shift."
+        )
+    return read(client, index.index)

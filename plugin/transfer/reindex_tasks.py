@@ -1,0 +1,314 @@
+"""Tasks of ``_reindex``, begun, watched and ended; and reads that never take a part for the whole."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from functools import partial
+from typing import Any, NamedTuple
+
+from opensearchpy import OpenSearch
+from opensearchpy.exceptions import NotFoundError, OpenSearchException
+
+from langshift.errors import ClusterError
+from langshift.plugin import metadata
+from langshift.plugin.transfer.state import GivenUp, Run
+from langshift.server_errors import INDEX_NOT_FOUND, Unreadable, is_gone
+
+# A request of so many ids of 512 bytes is one that any server takes.
+_PAGE = 5000
+# A copy that gets its segments from the primary may lag behind it, whatever was refreshed.
+_PRIMARY = {"preference": "_primary"}
+
+
+class Shard(NamedTuple):
+    """How far one shard is.
+
+    Attributes:
+        checkpoint: every operation up to this one is in all its copies, so that whichever copy is refreshed and
+            searched after this was read shows it.
+        latest: the last operation that it was given.
+    """
+
+    checkpoint: int
+    latest: int
+
+
+def shards(client: OpenSearch, index: str) -> tuple[Shard, ...]:
+    """How far each shard is, by number.
+
+    Raises:
+        Unreadable: one has no primary at this moment.
+    """
+    settings = metadata.read(client, index)
+    answer = client.indices.stats(index=index, metric="docs", params={"level": "shards"})
+    found: dict[int, Shard] = {}
+    for number, copies in answer.get("indices", {}).get(index, {}).get("shards", {}).items():
+        for copy in copies:
+            if copy["routing"]["primary"] and "seq_no" in copy:
+                numbers = copy["seq_no"]
+                found[int(number)] = Shard(int(numbers["global_checkpoint"]), int(numbers["max_seq_no"]))
+    if len(found) < int(settings["number_of_shards"]):
+        raise Unreadable(f"Index {index} has a shard that no node serves at this moment: bring its node back.")
+    return tuple(found[number] for number in sorted(found))
+
+
+def refresh(client: OpenSearch, index: str) -> None:
+    """Let searches find everything written so far, in each copy.
+
+    Raises:
+        Unreadable: one does not answer.
+    """
+    answer = client.indices.refresh(index=index)["_shards"]
+    if answer["failed"]:
+        raise Unreadable(f"{answer['failed']} of {answer['total']} shard copies of {index} could not be refreshed.")
+
+
+def count(client: OpenSearch, index: str, query: dict[str, Any] | None = None) -> int:
+    """How many documents a version holds, or how many of them match."""
+    body = {"size": 0, "track_total_hits": True, "query": query or {"match_all": {}}}
+    answer = search(client, body, index=index)
+    return int(answer["hits"]["total"]["value"])
+
+
+def search(client: OpenSearch, body: dict[str, Any], index: str | None = None) -> dict[str, Any]:
+    """A search that fails where a shard does not answer, instead of leaving its documents out."""
+    # A point in time has its copies already.
+    params = {"allow_partial_search_results": "false", **({} if index is None else _PRIMARY)}
+    answer: dict[str, Any] = client.search(index=index, body=body, params=params)
+    return answer
+
+
+def pages(client: OpenSearch, index: str, body: dict[str, Any]) -> Iterator[list[dict[str, Any]]]:
+    """All hits of a search, as they were when it began, page by page.
+
+    Raises:
+        NotFoundError: there is no such index.
+        Unreadable: a node that held a part of it is gone.
+    """
+    params = {"keep_alive": "10m", "allow_partial_pit_creation": "false", **_PRIMARY}
+    pit = client.create_pit(index=index, params=params)["pit_id"]
+    try:
+        size = page_size(client, index)
+        asked = {**body, "size": size, "sort": [{"_shard_doc": "asc"}], "track_total_hits": False}
+        while True:
+            try:
+                answer = search(client, {**asked, "pit": {"id": pit, "keep_alive": "10m"}})
+            except NotFoundError as error:
+                raise Unreadable(f"A node that held a part of {index} is gone.") from error
+            hits = answer["hits"]["hits"]
+            if hits:
+                yield hits
+            if len(hits) < size:
+                return
+            asked["search_after"] = hits[-1]["sort"]
+    finally:
+        with suppress(OpenSearchException):
+            client.delete_pit(body={"pit_id": [pit]})
+
+
+def page_size(client: OpenSearch, index: str) -> int:
+    """How many ids of a version may be asked for at a time: each might be there twice, with two routings."""
+    return max(1, min(_PAGE, metadata.window(metadata.read(client, index)) // 2))
+
+
+_ACTION = "indices:data/write/reindex"
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 1.0
+# What no second try mends; an index that is missing is looked into by whoever began the task.
+_FOR_GOOD = {"resource_not_found_exception", "illegal_argument_exception", "security_exception"}
+_SCROLL_GONE = "scroll_id references node"
+_NO_SCRIPT = "unable to find script ["
+
+
+class Broken(ClusterError):
+    """A task ended before its work was done, and may be begun again."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(f"Copying documents inside the cluster broke off ({why}): run again, which goes on from here.")
+
+
+class Missing(GivenUp):
+    """A task ended because the node that was copying did not know an index, or the script.
+
+    Attributes:
+        index: the index; None where it was the script.
+    """
+
+    def __init__(self, why: str, index: str | None = None) -> None:
+        super().__init__(why)
+        self.index = index
+
+
+class Copied(NamedTuple):
+    """What a task has done so far.
+
+    Attributes:
+        written: documents created or overwritten.
+        conflicts: documents that were there already, in the same or a later version.
+    """
+
+    written: int
+    conflicts: int
+
+    @property
+    def all(self) -> int:
+        """Documents that it is through with."""
+        return self.written + self.conflicts
+
+
+def start(run: Run, body: Mapping[str, Any], **params: Any) -> str:  # noqa: ANN401 - parameters of a request
+    """Begin a task, after ending whatever else still writes to the target; its id."""
+
+    def begin() -> str:
+        # Also one of this run, whose answer was lost.
+        cancel(run.client, run.target)
+        given = {"wait_for_completion": "false", **params}
+        return str(run.client.reindex(body=body, params=given)["task"])
+
+    run.ask(run.mark.read)
+    return run.ask(begin)
+
+
+def follow(run: Run, task: str, told: Callable[[Copied], None]) -> Copied:
+    """Wait until a task ends.
+
+    Args:
+        run: the run.
+        task: its id.
+        told: is told how far it is, again and again.
+
+    Raises:
+        Broken: it is gone, or has failed for something that passes.
+        GivenUp: it has failed for what a document holds, or somebody has deleted what it needs.
+    """
+    try:
+        return _followed(run, task, told)
+    except Missing as missing:
+        if run.ask(partial(_is_gone, run, missing)):
+            raise
+        # A cluster manager that has just started hides all indices and scripts from every node for a moment.
+        raise Broken("the cluster was being started") from missing
+
+
+def _is_gone(run: Run, missing: Missing) -> bool:
+    if missing.index is not None:
+        return is_gone(run.client, missing.index)
+    try:
+        run.client.get_script(id=run.way.script)
+    except NotFoundError:
+        return True
+    return False
+
+
+def _followed(run: Run, task: str, told: Callable[[Copied], None]) -> Copied:
+    pause = _FIRST_PAUSE
+    while True:
+        try:
+            answer = run.ask(lambda: run.client.tasks.get(task_id=task))
+        except NotFoundError as error:
+            raise Broken("the node that was copying is gone") from error
+        if not _writes_to(answer["task"], run.target):
+            raise Broken("the node that was copying was started anew")  # and has given the number to another task
+        if answer.get("error"):
+            raise _failed(answer["error"])
+        if answer["completed"]:
+            return _result(answer["response"])
+        slices = answer["task"]["status"].get("slices") or []
+        for one in slices:
+            # The task goes on with its other slices for as long as it takes.
+            if isinstance(one, Mapping) and "type" in one:
+                run.ask(lambda: cancel(run.client, run.target))
+                raise _failed(one)
+        told(_sum(answer["task"]["status"], run.ask(lambda: _children(run.client, task)) if slices else {}))
+        time.sleep(pause)
+        pause = min(pause * 1.5, _LONGEST_PAUSE)
+
+
+def running(client: OpenSearch, target: str) -> list[str]:
+    """The tasks that copy documents into a version at this moment."""
+    found = []
+    for task, told in _listed(client, {}):
+        if "parent_task_id" not in told and _writes_to(told, target):
+            found.append(task)
+    return found
+
+
+def cancel(client: OpenSearch, target: str) -> None:
+    """End all tasks that copy documents into a version; none writes there any more when this returns."""
+    while tasks := running(client, target):
+        for task in tasks:
+            with suppress(NotFoundError):
+                client.tasks.cancel(task_id=task, params={"wait_for_completion": "true"})
+
+
+def _writes_to(task: Mapping[str, Any], target: str) -> bool:
+    return str(task.get("description", "")).endswith(f" to [{target}]")
+
+
+def _children(client: OpenSearch, task: str) -> dict[int, Mapping[str, Any]]:
+    """Status of each slice of a task that is under way, by its number."""
+    told = [one["status"] for _, one in _listed(client, {"parent_task_id": task}) if one.get("status")]
+    return {status["slice_id"]: status for status in told if "slice_id" in status}
+
+
+def _listed(client: OpenSearch, params: Mapping[str, str]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    answer = client.tasks.list(params={"detailed": "true", "actions": f"{_ACTION}*", **params})
+    for node in answer.get("nodes", {}).values():
+        yield from node["tasks"].items()
+
+
+def _sum(status: Mapping[str, Any], children: Mapping[int, Mapping[str, Any]]) -> Copied:
+    slices = status.get("slices")
+    if not slices:
+        return _counted(status)
+    parts = [_counted(children.get(number, one) or {}) for number, one in enumerate(slices)]
+    return Copied(sum(part.written for part in parts), sum(part.conflicts for part in parts))
+
+
+def _counted(status: Mapping[str, Any]) -> Copied:
+    written = status.get("created", 0) + status.get("updated", 0) + status.get("noops", 0)
+    return Copied(written, status.get("version_conflicts", 0))
+
+
+def _result(response: Mapping[str, Any]) -> Copied:
+    for one in response.get("failures") or []:
+        cause = one.get("cause") or one.get("reason") or {}
+        cause = cause if isinstance(cause, Mapping) else {"reason": str(cause)}
+        for kind in (kind for kind in _causes(cause) if kind.get("type") == INDEX_NOT_FOUND):
+            index = str(kind.get("index") or one.get("index"))
+            raise Missing(f"Index {index} was deleted by somebody while it was being made: run again.", index)
+        if "id" in one and isinstance(one.get("status"), int) and one["status"] < 500 and one["status"] != 429:
+            raise GivenUp(f"The document {one['id']} cannot be copied: {_reason(_causes(cause))}.")
+        raise _failed(cause)
+    if response.get("canceled") or response.get("timed_out"):
+        raise Broken(f"it was cancelled ({response.get('canceled', 'out of time')})")
+    return _counted(response)
+
+
+def _failed(error: Mapping[str, Any]) -> Exception:
+    """What a task's error means."""
+    causes = _causes(error)
+    reason, kinds = _reason(causes), {str(cause.get("type")) for cause in causes}
+    # A node that dies takes the scroll along that read there, which the others call an illegal argument.
+    if "circuit_breaking_exception" in kinds or _SCROLL_GONE in reason:
+        return Broken(reason)
+    if "script_exception" in kinds:
+        # The script's own sentence, which names the document.
+        return GivenUp(reason)
+    told = f"The cluster cannot copy the documents: {reason}."
+    if _NO_SCRIPT in reason:
+        return Missing(told)
+    return GivenUp(told) if kinds & _FOR_GOOD else Broken(reason)
+
+
+def _causes(error: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """An error and what caused it, the innermost last."""
+    causes = [error]
+    while isinstance(causes[-1].get("caused_by"), Mapping):
+        causes.append(causes[-1]["caused_by"])
+    return causes
+
+
+def _reason(causes: list[Mapping[str, Any]]) -> str:
+    return " ".join(str(causes[-1].get("reason") or causes[-1].get("type") or "no reason given").split())

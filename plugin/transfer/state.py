@@ -1,0 +1,300 @@
+"""What the steps of a transfer share, and what it notes in the version that it makes."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from opensearchpy import OpenSearch
+from opensearchpy.exceptions import NotFoundError
+
+from langshift.errors import ClusterError, LangshiftError
+from langshift.plugin import metadata
+from langshift.plugin.metadata import uuid_of
+from langshift.plugin.versions import version_behind
+from langshift.retry import Patience, waited_out
+
+Kind = Literal["retune", "rollback"]
+
+
+class GivenUp(ClusterError):
+    """What was being made can never become live, and goes."""
+
+
+class TakenOver(LangshiftError):
+    """Another run works on the same version by now: this one may do nothing more there."""
+
+
+def new_token() -> str:
+    """What tells one run from another."""
+    return secrets.token_hex(8)
+
+
+def noted(client: OpenSearch, index: str) -> tuple[Kind, dict[str, Any]] | None:
+    """What a transfer has noted in a version; None where none has, or where the version is gone."""
+    try:
+        return of_meta(metadata.read_metadata(client, index))
+    except NotFoundError:
+        return None
+
+
+def of_meta(kept: Mapping[str, Any]) -> tuple[Kind, dict[str, Any]] | None:
+    """What a transfer has noted, from a version's whole ``_meta``."""
+    unfinished = kept.get(metadata.UNFINISHED)
+    kinds: tuple[Kind, ...] = ("retune", "rollback")
+    for kind in kinds:
+        if isinstance(unfinished, Mapping) and kind in unfinished:
+            return kind, dict(unfinished[kind])
+    return None
+
+
+class Mark:
+    """The note of one run.
+
+    Two runs never both act on a version: each writes its token there when it begins, and looks whether it is still
+    there before every step that cannot be taken back.
+
+    Attributes:
+        index: the version that it is in.
+        kind: what the run makes.
+        token: tells it from other runs.
+    """
+
+    def __init__(self, client: OpenSearch, index: str, kind: Kind, token: str) -> None:
+        self._client = client
+        self.index, self.kind, self.token = index, kind, token
+
+    def read(self) -> dict[str, Any]:
+        """What is noted.
+
+        Raises:
+            TakenOver: by another run, or nothing is noted any more.
+        """
+        found = noted(self._client, self.index)
+        if found is None or found[0] != self.kind or found[1].get("token") != self.token:
+            raise TakenOver(
+                f"Another run of retune or rollback has taken over {self.index}, or removed it, so this one stops: "
+                "let that one end, or run again."
+            )
+        return found[1]
+
+    def note(self, **values: Any) -> None:  # noqa: ANN401 - any JSON
+        """Change some of it.
+
+        Raises:
+            TakenOver: by another run.
+        """
+        changed = {**self.read(), **values}
+        unfinished = metadata.unfinished(self._client, self.index) or {}
+        metadata.note_unfinished(self._client, self.index, {**unfinished, self.kind: changed})
+
+    def clear(self) -> None:
+        """Nothing is left to do.
+
+        Raises:
+            TakenOver: by another run.
+        """
+        self.read()
+        metadata.note_unfinished(self._client, self.index, None)
+
+
+Stage = Literal[
+    "copying", "catching up", "deleting", "checking", "settling", "blocked", "verifying", "swapping", "done"
+]
+#: Vectors that documents must have in the other version; None for a document without one.
+Expected = Callable[[Sequence[Mapping[str, Any]]], Sequence[NDArray[np.floating[Any]] | None]]
+
+
+@dataclass(frozen=True)
+class Way:
+    """How a document of one version becomes one of another.
+
+    Attributes:
+        script: id of a stored script, which changes ``ctx._source``.
+        params: its parameters.
+        expected: ``_source`` of documents of the one version -> the vectors that the other must hold.
+        vector_field: where the vector is, a path with dots.
+        stamp_field: the other field that the script may change; all others stay as they are.
+        stray: a query for documents of the other version that the script has yet to change; None where none can be
+            told.
+    """
+
+    script: str
+    params: Mapping[str, Any]
+    expected: Expected
+    vector_field: str
+    stamp_field: str
+    stray: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A version that is to be made out of the live one.
+
+    Attributes:
+        name: the alias.
+        body: the new version's settings and mappings, as ``copied_body`` gives them, with ``_meta``.
+        asked: JSON that says what is being made; only a run that asks for the same goes on with what another left.
+        way: how a document becomes one of the new version.
+        slices: how many parts are copied at a time; None for one a shard, at least two and at most eight.
+        throttle: documents a second at most; None for as many as the cluster manages.
+    """
+
+    name: str
+    body: Mapping[str, Any]
+    asked: Mapping[str, Any]
+    way: Way
+    slices: int | None = None
+    throttle: float | None = None
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a transfer is.
+
+    Attributes:
+        stage: what it does at this moment; ``checking`` runs the gate, ``settling`` waits for replicas.
+        done: documents of this stage.
+        total: of so many; None where nobody knows.
+    """
+
+    stage: Stage
+    done: int = 0
+    total: int | None = None
+
+
+Watch = Callable[[Progress], None]
+
+
+@dataclass(frozen=True)
+class Transferred:
+    """A new version that is live.
+
+    Attributes:
+        name: the alias.
+        index: the new version.
+        live: the version before it, which takes no writes any more.
+        documents: how many the new one holds; 0 where an earlier run had put it behind the alias already.
+        caught_up: documents written meanwhile, each time they were.
+        deleted: documents deleted meanwhile.
+        seconds: how long it took.
+        blocked: for how many of them no document could be written.
+        asked: what was asked for.
+    """
+
+    name: str
+    index: str
+    live: str
+    documents: int = 0
+    caught_up: int = 0
+    deleted: int = 0
+    seconds: float = 0.0
+    blocked: float = 0.0
+    asked: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class RolledBack:
+    """A previous version that is live again.
+
+    Attributes:
+        name: the alias.
+        index: the version that is live again.
+        left: the version that was live.
+        kind: what had made that: ``retune``, whose later writes were carried over; or ``load``, whose were not.
+        documents: how many documents the live version holds; 0 where an earlier run had rolled back already.
+        caught_up: documents carried over, each time they were.
+        deleted: documents deleted since.
+        seconds: how long it took.
+        blocked: for how many of them no document could be written.
+    """
+
+    name: str
+    index: str
+    left: str
+    kind: str
+    documents: int = 0
+    caught_up: int = 0
+    deleted: int = 0
+    seconds: float = 0.0
+    blocked: float = 0.0
+
+
+T = TypeVar("T")
+
+
+@dataclass
+class Run:
+    """What the steps of a transfer share.
+
+    Attributes:
+        client: the cluster.
+        name: the alias.
+        source: the live version, which people search and write to.
+        uuid: its id.
+        target: the version that is to take its place.
+        way: how a document of the one becomes one of the other.
+        mark: the run's note in the target.
+        watch: is told how far it is.
+        patience: how long no document may be taken.
+        checkpoint: the last operation of each shard of the source that the target has.
+        slices: how many parts of the first pass are copied at a time.
+        throttle: documents a second of the passes that do not hold up writers; None without limit.
+        caught_up: documents that were written meanwhile and copied.
+        deleted: documents that were deleted meanwhile.
+    """
+
+    client: OpenSearch
+    name: str
+    source: str
+    uuid: str
+    target: str
+    way: Way
+    mark: Mark
+    watch: Watch
+    patience: Patience
+    checkpoint: tuple[int, ...] = ()
+    slices: int = 1
+    throttle: float | None = None
+    caught_up: int = 0
+    deleted: int = 0
+
+    def ask(self, action: Callable[[], T]) -> T:
+        """Do what may be done again, and wait for a cluster that cannot be reached."""
+        return waited_out(action, Patience(self.patience.seconds))
+
+    def tell(self, stage: Stage, done: int = 0, total: int | None = None) -> None:
+        """Say how far the run is."""
+        self.watch(Progress(stage, done, total))
+
+    def require_unchanged(self) -> None:
+        """Refuse to go on where what was live is not.
+
+        Raises:
+            GivenUp: somebody has deleted it, or let the alias stand for another version.
+            TakenOver: another run has finished this one's work.
+        """
+        if self.ask(lambda: uuid_of(self.client, self.source)) != self.uuid:
+            raise GivenUp(
+                f"Index {self.source} was deleted by somebody while {self.target} was being made of it: run again."
+            )
+        try:
+            now = self.ask(lambda: version_behind(self.client, self.name))
+        except ClusterError as error:
+            raise GivenUp(str(error)) from error
+        if now == self.target:
+            raise TakenOver(f"Another run has let {self.name} stand for {self.target} meanwhile, so this one stops.")
+        if now != self.source:
+            told = f"stands for {now}" if now else "is gone"
+            raise GivenUp(
+                f"{self.name} stood for {self.source} when this run began and {told} by now, so {self.target} was not "
+                "put in its place: run it again."
+            )
+
+    def settings(self, index: str) -> dict[str, Any]:
+        """The ``index`` part of a version's settings."""
+        return self.ask(lambda: metadata.read(self.client, index))

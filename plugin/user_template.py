@@ -1,0 +1,379 @@
+"""A person's own settings and mappings: merged over langshift's, and checked for what they must leave alone."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterator, Mapping
+from copy import deepcopy
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from opensearchpy.exceptions import RequestError
+
+from langshift.errors import ClusterError, UsageError
+from langshift.languages import parse_tag, text_language
+from langshift.plugin.index_body import LUCENE, Engine, own_mappings, set_engine
+from langshift.server_errors import reason
+
+TOP = ("settings", "mappings", "analyzers")
+_TEXTS = ("title", "text")
+# Name of a setting -> the only value that it may have, None for no value at all, and why.
+_SETTINGS: dict[str, tuple[str | None, str]] = {
+    "knn": ("true", "no index can be searched by vectors without it"),
+    "knn.derived_source.enabled": ("false", "vectors might come back changed, and none could be moved again"),
+    "derived_source.enabled": ("false", "documents would not come back as they were written"),
+    "append_only.enabled": ("false", "langshift writes documents by their _id, also again"),
+    "hidden": ("false", "langshift would not find the version"),
+    "default_pipeline": (None, "langshift's documents have to arrive as it makes them: see langshift pipeline"),
+    "final_pipeline": (None, "langshift's documents have to arrive as it makes them: see langshift pipeline"),
+}
+_SCALES = (("method", "parameters", "m"), ("method", "parameters", "ef_construction"))
+
+
+class Refused(Exception):
+    """A template that cannot be used; the message says why and what to do.
+
+    Attributes:
+        place: where in the file, such as ``mappings.properties.shift``; empty for all of it.
+    """
+
+    def __init__(self, place: str, why: str) -> None:
+        super().__init__(why)
+        self.place = place
+
+
+def check_top(content: object) -> Mapping[str, Any]:
+    """Refuse what has not the form of a template.
+
+    Args:
+        content: the file's.
+
+    Returns:
+        The same.
+
+    Raises:
+        Refused: it is none.
+    """
+    content = _object(content, "")
+    for name in content:
+        if name not in TOP:
+            raise Refused(name, f"is unknown; what may stand there is {', '.join(TOP)}.")
+        _object(content[name], name)
+    for tag, analyzer in content.get("analyzers", {}).items():
+        _check_tag(tag, f"analyzers.{tag}")
+        if not isinstance(analyzer, str) or not analyzer:
+            raise Refused(f"analyzers.{tag}", 'must be the name of an analyzer, as in {"ja": "kuromoji"}.')
+    return content
+
+
+def check_settings(settings: Mapping[str, Any]) -> None:
+    """Refuse settings that would change what langshift relies on.
+
+    Args:
+        settings: flat, by names less ``index.``.
+
+    Raises:
+        Refused: they would.
+    """
+    for name, value in settings.items():
+        place = f"settings.index.{name}"
+        if name.startswith("blocks."):
+            raise Refused(place, "langshift could not write; leave it out.")
+        wanted, why = _SETTINGS.get(name, ("", ""))
+        if wanted != "" and (wanted is None or str(value).lower() != wanted):
+            remedy = "leave it out" if wanted is None else f"leave it out, or make it {wanted}"
+            raise Refused(place, f"{why}; {remedy}.")
+
+
+def is_of_texts(template: Mapping[str, Any]) -> bool:
+    """Whether a dynamic template is for fields of ``title`` or ``text``, by its ``path_match``."""
+    (rule,) = template.values()
+    found = rule.get("path_match")
+    return any(str(path).startswith(("title.", "text.")) for path in (found if isinstance(found, list) else [found]))
+
+
+def check_mappings(mappings: Mapping[str, Any]) -> None:
+    """Refuse mappings that would change what langshift relies on.
+
+    Args:
+        mappings: with fields within each other instead of names with dots.
+
+    Raises:
+        Refused: they would.
+    """
+    _check_whole(mappings)
+    _check_dynamic(mappings.get("dynamic_templates", []))
+    for name, field in _object(mappings.get("properties", {}), "mappings.properties").items():
+        _check_field(name, _object(field, f"mappings.properties.{name}"), f"mappings.properties.{name}")
+
+
+def _check_whole(mappings: Mapping[str, Any]) -> None:
+    source = _object(mappings.get("_source", {}), "mappings._source")
+    if any(value for name, value in source.items() if name != "enabled") or not _is(source.get("enabled", True), True):
+        raise Refused("mappings._source", "langshift reads whole documents again; leave it out.")
+    if _is(_object(mappings.get("_routing", {}), "mappings._routing").get("required", False), True):
+        raise Refused("mappings._routing.required", "langshift writes without a routing; leave it out.")
+    if not _is(mappings.get("enabled", True), True):
+        raise Refused("mappings.enabled", "no field could be searched; leave it out.")
+    for name in _object(mappings.get("_meta", {}), "mappings._meta"):
+        if name.startswith("langshift"):
+            raise Refused(f"mappings._meta.{name}", "langshift keeps its own things under such names; rename it.")
+
+
+def _check_field(name: str, field: Mapping[str, Any], place: str) -> None:
+    ours = own_mappings()["properties"]
+    if name in _TEXTS:
+        _check_texts(field, place)
+    elif name == "embedding":
+        _check_embedding(field, place, ours[name])
+    elif name == "group":
+        if field.get("type", "keyword") != "keyword":
+            raise Refused(f"{place}.type", "langshift needs a keyword there; leave it out.")
+    elif name in ours and any(_differences(field, ours[name])):
+        raise Refused(place, "langshift writes this field itself; leave it out.")
+
+
+def _check_embedding(field: Mapping[str, Any], place: str, ours: Mapping[str, Any]) -> None:
+    for path in _differences(field, ours):
+        if path in _SCALES:
+            continue
+        at = ".".join((place, *path))
+        if path == ("method", "engine"):
+            raise Refused(at, "is chosen by --engine; leave it out.")
+        raise Refused(at, "langshift sets this itself; only method.parameters.m and ef_construction may be set.")
+
+
+def _check_texts(field: Mapping[str, Any], place: str) -> None:
+    for name, value in field.items():
+        usual = (name == "type" and value == "object") or (name == "dynamic" and _is(value, True))
+        if name != "properties" and not usual:
+            why = f"langshift keeps texts by language, as in {place.rpartition('.')[2]}.en: set the analyzer there."
+            raise Refused(f"{place}.{name}", why)
+    for tag, mapping in _object(field.get("properties", {}), f"{place}.properties").items():
+        at = f"{place}.properties.{tag}"
+        _check_tag(tag, at)
+        _check_text(_object(mapping, at), at)
+
+
+def _check_text(mapping: Mapping[str, Any], place: str) -> None:
+    if mapping.get("type", "text") != "text":
+        raise Refused(f"{place}.type", "must be text, or word search finds nothing; other types can go into fields.")
+    if not _is(mapping.get("index", True), True):
+        raise Refused(f"{place}.index", "word search finds nothing without it; leave it out.")
+
+
+def _check_tag(tag: str, place: str) -> None:
+    known = parse_tag(tag) if tag != "und" else tag
+    if known is None:
+        raise Refused(place, f"{tag!r} is no language: use a BCP 47 tag such as ja.")
+    if (goes := text_language(known)) != tag:
+        raise Refused(place, f"texts in {tag} go to the fields of {goes}: use {goes}.")
+
+
+def _check_dynamic(templates: object) -> None:
+    place = "mappings.dynamic_templates"
+    if not isinstance(templates, list):
+        raise Refused(place, "must be a list.")
+    for number, template in enumerate(templates):
+        at = f"{place}[{number}]"
+        if len(template := _object(template, at)) != 1:
+            raise Refused(at, "must be an object with one name.")
+        ((name, rule),) = template.items()
+        mapping = _object(_object(rule, f"{at}.{name}").get("mapping", {}), f"{at}.{name}.mapping")
+        if is_of_texts(template):
+            _check_text(mapping, f"{at}.{name}.mapping")
+
+
+def _differences(theirs: Mapping[str, Any], ours: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
+    """Where they say something that we do not."""
+    for name, value in theirs.items():
+        mine = ours.get(name, {})
+        if value and isinstance(value, Mapping) and isinstance(mine, Mapping):
+            yield from ((name, *path) for path in _differences(value, mine))
+        elif name not in ours or value != mine:
+            yield (name,)
+
+
+def _is(value: object, wanted: bool) -> bool:
+    return str(value).lower() == str(wanted).lower()
+
+
+def _object(value: object, place: str) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping):
+        raise Refused(place, "must be a JSON object.")
+    return value
+
+
+# What OpenSearch's own plugins call their analyzers, tokenizers and filters.
+_PLUGINS = {
+    "analysis-kuromoji": "kuromoji kuromoji_tokenizer kuromoji_baseform kuromoji_part_of_speech kuromoji_readingform "
+    "kuromoji_stemmer kuromoji_number kuromoji_completion kuromoji_iteration_mark ja_stop",
+    "analysis-nori": "nori nori_tokenizer nori_part_of_speech nori_readingform nori_number",
+    "analysis-smartcn": "smartcn smartcn_tokenizer smartcn_stop",
+    "analysis-icu": "icu_analyzer icu_tokenizer icu_normalizer icu_folding icu_collation icu_transform "
+    "icu_collation_keyword",
+    "analysis-phonetic": "phonetic",
+    "analysis-stempel": "polish polish_stem polish_stop",
+    "analysis-ukrainian": "ukrainian",
+}
+# The server's words for what it lacks: analyzer [x] has not been configured, Unknown filter type [x], failed to find
+# tokenizer under name [x].
+_LACKING = re.compile(r"(?:\banalyzer|\btype|\bname) \[(\w+)\]")
+
+
+@dataclass(frozen=True)
+class Template:
+    """What a file of a person's own says.
+
+    Attributes:
+        path: the file.
+        settings: flat, by names less ``index.``.
+        mappings: with fields within each other instead of names with dots.
+    """
+
+    path: Path
+    settings: Mapping[str, Any]
+    mappings: Mapping[str, Any]
+
+    @classmethod
+    def read(cls, path: Path) -> Template:
+        """Read a file with the ``settings``, ``mappings`` and ``analyzers`` of an index.
+
+        Raises:
+            UsageError: it cannot be read, or would change what langshift relies on.
+        """
+        try:
+            content = json.loads(path.read_text(encoding="utf-8-sig"))
+        except OSError as error:
+            raise UsageError(f"{path}: cannot be read: {error.strerror or error}.") from error
+        except json.JSONDecodeError as error:
+            where = f"{path}, line {error.lineno}, column {error.colno}"
+            raise UsageError(f"{where}: is no JSON ({error.msg}); correct it.") from None
+        except (UnicodeDecodeError, RecursionError):
+            raise UsageError(f"{path}: is no JSON; give a file that is.") from None
+        try:
+            content = check_top(content)
+            settings, mappings = _flat(content.get("settings", {})), _nested(content.get("mappings", {}))
+            check_settings(settings)
+            check_mappings(mappings)
+        except Refused as error:
+            raise UsageError(f"{path}, {error.place}: {error}" if error.place else f"{path}: {error}") from None
+        of_languages = {tag: {"analyzer": analyzer} for tag, analyzer in content.get("analyzers", {}).items()}
+        both = {field: {"properties": deepcopy(of_languages)} for field in ("title", "text")} if of_languages else {}
+        return cls(path, settings, _merged({"properties": both}, mappings))
+
+    @property
+    def hash(self) -> str:
+        """Names the content; another order of keys makes no difference."""
+        return hashlib.sha256(json.dumps([self.settings, self.mappings], sort_keys=True).encode()).hexdigest()
+
+    def merge_into(self, body: dict[str, Any]) -> None:
+        """Merge it over the body of an index that is about to be made, as ``index_body`` gives it."""
+        settings, mappings = body["settings"]["index"], body["mappings"]
+        if "number_of_replicas" in self.settings and "auto_expand_replicas" not in self.settings:
+            # Would have its way over any number.
+            settings.pop("auto_expand_replicas", None)
+        settings.update(self.settings)
+        templates = _in_order(self.mappings.get("dynamic_templates", []), mappings["dynamic_templates"])
+        body["mappings"] = {**_merged(mappings, self.mappings), "dynamic_templates": templates}
+        for field in ("title", "text"):
+            for mapping in body["mappings"]["properties"][field]["properties"].values():
+                mapping.setdefault("type", "text")
+
+    def refused(self, error: RequestError) -> ClusterError:
+        """What the server says against it, as one sentence with the remedy."""
+        told = _reason(error)
+        lacking = set(_LACKING.findall(told))
+        plugin = next((plugin for plugin, names in _PLUGINS.items() if lacking.intersection(names.split())), None)
+        remedy = "correct the file"
+        if plugin:
+            remedy = f"install the plugin {plugin} on every node (`opensearch-plugin install {plugin}`) and restart it"
+        return ClusterError(f"The cluster makes no index as {self.path} has it: {told}; {remedy}.")
+
+
+@dataclass(frozen=True)
+class Shape:
+    """How a version is made, where a person says so; nothing of it counts for one that is there.
+
+    Attributes:
+        template: settings and mappings of their own.
+        engine: what indexes the vectors; None for Lucene.
+    """
+
+    template: Template | None = None
+    engine: Engine | None = None
+
+    @property
+    def given(self) -> str:
+        """The options that say it; empty where none does."""
+        options = {"--template": self.template, "--engine": self.engine}
+        return " and ".join(name for name, value in options.items() if value is not None)
+
+    def applied(self, body: dict[str, Any]) -> dict[str, Any]:
+        """The body of an index that is about to be made, as ``index_body`` gives it, changed in place."""
+        set_engine(body, self.engine or LUCENE)
+        if self.template is not None:
+            self.template.merge_into(body)
+        return body
+
+
+USUAL_SHAPE = Shape()
+
+
+def _flat(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Settings by their whole names, less ``index.``."""
+    flat: dict[str, Any] = {}
+    for name, value in settings.items():
+        whole = f"{prefix}{name}"
+        flat.update(_flat(value, f"{whole}.") if isinstance(value, Mapping) else {whole: value})
+    return flat if prefix else {name.removeprefix("index."): value for name, value in flat.items()}
+
+
+def _nested(mapping: Mapping[str, Any]) -> dict[str, Any]:
+    """Fields within each other, where a name with dots stands for that."""
+    made = dict(mapping)
+    if isinstance(properties := mapping.get("properties"), Mapping):
+        fields: dict[str, Any] = {}
+        for name, field in properties.items():
+            first, _, rest = name.partition(".")
+            inner = {"properties": {rest: field}} if rest else field
+            fields = _merged(fields, {first: _nested(inner) if isinstance(inner, Mapping) else inner})
+        made["properties"] = fields
+    return made
+
+
+def _merged(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
+    """Two objects as one; where both have a value that is no object, the other's counts."""
+    made = dict(one)
+    for name, value in other.items():
+        mine = made.get(name)
+        made[name] = _merged(mine, value) if isinstance(mine, Mapping) and isinstance(value, Mapping) else value
+    return made
+
+
+def _in_order(theirs: list[dict[str, Any]], ours: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Dynamic templates, of which the first that fits counts: theirs before ours.
+
+    One of theirs for all strings must not make something else of a text in a language that has no field yet.
+    """
+    names = {name for template in theirs for name in template}
+    ours = [template for template in ours if names.isdisjoint(template)]
+    of_texts = [template for template in theirs if is_of_texts(template)]
+    others = [template for template in theirs if not is_of_texts(template)]
+    return [
+        *of_texts,
+        *(template for template in ours if is_of_texts(template)),
+        *others,
+        *(template for template in ours if not is_of_texts(template)),
+    ]
+
+
+def _reason(error: RequestError) -> str:
+    """The server's words; where it failed to build analyzers, why."""
+    cause = error.info.get("error") if isinstance(error.info, dict) else None
+    suppressed = cause.get("suppressed") if isinstance(cause, dict) else None
+    told = str(suppressed[0].get("reason") or "") if suppressed else ""
+    return " ".join(told.split()).rstrip(".") or reason(error)

@@ -1,0 +1,364 @@
+"""Versions that loads write to: made, opened again, published or discarded."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from copy import deepcopy
+from types import MappingProxyType
+from typing import Any
+
+from opensearchpy import OpenSearch
+from opensearchpy.exceptions import NotFoundError, RequestError
+
+from langshift.debias.fingerprint import Fingerprint
+from langshift.errors import ClusterError, UsageError
+from langshift.output import counted
+from langshift.plugin import metadata, pipelines
+from langshift.plugin.index_body import index_body, require_engine
+from langshift.plugin.metadata import USUAL, Fields, uuid_of
+from langshift.plugin.user_template import USUAL_SHAPE, Shape
+from langshift.plugin.versions import (
+    IfExists,
+    Target,
+    read_fingerprint,
+    remove_impostor,
+    require_there,
+    unfinished,
+    version_behind,
+    versions_of,
+)
+
+
+def is_carried_over(client: OpenSearch, target: Target, now: str) -> bool:
+    """Whether everything that was ever written to a load's version is in the one that is live now, too.
+
+    Args:
+        client: the cluster.
+        target: the version that the load adds to.
+        now: what the alias stands for.
+    """
+    if target.created or now == target.index:
+        return False
+    # Both leave the former version behind a write block, set before the last of it was carried over.
+    if not metadata.is_write_blocked(metadata.read(client, target.index)):
+        return False
+    made, left = metadata.read_origin(client, now), metadata.read_origin(client, target.index)
+    retuned = made is not None and made.kind == "retune" and made.uuid == target.uuid
+    return retuned or (left is not None and left.kind == "retune" and left.uuid == uuid_of(client, now))
+
+
+def require_not_replaced(client: OpenSearch, target: Target) -> None:
+    """Refuse to wait for a version that takes no writes because another has taken its place.
+
+    Raises:
+        ClusterError: saying what is in which.
+    """
+    if target.created:
+        return
+    name, index, now = target.name, target.index, version_behind(client, target.name)
+    if now is None or now == index:
+        return
+    if is_carried_over(client, target, now):
+        raise ClusterError(
+            f"{name} stands for {now} by now, by which a retune or a rollback has replaced {index} while this load was "
+            f"adding to that: what it had written is in {now} too, and the rest is in neither. Run it again with "
+            f"the language vectors and scales of {now}."
+        )
+    raise ClusterError(f"{name} stands for {now} by now, and {index} takes no writes: run it again.")
+
+
+_QUICK = {"refresh_interval": "-1"}
+# The nodes would expand the replicas again if they were only set to 0.
+_FAST = {**_QUICK, "auto_expand_replicas": "false", "number_of_replicas": "0"}
+
+
+# What the settings were is kept in the index itself, with the mark of an unfinished version: the next run finds it
+# there, also on another machine.
+def quickened(settings: dict[str, Any], fast: bool, more: Mapping[str, str] = MappingProxyType({})) -> dict[str, Any]:
+    """Set the load's settings in those of an index that is about to be made.
+
+    Args:
+        settings: the ``index`` part of its settings; changed in place.
+        fast: whether to do without replicas too.
+        more: further settings for the time of the load.
+
+    Returns:
+        What to note with the unfinished version, for ``restore``.
+    """
+    wanted = {**_wanted(fast), **more}
+    before = {name: settings.get(name) for name in wanted}
+    settings.update(wanted)
+    return {"restore": before}
+
+
+def quicken(client: OpenSearch, index: str, fast: bool, more: Mapping[str, str] = MappingProxyType({})) -> None:
+    """Set the load's settings in an unfinished version; those of an earlier run that are not wanted go back.
+
+    Args:
+        client: the cluster.
+        index: the version.
+        fast: whether to do without replicas too.
+        more: further settings for the time of the load.
+    """
+    wanted = {**_wanted(fast), **more}
+    noted = metadata.unfinished(client, index) or {}
+    now = client.indices.get_settings(index=index, params={"flat_settings": "true"})[index]["settings"]
+    before = {name: now.get(f"index.{name}") for name in wanted} | noted.get("restore", {})
+    # Noted first: a run that is killed between the two leaves something that can be restored.
+    metadata.note_unfinished(client, index, {**noted, "restore": before})
+    client.indices.put_settings(index=index, body={"index": {**before, **wanted}})
+
+
+def restore(client: OpenSearch, index: str) -> None:
+    """Put back what a load has changed in an unfinished version; it stays unfinished.
+
+    May be called at any time and any number of times: nothing happens where nothing was changed, and where the index
+    is gone.
+    """
+    try:
+        noted = metadata.unfinished(client, index)
+        if noted and noted.get("restore"):
+            client.indices.put_settings(index=index, body={"index": noted["restore"]})
+            metadata.note_unfinished(client, index, {**noted, "restore": {}})
+    except NotFoundError:
+        return
+
+
+def _wanted(fast: bool) -> dict[str, str]:
+    return _FAST if fast else _QUICK
+
+
+def publish(client: OpenSearch, target: Target) -> str:
+    """Make everything written searchable, and let the alias stand for a version made by this load.
+
+    May be called again where it was cut off: what is done already is passed over.
+
+    Returns:
+        The version that the alias stands for: the load's, or one that a retune or rollback has carried its documents
+        over to meanwhile.
+
+    Raises:
+        ClusterError: the version was deleted meanwhile, or the alias does not stand any more for what it stood for.
+    """
+    require_there(client, target)
+    now = version_behind(client, target.name)
+    if now is not None and is_carried_over(client, target, now):
+        return now
+    if now != target.index:
+        _require_unchanged(target, now)
+        restore(client, target.index)
+    client.indices.refresh(index=target.index)
+    if now != target.index:
+        _swap(client, target)
+    _finish(client, target.index)
+    return target.index
+
+
+def discard_planned(client: OpenSearch, name: str, token: str) -> None:
+    """Remove the version that a load has made and was killed before it could write that down."""
+    for index in unfinished(client, name):
+        if (metadata.unfinished(client, index) or {}).get("token") == token:
+            client.indices.delete(index=index, ignore_unavailable=True)
+
+
+def discard(client: OpenSearch, target: Target) -> None:
+    """Remove a version that this load made and that nobody has seen.
+
+    What a write has made of its name after somebody deleted it goes too; another load's version stays.
+    """
+    if not target.created or _is_published(client, target):
+        return
+    if uuid_of(client, target.index) == target.uuid:
+        client.indices.delete(index=target.index, ignore_unavailable=True)
+    remove_impostor(client, target.index, target.uuid)
+
+
+def _is_published(client: OpenSearch, target: Target) -> bool:
+    try:
+        # Not `exists_alias`: its answer does not say whether it is the alias or the index that a node does not know.
+        client.indices.get_alias(index=target.index, name=target.name)
+    except NotFoundError:
+        return False
+    return True
+
+
+def _require_unchanged(target: Target, now: str | None) -> None:
+    name, index = target.name, target.index
+    told = f"stands for {now}" if now else "is gone"
+    if not target.created:
+        raise ClusterError(f"{name} {told} by now, while this load has added its documents to {index}: run it again.")
+    if target.live is None and now is not None:
+        raise ClusterError(
+            f"Another load has made {name} ({now}) meanwhile, so this one's documents were not added: "
+            "run again to add them."
+        )
+    if target.live != now:
+        raise ClusterError(
+            f"{name} stood for {target.live} when this load began and {told} by now, so {index} was not put in its "
+            "place: run it again."
+        )
+
+
+def _swap(client: OpenSearch, target: Target) -> None:
+    drop = {"remove": {"index": target.live, "alias": target.name, "must_exist": True}}
+    add = {"add": {"index": target.index, "alias": target.name}}
+    try:
+        # One request: no search may find both versions, or none.
+        client.indices.update_aliases(body={"actions": [add] if target.live is None else [drop, add]})
+    except NotFoundError:
+        require_there(client, target)
+        _require_unchanged(target, version_behind(client, target.name))
+        raise
+
+
+def _finish(client: OpenSearch, index: str) -> None:
+    """Do what is left to do for a version that is live; the mark goes last, so that a killed run is made up for."""
+    noted = metadata.unfinished(client, index)
+    if noted is None:
+        return
+    before, kept = noted.get("live"), metadata.read_metadata(client, index).get(metadata.ORIGIN)
+    if noted.get("if_exists") == "replace" and before is not None:
+        client.indices.delete(index=before, ignore_unavailable=True)
+        pipelines.forget_where_allowed(client, before)
+    kept = kept or metadata.made(client, "load", before).to_dict()
+    metadata.change(client, index, {metadata.UNFINISHED: None, metadata.ORIGIN: kept})
+
+
+def open_for_writing(
+    client: OpenSearch,
+    name: str,
+    fingerprint: Fingerprint,
+    kept: Mapping[str, Any] = MappingProxyType({}),
+    *,
+    if_exists: IfExists = "fail",
+    fast: bool = False,
+    token: str | None = None,
+    body: Mapping[str, Any] | None = None,
+    during: Mapping[str, str] = MappingProxyType({}),
+    shape: Shape = USUAL_SHAPE,
+) -> Target:
+    """The version that documents of this fingerprint may be written to.
+
+    A version that this makes stays out of sight until ``publish``, and is marked unfinished until then: what
+    an interrupted load left behind is never mixed with another load's documents.
+
+    Args:
+        client: the cluster.
+        name: the alias.
+        fingerprint: what makes the documents' vectors.
+        kept: what else a version that is made keeps in ``_meta``, such as its language vectors.
+        if_exists: what to do where there is a version already: refuse; add to it; make a new one that takes its
+            place, and delete it then; make a new one that takes its place, and keep it.
+        fast: whether a version that is made does without replicas until ``publish``.
+        token: noted in a version that is made; see ``discard_planned``.
+        body: of a version that is made, complete with what langshift keeps in it; None for the usual one.
+        during: further settings of a version that is made, which hold until ``publish``.
+        shape: what is changed in the usual body.
+
+    Raises:
+        FingerprintError: documents are to be added to a version with vectors of another making.
+        UsageError: there is a version already, and it is to be refused, or has fields of its own; or ``name`` cannot
+            be an index's name.
+        ClusterError: what is there was not made by langshift; or the cluster makes no index of that shape.
+    """
+    live = version_behind(client, name)
+    if live is not None:
+        there = read_fingerprint(client, live)
+        if if_exists == "fail":
+            raise UsageError(_already_there(client, name, live))
+        if if_exists == "append":
+            _require_usual_shape(shape, name, live)
+            _require_usual_fields(client, name, live)
+            there.require_same(fingerprint, name, "give what it was made with, or choose another index name")
+            return Target(name, live, uuid_of(client, live), created=False, live=live, if_exists=if_exists)
+    existing = versions_of(client, name)
+    number = int(existing[-1].rpartition("-v")[2]) + 1 if existing else 1
+    index = f"{name}-v{number:04}"
+    made = deepcopy(dict(body)) if body is not None else shape.applied(index_body(fingerprint, kept))
+    require_engine(client, made)
+    restore = quickened(made["settings"]["index"], fast, during)
+    noted = made["mappings"]["_meta"]
+    noted[metadata.UNFINISHED] = {**restore, "live": live, "if_exists": if_exists, "token": token}
+    # Asked before too: whoever may not ask for it must not leave a version behind.
+    uuid_of(client, index)
+    try:
+        client.indices.create(index=index, body=made)
+    except RequestError as error:
+        if error.error != "resource_already_exists_exception":
+            if shape.template is not None:
+                raise shape.template.refused(error) from error
+            raise
+        raise ClusterError(f"Another load is making {name} at this moment: run again when it is done.") from error
+    uuid, fields = uuid_of(client, index), Fields.from_meta(noted)
+    return Target(name, index, uuid, created=True, live=live, if_exists=if_exists, fields=fields)
+
+
+def reopen(client: OpenSearch, name: str, index: str, uuid: str, *, fast: bool = False) -> Target:
+    """The version that a load which was cut off was writing to, with the settings of a load again.
+
+    A version that the load had published already is given as one to add to.
+
+    Args:
+        client: the cluster.
+        name: the alias.
+        index: the version, and
+        uuid: its id, both as the target had them.
+        fast: whether to do without replicas until ``publish``.
+
+    Raises:
+        ClusterError: the version is gone, or the alias points to another by now.
+    """
+    if uuid_of(client, index) != uuid:
+        raise ClusterError(
+            f"Index {index}, which this load was writing to, was deleted by somebody: run it again without --resume."
+        )
+    if version_behind(client, name) == index:
+        return Target(name, index, uuid, created=False, live=index, if_exists="append")
+    noted = metadata.unfinished(client, index)
+    if noted is None:
+        raise ClusterError(
+            f"{name} does not stand for {index} any more, which this load was adding to: run it again without --resume."
+        )
+    quicken(client, index, fast)
+    return Target(name, index, uuid, created=True, live=noted.get("live"), if_exists=noted.get("if_exists", "fail"))
+
+
+def may_reopen(client: OpenSearch, name: str, index: str, uuid: str) -> bool:
+    """Whether a load that was cut off can be gone on with, which ``reopen`` or ``publish`` may refuse.
+
+    Its version must be there, and the alias must stand for that, or for what it stood for when the load began.
+    """
+    if uuid_of(client, index) != uuid:
+        return False
+    now, noted = version_behind(client, name), metadata.unfinished(client, index)
+    return now == index or (noted is not None and noted.get("live") == now)
+
+
+def stands(client: OpenSearch, name: str, index: str, uuid: str) -> bool:
+    """Whether the alias stands for a version, and that is still the one with this id."""
+    return uuid_of(client, index) == uuid and version_behind(client, name) == index
+
+
+def _require_usual_fields(client: OpenSearch, name: str, index: str) -> None:
+    fields = Fields.from_meta(metadata.read_metadata(client, index))
+    if fields != USUAL:
+        raise UsageError(
+            f"Index {name} was adopted, and keeps its vectors in {fields.vector!r}, where a load does not write: "
+            f"add to it through `langshift pipeline install {name}`, as any client can."
+        )
+
+
+def _require_usual_shape(shape: Shape, name: str, index: str) -> None:
+    if shape.given:
+        raise UsageError(
+            f"There is an index {name} already ({index}), and {shape.given} would change nothing in it: add to it "
+            "without, replace it with --if-exists replace, or put a new version before it with --if-exists new-version."
+        )
+
+
+def _already_there(client: OpenSearch, name: str, index: str) -> str:
+    held = counted(client.count(index=index)["count"], "document")
+    return (
+        f"There is an index {name} already ({index}, {held}): add to it with --if-exists append, replace it with "
+        "--if-exists replace, or put a new version before it with --if-exists new-version."
+    )

@@ -1,0 +1,344 @@
+"""The ranking of a shortlist at any alpha, without asking the cluster again."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from langshift.debias.stamps import moving
+from langshift.plugin.metadata import value_at
+from langshift.plugin.stored_shift import IndexShift, proportions
+from langshift.retrieval import dsl
+from langshift.retrieval.dense import vector_of
+from langshift.retrieval.hits import Candidate, Found, Leg, sources, without_legs
+from langshift.retrieval.settings import Setting
+from langshift.retrieval.shortlist import DEPTH, Part, Shortlist, part_of, rank
+from langshift.retrieval.steps import Body, Exchange, timed
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Vectors:
+    """Documents by the few numbers that their similarity to the query at any alpha is made of.
+
+    With ``z`` the vector as the encoder made it, ``V = Σ p(ℓ) V_ℓ`` what an alpha of 1 subtracts from it (that of its
+    language, or of a soft shift all of them by their probabilities), ``q̂`` the query's at length 1 and ``z̃`` the stored
+    one. Arrays have the shape (documents,) and are float64.
+
+    Attributes:
+        ids: the documents with a vector: of the shortlist, and the nearest in each language.
+        languages: of each.
+        sources: document -> its fields but the vector, of those that are not in the shortlist.
+        indexed: ``cos(q, z̃)``.
+        norms: ``|z̃|``.
+        made: ``q̂·z``.
+        made_squared: ``|z|²``.
+        vectors: ``q̂·V``.
+        vectors_squared: ``|V|²``.
+        crossed: ``z·V``.
+        by: document -> tag -> what that language's vector was multiplied with in the index, ``p(ℓ) α_ℓ``.
+        proportions: document -> tag -> ``p(ℓ)``.
+        unmovable: documents of which it is not known what they were shifted by: they stay as indexed.
+        took: milliseconds that the server says it took.
+    """
+
+    ids: tuple[str, ...]
+    languages: tuple[str, ...]
+    sources: Mapping[str, Mapping[str, Any]] = field(repr=False)
+    indexed: Array
+    norms: Array
+    made: Array
+    made_squared: Array
+    vectors: Array
+    vectors_squared: Array
+    crossed: Array
+    by: Mapping[str, Mapping[str, float]] = field(repr=False)
+    proportions: Mapping[str, Mapping[str, float]] = field(repr=False)
+    unmovable: frozenset[str]
+    took: float
+
+    @cached_property
+    def places(self) -> dict[str, int]:
+        """Document -> where it is in the arrays."""
+        return {name: place for place, name in enumerate(self.ids)}
+
+    @cached_property
+    def movable(self) -> NDArray[np.bool_]:
+        """Whether each can be moved, shape (documents,)."""
+        return np.array([name not in self.unmovable for name in self.ids], dtype=bool)
+
+    def lengths(self, alpha: float) -> Array:
+        """``|z - α V|`` of each; not known of what is unmovable."""
+        squared = self.made_squared - 2 * alpha * self.crossed + alpha**2 * self.vectors_squared
+        return np.sqrt(np.maximum(squared, 0.0))
+
+    def similarities(self, alpha: float | None) -> Array:
+        """``cos(q, z - α V)`` of each; None and what is unmovable: as indexed."""
+        if alpha is None:
+            return self.indexed
+        lengths = self.lengths(alpha)
+        along = self.made - alpha * self.vectors
+        cosines = np.divide(along, lengths, out=np.zeros_like(along), where=lengths > 0)
+        return np.where(self.movable, cosines, self.indexed)
+
+
+# Within a language alpha hardly changes the order: the first 20 at any alpha are among so many of each.
+OF_EACH_LANGUAGE: Final = 30
+
+
+def fetch(shortlist: Shortlist, shift: IndexShift) -> Exchange[Vectors]:
+    """Fetch the vectors of a shortlist, and of the nearest in each language; one step.
+
+    The 30 nearest of a language are asked for as far as the shortlist does not hold them. Documents in none of the
+    index's languages count as one more.
+
+    Args:
+        shortlist: of the query, whose vector stays as it is at any alpha.
+        shift: how the documents of the index are shifted.
+
+    Returns:
+        Of the exchange: the vectors' numbers.
+
+    Raises:
+        UsageError: the question has no vector.
+    """
+    fields = shortlist.target.index.fields
+    vector_of(shortlist.question)
+    asked = [*_nearest(shortlist)]
+    if shortlist.ids:
+        # What the vector was shifted by goes by the language, too.
+        brought = [fields.vector, fields.stamp, fields.language]
+        asked.append(dsl.named(shortlist.ids, fields, brought))
+    responses, took = yield from timed(_answered(tuple(asked)))
+    found = sources(responses)
+    languages = shortlist.languages | {
+        one.id: one.language for response in responses for one in without_legs(response, fields)
+    }
+    return _numbers(shortlist, shift, found, languages, took)
+
+
+def _answered(asked: tuple[Body, ...]) -> Exchange[Sequence[Any]]:
+    return (yield asked) if asked else ()
+
+
+def _nearest(shortlist: Shortlist) -> list[Body]:
+    """The bodies for the nearest of each language that the shortlist does not hold."""
+    index, vector = shortlist.target.index, vector_of(shortlist.question)
+    fields, clauses = index.fields, dsl.filter_clauses(shortlist.filters)
+    wanted = shortlist.filters.get(fields.language)
+    tags = [tag for tag in index.languages if wanted is None or tag in wanted]
+    among: dict[str, dict[str, Any]] = {tag: {"term": {fields.language: tag}} for tag in tags}
+    if wanted is None and index.documents > sum(index.counts.values()):
+        among[""] = {"bool": {"must_not": [{"terms": {fields.language: list(index.languages)}}]}}
+    near = {one.id for (leg, _), found in shortlist.legs.items() if leg == "dense" for one in found}
+    known: dict[str, list[str]] = {tag: [] for tag in among}
+    for name, language in shortlist.languages.items():
+        known.setdefault(language if language in known else "", []).append(name)
+    held = Counter({tag: sum(name in near for name in names) for tag, names in known.items()})
+    asked = []
+    for tag, clause in among.items():
+        if (missing := OF_EACH_LANGUAGE - held[tag]) > 0:
+            new = {"bool": {"must_not": [dsl.among(known[tag])]}} if known[tag] else {"match_all": {}}
+            query = dsl.knn(vector, dsl.LEAST_CANDIDATES, [*clauses, clause, new], fields)
+            asked.append(dsl.body(query, missing, fields, ["*"]))
+    return asked
+
+
+class _Numbers(NamedTuple):
+    """Of one document, as ``Vectors`` has them of all."""
+
+    indexed: float
+    norms: float
+    made: float
+    made_squared: float
+    vectors: float
+    vectors_squared: float
+    crossed: float
+
+
+def _numbers(
+    shortlist: Shortlist,
+    shift: IndexShift,
+    found: Mapping[str, Mapping[str, Any]],
+    languages: Mapping[str, str],
+    took: float,
+) -> Vectors:
+    fields = shortlist.target.index.fields
+    query = vector_of(shortlist.question).astype(np.float64)
+    query /= np.linalg.norm(query)
+    kept = {tag: vector.astype(np.float64) for tag, vector in shift.vectors.items()}
+    numbers: list[_Numbers] = []
+    by: dict[str, dict[str, float]] = {}
+    shares: dict[str, dict[str, float]] = {}
+    unmovable = set()
+    for name, source in found.items():
+        vector = value_at(source, fields.vector)
+        if vector is None:
+            continue
+        stored = np.array(vector, np.float32).astype(np.float64)
+        stamp = value_at(source, fields.stamp) or {}
+        by[name] = moving(stamp)
+        # A document that was not shifted by langshift has no stamp, and any client may write one without a scale.
+        shares[name] = proportions(source, shift, fields) if "alpha" in stamp else {}
+        if _movable(stamp, by[name], shares[name], shift):
+            moved, whole = (_sum(one[name], kept, len(stored)) for one in (by, shares))
+        else:
+            unmovable.add(name)
+            moved = whole = np.zeros(len(stored))
+        numbers.append(_of(query, stored, moved, whole))
+    columns = np.array(numbers, np.float64).reshape(len(numbers), len(_Numbers._fields)).T
+    new = {name: _without(source, fields.vector) for name, source in found.items() if name not in shortlist.languages}
+    return Vectors(
+        ids=tuple(by),
+        languages=tuple(languages[name] for name in by),
+        sources=new,
+        **dict(zip(_Numbers._fields, columns, strict=True)),
+        by=by,
+        proportions=shares,
+        unmovable=frozenset(unmovable),
+        took=took,
+    )
+
+
+def _movable(stamp: Mapping[str, Any], by: Mapping[str, float], shares: Mapping[str, float], shift: IndexShift) -> bool:
+    """Whether it is known what a document was shifted by, and what it would be; any client may write a stamp."""
+    if "alpha" not in stamp or not {*by, *shares} <= shift.vectors.keys():
+        return False
+    return stamp.get("vectors") == shift.hash or not (by or stamp.get("languages"))
+
+
+def _sum(factors_of: Mapping[str, float], vectors: Mapping[str, Array], dimension: int) -> Array:
+    """``Σ f_ℓ V_ℓ``, shape (dimension,)."""
+    total = np.zeros(dimension)
+    for tag, factor in factors_of.items():
+        total += factor * vectors[tag]
+    return total
+
+
+def _of(query: Array, stored: Array, subtracted: Array, whole: Array) -> _Numbers:
+    made, norm = stored + subtracted, float(np.linalg.norm(stored))
+    return _Numbers(
+        indexed=float(query @ stored) / norm if norm else 0.0,
+        norms=norm,
+        made=float(query @ made),
+        made_squared=float(made @ made),
+        vectors=float(query @ whole),
+        vectors_squared=float(whole @ whole),
+        crossed=float(made @ whole),
+    )
+
+
+def _without(source: Mapping[str, Any], path: str) -> dict[str, Any]:
+    """A document's fields but the one at a path, also where a part of its name has dots itself."""
+    kept = {}
+    for name, value in source.items():
+        if name == path:
+            continue
+        inner = path.removeprefix(f"{name}.")
+        kept[name] = _without(value, inner) if inner != path and isinstance(value, Mapping) else value
+    return kept
+
+
+def rank_at(
+    shortlist: Shortlist, vectors: Vectors, setting: Setting, alpha: float | None, *, size: int = DEPTH
+) -> Found:
+    """What the live search would find if all documents were shifted by one alpha: ``z̃ = z - α V``.
+
+    Similarities are exact in double precision, and documents that the graph search of such an index would miss by
+    chance are not missed: at the index's own alpha this may find one more than ``rank``. The first 20 by vector are
+    those of such an index; further down, and in the range that ``hybrid`` normalises by, a document may be missing that
+    the index's own alpha put far down in a language with many near documents. The query's vector and the leg of words
+    stay as they are.
+
+    Args:
+        shortlist: of the query.
+        vectors: of the shortlist.
+        setting: how it is searched; one that is ``rankable``.
+        alpha: the scale, for all languages alike; None as indexed.
+        size: how many hits, 100 at most.
+
+    Returns:
+        The hits with their fields and legs.
+
+    Raises:
+        UsageError: a leg that the setting needs could not be asked.
+        ValueError: the setting is not ``rankable``.
+    """
+    if alpha is None:
+        return rank(shortlist, setting, size=size)
+    scores = (1 + vectors.similarities(alpha)) / 2
+    order = np.argsort(-scores, kind="stable")
+    wide = DEPTH * shortlist.target.index.shards
+    legs: dict[Part, tuple[Candidate, ...]] = {("dense", "all"): _leg(vectors, scores, order[:wide])}
+    if part := part_of(shortlist, setting):
+        own = np.array([language == shortlist.question.language for language in vectors.languages], dtype=bool)
+        among = own if part == "own" else ~own
+        legs["dense", part] = _leg(vectors, scores, order[among[order]][:DEPTH])
+    moved = replace(shortlist, legs={**shortlist.legs, **legs}, sources={**vectors.sources, **shortlist.sources})
+    return rank(moved, setting, size=size)
+
+
+def _leg(vectors: Vectors, scores: NDArray[np.float64], order: NDArray[np.intp]) -> tuple[Candidate, ...]:
+    """The documents in this order as a leg gives them."""
+    return tuple(
+        Candidate(name, score, vectors.languages[place], legs={"dense": Leg(score, number)})
+        for number, place in enumerate(order.tolist(), start=1)
+        for name, score in [(vectors.ids[place], float(scores[place]))]
+    )
+
+
+@dataclass(frozen=True)
+class Account:
+    """What a document's similarity to the query at an alpha is made of: ``q̂·z / |z̃| - α q̂·V / |z̃|``.
+
+    Attributes:
+        before: its similarity before any shift, ``cos(q, z)``; None where that cannot be known.
+        indexed: as it is in the index.
+        moved: at the alpha asked for; None where that cannot be known.
+        own_part: what the text itself has of ``moved``, ``q̂·z / |z̃|``.
+        language_part: what the subtracted language vector has of it, ``-α q̂·V / |z̃|``.
+        by: tag of a language vector -> what it is multiplied with before it is subtracted.
+    """
+
+    before: float | None
+    indexed: float
+    moved: float | None
+    own_part: float | None
+    language_part: float | None
+    by: Mapping[str, float]
+
+
+def account(vectors: Vectors, name: str, alpha: float | None) -> Account | None:
+    """Account for a document's similarity.
+
+    The query's vector is the one that is searched with, also before the shift.
+
+    Args:
+        vectors: of a query's shortlist.
+        name: the document's ``_id``.
+        alpha: the scale, for all languages alike; None as indexed.
+
+    Returns:
+        None of a document without a vector, and of one that is not a candidate.
+    """
+    if (place := vectors.places.get(name)) is None:
+        return None
+    indexed = float(vectors.indexed[place])
+    if name in vectors.unmovable:
+        return Account(None, indexed, None, None, None, vectors.by[name])
+    made = float(vectors.made[place])
+    moved = float(vectors.similarities(alpha)[place])
+    length = float(vectors.norms[place] if alpha is None else vectors.lengths(alpha)[place])
+    own_part = made / length if length else 0.0
+    by = (
+        vectors.by[name] if alpha is None else {t: p * alpha for t, p in vectors.proportions[name].items() if p * alpha}
+    )
+    before = float(vectors.similarities(0.0)[place])
+    return Account(before, indexed, moved, own_part, moved - own_part, by)

@@ -1,0 +1,171 @@
+"""Calibrating anchored search on questions that are made of the index itself, without judgments by people."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+from opensearchpy import OpenSearch
+
+from langshift.errors import ClusterError
+from langshift.output import counted
+from langshift.plugin import metadata
+from langshift.plugin.versions import LiveIndex
+from langshift.retrieval.anchor_model import Trust
+from langshift.retrieval.calibration.fit import (
+    LEAST_WORTH,
+    Evidence,
+    at_even_odds,
+    chance_of_loss,
+    fitted_worth,
+    has_groups,
+    languages_of,
+    loses,
+    measured_priors,
+    measured_spread,
+)
+from langshift.retrieval.calibration.questions import Asked, ask, draw_passages, evidence, finds, finds_translations
+from langshift.retrieval.calibration.stored import Calibration, FirstHits, OfLanguage
+from langshift.retrieval.searcher import Asker
+from langshift.retrieval.settings import Mode, Target
+
+_SPREAD_DOCUMENTS: Final = 300
+_FEWEST_QUESTIONS: Final = 30
+# Lower values of k are tried at so many steps where the fitted one loses something.
+_STEPS: Final = 4
+
+
+def require_languages(index: LiveIndex) -> None:
+    """Refuse an index in which there is nothing to lead to.
+
+    Raises:
+        ClusterError: it has one language only, or none.
+    """
+    if len(index.languages) < 2:
+        alone = ", ".join(index.languages)
+        what = f"documents in one language only ({alone})" if alone else "no documents in a known language"
+        raise ClusterError(f"{index.name} holds {what}: anchored search leads from one language to others.")
+
+
+def calibrate(client: OpenSearch, asker: Asker, sample: int) -> Calibration:
+    """Measure what of the rule of trust is an index's own; nothing is written.
+
+    Args:
+        client: the cluster.
+        asker: makes the index's questions.
+        sample: how many questions to ask at most.
+
+    Raises:
+        UsageError: the encoder makes no vectors of queries.
+        ClusterError: the index has too few documents to ask by.
+    """
+    index = asker.index
+    window = metadata.window(metadata.read(client, index.index))
+    passages = draw_passages(client, index, sample, window)
+    if len(passages) < _FEWEST_QUESTIONS:
+        raise ClusterError(
+            f"Of {index.name} only {counted(len(passages), 'document')} can be asked about (in a language that has "
+            f"five documents, with a vector and a sentence), and a calibration needs {_FEWEST_QUESTIONS}: anchored "
+            "search goes on with usual figures."
+        )
+    asked = ask(client, asker, passages)
+    gathered = evidence(client, asker, asked)
+    spread = measured_spread(client, index, min(_SPREAD_DOCUMENTS, window))
+    grouped = has_groups(client, index)
+    priors = measured_priors(client, index, window) if grouped else {}
+    trust = Trust(spread, fitted_worth(gathered, spread, priors), priors, calibrated=True)
+    return _checked(_Trial(client, asker, asked, _translated(client, asker, asked) if grouped else []), trust, gathered)
+
+
+class _Trial:
+    """First hits of anchored and of dense searches, on the index's own questions.
+
+    Attributes:
+        translated: the questions of which translations of the answer are there.
+    """
+
+    def __init__(self, client: OpenSearch, asker: Asker, asked: Sequence[Asked], translated: Sequence[Asked]) -> None:
+        self._client, self._asker, self._asked = client, asker, asked
+        self.translated = translated
+        self._dense_hidden = self._hidden("dense", None) if translated else []
+
+    def there(self, trust: Trust) -> FirstHits:
+        """As the index is."""
+        dense, anchored = (
+            finds(self._client, self._asker, self._asked, mode, Target(self._asker.index, trust=trust))
+            for mode in _MODES
+        )
+        return _compared(dense, anchored)
+
+    def hidden(self, trust: Trust) -> tuple[FirstHits, bool]:
+        """With what the questions were cut out of hidden; also whether anchored search loses."""
+        anchored = self._hidden("anchored", at_even_odds(trust))
+        return _compared(self._dense_hidden, anchored), loses(self._dense_hidden, anchored)
+
+    def _hidden(self, mode: Mode, trust: Trust | None) -> list[bool]:
+        target = Target(self._asker.index, trust=trust)
+        return finds_translations(self._client, self._asker, self.translated, mode, target)
+
+
+_MODES: Final[tuple[Mode, Mode]] = ("dense", "anchored")
+
+
+def _compared(dense: Sequence[bool], anchored: Sequence[bool]) -> FirstHits:
+    return FirstHits(len(dense), float(np.mean(dense)), float(np.mean(anchored)), chance_of_loss(dense, anchored))
+
+
+def _checked(trial: _Trial, trust: Trust, gathered: Sequence[Evidence]) -> Calibration:
+    """The calibration; with a lower ``k`` where translations would be lost to it, as far as that helps."""
+    fitted, hidden, lost = None, None, False
+    if trial.translated:
+        hidden, lost = trial.hidden(trust)
+        if lost:
+            fitted = trust.words
+            trust, hidden, lost = lowered(trial.hidden, trust)
+    return Calibration(trust, _by_language(trust, gathered), trial.there(trust), hidden, fitted, lost)
+
+
+def lowered(hidden: Callable[[Trust], tuple[FirstHits, bool]], trust: Trust) -> tuple[Trust, FirstHits, bool]:
+    """The trust with the highest ``k`` at which nothing is lost.
+
+    Args:
+        hidden: the first hits with a trust where the answers are hidden, and whether anchored search loses.
+        trust: with a ``k`` at which it does.
+
+    Returns:
+        The trust, from the lowest ``k`` up as long as nothing is lost, what comes of it, and whether even the lowest
+        loses.
+    """
+    kept = replace(trust, words=LEAST_WORTH)
+    first, lost = hidden(kept)
+    for worth in [] if lost else np.geomspace(LEAST_WORTH, trust.words, _STEPS)[1:-1]:
+        tried = replace(trust, words=round(float(worth), 2))
+        found, loses_too = hidden(tried)
+        if loses_too:
+            break
+        kept, first = tried, found
+    return kept, first, lost
+
+
+def _by_language(trust: Trust, gathered: Sequence[Evidence]) -> list[OfLanguage]:
+    by_language: dict[str, list[Evidence]] = {}
+    for one in gathered:
+        by_language.setdefault(one.language, []).append(one)
+    return [
+        OfLanguage(
+            language,
+            len(of),
+            float(np.mean([one.trusts_most(trust) for one in of])),
+            float(np.mean([one.deceived(at_even_odds(trust)) for one in of])),
+            trust.prior(language),
+        )
+        for language, of in by_language.items()
+    ]
+
+
+def _translated(client: OpenSearch, asker: Asker, asked: Sequence[Asked]) -> list[Asked]:
+    groups = {one.passage.group for one in asked if one.passage.group is not None}
+    found: Mapping[str, set[str]] = languages_of(client, asker.index, groups)
+    return [one for one in asked if one.passage.group is not None and found[one.passage.group] - {one.passage.language}]

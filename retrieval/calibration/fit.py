@@ -1,0 +1,245 @@
+"""What is measured of an index for anchored search: worth of words, spread of vectors, priors by translations."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from opensearchpy import OpenSearch
+
+from langshift.plugin.versions import LiveIndex
+from langshift.retrieval import dsl
+from langshift.retrieval.anchor_model import Trust, trusted
+from langshift.retrieval.anchored import Gathered, bringing_vectors, brought
+from langshift.retrieval.hits import GROUP
+from langshift.retrieval.steps import Exchange, carry_out
+
+#: Between these ``k`` lies; in indices whose answers were judged by people it came out from 8 to 16.
+LEAST_WORTH: Final = 6.0
+MOST_WORTH: Final = 20.0
+_LEAST_PROBABILITY: Final = 1e-4
+_BEYOND_CHANCE: Final = 0.05
+
+
+class Evidence(NamedTuple):
+    """What a search gathers for one question.
+
+    Attributes:
+        language: of the question.
+        answers: ids of what the question was cut out of, and of its copies.
+        there: what is gathered as the index is.
+        hidden: what is gathered where the answers are not there in the question's language.
+    """
+
+    language: str
+    answers: Collection[str]
+    there: Gathered
+    hidden: Gathered
+
+    def found(self, trust: Trust) -> float:
+        """How far the answers are trusted where they are there."""
+        return self._trusted(self.there, trust, [name in self.answers for name in self.there.ids])
+
+    def trusts_most(self, trust: Trust) -> bool:
+        """Whether nothing else is trusted more than one of the answers, where they are there."""
+        if not self.there.ids:
+            return False
+        return self.there.ids[int(np.argmax(self._probabilities(self.there, trust)))] in self.answers
+
+    def deceived(self, trust: Trust) -> float:
+        """How far documents in the question's language are trusted where none of them can be right."""
+        return self._trusted(self.hidden, trust, [one.own for one in self.hidden.candidates])
+
+    def _trusted(self, gathered: Gathered, trust: Trust, which: Sequence[bool]) -> float:
+        if not gathered.ids:
+            return 0.0
+        return float(self._probabilities(gathered, trust)[np.array(which)].sum())
+
+    def _probabilities(self, gathered: Gathered, trust: Trust) -> NDArray[np.float64]:
+        return trusted(gathered.candidates, trust, self.language, documents=gathered.documents, words=gathered.words)
+
+
+def at_even_odds(trust: Trust) -> Trust:
+    """The trust where answers are hidden from the question's language as often as not: no prior above 0.
+
+    The prior of an index that has everything in every language speaks against what hiding makes of it.
+    """
+    return replace(trust, priors={language: min(prior, 0.0) for language, prior in trust.priors.items()})
+
+
+def fitted_worth(evidence: Sequence[Evidence], spread: float, priors: Mapping[str, float]) -> float:
+    """The ``k`` of the rule of trust by maximum likelihood, from ``LEAST_WORTH`` to ``MOST_WORTH``.
+
+    ``-mean (w ln p(answers | there) + (1 - w) ln (1 - Σ p(own language) | hidden))``, where ``p`` is at least 0.0001
+    and ``w`` is how probable the prior of the question's language makes it that the answer is there.
+
+    Args:
+        evidence: of all questions.
+        spread: of the index's vectors.
+        priors: language -> log-odds.
+    """
+    from scipy.optimize import minimize_scalar
+    from scipy.special import expit
+
+    usual = Trust(spread, priors=priors)
+    there = np.array([expit(usual.prior(one.language)) for one in evidence])
+
+    def loss(logarithm: float) -> float:
+        trust = replace(usual, words=float(np.exp(logarithm)))
+        found = np.array([one.found(trust) for one in evidence])
+        spared = np.array([1 - one.deceived(trust) for one in evidence])
+        return -float(np.mean(there * _logarithms(found) + (1 - there) * _logarithms(spared)))
+
+    bounds = (np.log(LEAST_WORTH), np.log(MOST_WORTH))
+    fit = minimize_scalar(loss, bounds=bounds, method="bounded", options={"xatol": 1e-3})
+    return round(float(np.exp(fit.x)), 2)
+
+
+def _logarithms(probabilities: NDArray[np.float64]) -> NDArray[np.float64]:
+    logarithms: NDArray[np.float64] = np.log(np.maximum(probabilities, _LEAST_PROBABILITY))
+    return logarithms
+
+
+def chance_of_loss(before: Sequence[bool], after: Sequence[bool]) -> float:
+    """How likely chance alone makes ``after`` as much worse than ``before`` as it is, by the sign test."""
+    from scipy.stats import binomtest
+
+    worse = sum(one and not other for one, other in zip(before, after, strict=True))
+    better = sum(other and not one for one, other in zip(before, after, strict=True))
+    return float(binomtest(worse, worse + better, alternative="greater").pvalue) if worse + better else 1.0
+
+
+def loses(before: Sequence[bool], after: Sequence[bool]) -> bool:
+    """Whether ``after`` is right more rarely than ``before``, beyond chance."""
+    return chance_of_loss(before, after) < _BEYOND_CHANCE
+
+
+# Fewer documents tell nothing; then the spread is that of a usual model.
+_FEWEST: Final = 5
+_USUAL: Final = 0.05
+# No model's documents are all alike, but those of a test may be; it is divided by.
+_LEAST: Final = 1e-3
+# Of normally distributed figures, standard deviation over median absolute deviation.
+_NORMAL: Final = 1.4826
+
+
+def spread_of(vectors: NDArray[np.floating[Any]]) -> float:
+    """The robust standard deviation of the cosine of all pairs: ``1.4826 · median |cos - median cos|``.
+
+    Translations of each other are few among all pairs of a sample, and a median does not see them.
+
+    Args:
+        vectors: of documents drawn at random, shape (documents, dimension), of any norm.
+    """
+    if len(vectors) < _FEWEST:
+        return _USUAL
+    lengths = np.linalg.norm(vectors.astype(np.float64), axis=1, keepdims=True)
+    unit = vectors / np.maximum(lengths, np.finfo(np.float64).tiny)
+    cosines = (unit @ unit.T)[np.triu_indices(len(unit), 1)]
+    return max(_LEAST, _NORMAL * float(np.median(np.abs(cosines - np.median(cosines)))))
+
+
+def measured_spread(client: OpenSearch, index: LiveIndex, documents: int) -> float:
+    """The spread of a sample of an index's documents, the same each time; one request.
+
+    Args:
+        client: the cluster.
+        index: the index.
+        documents: how many to draw.
+    """
+    return carry_out(client, index.index, _spread(index, documents))
+
+
+def drawn(among: dict[str, Any]) -> dict[str, Any]:
+    """The query that puts what another one finds in an order of chance, which is the same each time."""
+    drawing = {"query": among, "random_score": {"seed": 0, "field": "_seq_no"}, "boost_mode": "replace"}
+    return {"function_score": drawing}
+
+
+def _spread(index: LiveIndex, documents: int) -> Exchange[float]:
+    among = drawn({"exists": {"field": index.fields.vector}})
+    (response,) = yield (bringing_vectors(among, documents, index.fields),)
+    return spread_of(np.array(list(brought(response).values())))
+
+
+# Exact figures are not needed: of so many documents the groups are looked at.
+_LOOKED_AT: Final = 2_000
+_PAGE: Final = 5_000
+_LOWEST, _HIGHEST = -0.5, 2.0
+# Where an answer is missing in the searcher's language, trust in that language costs what is seldom won back: only a
+# language that has nearly everything is given more than usual.
+_CAUTION: Final = 2.0
+
+
+def has_groups(client: OpenSearch, index: LiveIndex) -> bool:
+    """Whether documents of an index can name a translation group: in an adopted one the field may be another thing."""
+    kinds = client.field_caps(index=index.index, fields=GROUP)["fields"].get(GROUP, {})
+    return bool(kinds) and all(kind["type"] == "keyword" and kind["aggregatable"] for kind in kinds.values())
+
+
+def measured_priors(client: OpenSearch, index: LiveIndex, documents: int) -> dict[str, float]:
+    """The prior of each language, from how much of what is there in other languages is there in this one, too.
+
+    Args:
+        client: the cluster.
+        index: an index with groups.
+        documents: how many are looked at at most, and how many one request to the index may ask for.
+    """
+    looked_at = carry_out(client, index.index, _grouped(index, min(_LOOKED_AT, documents)))
+    found = languages_of(client, index, {group for _, group in looked_at})
+    return priors(looked_at, found, index.languages)
+
+
+def priors(
+    documents: Iterable[tuple[str, str]], found: Mapping[str, Collection[str]], languages: Iterable[str]
+) -> dict[str, float]:
+    """Language -> ``logit((h + .5) / (n + 1)) - 2``, from -0.5 to 2.
+
+    Of the ``n`` documents in other languages, ``h`` belong to a group with a document in this language. A language
+    without others is left out.
+
+    Args:
+        documents: language and group of each.
+        found: group -> languages of its documents.
+        languages: those that are asked about.
+    """
+    known, made = list(documents), {}
+    for language in languages:
+        others = [group for own, group in known if own != language]
+        if others:
+            share = (sum(language in found[group] for group in others) + 0.5) / (len(others) + 1)
+            made[language] = min(_HIGHEST, max(_LOWEST, math.log(share / (1 - share)) - _CAUTION))
+    return made
+
+
+def languages_of(client: OpenSearch, index: LiveIndex, groups: Collection[str]) -> dict[str, set[str]]:
+    """Group -> the languages of its documents."""
+    found: dict[str, set[str]] = defaultdict(set)
+    names = {"group": GROUP, "language": index.fields.language}
+    asked: dict[str, Any] = {"size": _PAGE, "sources": [{n: {"terms": {"field": f}}} for n, f in names.items()]}
+    body = {
+        "size": 0,
+        "query": {"bool": {"filter": dsl.filter_clauses({GROUP: sorted(groups)})}},
+        "aggs": {"pairs": {"composite": asked}},
+    }
+    while groups:
+        answer = client.search(index=index.index, body=body)["aggregations"]["pairs"]
+        for bucket in answer["buckets"]:
+            found[bucket["key"]["group"]].add(bucket["key"]["language"])
+        if len(answer["buckets"]) < _PAGE:
+            break
+        asked["after"] = answer["after_key"]
+    return found
+
+
+def _grouped(index: LiveIndex, size: int) -> Exchange[list[tuple[str, str]]]:
+    language = index.fields.language
+    clauses = [{"exists": {"field": GROUP}}, {"exists": {"field": language}}]
+    body = dsl.body(drawn({"bool": {"filter": clauses}}), size, index.fields, source=False)
+    (response,) = yield (body | {"docvalue_fields": [language, GROUP]},)
+    return [(hit["fields"][language][0], hit["fields"][GROUP][0]) for hit in response["hits"]["hits"]]

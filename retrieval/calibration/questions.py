@@ -1,0 +1,254 @@
+"""Questions cut out of an index's own passages, asked of it as it is and with their passage hidden."""
+
+from __future__ import annotations
+
+import re
+import zlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final, NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from opensearchpy import OpenSearch
+
+from langshift.errors import LangshiftError
+from langshift.plugin.metadata import Fields
+from langshift.plugin.versions import LiveIndex
+from langshift.retrieval import dsl, modes
+from langshift.retrieval.anchored import bringing_vectors, brought, gather
+from langshift.retrieval.calibration.fit import Evidence, drawn
+from langshift.retrieval.dsl import MOST_CLAUSES
+from langshift.retrieval.hits import GROUP, Candidate, Found, group_of, to_hit, without_legs
+from langshift.retrieval.searcher import Asker
+from langshift.retrieval.settings import Mode, Question, Setting, Target
+from langshift.retrieval.steps import Exchange, carry_out, carry_out_all
+
+_SENTENCE: Final = re.compile(r"(?<=[.!?؟۔])\s+|(?<=[。！？।॥])\s*|\n+")
+_WORDS: Final = 10
+_LEAST_WORDS: Final = 4
+# Of scripts without spaces about as many characters as ten words have.
+_CHARACTERS: Final = {"zh": 18, "yue": 18, "ja": 18, "th": 40, "lo": 40, "km": 40, "my": 40, "bo": 40}
+_LONGEST: Final = 300
+assert _LONGEST < MOST_CLAUSES // 2  # noqa: S101 - whatever an analyzer makes of it, the server takes it
+
+
+def cut(text: str, language: str, name: str) -> str | None:
+    """A question of about ten words out of one sentence.
+
+    Args:
+        text: of a document.
+        language: its language; in scripts without spaces characters are counted instead.
+        name: the document's id, by which the place is chosen, so that it is the same each time.
+
+    Returns:
+        The piece; None where no sentence is long enough.
+    """
+    chance = np.random.default_rng(zlib.crc32(name.encode(errors="replace")))
+    # A text that was cut in the middle of a character has half of it left, which no request can hold.
+    whole = text.encode(errors="ignore").decode()
+    pieces = [found for sentence in _SENTENCE.split(whole) if (found := _parts(sentence, language))]
+    if not pieces:
+        return None
+    parts, joint = pieces[int(chance.integers(len(pieces)))]
+    wanted = _WORDS if joint else _CHARACTERS[language]
+    start = int(chance.integers(max(1, len(parts) - wanted + 1)))
+    return joint.join(parts[start : start + wanted]).strip()[:_LONGEST]
+
+
+def _parts(sentence: str, language: str) -> tuple[list[str], str] | None:
+    """What a question can be cut of, and what joins it; None where that is too little."""
+    if language in _CHARACTERS:
+        characters = list(sentence.strip())
+        return (characters, "") if len(characters) >= _CHARACTERS[language] // 2 else None
+    words = sentence.split()
+    return (words, " ") if len(words) >= _LEAST_WORDS else None
+
+
+T = TypeVar("T")
+
+
+def hiding(exchange: Exchange[T], gone: Sequence[Mapping[str, Any]]) -> Exchange[T]:
+    """An exchange, in every step of which the documents that match one of the clauses are left out.
+
+    Scores stay as they are. Nearest neighbours are left out after they were found: the few that are hidden are less
+    than what is looked at beside those that are wanted.
+    """
+    try:
+        asked = next(exchange)
+        while True:
+            without = tuple(
+                body | {"query": {"bool": {"must": [body["query"]], "must_not": list(gone)}}} for body in asked
+            )
+            asked = exchange.send((yield without))
+    except StopIteration as end:
+        result: T = end.value
+        return result
+
+
+# A language with fewer documents is not asked about.
+_FEW: Final = 5
+_FIELDS: Final = ("title", "text")
+
+
+class Passage(NamedTuple):
+    """A document that a question is cut out of.
+
+    Attributes:
+        id: its ``_id``.
+        language: primary tag.
+        words: the question.
+        group: its translation group; None where it names none.
+        vector: of unit length, shape (dimension,), float32.
+    """
+
+    id: str
+    language: str
+    words: str
+    group: str | None
+    vector: NDArray[np.float32]
+
+
+def draw_passages(client: OpenSearch, index: LiveIndex, sample: int, window: int) -> list[Passage]:
+    """Documents with a vector and a sentence to ask by, the same each time.
+
+    Args:
+        client: the cluster.
+        index: the index.
+        sample: how many at most; every language gets as even a share as it has documents for.
+        window: how many documents one request to the index may ask for.
+    """
+    found: list[Passage] = []
+    for language, share in shares(index.counts, sample).items():
+        found += carry_out(client, index.index, _draw(index, language, share, window))
+    return found
+
+
+def shares(counts: Mapping[str, int], sample: int) -> dict[str, int]:
+    """Language -> how many of the sample: as evenly as each language's documents allow; a few of them are too few."""
+    left, wanted = sample, {}
+    rarest_first = sorted((count, language) for language, count in counts.items() if count >= _FEW)
+    for position, (count, language) in enumerate(rarest_first):
+        share = min(count, left // (len(rarest_first) - position))
+        if share:
+            wanted[language] = share
+        left -= share
+    return dict(sorted(wanted.items()))
+
+
+def _draw(index: LiveIndex, language: str, share: int, window: int) -> Exchange[list[Passage]]:
+    fields = index.fields
+    clauses = [{"term": {fields.language: language}}, {"exists": {"field": fields.vector}}]
+    brings = [*(fields.texts or _FIELDS), GROUP]
+    # Some have no sentence to ask by.
+    size = min(window, share + share // 2 + _FEW)
+    (response,) = yield (bringing_vectors(drawn({"bool": {"filter": clauses}}), size, fields) | {"_source": brings},)
+    vectors, made = brought(response), list[Passage]()
+    for found in without_legs(response, fields):
+        words = cut(text_of(found, fields), language, found.id)
+        if found.id in vectors and words is not None:
+            vector = vectors[found.id].astype(np.float32)
+            made.append(Passage(found.id, language, words, group_of(found.source), vector))
+    return made[:share]
+
+
+def text_of(found: Candidate, fields: Fields) -> str:
+    """The words of a document that a question is cut out of."""
+    if not fields.texts:
+        hit = to_hit(found, fields)
+        return hit.text or hit.title
+    texts = (to_hit(found, replace(fields, texts=(name,))).text for name in fields.texts)
+    return next(filter(None, texts), "")
+
+
+# Documents whose vectors are as near as that say the same in the same words.
+_COPY: Final = 0.999
+
+
+class Asked(NamedTuple):
+    """A question of which the answer is known.
+
+    Attributes:
+        question: with its vector.
+        passage: what it was cut out of.
+        answers: ids of the passage and its copies in its language.
+        hides: clauses for these, and for all in the language that the passage's translation group has.
+    """
+
+    question: Question
+    passage: Passage
+    answers: frozenset[str]
+    hides: Sequence[Mapping[str, Any]]
+
+
+def ask(client: OpenSearch, asker: Asker, passages: Sequence[Passage]) -> list[Asked]:
+    """The questions of passages, encoded and moved as those of a searcher would be.
+
+    Raises:
+        UsageError: the encoder makes no vectors of queries.
+    """
+    tags = [passage.language for passage in passages]
+    vectors = asker.move(asker.encode([passage.words for passage in passages]), tags)
+    copies = all_of(client, asker, (_copies(passage, asker) for passage in passages))
+    asked = []
+    for passage, vector, found in zip(passages, vectors, copies, strict=True):
+        answers = frozenset((passage.id, *found))
+        hides = dsl.filter_clauses({"_id": sorted(answers)})
+        if passage.group is not None:
+            own = {asker.index.fields.language: [passage.language], GROUP: [passage.group]}
+            hides.append({"bool": {"filter": dsl.filter_clauses(own)}})
+        asked.append(Asked(Question(passage.words, passage.language, vector), passage, answers, hides))
+    return asked
+
+
+def evidence(client: OpenSearch, asker: Asker, asked: Sequence[Asked]) -> list[Evidence]:
+    """What an anchored search gathers for each question, in both situations."""
+    target = Target(asker.index)
+    there = all_of(client, asker, (gather(one.question, target) for one in asked))
+    hidden = all_of(client, asker, (hiding(gather(one.question, target), one.hides) for one in asked))
+    return [
+        Evidence(one.passage.language, one.answers, *gathered)
+        for one, *gathered in zip(asked, there, hidden, strict=True)
+    ]
+
+
+def finds(client: OpenSearch, asker: Asker, asked: Sequence[Asked], mode: Mode, target: Target) -> list[bool]:
+    """Whether the first hit of each question is what it was cut out of."""
+    found = all_of(client, asker, (_first(one, mode, target) for one in asked))
+    return [bool({hit.id for hit in one.hits} & of.answers) for one, of in zip(found, asked, strict=True)]
+
+
+def finds_translations(
+    client: OpenSearch, asker: Asker, asked: Sequence[Asked], mode: Mode, target: Target
+) -> list[bool]:
+    """Whether the first hit of each question, with what it was cut out of hidden, is a translation of that."""
+    found = all_of(client, asker, (hiding(_first(one, mode, target), one.hides) for one in asked))
+    return [
+        any(group_of(hit.source) == of.passage.group for hit in one.hits) for one, of in zip(found, asked, strict=True)
+    ]
+
+
+def all_of(client: OpenSearch, asker: Asker, exchanges: Iterable[Exchange[T]]) -> list[T]:
+    """What all the exchanges return.
+
+    Raises:
+        LangshiftError: one of them failed.
+    """
+    returned: list[T] = []
+    for outcome in carry_out_all(client, asker.index.index, exchanges):
+        if isinstance(outcome, LangshiftError):
+            raise outcome
+        returned.append(outcome)
+    return returned
+
+
+def _first(asked: Asked, mode: Mode, target: Target) -> Exchange[Found]:
+    return modes.search(asked.question, Setting(mode), target, size=1, source=[GROUP])
+
+
+def _copies(passage: Passage, asker: Asker) -> Exchange[list[str]]:
+    fields = asker.index.fields
+    query = dsl.knn(passage.vector, dsl.LEAST_CANDIDATES, [{"term": {fields.language: passage.language}}], fields)
+    body = dsl.body(query, dsl.LEAST_CANDIDATES, fields, source=False) | {"min_score": (1 + _COPY) / 2}
+    (response,) = yield (body,)
+    return [found.id for found in without_legs(response, fields)]

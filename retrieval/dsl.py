@@ -1,0 +1,277 @@
+"""Request bodies of single searches, by vector or by words: pure functions, plain OpenSearch DSL."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from langshift.errors import UsageError
+from langshift.languages import UNDETERMINED
+from langshift.plugin.metadata import USUAL, Fields
+from langshift.retrieval.settings import NO_FILTERS, Filters, Question, Setting
+
+# The approximate search looks at no fewer candidates than this: fewer cost recall, not time.
+LEAST_CANDIDATES: Final = 100
+
+# What one search may bring by the server's default (index.max_result_window), and the most that k may be.
+MOST: Final = 10_000
+
+# Clauses of one query that the server allows by default (indices.query.bool.max_clause_count is 1024).
+MOST_CLAUSES = 1000
+_TEXT_FIELDS = ("title", "text")
+_EXACT = "(1.0 + cosineSimilarity(params.vector, doc[params.field])) / 2.0"
+
+Source = bool | Sequence[str]
+"""Which fields hits bring: all but the vector, none, or those named."""
+
+
+def dense(
+    vector: NDArray[np.float32],
+    *,
+    size: int,
+    filters: Filters = NO_FILTERS,
+    fields: Fields = USUAL,
+    source: Source = True,
+) -> dict[str, Any]:
+    """A k-nearest-neighbour search in the field of vectors.
+
+    The score of a hit is ``(1 + cos(q, z̃)) / 2``.
+
+    Args:
+        vector: query vector, shape (dimension,), float32.
+        size: how many hits.
+        filters: field -> values, any of which a hit must have; applied inside the graph search,
+            so that ``size`` hits come back where so many match.
+        fields: the index's names of fields.
+        source: what hits bring.
+    """
+    query = knn(vector, max(size, LEAST_CANDIDATES), filter_clauses(filters), fields)
+    return body(query, size, fields, source)
+
+
+def knn(
+    vector: NDArray[np.float32], k: int, clauses: Sequence[Mapping[str, Any]] = (), fields: Fields = USUAL
+) -> dict[str, Any]:
+    """The query for the ``k`` nearest of each shard among the documents that match all of the clauses."""
+    asked: dict[str, Any] = {"vector": vector.tolist(), "k": k}
+    if clauses:
+        asked["filter"] = {"bool": {"filter": list(clauses)}}
+    return {"knn": {fields.vector: asked}}
+
+
+def lexical(
+    words: str,
+    language: str,
+    others: Sequence[str] = (),
+    *,
+    size: int,
+    filters: Filters = NO_FILTERS,
+    fields: Fields = USUAL,
+    source: Source = True,
+) -> dict[str, Any]:
+    """A BM25 search in the fields of the query's language, and of the other languages of the index.
+
+    In an index that has text fields of its own, in these, whatever the language.
+
+    Names and numbers are written alike in many languages: on XQuAD (eight languages, English
+    questions) the fields of all of them together give nDCG@20 .374, those of the query's language alone
+    .243, and one more field shared by all languages .30.
+
+    Args:
+        words: the query.
+        language: primary language tag of the query, or ``und``.
+        others: the other languages of the index, most frequent first; as many of them are searched as
+            the server's limit on clauses leaves room for.
+        size: how many hits.
+        filters: field -> values, any of which a hit must have.
+        fields: the index's names of fields.
+        source: what hits bring.
+
+    Raises:
+        UsageError: the query has too many words for the server.
+    """
+    return body(matching(words, language, others, filter_clauses(filters), fields), size, fields, source)
+
+
+def matching(
+    words: str,
+    language: str,
+    others: Sequence[str] = (),
+    clauses: Sequence[Mapping[str, Any]] = (),
+    fields: Fields = USUAL,
+) -> dict[str, Any]:
+    """The query of ``lexical``, for documents that match all of the clauses.
+
+    Raises:
+        UsageError: the query has too many words for the server.
+    """
+    together = 1 if fields.texts else len(_TEXT_FIELDS)
+    room = MOST_CLAUSES // (_most_tokens(words) * together)
+    if not room:
+        raise UsageError(f"The query has too many words for a word search: at most {MOST_CLAUSES // together} fit.")
+    searched = list(fields.texts) or list(dict.fromkeys((language, UNDETERMINED, *others)))
+    searched = searched[:room]
+    if not fields.texts:
+        searched = [f"{field}.{tag}" for tag in searched for field in _TEXT_FIELDS]
+    match = {"multi_match": {"query": words, "type": "most_fields", "fields": searched}}
+    return {"bool": {"must": [match], "filter": list(clauses)}}
+
+
+def exact(
+    vector: NDArray[np.float32],
+    among: Mapping[str, Any],
+    size: int,
+    fields: Fields = USUAL,
+    source: Source = False,
+) -> dict[str, Any]:
+    """The body of an exact search by cosine; a document without a vector is not found.
+
+    The score of a hit is ``(1 + cos(q, z̃)) / 2``, as that of ``dense``.
+
+    Args:
+        vector: the query's vector, shape (dimension,).
+        among: the query that chooses the documents to score.
+        size: how many hits.
+        fields: the index's names of fields.
+        source: what hits bring.
+    """
+    among = {"bool": {"filter": [among, {"exists": {"field": fields.vector}}]}}
+    script = {"source": _EXACT, "params": {"vector": vector.tolist(), "field": fields.vector}}
+    return body({"script_score": {"query": among, "script": script}}, size, fields, source)
+
+
+def named(ids: Sequence[str], fields: Fields = USUAL, source: Source = True) -> dict[str, Any]:
+    """The body of a search for the documents of these ids."""
+    return body(among(ids), len(ids), fields, source)
+
+
+def among(ids: Sequence[str]) -> dict[str, Any]:
+    """The query that the documents of these ids match, all with the same score."""
+    return {"bool": {"filter": filter_clauses({"_id": ids})}}
+
+
+def filter_clauses(filters: Filters) -> list[dict[str, Any]]:
+    """One ``terms`` clause a field."""
+    return [{"terms": {field: list(values)}} for field, values in filters.items()]
+
+
+def body(query: Mapping[str, Any], size: int, fields: Fields = USUAL, source: Source = True) -> dict[str, Any]:
+    """A request body; hits that do not bring the whole document tell their language apart from it."""
+    if source is True:
+        return {"size": size, "query": query, "_source": {"excludes": [fields.vector]}}
+    told = {"_source": list(source) if source else False, "docvalue_fields": [fields.language]}
+    return {"size": size, "query": query, **told}
+
+
+def _most_tokens(words: str) -> int:
+    """About as many tokens as an analyzer can make of a query, or more.
+
+    Scripts without spaces (Thai and beyond in Unicode's order) may give a token a character, and
+    camelCase or digits may part a word. Marks, such as an accent that is a character of its own, part none.
+    """
+    unmarked = "".join(character for character in words if unicodedata.category(character)[0] != "M")
+    runs = re.findall(r"[^\W\d_]+|\d+", unmarked)
+    return max(1, sum(sum(character >= "\u0e00" for character in run) or 1 for run in runs))
+
+
+# How many of the best a mode's scores are compared with cosines over.
+SCALED_OVER: Final = 100
+
+
+# A preference is in units of cosine. A bonus only reorders what was retrieved, so the best of the favoured documents
+# are retrieved, too: those in the searcher's language, or with a preference below 0 (``--spread``) those in any
+# other.
+def preference_of(question: Question, setting: Setting) -> float:
+    """The preference that a question is asked with: none where its language is not known."""
+    return 0.0 if question.language == UNDETERMINED else setting.preference
+
+
+def is_favoured(language: str, question: Question, setting: Setting) -> bool:
+    """Whether a document in a language is given the bonus."""
+    preference = preference_of(question, setting)
+    return preference != 0 and (language == question.language) == (preference > 0)
+
+
+def favoured(language: str, preference: float, fields: Fields = USUAL) -> dict[str, Any]:
+    """The clause that the favoured documents match."""
+    same = {"term": {fields.language: language}}
+    return same if preference > 0 else {"bool": {"must_not": [same]}}
+
+
+def dense_preferring(
+    vector: NDArray[np.float32],
+    language: str,
+    preference: float,
+    *,
+    size: int,
+    filters: Filters = NO_FILTERS,
+    fields: Fields = USUAL,
+    source: Source = True,
+) -> dict[str, Any]:
+    """A k-nearest-neighbour search with a language preference, in one request.
+
+    The score of a hit is ``(1 + cos(q, z̃) + |beta| · [favoured]) / 2``; those in the searcher's language ``l`` are
+    favoured, or with ``beta`` below 0 those in every other. The best ``n`` by this score are among the ``n`` nearest
+    of all and the ``n`` nearest of the favoured, whose union is asked for.
+
+    Args:
+        vector: query vector, shape (dimension,), float32.
+        language: primary tag of the searcher's language.
+        preference: beta, in units of cosine.
+        size: how many hits.
+        filters: field -> values, any of which a hit must have.
+        fields: the index's names of fields.
+        source: what hits bring.
+    """
+    k, clauses = max(size, LEAST_CANDIDATES), filter_clauses(filters)
+    given_more = favoured(language, preference, fields)
+    nearest = nearest_of_both(vector, k, clauses, given_more, fields)
+    query = {"bool": {"must": [nearest], "should": [added(given_more, abs(preference) / 2)]}}
+    return body(query, size, fields, source)
+
+
+def nearest_of_both(
+    vector: NDArray[np.float32],
+    k: int,
+    clauses: Sequence[Mapping[str, Any]],
+    given_more: Mapping[str, Any],
+    fields: Fields = USUAL,
+) -> dict[str, Any]:
+    """The query for the ``k`` nearest of each shard among all, and the ``k`` nearest among the favoured.
+
+    Args:
+        vector: what they are near to, shape (dimension,), float32.
+        k: how many.
+        clauses: what all must match.
+        given_more: what the favoured match.
+        fields: the index's names of fields.
+    """
+    both = [knn(vector, k, clauses, fields), knn(vector, k, [*clauses, given_more], fields)]
+    return {"dis_max": {"queries": both}}
+
+
+def added(which: Mapping[str, Any], score: float) -> dict[str, Any]:
+    """The clause that adds a score to that of the documents that match ``which``."""
+    return {"constant_score": {"filter": which, "boost": score}}
+
+
+def bonus(preference: float, own: Sequence[float], dense: Sequence[float]) -> float:
+    """What favoured documents are given in a mode whose scores are no cosines.
+
+    ``|beta| · (max s - min s) / (max cos - min cos)``, with ``s`` the mode's own scores, over the best 100 of each:
+    as much of the scores' range as ``beta`` is of the cosines'. 0 where all of one are equal.
+
+    Args:
+        preference: beta, in units of cosine.
+        own: the mode's own scores, best first.
+        dense: scores ``(1 + cos) / 2`` of the vectors' search, best first.
+    """
+    own, dense = own[:SCALED_OVER], dense[:SCALED_OVER]
+    if not own or not dense or dense[0] == dense[-1]:
+        return 0.0
+    return abs(preference) * (own[0] - own[-1]) / (2 * (dense[0] - dense[-1]))

@@ -1,0 +1,513 @@
+"""What a search finds: candidates as the cluster gives them, hits as people get them, what the shift did to each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from langshift.debias.stamps import moving, taken_back
+from langshift.errors import ClusterError
+from langshift.languages import UNDETERMINED
+from langshift.plugin.metadata import USUAL, Fields, value_at
+from langshift.plugin.stored_shift import IndexShift, of_meta
+from langshift.retrieval import dsl
+from langshift.retrieval.dsl import Source
+from langshift.retrieval.settings import Filters, Setting, Target
+from langshift.retrieval.steps import Exchange, Request, Response
+
+
+class Leg(NamedTuple):
+    """What one leg of a search said of a document.
+
+    Attributes:
+        score: as the leg gave it: ``(1 + cos) / 2`` of vectors, BM25 of words.
+        rank: among what the leg retrieved, counted from 1; of ``anchored`` among the hits. None where the leg did not
+            rank the document: where it was looked at for the language preference, or put with the bonus in one score.
+    """
+
+    score: float
+    rank: int | None
+
+
+@dataclass(frozen=True)
+class Anchor:
+    """A document that the query's vector was moved towards.
+
+    Attributes:
+        id: its ``_id``.
+        trust: how probable it is that it answers the query, 0 to 1.
+        weight: what its unit vector was multiplied with before it was added to the query's; 0 where it was not used.
+        evidence: the figures that trust was computed from, by name.
+    """
+
+    id: str
+    trust: float
+    weight: float
+    evidence: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class How:
+    """All that is needed, beside question and setting, to score one more document as the search would have.
+
+    Attributes:
+        bonus: what a document in the searcher's language is given more than others, on the scale of the scores. Below
+            0 its amount is added to the scores of the others.
+        ranges: leg -> lowest and highest score that it retrieved, where scores were normalised by these.
+        anchors: what the query was moved by.
+        kept: document -> score, where it cannot be told from the document alone: by RRF, and where shards
+            retrieved for themselves.
+        depth: how many documents each leg was asked for; 0 where that has no part in the scores.
+        given: document -> what it alone was given, in ``anchored`` for words in other languages.
+    """
+
+    bonus: float = 0.0
+    ranges: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    anchors: tuple[Anchor, ...] = ()
+    kept: Mapping[str, float] = field(default_factory=dict)
+    depth: int = 0
+    given: Mapping[str, float] = field(default_factory=dict)
+
+
+class Candidate(NamedTuple):
+    """One document found.
+
+    Attributes:
+        id: its ``_id``.
+        score: by which it is ranked.
+        language: as it stands in the index, or ``und``.
+        source: the fields that were asked for; empty where none were.
+        legs: leg -> what it said; a leg that did not retrieve the document is absent.
+        others: with ``one_per_group`` the other documents of its translation group, best first; one without a
+            score matched nothing.
+    """
+
+    id: str
+    score: float | None
+    language: str
+    source: Mapping[str, Any] = {}
+    legs: Mapping[str, Leg] = {}
+    others: tuple[Candidate, ...] = ()
+
+
+class Found(NamedTuple):
+    """The outcome of a search.
+
+    Attributes:
+        hits: best first, as many as were asked for at most.
+        how: how the scores were put together.
+        took: milliseconds that the server says it took, all steps together.
+        notes: sentences that a person should be told with the hits.
+    """
+
+    hits: tuple[Candidate, ...]
+    how: How = How()
+    took: float = 0.0
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class ShiftEffect:
+    """What the shift of the index did to a hit's nearness to the query.
+
+    Attributes:
+        moved: tag of a language vector -> what it was multiplied with before it was subtracted from the document's
+            vector; empty where that is as the encoder made it.
+        similarity_before: cosine of the query's and the document's vector as the encoder made them; None where that
+            cannot be known.
+        similarity_after: cosine of the vectors that are searched with.
+        rank_before: by the former among the documents compared, counted from 1; None where it cannot be known.
+        rank_after: by the latter.
+    """
+
+    moved: Mapping[str, float]
+    similarity_before: float | None
+    similarity_after: float
+    rank_before: int | None
+    rank_after: int
+
+
+@dataclass(frozen=True)
+class Other:
+    """Another document of a hit's translation group.
+
+    Attributes:
+        id: its ``_id``.
+        score: what the search would have given it; None where it matches nothing.
+        language: primary tag, or ``und``.
+        title: may be empty.
+        text: may be empty.
+        source: all its fields but the vector.
+    """
+
+    id: str
+    score: float | None
+    language: str
+    title: str
+    text: str
+    source: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+
+@dataclass(frozen=True)
+class Hit:
+    """One document found.
+
+    Attributes:
+        id: its ``_id``.
+        score: by which it is ranked; in dense mode ``(1 + cos) / 2``.
+        language: primary tag, or ``und``.
+        title: may be empty, and is where the index has text fields of its own.
+        text: may be empty.
+        group: translation group, the first where it names several, or None.
+        legs: leg of the search -> score and rank there, None where it gave none; a leg that did not find it is absent.
+        others: the other documents of its group, where one is shown of each.
+        shift: what the shift did, where that was to be explained and the document has a vector.
+        source: all its fields but the vector.
+    """
+
+    id: str
+    score: float
+    language: str
+    title: str
+    text: str
+    group: str | None
+    legs: Mapping[str, Leg] = field(default_factory=dict)
+    others: tuple[Other, ...] = ()
+    shift: ShiftEffect | None = None
+    source: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+
+def to_hit(found: Candidate, fields: Fields, shift: ShiftEffect | None = None) -> Hit:
+    """A candidate, from an index with these fields, as a hit."""
+    title, text = title_and_text(found.source, fields)
+    return Hit(
+        id=found.id,
+        score=0.0 if found.score is None else found.score,
+        language=found.language,
+        title=title,
+        text=text,
+        group=group_of(found.source),
+        legs=found.legs,
+        others=tuple(_other(one, fields) for one in found.others),
+        shift=shift,
+        source=found.source,
+    )
+
+
+def _other(found: Candidate, fields: Fields) -> Other:
+    title, text = title_and_text(found.source, fields)
+    return Other(found.id, found.score, found.language, title, text, found.source)
+
+
+def title_and_text(source: Mapping[str, Any], fields: Fields) -> tuple[str, str]:
+    """Title and text of a document, from an index with these fields; either may be empty."""
+    if fields.texts:
+        return "", _words(value_at(source, fields.texts[0]))
+    return _words(source.get("title")), _words(source.get("text"))
+
+
+def _words(value: Any) -> str:  # noqa: ANN401 - any JSON
+    """The words of a field: of several values all, of languages the first."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, Mapping):
+        return _words(next(iter(value.values()), None))
+    if isinstance(value, list):
+        return " ".join(filter(None, map(_words, value)))
+    return "" if value is None else str(value)
+
+
+GROUP: Final = "group"
+
+
+def group_of(source: Mapping[str, Any]) -> str | None:
+    """The translation group that a document names, the first if it names several; None where it names none."""
+    group = value_at(source, GROUP)
+    if isinstance(group, list):
+        group = group[0] if group else None
+    return None if group is None else str(group)
+
+
+@dataclass(frozen=True)
+class SearchResult:
+    """What a search found.
+
+    Attributes:
+        index: the version of the index that was searched.
+        setting: how.
+        language: of the query, as given or detected; ``und`` where unknown.
+        shift_queries: whether the query was shifted as documents are, unless it is in the pivot language.
+        hits: best first.
+        bonus: what was added to the scores of hits in the query's language, by the language preference and by the
+            mode anchored, on the scale of the scores; below 0 its amount was added to those of all others.
+        anchors: documents that the query was moved by, in the mode anchored.
+        compared: how many documents the ranks before and after the shift are among; 0 where nothing was explained.
+        notes: sentences on what a searcher should know.
+        took: milliseconds that the server says it took, without explaining.
+        requests: what was sent to search, in order.
+    """
+
+    index: str
+    setting: Setting
+    language: str
+    shift_queries: bool
+    hits: tuple[Hit, ...]
+    bonus: float
+    anchors: tuple[Anchor, ...]
+    compared: int
+    notes: tuple[str, ...]
+    took: float
+    requests: tuple[Request, ...]
+
+    def bonus_of(self, hit: Hit) -> float:
+        """What was added to the score of a hit for its language."""
+        in_language = hit.language == self.language
+        return abs(self.bonus) if in_language == (self.bonus > 0) else 0.0
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON, without the requests."""
+        return {
+            "index": self.index,
+            **asdict(self.setting),
+            "language": self.language,
+            "shift_queries": self.shift_queries,
+            "hits": [_hit(hit) for hit in self.hits],
+            "bonus": self.bonus,
+            "anchors": [asdict(anchor) | {"evidence": dict(anchor.evidence)} for anchor in self.anchors],
+            "compared": self.compared,
+            "notes": list(self.notes),
+            "took": self.took,
+        }
+
+
+def _hit(hit: Hit) -> dict[str, Any]:
+    return {
+        "id": hit.id,
+        "score": hit.score,
+        "language": hit.language,
+        "title": hit.title,
+        "text": hit.text,
+        "group": hit.group,
+        "legs": {name: leg._asdict() for name, leg in hit.legs.items()},
+        "others": [
+            {"id": one.id, "score": one.score, "language": one.language, "title": one.title, "text": one.text}
+            for one in hit.others
+        ],
+        "shift": None if hit.shift is None else asdict(hit.shift),
+    }
+
+
+class Pool(NamedTuple):
+    """What one leg retrieved.
+
+    Attributes:
+        candidates: best first, those that only the favoured documents' search brought at the end.
+        unfavoured: how many the others are.
+    """
+
+    candidates: Sequence[Candidate]
+    unfavoured: int
+
+    @property
+    def scores(self) -> list[float]:
+        """Of those that the leg retrieved among all documents, best first."""
+        return [candidate.score or 0.0 for candidate in self.candidates[: self.unfavoured]]
+
+
+def candidates(response: Response, leg: str, fields: Fields = USUAL) -> list[Candidate]:
+    """The hits of a search by one leg, best first."""
+    return [
+        _candidate(hit, fields, {leg: Leg(float(hit["_score"]), rank)})
+        for rank, hit in enumerate(response["hits"]["hits"], start=1)
+    ]
+
+
+def without_legs(response: Response, fields: Fields = USUAL) -> list[Candidate]:
+    """The hits of a search of which nobody knows what its legs said, best first."""
+    return [_candidate(hit, fields, {}) for hit in response["hits"]["hits"]]
+
+
+def sources(responses: Iterable[Response]) -> dict[str, Mapping[str, Any]]:
+    """Document -> the fields that it brought."""
+    return {hit["_id"]: hit.get("_source", {}) for response in responses for hit in response["hits"]["hits"]}
+
+
+def pool(leg: str, responses: Iterable[Response], favoured: Iterable[Response] = (), fields: Fields = USUAL) -> Pool:
+    """What one leg retrieved, of all shards, ranked.
+
+    Args:
+        leg: its name.
+        responses: what it retrieved, from one shard or more each.
+        favoured: what it retrieved of the favoured documents.
+        fields: the index's names of fields.
+    """
+    return pooled(
+        leg,
+        (candidate for response in responses for candidate in candidates(response, leg, fields)),
+        (candidate for response in favoured for candidate in candidates(response, leg, fields)),
+    )
+
+
+def pooled(leg: str, retrieved: Iterable[Candidate], favoured: Iterable[Candidate] = ()) -> Pool:
+    """What one leg retrieved, ranked.
+
+    Args:
+        leg: its name.
+        retrieved: from one shard or more, each best first.
+        favoured: what it retrieved of the favoured documents.
+    """
+    found = _best_first(retrieved)
+    known = {candidate.id for candidate in found}
+    more = (candidate for candidate in _best_first(favoured) if candidate.id not in known)
+    ranked = [*found, *more]
+    placed = [
+        # What only the search among the favoured documents brought has no rank among all.
+        one._replace(legs={leg: Leg(one.legs[leg].score, place + 1 if place < len(found) else None)})
+        for place, one in enumerate(ranked)
+    ]
+    return Pool(placed, len(found))
+
+
+def _best_first(found: Iterable[Candidate]) -> list[Candidate]:
+    # Of equals the first stays first, as on the server.
+    return sorted(found, key=lambda candidate: -(candidate.score or 0.0))
+
+
+def union(pools: Iterable[Sequence[Candidate]]) -> dict[str, Candidate]:
+    """Document -> candidate with all of its legs."""
+    found: dict[str, Candidate] = {}
+    for candidate in (one for members in pools for one in members):
+        legs = found[candidate.id].legs if candidate.id in found else {}
+        found[candidate.id] = candidate._replace(legs={**legs, **candidate.legs})
+    return found
+
+
+def _candidate(hit: Mapping[str, Any], fields: Fields, legs: Mapping[str, Leg]) -> Candidate:
+    return Candidate(
+        id=hit["_id"],
+        score=float(hit["_score"]),
+        language=_first(hit, fields.language) or UNDETERMINED,
+        source=hit.get("_source", {}),
+        legs=legs,
+    )
+
+
+def _first(hit: Mapping[str, Any], field: str) -> str | None:
+    """A hit's first value of a keyword field, beside the document or in it; None where it has none."""
+    value = hit.get("fields", {}).get(field) or value_at(hit.get("_source", {}), field)
+    if isinstance(value, list):
+        value = value[0] if value else None
+    return None if value is None else str(value)
+
+
+Vector = NDArray[np.float32]
+
+
+class Effects(NamedTuple):
+    """What the shift did to hits.
+
+    Attributes:
+        by_id: document -> effect; without documents that have no vector.
+        compared: how many documents the ranks are among.
+    """
+
+    by_id: Mapping[str, ShiftEffect]
+    compared: int
+
+
+def known_shift(kept: Mapping[str, Any], index: str) -> tuple[IndexShift | None, str | None]:
+    """The shift of an index by its whole ``_meta``; where it cannot be taken back, None and a sentence that says so."""
+    try:
+        return of_meta(kept, index), None
+    except ClusterError:
+        return None, (
+            f"How near the hits were before the shift is not known: {index} does not hold what could take it back "
+            "exactly."
+        )
+
+
+def effects(
+    raw: Vector, moved: Vector, ids: Sequence[str], shift: IndexShift | None, fields: Fields, filters: Filters
+) -> Exchange[Effects]:
+    """Compare hits, and the documents nearest to the query, before and after the shift.
+
+    Args:
+        raw: the query's vector as the encoder made it, shape (dimension,), float32.
+        moved: that which is searched with.
+        ids: the hits.
+        shift: of the index; None where it cannot be taken back.
+        fields: the index's names of fields.
+        filters: which documents were searched.
+    """
+    source = [fields.vector, fields.stamp]
+    nearest = dsl.dense(moved, size=dsl.LEAST_CANDIDATES, filters=filters, fields=fields, source=source)
+    among = dsl.named(ids, fields, source)
+    documents = sources((yield nearest, among))
+    return _compared(raw, moved, documents, shift, fields)
+
+
+def _compared(
+    raw: Vector,
+    moved: Vector,
+    documents: Mapping[str, Mapping[str, Any]],
+    shift: IndexShift | None,
+    fields: Fields,
+) -> Effects:
+    before: dict[str, float | None] = {}
+    after: dict[str, float] = {}
+    by: dict[str, dict[str, float]] = {}
+    for name, source in documents.items():
+        vector = value_at(source, fields.vector)
+        if vector is None:
+            continue
+        stored, stamp = np.array(vector, np.float32), value_at(source, fields.stamp) or {}
+        by[name] = moving(stamp)
+        after[name] = _cosine(moved, stored)
+        made = as_made(stored, stamp, by[name], shift)
+        before[name] = None if made is None else _cosine(raw, made)
+    known = {name: value for name, value in before.items() if value is not None}
+    # A rank among some of them only would be too good.
+    ranks_before = _ranks(known) if len(known) == len(after) else {}
+    ranks_after = _ranks(after)
+    found = {
+        name: ShiftEffect(by[name], before[name], after[name], ranks_before.get(name), ranks_after[name])
+        for name in after
+    }
+    return Effects(found, len(after))
+
+
+def as_made(
+    stored: Vector, stamp: Mapping[str, Any], by: Mapping[str, float], shift: IndexShift | None
+) -> Vector | None:
+    """The vector as the encoder made it; None where that cannot be known."""
+    if not by:
+        return stored
+    # Any client may write a stamp.
+    if shift is None or stamp.get("vectors") != shift.hash or not by.keys() <= shift.vectors.keys():
+        return None
+    return taken_back(stored, stamp, shift.vectors)
+
+
+def _cosine(one: Vector, other: Vector) -> float:
+    first, second = one.astype(np.float64), other.astype(np.float64)
+    norms = float(np.linalg.norm(first) * np.linalg.norm(second))
+    return float(first @ second) / norms if norms else 0.0
+
+
+def _ranks(similarities: Mapping[str, float]) -> dict[str, int]:
+    """Document -> its rank from 1; of equal ones the first by id comes first."""
+    ordered = sorted(similarities, key=lambda name: (-similarities[name], name))
+    return {name: rank for rank, name in enumerate(ordered, start=1)}
+
+
+def with_sources(hits: Sequence[Candidate], target: Target, source: Source) -> Exchange[tuple[Candidate, ...]]:
+    """The hits with the fields that they are to bring; one step, or none."""
+    if not source or not hits:
+        return tuple(hits)
+    (response,) = yield (dsl.named([hit.id for hit in hits], target.index.fields, source),)
+    brought = sources([response])
+    return tuple(hit._replace(source=brought.get(hit.id, {})) for hit in hits)

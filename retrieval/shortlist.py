@@ -1,0 +1,191 @@
+"""All that a query's hits may be, gathered in one step, and ranked in any setting."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Final
+
+from langshift.errors import UsageError
+from langshift.languages import UNDETERMINED
+from langshift.retrieval.dense import POOL, best_of_each_language, ranked_by_vector
+from langshift.retrieval.dsl import favoured, preference_of
+from langshift.retrieval.hits import Candidate, Found, How, Pool, candidates, pooled, sources
+from langshift.retrieval.hybrid import nearest_bodies, put_together, word_bodies
+from langshift.retrieval.settings import Filters, Question, Setting, Target
+from langshift.retrieval.steps import Body, Exchange, timed
+
+# As many as the live search asks of each leg for up to as many hits.
+DEPTH: Final = 100
+
+Part = tuple[str, str]
+"""Leg and part: ``dense`` or ``lexical``; ``all`` or ``shard N``, ``own`` and ``others``."""
+
+
+@dataclass(frozen=True)
+class Shortlist:
+    """The candidates of one query in one index.
+
+    Attributes:
+        question: what was asked, with its vector where it has one.
+        target: what was searched.
+        filters: what all candidates match, by field of the index.
+        legs: leg and part -> what that search retrieved, best first, without fields. Parts: ``all`` documents (by
+            words in an index of several shards: ``shard N``), those in the searcher's ``own`` language, and all
+            ``others``; the last two are absent where the language is not known.
+        sources: document -> its fields but the vector.
+        lacks: leg -> a sentence that says why it could not be asked.
+        took: milliseconds that the server says it took.
+    """
+
+    question: Question
+    target: Target
+    filters: Filters
+    legs: Mapping[Part, tuple[Candidate, ...]]
+    sources: Mapping[str, Mapping[str, Any]] = field(repr=False)
+    lacks: Mapping[str, str] = field(default_factory=dict)
+    took: float = 0.0
+
+    @cached_property
+    def languages(self) -> dict[str, str]:
+        """Document -> its language; of every candidate."""
+        return {one.id: one.language for found in self.legs.values() for one in found}
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """Every candidate."""
+        return tuple(self.languages)
+
+    def leg(self, leg: str) -> list[Candidate]:
+        """What a leg retrieved among all documents, of all shards."""
+        return [
+            one
+            for (name, part), found in self.legs.items()
+            if name == leg and part not in {"own", "others"}
+            for one in found
+        ]
+
+
+def gather(question: Question, target: Target, filters: Filters, lacks: Mapping[str, str]) -> Exchange[Shortlist]:
+    """Ask for every candidate; one step.
+
+    By vector and by words the 100 best, those in the searcher's language and those in all others: what the live search
+    looks at for up to 100 hits, with any preference.
+
+    Args:
+        question: what is asked.
+        target: what is searched.
+        filters: field of the index -> values, any of which a hit must have.
+        lacks: leg -> why it is known that it cannot be asked.
+
+    Returns:
+        Of the exchange: the shortlist.
+    """
+    lacking = dict(lacks)
+    asked: dict[Part, Body] = {}
+    parts = _parts(question, target)
+    for leg, bodies_of in (("dense", nearest_bodies), ("lexical", word_bodies)):
+        if leg in lacking:
+            continue
+        try:
+            found = bodies_of(question, target, DEPTH, parts, filters=filters, shards=target.index.shards, source=True)
+        except UsageError as error:
+            lacking[leg] = str(error)
+        else:
+            asked |= {(leg, part): body for part, body in found.items()}
+    responses, took = yield from timed(_answered(tuple(asked.values())))
+    legs = {
+        (leg, part): tuple(one._replace(source={}) for one in candidates(response, leg, target.index.fields))
+        for (leg, part), response in zip(asked, responses, strict=True)
+    }
+    return Shortlist(question, target, filters, legs, sources(responses), lacking, took)
+
+
+def _parts(question: Question, target: Target) -> dict[str, Mapping[str, Any]]:
+    """Part -> its clause; without a language nothing is preferred."""
+    if question.language == UNDETERMINED:
+        return {}
+    fields = target.index.fields
+    return {"own": favoured(question.language, 1, fields), "others": favoured(question.language, -1, fields)}
+
+
+def _answered(bodies: tuple[Body, ...]) -> Exchange[list[Any]]:
+    return list((yield bodies)) if bodies else []
+
+
+def rankable(setting: Setting) -> bool:
+    """Whether a shortlist tells what a setting finds: not where a search goes on from what it found itself."""
+    return setting.mode != "anchored" and not setting.one_per_group
+
+
+def rank(shortlist: Shortlist, setting: Setting, *, size: int = DEPTH) -> Found:
+    """What the live search finds in a setting: the same documents in the same order, with the same scores.
+
+    Scores are the same to rounding in float32, and documents whose scores are that near may come in another order. In
+    an index of several shards, too: the shortlist holds what each shard brings.
+
+    Args:
+        shortlist: of the query.
+        setting: how it is searched; one that is ``rankable``.
+        size: how many hits, 100 at most.
+
+    Returns:
+        The hits with their fields and legs; ``took`` is that of the shortlist.
+
+    Raises:
+        UsageError: a leg that the setting needs could not be asked.
+        ValueError: the setting is not ``rankable``.
+    """
+    if not rankable(setting):
+        raise ValueError(f"a shortlist cannot be ranked in {setting}")
+    _require_legs(shortlist, setting)
+    found = _found(shortlist, setting, size)
+    hits = tuple(hit._replace(source=shortlist.sources.get(hit.id, {})) for hit in found.hits)
+    return found._replace(hits=hits, took=shortlist.took)
+
+
+def part_of(shortlist: Shortlist, setting: Setting) -> str | None:
+    """The part of the documents that the setting's preference favours; None where it favours none."""
+    beta = preference_of(shortlist.question, setting)
+    return ("own" if beta > 0 else "others") if beta else None
+
+
+def _require_legs(shortlist: Shortlist, setting: Setting) -> None:
+    needed = {"dense"} if setting.mode in {"dense", "balanced"} else {"lexical"}
+    if setting.mode == "hybrid" or part_of(shortlist, setting):
+        needed.add("dense")
+    for leg, why in shortlist.lacks.items():
+        if leg in needed:
+            raise UsageError(why)
+
+
+def _found(shortlist: Shortlist, setting: Setting, size: int) -> Found:
+    question, target = shortlist.question, shortlist.target
+    if setting.mode == "dense":
+        return ranked_by_vector(_pool(shortlist, setting, "dense").candidates, question, setting, size=size)
+    if setting.mode == "balanced":
+        nearest = _pool(shortlist, setting, "dense", POOL).candidates
+        return ranked_by_vector(best_of_each_language(nearest), question, setting, size=size)
+    if setting.mode == "lexical" and not part_of(shortlist, setting):
+        return Found(tuple(_pool(shortlist, setting, "lexical", DEPTH).candidates[:size]), How())
+    # In hybrid every shard brings as many, in lexical all together.
+    depth = None if setting.mode == "hybrid" else DEPTH
+    pools: Mapping[str, Pool] = {leg: _pool(shortlist, setting, leg, depth) for leg in ("dense", "lexical")}
+    hits, how = put_together(pools, question, setting, target, depth=DEPTH)
+    return Found(tuple(hits[:size]), how)
+
+
+def _pool(shortlist: Shortlist, setting: Setting, leg: str, depth: int | None = None) -> Pool:
+    """What a leg retrieved, of all and of the favoured as many as are looked at."""
+    part = part_of(shortlist, setting)
+    favoured = shortlist.legs.get((leg, part), ())[:depth] if part else ()
+    return pooled(leg, _best(shortlist.leg(leg), depth), favoured)
+
+
+def _best(found: list[Candidate], depth: int | None) -> list[Candidate]:
+    return sorted(found, key=_best_first)[:depth]
+
+
+def _best_first(candidate: Candidate) -> float:
+    return -(candidate.score or 0.0)

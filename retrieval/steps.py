@@ -1,0 +1,334 @@
+"""A search as an exchange of bodies and answers, so that a client, an asynchronous one and a replay can carry it out.
+
+A mode is a generator: it yields the bodies of one step, is sent the answers, and returns what it found. A step of one
+body is one ``_search``, a step of several is one ``_msearch``.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+import orjson
+from opensearchpy import OpenSearch
+from opensearchpy.exceptions import OpenSearchException
+
+from langshift.credentials import hide
+from langshift.errors import ClusterError, LangshiftError, UnavailableError
+from langshift.server_errors import closed, failure, not_permitted
+
+if TYPE_CHECKING:
+    from opensearchpy import AsyncOpenSearch
+
+
+Body = dict[str, Any]
+Response = Mapping[str, Any]
+T = TypeVar("T")
+Exchange = Generator[tuple[Body, ...], Sequence[Response], T]
+
+
+class ShardBody(dict[str, Any]):
+    """A body that asks one shard alone; it can only be sent in an ``_msearch``.
+
+    Attributes:
+        shard: which, counted from 0.
+    """
+
+    def __init__(self, body: Body, shard: int) -> None:
+        """Make it of the body for all shards."""
+        super().__init__(body)
+        self.shard = shard
+
+
+def carry_out(client: OpenSearch, index: str, exchange: Exchange[T]) -> T:
+    """Carry out an exchange with a cluster.
+
+    Args:
+        client: the cluster.
+        index: what to search.
+        exchange: as the functions of ``modes`` make them.
+
+    Returns:
+        What the exchange returns.
+
+    Raises:
+        ClusterError: a search failed, or not all shards answered.
+        OpenSearchException: the cluster did not answer as it should.
+    """
+    try:
+        bodies = next(exchange)
+        while True:
+            if alone(bodies):
+                responses = [client.search(index=index, body=one(bodies[0]))]
+            else:
+                responses = answers(client.msearch(index=index, body=lines(bodies)), len(bodies))
+            bodies = advance(exchange, responses)
+    except StopIteration as end:
+        result: T = end.value
+        return result
+
+
+async def carry_out_async(client: AsyncOpenSearch, index: str, exchange: Exchange[T]) -> T:
+    """Carry out an exchange with a cluster's asynchronous client; all else is as in ``carry_out``."""
+    try:
+        bodies = next(exchange)
+        while True:
+            if alone(bodies):
+                responses = [await client.search(index=index, body=one(bodies[0]))]
+            else:
+                responses = answers(await client.msearch(index=index, body=lines(bodies)), len(bodies))
+            bodies = advance(exchange, responses)
+    except StopIteration as end:
+        result: T = end.value
+        return result
+
+
+def advance(exchange: Exchange[Any], responses: Sequence[Response]) -> tuple[Body, ...]:
+    """Send an exchange the answers to a step, as they came, whoever carries it out.
+
+    Returns:
+        The bodies of the next step.
+
+    Raises:
+        StopIteration: the exchange has ended; its value is what the exchange returns.
+        ClusterError: an answer is an error, not of all shards, or cannot be read.
+    """
+    whole = [complete(response) for response in responses]
+    try:
+        return exchange.send(whole)
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+        raise ClusterError(_unreadable(whole[0] if len(whole) == 1 else whole)) from error
+
+
+def timed(exchange: Exchange[T]) -> Exchange[tuple[T, float]]:
+    """The exchange, which also returns the milliseconds that the server says it took, all steps together.
+
+    The searches of one step are carried out side by side: the slowest counts.
+    """
+    took = 0.0
+    try:
+        bodies = next(exchange)
+        while True:
+            responses = yield bodies
+            took += max(float(response["took"]) for response in responses)
+            bodies = exchange.send(responses)
+    except StopIteration as end:
+        return end.value, took
+
+
+def alone(bodies: Sequence[Body]) -> bool:
+    """Whether a step is one ``_search``."""
+    return len(bodies) == 1 and not isinstance(bodies[0], ShardBody)
+
+
+def one(body: Body) -> bytes:
+    """The content of a ``_search``."""
+    return orjson.dumps(body)
+
+
+def lines(bodies: Sequence[Body]) -> bytes:
+    """The content of an ``_msearch``."""
+    return b"".join(_header(body) + orjson.dumps(body, option=orjson.OPT_APPEND_NEWLINE) for body in bodies)
+
+
+def _header(body: Body) -> bytes:
+    return b'{"preference":"_shards:%d"}\n' % body.shard if isinstance(body, ShardBody) else b"{}\n"
+
+
+def answers(response: Response, count: int) -> list[Response]:
+    """The parts of the answer to an ``_msearch``, not looked at yet.
+
+    Args:
+        response: the answer.
+        count: how many bodies were sent.
+
+    Raises:
+        ClusterError: there are no parts, or not as many.
+    """
+    parts = response.get("responses") if isinstance(response, Mapping) else None
+    if not isinstance(parts, list) or len(parts) != count:
+        raise ClusterError(_unreadable(response))
+    return parts
+
+
+def complete(response: Response) -> Response:
+    """The response to one search, which is whole.
+
+    Raises:
+        ClusterError: the search failed, took too long, or was answered by some of its shards only.
+    """
+    try:
+        if "error" in response:
+            said = _words(response["error"])
+            told = f"The cluster answered {response.get('status')}: {said.rstrip('.;')[:300]}."
+            kind = UnavailableError if response.get("status") in (429, 503) else ClusterError
+            raise not_permitted(said) or kind(told)
+        shards = response["_shards"]
+        if response["timed_out"] or shards["failed"]:
+            told = f"The cluster answered from {shards['successful']} of {shards['total']} shards only."
+            raise UnavailableError(told)
+        # What is read of it later.
+        _ = response["took"], [(hit["_id"], float(hit["_score"])) for hit in response["hits"]["hits"]]
+    except (AttributeError, KeyError, TypeError, ValueError):
+        raise ClusterError(_unreadable(response)) from None
+    return response
+
+
+def _words(error: object) -> str:
+    """The server's words for why, with those of the innermost cause."""
+    if not isinstance(error, Mapping):
+        return hide(" ".join(str(error).split()))
+    if told := closed(error):
+        return told
+    roots = error.get("root_cause") or [{}]
+    said = [error.get("reason") or error.get("type"), roots[0].get("reason")]
+    return hide(" ".join(": ".join(dict.fromkeys(str(part) for part in said if part)).split()))
+
+
+def _unreadable(response: object) -> str:
+    return f"The cluster gave an answer that cannot be read: {hide(str(response))[:200]}."
+
+
+@dataclass(frozen=True)
+class Request:
+    """One request, without what the client adds to each, such as credentials.
+
+    Attributes:
+        method: such as ``POST``.
+        path: such as ``/news-v0001/_search``.
+        content: the body as it is sent, JSON or lines of JSON.
+    """
+
+    method: str
+    path: str
+    content: bytes
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON; ``lines`` are those of the body."""
+        parts = [orjson.loads(line) for line in self.content.splitlines()]
+        return {"method": self.method, "path": self.path, "lines": parts}
+
+    @property
+    def in_dev_tools(self) -> str:
+        """As OpenSearch's Dev Tools take it."""
+        return f"{self.method} {self.path}\n{self.content.decode().rstrip()}\n"
+
+    @property
+    def in_dev_tools_and_for_curl(self) -> str:
+        """As Dev Tools take it, below the same for a shell as a comment; a body of lines makes that several lines."""
+        comment = self.as_curl.replace("\n", "\n# ")
+        return f"# {comment}\n{self.in_dev_tools}"
+
+    @property
+    def as_curl(self) -> str:
+        """As a command for a shell, in which ``$OPENSEARCH_URL`` is the cluster's address."""
+        kind = "application/x-ndjson" if self.path.endswith("/_msearch") else "application/json"
+        body = shlex.quote(self.content.decode())
+        return f"curl -X {self.method} \"$OPENSEARCH_URL{self.path}\" -H 'content-type: {kind}' --data-binary {body}"
+
+
+def recorded(exchange: Exchange[T], index: str, requests: list[Request]) -> Exchange[T]:
+    """The exchange; each of its steps is added to ``requests`` as what is sent to ``index``."""
+    try:
+        bodies = next(exchange)
+        while True:
+            requests.append(request_of(index, bodies))
+            answers: Sequence[Response] = yield bodies
+            bodies = exchange.send(answers)
+    except StopIteration as end:
+        result: T = end.value
+        return result
+
+
+def request_of(index: str, bodies: Sequence[Body]) -> Request:
+    """One step of an exchange as what is sent to ``index``."""
+    if alone(bodies):
+        return Request("POST", f"/{index}/_search", one(bodies[0]))
+    return Request("POST", f"/{index}/_msearch", lines(bodies))
+
+
+_BODIES_AT_ONCE = 100
+_BYTES_AT_ONCE = 4_000_000
+
+
+def carry_out_all(client: OpenSearch, index: str, exchanges: Iterable[Exchange[T]]) -> Iterator[T | LangshiftError]:
+    """Carry out many exchanges with a cluster, about a hundred searches or 4 MB to a request.
+
+    Args:
+        client: the cluster.
+        index: what to search.
+        exchanges: as the functions of ``modes`` make them; a hundred at a time are taken.
+
+    Yields:
+        What each exchange returns, in their order, or the error that ended it.
+    """
+    coming = iter(exchanges)
+    while wave := [_Running(exchange) for exchange in islice(coming, _BODIES_AT_ONCE)]:
+        while waiting := [running for running in wave if running.bodies]:
+            for together, content in _requests(waiting):
+                _ask(client, index, together, content)
+        for running in wave:
+            yield running.outcome
+
+
+class _Running(Generic[T]):
+    """An exchange that is under way.
+
+    Attributes:
+        bodies: whose answers it waits for; none once it has ended.
+        outcome: what it returned or why it failed, once it has ended.
+    """
+
+    outcome: T | LangshiftError
+
+    def __init__(self, exchange: Exchange[T]) -> None:
+        self._exchange = exchange
+        self.bodies: Sequence[Body] = ()
+        self._go(None)
+
+    def take(self, responses: Sequence[Response]) -> None:
+        """Go on with the answers."""
+        self._go(responses)
+
+    def fail(self, error: LangshiftError) -> None:
+        """End with an error."""
+        self._exchange.close()
+        self.outcome, self.bodies = error, ()
+
+    def _go(self, responses: Sequence[Response] | None) -> None:
+        try:
+            self.bodies = next(self._exchange) if responses is None else advance(self._exchange, responses)
+        except StopIteration as end:
+            self.outcome, self.bodies = end.value, ()
+        except LangshiftError as error:
+            self.fail(error)
+
+
+def _requests(waiting: Sequence[_Running[T]]) -> Iterator[tuple[list[_Running[T]], bytes]]:
+    """Put the bodies of several exchanges together to requests of bounded size."""
+    together: list[_Running[T]] = []
+    content, count = bytearray(), 0
+    for running in waiting:
+        together.append(running)
+        content += lines(running.bodies)
+        count += len(running.bodies)
+        if count >= _BODIES_AT_ONCE or len(content) >= _BYTES_AT_ONCE:
+            yield together, bytes(content)
+            together, content, count = [], bytearray(), 0
+    if together:
+        yield together, bytes(content)
+
+
+def _ask(client: OpenSearch, index: str, together: Sequence[_Running[T]], content: bytes) -> None:
+    count = sum(len(running.bodies) for running in together)
+    try:
+        responses = iter(answers(client.msearch(index=index, body=content), count))
+    except (OpenSearchException, LangshiftError) as error:
+        for running in together:
+            running.fail(error if isinstance(error, LangshiftError) else failure(error))
+        return
+    for running in together:
+        running.take(list(islice(responses, len(running.bodies))))

@@ -1,0 +1,496 @@
+"""The language map of an index, measured: how near its languages lie to each other, before and after the shift."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from opensearchpy import OpenSearch
+
+from langshift.debias.stamps import moving
+from langshift.errors import ClusterError, LangshiftError
+from langshift.output import counted
+from langshift.plugin import metadata
+from langshift.plugin.metadata import Fields, value_at
+from langshift.plugin.stored_shift import IndexShift
+from langshift.plugin.versions import LiveIndex, live
+from langshift.retrieval import dsl
+from langshift.retrieval.calibration.fit import drawn
+from langshift.retrieval.calibration.questions import cut, text_of
+from langshift.retrieval.hits import GROUP, as_made, group_of, known_shift, without_legs
+from langshift.retrieval.service import Opened
+from langshift.retrieval.steps import Exchange, Response, carry_out
+
+Matrix = NDArray[np.float64]
+
+
+class Axes(NamedTuple):
+    """The plane of a picture.
+
+    Attributes:
+        centre: mean of the vectors it was fitted on, shape (dimension,).
+        directions: of unit length and at right angles, shape (2, dimension); zeros where the vectors have less.
+        share: of the vectors' variance that each direction holds, 0 to 1.
+    """
+
+    centre: Matrix
+    directions: Matrix
+    share: tuple[float, float]
+
+
+def fit(vectors: Matrix) -> Axes:
+    """The first two principal components, by a singular value decomposition.
+
+    The sign of each is such that its largest component is above 0, so that the same vectors give the same picture.
+
+    Args:
+        vectors: shape (n, dimension), at least one.
+    """
+    centre = vectors.mean(axis=0)
+    _, lengths, directions = np.linalg.svd(vectors - centre, full_matrices=False)
+    found, held = np.zeros((2, vectors.shape[1])), [0.0, 0.0]
+    total = float((lengths**2).sum())
+    # What is left of rounding is no direction.
+    real = lengths > np.finfo(np.float64).eps * max(vectors.shape) * max(1.0, float(lengths[0]))
+    for place, (length, direction) in enumerate(zip(lengths[real][:2], directions[real][:2], strict=True)):
+        found[place] = direction * np.sign(direction[np.abs(direction).argmax()])
+        held[place] = float(length**2) / total
+    return Axes(centre, found, (held[0], held[1]))
+
+
+def placed(vectors: Matrix, axes: Axes) -> Matrix:
+    """Where vectors lie in the plane, shape (n, 2)."""
+    made: Matrix = (vectors - axes.centre) @ axes.directions.T
+    return made
+
+
+Vector = NDArray[np.float32]
+
+LANGUAGES: Final = 20
+DOCUMENTS: Final = 40
+_FIELDS: Final = ("title", "text")
+
+
+class Drawn(NamedTuple):
+    """A document of the sample.
+
+    Attributes:
+        id: its ``_id``.
+        language: as it stands in the index.
+        group: its translation group; None where it names none.
+        words: a question that is cut out of it; None where no sentence is long enough.
+        stored: the vector that is searched, shape (dimension,), float32.
+        made: the vector as the encoder made it, of the same shape; None where that cannot be known.
+    """
+
+    id: str
+    language: str
+    group: str | None
+    words: str | None
+    stored: Vector
+    made: Vector | None
+
+
+def most_frequent(counts: Mapping[str, int], most: int = LANGUAGES) -> tuple[str, ...]:
+    """The languages with the most documents, at most so many; of equals the first by tag."""
+    return tuple(sorted(counts, key=lambda tag: (-counts[tag], tag))[:most])
+
+
+def draw(
+    index: LiveIndex, languages: Sequence[str], shift: IndexShift | None, each: int = DOCUMENTS
+) -> Exchange[list[Drawn]]:
+    """Documents with a vector, drawn at random and the same each time; one request.
+
+    Args:
+        index: the index.
+        languages: of which to draw.
+        shift: of the index; None where it cannot be taken back.
+        each: how many of a language at most.
+
+    Returns:
+        The documents, language by language.
+    """
+    fields = index.fields
+    brings = [*(fields.texts or _FIELDS), GROUP, fields.vector, fields.stamp]
+    responses = yield tuple(
+        dsl.body(drawn({"bool": {"filter": _of(language, fields)}}), each, fields, brings) for language in languages
+    )
+    return [
+        one
+        for language, response in zip(languages, responses, strict=True)
+        for one in _read(response, language, fields, shift)
+    ]
+
+
+def _of(language: str, fields: Fields) -> list[dict[str, Any]]:
+    return [{"term": {fields.language: language}}, {"exists": {"field": fields.vector}}]
+
+
+def _read(response: Response, language: str, fields: Fields, shift: IndexShift | None) -> list[Drawn]:
+    made = list[Drawn]()
+    for found in without_legs(response, fields):
+        vector, stamp = value_at(found.source, fields.vector), value_at(found.source, fields.stamp) or {}
+        if vector is None:
+            continue
+        stored = np.array(vector, np.float32)
+        by = moving(stamp)
+        words = cut(text_of(found, fields), language, found.id)
+        raw = as_made(stored, stamp, by, shift)
+        made.append(Drawn(found.id, language, group_of(found.source), words, stored, raw))
+    return made
+
+
+SinglePrecision = NDArray[np.float32]
+Tell = Callable[[str], None]
+
+QUESTIONS: Final = 16
+# So many of each language are encoded before the next ones, so that searches come in between.
+_ROUND: Final = 4
+# Seconds after which no further round begins: a large model asks fewer questions.
+_LONGEST: Final = 30.0
+
+
+class Asked(NamedTuple):
+    """Questions with their vectors.
+
+    Attributes:
+        documents: what each was cut out of.
+        raw: as the encoder makes them, shape (questions, dimension), float32.
+        moved: as the index is searched with them, of the same shape.
+        all: whether no question was left out because encoding takes long.
+    """
+
+    documents: Sequence[Drawn]
+    raw: SinglePrecision
+    moved: SinglePrecision
+    all: bool
+
+
+def ask(documents: Sequence[Drawn], opening: Callable[[], Opened], tell: Tell) -> Asked | None:
+    """Encode the questions of documents; None where no text has a sentence to ask by.
+
+    Args:
+        documents: the sample.
+        opening: opens the version that the documents are of, with its encoder.
+        tell: is told how many are encoded.
+
+    Raises:
+        LangshiftError: the encoder is not here, is another one, or makes no vectors of questions.
+    """
+    rounds = list(in_rounds(documents))
+    if not rounds:
+        return None
+    tell("Opening the encoder")
+    opened = opening()
+    standing = opened.standing()
+    if opened.identity() != standing.identity:
+        standing = opened.renewed(standing)
+    total, began = sum(map(len, rounds)), time.monotonic()
+    asked, vectors = list[Drawn](), list[SinglePrecision]()
+    for together in rounds:
+        if asked and time.monotonic() - began > _LONGEST:
+            break
+        tell(f"Encoding questions: {len(asked)} of {total}")
+        vectors.append(opened.encoded(standing, [one.words or "" for one in together]))
+        asked += together
+    raw = np.concatenate(vectors)
+    moved = standing.searcher.move(raw, [one.language for one in asked])
+    return Asked(asked, raw, moved, len(asked) == total)
+
+
+def in_rounds(documents: Sequence[Drawn], most: int = QUESTIONS, at_once: int = _ROUND) -> Iterator[list[Drawn]]:
+    """The documents whose questions are encoded together: of every language a few, the first drawn first.
+
+    Args:
+        documents: the sample, of which those without a question are passed over.
+        most: how many of a language at most, all rounds together.
+        at_once: how many of a language in a round.
+    """
+    seen, rounds = Counter[str](), defaultdict[int, list[Drawn]](list)
+    for one in documents:
+        if one.words is not None and seen[one.language] < most:
+            rounds[seen[one.language] // at_once].append(one)
+            seen[one.language] += 1
+    yield from (rounds[number] for number in sorted(rounds))
+
+
+def unit(vectors: NDArray[np.floating]) -> Matrix:
+    """Rows at length 1, shape (n, dimension), float64; zeros stay zeros."""
+    raised = vectors.astype(np.float64)
+    lengths = np.linalg.norm(raised, axis=1, keepdims=True)
+    made: Matrix = np.divide(raised, lengths, out=np.zeros_like(raised), where=lengths > 0)
+    return made
+
+
+def answering(asked: Sequence[Drawn], documents: Sequence[Drawn]) -> NDArray[np.bool_]:
+    """Which documents may answer a question: the one that it was cut out of, and its translations.
+
+    Args:
+        asked: the document of each question.
+        documents: what questions are compared with.
+
+    Returns:
+        Shape (questions, documents).
+    """
+    ids = np.array([[one.id == other.id for other in documents] for one in asked], bool)
+    groups = [[one.group is not None and one.group == other.group for other in documents] for one in asked]
+    found: NDArray[np.bool_] = (ids | np.array(groups, bool)).reshape(len(asked), len(documents))
+    return found
+
+
+def mean_similarities(
+    questions: NDArray[np.floating],
+    documents: NDArray[np.floating],
+    asked_in: Sequence[str],
+    written_in: Sequence[str],
+    languages: Sequence[str],
+    left_out: NDArray[np.bool_],
+) -> Matrix:
+    """The mean cosine of the questions of each language with the documents of each.
+
+    Args:
+        questions: vectors, shape (questions, dimension).
+        documents: vectors, shape (documents, dimension).
+        asked_in: language of each question.
+        written_in: language of each document.
+        languages: of the rows and of the columns.
+        left_out: pairs that do not count, shape (questions, documents).
+
+    Returns:
+        Shape (languages, languages): rows are questions, columns documents; NaN where there is no pair.
+    """
+    counted = (~left_out).astype(np.float64)
+    cosines = (unit(questions) @ unit(documents).T) * counted
+    rows, columns = _members(asked_in, languages), _members(written_in, languages)
+    sums, pairs = rows @ cosines @ columns.T, rows @ counted @ columns.T
+    means: Matrix = np.divide(sums, pairs, out=np.full_like(sums, np.nan), where=pairs > 0)
+    return means
+
+
+def lead(similarities: Matrix) -> float | None:
+    """How much nearer documents of the question's own language are than those of others, on average.
+
+    The mean over languages of the similarity within a language, less that to each of the other languages; None where
+    there is no language of which both are known.
+
+    Args:
+        similarities: as ``mean_similarities`` gives them.
+    """
+    differences = []
+    for place, row in enumerate(similarities):
+        others = np.delete(row, place)
+        known = others[~np.isnan(others)]
+        if known.size and not np.isnan(row[place]):
+            differences.append(float(row[place] - known.mean()))
+    return float(np.mean(differences)) if differences else None
+
+
+def _members(tags: Sequence[str], languages: Sequence[str]) -> Matrix:
+    """Shape (languages, tags): 1 where a tag is that language."""
+    return np.array([[tag == language for tag in tags] for language in languages], np.float64).reshape(
+        len(languages), len(tags)
+    )
+
+
+class Nearness(NamedTuple):
+    """How near questions are to documents, by language; shape (languages, languages) each, NaN where there is no pair.
+
+    Attributes:
+        before: of vectors as the encoder made them; None where that is not known, or nothing was moved.
+        after: of vectors as they are searched.
+        questions: language -> how many were asked.
+    """
+
+    before: Matrix | None
+    after: Matrix
+    questions: Mapping[str, int]
+
+
+class Picture(NamedTuple):
+    """Documents as points of a plane, all at length 1.
+
+    Attributes:
+        languages: of each document.
+        before: shape (documents, 2); None where it is not known, or nothing was moved.
+        after: of the same shape.
+        share: of the variance of what the plane was fitted on that each of its directions holds, 0 to 1.
+    """
+
+    languages: Sequence[str]
+    before: Matrix | None
+    after: Matrix
+    share: tuple[float, float]
+
+
+@dataclass(frozen=True)
+class LanguageMap:
+    """What the page shows.
+
+    Attributes:
+        index: the version, as it was found.
+        languages: those that are shown, most frequent first.
+        drawn: language -> how many documents are in the sample.
+        length: mean length of the documents' vectors as they are searched.
+        lengths: language -> length of its language vector; those without one are left out.
+        alphas: language -> by how much of it documents are shifted; those without one are left out.
+        nearness: None where no question could be asked.
+        widest: in the plane in which the documents differ most before the shift; None where there is none to show.
+        along: in the plane in which the language vectors differ most; None where the index holds no two.
+        known: whether what was before the shift is known of the documents.
+        remarks: what is not shown and why, in sentences.
+    """
+
+    index: LiveIndex
+    languages: Sequence[str]
+    drawn: Mapping[str, int]
+    length: float
+    lengths: Mapping[str, float]
+    alphas: Mapping[str, float]
+    nearness: Nearness | None
+    widest: Picture | None
+    along: Picture | None
+    known: bool
+    remarks: Sequence[str]
+
+
+def measure(client: OpenSearch, name: str, opening: Callable[[], Opened], tell: Tell) -> LanguageMap:
+    """Draw documents, ask questions that are cut out of them, and compare.
+
+    Args:
+        client: the cluster.
+        name: the version.
+        opening: opens it with its encoder.
+        tell: is told what is being done, in a few words.
+
+    Raises:
+        ClusterError: there is no such index, or it did not answer.
+    """
+    tell("Drawing documents")
+    index = live(client, name)
+    shift, _ = known_shift(metadata.read_metadata(client, index.index), index.index)
+    languages = most_frequent(index.counts)
+    drawn = carry_out(client, index.index, draw(index, languages, shift)) if languages else []
+    documents, remarks = comparable(index.index, drawn, held=shift is not None)
+    nearness, more = _asked(documents, languages, opening, tell)
+    tell("Drawing the picture")
+    taken = _taken(languages, shift)
+    # The pivot language takes none.
+    directions = np.array([*taken.values(), np.zeros(index.fingerprint.dimension)]) if taken else np.zeros((0, 0))
+    return LanguageMap(
+        index=index,
+        languages=languages,
+        drawn=Counter(one.language for one in documents),
+        length=float(np.mean([np.linalg.norm(one.stored) for one in documents])) if documents else 0.0,
+        lengths={tag: float(np.linalg.norm(vector)) for tag, vector in taken.items()},
+        alphas={tag: shift.scale(shift.key(tag) or tag) for tag in taken} if shift is not None else {},
+        nearness=nearness,
+        widest=pictured(documents) if documents else None,
+        along=pictured(documents, directions) if documents and len(directions) > 1 else None,
+        known=_known(documents),
+        remarks=[*_chosen(index, languages), *remarks, *more],
+    )
+
+
+def comparable(index: str, drawn: Sequence[Drawn], *, held: bool) -> tuple[list[Drawn], list[str]]:
+    """The documents to compare, with what is to be said of the others.
+
+    Those whose vector before the shift is known; all, as they are, where the index does not hold its shift.
+
+    Args:
+        index: its name, for the message.
+        drawn: the sample.
+        held: whether the index holds what its documents were shifted by.
+    """
+    if not drawn:
+        return [], [f"{index} has no document with a language and a vector, so there is nothing to show."]
+    known = [one for one in drawn if one.made is not None]
+    gone = len(drawn) - len(known)
+    if gone and not (held and known):
+        return list(drawn), [
+            f"What was before the shift is not shown: {index} does not hold what could take it back exactly."
+        ]
+    told = f"{gone:,} of the {counted(len(drawn), 'document')} drawn cannot be taken back exactly to before the shift"
+    return known, [f"{told}: left out here."] if gone else []
+
+
+def near(asked: Asked, documents: Sequence[Drawn], languages: Sequence[str]) -> Nearness:
+    """How near the questions are to the documents."""
+    asked_in, written_in = [one.language for one in asked.documents], [one.language for one in documents]
+    left_out = answering(asked.documents, documents)
+    stored = np.array([one.stored for one in documents])
+    after = mean_similarities(asked.moved, stored, asked_in, written_in, languages, left_out)
+    made, before = _before(documents), None
+    # Questions may be moved where no document is drawn that was.
+    if made is not None or (_known(documents) and not np.array_equal(asked.raw, asked.moved)):
+        raw = stored if made is None else made
+        before = mean_similarities(asked.raw, raw, asked_in, written_in, languages, left_out)
+    return Nearness(before, after, Counter(asked_in))
+
+
+def pictured(documents: Sequence[Drawn], differing: Matrix | None = None) -> Picture:
+    """The documents in the plane in which vectors differ most.
+
+    Args:
+        documents: at least one.
+        differing: those vectors, shape (n, dimension); None for the documents' before the shift.
+    """
+    made, stored = _before(documents), unit(np.array([one.stored for one in documents]))
+    before = None if made is None else unit(made)
+    axes = fit(differing if differing is not None else stored if before is None else before)
+    points = None if before is None else placed(before, axes)
+    return Picture([one.language for one in documents], points, placed(stored, axes), axes.share)
+
+
+def _known(documents: Sequence[Drawn]) -> bool:
+    return all(one.made is not None for one in documents)
+
+
+def _before(documents: Sequence[Drawn]) -> Matrix | None:
+    """The vectors as the encoder made them; None where that is not known, or no document was moved."""
+    made = [one.made for one in documents if one.made is not None]
+    if len(made) < len(documents) or np.array_equal(made, [one.stored for one in documents]):
+        return None
+    return np.array(made, np.float64)
+
+
+def _asked(
+    documents: Sequence[Drawn],
+    languages: Sequence[str],
+    opening: Callable[[], Opened],
+    tell: Tell,
+) -> tuple[Nearness | None, list[str]]:
+    """How near questions are, and what is to be said of it."""
+    unshown = "How near questions are to documents is not shown:"
+    if not documents:
+        return None, []
+    try:
+        asked = ask(documents, opening, tell)
+    except ClusterError:
+        raise
+    except LangshiftError as error:
+        return None, [f"{unshown} {error}"]
+    if asked is None:
+        return None, [f"{unshown} no text has a sentence to ask by."]
+    found = near(asked, documents, languages)
+    fewer = f"Encoding takes long here, so {max(found.questions.values())} questions of a language were asked at most, "
+    return found, [] if asked.all else [f"{fewer}not {QUESTIONS}."]
+
+
+def _chosen(index: LiveIndex, languages: Sequence[str]) -> list[str]:
+    others = len(index.counts) - len(languages)
+    if not others:
+        return []
+    return [f"The {LANGUAGES} languages with the most documents are shown; {counted(others, 'other')} are not."]
+
+
+def _taken(languages: Sequence[str], shift: IndexShift | None) -> dict[str, Matrix]:
+    """Language -> the language vector that its documents take, float64; those that take none are left out."""
+    if shift is None:
+        return {}
+    keys = {tag: shift.key(tag) for tag in languages}
+    return {tag: shift.vectors[key].astype(np.float64) for tag, key in keys.items() if key is not None}

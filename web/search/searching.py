@@ -1,0 +1,470 @@
+"""Searching for a side: from the shortlist where that can rank its setting, else by a search of its own."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from threading import Lock
+from typing import Any, Final, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from opensearchpy.exceptions import OpenSearchException
+
+from langshift.errors import LangshiftError, UnavailableError
+from langshift.languages import UNDETERMINED
+from langshift.plugin.inventory import all_versions
+from langshift.plugin.metadata import Fields
+from langshift.retrieval.alpha_preview import Vectors, rank_at
+from langshift.retrieval.hits import GROUP, Hit, SearchResult, group_of, title_and_text, to_hit
+from langshift.retrieval.searcher import Searcher, preference_notes
+from langshift.retrieval.settings import Filters
+from langshift.retrieval.shortlist import Shortlist, rankable
+from langshift.retrieval.shortlist import rank as plain_rank
+from langshift.retrieval.steps import Request, carry_out, request_of
+from langshift.web.context import Console, Kept
+from langshift.web.search.state import MOST_SIZE, Choice, Side, State, choices, chosen
+
+# Two sides of some dozens of queries; with what lists show of its documents a shortlist is a few megabytes at most.
+_MOST: Final = 32
+
+
+class Asked(NamedTuple):
+    """What is searched for, beside the setting.
+
+    Attributes:
+        uuid: the server's own id of the version that is searched.
+        words: the query.
+        language: of it; None for detected.
+        languages: of the documents; empty for all.
+    """
+
+    uuid: str
+    words: str
+    language: str | None
+    languages: tuple[str, ...]
+
+
+class Gathered:
+    """A shortlist, and the vectors that are fetched for it once.
+
+    Attributes:
+        searcher: what was searched.
+        shortlist: what it gave.
+    """
+
+    def __init__(self, searcher: Searcher, shortlist: Shortlist) -> None:
+        self.searcher, self.shortlist = searcher, shortlist
+        self._vectors: Vectors | None = None
+        self._fetching = Lock()
+
+    @property
+    def fixed(self) -> str | None:
+        """Why alpha cannot be moved here: by the index, or as the query has no vector; None where it can."""
+        return self.searcher.shiftable or self.shortlist.lacks.get("dense")
+
+    def vectors(self, fetch: Callable[[], Vectors]) -> Vectors:
+        """The vectors; fetched by the first who asks, while others wait."""
+        with self._fetching:
+            if self._vectors is None:
+                self._vectors = fetch()
+            return self._vectors
+
+
+class Searches:
+    """All that the search pages keep between requests.
+
+    Attributes:
+        choices: what can be searched, as it was listed last.
+        gathered: shortlists.
+        live: what searches gave that no shortlist can rank.
+    """
+
+    def __init__(self) -> None:
+        self.choices: Kept[list[Choice]] = Kept(1)
+        self.gathered: Kept[Gathered] = Kept(_MOST)
+        self.live: Kept[tuple[Searcher, SearchResult]] = Kept(_MOST)
+        self._encoded: Kept[NDArray[np.float32]] = Kept(256)
+
+    def encoded(self, searcher: Searcher, words: str) -> NDArray[np.float32]:
+        """The query's vector as the encoder makes it, shape (dimension,): made once for all indices of one encoder."""
+        made = searcher.index.fingerprint
+        key = (made.encoder, made.revision, made.query_prefix, words)
+        return self._encoded.of(key, lambda: searcher.encode([words])[0])
+
+
+class Outcome(NamedTuple):
+    """What a side found.
+
+    Attributes:
+        choice: what was searched.
+        side: how.
+        hits: best first, 100 at most.
+        language: of the query, ``und`` where unknown.
+        languages: those of the index's documents, most frequent first.
+        notes: sentences for a person.
+        requests: what a search in this setting sends, or begins with.
+        fixed: why alpha cannot be moved here; None where it can.
+        trouble: why nothing was found; None where the search went well.
+    """
+
+    choice: Choice
+    side: Side
+    hits: tuple[Hit, ...] = ()
+    language: str = UNDETERMINED
+    languages: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    requests: tuple[Request, ...] = ()
+    fixed: str | None = None
+    trouble: LangshiftError | None = None
+
+    @property
+    def moved(self) -> bool:
+        """Whether it was looked at by another alpha than that it is indexed with."""
+        return self.side.alpha is not None and self.fixed is None
+
+
+def told_of_one_side(console: Console, error: LangshiftError | OpenSearchException) -> LangshiftError:
+    """Why one index cannot be searched, as an error with a sentence.
+
+    Raises:
+        UnavailableError: none can be for now.
+    """
+    told = console.failure(error)
+    if isinstance(told, UnavailableError):
+        raise told
+    return told
+
+
+SNIPPET: Final = 240
+TITLE: Final = 160
+# How much of a text is shown before the first of the query's words in it.
+_BEFORE = 60
+# What is kept of a text, and how much of it before that word: more than any list shows.
+_KEPT, _KEPT_BEFORE = 2_000, 500
+_SHORTEST_WORD = 3
+# No script puts more marks on a character.
+_MOST_MARKS = 16
+# A query may be as long as a page.
+_MOST_WORDS = 32
+
+Movement = Literal["up", "down", "same", "absent"]
+
+
+class Row(NamedTuple):
+    """One hit of a list.
+
+    Attributes:
+        rank: from 1.
+        hit: what was found.
+        title: of the document; empty where it has none.
+        snippet: the beginning of its text, or what is around a word of the query.
+        own: whether it is in the searcher's language.
+        movement: which way it stands against the other side.
+        moved: the same in words.
+        others: the other documents of its group: their languages, and their titles or the beginnings of their texts.
+    """
+
+    rank: int
+    hit: Hit
+    title: str
+    snippet: str
+    own: bool
+    movement: Movement
+    moved: str
+    others: tuple[tuple[str, str], ...]
+
+
+def rows(hits: Sequence[Hit], words: str, language: str, there: Mapping[str, int]) -> list[Row]:
+    """The hits as they are listed.
+
+    Args:
+        hits: best first.
+        words: the query.
+        language: the searcher's.
+        there: document -> rank on the other side, from ``places``.
+    """
+    found = []
+    for rank, hit in enumerate(hits, start=1):
+        movement, moved = _moved(rank, _place(hit, there))
+        found.append(
+            Row(
+                rank=rank,
+                hit=hit,
+                title=cut(hit.title, TITLE),
+                snippet=snippet(hit.text, words),
+                own=hit.language == language,
+                movement=movement,
+                moved=moved,
+                others=tuple((one.language, cut(one.title or one.text, TITLE)) for one in hit.others),
+            )
+        )
+    return found
+
+
+def places(hits: Iterable[Hit]) -> dict[str, int]:
+    """Document -> its rank; one inside a hit has that of the hit."""
+    found: dict[str, int] = {}
+    for rank, hit in enumerate(hits, start=1):
+        for name in (hit.id, *(one.id for one in hit.others)):
+            found.setdefault(name, rank)
+    return found
+
+
+def shares(hits: Sequence[Hit]) -> list[tuple[str, int]]:
+    """Language -> how many of the hits are in it, most first."""
+    counted = Counter(hit.language for hit in hits)
+    return sorted(counted.items(), key=lambda one: (-one[1], one[0]))
+
+
+def snippet(text: str, words: str, most: int = SNIPPET) -> str:
+    """The beginning of a text, or what is around the first of the query's words in it where that is further on."""
+    text = " ".join(text.split())
+    found = _first_word(text, words, most)
+    if found is None:
+        return cut(text, most)
+    start = max(0, min(found - _BEFORE, len(text) - most))
+    space = text.find(" ", start, found)
+    start = space + 1 if space >= 0 else _whole(text, start)
+    return f"…{cut(text[start:], most)}"
+
+
+def cut(text: str, most: int) -> str:
+    """The beginning of a text, to the end of a word where one ends soon."""
+    text = " ".join(text.split())
+    if len(text) <= most:
+        return text
+    end = _whole(text, most)
+    space = text.rfind(" ", most * 3 // 4, end)
+    return f"{text[: space if space > 0 else end].rstrip()}…"
+
+
+def excerpt(text: str, words: str = "") -> str:
+    """As much of a text as ``cut`` and ``snippet`` need to make the same of it as of the whole."""
+    # Most are short, and to part them into words is the slowest here.
+    if len(text) <= _KEPT:
+        return text
+    text = " ".join(text.split())
+    if len(text) <= _KEPT:
+        return text
+    found = _first_word(text, words, SNIPPET)
+    start = 0 if found is None else max(0, found - _KEPT_BEFORE)
+    return text[start : start + _KEPT]
+
+
+def ordinal(rank: int) -> str:
+    """``1st``, ``22nd``, ``113th``."""
+    teens = 10 < rank % 100 < 14
+    return f"{rank}{'th' if teens else {1: 'st', 2: 'nd', 3: 'rd'}.get(rank % 10, 'th')}"
+
+
+def _first_word(text: str, words: str, most: int) -> int | None:
+    """Where the first of the query's words begins in a text; None where it is in the beginning, or there is none."""
+    if len(text) <= most:
+        return None
+    lowered = text.lower()
+    # Of some letters it makes two.
+    searched = lowered if len(lowered) == len(text) else text
+    wanted = [word.lower() for word in words.split()[:_MOST_WORDS] if len(word) >= _SHORTEST_WORD]
+    start, end = min(
+        ((place, place + len(word)) for word in wanted if (place := searched.find(word)) >= 0), default=(0, 0)
+    )
+    return start if end > most else None
+
+
+def _whole(text: str, place: int) -> int:
+    """The place, further on where it would part a character from its marks."""
+    furthest = min(len(text), place + _MOST_MARKS)
+    while place < furthest and unicodedata.category(text[place])[0] == "M":
+        place += 1
+    return place
+
+
+def _place(hit: Hit, there: Mapping[str, int]) -> int | None:
+    found = [there[name] for name in (hit.id, *(one.id for one in hit.others)) if name in there]
+    return there.get(hit.id, min(found) if found else None)
+
+
+def _moved(rank: int, there: int | None) -> tuple[Movement, str]:
+    if there is None:
+        return "absent", "not among the first 100 there"
+    if there == rank:
+        return "same", "same place"
+    direction: Literal["up", "down"] = "up" if rank < there else "down"
+    return direction, f"{direction} {abs(there - rank)}, there {ordinal(there)}"
+
+
+def brief_sources(sources: Mapping[str, Mapping[str, Any]], fields: Fields, words: str) -> dict[str, Mapping[str, Any]]:
+    """Documents with nothing but title, text and group, the texts cut down.
+
+    Args:
+        sources: document -> its fields.
+        fields: the names of the index's.
+        words: the query, around whose words lists show a text.
+    """
+    found: dict[str, Mapping[str, Any]] = {}
+    for name, source in sources.items():
+        title, text = title_and_text(source, fields)
+        text, group = excerpt(text, words), group_of(source)
+        texts = {fields.texts[0]: text} if fields.texts else {"title": excerpt(title), "text": text}
+        found[name] = texts if group is None else {**texts, GROUP: group}
+    return found
+
+
+def brief_hit(hit: Hit, words: str) -> Hit:
+    """A hit, and what is inside it, without any other fields, the texts cut down."""
+    others = tuple(replace(one, title=excerpt(one.title), text=excerpt(one.text), source={}) for one in hit.others)
+    return replace(hit, title=excerpt(hit.title), text=excerpt(hit.text, words), others=others, source={})
+
+
+class Asking:
+    """One request's searches.
+
+    Args:
+        console: what the pages share.
+        fresh: whether the cluster is asked again for what is known already.
+    """
+
+    def __init__(self, console: Console, *, fresh: bool) -> None:
+        self._console, self._fresh = console, fresh
+        self._kept: Searches = console.kept(Searches, Searches)
+        self._asked: dict[Asked, Gathered] = {}
+
+    def choices(self) -> list[Choice]:
+        """All that can be searched."""
+        return self._kept.choices.of(None, lambda: choices(all_versions(self._console.client)), fresh=self._fresh)
+
+    def outcome(self, state: State, side: Side, known: Sequence[Choice]) -> Outcome:
+        """What a side finds, or why it finds nothing.
+
+        Args:
+            state: the whole state, settled and with words.
+            side: which of its sides.
+            known: what can be searched.
+        """
+        choice = chosen(side, known)
+        try:
+            if rankable(side.setting):
+                return self._ranked(state, side, choice)
+            return self._live(state, side, choice)
+        except (LangshiftError, OpenSearchException) as error:
+            # The other side may do better.
+            told = told_of_one_side(self._console, error)
+            return Outcome(choice, side, fixed=str(told), trouble=told)
+
+    def gathered(self, state: State, choice: Choice) -> Gathered:
+        """The shortlist for a query; both sides of an index share it."""
+        asked = _asked(state, choice)
+        # Within one request nothing is asked for twice, however fresh it is to be.
+        if asked not in self._asked:
+            made = self._kept.gathered.of(asked, lambda: self._gather(state, choice), fresh=self._fresh)
+            self._asked[asked] = made
+        return self._asked[asked]
+
+    def vectors(self, gathered: Gathered) -> Vectors:
+        """The vectors of a shortlist, fetched if they are not there yet."""
+        searcher, shortlist = gathered.searcher, gathered.shortlist
+
+        def fetch() -> Vectors:
+            found = carry_out(self._console.client, searcher.index.index, searcher.vectors(shortlist))
+            return replace(found, sources=brief_sources(found.sources, searcher.index.fields, shortlist.question.words))
+
+        return gathered.vectors(fetch)
+
+    def _gather(self, state: State, choice: Choice) -> Gathered:
+        filters = filters_of(state)
+        searcher, shortlist = self._console.carry_out(
+            choice.name,
+            lambda searcher: searcher.shortlist(
+                state.words,
+                language=state.language,
+                filters=filters,
+                encoded=lambda: self._kept.encoded(searcher, state.words),
+            ),
+            filters,
+        )
+        sources = brief_sources(shortlist.sources, searcher.index.fields, state.words)
+        return Gathered(searcher, replace(shortlist, sources=sources))
+
+    def _ranked(self, state: State, side: Side, choice: Choice) -> Outcome:
+        gathered = self.gathered(state, choice)
+        searcher, shortlist = gathered.searcher, gathered.shortlist
+        fixed, question = gathered.fixed, shortlist.question
+        notes = preference_notes(searcher.index, question, side.setting)
+        if side.alpha is None or fixed is not None:
+            found = rank(gathered, side, None)
+        else:
+            found = rank(gathered, side, self.vectors(gathered))
+        if side.alpha is not None and fixed is not None:
+            notes.append(f"Shown as indexed: {fixed}")
+        exchange = searcher.exchange(question, side.setting, size=state.size, filters=shortlist.filters)
+        return Outcome(
+            choice=choice,
+            side=side,
+            hits=found,
+            language=question.language,
+            languages=searcher.index.languages,
+            notes=tuple(notes),
+            requests=(request_of(searcher.index.index, next(exchange)),),
+            fixed=fixed,
+        )
+
+    def _live(self, state: State, side: Side, choice: Choice) -> Outcome:
+        key = (_asked(state, choice), side.setting)
+        searcher, result = self._kept.live.of(key, lambda: self._searched(state, side, choice), fresh=self._fresh)
+        mode = "The mode anchored" if side.setting.mode == "anchored" else "One document per group"
+        fixed = f"{mode} is searched for as the index is; alpha cannot be moved here."
+        notes = [f"Shown as indexed: {fixed}"] if side.alpha is not None else []
+        return Outcome(
+            choice=choice,
+            side=side,
+            hits=result.hits,
+            language=result.language,
+            languages=searcher.index.languages,
+            notes=(*result.notes, *notes),
+            requests=result.requests,
+            fixed=fixed,
+        )
+
+    def _searched(self, state: State, side: Side, choice: Choice) -> tuple[Searcher, SearchResult]:
+        searcher, result = self.search(state, side, choice)
+        return searcher, replace(result, hits=tuple(brief_hit(one, state.words) for one in result.hits))
+
+    def search(
+        self, state: State, side: Side, choice: Choice, *, explain: bool = False
+    ) -> tuple[Searcher, SearchResult]:
+        """A search by the cluster, for as many hits as a shortlist ranks."""
+        filters = filters_of(state)
+        return self._console.carry_out(
+            choice.name,
+            lambda searcher: searcher.answering(
+                state.words,
+                side.setting,
+                language=state.language,
+                size=MOST_SIZE,
+                filters=filters,
+                explain=explain,
+            ),
+            filters,
+        )
+
+
+def rank(gathered: Gathered, side: Side, vectors: Vectors | None) -> tuple[Hit, ...]:
+    """The hits of a side's setting, best first; at its alpha where there are vectors, else as indexed."""
+    fields = gathered.searcher.index.fields
+    if vectors is None:
+        found = plain_rank(gathered.shortlist, side.setting, size=MOST_SIZE)
+    else:
+        found = rank_at(gathered.shortlist, vectors, side.setting, side.alpha, size=MOST_SIZE)
+    return tuple(to_hit(one, fields) for one in found.hits)
+
+
+def filters_of(state: State) -> Filters:
+    """The filters of a state."""
+    return {"language": list(state.languages)} if state.languages else {}
+
+
+def _asked(state: State, choice: Choice) -> Asked:
+    return Asked(choice.uuid, state.words, state.language, state.languages)
