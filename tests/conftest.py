@@ -83,7 +83,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
-    """Keep the tests of a file in one process; likewise those of nodes that are killed, and those with a browser."""
+    """Keep the tests of a file in one process; likewise those with servers of their own, and those with a browser."""
     for item in items:
         of = _group(item)
         item.add_marker(pytest.mark.xdist_group(item.path.name if of in (OTHERS, UNIT) else str(of)))
@@ -92,8 +92,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
 
 
 def _group(item: pytest.Item) -> int:
-    if "three_nodes" in getattr(item, "fixturenames", ()):
-        return NODES
+    if "new_home" in getattr(item, "fixturenames", ()):
+        return NODES  # or another's server would take the port that one of theirs had before
     return {"browser": BROWSER, "unit": UNIT}.get(item.path.parent.name, OTHERS)
 
 
