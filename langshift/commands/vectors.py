@@ -39,7 +39,17 @@ if TYPE_CHECKING:
 _PATH = click.Path(path_type=Path)
 
 
-@click.command("tune")
+@click.group()
+def vectors() -> None:
+    """Language vectors: fit them on parallel text, look at them, and judge them.
+
+    \b
+    Example:
+      langshift vectors show use-m
+    """
+
+
+@vectors.command("tune")
 @click.argument("file", type=_PATH)
 @click.option("--pairs", type=_PATH, required=True, metavar="PATH", help="Parallel text, as for `vectors fit`.")
 @passage_options
@@ -525,16 +535,6 @@ def _checked_document(vectors: LanguageVectors, path: Path, told: str, judged: l
     }
 
 
-@click.group()
-def vectors() -> None:
-    """Language vectors: fit them on parallel text, look at them, and judge them.
-
-    \b
-    Example:
-      langshift vectors show use-m
-    """
-
-
 @vectors.command("fit")
 @click.option("--pairs", type=_PATH, required=True, metavar="PATH", help="Parallel text, or given vectors.")
 @click.option("--languages", callback=parse_list, metavar="LIST", help="Such as ar,de,en. [default: all that PATH has]")
@@ -657,6 +657,3 @@ def check(
 
 
 vectors.add_command(import_)
-
-
-vectors.add_command(tune)

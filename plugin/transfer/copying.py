@@ -133,14 +133,9 @@ def settle_conflicts(run: Run, source: Mapping[str, Any], copy: Callable[[Sequen
     Raises:
         Unreadable: a document that nobody writes cannot be copied.
     """
-    todo = run.ask(lambda: _differing(run, source))
-    written = 0
-    while todo:
-        some = dict(list(todo.items())[:_AT_A_TIME])
-        written += _settled(run, some, copy)
-        for identity in some:
-            del todo[identity]
-    return written
+    todo = list(run.ask(lambda: _differing(run, source)).items())
+    parts = (dict(todo[start : start + _AT_A_TIME]) for start in range(0, len(todo), _AT_A_TIME))
+    return sum(_settled(run, part, copy) for part in parts)
 
 
 def _settled(run: Run, some: dict[Identity, _Differs], copy: Callable[[Sequence[str]], Copied]) -> int:
