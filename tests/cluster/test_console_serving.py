@@ -102,7 +102,8 @@ def test_folders_that_cannot_be_used(tmp_path):
 def test_a_results_folder_that_may_not_be_written(tmp_path):
     folder = tmp_path / "results"
     folder.mkdir(mode=0o500)
-    assert refused(tmp_path, "--results", folder) == f"{folder} cannot be written to: name another --results."
+    said = refused(tmp_path, "--results", folder)
+    assert said == f"{folder} cannot be written, since {folder} does not allow it: name another --results."
 
 
 @pytest.mark.parametrize("module", ["starlette", "uvicorn", "jinja2", "python_multipart", "matplotlib"])

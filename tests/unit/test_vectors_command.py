@@ -143,11 +143,11 @@ def test_what_a_terminal_would_take_for_a_command_is_not_shown(folder, tmp_path)
 
 def test_a_disk_that_is_full_leaves_nothing_and_is_told_with_the_file(folder, tmp_path):
     output = tmp_path / "made" / "v.safetensors"
-    # A file of over 1 KiB is refused while it is written, as on a full disk.
+    # A file of over 512 bytes is refused while it is written, as on a full disk.
     limited = 'ulimit -f 1 && exec "$@"'
     command = [LANGSHIFT, "vectors", "fit", "--pairs", folder, "--encoder", "given", "--output", output]
     done = subprocess.run(
-        ["bash", "-c", limited, "bash", *map(str, command)], capture_output=True, text=True, check=False, timeout=60
+        ["/bin/sh", "-c", limited, "sh", *map(str, command)], capture_output=True, text=True, check=False, timeout=60
     )
     assert refusal(done) == f"File too large: {output}."
     assert list(output.parent.iterdir()) == []
