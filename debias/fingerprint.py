@@ -78,8 +78,8 @@ class Fingerprint:
         """
         differing = self.differences(other)
         if differing:
-            told = ", ".join(f"{name} {_shown(there)}, not {_shown(here)}" for name, there, here in differing)
-            raise FingerprintError(f"Index {index} was made with {told}: {remedy}.")
+            mismatches = ", ".join(f"{name} {_shown(there)}, not {_shown(here)}" for name, there, here in differing)
+            raise FingerprintError(f"Index {index} was made with {mismatches}: {remedy}.")
 
 
 def same_encoder(one: tuple[str, str], other: tuple[str, str]) -> bool:

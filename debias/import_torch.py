@@ -21,7 +21,7 @@ _TENSOR = "v_"
 
 
 @dataclass(frozen=True)
-class Published:
+class PublishedVectors:
     """Language vectors as a ``.pt`` file holds them.
 
     Attributes:
@@ -42,7 +42,7 @@ class Published:
         return f"st:{full_name(self.model)}"
 
 
-def read_pt(path: Path) -> Published:
+def read_pt(path: Path) -> PublishedVectors:
     """Read a file without running code in it.
 
     Raises:
@@ -74,7 +74,7 @@ def read_pt(path: Path) -> Published:
         raise UsageError(
             f"{path}: its vectors have {' and '.join(map(str, sorted(lengths)))} dimensions; one is right."
         )
-    return Published(path, content["model_name"], pivot, dict(sorted(vectors.items())))
+    return PublishedVectors(path, content["model_name"], pivot, dict(sorted(vectors.items())))
 
 
 def _load(path: Path) -> Any:  # noqa: ANN401 - whatever the file holds
@@ -125,7 +125,7 @@ def _vector(path: Path, key: str, tensor: Any) -> NDArray[np.float32]:  # noqa: 
     return vector
 
 
-def require_model_of(published: Published, encoder: str) -> None:
+def require_model_of(published: PublishedVectors, encoder: str) -> None:
     """Refuse an encoder that is named for another model than the file is, before it is opened.
 
     Raises:
@@ -154,7 +154,7 @@ def _same(one: str, other: str) -> bool:
     return one == other if both else one.rpartition("/")[2] == other.rpartition("/")[2]
 
 
-def with_encoder(published: Published, encoder: Encoder) -> LanguageVectors:
+def with_encoder(published: PublishedVectors, encoder: Encoder) -> LanguageVectors:
     """The language vectors, for the encoder whose embeddings they shift.
 
     Raises:

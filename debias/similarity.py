@@ -28,7 +28,7 @@ def with_norm_1(vectors: NDArray[np.float32]) -> Floats:
 
 
 @dataclass(frozen=True)
-class Sides:
+class NormalisedVectors:
     """Queries and documents, at one state of their vectors.
 
     Attributes:
@@ -41,19 +41,19 @@ class Sides:
 
 
 @dataclass(frozen=True)
-class Rows:
+class LanguageRows:
     """Which queries and documents are of which language.
 
     Attributes:
         languages: those of the documents, the most frequent first.
-        asked: those of the queries, in the same order, then others.
+        query_languages: those of the queries, in the same order, then others.
         queries: rows of the queries by language of ``asked``.
         documents: rows of the documents by language of ``languages``.
         own: whether the queries are the documents, which are then not compared with themselves.
     """
 
     languages: Sequence[str]
-    asked: Sequence[str]
+    query_languages: Sequence[str]
     queries: Sequence[NDArray[np.intp]]
     documents: Sequence[NDArray[np.intp]]
     own: bool
@@ -70,24 +70,24 @@ class Rows:
 class Draws:
     """How often each query and document is drawn: once each in the first draw, by chance in those of a bootstrap."""
 
-    def __init__(self, rows: Rows) -> None:
+    def __init__(self, rows: LanguageRows) -> None:
         rng = np.random.default_rng(_SEED)
         self.rows = rows
         self.documents = [_drawn(rng, len(of)) for of in rows.documents]
         # A document that stands in for a query is drawn as both.
         self.queries = self.documents if rows.own else [_drawn(rng, len(of)) for of in rows.queries]
 
-    def cosines(self, sides: Sides) -> Floats:
+    def cosines(self, sides: NormalisedVectors) -> Floats:
         """Mean cosine between queries and documents of two languages, shape (1 + RESAMPLES, asked, languages).
 
         The first is that of the sample itself. NaN where there is no pair.
         """
         rows = self.rows
-        if not rows.asked or not rows.languages:
-            return np.empty((1 + RESAMPLES, len(rows.asked), len(rows.languages)))
-        asked = [drawn @ sides.queries[of] for drawn, of in zip(self.queries, rows.queries, strict=True)]
+        if not rows.query_languages or not rows.languages:
+            return np.empty((1 + RESAMPLES, len(rows.query_languages), len(rows.languages)))
+        query_sums = [drawn @ sides.queries[of] for drawn, of in zip(self.queries, rows.queries, strict=True)]
         found = [drawn @ sides.documents[of] for drawn, of in zip(self.documents, rows.documents, strict=True)]
-        sums = np.einsum("qbd,lbd->bql", np.stack(asked), np.stack(found), optimize=True)
+        sums = np.einsum("qbd,lbd->bql", np.stack(query_sums), np.stack(found), optimize=True)
         pairs = np.einsum("qb,lb->bql", _totals(self.queries), _totals(self.documents))
         if rows.own:
             for place, (drawn, of) in enumerate(zip(self.documents, rows.documents, strict=True)):
@@ -99,7 +99,7 @@ class Draws:
         return means
 
 
-def spread(sides: Sides, queries: NDArray[np.intp], documents: NDArray[np.intp], *, own: bool) -> float:
+def spread(sides: NormalisedVectors, queries: NDArray[np.intp], documents: NDArray[np.intp], *, own: bool) -> float:
     """How much the cosines of one query with documents differ among themselves: mean standard deviation."""
     found = []
     for row in queries:
@@ -108,7 +108,7 @@ def spread(sides: Sides, queries: NDArray[np.intp], documents: NDArray[np.intp],
     return float(np.mean(found))
 
 
-def same_language_nearest(sides: Sides, rows: Rows, size: int) -> list[float]:
+def same_language_nearest(sides: NormalisedVectors, rows: LanguageRows, size: int) -> list[float]:
     """Which share of the nearest documents is in the query's language, by language of ``asked``.
 
     Args:
@@ -119,7 +119,7 @@ def same_language_nearest(sides: Sides, rows: Rows, size: int) -> list[float]:
     among = np.concatenate(rows.documents)
     language = np.repeat(rows.languages, [len(of) for of in rows.documents])
     shares = []
-    for tag, of in zip(rows.asked, rows.queries, strict=True):
+    for tag, of in zip(rows.query_languages, rows.queries, strict=True):
         same = 0.0
         for start in range(0, len(of), _AT_ONCE):
             some = of[start : start + _AT_ONCE]

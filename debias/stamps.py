@@ -12,7 +12,7 @@ Vector = NDArray[np.float32]
 Vectors = Mapping[str, Vector]
 
 
-def factors(stamp: Mapping[str, Any]) -> dict[str, float]:
+def applied_scales(stamp: Mapping[str, Any]) -> dict[str, float]:
     """Tag of a language vector -> what it was multiplied with before it was subtracted, ``p(ℓ) α_ℓ``."""
     alpha, alphas = float(stamp.get("alpha") or 0), stamp.get("alphas") or {}
     language = stamp.get("language")
@@ -20,12 +20,12 @@ def factors(stamp: Mapping[str, Any]) -> dict[str, float]:
     return {tag: p * alphas.get(tag, alpha) for tag, p in probable.items()}
 
 
-def moving(stamp: Mapping[str, Any]) -> dict[str, float]:
+def nonzero_scales(stamp: Mapping[str, Any]) -> dict[str, float]:
     """As ``factors``, without the language vectors that moved nothing."""
-    return {tag: factor for tag, factor in factors(stamp).items() if factor}
+    return {tag: factor for tag, factor in applied_scales(stamp).items() if factor}
 
 
-def moved_by(stamp: Mapping[str, Any], vectors: Vectors) -> NDArray[np.float64]:
+def offset(stamp: Mapping[str, Any], vectors: Vectors) -> NDArray[np.float64]:
     """What a stamp says was subtracted from a vector: ``Σ_ℓ p(ℓ) α_ℓ V_ℓ``, or ``α V_ℓ`` of one language.
 
     Args:
@@ -35,11 +35,11 @@ def moved_by(stamp: Mapping[str, Any], vectors: Vectors) -> NDArray[np.float64]:
     Returns:
         Shape (dimension,), float64; a single 0 where nothing was.
     """
-    steps = [factor * vectors[tag].astype(np.float64) for tag, factor in factors(stamp).items()]
+    steps = [factor * vectors[tag].astype(np.float64) for tag, factor in applied_scales(stamp).items()]
     return np.sum(steps, axis=0) if steps else np.zeros(1)
 
 
-def taken_back(stored: Vector, stamp: Mapping[str, Any], vectors: Vectors) -> Vector:
+def undo(stored: Vector, stamp: Mapping[str, Any], vectors: Vectors) -> Vector:
     """The vector as the encoder made it, up to rounding: ``z = z̃ + Σ_ℓ p(ℓ) α_ℓ V_ℓ``.
 
     Args:
@@ -50,7 +50,7 @@ def taken_back(stored: Vector, stamp: Mapping[str, Any], vectors: Vectors) -> Ve
     Returns:
         Shape (dimension,), float32.
     """
-    made: Vector = (stored.astype(np.float64) + moved_by(stamp, vectors)).astype(np.float32)
+    made: Vector = (stored.astype(np.float64) + offset(stamp, vectors)).astype(np.float32)
     return made
 
 
@@ -65,7 +65,7 @@ def shifted(raw: Vector, stamp: Mapping[str, Any], vectors: Vectors) -> Vector:
     Returns:
         Shape (dimension,), float32.
     """
-    made: Vector = (raw.astype(np.float64) - moved_by(stamp, vectors)).astype(np.float32)
+    made: Vector = (raw.astype(np.float64) - offset(stamp, vectors)).astype(np.float32)
     return made
 
 

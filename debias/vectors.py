@@ -19,7 +19,7 @@ from langshift.debias.encoders import Encoder, identity
 from langshift.debias.fingerprint import same_encoder
 from langshift.debias.parallel.columns import LONGEST
 from langshift.errors import FingerprintError, UsageError
-from langshift.files import whole
+from langshift.files import atomic_write
 from langshift.languages import macrolanguage, parse_tag, primary
 
 Vectors = Mapping[str, NDArray[np.float32]]
@@ -132,7 +132,7 @@ class LanguageVectors:
     def save(self, path: Path) -> None:
         """Write the file; it appears whole or not at all."""
         content = to_bytes(self)
-        with whole(path) as partial:
+        with atomic_write(path) as partial:
             partial.write_bytes(content)
 
     @classmethod

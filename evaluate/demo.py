@@ -12,8 +12,8 @@ from opensearchpy import OpenSearch
 from langshift.debias.detector import open_detector
 from langshift.debias.encoders import open_encoder
 from langshift.evaluate.compare.summary import ReplayPair
-from langshift.evaluate.datasets.dataset import CORPUS, Query
-from langshift.ingest.config import choose
+from langshift.evaluate.datasets.dataset import CORPUS, DatasetQuery
+from langshift.ingest.config import build_pipeline
 from langshift.ingest.load import load
 from langshift.ingest.resume import LoadOptions
 from langshift.plugin.inventory import drop_all
@@ -27,7 +27,7 @@ _SHOWN = 10
 
 
 @dataclass(frozen=True)
-class Example:
+class DemoExample:
     """One question and its first hits in both indices.
 
     Attributes:
@@ -36,7 +36,7 @@ class Example:
         after: hits with it.
     """
 
-    query: Query
+    query: DatasetQuery
     before: Sequence[Hit]
     after: Sequence[Hit]
 
@@ -69,10 +69,10 @@ def index_twice(client: OpenSearch, on_document: Callable[[int], None] = lambda 
     anew = LoadOptions(if_exists="replace")
     for name, alpha in ((PLAIN, 0.0), (SHIFTED, 1.0)):
         drop_all(client, name)
-        load(client, str(FOLDER / CORPUS), name, choose(encoder, detector, None, alpha), on_stage, anew)
+        load(client, str(FOLDER / CORPUS), name, build_pipeline(encoder, detector, None, alpha), on_stage, anew)
 
 
-def example(compared: ReplayPair, plain: Searcher, shifted: Searcher) -> Example | None:
+def example(compared: ReplayPair, plain: Searcher, shifted: Searcher) -> DemoExample | None:
     """Search both indices for the pivot-language question whose first hits changed most.
 
     The one that gained most answers among its first ten hits, if any gained; None where no
@@ -89,7 +89,7 @@ def example(compared: ReplayPair, plain: Searcher, shifted: Searcher) -> Example
     query = ours[chosen]
     found = (searcher.search(query.text, language=query.language, size=_SHOWN) for searcher in (plain, shifted))
     before, after = (one.hits for one in found)
-    return Example(query, before, after)
+    return DemoExample(query, before, after)
 
 
 def _gained(compared: ReplayPair) -> dict[str, int]:
@@ -103,7 +103,7 @@ def _gained(compared: ReplayPair) -> dict[str, int]:
     return gained
 
 
-def _brief(hit: Hit, query: Query) -> dict[str, Any]:
+def _brief(hit: Hit, query: DatasetQuery) -> dict[str, Any]:
     relevant = hit.group == query.group
     return {
         "id": hit.id,

@@ -13,9 +13,9 @@ from typing import Any
 
 from langshift.errors import UsageError
 from langshift.evaluate.datasets.dataset import PER_LANGUAGE, Dataset, Qrels, identity, load_dataset
-from langshift.evaluate.datasets.texts import Languages, read_texts
+from langshift.evaluate.datasets.texts import DatasetLanguages, read_texts
 from langshift.evaluate.measures import default_measures, parse_measure, refuse, score, split_measures
-from langshift.evaluate.measures.base import Material, Run, Scores, Table
+from langshift.evaluate.measures.base import Material, MeasureTable, Run, Scores
 from langshift.files import numbered_raw_lines, records
 from langshift.languages import UNDETERMINED
 
@@ -126,7 +126,7 @@ NO_SCORES: Run = {}
 def scored(
     names: Sequence[str],
     dataset: Dataset,
-    languages: Languages,
+    languages: DatasetLanguages,
     run: Run,
     group_scores: Run = NO_SCORES,
     qrels: Qrels | None = None,
@@ -158,20 +158,20 @@ def scored(
     return score(names, material)
 
 
-def by_language(scores: Mapping[str, Scores], languages: Languages) -> dict[str, dict[str, Scores]]:
+def by_language(scores: Mapping[str, Scores], languages: DatasetLanguages) -> dict[str, dict[str, Scores]]:
     """Query language -> measure -> figures, sorted by language."""
     return {
         language: {name: found.over(queries) for name, found in scores.items()}
-        for language, queries in asked_by_language(languages).items()
+        for language, queries in queries_by_language(languages).items()
     }
 
 
-def asked_by_language(languages: Languages) -> dict[str, list[str]]:
+def queries_by_language(languages: DatasetLanguages) -> dict[str, list[str]]:
     """Query language -> queries, sorted by language; ``und`` for those of unknown language."""
-    asked: dict[str, list[str]] = {}
+    queries: dict[str, list[str]] = {}
     for query, language in languages.queries.items():
-        asked.setdefault(language or UNDETERMINED, []).append(query)
-    return dict(sorted(asked.items()))
+        queries.setdefault(language or UNDETERMINED, []).append(query)
+    return dict(sorted(queries.items()))
 
 
 def parse_names(given: str | None, dataset: Dataset) -> list[str]:
@@ -206,7 +206,7 @@ class ScoredRun:
 
     path: Path
     dataset: Dataset
-    languages: Languages
+    languages: DatasetLanguages
     scores: Mapping[str, Scores]
     answered: int
     warnings: tuple[str, ...]
@@ -239,15 +239,15 @@ def score_run(path: Path, folder: Path, measures: str | None) -> ScoredRun:
             f"there is no {GROUP_SCORES} beside {path}, with the scores of every passage of each query's target "
             "group; `langshift evaluate replay --output` and `offline --output` write it."
         )
-    told = (f"{name}: {note}" for name, note in notes.items())
-    warnings = (*_strangers(path, run, dataset), *languages.warnings, *told)
+    messages = (f"{name}: {note}" for name, note in notes.items())
+    warnings = (*_strangers(path, run, dataset), *languages.warnings, *messages)
     return ScoredRun(path, dataset, languages, scores, answered, warnings)
 
 
-def _languages(dataset: Dataset) -> Languages:
+def _languages(dataset: Dataset) -> DatasetLanguages:
     """The languages that the dataset names, and detected ones where it names none."""
     unnamed = {name for name, document in dataset.documents.items() if document.language is None}
-    return Languages.of(dataset, read_texts(dataset, unnamed) if unnamed else {})
+    return DatasetLanguages.of(dataset, read_texts(dataset, unnamed) if unnamed else {})
 
 
 def _strangers(path: Path, run: Run, dataset: Dataset) -> list[str]:
@@ -298,6 +298,6 @@ def _counts(scores: Mapping[str, Scores]) -> dict[str, int]:
     return {name: found.queries for name, found in scores.items()}
 
 
-def _table(table: Table) -> dict[str, Any]:
+def _table(table: MeasureTable) -> dict[str, Any]:
     cells = {row: {head: cell._asdict() for head, cell in cells.items()} for row, cells in table.cells.items()}
     return {"rows": table.rows, "columns": table.columns, "cells": cells}

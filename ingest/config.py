@@ -7,20 +7,20 @@ from pathlib import Path
 
 import orjson
 
-from langshift.debias.debiaser import INDEX_SIDE, METHODS, Debias, recommended
-from langshift.debias.detector import Detector, open_detector
-from langshift.debias.encoders import Brought, Encoder, identity, open_encoder
+from langshift.debias.debiaser import INDEX_SIDE, METHODS, Debiaser, recommended
+from langshift.debias.detector import LanguageDetector, open_detector
+from langshift.debias.encoders import Encoder, VectorSpec, identity, open_encoder
 from langshift.debias.fingerprint import Fingerprint
 from langshift.debias.vectors import LanguageVectors, shipped
 from langshift.errors import UsageError
-from langshift.files import whole
+from langshift.files import atomic_write
 from langshift.settings import VERSION
 
 LEAST_CONFIDENCE = 0.5
 
 
 @dataclass(frozen=True)
-class Making:
+class EmbeddingPipeline:
     """How documents become entries.
 
     Attributes:
@@ -32,8 +32,8 @@ class Making:
     """
 
     encoder: Encoder
-    debias: Debias
-    detector: Detector
+    debias: Debiaser
+    detector: LanguageDetector
     least_confidence: float = LEAST_CONFIDENCE
     soft: bool = False
 
@@ -54,16 +54,16 @@ class Making:
         )
 
 
-def choose(
+def build_pipeline(
     encoder: Encoder,
-    detector: Detector,
+    detector: LanguageDetector,
     vectors: Path | None,
     alpha: float | None,
     least_confidence: float = LEAST_CONFIDENCE,
     *,
     method: str = "shift",
     soft: bool = False,
-) -> Making:
+) -> EmbeddingPipeline:
     """Complete what was given: the shipped vectors, and the scales that they recommend, else 1.
 
     Args:
@@ -88,10 +88,10 @@ def choose(
                 f"There are no language vectors for the encoder {encoder.id}: give some with --vectors, "
                 "or --alpha 0 to index without a shift."
             )
-        return Making(encoder, recommended(None, method), detector, least_confidence, soft)
+        return EmbeddingPipeline(encoder, recommended(None, method), detector, least_confidence, soft)
     known = LanguageVectors.load(path)
     known.require_encoder(encoder, str(path))
-    return Making(encoder, recommended(known, method, alpha), detector, least_confidence, soft)
+    return EmbeddingPipeline(encoder, recommended(known, method, alpha), detector, least_confidence, soft)
 
 
 def _require_index_side(method: str, *, soft: bool) -> None:
@@ -114,7 +114,7 @@ _PATHS = ("vectors", "lid_model")
 
 
 @dataclass(frozen=True)
-class MakingOptions:
+class PipelineOptions:
     """How documents are made, as it is asked for.
 
     Attributes:
@@ -137,18 +137,18 @@ class MakingOptions:
     lid_model: Path | None
     least_confidence: float
 
-    def open(self, brought: Brought | None) -> Making:
+    def open(self, vector_spec: VectorSpec | None) -> EmbeddingPipeline:
         """Open encoder, detector and language vectors.
 
         Args:
-            brought: what is known of vectors that come with the documents.
+            vector_spec: what is known of vectors that come with the documents.
 
         Raises:
             UsageError: they cannot be used, or not together.
             LangshiftError: the encoder's model cannot be loaded, or its server does not answer as it should.
         """
-        return choose(
-            open_encoder(self.encoder, trust_remote_code=self.trust_remote_code, brought=brought),
+        return build_pipeline(
+            open_encoder(self.encoder, trust_remote_code=self.trust_remote_code, vector_spec=vector_spec),
             open_detector(self.lid_model),
             self.vectors,
             self.alpha,
@@ -159,13 +159,15 @@ class MakingOptions:
 
     def keep(self, file: Path) -> None:
         """Write them to a file of mode 0600."""
-        kept = {name: str(value.absolute()) if isinstance(value, Path) else value for name, value in vars(self).items()}
-        with whole(file) as partial:
+        values = {
+            name: str(value.absolute()) if isinstance(value, Path) else value for name, value in vars(self).items()
+        }
+        with atomic_write(file) as partial:
             partial.touch(mode=0o600)
-            partial.write_bytes(orjson.dumps(kept, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
+            partial.write_bytes(orjson.dumps(values, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
 
     @classmethod
-    def read(cls, file: Path) -> MakingOptions:
+    def read(cls, file: Path) -> PipelineOptions:
         """Read what ``keep`` wrote.
 
         Raises:
@@ -175,5 +177,5 @@ class MakingOptions:
             TypeError: it holds no object, or something else than a path.
         """
         found = orjson.loads(file.read_bytes())
-        kept = {field.name: found[field.name] for field in fields(cls)}
-        return cls(**{**kept, **{name: kept[name] and Path(kept[name]) for name in _PATHS}})
+        values = {field.name: found[field.name] for field in fields(cls)}
+        return cls(**{**values, **{name: values[name] and Path(values[name]) for name in _PATHS}})

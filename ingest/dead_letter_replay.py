@@ -13,34 +13,34 @@ from typing import NamedTuple
 from opensearchpy import OpenSearch
 
 from langshift.client import open_cluster
-from langshift.debias.encoders import Brought, is_given
+from langshift.debias.encoders import VectorSpec, is_given
 from langshift.debias.fingerprint import Fingerprint
 from langshift.errors import FingerprintError, LangshiftError, UsageError
-from langshift.ingest.adopt.transform import DocumentMaker, document_of
-from langshift.ingest.bulk.chunks import Item, Original, Outcome
+from langshift.ingest.adopt.transform import StoredDocumentBuilder, document_of
+from langshift.ingest.bulk.chunks import ActionResult, BulkAction, Original
 from langshift.ingest.bulk.dead_letters import DeadLetter, DeadLetters, Stage
-from langshift.ingest.bulk.delivery import Courier
+from langshift.ingest.bulk.delivery import ChunkSender
 from langshift.ingest.bulk.journal import Journal
-from langshift.ingest.bulk.journal_store import LoadPlace, places
-from langshift.ingest.bulk.writer import open_stream
-from langshift.ingest.config import Making, MakingOptions
-from langshift.ingest.documents import Parser, Read
-from langshift.ingest.progress import LoadProgress, dead_letters_say, unwatched
-from langshift.ingest.resume import PATIENCE, ItemMaker, MakerOf
-from langshift.ingest.transform import Maker
-from langshift.output import counted, emit_json, log_to, note, out, printable
+from langshift.ingest.bulk.journal_store import LoadWorkspace, load_workspaces
+from langshift.ingest.bulk.writer import open_bulk_writer
+from langshift.ingest.config import EmbeddingPipeline, PipelineOptions
+from langshift.ingest.documents import Parser, SourceRow
+from langshift.ingest.progress import LoadProgress, dead_letters_say, no_progress
+from langshift.ingest.resume import PATIENCE, ActionBuilderFactory, ActionBuilderProtocol
+from langshift.ingest.transform import ActionBuilder
+from langshift.output import emit_json, log_to, note, out, pluralize, printable
 from langshift.plugin import metadata
-from langshift.plugin.metadata import USUAL, Fields
-from langshift.plugin.versions import LiveIndex, Target, check_name, live
+from langshift.plugin.metadata import USUAL, FieldNames
+from langshift.plugin.versions import IndexInfo, Target, check_name, live
 from langshift.settings import Settings
 
 _BATCH = 256
 
 # Called after each answer with the verdicts so far, and what sends.
-OnSettled = Callable[["Verdicts", Courier], None]
+OnProgress = Callable[["Verdicts", ChunkSender], None]
 
 
-class Replayed(NamedTuple):
+class ReplayedLetters(NamedTuple):
     """What became of dead letters that were sent again.
 
     Attributes:
@@ -75,7 +75,7 @@ class Verdicts:
         """How many stay."""
         return len(self._wrong)
 
-    def settle(self, outcomes: Sequence[Outcome]) -> None:
+    def settle(self, outcomes: Sequence[ActionResult]) -> None:
         """Take what the server said."""
         with self._lock:
             for item, state, _, kind, why in outcomes:
@@ -113,7 +113,9 @@ class Verdicts:
         return letter._replace(id=identifier or letter.id, type=kind, reason=why, stage=stage, time=now)
 
 
-def replay(client: OpenSearch, letters: DeadLetters, target: Target, making: Making, on_settled: OnSettled) -> Replayed:
+def replay(
+    client: OpenSearch, letters: DeadLetters, target: Target, pipeline: EmbeddingPipeline, on_progress: OnProgress
+) -> ReplayedLetters:
     """Send dead letters again. Nobody else may write their file meanwhile, but for a person who has mended them.
 
     A letter goes only once the server has confirmed its document, so whoever is killed here loses nothing: what was
@@ -123,8 +125,8 @@ def replay(client: OpenSearch, letters: DeadLetters, target: Target, making: Mak
         client: the cluster.
         letters: the letters.
         target: the version that they go to; one that was adopted has fields of its own.
-        making: how their documents are made.
-        on_settled: called after each answer.
+        pipeline: how their documents are made.
+        on_progress: called after each answer.
 
     Raises:
         UsageError: the file holds a line that is no dead letter.
@@ -132,44 +134,46 @@ def replay(client: OpenSearch, letters: DeadLetters, target: Target, making: Mak
     """
     total, verdicts = letters.total(), Verdicts()
     try:
-        _send(client, _reads(letters, making, target.fields), target, making, verdicts, on_settled)
+        _send(client, _reads(letters, pipeline, target.fields), target, pipeline, verdicts, on_progress)
     except LangshiftError as error:
         raise type(error)(f"{error} Dead letters that did not go through are kept: replay them again.") from error
     finally:
         letters.revise(verdicts.revised)
     client.indices.refresh(index=target.index)
-    return Replayed(total, verdicts.indexed, verdicts.superseded, total - verdicts.indexed - verdicts.superseded)
+    return ReplayedLetters(total, verdicts.indexed, verdicts.superseded, total - verdicts.indexed - verdicts.superseded)
 
 
 def _send(
     client: OpenSearch,
-    reads: Iterator[Read],
+    reads: Iterator[SourceRow],
     target: Target,
-    making: Making,
+    pipeline: EmbeddingPipeline,
     verdicts: Verdicts,
-    on_settled: OnSettled,
+    on_progress: OnProgress,
 ) -> None:
-    def settle(outcomes: Sequence[Outcome]) -> None:
+    def settle(outcomes: Sequence[ActionResult]) -> None:
         verdicts.settle(outcomes)
-        on_settled(verdicts, stream.courier)
+        on_progress(verdicts, stream.chunk_sender)
 
     # A letter's version is base plus line of its load; here it stands for the line, over a base of 0.
-    maker_of: MakerOf = Maker if target.fields == USUAL else partial(DocumentMaker, target.fields)
-    maker = maker_of(making, verdicts, 0, lambda _: False, unwatched)
-    with open_stream(client, target, settle, PATIENCE) as stream:
-        for item in _items(reads, maker):
+    builder_factory: ActionBuilderFactory = (
+        ActionBuilder if target.fields == USUAL else partial(StoredDocumentBuilder, target.fields)
+    )
+    builder = builder_factory(pipeline, verdicts, 0, lambda _: False, no_progress)
+    with open_bulk_writer(client, target, settle, PATIENCE) as stream:
+        for item in _items(reads, builder):
             stream.send(item)
 
 
-def _items(reads: Iterator[Read], maker: ItemMaker) -> Iterator[Item]:
+def _items(reads: Iterator[SourceRow], builder: ActionBuilderProtocol) -> Iterator[BulkAction]:
     while batch := list(islice(reads, _BATCH)):
-        yield from maker.items(batch)
+        yield from builder.items(batch)
 
 
-def _reads(letters: DeadLetters, making: Making, fields: Fields) -> Iterator[Read]:
+def _reads(letters: DeadLetters, pipeline: EmbeddingPipeline, fields: FieldNames) -> Iterator[SourceRow]:
     """Each letter parsed again, as the load did with its line, or with the document of the index that it adopted."""
-    given = is_given(making.encoder.id)
-    parser = Parser("needed", making.encoder.dimension) if given else Parser("refused")
+    given = is_given(pipeline.encoder.id)
+    parser = Parser("needed", pipeline.encoder.dimension) if given else Parser("refused")
     for letter in letters:
         if letter.version is None:
             raise UsageError(
@@ -177,8 +181,8 @@ def _reads(letters: DeadLetters, making: Making, fields: Fields) -> Iterator[Rea
                 "put it back, or remove the letter."
             )
         if isinstance(letter.document, bytes) and fields != USUAL:
-            content = document_of(letter.document, fields, making.encoder.dimension)
-            yield Read(letter.version, content, letter.document)
+            content = document_of(letter.document, fields, pipeline.encoder.dimension)
+            yield SourceRow(letter.version, content, letter.document)
         elif isinstance(letter.document, bytes):
             yield parser.line((letter.version, letter.document))
         else:
@@ -203,35 +207,39 @@ def run_replay(name: str, *, as_json: bool) -> int:
     """
     found = with_letters(name)
     if not found:
-        return _tell(name, Replayed(0, 0, 0, 0), None, as_json=as_json)
+        return _report(name, ReplayedLetters(0, 0, 0, 0), None, as_json=as_json)
     client = open_cluster()
-    place = LoadPlace.of(Settings.from_env().home, client, name)
+    place = LoadWorkspace.of(Settings.from_env().home, client, name)
     if place not in found:
         note(f"Those in {found[0].dead_letters} are of another cluster.")
-        return _tell(name, Replayed(0, 0, 0, 0), place, as_json=as_json)
+        return _report(name, ReplayedLetters(0, 0, 0, 0), place, as_json=as_json)
     letters = DeadLetters(place.dead_letters)
     with ExitStack() as stack:
         # Also keeps loads away, which would write to the file of letters.
         journal = stack.enter_context(Journal.open(place.journal))
         _require_no_load(journal, name)
         index = live(client, name)
-        making = _making(place, index.fingerprint)
-        _require_not_retuned(client, index, making.fingerprint())
+        pipeline = _open_pipeline(place, index.fingerprint)
+        _require_not_retuned(client, index, pipeline.fingerprint())
         index.fingerprint.require_same(
-            making.fingerprint(), name, "load these documents again, with what the index was made with"
+            pipeline.fingerprint(), name, "load these documents again, with what the index was made with"
         )
         stack.enter_context(log_to(place.log))
         progress = stack.enter_context(LoadProgress(letters.total()))
 
-        def show(verdicts: Verdicts, courier: Courier) -> None:
+        def show(verdicts: Verdicts, chunk_sender: ChunkSender) -> None:
             gone = verdicts.indexed + verdicts.superseded
             progress.update(
-                gone + verdicts.wrong, verdicts.indexed, courier.retries, verdicts.wrong, courier.limit.at_once
+                gone + verdicts.wrong,
+                verdicts.indexed,
+                chunk_sender.retries,
+                verdicts.wrong,
+                chunk_sender.limit.at_once,
             )
 
         target = Target(name, index.index, "", created=False, live=index.index, if_exists="append", fields=index.fields)
-        told = replay(client, letters, target, making, show)
-    return _tell(name, told, place, as_json=as_json)
+        result = replay(client, letters, target, pipeline, show)
+    return _report(name, result, place, as_json=as_json)
 
 
 def _require_no_load(journal: Journal, name: str) -> None:
@@ -241,7 +249,7 @@ def _require_no_load(journal: Journal, name: str) -> None:
         )
 
 
-def _require_not_retuned(client: OpenSearch, index: LiveIndex, made: Fingerprint) -> None:
+def _require_not_retuned(client: OpenSearch, index: IndexInfo, made: Fingerprint) -> None:
     """Refuse letters of a load from before a retune to a single other scale, and tell how to load them with that.
 
     Raises:
@@ -259,34 +267,34 @@ def _require_not_retuned(client: OpenSearch, index: LiveIndex, made: Fingerprint
         )
 
 
-def _making(place: LoadPlace, made: Fingerprint) -> Making:
+def _open_pipeline(place: LoadWorkspace, made: Fingerprint) -> EmbeddingPipeline:
     """How the last load into the index made its documents."""
     try:
-        options = MakingOptions.read(place.making)
+        options = PipelineOptions.read(place.pipeline_options)
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise UsageError(
-            f"{place.making} does not tell how the documents of {place.name} are made: load those of "
+            f"{place.pipeline_options} does not tell how the documents of {place.name} are made: load those of "
             f"{place.dead_letters} again with `langshift ingest`."
         ) from error
-    return options.open(Brought(made.dimension, made.normalised))
+    return options.open(VectorSpec(made.dimension, made.normalised))
 
 
-def _tell(name: str, told: Replayed, place: LoadPlace | None, *, as_json: bool) -> int:
+def _report(name: str, result: ReplayedLetters, place: LoadWorkspace | None, *, as_json: bool) -> int:
     if as_json:
-        emit_json(told._asdict())
-    elif not told.replayed:
+        emit_json(result._asdict())
+    elif not result.replayed:
         say(none_of(name))
     else:
-        left = f"{told.left:,} stay in {place.dead_letters}" if told.left and place else "none is left"
-        why = f" ({dead_letters_say(name)})" if told.left else ""
+        left = f"{result.left:,} stay in {place.dead_letters}" if result.left and place else "none is left"
+        why = f" ({dead_letters_say(name)})" if result.left else ""
         say(
-            f"Sent {counted(told.replayed, 'dead letter')} of {name} again: {told.indexed:,} went through, "
-            f"{told.superseded:,} came after a later version of the document, {left}{why}."
+            f"Sent {pluralize(result.replayed, 'dead letter')} of {name} again: {result.indexed:,} went through, "
+            f"{result.superseded:,} came after a later version of the document, {left}{why}."
         )
-    return SOME_LEFT if told.left else 0
+    return SOME_LEFT if result.left else 0
 
 
-def with_letters(name: str | None) -> list[LoadPlace]:
+def with_letters(name: str | None) -> list[LoadWorkspace]:
     """The places that have dead letters, of one index or of all.
 
     Raises:
@@ -294,7 +302,7 @@ def with_letters(name: str | None) -> list[LoadPlace]:
     """
     if name is not None:
         check_name(name)
-    return [place for place in places(Settings.from_env().home, name) if place.dead_letters.exists()]
+    return [place for place in load_workspaces(Settings.from_env().home, name) if place.dead_letters.exists()]
 
 
 def none_of(name: str | None) -> str:

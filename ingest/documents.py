@@ -16,16 +16,16 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
-from langshift.debias.encoders import Brought
-from langshift.debias.encoders.precomputed import LookedAt
+from langshift.debias.encoders import VectorSpec
+from langshift.debias.encoders.precomputed import VectorStats
 from langshift.errors import UsageError
-from langshift.files import LineNumbers, numbered, open_unpacked
+from langshift.files import LineNumbers, open_decompressed, read_lines
 from langshift.ingest.bulk.chunks import Operation, Original
 from langshift.languages import UNDETERMINED, parse_tag
 from langshift.plugin.index_body import RESERVED_FIELDS
 
 
-def entry(
+def index_entry(
     title: str,
     text: str,
     language: str,
@@ -55,15 +55,15 @@ def entry(
     return made
 
 
-def action(operation: Operation, identifier: str, version: int, routing: str | None = None) -> bytes:
+def action_line(operation: Operation, identifier: str, version: int, routing: str | None = None) -> bytes:
     """The first line of an operation, with its line break; the arguments are those of ``body``, and the routing."""
-    told = {"_id": identifier, "version": version, "version_type": "external_gte"}
+    metadata = {"_id": identifier, "version": version, "version_type": "external_gte"}
     if routing is not None:
-        told["routing"] = routing
-    return orjson.dumps({operation: told}, option=orjson.OPT_APPEND_NEWLINE)
+        metadata["routing"] = routing
+    return orjson.dumps({operation: metadata}, option=orjson.OPT_APPEND_NEWLINE)
 
 
-def body(operation: Operation, identifier: str, version: int, source: dict[str, Any] | None = None) -> bytes:
+def bulk_lines(operation: Operation, identifier: str, version: int, source: dict[str, Any] | None = None) -> bytes:
     """One operation's lines of a bulk request.
 
     Args:
@@ -73,7 +73,7 @@ def body(operation: Operation, identifier: str, version: int, source: dict[str, 
             sent again never undoes a newer one.
         source: the index entry; none for a delete.
     """
-    lines = action(operation, identifier, version)
+    lines = action_line(operation, identifier, version)
     if source is None:
         return lines
     return lines + orjson.dumps(source, option=orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_APPEND_NEWLINE)
@@ -92,7 +92,7 @@ _METADATA = {
 }
 
 
-class Unusable(Exception):
+class InvalidDocument(Exception):
     """A line that is no document.
 
     Attributes:
@@ -106,7 +106,7 @@ class Unusable(Exception):
 
 
 @contextmanager
-def at(place: str) -> Iterator[None]:
+def invalid_as_usage_error(place: str) -> Iterator[None]:
     """Turn what is unusable into an error that begins with its place.
 
     Raises:
@@ -114,11 +114,11 @@ def at(place: str) -> Iterator[None]:
     """
     try:
         yield
-    except Unusable as error:
+    except InvalidDocument as error:
         raise UsageError(f"{place}: {error.reason}") from None
 
 
-def kind(value: object) -> str:
+def json_type(value: object) -> str:
     """What a JSON value is, in words."""
     names = {dict: "an object", list: "a list", str: "a string", bool: "true or false", type(None): "null"}
     return names.get(type(value), "a number")
@@ -132,7 +132,7 @@ def check_name(name: str) -> None:
     """
     fault = _name_fault(name)
     if fault:
-        raise Unusable(fault)
+        raise InvalidDocument(fault)
 
 
 # All lines of a corpus have the same few names.
@@ -163,7 +163,7 @@ def string_field(fields: Mapping[str, Any], name: str) -> str:
     if value is None:
         return ""
     if not isinstance(value, str):
-        raise Unusable(f"the field {name!r} must be a string, but is {kind(value)}.")
+        raise InvalidDocument(f"the field {name!r} must be a string, but is {json_type(value)}.")
     return value
 
 
@@ -179,10 +179,10 @@ def id_field(fields: Mapping[str, Any]) -> str:
         content = {name: value for name, value in fields.items() if name not in (EMBEDDING, OPERATION)}
         return hashlib.sha256(orjson.dumps(content, option=orjson.OPT_SORT_KEYS)).hexdigest()[:32]
     if isinstance(given, bool) or not isinstance(given, str | int):
-        raise Unusable(f"the field '_id' must be a string, but is {kind(given)}.")
+        raise InvalidDocument(f"the field '_id' must be a string, but is {json_type(given)}.")
     identifier = str(given)
     if len(identifier.encode()) > _LONGEST_ID:
-        raise Unusable(f"the '_id' is longer than {_LONGEST_ID} bytes.")
+        raise InvalidDocument(f"the '_id' is longer than {_LONGEST_ID} bytes.")
     return identifier
 
 
@@ -199,7 +199,7 @@ def language_field(fields: Mapping[str, Any]) -> str | None:
         return UNDETERMINED
     tag = _tag(given) if len(given) <= _LONGEST_SHOWN else None
     if tag is None:
-        raise Unusable(
+        raise InvalidDocument(
             f"{_cut(given)} is no language: use a BCP 47 tag such as 'th' or 'zh-TW', "
             "or leave the field out to have it detected."
         )
@@ -215,7 +215,7 @@ def require_shallow(value: object) -> None:
     try:
         orjson.dumps(value, option=orjson.OPT_SERIALIZE_NUMPY)
     except orjson.JSONEncodeError:
-        raise Unusable("is nested too deep: OpenSearch takes 20 objects within each other.") from None
+        raise InvalidDocument("is nested too deep: OpenSearch takes 20 objects within each other.") from None
 
 
 def parse_embedding(value: Any) -> NDArray[np.float32]:  # noqa: ANN401 - any JSON value
@@ -231,7 +231,7 @@ def parse_embedding(value: Any) -> NDArray[np.float32]:  # noqa: ANN401 - any JS
         Unusable: what is wrong and what should be there.
     """
     if not isinstance(value, list | np.ndarray):
-        raise _no_vector(f"but is {kind(value)}")
+        raise _no_vector(f"but is {json_type(value)}")
     if not len(value):
         raise _no_vector("but is empty")
     # Numbers beyond the range of float32 become infinite.
@@ -265,11 +265,11 @@ def _packed(numbers: list[Any]) -> NDArray[np.float32]:
 def _require_numbers(values: list[Any]) -> None:
     for value in values:
         if type(value) not in (float, int):
-            raise _no_vector(f"but holds {kind(value)}")
+            raise _no_vector(f"but holds {json_type(value)}")
 
 
-def _no_vector(what: str, comma: str = ",") -> Unusable:
-    return Unusable(f"the field 'embedding' must be a list of numbers{comma} {what}.", "invalid_embedding")
+def _no_vector(what: str, comma: str = ",") -> InvalidDocument:
+    return InvalidDocument(f"the field 'embedding' must be a list of numbers{comma} {what}.", "invalid_embedding")
 
 
 def require_dimension(vector: NDArray[np.float32], dimension: int) -> None:
@@ -279,7 +279,7 @@ def require_dimension(vector: NDArray[np.float32], dimension: int) -> None:
         Unusable: it is.
     """
     if len(vector) != dimension:
-        raise Unusable(
+        raise InvalidDocument(
             f"the field 'embedding' has {len(vector)} numbers, but those of the file have {dimension}: "
             "all must be made by the same model.",
             "invalid_embedding",
@@ -329,13 +329,13 @@ def read_corpus(path: Path, shown: str, embeddings: Embeddings = "refused") -> I
         UsageError: a line that is no document, named by file and line with what is wrong.
     """
     dimension = None
-    with open_unpacked(path) as unpacked:
-        for number, line in numbered(unpacked, shown):
+    with open_decompressed(path) as unpacked:
+        for number, line in read_lines(unpacked, shown):
             place = f"{shown}, line {number}"
             document = parse_document(line, place, embeddings)
             if document.embedding is not None:
                 dimension = dimension or len(document.embedding)
-                with at(place):
+                with invalid_as_usage_error(place):
                     require_dimension(document.embedding, dimension)
             yield document
 
@@ -351,10 +351,12 @@ def parse_document(line: bytes, place: str, embeddings: Embeddings = "refused") 
     Raises:
         UsageError: beginning with ``place``, what is wrong and what should be there.
     """
-    with at(place):
+    with invalid_as_usage_error(place):
         content = parse_fields(parse_object(line), embeddings)
         if isinstance(content, Delete):
-            raise Unusable("takes a document out of an index, which only `langshift ingest` does; leave the line out.")
+            raise InvalidDocument(
+                "takes a document out of an index, which only `langshift ingest` does; leave the line out."
+            )
         return content
 
 
@@ -367,9 +369,9 @@ def parse_object(line: bytes) -> dict[str, Any]:
     try:
         fields = orjson.loads(line)
     except orjson.JSONDecodeError as error:
-        raise Unusable(f"not valid JSON ({error.msg} at character {error.pos + 1}).", "invalid_json") from None
+        raise InvalidDocument(f"not valid JSON ({error.msg} at character {error.pos + 1}).", "invalid_json") from None
     if not isinstance(fields, dict):
-        raise Unusable(f"must be a JSON object with a text, but is {kind(fields)}.")
+        raise InvalidDocument(f"must be a JSON object with a text, but is {json_type(fields)}.")
     return fields
 
 
@@ -386,18 +388,18 @@ def parse_fields(fields: Mapping[str, Any], embeddings: Embeddings = "refused") 
     operation = fields.get(OPERATION)
     if operation == "delete":
         if fields.get("_id") in (None, ""):
-            raise Unusable("a line with '_op': 'delete' needs the '_id' of the document.")
+            raise InvalidDocument("a line with '_op': 'delete' needs the '_id' of the document.")
         return Delete(id_field(fields))
     if operation not in (None, "index"):
-        raise Unusable("the field '_op' must be 'index' or 'delete', or be left out.")
+        raise InvalidDocument("the field '_op' must be 'index' or 'delete', or be left out.")
     for name in fields:
         check_name(name)
     group = fields.get("group")
     if not isinstance(group, str | int | None):
-        raise Unusable(f"the field 'group' must be a string, but is {kind(group)}.")
+        raise InvalidDocument(f"the field 'group' must be a string, but is {json_type(group)}.")
     title, text = string_field(fields, "title"), string_field(fields, "text")
     if not title.strip() and not text.strip():
-        raise Unusable("has neither a text nor a title.")
+        raise InvalidDocument("has neither a text nor a title.")
     other = {name: value for name, value in fields.items() if name not in KNOWN_FIELDS}
     if any(isinstance(value, dict | list) for value in other.values()):
         require_shallow([other])
@@ -416,19 +418,19 @@ def _embedding(fields: Mapping[str, Any], embeddings: Embeddings) -> NDArray[np.
     if embeddings == "ignored" or (embeddings == "refused" and not there):
         return None
     if embeddings == "refused":
-        raise Unusable(
+        raise InvalidDocument(
             "the document brings an 'embedding', which only --encoder given takes; "
             "choose that, or leave the field out.",
             "invalid_embedding",
         )
     if not there:
-        raise Unusable(
+        raise InvalidDocument(
             "the document brings no 'embedding', which --encoder given needs; give it one.", "invalid_embedding"
         )
     return parse_embedding(fields[EMBEDDING])
 
 
-class Bad(NamedTuple):
+class InvalidRow(NamedTuple):
     """A line that cannot be used.
 
     Attributes:
@@ -440,7 +442,7 @@ class Bad(NamedTuple):
     reason: str
 
 
-class Read(NamedTuple):
+class SourceRow(NamedTuple):
     """One line of a corpus, or one row.
 
     Attributes:
@@ -451,11 +453,11 @@ class Read(NamedTuple):
     """
 
     line: int
-    content: Document | Delete | Bad
+    content: Document | Delete | InvalidRow
     original: Original
 
 
-class Source(Protocol):
+class DocumentSource(Protocol):
     """A corpus that is open for reading; its first lines were found to hold a document.
 
     Attributes:
@@ -475,9 +477,9 @@ class Source(Protocol):
     @property
     def content(self) -> str | None: ...  # noqa: D102
     @property
-    def brought(self) -> Brought | None: ...  # noqa: D102
+    def vector_spec(self) -> VectorSpec | None: ...  # noqa: D102
 
-    def read(self, skip: LineNumbers) -> Iterator[Read]:
+    def read(self, skip: LineNumbers) -> Iterator[SourceRow]:
         """The lines in their order; blank ones are passed over.
 
         Args:
@@ -491,8 +493,8 @@ class Source(Protocol):
 
 #: How many lines tell whether an input holds documents, and what vectors it brings; at most so many bytes of them,
 #: since those of a pipe are kept meanwhile.
-LOOKED_AT_LINES = 1000
-_LOOKED_AT_BYTES = 64 << 20
+SNIFFED_LINES = 1000
+_SNIFFED_BYTES = 64 << 20
 
 
 class Parser:
@@ -507,22 +509,22 @@ class Parser:
         self._embeddings = embeddings
         self._dimension = dimension
 
-    def line(self, numbered: tuple[int, bytes]) -> Read:
+    def line(self, numbered: tuple[int, bytes]) -> SourceRow:
         """A line of JSON, of which the number is known."""
         number, line = numbered
-        return Read(number, self._content(lambda: parse_object(line)), line)
+        return SourceRow(number, self._content(lambda: parse_object(line)), line)
 
-    def row(self, number: int, fields: Mapping[str, Any]) -> Read:
+    def row(self, number: int, fields: Mapping[str, Any]) -> SourceRow:
         """A row, of which the fields are known."""
-        return Read(number, self._content(lambda: fields), fields)
+        return SourceRow(number, self._content(lambda: fields), fields)
 
-    def _content(self, fields: Callable[[], Mapping[str, Any]]) -> Document | Delete | Bad:
+    def _content(self, fields: Callable[[], Mapping[str, Any]]) -> Document | Delete | InvalidRow:
         try:
             content = parse_fields(fields(), self._embeddings)
             if self._dimension is not None and isinstance(content, Document) and content.embedding is not None:
                 require_dimension(content.embedding, self._dimension)
-        except Unusable as error:
-            return Bad(error.type, error.reason)
+        except InvalidDocument as error:
+            return InvalidRow(error.type, error.reason)
         return content
 
 
@@ -532,11 +534,11 @@ def first_lines(lines: Iterable[tuple[int, bytes]]) -> Iterator[tuple[int, bytes
     for count, (number, line) in enumerate(lines, start=1):
         yield number, line
         size += len(line)
-        if count == LOOKED_AT_LINES or size > _LOOKED_AT_BYTES:
+        if count == SNIFFED_LINES or size > _SNIFFED_BYTES:
             return
 
 
-def look(first: Iterable[Read], shown: str, unit: str = "line") -> Brought | None:
+def sniff(first: Iterable[SourceRow], shown: str, unit: str = "line") -> VectorSpec | None:
     """Look whether an input holds documents, and what vectors they bring: those of the most frequent dimension.
 
     Args:
@@ -550,7 +552,7 @@ def look(first: Iterable[Read], shown: str, unit: str = "line") -> Brought | Non
     vectors: list[NDArray[np.float32]] = []
     wrong, sound = None, False
     for line, content, _ in first:
-        if isinstance(content, Bad):
+        if isinstance(content, InvalidRow):
             wrong = wrong or f"{shown}, {unit} {line}: {content.reason}"
             continue
         sound = True
@@ -558,9 +560,9 @@ def look(first: Iterable[Read], shown: str, unit: str = "line") -> Brought | Non
             vectors.append(content.embedding)
     if not sound:
         raise UsageError(wrong or f"{shown} holds no document.")
-    looked_at = LookedAt()
+    stats = VectorStats()
     # A single vector of another model must not turn all its neighbours away.
     ((dimension, _),) = Counter(map(len, vectors)).most_common(1) or [(0, 0)]
     for vector in vectors:
-        looked_at.add(vector if len(vector) == dimension else None)
-    return looked_at.brought()
+        stats.add(vector if len(vector) == dimension else None)
+    return stats.vector_spec()

@@ -13,20 +13,28 @@ from langshift.errors import LangshiftError, UsageError
 from langshift.ingest.bulk import journal_store
 from langshift.ingest.bulk.chunks import COUNT
 from langshift.ingest.bulk.dead_letters import DeadLetters
-from langshift.ingest.bulk.delivery import Courier
+from langshift.ingest.bulk.delivery import ChunkSender
 from langshift.ingest.bulk.journal import Ledger
-from langshift.ingest.bulk.verification import Checked, check
-from langshift.ingest.bulk.writer import UNDELIVERED, open_stream
-from langshift.ingest.config import Making
-from langshift.ingest.documents import Embeddings, Read, Source
-from langshift.ingest.progress import OnStage, Summary, unwatched
-from langshift.ingest.resume import DOCUMENTS, USUAL, LoadKind, LoadOptions, OpenedLoad, broken_off, open_load
+from langshift.ingest.bulk.verification import VerificationResult, check
+from langshift.ingest.bulk.writer import UNDELIVERED, open_bulk_writer
+from langshift.ingest.config import EmbeddingPipeline
+from langshift.ingest.documents import DocumentSource, Embeddings, SourceRow
+from langshift.ingest.progress import LoadSummary, OnStage, no_progress
+from langshift.ingest.resume import (
+    DOCUMENTS,
+    USUAL,
+    LoadOptions,
+    LoadSession,
+    LoadStrategy,
+    clean_up_failed_load,
+    open_load,
+)
 from langshift.ingest.sources import open_source
-from langshift.output import counted, note
+from langshift.output import note, pluralize
 from langshift.plugin import version_writer
-from langshift.plugin.pipelines import follow_load
+from langshift.plugin.pipelines import inherit_pipeline_on_load
 from langshift.plugin.versions import Target
-from langshift.retry import Patience, ahead, waited_out
+from langshift.retry import RetryBudget, prefetch, retry_until_available
 
 _BATCH = 256
 _BATCH_BYTES = 8 << 20
@@ -35,7 +43,7 @@ _NAMED = 10  # ids in a message
 _LOST = "lost"  # the journal's name for lines that the server had confirmed, and lost
 
 
-class Watch(Protocol):
+class ProgressListener(Protocol):
     """Somebody who looks on."""
 
     def begin(self, total: int | None, handled: int) -> None:
@@ -51,36 +59,36 @@ class LoadRun:
     def __init__(
         self,
         client: OpenSearch,
-        source: Source,
-        making: Making,
+        source: DocumentSource,
+        pipeline: EmbeddingPipeline,
         on_stage: OnStage,
         options: LoadOptions,
-        watch: Watch | None,
-        opened: OpenedLoad,
-        kind: LoadKind,
+        watch: ProgressListener | None,
+        opened: LoadSession,
+        kind: LoadStrategy,
     ) -> None:
-        self._client, self._source, self._making, self._watch = client, source, making, watch
+        self._client, self._source, self._pipeline, self._watch = client, source, pipeline, watch
         self._opened, self._journal, self._patience = opened, opened.journal, options.patience
         self._kind = kind
         place = opened.place
-        self._summary = Summary(
+        self._summary = LoadSummary(
             place.name,
             "",
-            making.fingerprint(),
+            pipeline.fingerprint(),
             corpus=source.shown,
-            longest=making.encoder.longest,
+            longest=pipeline.encoder.longest,
             resumed=opened.resumed,
             dead_letters=str(place.dead_letters),
             log=str(place.log),
         )
         self._on_stage = on_stage
         self._letters = DeadLetters(place.dead_letters)
-        self._ledger = Ledger(self._journal, self._letters, source.shown, opened.base, self._settled)
+        self._ledger = Ledger(self._journal, self._letters, source.shown, opened.base, self._report_progress)
         for first, last in self._journal.fact(_LOST) or ():
             self._ledger.lost.add(first, last)
-        self._courier: Courier | None = None
+        self._chunk_sender: ChunkSender | None = None
 
-    def run(self) -> Summary:
+    def run(self) -> LoadSummary:
         """Load, check and publish."""
         target = self._opened.target
         if target is None:
@@ -91,12 +99,17 @@ class LoadRun:
                 self._watch.begin(self._source.total, self._opened.resumed)
             self._write(target)
             checked = self._checked(target)
-            waited_out(lambda: follow_load(self._client, target, self._making.debias), Patience(self._patience))
-            live = waited_out(lambda: version_writer.publish(self._client, target), Patience(self._patience))
+            retry_until_available(
+                lambda: inherit_pipeline_on_load(self._client, target, self._pipeline.debias),
+                RetryBudget(self._patience),
+            )
+            live = retry_until_available(
+                lambda: version_writer.publish(self._client, target), RetryBudget(self._patience)
+            )
         except (Exception, KeyboardInterrupt) as error:
-            if (told := broken_off(self._client, self._source, self._journal, target, error)) is error:
+            if (raised := clean_up_failed_load(self._client, self._source, self._journal, target, error)) is error:
                 raise
-            raise told from error
+            raise raised from error
         # An earlier run may have made the version, and have been killed when it was published.
         if self._journal.fact("created"):
             self._drop_letters_of_versions_before()
@@ -105,9 +118,9 @@ class LoadRun:
         self._summary.present = checked.documents
         tallies = self._journal.tallies()
         self._summary.count(tallies)
-        kept = {"index": target.index, "uuid": target.uuid, "tallies": tallies, "present": checked.documents}
+        facts = {"index": target.index, "uuid": target.uuid, "tallies": tallies, "present": checked.documents}
         last = self._opened.base + self._journal.last_line()
-        self._journal.finish({**kept, "last": last, "repaired": self._summary.repaired})
+        self._journal.finish({**facts, "last": last, "repaired": self._summary.repaired})
         return self._summary
 
     def _drop_letters_of_versions_before(self) -> None:
@@ -118,32 +131,32 @@ class LoadRun:
             # A line that somebody has broken by hand; the documents are all there.
             note(str(error))
 
-    def _done_before(self) -> Summary:
+    def _done_before(self) -> LoadSummary:
         assert self._journal.finished is not None  # noqa: S101 - what `open_load` found
-        _, kept = self._journal.finished
-        self._summary.count(kept["tallies"])
-        self._summary.index, self._summary.present = kept["index"], kept["present"]
-        self._summary.repaired, self._summary.resumed = kept["repaired"], self._summary.lines
+        _, summary = self._journal.finished
+        self._summary.count(summary["tallies"])
+        self._summary.index, self._summary.present = summary["index"], summary["present"]
+        self._summary.repaired, self._summary.resumed = summary["repaired"], self._summary.lines
         note(f"This load into {self._summary.name} was complete before: there is nothing to go on with.")
         return self._summary
 
     def _write(self, target: Target) -> None:
         """Write every line that the journal does not have."""
-        likely = journal_store.likely(self._source.total)
-        maker = self._kind.maker(
-            self._making,
+        likely = journal_store.priority_cutoff(self._source.total)
+        builder = self._kind.builder_factory(
+            self._pipeline,
             self._ledger,
             self._opened.base,
-            lambda line: journal_store.rank(line) <= likely and self._journal.wants(line),
+            lambda line: journal_store.sample_priority(line) <= likely and self._journal.wants(line),
             self._stage,
         )
-        with open_stream(self._client, target, self._ledger.settle, self._patience, self._doubtful()) as stream:
-            self._courier = stream.courier
-            for batch in ahead(self._batches()):
-                for item in maker.items(batch):
+        with open_bulk_writer(self._client, target, self._ledger.settle, self._patience, self._doubtful()) as stream:
+            self._chunk_sender = stream.chunk_sender
+            for batch in prefetch(self._batches()):
+                for item in builder.items(batch):
                     stream.send(item)
                 stream.flush_if_idle()
-        self._stage("write", 0, stream.courier.limit.seconds)
+        self._stage("write", 0, stream.chunk_sender.limit.seconds)
 
     def _doubtful(self) -> int:
         """The last line that an earlier run may have sent without the journal's knowing; 0 in a first run."""
@@ -151,8 +164,8 @@ class LoadRun:
             return 0
         return self._journal.last_line() + UNDELIVERED * COUNT
 
-    def _batches(self) -> Iterator[list[Read]]:
-        batch: list[Read] = []
+    def _batches(self) -> Iterator[list[SourceRow]]:
+        batch: list[SourceRow] = []
         size, begun = 0, time.perf_counter()
         for read in self._source.read(self._journal.handled()):
             batch.append(read)
@@ -165,25 +178,27 @@ class LoadRun:
             self._stage("read", len(batch), time.perf_counter() - begun)
             yield batch
 
-    def _checked(self, target: Target) -> Checked:
+    def _checked(self, target: Target) -> VerificationResult:
         """The final check; what was lost is written once more where that is possible."""
         base = None if self._kind.keeps_versions else self._opened.base
         for left in reversed(range(_REPAIRS + 1)):
-            checked = waited_out(lambda: check(self._client, target, self._journal, base), Patience(self._patience))
+            checked = retry_until_available(
+                lambda: check(self._client, target, self._journal, base), RetryBudget(self._patience)
+            )
             lost = [*checked.missing, *checked.differing]
             if not lost:
                 if checked.surplus:
                     note(
-                        f"{target.index} holds {counted(checked.surplus, 'document')} that this load did not write: "
+                        f"{target.index} holds {pluralize(checked.surplus, 'document')} that this load did not write: "
                         "somebody else has written to it."
                     )
                 return checked
             self._forget(sorted(line for _, line in lost))
-            told = f"The final check found that the cluster has lost {_named(lost)} that it had confirmed"
+            problem = f"The final check found that the cluster has lost {_named(lost)} that it had confirmed"
             # In an index that people use, somebody may have deleted them.
             if not left or not target.created or not self._source.resumable:
-                raise LangshiftError(f"{told}.")
-            note(f"{told}: writing them once more.")
+                raise LangshiftError(f"{problem}.")
+            note(f"{problem}: writing them once more.")
             self._summary.repaired += len(lost)
             self._write(target)
         raise AssertionError
@@ -200,9 +215,9 @@ class LoadRun:
         self._summary.seconds[stage] += seconds
         self._on_stage(stage, documents, seconds)
 
-    def _settled(self, lines: int) -> None:
-        courier = self._courier
-        self._summary.retries = courier.retries if courier else 0
+    def _report_progress(self, lines: int) -> None:
+        chunk_sender = self._chunk_sender
+        self._summary.retries = chunk_sender.retries if chunk_sender else 0
         self._on_stage("write", lines, 0.0)
         if self._watch:
             ledger = self._ledger
@@ -211,31 +226,31 @@ class LoadRun:
                 documents=ledger.handled - ledger.dead,
                 retries=self._summary.retries,
                 dead=ledger.dead,
-                at_once=courier.limit.at_once if courier else 0,
+                at_once=chunk_sender.limit.at_once if chunk_sender else 0,
             )
 
 
 def _named(lost: list[tuple[str, int]]) -> str:
     """``2 documents (_id 'a', 'b')``; of many the first."""
     ids = ", ".join(repr(identifier) for identifier, _ in lost[:_NAMED])
-    return f"{counted(len(lost), 'document')} (_id {ids}{', ...' if len(lost) > _NAMED else ''})"
+    return f"{pluralize(len(lost), 'document')} (_id {ids}{', ...' if len(lost) > _NAMED else ''})"
 
 
 def load(
     client: OpenSearch,
     corpus: str,
     name: str,
-    making: Making,
-    on_stage: OnStage = unwatched,
+    pipeline: EmbeddingPipeline,
+    on_stage: OnStage = no_progress,
     options: LoadOptions = USUAL,
-) -> Summary:
+) -> LoadSummary:
     """Index a corpus; each of its lines is then on the server or in the dead letters.
 
     Args:
         client: the cluster.
         corpus: path of a JSONL file (plain, gzip or zstd) or a Parquet file, or ``-`` for standard input.
         name: the index's name, an alias over its versions.
-        making: encoder, method, language vectors, scales and detector.
+        pipeline: encoder, method, language vectors, scales and detector.
         on_stage: called after each batch of each stage with the documents and seconds of that batch.
         options: how it is done.
 
@@ -244,21 +259,21 @@ def load(
         FingerprintError: the index holds vectors of another making; it is as it was.
         LangshiftError: the load broke off; unless nothing was written, it can be gone on with.
     """
-    embeddings: Embeddings = "needed" if is_given(making.encoder.id) else "refused"
+    embeddings: Embeddings = "needed" if is_given(pipeline.encoder.id) else "refused"
     with open_source(corpus, embeddings=embeddings) as source:
-        return load_source(client, source, name, making, on_stage, options)
+        return load_source(client, source, name, pipeline, on_stage, options)
 
 
 def load_source(
     client: OpenSearch,
-    source: Source,
+    source: DocumentSource,
     name: str,
-    making: Making,
-    on_stage: OnStage = unwatched,
+    pipeline: EmbeddingPipeline,
+    on_stage: OnStage = no_progress,
     options: LoadOptions = USUAL,
-    watch: Watch | None = None,
-    kind: LoadKind = DOCUMENTS,
-) -> Summary:
+    watch: ProgressListener | None = None,
+    kind: LoadStrategy = DOCUMENTS,
+) -> LoadSummary:
     """Index a source that is open; see ``load``."""
-    with open_load(client, source, name, making, options, kind) as opened:
-        return LoadRun(client, source, making, on_stage, options, watch, opened, kind).run()
+    with open_load(client, source, name, pipeline, options, kind) as opened:
+        return LoadRun(client, source, pipeline, on_stage, options, watch, opened, kind).run()

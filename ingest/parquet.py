@@ -15,7 +15,16 @@ import orjson
 from langshift.debias.parallel.tables import kind_of
 from langshift.errors import UsageError
 from langshift.files import LineNumbers, open_parquet
-from langshift.ingest.documents import EMBEDDING, LOOKED_AT_LINES, Bad, Embeddings, Parser, Read, Unusable, look
+from langshift.ingest.documents import (
+    EMBEDDING,
+    SNIFFED_LINES,
+    Embeddings,
+    InvalidDocument,
+    InvalidRow,
+    Parser,
+    SourceRow,
+    sniff,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -98,11 +107,11 @@ def _plain_value(column: pa.DataType) -> pa.DataType | None:
         return pa.date32()
     if types.is_decimal(column):
         return pa.float64()
-    kept = (types.is_null, types.is_boolean, types.is_integer, types.is_floating)
-    return column if any(is_it(column) for is_it in kept) else None
+    plain_types = (types.is_null, types.is_boolean, types.is_integer, types.is_floating)
+    return column if any(is_it(column) for is_it in plain_types) else None
 
 
-def fields_of(batch: pa.RecordBatch) -> list[Fields | Unusable]:
+def fields_of(batch: pa.RecordBatch) -> list[Fields | InvalidDocument]:
     """The fields of each row; those that are null are left out.
 
     Args:
@@ -117,15 +126,15 @@ def fields_of(batch: pa.RecordBatch) -> list[Fields | Unusable]:
     if EMBEDDING in names and kind_of(batch.schema.field(EMBEDDING).type) == "vectors":
         vectors = _vectors(batch.column(EMBEDDING))
         batch = batch.drop_columns([EMBEDDING])
-    found: list[Fields | Unusable] = []
+    found: list[Fields | InvalidDocument] = []
     for row, vector in zip(_rows(batch, len(vectors)), vectors, strict=True):
-        if vector is not None and not isinstance(row, Unusable):
+        if vector is not None and not isinstance(row, InvalidDocument):
             row = {**row, EMBEDDING: vector}
         found.append(row)
     return found
 
 
-def _rows(batch: pa.RecordBatch, length: int) -> list[Fields | Unusable]:
+def _rows(batch: pa.RecordBatch, length: int) -> list[Fields | InvalidDocument]:
     if not batch.num_columns:
         return [{} for _ in range(length)]
     try:
@@ -133,24 +142,24 @@ def _rows(batch: pa.RecordBatch, length: int) -> list[Fields | Unusable]:
     except (ValueError, OverflowError):
         pass
     # One row spoils the whole batch, whose others are good.
-    found: list[Fields | Unusable] = []
+    found: list[Fields | InvalidDocument] = []
     for number in range(length):
         try:
             found.extend(_fields(row) for row in batch.slice(number, 1).to_pylist())
         except UnicodeDecodeError:
-            found.append(Unusable("holds text that is not UTF-8."))
+            found.append(InvalidDocument("holds text that is not UTF-8."))
         except (ValueError, OverflowError) as error:
-            found.append(Unusable(f"holds a value that cannot be read ({error})."))
+            found.append(InvalidDocument(f"holds a value that cannot be read ({error})."))
     return found
 
 
-def _fields(row: Mapping[str, Any]) -> Fields | Unusable:
+def _fields(row: Mapping[str, Any]) -> Fields | InvalidDocument:
     there = {name: value for name, value in row.items() if value is not None}
     try:
         # What JSON makes of dates, times and numbers that are none.
         fields = orjson.loads(orjson.dumps(there))
     except orjson.JSONEncodeError as error:
-        return Unusable(f"cannot be written as JSON ({error}).")
+        return InvalidDocument(f"cannot be written as JSON ({error}).")
     return {name: value for name, value in fields.items() if value is not None}
 
 
@@ -215,17 +224,17 @@ class ParquetRows:
             self.total = int(file.metadata.num_rows)
             self._schema = as_json(file.schema_arrow, shown)
         with closing(self.read(())) as rows:
-            self.brought = look(islice(rows, LOOKED_AT_LINES), shown, "row")
-        self._parser = Parser(embeddings, self.brought and self.brought.dimension)
+            self.vector_spec = sniff(islice(rows, SNIFFED_LINES), shown, "row")
+        self._parser = Parser(embeddings, self.vector_spec and self.vector_spec.dimension)
         self.content = _digest(path)
 
-    def read(self, skip: LineNumbers) -> Generator[Read]:
+    def read(self, skip: LineNumbers) -> Generator[SourceRow]:
         """The rows in their order; see ``Source.read``."""
         with open_parquet(self._path) as file:
             for first, batch in _batches(file, skip):
                 yield from self._reads(first, batch, skip)
 
-    def _reads(self, first: int, batch: pa.RecordBatch, skip: LineNumbers) -> Iterator[Read]:
+    def _reads(self, first: int, batch: pa.RecordBatch, skip: LineNumbers) -> Iterator[SourceRow]:
         wanted = [row for row in range(len(batch)) if first + row not in skip]
         if not wanted:
             return
@@ -233,9 +242,9 @@ class ParquetRows:
             batch = batch.take(wanted)
         batch = batch.cast(self._schema, safe=False)
         for place, (row, fields) in enumerate(zip(wanted, fields_of(batch), strict=True)):
-            if isinstance(fields, Unusable):
-                bad = Bad(fields.type, fields.reason)
-                yield Read(first + row, bad, as_far_as_readable(batch.slice(place, 1)))
+            if isinstance(fields, InvalidDocument):
+                bad = InvalidRow(fields.type, fields.reason)
+                yield SourceRow(first + row, bad, as_far_as_readable(batch.slice(place, 1)))
             else:
                 yield self._parser.row(first + row, fields)
 

@@ -22,10 +22,10 @@ from langshift import output
 from langshift.debias.fingerprint import Fingerprint
 from langshift.errors import LangshiftError
 from langshift.ingest.bulk.journal import RESULT
-from langshift.ingest.bulk.journal_store import LoadPlace
-from langshift.ingest.config import Making, MakingOptions
+from langshift.ingest.bulk.journal_store import LoadWorkspace
+from langshift.ingest.config import EmbeddingPipeline, PipelineOptions
 from langshift.languages import text_language
-from langshift.output import counted, log_to, note, out
+from langshift.output import log_to, note, out, pluralize
 from langshift.plugin.transfer import state
 from langshift.plugin.versions import unfinished
 from langshift.settings import VERSION
@@ -52,7 +52,7 @@ class LoadProgress:
         terminal = output.err.is_terminal
         self._lock = threading.Lock()
         self._handled, self._documents = handled, documents
-        self._shown = _OneLine(
+        self._shown = _SingleLineProgress(
             console=output.err,
             transient=True,
             disable=not terminal,
@@ -99,7 +99,7 @@ class LoadProgress:
             self._shown.update(self._handling, completed=self._handled, retries=retries, dead=dead, at_once=at_once)
 
 
-class _OneLine(Progress):
+class _SingleLineProgress(Progress):
     """A progress display of one visible task that leaves columns out rather than take a second line."""
 
     @cached_property
@@ -139,8 +139,8 @@ class _Count(ProgressColumn):
     def render(self, task: Task) -> Text:
         """Such as ``1,200/20,000``, or ``1,200 lines``."""
         handled = int(task.completed)
-        told = output.counted(handled, "line") if task.total is None else f"{handled:,}/{int(task.total):,}"
-        return Text(told, style="progress.download")
+        text = output.pluralize(handled, "line") if task.total is None else f"{handled:,}/{int(task.total):,}"
+        return Text(text, style="progress.download")
 
 
 class _Speed(ProgressColumn):
@@ -177,12 +177,12 @@ STAGES = ("read", "detect", "encode", "shift", "write")
 OnStage = Callable[[str, int, float], None]
 
 
-def unwatched(stage: str, documents: int, seconds: float) -> None:
+def no_progress(stage: str, documents: int, seconds: float) -> None:
     """Nobody looks on."""
 
 
 @dataclass
-class Summary:
+class LoadSummary:
     """What a load did; all but ``seconds``, ``retries`` and ``resumed`` over all its runs.
 
     Attributes:
@@ -258,27 +258,27 @@ class Summary:
         counted.pop("made")
         if not self.vectorless:
             counted.pop("vectorless")
-        making: dict[str, Any] = {"alpha": self.made.alpha}
+        shift_settings: dict[str, Any] = {"alpha": self.made.alpha}
         if self.made.alphas:
-            making["alphas"] = dict(self.made.alphas)
+            shift_settings["alphas"] = dict(self.made.alphas)
         if self.made.method != "shift":
-            making["method"] = self.made.method
+            shift_settings["method"] = self.made.method
         if self.made.soft:
-            making["soft"] = True
-        return {"name": counted.pop("name"), "index": counted.pop("index"), **making, **counted}
+            shift_settings["soft"] = True
+        return {"name": counted.pop("name"), "index": counted.pop("index"), **shift_settings, **counted}
 
 
-def last_line(summary: Summary) -> str:
+def last_line(summary: LoadSummary) -> str:
     """That nothing was lost, or what is left to do: where each line of the input is."""
-    documents = counted(summary.present, "document")
-    told = [f"{documents} on the server, checked"]
+    documents = pluralize(summary.present, "document")
+    parts = [f"{documents} on the server, checked"]
     if summary.deleted:
-        told.append(f"{summary.deleted:,} deleted")
+        parts.append(f"{summary.deleted:,} deleted")
     if summary.dead:
-        told.append(counted(summary.dead, "dead letter"))
+        parts.append(pluralize(summary.dead, "dead letter"))
     why = f" ({dead_letters_say(summary.name)})" if summary.dead else ""
     all_ = "The 1 line of {} is" if summary.lines == 1 else f"All {summary.lines:,} lines of {{}} are"
-    return f"{all_.format(summary.corpus)} accounted for: {', '.join(told)}{why}."
+    return f"{all_.format(summary.corpus)} accounted for: {', '.join(parts)}{why}."
 
 
 def dead_letters_say(name: str) -> str:
@@ -288,47 +288,48 @@ def dead_letters_say(name: str) -> str:
 
 def unfinished_versions(client: OpenSearch, name: str) -> list[str]:
     """A sentence for each version of an index that another command is making, or has left."""
-    told = []
+    sentences = []
     for index in unfinished(client, name):
-        transfer = state.noted(client, index)
+        transfer = state.read_transfer_note(client, index)
         by = "load" if transfer is None else transfer[0]
-        told.append(f"{index} is unfinished: a {by} is making it, or one was cut off; no search sees it.")
-    return told
+        sentences.append(f"{index} is unfinished: a {by} is making it, or one was cut off; no search sees it.")
+    return sentences
 
 
-def remarks(summary: Summary, making: Making) -> list[str]:
+def remarks(summary: LoadSummary, pipeline: EmbeddingPipeline) -> list[str]:
     """What a person should know of a load that went through, one sentence each."""
-    told = []
+    sentences = []
     if summary.cut:
-        told.append(
-            f"{counted(summary.cut, 'text')} longer than the {summary.longest:,} characters that {making.encoder.id} "
+        sentences.append(
+            f"{pluralize(summary.cut, 'text')} longer than the {summary.longest:,} characters that "
+            f"{pipeline.encoder.id} "
             "reads: the vector stands for the beginning, word search finds all of it."
         )
     if summary.languages["und"]:
-        unclear = counted(summary.languages["und"], "document")
+        unclear = pluralize(summary.languages["und"], "document")
         fate = "shifted by whatever languages they may be in" if summary.made.soft else f"not {_verb(summary.made)}"
-        told.append(f"{unclear} without a clear language: {fate}.")
+        sentences.append(f"{unclear} without a clear language: {fate}.")
     for tag, count in summary.folded.most_common():
-        told.append(f"{counted(count, 'document')} in {tag} counted to {text_language(tag)}, its macrolanguage.")
+        sentences.append(f"{pluralize(count, 'document')} in {tag} counted to {text_language(tag)}, its macrolanguage.")
     if summary.without_vector:
         named = ", ".join(
-            f"{tag} ({counted(count, 'document')})" for tag, count in summary.without_vector.most_common()
+            f"{tag} ({pluralize(count, 'document')})" for tag, count in summary.without_vector.most_common()
         )
         fate = f"not {_verb(summary.made)}" + (" by their own language" if summary.made.soft else "")
         what = "language vector" if summary.made.method == "shift" else "map"
-        told.append(f"No {what} for {named}: {fate}.")
+        sentences.append(f"No {what} for {named}: {fate}.")
     if summary.replaced:
-        replaced = counted(summary.replaced, "document")
-        told.append(f"{replaced} took the place of one with the same _id, in the index or this corpus.")
+        replaced = pluralize(summary.replaced, "document")
+        sentences.append(f"{replaced} took the place of one with the same _id, in the index or this corpus.")
     if summary.superseded:
-        superseded = counted(summary.superseded, "line")
-        told.append(
+        superseded = pluralize(summary.superseded, "line")
+        sentences.append(
             f"{superseded} left out: the index holds a later version of the document, by this corpus or others."
         )
     if summary.repaired:
-        repaired = counted(summary.repaired, "document")
-        told.append(f"{repaired} that the cluster had confirmed and lost: written once more.")
-    return told
+        repaired = pluralize(summary.repaired, "document")
+        sentences.append(f"{repaired} that the cluster had confirmed and lost: written once more.")
+    return sentences
 
 
 def moved_in_words(made: Fingerprint) -> str:
@@ -345,23 +346,23 @@ def _verb(made: Fingerprint) -> str:
 _log = logging.getLogger(__name__)
 
 
-class ShownLoad:
+class LoadReporter:
     """Shows how far the load is, and logs it; ``with`` ends both."""
 
-    def __init__(self, corpus: str, making: MakingOptions, place: LoadPlace) -> None:
+    def __init__(self, corpus: str, pipeline_options: PipelineOptions, place: LoadWorkspace) -> None:
         """Make one.
 
         Args:
             corpus: what is loaded, for the log.
-            making: how its documents are made; kept for dead letters that are sent again.
+            pipeline_options: how its documents are made; kept for dead letters that are sent again.
             place: where the load keeps its files.
         """
-        self._corpus, self._making, self._place = corpus, making, place
+        self._corpus, self._pipeline_options, self._place = corpus, pipeline_options, place
         self._before = 0
         self._stack = ExitStack()
         self._progress: LoadProgress | None = None
 
-    def __enter__(self) -> ShownLoad:
+    def __enter__(self) -> LoadReporter:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, *_: object) -> None:
@@ -373,7 +374,7 @@ class ShownLoad:
         """The load begins."""
         self._stack.enter_context(log_to(self._place.log))
         _log.info("langshift %s: %s into %s", VERSION, self._corpus, self._place.name)
-        self._making.keep(self._place.making)
+        self._pipeline_options.keep(self._place.pipeline_options)
         self._before = handled
         self._progress = self._stack.enter_context(LoadProgress(total, handled))
 
@@ -383,19 +384,19 @@ class ShownLoad:
             self._progress.update(self._before + handled, documents, retries, dead, at_once)
 
 
-def tell_end(summary: Summary, making: Making, last: str, *, as_json: bool) -> int:
+def report_end(summary: LoadSummary, pipeline: EmbeddingPipeline, last: str, *, as_json: bool) -> int:
     """What is told of a load after its figures: what a person should know of it, and the last line.
 
     Args:
         summary: what it did.
-        making: how its documents were made.
+        pipeline: how its documents were made.
         last: the last line.
         as_json: whether standard output holds JSON, and nothing else.
 
     Returns:
         The exit code: 0, or 3 where documents went to dead letters.
     """
-    for sentence in remarks(summary, making):
+    for sentence in remarks(summary, pipeline):
         note(sentence)
     if as_json:
         note(last)

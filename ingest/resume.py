@@ -14,24 +14,24 @@ from opensearchpy.exceptions import OpenSearchException, RequestError
 
 from langshift.client import address
 from langshift.errors import ClusterError, LangshiftError, UsageError
-from langshift.ingest.bulk.chunks import Item
+from langshift.ingest.bulk.chunks import BulkAction
 from langshift.ingest.bulk.journal import Journal
-from langshift.ingest.bulk.journal_store import LoadPlace
-from langshift.ingest.config import Making
-from langshift.ingest.documents import Read, Source
+from langshift.ingest.bulk.journal_store import LoadWorkspace
+from langshift.ingest.config import EmbeddingPipeline
+from langshift.ingest.documents import DocumentSource, SourceRow
 from langshift.ingest.progress import OnStage
-from langshift.ingest.transform import Maker, Refusing
-from langshift.output import counted, note
+from langshift.ingest.transform import ActionBuilder, RejectionSink
+from langshift.output import note, pluralize
 from langshift.plugin import stored_shift, version_writer
 from langshift.plugin.index_body import LUCENE
-from langshift.plugin.user_template import USUAL_SHAPE, Shape
+from langshift.plugin.user_template import DEFAULT_INDEX_OPTIONS, IndexOptions
 from langshift.plugin.versions import IfExists, Target, remove_impostor
 from langshift.server_errors import failure
 from langshift.settings import Settings
 
 
-def broken_off(
-    client: OpenSearch, source: Source, journal: Journal, target: Target, error: BaseException
+def clean_up_failed_load(
+    client: OpenSearch, source: DocumentSource, journal: Journal, target: Target, error: BaseException
 ) -> BaseException:
     """Leave nothing half-written: what cannot be gone on with goes; else say how to go on.
 
@@ -48,7 +48,7 @@ def broken_off(
     if isinstance(error, OpenSearchException):
         error = failure(error, address(client))
     handled = sum(journal.counts().values())
-    told = []
+    sentences = []
     may_go_on = True
     try:
         if target.created and (handled == 0 or not source.resumable):
@@ -58,17 +58,17 @@ def broken_off(
             version_writer.restore(client, target.index)
             may_go_on = _may_go_on(client, target)
     except OpenSearchException:
-        told.append(f"The cluster could not be told to leave {target.index}: the next run will do it.")
+        sentences.append(f"The cluster could not be told to leave {target.index}: the next run will do it.")
     if handled == 0:
         journal.remove()
     elif source.resumable:
         remedy = ": go on with" if may_go_on else ", but this load cannot be gone on with: begin anew without"
-        told.append(f"{counted(handled, 'line')} of {source.shown} handled{remedy} --resume.")
+        sentences.append(f"{pluralize(handled, 'line')} of {source.shown} handled{remedy} --resume.")
     elif not target.created:
-        told.append(f"{counted(handled, 'line')} handled; running the same command again doubles nothing.")
-    if told and isinstance(error, LangshiftError):
-        return type(error)(" ".join([str(error), *told]))
-    for sentence in told:
+        sentences.append(f"{pluralize(handled, 'line')} handled; running the same command again doubles nothing.")
+    if sentences and isinstance(error, LangshiftError):
+        return type(error)(" ".join([str(error), *sentences]))
+    for sentence in sentences:
         note(sentence)
     return error
 
@@ -81,43 +81,45 @@ def _may_go_on(client: OpenSearch, target: Target) -> bool:
         return True
 
 
-class ItemMaker(Protocol):
+class ActionBuilderProtocol(Protocol):
     """Makes operations of what is read."""
 
-    def items(self, batch: Sequence[Read]) -> list[Item]:
+    def items(self, batch: Sequence[SourceRow]) -> list[BulkAction]:
         """The operations of a batch, in its order; see ``Maker.items``."""
 
 
 # Its arguments are those of ``Maker``.
-MakerOf = Callable[[Making, Refusing, int, Callable[[int], bool], OnStage], ItemMaker]
+ActionBuilderFactory = Callable[
+    [EmbeddingPipeline, RejectionSink, int, Callable[[int], bool], OnStage], ActionBuilderProtocol
+]
 
 
 @dataclass(frozen=True)
-class LoadKind:
+class LoadStrategy:
     """What is special about a load.
 
     Attributes:
-        maker: makes the maker of operations.
+        builder_factory: makes the maker of operations.
         body: of the version that is made, complete; None for an index of langshift's own form.
         during: index settings that hold only while the version is loaded.
         keeps_versions: whether documents keep versions that they have; else a document's version is its line's.
     """
 
-    maker: MakerOf = Maker
+    builder_factory: ActionBuilderFactory = ActionBuilder
     body: Mapping[str, Any] | None = None
     during: Mapping[str, str] = field(default_factory=dict)
     keeps_versions: bool = False
 
 
-DOCUMENTS = LoadKind()
+DOCUMENTS = LoadStrategy()
 
 
-def noted(shape: Shape) -> dict[str, str | None]:
+def noted(shape: IndexOptions) -> dict[str, str | None]:
     """What the journal keeps of it."""
     return {"template": shape.template.hash if shape.template else None, "engine": shape.engine or LUCENE}
 
 
-def require_same_shape(journal: Journal, place: LoadPlace, shape: Shape) -> None:
+def require_same_shape(journal: Journal, place: LoadWorkspace, shape: IndexOptions) -> None:
     """Refuse to go on with a load whose version was made in another shape than the one that is given now.
 
     Args:
@@ -128,16 +130,17 @@ def require_same_shape(journal: Journal, place: LoadPlace, shape: Shape) -> None
     Raises:
         UsageError: another was given.
     """
-    begun, given = journal.fact("shape") or noted(USUAL_SHAPE), noted(shape)
+    begun, given = journal.fact("shape") or noted(DEFAULT_INDEX_OPTIONS), noted(shape)
     differing = [
         option
         for option, name, value in (("--template", "template", shape.template), ("--engine", "engine", shape.engine))
         if value is not None and begun[name] != given[name]
     ]
     if differing:
-        told = " and ".join(differing)
+        option_names = " and ".join(differing)
         raise UsageError(
-            f"The load into {place.name} that was cut off has made its version with another {told}: leave {told} out "
+            f"The load into {place.name} that was cut off has made its version with another {option_names}: leave "
+            f"{option_names} out "
             f"to go on with it, or remove {place.journal} to give it up."
         )
 
@@ -164,14 +167,14 @@ class LoadOptions(NamedTuple):
     resume: bool = False
     fast: bool = False
     patience: float = PATIENCE
-    shape: Shape = USUAL_SHAPE
+    shape: IndexOptions = DEFAULT_INDEX_OPTIONS
 
 
 USUAL = LoadOptions()
 
 
 @dataclass(frozen=True)
-class OpenedLoad:
+class LoadSession:
     """A load that is under way.
 
     Attributes:
@@ -183,7 +186,7 @@ class OpenedLoad:
         resumed: lines that earlier runs have handled.
     """
 
-    place: LoadPlace
+    place: LoadWorkspace
     journal: Journal
     base: int
     target: Target | None
@@ -193,8 +196,13 @@ class OpenedLoad:
 
 @contextmanager
 def open_load(
-    client: OpenSearch, source: Source, name: str, making: Making, options: LoadOptions, kind: LoadKind
-) -> Iterator[OpenedLoad]:
+    client: OpenSearch,
+    source: DocumentSource,
+    name: str,
+    pipeline: EmbeddingPipeline,
+    options: LoadOptions,
+    kind: LoadStrategy,
+) -> Iterator[LoadSession]:
     """Open a load; nobody else can open one into this index from this machine meanwhile.
 
     Raises:
@@ -203,7 +211,7 @@ def open_load(
         FingerprintError: the index holds vectors of another making.
         LangshiftError: another load is at work, or the files cannot be written.
     """
-    place = LoadPlace.of(Settings.from_env().home, client, name)
+    place = LoadWorkspace.of(Settings.from_env().home, client, name)
     try:
         place.make()
     except OSError as error:
@@ -215,8 +223,8 @@ def open_load(
         "index": name,
         "corpus": source.shown,
         "content": source.content,
-        "fingerprint": making.fingerprint().to_dict(),
-        "least_confidence": making.least_confidence,
+        "fingerprint": pipeline.fingerprint().to_dict(),
+        "least_confidence": pipeline.least_confidence,
     }
     with Journal.open(place.journal) as journal:
         if token := journal.fact(_PLANNED):
@@ -226,51 +234,51 @@ def open_load(
             require_same_shape(journal, place, options.shape)
             yield _resumed(client, place, journal, identity)
         elif options.resume and _is_finished(client, journal, identity):
-            yield OpenedLoad(place, journal, 0, None, True, 0)
+            yield LoadSession(place, journal, 0, None, True, 0)
         else:
             if journal.begun:
                 _give_up(client, journal, place, options)
-            yield _begun(client, source, place, journal, making, options, identity, kind)
+            yield _begun(client, source, place, journal, pipeline, options, identity, kind)
 
 
-def _resumed(client: OpenSearch, place: LoadPlace, journal: Journal, identity: dict[str, Any]) -> OpenedLoad:
+def _resumed(client: OpenSearch, place: LoadWorkspace, journal: Journal, identity: dict[str, Any]) -> LoadSession:
     journal.require_same(identity)
     index, uuid = journal.fact("index"), journal.fact("uuid")
     target = version_writer.reopen(client, place.name, index, uuid, fast=journal.fact("fast"))
     resumed = sum(journal.counts().values())
-    note(f"Going on with the load into {place.name} ({index}): {counted(resumed, 'line')} handled before.")
-    return OpenedLoad(place, journal, journal.fact("base"), target, True, resumed)
+    note(f"Going on with the load into {place.name} ({index}): {pluralize(resumed, 'line')} handled before.")
+    return LoadSession(place, journal, journal.fact("base"), target, True, resumed)
 
 
 def _is_finished(client: OpenSearch, journal: Journal, identity: dict[str, Any]) -> bool:
     """Whether the load that is to be gone on with was done by the time its process died, and still stands."""
     if journal.finished is None:
         return False
-    kept, summary = journal.finished
-    if kept.get("content") is None or {**kept, "corpus": ""} != {**identity, "corpus": ""}:
+    recorded, summary = journal.finished
+    if recorded.get("content") is None or {**recorded, "corpus": ""} != {**identity, "corpus": ""}:
         return False
-    return version_writer.stands(client, kept["index"], summary["index"], summary["uuid"])
+    return version_writer.stands(client, recorded["index"], summary["index"], summary["uuid"])
 
 
 def _begun(
     client: OpenSearch,
-    source: Source,
-    place: LoadPlace,
+    source: DocumentSource,
+    place: LoadWorkspace,
     journal: Journal,
-    making: Making,
+    pipeline: EmbeddingPipeline,
     options: LoadOptions,
     identity: dict[str, Any],
-    kind: LoadKind,
-) -> OpenedLoad:
-    token, kept = uuid4().hex, stored_shift.entries(making.debias)
+    kind: LoadStrategy,
+) -> LoadSession:
+    token, shift_metadata = uuid4().hex, stored_shift.to_metadata(pipeline.debias)
     # Who is killed between the two leaves a version that the next run knows for its own.
     journal.set_fact(_PLANNED, token)
     try:
         target = version_writer.open_for_writing(
             client,
             place.name,
-            making.fingerprint(),
-            kept,
+            pipeline.fingerprint(),
+            shift_metadata,
             if_exists=options.if_exists,
             fast=options.fast,
             token=token,
@@ -286,7 +294,7 @@ def _begun(
     facts = {"index": target.index, "uuid": target.uuid, "created": target.created, "fast": options.fast}
     facts["shape"] = noted(options.shape)
     journal.begin(identity, {**facts, "base": base, "resumable": source.resumable})
-    return OpenedLoad(place, journal, base, target, False, 0)
+    return LoadSession(place, journal, base, target, False, 0)
 
 
 def _base(journal: Journal) -> int:
@@ -299,14 +307,14 @@ def _base(journal: Journal) -> int:
     return max(int(time.time() * 1000) << _LINES_A_MILLISECOND, last)
 
 
-def _give_up(client: OpenSearch, journal: Journal, place: LoadPlace, options: LoadOptions) -> None:
+def _give_up(client: OpenSearch, journal: Journal, place: LoadWorkspace, options: LoadOptions) -> None:
     """Leave a load that was cut off, if that is what the person wants, or if its version is gone.
 
     Raises:
         UsageError: nobody says so.
     """
     index, corpus = journal.fact("index"), journal.identity.get("corpus")
-    handled = counted(sum(journal.counts().values()), "line")
+    handled = pluralize(sum(journal.counts().values()), "line")
     version_writer.restore(client, index)
     there = version_writer.may_reopen(client, place.name, index, journal.fact("uuid"))
     if journal.fact("resumable") and there and options.if_exists not in ("replace", "new-version"):

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from langshift.errors import LangshiftError, UsageError
-from langshift.files import PARQUET, LineNumbers, Readable, numbered, open_unpacked, readable, unpacked_stream
-from langshift.ingest.documents import Embeddings, Parser, Read, Source, first_lines, look
+from langshift.files import PARQUET, LineNumbers, Readable, decompressed_stream, open_decompressed, read_lines, readable
+from langshift.ingest.documents import DocumentSource, Embeddings, Parser, SourceRow, first_lines, sniff
 from langshift.ingest.parquet import ParquetRows
 
 _BLOCK = 1 << 20  # bytes
@@ -37,24 +37,24 @@ class JsonLines:
         self._path = path
         self.shown = shown
         with closing(self._lines(())) as lines:
-            self.brought = look(map(Parser(embeddings).line, first_lines(lines)), shown)
-        self._parser = Parser(embeddings, self.brought and self.brought.dimension)
+            self.vector_spec = sniff(map(Parser(embeddings).line, first_lines(lines)), shown)
+        self._parser = Parser(embeddings, self.vector_spec and self.vector_spec.dimension)
         self.total, self.content = _measure(path, shown)
 
-    def read(self, skip: LineNumbers) -> Generator[Read]:
+    def read(self, skip: LineNumbers) -> Generator[SourceRow]:
         """The lines in their order; see ``Source.read``."""
         with closing(self._lines(skip)) as lines:
             yield from map(self._parser.line, lines)
 
     def _lines(self, skip: LineNumbers) -> Generator[tuple[int, bytes]]:
-        with open_unpacked(self._path) as unpacked:
-            yield from numbered(unpacked, self.shown, skip)
+        with open_decompressed(self._path) as unpacked:
+            yield from read_lines(unpacked, self.shown, skip)
 
 
 def _measure(path: Path, shown: str) -> tuple[int, str]:
     """How many lines a file has, and the SHA-256 of its bytes before compression."""
     digest, last = sha256(), b"\n"
-    with readable(shown) as progress, open_unpacked(path) as unpacked:
+    with readable(shown) as progress, open_decompressed(path) as unpacked:
         while block := unpacked.read(_BLOCK):
             digest.update(block)
             progress.line += block.count(b"\n")
@@ -85,10 +85,10 @@ class Pipe:
             raise UsageError(f"{shown} holds Parquet, which must be read from a file: name the file.")
         self._lines = lines
         self._was_read = False
-        self.brought = look(map(Parser(embeddings).line, self._first), shown)
-        self._parser = Parser(embeddings, self.brought and self.brought.dimension)
+        self.vector_spec = sniff(map(Parser(embeddings).line, self._first), shown)
+        self._parser = Parser(embeddings, self.vector_spec and self.vector_spec.dimension)
 
-    def read(self, skip: LineNumbers) -> Iterator[Read]:
+    def read(self, skip: LineNumbers) -> Iterator[SourceRow]:
         """The lines in their order, once; see ``Source.read``."""
         if self._was_read:
             raise LangshiftError(f"{self.shown} can be read only once: put the corpus into a file.")
@@ -108,15 +108,15 @@ def open_pipe(stream: Readable, shown: str, embeddings: Embeddings) -> Iterator[
     Raises:
         UsageError: none of the first lines is a document, or it holds Parquet.
     """
-    with unpacked_stream(stream) as unpacked:
-        yield Pipe(numbered(unpacked, shown), shown, embeddings)
+    with decompressed_stream(stream) as unpacked:
+        yield Pipe(read_lines(unpacked, shown), shown, embeddings)
 
 
 STANDARD_INPUT = "-"
 
 
 @contextmanager
-def open_source(given: str, *, embeddings: Embeddings = "refused") -> Iterator[Source]:
+def open_source(given: str, *, embeddings: Embeddings = "refused") -> Iterator[DocumentSource]:
     """Open a corpus and look at its first lines.
 
     Args:
@@ -149,7 +149,7 @@ def open_source(given: str, *, embeddings: Embeddings = "refused") -> Iterator[S
         yield pipe
 
 
-def _file(path: Path, given: str, embeddings: Embeddings) -> Source:
+def _file(path: Path, given: str, embeddings: Embeddings) -> DocumentSource:
     with path.open("rb") as file:
         parquet = file.read(len(PARQUET)) == PARQUET
     return ParquetRows(path, given, embeddings) if parquet else JsonLines(path, given, embeddings)

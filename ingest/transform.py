@@ -9,21 +9,21 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from langshift.debias.debiaser import Debias, Posterior
+from langshift.debias.debiaser import Debiaser, Posterior
 from langshift.debias.encoders import Encoder, is_given
 from langshift.debias.stamps import is_shifted
 from langshift.errors import UsageError
-from langshift.ingest.bulk.chunks import Item, Original
+from langshift.ingest.bulk.chunks import BulkAction, Original
 from langshift.ingest.bulk.dead_letters import Stage
-from langshift.ingest.config import Making
-from langshift.ingest.documents import Bad, Delete, Document, Read, body, entry
-from langshift.ingest.progress import OnStage, unwatched
+from langshift.ingest.config import EmbeddingPipeline
+from langshift.ingest.documents import Delete, Document, InvalidRow, SourceRow, bulk_lines, index_entry
+from langshift.ingest.progress import OnStage, no_progress
 from langshift.languages import UNDETERMINED, primary, text_language
 
 Matrix = NDArray[np.float32]
 
 
-class Asked(Protocol):
+class EncodableQuery(Protocol):
     """A query."""
 
     @property
@@ -46,22 +46,22 @@ def document_vectors(encoder: Encoder, documents: Sequence[Document]) -> Matrix:
         UsageError: a document without a vector of the dimension, where vectors come with the data.
     """
     if is_given(encoder.id):
-        return _brought("Document", encoder, [(document.id, document.embedding) for document in documents])
+        return _given_vectors("Document", encoder, [(document.id, document.embedding) for document in documents])
     return encoder.encode_documents([full_text(document.title, document.text) for document in documents])
 
 
-def query_vectors(encoder: Encoder, queries: Sequence[Asked]) -> Matrix:
+def query_vectors(encoder: Encoder, queries: Sequence[EncodableQuery]) -> Matrix:
     """Vectors of queries, shape (len(queries), dimension), float32, not shifted.
 
     Raises:
         UsageError: a query without a vector of the dimension, where vectors come with the data.
     """
     if is_given(encoder.id):
-        return _brought("Query", encoder, [(query.id, query.embedding) for query in queries])
+        return _given_vectors("Query", encoder, [(query.id, query.embedding) for query in queries])
     return encoder.encode_queries([query.text for query in queries])
 
 
-def _brought(what: str, encoder: Encoder, vectors: Sequence[tuple[str, Matrix | None]]) -> Matrix:
+def _given_vectors(what: str, encoder: Encoder, vectors: Sequence[tuple[str, Matrix | None]]) -> Matrix:
     found = np.empty((len(vectors), encoder.dimension), np.float32)
     for row, (name, vector) in enumerate(vectors):
         if vector is None:
@@ -81,7 +81,7 @@ def _brought(what: str, encoder: Encoder, vectors: Sequence[tuple[str, Matrix | 
 Stamp = dict[str, Any]
 
 
-class Told(NamedTuple):
+class DocumentLanguage(NamedTuple):
     """What language a document is in.
 
     Attributes:
@@ -95,27 +95,31 @@ class Told(NamedTuple):
     posterior: Posterior
 
 
-def tell(document: Document, making: Making) -> Told:
+def detect_language(document: Document, pipeline: EmbeddingPipeline) -> DocumentLanguage:
     """The language that a document names, else what the detector makes of its text."""
     if document.language is not None:
-        return Told(document.language, 1.0, {document.language: 1.0} if making.soft else {})
+        return DocumentLanguage(document.language, 1.0, {document.language: 1.0} if pipeline.soft else {})
     text = document.text or document.title
-    if making.soft:
-        posterior = making.detector.posteriors(text)
+    if pipeline.soft:
+        posterior = pipeline.detector.posteriors(text)
         language, confidence = next(iter(posterior.items()), (UNDETERMINED, 0.0))
     else:
         posterior = {}
-        language, confidence = making.detector.detect(text)
-    return Told(language if confidence >= making.least_confidence else UNDETERMINED, confidence, posterior)
+        language, confidence = pipeline.detector.detect(text)
+    return DocumentLanguage(
+        language if confidence >= pipeline.least_confidence else UNDETERMINED, confidence, posterior
+    )
 
 
-def move(vectors: NDArray[np.float32], told: Sequence[Told], making: Making) -> tuple[NDArray[np.float32], list[Stamp]]:
+def debias_batch(
+    vectors: NDArray[np.float32], detections: Sequence[DocumentLanguage], pipeline: EmbeddingPipeline
+) -> tuple[NDArray[np.float32], list[Stamp]]:
     """Move documents by their languages, or by all that each may be in.
 
     Args:
         vectors: embeddings as the encoder makes them, shape (n, d), float32.
-        told: each document's language.
-        making: the method and its scales.
+        detections: each document's language.
+        pipeline: the method and its scales.
 
     Returns:
         The vectors, shape (n, d), float32, and the stamps. ``alpha`` and ``language`` of a stamp are the scale
@@ -124,11 +128,11 @@ def move(vectors: NDArray[np.float32], told: Sequence[Told], making: Making) -> 
         ``alpha``, or what ``alphas`` says of ℓ. ``tag`` is the document's own tag where that says more than the field
         ``language``, so that other language vectors can be applied later.
     """
-    debias = making.debias
+    debias = pipeline.debias
     name = debias.vectors.hash if debias.vectors else None
-    languages = [one.language for one in told]
-    if making.soft:
-        posteriors = [_of_vectors(one.posterior, debias) for one in told]
+    languages = [one.language for one in detections]
+    if pipeline.soft:
+        posteriors = [_of_vectors(one.posterior, debias) for one in detections]
         stamps = [_soft_stamp(name, found, debias) for found in posteriors]
         moved = debias.soft(vectors, posteriors)
     else:
@@ -140,7 +144,7 @@ def move(vectors: NDArray[np.float32], told: Sequence[Told], making: Making) -> 
     return moved, stamps
 
 
-def _of_vectors(posterior: Posterior, debias: Debias) -> dict[str, float]:
+def _of_vectors(posterior: Posterior, debias: Debiaser) -> dict[str, float]:
     """Tag of a language vector -> posterior of the languages that it moves, the likeliest first."""
     found: dict[str, float] = {}
     for tag, probability in posterior.items():
@@ -150,14 +154,14 @@ def _of_vectors(posterior: Posterior, debias: Debias) -> dict[str, float]:
     return dict(sorted(found.items(), key=lambda item: -item[1]))
 
 
-def _stamp(name: str | None, key: str | None, debias: Debias) -> Stamp:
+def _stamp(name: str | None, key: str | None, debias: Debiaser) -> Stamp:
     if key is None:
         return {"vectors": name, "alpha": 0.0}
     stamp: Stamp = {"vectors": name, "alpha": debias.scale(key), "language": key}
     return stamp if debias.method == "shift" else {**stamp, "method": debias.method}
 
 
-def _soft_stamp(name: str | None, found: Mapping[str, float], debias: Debias) -> Stamp:
+def _soft_stamp(name: str | None, found: Mapping[str, float], debias: Debiaser) -> Stamp:
     stamp = _stamp(name, next(iter(found), None), debias)
     if not found:
         return stamp
@@ -168,27 +172,27 @@ def _soft_stamp(name: str | None, found: Mapping[str, float], debias: Debias) ->
 class Tallies:
     """Names what a document counts under."""
 
-    def __init__(self, making: Making) -> None:
-        self._debias = making.debias
-        known = making.debias.vectors
+    def __init__(self, pipeline: EmbeddingPipeline) -> None:
+        self._debias = pipeline.debias
+        known = pipeline.debias.vectors
         self._needless = {known.pivot, UNDETERMINED} if known else set()
-        self._moves = making.fingerprint().moves
+        self._moves = pipeline.fingerprint().moves
 
-    def of(self, told: Told, stamp: Stamp) -> list[str]:
+    def of(self, detection: DocumentLanguage, stamp: Stamp) -> list[str]:
         """The names for a document with a vector, such as ``language de`` and ``shifted``."""
-        language = text_language(told.language)
+        language = text_language(detection.language)
         names = [f"language {language}"]
         if is_shifted(stamp):
             names.append("shifted")
-        if language != primary(told.language):
-            names.append(f"folded {primary(told.language)}")
+        if language != primary(detection.language):
+            names.append(f"folded {primary(detection.language)}")
         # Whatever its scale: a language that is left alone on purpose lacks no vector.
-        if self._moves and language not in self._needless and self._debias.named(told.language) is None:
+        if self._moves and language not in self._needless and self._debias.named(detection.language) is None:
             names.append(f"without_vector {language}")
         return names
 
 
-class Refusing(Protocol):
+class RejectionSink(Protocol):
     """Takes lines that never become a document, as a ledger does."""
 
     def refuse(self, line: int, identifier: str | None, kind: str, why: str, original: Original, stage: Stage) -> None:
@@ -198,31 +202,31 @@ class Refusing(Protocol):
         """Nothing more is refused of this batch."""
 
 
-class Maker:
+class ActionBuilder:
     """Makes operations of lines; those that can be none go to the ledger."""
 
     def __init__(
         self,
-        making: Making,
-        ledger: Refusing,
+        pipeline: EmbeddingPipeline,
+        ledger: RejectionSink,
         base: int,
         wants: Callable[[int], bool],
-        on_stage: OnStage = unwatched,
+        on_stage: OnStage = no_progress,
     ) -> None:
         """Make a maker.
 
         Args:
-            making: encoder, method, language vectors and detector.
+            pipeline: encoder, method, language vectors and detector.
             ledger: takes what cannot be used.
             base: the version that line 0 would have.
             wants: whether the final check compares the vector of a line.
             on_stage: called after each stage of each batch with its documents and seconds.
         """
-        self._making, self._ledger, self._base, self._wants = making, ledger, base, wants
+        self._pipeline, self._ledger, self._base, self._wants = pipeline, ledger, base, wants
         self._on_stage = on_stage
-        self._tallies = Tallies(making)
+        self._tallies = Tallies(pipeline)
 
-    def items(self, batch: Sequence[Read]) -> list[Item]:
+    def items(self, batch: Sequence[SourceRow]) -> list[BulkAction]:
         """The operations of a batch of lines, in their order.
 
         Raises:
@@ -233,56 +237,68 @@ class Maker:
         items = []
         for read in batch:
             content = read.content
-            if isinstance(content, Bad):
+            if isinstance(content, InvalidRow):
                 self._ledger.refuse(read.line, None, content.type, content.reason, read.original, "read")
             elif isinstance(content, Delete):
                 version = self._base + read.line
-                items.append(Item(read.line, content.id, "delete", body("delete", content.id, version), read.original))
+                items.append(
+                    BulkAction(
+                        read.line, content.id, "delete", bulk_lines("delete", content.id, version), read.original
+                    )
+                )
             elif (item := self._item(read, content, *next(made))) is not None:
                 items.append(item)
         self._ledger.flush()
         return items
 
-    def _entries(self, documents: list[Document]) -> list[tuple[Matrix, Matrix, Told, Stamp]]:
+    def _entries(self, documents: list[Document]) -> list[tuple[Matrix, Matrix, DocumentLanguage, Stamp]]:
         """Each document's vector as the encoder makes it, the moved one, its language, and its stamp."""
         if not documents:
             return []
-        size, making = len(documents), self._making
+        size, pipeline = len(documents), self._pipeline
         times = [time.perf_counter()]
-        told = [tell(document, making) for document in documents]
+        detections = [detect_language(document, pipeline) for document in documents]
         times.append(time.perf_counter())
-        vectors = document_vectors(making.encoder, documents)
+        vectors = document_vectors(pipeline.encoder, documents)
         times.append(time.perf_counter())
-        moved, stamps = move(vectors, told, making)
+        moved, stamps = debias_batch(vectors, detections, pipeline)
         times.append(time.perf_counter())
         for stage, begun, ended in zip(("detect", "encode", "shift"), times, times[1:], strict=False):
             self._on_stage(stage, size, ended - begun)
-        return list(zip(vectors, moved, told, stamps, strict=True))
+        return list(zip(vectors, moved, detections, stamps, strict=True))
 
     def _item(
-        self, read: Read, document: Document, plain: Matrix, moved: Matrix, told: Told, stamp: Stamp
-    ) -> Item | None:
+        self,
+        read: SourceRow,
+        document: Document,
+        plain: Matrix,
+        moved: Matrix,
+        detection: DocumentLanguage,
+        stamp: Stamp,
+    ) -> BulkAction | None:
         line = read.line
         if not _usable(plain, moved):
-            why = f"the encoder {self._making.encoder.id} gives no usable vector for its text"
+            why = f"the encoder {self._pipeline.encoder.id} gives no usable vector for its text"
             self._ledger.refuse(line, document.id, "unusable_vector", why, read.original, "encode")
             return None
-        language = text_language(told.language)
-        source = entry(document.title, document.text, language, told.confidence, moved, stamp, dict(document.other))
-        return Item(
+        language = text_language(detection.language)
+        source = index_entry(
+            document.title, document.text, language, detection.confidence, moved, stamp, dict(document.other)
+        )
+        return BulkAction(
             line,
             document.id,
             "index",
-            body("index", document.id, self._base + line, source),
+            bulk_lines("index", document.id, self._base + line, source),
             read.original,
             moved.tobytes() if self._wants(line) else None,
-            self._counts(document, told, stamp),
+            self._counts(document, detection, stamp),
         )
 
-    def _counts(self, document: Document, told: Told, stamp: Stamp) -> tuple[str, ...]:
-        longest = self._making.encoder.longest
+    def _counts(self, document: Document, detection: DocumentLanguage, stamp: Stamp) -> tuple[str, ...]:
+        longest = self._pipeline.encoder.longest
         cut = longest and len(full_text(document.title, document.text)) > longest
-        return (*self._tallies.of(told, stamp), *(["cut"] if cut else []))
+        return (*self._tallies.of(detection, stamp), *(["cut"] if cut else []))
 
 
 def _usable(plain: Matrix, moved: Matrix) -> bool:

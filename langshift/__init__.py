@@ -22,8 +22,8 @@ if TYPE_CHECKING:
         search,
         search_async,
     )
-    from langshift.retrieval.settings import Setting
-    from langshift.retrieval.steps import Request
+    from langshift.retrieval.settings import SearchSettings
+    from langshift.retrieval.steps import HttpRequest
 
 
 # In a clone the other rooms stand beside this folder; where langshift is installed, they are in it.
@@ -33,22 +33,39 @@ if not (_HERE / "plugin").is_dir():
 
 __version__ = VERSION
 __all__ = [
-    "Anchor", "AsyncIndex", "ClusterError", "FingerprintError", "Hit", "Index", "LangshiftError", "Leg", "Other",
-    "Request", "SearchArguments", "SearchResult", "Setting", "ShiftEffect", "UsageError", "__version__", "open_index",
-    "open_index_async", "search", "search_async",
+    "Anchor",
+    "AsyncIndex",
+    "ClusterError",
+    "FingerprintError",
+    "Hit",
+    "HttpRequest",
+    "Index",
+    "LangshiftError",
+    "Leg",
+    "Other",
+    "SearchArguments",
+    "SearchResult",
+    "SearchSettings",
+    "ShiftEffect",
+    "UsageError",
+    "__version__",
+    "open_index",
+    "open_index_async",
+    "search",
+    "search_async",
 ]  # fmt: skip
 
 # Name -> where it is defined: imported when it is first used, for all of it takes a second.
 _LAZY = {
     **dict.fromkeys(("Hit", "Other", "ShiftEffect"), "langshift.retrieval.hits"),
     **dict.fromkeys(("open_index", "open_index_async", "search", "search_async"), "langshift.retrieval.service"),
-    "Request": "langshift.retrieval.steps",
+    "HttpRequest": "langshift.retrieval.steps",
     "SearchResult": "langshift.retrieval.hits",
     "Index": "langshift.retrieval.service",
     "AsyncIndex": "langshift.retrieval.service",
     "SearchArguments": "langshift.retrieval.service",
     **dict.fromkeys(("Anchor", "Leg"), "langshift.retrieval.hits"),
-    "Setting": "langshift.retrieval.settings",
+    "SearchSettings": "langshift.retrieval.settings",
 }
 
 # As a library should: without a log, Python would print its warnings and errors.

@@ -20,20 +20,20 @@ from opensearchpy.exceptions import (
 from opensearchpy.exceptions import ConnectionError as UnreachableError
 from opensearchpy.serializer import JSONSerializer
 
-from langshift.credentials import credentials, hide, remember, signer
+from langshift.credentials import credentials, redact, register_secret, signer
 from langshift.errors import ClusterError, LangshiftError, UsageError
 from langshift.files import replace_halves
 from langshift.server_errors import (
     NO_ANSWER,
     PAUSE,
     TRIES,
-    SureTransport,
+    NotFoundRetryTransport,
     failure,
+    index_exists_request,
     lacks_permission,
     leaves_out,
-    named,
+    missing_index_name,
     not_known_yet,
-    question,
 )
 from langshift.settings import Settings
 
@@ -53,19 +53,19 @@ class Json(JSONSerializer):
         try:
             return orjson.loads(replace_halves(s, lambda _: "\ufffd"))
         except orjson.JSONDecodeError as error:
-            raise SerializationError(hide(s), error) from error
+            raise SerializationError(redact(s), error) from error
 
 
 class _Connection(Urllib3HttpConnection):
     """Keeps passwords out of exceptions, and with that out of messages, logs and tracebacks."""
 
     def _raise_error(self, status_code: int, raw_data: str | bytes, content_type: str | None = None) -> None:
-        super()._raise_error(status_code, hidden(raw_data), content_type)
+        super()._raise_error(status_code, redacted_text(raw_data), content_type)
 
 
-def hidden(content: str | bytes) -> str:
+def redacted_text(content: str | bytes) -> str:
     """What a server said, without passwords."""
-    return hide(content if isinstance(content, str) else content.decode("utf-8", "surrogatepass"))
+    return redact(content if isinstance(content, str) else content.decode("utf-8", "surrogatepass"))
 
 
 # Version 3 is what the tests run on.
@@ -120,7 +120,7 @@ def make_client(
         LangshiftError: requests are to be signed, but the extra or the credentials are missing.
     """
     return OpenSearch(
-        transport_class=SureTransport,
+        transport_class=NotFoundRetryTransport,
         connection_class=_Connection,
         http_auth=signer(settings.signing) if settings.signing else None,
         serializer=serializer or Json(),
@@ -158,7 +158,7 @@ def _authorization(settings: Settings) -> dict[str, str]:
     """Basic authentication in UTF-8, as OpenSearch reads it; the client library would send Latin-1."""
     if settings.username is None:
         return {}
-    return {"authorization": f"Basic {remember(settings.username, settings.password)}"}
+    return {"authorization": f"Basic {register_secret(settings.username, settings.password)}"}
 
 
 def check(client: OpenSearch) -> None:
@@ -277,9 +277,11 @@ def make_async_client(settings: Settings, url: str) -> AsyncOpenSearch:
                 raise
 
         def _raise_error(self, status_code: int, raw_data: str | bytes, content_type: str | None = None) -> None:
-            told = hidden(raw_data)
+            redacted = redacted_text(raw_data)
             # The library does not say what kind of words they are, and so would not read them.
-            super()._raise_error(status_code, told, content_type or ("application/json" if told[:1] == "{" else None))
+            super()._raise_error(
+                status_code, redacted, content_type or ("application/json" if redacted[:1] == "{" else None)
+            )
 
     class Signer(AWSV4SignerAsyncAuth):
         """Tells credentials that cannot be renewed as the other client does."""
@@ -294,7 +296,7 @@ def make_async_client(settings: Settings, url: str) -> AsyncOpenSearch:
 
     signing = settings.signing
     return AsyncOpenSearch(
-        transport_class=_sure_transport(),
+        transport_class=_async_transport_class(),
         connection_class=Connection,
         http_auth=Signer(credentials(), signing.region, signing.service) if signing else None,
         serializer=Json(),
@@ -302,10 +304,10 @@ def make_async_client(settings: Settings, url: str) -> AsyncOpenSearch:
     )
 
 
-def _sure_transport() -> type[AsyncTransport]:
+def _async_transport_class() -> type[AsyncTransport]:
     from opensearchpy import AsyncTransport
 
-    class SureTransport(AsyncTransport):
+    class AsyncNotFoundRetryTransport(AsyncTransport):
         """Lets a 404 for an index through only where the index is gone, as the other client does."""
 
         async def perform_request(
@@ -323,7 +325,7 @@ def _sure_transport() -> type[AsyncTransport]:
                     given = params and dict(params)
                     return await super().perform_request(method, url, given, body, timeout, ignore, headers)
                 except NotFoundError as error:
-                    index = named(error)
+                    index = missing_index_name(error)
                     if index is None or await self._is_gone(index):
                         raise
                     unknown = not_known_yet(index)
@@ -332,11 +334,11 @@ def _sure_transport() -> type[AsyncTransport]:
 
         async def _is_gone(self, index: str) -> bool:
             try:
-                return leaves_out(await super().perform_request(*question(index)), index)
+                return leaves_out(await super().perform_request(*index_exists_request(index)), index)
             except NO_ANSWER:
                 return True
 
-    return SureTransport
+    return AsyncNotFoundRetryTransport
 
 
 def require_extra() -> None:

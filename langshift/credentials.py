@@ -16,7 +16,7 @@ from langshift.settings import Signing
 _secrets: dict[str, None] = {}
 
 
-def remember(username: str, password: str | None) -> str:
+def register_secret(username: str, password: str | None) -> str:
     """Keep a password out of everything that ``hide`` is asked about.
 
     Returns:
@@ -29,7 +29,7 @@ def remember(username: str, password: str | None) -> str:
     return pair
 
 
-def hide(text: str) -> str:
+def redact(text: str) -> str:
     """The text with ``***`` for each password, in whatever form one was sent.
 
     Only where it stands alone: a password such as ``admin`` must not spoil ``administrator``.
@@ -111,7 +111,7 @@ def unusable(error: object) -> str:
     )
 
 
-def of_credentials(error: object) -> bool:
+def is_credentials_error(error: object) -> bool:
     """Whether an error is of renewing credentials, which the client library takes for a lost connection."""
     # The only other error that botocore raises over them; an event loop raises RuntimeErrors, too.
     expired = isinstance(error, RuntimeError) and str(error).startswith("Credentials were refreshed")

@@ -201,7 +201,7 @@ _BUFFER = 1 << 20  # bytes read at a time from what comes once
 DAMAGED = (EOFError, gzip.BadGzipFile, zlib.error, zstd.ZstdError)
 
 
-class Unpacked(Protocol):
+class DecompressedFile(Protocol):
     """The bytes of a file, as they were before compression; iterating gives lines."""
 
     def read(self, size: int, /) -> bytes:
@@ -222,17 +222,17 @@ class Readable(Protocol):
 
 
 @contextmanager
-def open_unpacked(path: Path) -> Iterator[Unpacked]:
+def open_decompressed(path: Path) -> Iterator[DecompressedFile]:
     """Open a file for reading its bytes, unpacked on the way."""
     with path.open("rb") as raw:
         magic = raw.read(_MAGIC)
         raw.seek(0)
-        with _unpacked(raw, magic) as unpacked:
+        with _decompressed(raw, magic) as unpacked:
             yield unpacked
 
 
 @contextmanager
-def unpacked_stream(stream: Readable) -> Iterator[Unpacked]:
+def decompressed_stream(stream: Readable) -> Iterator[DecompressedFile]:
     """Read the bytes of a stream that cannot go back, unpacked on the way; it stays open.
 
     Args:
@@ -241,13 +241,13 @@ def unpacked_stream(stream: Readable) -> Iterator[Unpacked]:
     magic = b""
     while len(magic) < _MAGIC and (more := stream.read(_MAGIC - len(magic))):
         magic += more
-    unpacked = _unpacked(io.BufferedReader(_Rejoined(magic, stream), _BUFFER), magic)
+    unpacked = _decompressed(io.BufferedReader(_Rejoined(magic, stream), _BUFFER), magic)
     yield unpacked
     # Not after an error: closing would wait for a thread that still reads.
     unpacked.close()
 
 
-def _unpacked(raw: BinaryIO, magic: bytes) -> BinaryIO | gzip.GzipFile | zstd.ZstdFile:
+def _decompressed(raw: BinaryIO, magic: bytes) -> BinaryIO | gzip.GzipFile | zstd.ZstdFile:
     if magic[:2] == b"\x1f\x8b":
         return gzip.open(raw, "rb")
     if magic == b"\x28\xb5\x2f\xfd":
@@ -284,7 +284,7 @@ class LineNumbers(Protocol):
     def __contains__(self, line: int, /) -> bool: ...
 
 
-class Progress:
+class ReadProgress:
     """How far an input was read.
 
     Attributes:
@@ -295,13 +295,13 @@ class Progress:
 
 
 @contextmanager
-def readable(shown: str) -> Iterator[Progress]:
+def readable(shown: str) -> Iterator[ReadProgress]:
     """Say after which line an input can be read no further.
 
     Raises:
         UsageError: it is damaged, or its disk or network fails.
     """
-    progress = Progress()
+    progress = ReadProgress()
     try:
         yield progress
     except DAMAGED as error:
@@ -312,7 +312,7 @@ def readable(shown: str) -> Iterator[Progress]:
         raise UsageError(f"{shown}: cannot be read after line {progress.line} ({error.strerror or error}).") from error
 
 
-def numbered(lines: Iterable[bytes], shown: str, skip: LineNumbers = ()) -> Generator[tuple[int, bytes]]:
+def read_lines(lines: Iterable[bytes], shown: str, skip: LineNumbers = ()) -> Generator[tuple[int, bytes]]:
     """Lines without their line breaks, each with its number from 1; blank ones are passed over.
 
     Args:
@@ -345,7 +345,7 @@ def raw_lines(path: Path) -> Iterator[bytes]:
     """
     number = 0
     try:
-        with open_unpacked(path) as lines:
+        with open_decompressed(path) as lines:
             for number, line in enumerate(lines, start=1):
                 yield line.removeprefix(_BYTE_ORDER_MARK) if number == 1 else line
     except DAMAGED as error:
@@ -375,7 +375,7 @@ def count_lines(path: Path) -> int:
     """
     lines, last = 0, b"\n"
     try:
-        with open_unpacked(path) as file:
+        with open_decompressed(path) as file:
             while block := file.read(_BLOCK):
                 lines += block.count(b"\n")
                 last = block[-1:]
@@ -441,7 +441,7 @@ def replace_halves(text: str, instead: Callable[[str], str]) -> str:
 
 
 @contextmanager
-def whole(path: Path) -> Iterator[Path]:
+def atomic_write(path: Path) -> Iterator[Path]:
     """Give a path to write to, which takes the place of ``path`` when the block ends well.
 
     The folder is made where it is missing.

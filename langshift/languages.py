@@ -104,14 +104,14 @@ def require_tag(language: str) -> str:
     return tag or UNDETERMINED
 
 
-def told_language(told: object) -> str:
+def document_language(value: object) -> str:
     """The tag that a document's own word for its language stands for; ``und`` where it stands for none.
 
     A list of one word is that word, as it is for searches.
     """
-    if isinstance(told, list) and len(told) == 1:
-        (told,) = told
-    return (parse_tag(told) if isinstance(told, str) else None) or UNDETERMINED
+    if isinstance(value, list) and len(value) == 1:
+        (value,) = value
+    return (parse_tag(value) if isinstance(value, str) else None) or UNDETERMINED
 
 
 @cache
@@ -123,7 +123,7 @@ def codes() -> dict[str, str]:
     pairs = ("".join(letters) for letters in product(ascii_lowercase, repeat=2))
     scripts = (tag for tag in LIKELY_SUBTAGS if tag.count("-") == 1 and len(tag.partition("-")[2]) == 4)
     others = [*LANGUAGE_ALPHA3.values(), *LANGUAGE_ALPHA3_BIBLIOGRAPHIC.values(), *NORMALIZED_MACROLANGUAGES]
-    found = {tag.lower(): told_language(tag) for tag in (*pairs, *others, *LANGUAGE_REPLACEMENTS, *scripts)}
+    found = {tag.lower(): document_language(tag) for tag in (*pairs, *others, *LANGUAGE_REPLACEMENTS, *scripts)}
     return {tag: canonical for tag, canonical in found.items() if canonical != tag and tag.count("-") < 2}
 
 

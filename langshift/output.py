@@ -62,12 +62,12 @@ def table(
     view = Table(title=title, title_justify="left", box=None, pad_edge=False, header_style="bold")
     for name in columns:
         # On less than that, the others would be left with nothing.
-        kept = name in (whole or set()) and out.width >= _USUAL_WIDTH
+        no_wrap = name in (whole or set()) and out.width >= _USUAL_WIDTH
         view.add_column(
             Text(name),
             justify="right" if name in (right or set()) else "left",
-            overflow="ellipsis" if kept else "fold",
-            no_wrap=kept,
+            overflow="ellipsis" if no_wrap else "fold",
+            no_wrap=no_wrap,
         )
     for row in rows:
         view.add_row(*(Text(printable(cell)) for cell in row))
@@ -84,7 +84,7 @@ def escaped(text: str) -> str:
     return "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in text)
 
 
-def counted(number: int, noun: str) -> str:
+def pluralize(number: int, noun: str) -> str:
     """``1 document``, ``1,200 documents``."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
@@ -123,7 +123,7 @@ def line(text: str) -> None:
     out.print(text, markup=False, soft_wrap=True)
 
 
-def figure(value: float | None, digits: int = 4) -> str:
+def format_score(value: float | None, digits: int = 4) -> str:
     """A figure between 0 and 1 as ``.7802``; ``-`` where there is none."""
     if value is None:
         return "-"
@@ -131,17 +131,17 @@ def figure(value: float | None, digits: int = 4) -> str:
     return text.removeprefix("0") if text.startswith("0.") else text
 
 
-def signed(change: float | None, digits: int = 4) -> str:
+def format_change(change: float | None, digits: int = 4) -> str:
     """A change as ``+.0290`` or ``-.0040``; ``=`` where it does not show, ``-`` where there is none."""
     if change is None:
         return "-"
     shown = round(change, digits)
     if not shown:
         return "="
-    return ("+" if shown > 0 else "-") + figure(abs(shown), digits)
+    return ("+" if shown > 0 else "-") + format_score(abs(shown), digits)
 
 
-def listed(parts: list[str]) -> str:
+def join_words(parts: list[str]) -> str:
     """``a, b and c``."""
     return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
 
@@ -170,7 +170,7 @@ def log_to(path: Path) -> Iterator[None]:
         raise LangshiftError(
             f"The log {path} cannot be opened ({error.strerror}): make it a file that you may write."
         ) from error
-    handler.setFormatter(_OneLine("%(asctime)s %(levelname)s %(message)s"))
+    handler.setFormatter(_OneLineFormatter("%(asctime)s %(levelname)s %(message)s"))
     handler.setLevel(logging.INFO)
     logger = logging.getLogger("langshift")
     before = logger.level, logger.propagate
@@ -206,7 +206,7 @@ class _QuietHandler(RotatingFileHandler):
             super().close()
 
 
-class _OneLine(logging.Formatter):
+class _OneLineFormatter(logging.Formatter):
     """One line an event, of bounded length, without what a terminal would take for a command."""
 
     def formatTime(self, record: logging.LogRecord, datefmt: str | None = None) -> str:  # noqa: ARG002 - logging's

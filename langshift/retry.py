@@ -15,13 +15,13 @@ from opensearchpy.exceptions import OpenSearchException
 from tenacity import RetryCallState, Retrying, retry_if_exception, wait_random_exponential
 from tenacity.nap import sleep_using_event
 
-from langshift.server_errors import Again, Unreadable, meaning
+from langshift.server_errors import Retryable, Unreadable, classify
 
 T = TypeVar("T")
 _LOOK_EVERY = 0.1  # seconds
 
 
-def ahead(things: Iterator[T]) -> Iterator[T]:
+def prefetch(things: Iterator[T]) -> Iterator[T]:
     """The same things, always one of them made in advance, in a thread of its own.
 
     Who closes the iterator early does not wait for a thing that takes long: standard input may never give one.
@@ -46,7 +46,7 @@ def ahead(things: Iterator[T]) -> Iterator[T]:
         else:
             put(None)
 
-    threading.Thread(target=make, name="ahead", daemon=True).start()
+    threading.Thread(target=make, name="prefetch", daemon=True).start()
     try:
         while (made := coming.get()) is not None:
             if isinstance(made, BaseException):
@@ -60,7 +60,7 @@ def ahead(things: Iterator[T]) -> Iterator[T]:
 BACKOFF = wait_random_exponential(multiplier=0.25, max=10)
 
 
-class Patience:
+class RetryBudget:
     """Counts from the first trouble after something was last taken, whichever request met it.
 
     Attributes:
@@ -90,7 +90,7 @@ class Patience:
 
 
 @contextmanager
-def terminated_like_interrupted() -> Iterator[None]:
+def sigterm_as_interrupt() -> Iterator[None]:
     """Within it SIGTERM does what Ctrl-C does: everything under way is ended in order."""
 
     def interrupt(*_: object) -> None:
@@ -106,7 +106,7 @@ def terminated_like_interrupted() -> Iterator[None]:
 _log = logging.getLogger(__name__)
 
 
-def waited_out(action: Callable[[], T], patience: Patience, stopping: threading.Event | None = None) -> T:
+def retry_until_available(action: Callable[[], T], patience: RetryBudget, stopping: threading.Event | None = None) -> T:
     """Do what may be done again, until the cluster takes it or patience ends.
 
     Args:
@@ -137,5 +137,5 @@ def waited_out(action: Callable[[], T], patience: Patience, stopping: threading.
 
 def _passes(error: BaseException) -> bool:
     return isinstance(error, Unreadable) or (
-        isinstance(error, OpenSearchException) and isinstance(meaning(error, ""), Again)
+        isinstance(error, OpenSearchException) and isinstance(classify(error, ""), Retryable)
     )

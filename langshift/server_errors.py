@@ -26,7 +26,7 @@ from opensearchpy.exceptions import (
 from opensearchpy.exceptions import ConnectionError as UnreachableError
 from urllib3.exceptions import ConnectTimeoutError, NewConnectionError
 
-from langshift.credentials import hide, of_credentials, refusal, unusable
+from langshift.credentials import is_credentials_error, redact, refusal, unusable
 from langshift.errors import ClusterError, UnavailableError
 
 # A permission may hold brackets itself, as `indices:data/write/bulk[s]` does.
@@ -61,7 +61,7 @@ _GROUPS: dict[str, str | None] = {
 }
 
 
-class Lacking(NamedTuple):
+class MissingPermissions(NamedTuple):
     """What a user may not do.
 
     Attributes:
@@ -88,14 +88,14 @@ class Lacking(NamedTuple):
         )
 
 
-def lacking(words: str) -> Lacking | None:
+def missing_permissions(words: str) -> MissingPermissions | None:
     """What the security plugin's words say of missing permissions; None where they say nothing of them.
 
     Args:
         words: the reason of an error, of a whole request or of one item of it.
     """
     found = _REFUSAL.search(" ".join(words.split()).rstrip("."))
-    return Lacking(tuple(found["permissions"].split(", ")), found["user"]) if found else None
+    return MissingPermissions(tuple(found["permissions"].split(", ")), found["user"]) if found else None
 
 
 def _group(permission: str) -> str | None:
@@ -131,7 +131,7 @@ def failure(error: OpenSearchException, url: str | None = None, *, anonymous: bo
             f"{place} did not answer in time: check the address and the cluster's load, "
             "or raise OPENSEARCH_TIMEOUT (seconds)."
         )
-    if isinstance(error, UnreachableError) and of_credentials(error.info):
+    if isinstance(error, UnreachableError) and is_credentials_error(error.info):
         return ClusterError(unusable(error.info))
     if isinstance(error, UnreachableError):
         if not os.environ.get("OPENSEARCH_URL"):
@@ -159,13 +159,13 @@ def not_permitted(words: str, url: str | None = None) -> ClusterError | None:
     Returns:
         None where the reason is another.
     """
-    missing = lacking(words)
+    missing = missing_permissions(words)
     return ClusterError(f"{_place(url)} {missing}") if missing else None
 
 
 def lacks_permission(error: AuthorizationException) -> bool:
     """Whether the security plugin refuses a request for a permission that the user lacks; nothing else does."""
-    return lacking(_words(error)) is not None
+    return missing_permissions(_words(error)) is not None
 
 
 def _place(url: str | None) -> str:
@@ -177,7 +177,7 @@ def _not_let_in(error: AuthenticationException | AuthorizationException, *, anon
     if end := refusal(error):
         return end
     if isinstance(error, AuthorizationException):
-        missing = lacking(_words(error))
+        missing = missing_permissions(_words(error))
         return str(missing) if missing else f"does not let this user do that: {reason(error)}."
     if os.environ.get("OPENSEARCH_AWS_REGION"):
         return f"refuses the signed request: {reason(error)}."
@@ -205,8 +205,8 @@ def _tls_trouble(detail: str) -> str:
 
 def reason(error: TransportError) -> str:
     """The server's own words for why a request failed."""
-    if isinstance(error.info, dict) and (told := closed(error.info.get("error"))):
-        return told
+    if isinstance(error.info, dict) and (explanation := closed(error.info.get("error"))):
+        return explanation
     text = _words(error).rstrip(".;")
     if not text.startswith("<"):
         return text[:300]
@@ -232,7 +232,7 @@ def _words(error: TransportError) -> str:
         nested = roots[0].get("reason")
         if nested and nested != cause:
             cause = f"{cause}: {nested}"
-    return hide(" ".join(str(cause or error.error).split()))
+    return redact(" ".join(str(cause or error.error).split()))
 
 
 TOO_LARGE, FAILED = 413, 500
@@ -242,7 +242,7 @@ class Unreadable(ClusterError):
     """A part of an index does not answer."""
 
 
-class Again(Exception):
+class Retryable(Exception):
     """Something of a chunk is to be sent again; the message says why.
 
     Attributes:
@@ -256,7 +256,7 @@ class Again(Exception):
         self.lost, self.overloaded, self.failed = lost, overloaded, failed
 
 
-class Refused(Exception):
+class Rejected(Exception):
     """The whole request is refused, for what one of its documents holds or for its size; the message says why.
 
     Attributes:
@@ -268,7 +268,7 @@ class Refused(Exception):
         self.too_large = too_large
 
 
-def meaning(error: OpenSearchException, url: str) -> Exception:
+def classify(error: OpenSearchException, url: str) -> Exception:
     """What a failed request means.
 
     Args:
@@ -283,22 +283,24 @@ def meaning(error: OpenSearchException, url: str) -> Exception:
     if isinstance(error, UnreachableError):
         # A node that ends breaks its TLS connections off; a certificate and credentials do not mend themselves.
         untrusted = isinstance(error, SSLError) and "CERTIFICATE_VERIFY_FAILED" in str(error.info)
-        if untrusted or of_credentials(error.info):
+        if untrusted or is_credentials_error(error.info):
             return failure(error, url)
         # A refused connection is one that the request never went through.
         reached = isinstance(error, ConnectionTimeout) or not isinstance(error.info, NewConnectionError)
         timeout = isinstance(error, ConnectionTimeout)
         why = "no answer in time" if timeout else "the connection broke off" if reached else "no connection"
-        return Again(why, lost=reached, overloaded=timeout)
+        return Retryable(why, lost=reached, overloaded=timeout)
     if isinstance(error, SerializationError) or not isinstance(error, TransportError):
-        return Again("an answer that breaks off", lost=True)
+        return Retryable("an answer that breaks off", lost=True)
     if isinstance(error, RequestError) or error.status_code == TOO_LARGE:
-        return Refused(reason(error), too_large=error.status_code == TOO_LARGE)
+        return Rejected(reason(error), too_large=error.status_code == TOO_LARGE)
     status = error.status_code
     if status in (408, 425, 429) or (isinstance(status, int) and status >= 500):
         # A gateway's 502 or 504 does not tell whether the cluster has written.
         overloaded = status in (408, 429, 503, 504)
-        return Again(f"{status}: {reason(error)}", lost=status != 429, overloaded=overloaded, failed=status == FAILED)
+        return Retryable(
+            f"{status}: {reason(error)}", lost=status != 429, overloaded=overloaded, failed=status == FAILED
+        )
     return failure(error, url)
 
 
@@ -315,7 +317,7 @@ NO_ANSWER: Final = (AuthorizationException, NotFoundError, RequestError, Seriali
 # name. A request that leaves out what is missing is treated otherwise: OpenSearch looks for that block first, waits
 # until it is gone, and answers 503 where that takes too long. So an index that such an answer leaves out is one that
 # is gone.
-class SureTransport(Transport):
+class NotFoundRetryTransport(Transport):
     """Lets a 404 for an index through only where the index is gone; where it is not, the request is sent again.
 
     A request that was answered like this has done nothing. HEAD requests have no words that tell why they are answered
@@ -343,7 +345,7 @@ class SureTransport(Transport):
                 # The library takes out of the parameters what is meant for itself.
                 return super().perform_request(method, url, params and dict(params), body, timeout, ignore, headers)
             except NotFoundError as error:
-                index = named(error)
+                index = missing_index_name(error)
                 if index is None or _is_left_out(super().perform_request, index):
                     raise
                 unknown = not_known_yet(index)
@@ -362,12 +364,12 @@ def is_gone(client: OpenSearch, index: str) -> bool:
 
 def _is_left_out(perform_request: Callable[..., Any], index: str) -> bool:
     try:
-        return leaves_out(perform_request(*question(index)), index)
+        return leaves_out(perform_request(*index_exists_request(index)), index)
     except NO_ANSWER:
         return True
 
 
-def named(error: NotFoundError) -> str | None:
+def missing_index_name(error: NotFoundError) -> str | None:
     """The index that a 404 is about; None where it is about something else."""
     cause = error.info.get("error") if isinstance(error.info, Mapping) else None
     if not isinstance(cause, Mapping) or cause.get("type") != INDEX_NOT_FOUND or not cause.get("index"):
@@ -375,7 +377,7 @@ def named(error: NotFoundError) -> str | None:
     return str(cause["index"])
 
 
-def question(index: str) -> tuple[str, str, dict[str, str]]:
+def index_exists_request(index: str) -> tuple[str, str, dict[str, str]]:
     """The request, as method, path and parameters, whose answer leaves out an index that is gone."""
     # Of an index that is there, a few bytes are enough.
     few = {"filter_path": "*.settings.index.uuid,*.aliases"}

@@ -13,14 +13,14 @@ from rich.filesize import decimal
 from langshift.debias.fingerprint import Fingerprint
 from langshift.errors import ClusterError
 from langshift.languages import UNDETERMINED
-from langshift.output import counted
+from langshift.output import pluralize
 from langshift.plugin import metadata
 from langshift.plugin.index_body import VectorField, engine_of
 from langshift.plugin.inventory import Version, versions_of
-from langshift.plugin.metadata import Fields, QueryVectors
+from langshift.plugin.metadata import FieldNames, QueryVectors
 from langshift.plugin.pipelines import name_for
-from langshift.plugin.shift_script import Stamps, count_stamps
-from langshift.plugin.stored_shift import IndexShift
+from langshift.plugin.shift_script import StampCounts, count_stamps
+from langshift.plugin.stored_shift import StoredShift
 from langshift.plugin.versions import alias_of, check_name, version_behind
 
 BINS: Final = 10
@@ -28,7 +28,7 @@ LOW, FAIR = 0.5, 0.8
 _CONFIDENCE_LANGUAGES: Final = 1000
 
 
-class Sureness(NamedTuple):
+class LanguageConfidence(NamedTuple):
     """How sure the detector was of one language.
 
     Attributes:
@@ -55,10 +55,10 @@ class Confidence(NamedTuple):
 
     documents: int
     bins: Sequence[int]
-    languages: Mapping[str, Sureness]
+    languages: Mapping[str, LanguageConfidence]
 
 
-def confidence(client: OpenSearch, index: str, fields: Fields) -> Confidence:
+def confidence(client: OpenSearch, index: str, fields: FieldNames) -> Confidence:
     """The confidence that the documents of a version carry; one search.
 
     Args:
@@ -72,19 +72,19 @@ def confidence(client: OpenSearch, index: str, fields: Fields) -> Confidence:
     return Confidence(int(found["documents"]["doc_count"]), bins, languages)
 
 
-def body(fields: Fields) -> dict[str, Any]:
+def body(fields: FieldNames) -> dict[str, Any]:
     """The request for it."""
-    told, field = {"exists": {"field": fields.confidence}}, fields.confidence
+    has_confidence, field = {"exists": {"field": fields.confidence}}, fields.confidence
     by_language = {"field": fields.language, "missing": UNDETERMINED, "size": _CONFIDENCE_LANGUAGES}
     return {
         "size": 0,
         "aggs": {
-            "documents": {"filter": told},
+            "documents": {"filter": has_confidence},
             "bins": {"filters": {"filters": {str(number): _bin(field, number) for number in range(BINS)}}},
             "languages": {
                 "terms": by_language,
                 "aggs": {
-                    "told": {"filter": told},
+                    "told": {"filter": has_confidence},
                     "mean": {"avg": {"field": field}},
                     "low": {"filter": {"range": {field: {"lt": LOW}}}},
                     "fair": {"filter": {"range": {field: {"lt": FAIR}}}},
@@ -102,11 +102,11 @@ def _bin(field: str, number: int) -> dict[str, Any]:
     return {"range": {field: limits}}
 
 
-def _sureness(bucket: Mapping[str, Any]) -> Sureness | None:
+def _sureness(bucket: Mapping[str, Any]) -> LanguageConfidence | None:
     documents = int(bucket["told"]["doc_count"])
     if not documents:
         return None
-    return Sureness(
+    return LanguageConfidence(
         documents,
         min(1.0, float(bucket["mean"]["value"])),
         int(bucket["low"]["doc_count"]) / documents,
@@ -155,11 +155,11 @@ class Description:
 
     version: Version
     versions: Sequence[Version]
-    fields: Fields
+    fields: FieldNames
     documents: int
     languages: Mapping[str, int]
     without_vector: int
-    stamps: Stamps | None
+    stamps: StampCounts | None
     vector: VectorField | None
     texts: Sequence[TextField]
     default_pipeline: str | None
@@ -212,9 +212,9 @@ def described(client: OpenSearch, version: Version, versions: Sequence[Version])
     index = version.version
     found = client.indices.get_mapping(index=index)[index]["mappings"]
     parameters = {"flat_settings": "true", "include_defaults": "true"}
-    told = client.indices.get_settings(index=index, params=parameters)[index]
-    settings: dict[str, Any] = {**told.get("defaults", {}), **told["settings"]}
-    fields = Fields.from_meta(found["_meta"])
+    response = client.indices.get_settings(index=index, params=parameters)[index]
+    settings: dict[str, Any] = {**response.get("defaults", {}), **response["settings"]}
+    fields = FieldNames.from_meta(found["_meta"])
     analyzers = dict(_analyzers(found, settings, fields))
     counts = _counts(client, index, fields, list(analyzers))
     filled = counts["texts"]["buckets"] if analyzers else {}
@@ -267,17 +267,17 @@ def chosen(client: OpenSearch, name: str) -> tuple[Version, list[Version]]:
     return beside[-1], beside
 
 
-def _shift(kept: Mapping[str, Any], made: Fingerprint) -> IndexShift | None:
+def _shift(meta: Mapping[str, Any], made: Fingerprint) -> StoredShift | None:
     """How a version's documents are shifted, as far as stamps tell that; None where the version does not."""
-    shift = IndexShift.from_meta(kept)
+    shift = StoredShift.from_meta(meta)
     if shift is not None:
         return shift
     # Earlier langshifts kept vectors with what queries are shifted by; a stamp names no more of them than the tag.
-    queries = kept.get(metadata.QUERIES)
-    return None if queries is None else IndexShift.of(made, QueryVectors.from_dict(queries).vectors)
+    queries = meta.get(metadata.QUERIES)
+    return None if queries is None else StoredShift.of(made, QueryVectors.from_dict(queries).vectors)
 
 
-def _counts(client: OpenSearch, index: str, fields: Fields, texts: Sequence[str]) -> dict[str, Any]:
+def _counts(client: OpenSearch, index: str, fields: FieldNames, texts: Sequence[str]) -> dict[str, Any]:
     """How many documents there are by language, without a vector, and with each text field."""
     aggregations: dict[str, Any] = {
         "documents": {"filter": {"match_all": {}}},
@@ -291,7 +291,9 @@ def _counts(client: OpenSearch, index: str, fields: Fields, texts: Sequence[str]
     return counts
 
 
-def _analyzers(mappings: Mapping[str, Any], settings: Mapping[str, Any], fields: Fields) -> Iterator[tuple[str, str]]:
+def _analyzers(
+    mappings: Mapping[str, Any], settings: Mapping[str, Any], fields: FieldNames
+) -> Iterator[tuple[str, str]]:
     """The text fields that a word search looks into, each with its analyzer."""
     named = any(name.startswith("index.analysis.analyzer.default.") for name in settings)
     usual = "default" if named else "standard"
@@ -327,18 +329,18 @@ _SHORT = 8
 def first_lines(found: Description) -> list[str]:
     """What a version is and what it holds, in sentences."""
     one = found.version
-    came = "".join(f", {told}" for told in _origin(one))
+    came = "".join(f", {phrase}" for phrase in _origin(one))
     unknown = found.share(UNDETERMINED)
     return [
         f"{one.version} is {_state(one)}{came}.",
-        f"It holds {counted(found.documents, 'document')}, {unknown:.1%} of them in an unknown language (und), "
+        f"It holds {pluralize(found.documents, 'document')}, {unknown:.1%} of them in an unknown language (und), "
         f"{found.without_vector:,} without a vector.",
     ]
 
 
 def _state(one: Version) -> str:
-    told = {"live": f"what {one.name} stands for", "kept": f"a kept version of {one.name}"}
-    return told.get(one.state, f"an unfinished version of {one.name}")
+    phrases = {"live": f"what {one.name} stands for", "kept": f"a kept version of {one.name}"}
+    return phrases.get(one.state, f"an unfinished version of {one.name}")
 
 
 def in_words(made: Fingerprint) -> list[str]:
@@ -377,8 +379,12 @@ def scales(made: Fingerprint) -> str:
 
 def storage(found: Description) -> list[str]:
     """How a version is kept, in sentences."""
-    one, fields, kept = found.version, found.fields, found.vector
-    how = "which is no field of vectors" if kept is None else f"engine {kept.engine}, {kept.space or 'a trained'} space"
+    one, fields, vector = found.version, found.fields, found.vector
+    how = (
+        "which is no field of vectors"
+        if vector is None
+        else f"engine {vector.engine}, {vector.space or 'a trained'} space"
+    )
     pipeline = "no default pipeline"
     if found.default_pipeline is not None:
         whose = "langshift's own" if found.default_pipeline == name_for(one.version) else "not langshift's"
@@ -387,7 +393,7 @@ def storage(found: Description) -> list[str]:
     texts = f", texts in {', '.join(fields.texts)}" if fields.texts else ""
     return [
         f"Vectors are in {fields.vector} ({how}), languages in {fields.language}, stamps in {fields.stamp}{texts}.",
-        f"It takes {_size(one)} in {counted(found.shards, 'shard')} with {counted(found.replicas, 'replica')} each"
+        f"It takes {_size(one)} in {pluralize(found.shards, 'shard')} with {pluralize(found.replicas, 'replica')} each"
         f"{expanded}; "
         f"it has {pipeline}; writes are {'blocked' if one.write_blocked else 'let in'}.",
     ]
@@ -423,8 +429,8 @@ def _origin(one: Version) -> list[str]:
     kind, other = one.origin["kind"], one.origin.get("from")
     if kind == "adopt":
         return [f"adopted from {other}" if other else "adopted"]
-    told = f" {'in place of' if kind == 'load' else 'of'} {other}" if other else ""
-    return [f"made by a {kind}{told}"]
+    suffix = f" {'in place of' if kind == 'load' else 'of'} {other}" if other else ""
+    return [f"made by a {kind}{suffix}"]
 
 
 def source(one: Version) -> str:
@@ -503,8 +509,8 @@ def _scales(made: Fingerprint) -> str:
 
 
 def _have(number: int) -> str:
-    return f"{counted(number, 'document')} {'has' if number == 1 else 'have'}"
+    return f"{pluralize(number, 'document')} {'has' if number == 1 else 'have'}"
 
 
 def _were(number: int) -> str:
-    return f"{counted(number, 'document')} {'was' if number == 1 else 'were'}"
+    return f"{pluralize(number, 'document')} {'was' if number == 1 else 'were'}"

@@ -53,9 +53,9 @@ def copied_body(client: OpenSearch, index: str) -> dict[str, Any]:
     ((_, found),) = client.indices.get(index=index).items()
     settings: dict[str, Any] = deepcopy(found["settings"]["index"])
     mappings: dict[str, Any] = deepcopy(found["mappings"])
-    kept = mappings.setdefault("_meta", {})
-    kept.pop(metadata.ORIGIN, None)
-    unfinished = kept.pop(metadata.UNFINISHED, None)
+    meta = mappings.setdefault("_meta", {})
+    meta.pop(metadata.ORIGIN, None)
+    unfinished = meta.pop(metadata.UNFINISHED, None)
     for name in _OF_ONE_INDEX:
         _remove(settings, name)
     restored = unfinished.get("restore", {}) if isinstance(unfinished, dict) else {}
@@ -157,8 +157,8 @@ def vectors_come_back_normalised(client: OpenSearch, index: str, field: str) -> 
     ((name, found),) = client.indices.get_mapping(index=index).items()
     parameters = {"flat_settings": "true", "include_defaults": "true"}
     settings = client.indices.get_settings(index=name, params=parameters)[name]
-    kept = engine_of(found["mappings"], {**settings.get("defaults", {}), **settings["settings"]}, field)
-    return kept is not None and kept.comes_back_normalised
+    vector_field = engine_of(found["mappings"], {**settings.get("defaults", {}), **settings["settings"]}, field)
+    return vector_field is not None and vector_field.comes_back_normalised
 
 
 def has_native_libraries(client: OpenSearch) -> bool:
@@ -227,16 +227,16 @@ def _is_embedded(node: Mapping[str, Any]) -> bool:
 RESERVED_FIELDS = ("embedding", "language_confidence", "shift")
 
 
-def index_body(fingerprint: Fingerprint, kept: Mapping[str, Any] = MappingProxyType({})) -> dict[str, Any]:
+def index_body(fingerprint: Fingerprint, extra_meta: Mapping[str, Any] = MappingProxyType({})) -> dict[str, Any]:
     """The body of ``PUT /index`` for an index that holds vectors of this fingerprint.
 
     Args:
         fingerprint: what makes the vectors.
-        kept: what else ``_meta`` holds.
+        extra_meta: what else ``_meta`` holds.
     """
     body: dict[str, Any] = _asset("index.json")
     mappings = body["mappings"]
-    mappings["_meta"] = {"langshift": fingerprint.to_dict(), **kept}
+    mappings["_meta"] = {"langshift": fingerprint.to_dict(), **extra_meta}
     properties = mappings["properties"]
     properties["embedding"]["dimension"] = fingerprint.dimension
     for field in ("title", "text"):

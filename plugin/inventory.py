@@ -16,22 +16,22 @@ from rich.filesize import decimal
 from langshift.client import open_cluster
 from langshift.debias.fingerprint import Fingerprint
 from langshift.errors import ClusterError, UsageError
-from langshift.output import counted, emit_json, note, out
+from langshift.output import emit_json, note, out, pluralize
 from langshift.plugin import metadata, pipelines, versions
 from langshift.plugin.metadata import is_on, uuid_of
-from langshift.plugin.transfer.run import release_left_behind
-from langshift.plugin.transfer.state import Kind, of_meta
+from langshift.plugin.transfer.run import release_abandoned
+from langshift.plugin.transfer.state import Kind, transfer_note_from_metadata
 from langshift.plugin.versions import alias_of, check_name
 
 State = Literal["live", "kept", "unfinished"]
-Maker = Literal["load", "retune", "rollback"]
+VersionOperation = Literal["load", "retune", "rollback"]
 
 _BLOCKS = ("write", "read_only", "read_only_allow_delete")
 # All but the language vectors, which may be large.
-_KEPT = (metadata.FINGERPRINT, metadata.UNFINISHED, metadata.ORIGIN)
+_META_KEYS = (metadata.FINGERPRINT, metadata.UNFINISHED, metadata.ORIGIN)
 _WANTED = (
     "*.aliases",
-    *(f"*.mappings._meta.{name}" for name in _KEPT),
+    *(f"*.mappings._meta.{name}" for name in _META_KEYS),
     "*.settings.index.creation_date",
     "*.settings.index.uuid",
     *(f"*.settings.index.blocks.{name}" for name in _BLOCKS),
@@ -68,7 +68,7 @@ class Version:
     made: str
     write_blocked: bool
     origin: Mapping[str, Any] | None
-    unfinished: Maker | None
+    unfinished: VersionOperation | None
     blocks: str | None
 
     def to_dict(self) -> dict[str, Any]:
@@ -114,22 +114,22 @@ def _fingerprint(index: str, found: Mapping[str, Any]) -> Fingerprint | None:
     if alias_of(index) == index:
         return None
     try:
-        return Fingerprint.from_dict(_kept(found)[metadata.FINGERPRINT])
+        return Fingerprint.from_dict(_meta_of(found)[metadata.FINGERPRINT])
     except (KeyError, TypeError):
         return None
 
 
-def _kept(found: Mapping[str, Any]) -> Mapping[str, Any]:
-    kept: Mapping[str, Any] = found.get("mappings", {}).get("_meta", {})
-    return kept
+def _meta_of(found: Mapping[str, Any]) -> Mapping[str, Any]:
+    meta: Mapping[str, Any] = found.get("mappings", {}).get("_meta", {})
+    return meta
 
 
 def _version(
     index: str, found: Mapping[str, Any], fingerprint: Fingerprint, documents: int | None, size: int | None
 ) -> Version:
-    name, kept, settings = alias_of(index), _kept(found), found["settings"]["index"]
-    unfinished = kept.get(metadata.UNFINISHED)
-    transfer = of_meta(kept)
+    name, meta, settings = alias_of(index), _meta_of(found), found["settings"]["index"]
+    unfinished = meta.get(metadata.UNFINISHED)
+    transfer = transfer_note_from_metadata(meta)
     state: State = "live" if name in found.get("aliases", {}) else "unfinished" if unfinished else "kept"
     blocks = settings.get("blocks", {})
     return Version(
@@ -142,18 +142,18 @@ def _version(
         fingerprint=fingerprint,
         made=datetime.fromtimestamp(int(settings["creation_date"]) / 1000, timezone.utc).isoformat(timespec="seconds"),
         write_blocked=any(is_on(blocks.get(block)) for block in _BLOCKS),
-        origin=_origin(kept, transfer),
+        origin=_origin(meta, transfer),
         unfinished=None if state != "unfinished" else "load" if transfer is None else transfer[0],
         blocks=transfer[1]["from"] if transfer is not None and transfer[1].get("blocked") else None,
     )
 
 
-def _origin(kept: Mapping[str, Any], transfer: tuple[Kind, Mapping[str, Any]] | None) -> Mapping[str, Any] | None:
+def _origin(meta: Mapping[str, Any], transfer: tuple[Kind, Mapping[str, Any]] | None) -> Mapping[str, Any] | None:
     """What a version says, or what the command says that is making it."""
     if transfer is not None:
         kind, note = transfer
         return {"kind": kind, "from": note.get("from"), "uuid": note.get("uuid")}
-    origin: Mapping[str, Any] | None = kept.get(metadata.ORIGIN)
+    origin: Mapping[str, Any] | None = meta.get(metadata.ORIGIN)
     # The checkpoint is for the rollback alone.
     return None if origin is None else {name: value for name, value in origin.items() if name != "checkpoint"}
 
@@ -183,7 +183,7 @@ def _sizes(client: OpenSearch, pattern: str) -> dict[str, int]:
 
 
 @dataclass(frozen=True)
-class Drop:
+class DropPlan:
     """What is to be removed.
 
     Attributes:
@@ -198,8 +198,8 @@ class Drop:
 
     def in_words(self) -> str:
         """What goes, as a sentence without its end."""
-        told = ", ".join(f"{one.version} ({_held(one)})" for one in self.versions)
-        return f"the index {self.name} with {told}" if self.whole else told
+        listing = ", ".join(f"{one.version} ({_held(one)})" for one in self.versions)
+        return f"the index {self.name} with {listing}" if self.whole else listing
 
 
 def run_drop(name: str, version: str | None, *, yes: bool, as_json: bool) -> int:
@@ -215,7 +215,7 @@ def run_drop(name: str, version: str | None, *, yes: bool, as_json: bool) -> int
     """
     check_name(name)
     client = open_cluster()
-    wanted = planned(client, name, version)
+    wanted = plan_drop(client, name, version)
     if not yes:
         if not sys.stdin.isatty():
             raise UsageError(f"This would remove {wanted.in_words()}: without a terminal to ask at, say so with --yes.")
@@ -231,7 +231,7 @@ def run_drop(name: str, version: str | None, *, yes: bool, as_json: bool) -> int
     return 0
 
 
-def planned(client: OpenSearch, name: str, version: str | None) -> Drop:
+def plan_drop(client: OpenSearch, name: str, version: str | None) -> DropPlan:
     """What is to be removed; nothing is, yet.
 
     Args:
@@ -255,17 +255,17 @@ def planned(client: OpenSearch, name: str, version: str | None) -> Drop:
     if not found:
         raise ClusterError(f"There is no index {name}: `langshift index list` names those that there are.")
     if version is None:
-        return Drop(name, sorted(found, key=lambda one: one.state == "live"), whole=True)
+        return DropPlan(name, sorted(found, key=lambda one: one.state == "live"), whole=True)
     one = _named(name, version, found)
     if one.state == "live":
         raise UsageError(
             f"{one.version} is what {name} stands for: go back to another version first (langshift rollback {name}), "
             f"or remove all by `langshift index drop {name}`."
         )
-    return Drop(name, [one], whole=False)
+    return DropPlan(name, [one], whole=False)
 
 
-def drop(client: OpenSearch, wanted: Drop) -> None:
+def drop(client: OpenSearch, wanted: DropPlan) -> None:
     """Remove versions, and what the cluster keeps for them.
 
     Cut off in between, it may be done again: the live version goes last.
@@ -279,7 +279,7 @@ def drop(client: OpenSearch, wanted: Drop) -> None:
         raise ClusterError(f"The versions of {wanted.name} have changed meanwhile, and none was removed: run it again.")
     for one in wanted.versions:
         if one.unfinished in ("retune", "rollback"):
-            release_left_behind(client, wanted.name)
+            release_abandoned(client, wanted.name)
         if uuid_of(client, one.version) == one.uuid:
             client.indices.delete(index=one.version, ignore_unavailable=True)
         if not pipelines.forget_where_allowed(client, one.version):
@@ -293,7 +293,7 @@ def drop_all(client: OpenSearch, name: str) -> None:
         ClusterError: ``name`` is an index, or stands for what is not langshift's; then nothing is removed.
     """
     if versions.version_behind(client, name) is not None or versions_of(client, name):
-        drop(client, planned(client, name, None))
+        drop(client, plan_drop(client, name, None))
 
 
 def _same(planned: Version, now: Version | None) -> bool:
@@ -301,8 +301,8 @@ def _same(planned: Version, now: Version | None) -> bool:
 
 
 def _named(name: str, version: str, found: Sequence[Version]) -> Version:
-    told = re.fullmatch(rf"(?:{re.escape(name)}-)?v?0*([1-9][0-9]*)", version, re.ASCII)
-    index = f"{name}-v{int(told[1]):04}" if told else ""
+    parsed = re.fullmatch(rf"(?:{re.escape(name)}-)?v?0*([1-9][0-9]*)", version, re.ASCII)
+    index = f"{name}-v{int(parsed[1]):04}" if parsed else ""
     one = next((one for one in found if one.version == index), None)
     if one is None:
         there = ", ".join(one.version for one in found)
@@ -311,5 +311,5 @@ def _named(name: str, version: str, found: Sequence[Version]) -> Version:
 
 
 def _held(one: Version) -> str:
-    documents = "closed" if one.documents is None else counted(one.documents, "document")
+    documents = "closed" if one.documents is None else pluralize(one.documents, "document")
     return ", ".join([one.state, documents, *([] if one.bytes is None else [decimal(one.bytes)])])

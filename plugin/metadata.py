@@ -15,7 +15,7 @@ from opensearchpy.exceptions import NotFoundError
 
 
 @dataclass(frozen=True)
-class Fields:
+class FieldNames:
     """Names of fields, kept in the mapping under ``_meta.langshift_fields`` where they are not the usual ones.
 
     A name may be a path with dots, as OpenSearch writes them.
@@ -27,7 +27,7 @@ class Fields:
         stamp: what was done to the vector.
         texts: what a word search looks into, the first is what a hit shows; empty for ``title.<language>`` and
             ``text.<language>``, one pair for each language.
-        told: where a document that comes from elsewhere names its language; None for ``language``.
+        declared_language: where a document that comes from elsewhere names its language; None for ``language``.
     """
 
     vector: str = "embedding"
@@ -35,20 +35,25 @@ class Fields:
     confidence: str = "language_confidence"
     stamp: str = "shift"
     texts: tuple[str, ...] = ()
-    told: str | None = None
+    declared_language: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """As it stands in ``_meta.langshift_fields``."""
-        return {**asdict(self), "texts": list(self.texts)}
+        values = {**asdict(self), "texts": list(self.texts)}
+        values["told"] = values.pop("declared_language")
+        return values
 
     @classmethod
-    def from_meta(cls, meta: Mapping[str, Any]) -> Fields:
+    def from_meta(cls, meta: Mapping[str, Any]) -> FieldNames:
         """The fields of an index, from its whole ``_meta``."""
-        kept = meta.get("langshift_fields")
-        return USUAL if kept is None else cls(**{**kept, "texts": tuple(kept["texts"])})
+        entry = meta.get("langshift_fields")
+        if entry is None:
+            return USUAL
+        names = {**entry, "texts": tuple(entry["texts"])}
+        return cls(declared_language=names.pop("told", None), **names)
 
 
-USUAL = Fields()
+USUAL = FieldNames()
 
 
 def value_at(source: Mapping[str, Any], path: str) -> Any:  # noqa: ANN401 - any JSON
@@ -68,7 +73,7 @@ def value_at(source: Mapping[str, Any], path: str) -> Any:  # noqa: ANN401 - any
 _WINDOW = 10_000  # where an index says nothing else
 
 
-def read(client: OpenSearch, index: str) -> dict[str, Any]:
+def read_settings(client: OpenSearch, index: str) -> dict[str, Any]:
     """The ``index`` part of an index's settings, nested.
 
     Args:
@@ -133,14 +138,14 @@ def note_unfinished(client: OpenSearch, index: str, noted: Mapping[str, Any] | N
 def change(client: OpenSearch, index: str, values: Mapping[str, Any]) -> None:
     """Set some of it; None removes."""
     changed = {**read_metadata(client, index), **values}
-    kept = {name: value for name, value in changed.items() if value is not None}
-    client.indices.put_mapping(index=index, body={"_meta": kept})
+    remaining = {name: value for name, value in changed.items() if value is not None}
+    client.indices.put_mapping(index=index, body={"_meta": remaining})
 
 
 def uuid_of(client: OpenSearch, index: str) -> str:
     """The server's own id of an index; empty where there is no such index."""
     try:
-        found: str = read(client, index)["uuid"]
+        found: str = read_settings(client, index)["uuid"]
     except NotFoundError:
         return ""
     return found
@@ -180,7 +185,7 @@ class Origin:
         }
 
 
-def made(client: OpenSearch, kind: Kind, version: str | None, checkpoint: Sequence[int] = ()) -> Origin:
+def new_origin(client: OpenSearch, kind: Kind, version: str | None, checkpoint: Sequence[int] = ()) -> Origin:
     """The origin of a version that is made now.
 
     Args:
@@ -200,12 +205,12 @@ def read_origin(client: OpenSearch, index: str) -> Origin | None:
     Raises:
         NotFoundError: there is no such index.
     """
-    return of_meta(read_metadata(client, index))
+    return origin_from_metadata(read_metadata(client, index))
 
 
-def of_meta(kept: Mapping[str, Any]) -> Origin | None:
+def origin_from_metadata(meta: Mapping[str, Any]) -> Origin | None:
     """Where a version came from, from its whole ``_meta``."""
-    found = kept.get(ORIGIN)
+    found = meta.get(ORIGIN)
     if found is None:
         return None
     return Origin(found["kind"], found["from"], found["uuid"], tuple(found["checkpoint"]), found["at"])
@@ -216,9 +221,9 @@ def encoded(vectors: Mapping[str, NDArray[np.float32]]) -> dict[str, str]:
     return {tag: base64.b64encode(vector.astype("<f4").tobytes()).decode("ascii") for tag, vector in vectors.items()}
 
 
-def decoded(kept: Mapping[str, str]) -> dict[str, NDArray[np.float32]]:
+def decoded(texts: Mapping[str, str]) -> dict[str, NDArray[np.float32]]:
     """Read what ``encoded`` made; each of shape (dimension,), float32."""
-    return {tag: np.frombuffer(base64.b64decode(text), "<f4").astype(np.float32) for tag, text in kept.items()}
+    return {tag: np.frombuffer(base64.b64decode(text), "<f4").astype(np.float32) for tag, text in texts.items()}
 
 
 @dataclass(frozen=True)

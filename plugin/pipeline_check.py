@@ -10,16 +10,16 @@ import numpy as np
 from opensearchpy import OpenSearch
 
 from langshift.client import open_cluster
-from langshift.debias.stamps import Vector, difference, moved_by, shifted, taken_back
+from langshift.debias.stamps import Vector, difference, offset, shifted, undo
 from langshift.errors import ClusterError
-from langshift.output import counted, emit_json, note, out
+from langshift.output import emit_json, note, out, pluralize
 from langshift.plugin import metadata, pipelines, shift_script
 from langshift.plugin.index_body import vectors_come_back_normalised
-from langshift.plugin.metadata import Fields, value_at
-from langshift.plugin.pipelines import Installed
-from langshift.plugin.shift_script import Stamps, agreeing, count_stamps
-from langshift.plugin.stored_shift import IndexShift, fitting, shift_of
-from langshift.plugin.versions import LiveIndex, live
+from langshift.plugin.metadata import FieldNames, value_at
+from langshift.plugin.pipelines import InstalledPipeline
+from langshift.plugin.shift_script import StampCounts, count_stamps, matching_stamp_query
+from langshift.plugin.stored_shift import StoredShift, matching_tag, shift_of
+from langshift.plugin.versions import IndexInfo, live
 
 # Painless and NumPy round alike but for the last place of float32.
 CLUSTER_DIFFERS = 2e-7
@@ -30,7 +30,7 @@ _NORM_DIFFERS = 1e-3
 _AT_ONCE = 100
 
 
-class Compared(NamedTuple):
+class PipelineCheckResult(NamedTuple):
     """What a sample of documents told. Differences are of components, relative to the norm of a document's vector.
 
     Attributes:
@@ -59,7 +59,9 @@ class Compared(NamedTuple):
     refusal: str | None = None
 
 
-def compare(client: OpenSearch, index: LiveIndex, shift: IndexShift, installed: Installed, sample: int) -> Compared:
+def compare(
+    client: OpenSearch, index: IndexInfo, shift: StoredShift, installed: InstalledPipeline, sample: int
+) -> PipelineCheckResult:
     """Shift documents again, which were picked at random among those with a stamp of the index's making.
 
     Args:
@@ -71,48 +73,60 @@ def compare(client: OpenSearch, index: LiveIndex, shift: IndexShift, installed: 
     """
     fields = index.fields
     body = {
-        "size": min(sample, metadata.window(metadata.read(client, index.index))),
-        "query": {"function_score": {"query": agreeing(shift, fields), "random_score": {}}},
-        "_source": [fields.vector, fields.stamp, fields.language, *([fields.told] if fields.told else [])],
+        "size": min(sample, metadata.window(metadata.read_settings(client, index.index))),
+        "query": {"function_score": {"query": matching_stamp_query(shift, fields), "random_score": {}}},
+        "_source": [
+            fields.vector,
+            fields.stamp,
+            fields.language,
+            *([fields.declared_language] if fields.declared_language else []),
+        ],
     }
-    told = Compared(off_norm=0 if index.fingerprint.normalised else None)
+    result = PipelineCheckResult(off_norm=0 if index.fingerprint.normalised else None)
     hits = client.search(index=index.index, body=body)["hits"]["hits"]
     for start in range(0, len(hits), _AT_ONCE):
         some = hits[start : start + _AT_ONCE]
-        raws = [taken_back(_vector(hit, fields), _stamp(hit, fields), shift.vectors) for hit in some]
+        raws = [undo(_vector(hit, fields), _stamp(hit, fields), shift.vectors) for hit in some]
         sent = [_raw_document(hit, raw, index) for hit, raw in zip(some, raws, strict=True)]
         answers = _simulated(client, installed, sent)
         for hit, raw, answer in zip(some, raws, answers, strict=True):
-            told = _with(told, hit, raw, answer, shift, fields)
-    return told
+            result = _with(result, hit, raw, answer, shift, fields)
+    return result
 
 
 def _with(
-    told: Compared, hit: Mapping[str, Any], raw: Vector, answer: Mapping[str, Any], shift: IndexShift, fields: Fields
-) -> Compared:
+    result: PipelineCheckResult,
+    hit: Mapping[str, Any],
+    raw: Vector,
+    answer: Mapping[str, Any],
+    shift: StoredShift,
+    fields: FieldNames,
+) -> PipelineCheckResult:
     """What is told so far, with one more document."""
     name, stamp = hit["_id"], _stamp(hit, fields)
-    told = told._replace(documents=told.documents + 1)
-    if told.off_norm is not None and abs(float(np.linalg.norm(raw.astype(np.float64))) - 1) > _NORM_DIFFERS:
-        told = told._replace(off_norm=told.off_norm + 1, strange=told.strange or name)
+    result = result._replace(documents=result.documents + 1)
+    if result.off_norm is not None and abs(float(np.linalg.norm(raw.astype(np.float64))) - 1) > _NORM_DIFFERS:
+        result = result._replace(off_norm=result.off_norm + 1, strange=result.strange or name)
     stored = difference(_vector(hit, fields), shifted(raw, stamp, shift.vectors), raw)
-    told = told._replace(stored=max(told.stored, stored))
+    result = result._replace(stored=max(result.stored, stored))
     if "doc" not in answer:
-        return told._replace(refused=told.refused + 1, refusal=told.refusal or shift_script.reason(answer["error"]))
+        return result._replace(
+            refused=result.refused + 1, refusal=result.refusal or shift_script.reason(answer["error"])
+        )
     made = answer["doc"]
     now = _stamp(made, fields)
     cluster = difference(_vector(made, fields), shifted(raw, now, shift.vectors), raw)
-    if cluster >= told.cluster:
-        told = told._replace(cluster=cluster, worst=name)
+    if cluster >= result.cluster:
+        result = result._replace(cluster=cluster, worst=name)
     # A document that was shifted by several languages is shifted by one where somebody says which.
     soft = bool(stamp.get("languages"))
-    if not soft and (moved_by(now, shift.vectors) != moved_by(stamp, shift.vectors)).any():
-        told = told._replace(other_language=told.other_language + 1, renamed=told.renamed or name)
-    return told
+    if not soft and (offset(now, shift.vectors) != offset(stamp, shift.vectors)).any():
+        result = result._replace(other_language=result.other_language + 1, renamed=result.renamed or name)
+    return result
 
 
 def _simulated(
-    client: OpenSearch, installed: Installed, documents: Sequence[Mapping[str, Any]]
+    client: OpenSearch, installed: InstalledPipeline, documents: Sequence[Mapping[str, Any]]
 ) -> list[Mapping[str, Any]]:
     """What the pipeline makes of documents, without what runs before the shift: that may make vectors of its own."""
     body: dict[str, Any] = {"docs": documents}
@@ -124,13 +138,17 @@ def _simulated(
     return answers
 
 
-def _raw_document(hit: Mapping[str, Any], raw: Vector, index: LiveIndex) -> dict[str, Any]:
+def _raw_document(hit: Mapping[str, Any], raw: Vector, index: IndexInfo) -> dict[str, Any]:
     fields, source = index.fields, hit["_source"]
-    told = fields.told or fields.language
-    kept = value_at(source, fields.language)
-    language = fitting(_stamp(hit, fields).get("tag"), kept) or value_at(source, told) or kept
+    language_field = fields.declared_language or fields.language
+    document_language = value_at(source, fields.language)
+    language = (
+        matching_tag(_stamp(hit, fields).get("tag"), document_language)
+        or value_at(source, language_field)
+        or document_language
+    )
     made: dict[str, Any] = {}
-    for path, value in ((fields.vector, raw.tolist()), (told, language)):
+    for path, value in ((fields.vector, raw.tolist()), (language_field, language)):
         *outer, last = path.split(".")
         place = made
         for name in outer:
@@ -139,11 +157,11 @@ def _raw_document(hit: Mapping[str, Any], raw: Vector, index: LiveIndex) -> dict
     return {"_index": index.index, "_id": hit["_id"], "_source": made}
 
 
-def _vector(hit: Mapping[str, Any], fields: Fields) -> Vector:
+def _vector(hit: Mapping[str, Any], fields: FieldNames) -> Vector:
     return np.asarray(value_at(hit["_source"], fields.vector), np.float32)
 
 
-def _stamp(hit: Mapping[str, Any], fields: Fields) -> Mapping[str, Any]:
+def _stamp(hit: Mapping[str, Any], fields: FieldNames) -> Mapping[str, Any]:
     stamp: Mapping[str, Any] = value_at(hit["_source"], fields.stamp)
     return stamp
 
@@ -182,7 +200,7 @@ def run_verify(name: str, sample: int, *, as_json: bool) -> int:
     return 1 if wrong else 0
 
 
-def _installed(client: OpenSearch, name: str, index: LiveIndex) -> pipelines.Installed:
+def _installed(client: OpenSearch, name: str, index: IndexInfo) -> pipelines.InstalledPipeline:
     """The pipeline to verify.
 
     Raises:
@@ -202,8 +220,8 @@ def _installed(client: OpenSearch, name: str, index: LiveIndex) -> pipelines.Ins
     return installed
 
 
-def _say(index: LiveIndex, name: str, compared: Compared, stamps: Stamps) -> None:
-    held = f"{counted(stamps.vectors, 'document')} of {index.index} with a vector"
+def _say(index: IndexInfo, name: str, compared: PipelineCheckResult, stamps: StampCounts) -> None:
+    held = f"{pluralize(stamps.vectors, 'document')} of {index.index} with a vector"
     if not compared.documents:
         out.print(f"{held}, none to compare by.", soft_wrap=True)
         return
@@ -215,18 +233,18 @@ def _say(index: LiveIndex, name: str, compared: Compared, stamps: Stamps) -> Non
 
 
 def _outdated(
-    client: OpenSearch, name: str, index: LiveIndex, shift: IndexShift, installed: pipelines.Installed
+    client: OpenSearch, name: str, index: IndexInfo, shift: StoredShift, installed: pipelines.InstalledPipeline
 ) -> list[str]:
     if pipelines.is_current(client, index.index, shift, index.fields, installed):
         return []
     return [f"{installed.name} is not as this langshift makes it: `langshift pipeline install {name}` puts that right."]
 
 
-def _differing(name: str, compared: Compared) -> list[str]:
+def _differing(name: str, compared: PipelineCheckResult) -> list[str]:
     """One sentence for each thing that differs in the sample."""
     said = []
     if compared.refused:
-        said.append(f"The pipeline refused {counted(compared.refused, 'document')} of the sample: {compared.refusal}")
+        said.append(f"The pipeline refused {pluralize(compared.refused, 'document')} of the sample: {compared.refusal}")
     if compared.cluster > CLUSTER_DIFFERS:
         said.append(
             f"The cluster shifts otherwise than NumPy (document {compared.worst}): install the pipeline again with "
@@ -239,36 +257,36 @@ def _differing(name: str, compared: Compared) -> list[str]:
         )
     if compared.other_language:
         said.append(
-            f"{counted(compared.other_language, 'document')} of the sample would be shifted by another language "
+            f"{pluralize(compared.other_language, 'document')} of the sample would be shifted by another language "
             f"today than by the stamp's (document {compared.renamed}): write them again with their raw vectors."
         )
     if compared.off_norm:
         said.append(
-            f"{counted(compared.off_norm, 'document')} of the sample without the encoder's norm when the shift is "
+            f"{pluralize(compared.off_norm, 'document')} of the sample without the encoder's norm when the shift is "
             f"taken back (document {compared.strange}): the vector was replaced and the stamp was not. "
             "Write such documents again with their raw vectors."
         )
     return said
 
 
-def _stamps(index: LiveIndex, stamps: Stamps) -> list[str]:
+def _stamps(index: IndexInfo, stamps: StampCounts) -> list[str]:
     """One sentence for each kind of stamp that does not agree with the index."""
     field, request = index.fields.stamp, f"`POST /{index.index}/_update_by_query`"
     stamped = {"exists": {"field": f"{field}.alpha"}}
     said = []
     if stamps.without:
         said.append(
-            f"{counted(stamps.without, 'document')} with a vector and without a stamp in {field}: if the vectors are "
+            f"{pluralize(stamps.without, 'document')} with a vector and without a stamp in {field}: if the vectors are "
             f"raw, {request} with {json.dumps({'query': {'bool': {'must_not': stamped}}})} shifts them."
         )
     if stamps.other_scale:
         said.append(
-            f"{counted(stamps.other_scale, 'document')} shifted by another scale than the index's: {request} with "
+            f"{pluralize(stamps.other_scale, 'document')} shifted by another scale than the index's: {request} with "
             f"{json.dumps({'query': stamped})} puts that right."
         )
     if stamps.other_vectors:
         said.append(
-            f"{counted(stamps.other_vectors, 'document')} shifted by other language vectors than the index's: write "
+            f"{pluralize(stamps.other_vectors, 'document')} shifted by other language vectors than the index's: write "
             f"them again with their raw vectors, and without {field}."
         )
     return said

@@ -8,12 +8,12 @@ from typing import Any, Literal, NamedTuple
 from opensearchpy import OpenSearch
 from opensearchpy.exceptions import AuthorizationException, NotFoundError
 
-from langshift.debias.debiaser import Debias
+from langshift.debias.debiaser import Debiaser
 from langshift.errors import UsageError
 from langshift.output import note
 from langshift.plugin import metadata, shift_script
-from langshift.plugin.metadata import Fields
-from langshift.plugin.stored_shift import IndexShift, of_debias
+from langshift.plugin.metadata import FieldNames
+from langshift.plugin.stored_shift import StoredShift, of_debias
 from langshift.plugin.versions import Target, read_fingerprint
 from langshift.settings import VERSION
 
@@ -95,7 +95,7 @@ if (now != null && !now.equals(before) && holder instanceof Map) {{
 """
 
 
-class First(NamedTuple):
+class PrecedingPipeline(NamedTuple):
     """The pipeline that runs before the shift.
 
     Attributes:
@@ -107,23 +107,28 @@ class First(NamedTuple):
     was_default: bool
 
 
-def steps(first: First, fields: Fields) -> list[dict[str, Any]]:
+def steps(first: PrecedingPipeline, fields: FieldNames) -> list[dict[str, Any]]:
     """The processors that run it, and remove the stamp of a document whose vector it has made."""
     *within, stamp = fields.stamp.split(".")
     params = {"vector": fields.vector.split("."), "within": within, "stamp": stamp}
-    kept = {"source_field": fields.vector, "target_field": _BEFORE, "ignore_missing": True, "override_target": True}
+    copy_params = {
+        "source_field": fields.vector,
+        "target_field": _BEFORE,
+        "ignore_missing": True,
+        "override_target": True,
+    }
     return [
-        {"copy": kept},
+        {"copy": copy_params},
         {"pipeline": {"name": first.name, **({"description": _WAS_DEFAULT} if first.was_default else {})}},
         {"script": {"source": _DROP_STAMP, "params": params}},
     ]
 
 
-def found_in(processors: list[dict[str, Any]]) -> First | None:
+def found_in(processors: list[dict[str, Any]]) -> PrecedingPipeline | None:
     """What runs before the shift, by the processors of a pipeline of langshift's."""
     for step in processors:
         if "pipeline" in step:
-            return First(step["pipeline"]["name"], step["pipeline"].get("description") == _WAS_DEFAULT)
+            return PrecedingPipeline(step["pipeline"]["name"], step["pipeline"].get("description") == _WAS_DEFAULT)
     return None
 
 
@@ -146,7 +151,13 @@ def name_for(index: str) -> str:
 
 
 def body(
-    index: str, shift: IndexShift, fields: Fields, first: First | None, script: str, *, soft: bool = False
+    index: str,
+    shift: StoredShift,
+    fields: FieldNames,
+    first: PrecedingPipeline | None,
+    script: str,
+    *,
+    soft: bool = False,
 ) -> dict[str, Any]:
     """The body of ``PUT /_ingest/pipeline/langshift-<version>``.
 
@@ -173,7 +184,7 @@ def shift_step(found: dict[str, Any]) -> dict[str, Any] | None:
     return None
 
 
-def _description(index: str, shift: IndexShift) -> str:
+def _description(index: str, shift: StoredShift) -> str:
     if shift.hash is None:
         how = "there are no language vectors, so nothing moves"
     else:
@@ -187,7 +198,7 @@ _SETTING = "default_pipeline"
 _NONE = "_none"
 
 
-class Installed(NamedTuple):
+class InstalledPipeline(NamedTuple):
     """The pipeline of a version, as the cluster has it.
 
     Attributes:
@@ -197,7 +208,7 @@ class Installed(NamedTuple):
     """
 
     name: str
-    first: First | None
+    first: PrecedingPipeline | None
     body: dict[str, Any]
 
     @property
@@ -208,7 +219,7 @@ class Installed(NamedTuple):
         return step
 
 
-def installed(client: OpenSearch, index: str) -> Installed | None:
+def installed(client: OpenSearch, index: str) -> InstalledPipeline | None:
     """The pipeline through which documents for a version go; None where it is not langshift's.
 
     Raises:
@@ -218,21 +229,23 @@ def installed(client: OpenSearch, index: str) -> Installed | None:
     return read(client, name) if default(client, index) == name else None
 
 
-def read(client: OpenSearch, name: str) -> Installed | None:
+def read(client: OpenSearch, name: str) -> InstalledPipeline | None:
     """A pipeline of langshift's; None where there is none of that name, or somebody else made it."""
     found = read_body(client, name)
     if found is None or shift_step(found) is None:
         return None
-    return Installed(name, found_in(found["processors"]), found)
+    return InstalledPipeline(name, found_in(found["processors"]), found)
 
 
-def is_current(client: OpenSearch, index: str, shift: IndexShift, fields: Fields, found: Installed) -> bool:
+def is_current(
+    client: OpenSearch, index: str, shift: StoredShift, fields: FieldNames, found: InstalledPipeline
+) -> bool:
     """Whether an installed pipeline is what ``install`` would put now."""
     return found.body == _wanted(client, index, shift, fields, found.first)
 
 
 def install(
-    client: OpenSearch, index: str, shift: IndexShift, fields: Fields, first: First | None
+    client: OpenSearch, index: str, shift: StoredShift, fields: FieldNames, first: PrecedingPipeline | None
 ) -> Literal["installed", "updated", "unchanged"]:
     """Put the pipeline of a version, with its script, and make it the version's default.
 
@@ -269,7 +282,7 @@ def install(
     return "installed" if before is None else "updated"
 
 
-def remove(client: OpenSearch, index: str) -> Installed | None:
+def remove(client: OpenSearch, index: str) -> InstalledPipeline | None:
     """Take the pipeline of a version away, and put back the default pipeline that was there before.
 
     Returns:
@@ -310,16 +323,18 @@ def default(client: OpenSearch, index: str) -> str | None:
     Raises:
         NotFoundError: there is no such index.
     """
-    found: str | None = metadata.read(client, index).get(_SETTING)
+    found: str | None = metadata.read_settings(client, index).get(_SETTING)
     return None if found == _NONE else found
 
 
-def _wanted(client: OpenSearch, index: str, shift: IndexShift, fields: Fields, first: First | None) -> dict[str, Any]:
+def _wanted(
+    client: OpenSearch, index: str, shift: StoredShift, fields: FieldNames, first: PrecedingPipeline | None
+) -> dict[str, Any]:
     soft = read_fingerprint(client, index).soft
     return body(index, shift, fields, first, shift_script.script_id(), soft=soft)
 
 
-def follow(client: OpenSearch, before: str, version: str, shift: IndexShift, fields: Fields) -> None:
+def inherit_pipeline(client: OpenSearch, before: str, version: str, shift: StoredShift, fields: FieldNames) -> None:
     """Give a version a pipeline where another has one.
 
     May be called again, also where it was cut off.
@@ -339,7 +354,7 @@ def follow(client: OpenSearch, before: str, version: str, shift: IndexShift, fie
         install(client, version, shift, fields, there.first)
 
 
-def follow_load(client: OpenSearch, target: Target, debias: Debias) -> None:
+def inherit_pipeline_on_load(client: OpenSearch, target: Target, debias: Debiaser) -> None:
     """Give a version that a load has made a pipeline where the live version has one; see ``follow``.
 
     Where no pipeline can shift what the load has made, that is told.
@@ -365,5 +380,5 @@ def follow_load(client: OpenSearch, target: Target, debias: Debias) -> None:
             f"{debias.method}. Write to it with `langshift ingest`."
         )
         return
-    follow(client, live, version, of_debias(debias), target.fields)
+    inherit_pipeline(client, live, version, of_debias(debias), target.fields)
     note(f"{version} shifts what other clients write, as {live} did.")

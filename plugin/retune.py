@@ -9,25 +9,31 @@ from typing import Any, NamedTuple
 
 from opensearchpy import OpenSearch
 
-from langshift.debias.debiaser import Debias, recommended
+from langshift.debias.debiaser import Debiaser, recommended
 from langshift.debias.fingerprint import Fingerprint
 from langshift.debias.vectors import LanguageVectors
 from langshift.errors import ClusterError, UsageError
-from langshift.output import counted
+from langshift.output import pluralize
 from langshift.plugin import metadata, pipelines, shift_script, stored_shift
 from langshift.plugin.index_body import copied_body, require_engine, vectors_come_back_normalised
-from langshift.plugin.metadata import Fields
-from langshift.plugin.pipelines import follow
-from langshift.plugin.shift_script import agreeing, count_stamps
-from langshift.plugin.stored_shift import IndexShift, entries, expected, of_meta
+from langshift.plugin.metadata import FieldNames
+from langshift.plugin.pipelines import inherit_pipeline
+from langshift.plugin.shift_script import count_stamps, matching_stamp_query
+from langshift.plugin.stored_shift import StoredShift, expected, from_metadata, to_metadata
 from langshift.plugin.transfer import run
-from langshift.plugin.transfer.run import clear_left_behind, finish_left_behind, transfer
-from langshift.plugin.transfer.state import Plan, RolledBack, Transferred, Watch, Way
-from langshift.plugin.versions import LiveIndex, live, version_behind
+from langshift.plugin.transfer.run import clear_abandoned, finish_abandoned, transfer
+from langshift.plugin.transfer.state import (
+    DocumentTransform,
+    RollbackResult,
+    TransferListener,
+    TransferPlan,
+    TransferResult,
+)
+from langshift.plugin.versions import IndexInfo, live, version_behind
 from langshift.settings import VERSION
 
 
-def require_retunable(client: OpenSearch, index: LiveIndex, vectors: str | None) -> None:
+def require_retunable(client: OpenSearch, index: IndexInfo, vectors: str | None) -> None:
     """Refuse an index whose documents' shift cannot be taken back, or that cannot be blocked at the end.
 
     Args:
@@ -50,7 +56,7 @@ def require_copied_from_primaries(client: OpenSearch, index: str) -> None:
     Raises:
         ClusterError: saying what to change meanwhile.
     """
-    if lagging_replicas(metadata.read(client, index)):
+    if lagging_replicas(metadata.read_settings(client, index)):
         remedy = '{"index": {"number_of_replicas": 0, "auto_expand_replicas": false}}'
         raise ClusterError(
             f"Index {index} has replicas by segment replication, which may lag behind what was written when their "
@@ -64,7 +70,7 @@ def lagging_replicas(settings: Mapping[str, Any]) -> bool:
     return by_segment and int(settings.get("number_of_replicas", 1)) > 0
 
 
-def all_agree(client: OpenSearch, index: LiveIndex, shift: IndexShift) -> bool:
+def all_agree(client: OpenSearch, index: IndexInfo, shift: StoredShift) -> bool:
     """Whether no document was shifted by another scale than its index says, as one that came from another version."""
     client.indices.refresh(index=index.index)
     return not count_stamps(client, index.index, shift, index.fields).other_scale
@@ -72,7 +78,7 @@ def all_agree(client: OpenSearch, index: LiveIndex, shift: IndexShift) -> bool:
 
 def _require_changeable(client: OpenSearch, index: str) -> None:
     block = "index.blocks.read_only"
-    if metadata.is_on(metadata.read(client, index).get("blocks", {}).get("read_only")):
+    if metadata.is_on(metadata.read_settings(client, index).get("blocks", {}).get("read_only")):
         raise ClusterError(
             f"Index {index} has the block {block}, under which a retune cannot hold back the last writes: take it away "
             f'with `PUT /{index}/_settings` and {{"{block}": null}}, then run again.'
@@ -88,7 +94,7 @@ def _require_as_written(client: OpenSearch, index: str, vector: str) -> None:
         )
 
 
-def _require_stamps(client: OpenSearch, index: LiveIndex, vectors: str | None) -> None:
+def _require_stamps(client: OpenSearch, index: IndexInfo, vectors: str | None) -> None:
     client.indices.refresh(index=index.index)
     stamp = index.fields.stamp
     unmoved = {"term": {f"{stamp}.alpha": 0}}
@@ -110,12 +116,12 @@ def _require_stamps(client: OpenSearch, index: LiveIndex, vectors: str | None) -
             why = reason.format(found["hits"][0]["_id"])
             remedy = f"`langshift ingest CORPUS --index {index.name} --if-exists append`"
             raise ClusterError(
-                f"{counted(number, 'document')} of {index.index} cannot be retuned: {why}, for one; index such "
+                f"{pluralize(number, 'document')} of {index.index} cannot be retuned: {why}, for one; index such "
                 f"documents again with {remedy}, or delete them."
             )
 
 
-def shift_way(client: OpenSearch, old: IndexShift, new: IndexShift, fields: Fields) -> Way:
+def shift_transform(client: OpenSearch, old: StoredShift, new: StoredShift, fields: FieldNames) -> DocumentTransform:
     """The way from one shift to another, with its script on the cluster.
 
     Args:
@@ -124,39 +130,41 @@ def shift_way(client: OpenSearch, old: IndexShift, new: IndexShift, fields: Fiel
         new: how they are to be.
         fields: the names of their fields.
     """
-    return Way(
+    return DocumentTransform(
         script=shift_script.install(client),
         params=shift_script.params(old, new, fields, pipeline=False),
         expected=expected(old, new, fields),
         vector_field=fields.vector,
         stamp_field=fields.stamp,
-        stray={"bool": {"filter": [agreeing(old, fields)], "must_not": [agreeing(new, fields)]}},
+        late_writes={
+            "bool": {"filter": [matching_stamp_query(old, fields)], "must_not": [matching_stamp_query(new, fields)]}
+        },
     )
 
 
-def shift_of(kept: Mapping[str, Any], index: str, other: IndexShift | None) -> IndexShift:
+def shift_of(meta: Mapping[str, Any], index: str, other: StoredShift | None) -> StoredShift:
     """How the documents of a version are shifted, also of one that holds no vectors since an earlier langshift made it.
 
     Args:
-        kept: the version's whole ``_meta``.
+        meta: the version's whole ``_meta``.
         index: its name, for the message.
         other: vectors that may be those of the version; None where there are none.
 
     Raises:
         ClusterError: it was moved by another method, or its language vectors cannot be had.
     """
-    if other is not None and metadata.VECTORS not in kept and metadata.FINGERPRINT in kept:
-        made = Fingerprint.from_dict(kept[metadata.FINGERPRINT])
+    if other is not None and metadata.VECTORS not in meta and metadata.FINGERPRINT in meta:
+        made = Fingerprint.from_dict(meta[metadata.FINGERPRINT])
         if made.method == "shift" and made.vectors == other.hash:
-            return IndexShift.of(made, other.vectors)
+            return StoredShift.of(made, other.vectors)
         if made.method == "shift" and not made.moves:
             # There is nothing to take back.
-            return IndexShift.of(made, {})
-    return of_meta(kept, index)
+            return StoredShift.of(made, {})
+    return from_metadata(meta, index)
 
 
 @dataclass(frozen=True)
-class Wanted:
+class RetuneRequest:
     """What is asked for.
 
     Attributes:
@@ -171,7 +179,7 @@ class Wanted:
     vectors: Path | None = None
 
 
-class Retuning(NamedTuple):
+class RetunePlan(NamedTuple):
     """What a retune does.
 
     Attributes:
@@ -181,18 +189,18 @@ class Retuning(NamedTuple):
         changes: whether anything does.
     """
 
-    old: IndexShift
-    new: IndexShift
+    old: StoredShift
+    new: StoredShift
     meta: dict[str, Any]
     changes: bool
 
 
-def planned(index: LiveIndex, kept: Mapping[str, Any], wanted: Wanted) -> Retuning:
+def plan_retune(index: IndexInfo, meta: Mapping[str, Any], wanted: RetuneRequest) -> RetunePlan:
     """Put together what a retune does.
 
     Args:
         index: the live version.
-        kept: its whole ``_meta``.
+        meta: its whole ``_meta``.
         wanted: what is asked for.
 
     Raises:
@@ -202,24 +210,24 @@ def planned(index: LiveIndex, kept: Mapping[str, Any], wanted: Wanted) -> Retuni
     """
     made = index.fingerprint
     given = _given(index, wanted.vectors)
-    theirs = None if given is None else IndexShift(given.hash, given.pivot, given.vectors)
-    old = shift_of(kept, index.index, theirs)
-    _require_posteriors(index, kept, old)
+    theirs = None if given is None else StoredShift(given.hash, given.pivot, given.vectors)
+    old = shift_of(meta, index.index, theirs)
+    _require_posteriors(index, meta, old)
     new = _new(index, old, given, wanted)
     fingerprint = replace(
         made, pivot=new.pivot, vectors=new.hash, alpha=new.alpha, alphas=dict(new.alphas), langshift=VERSION
     )
-    told = {**kept, metadata.FINGERPRINT: fingerprint.to_dict(), metadata.VECTORS: new.to_dict()}
+    new_meta = {**meta, metadata.FINGERPRINT: fingerprint.to_dict(), metadata.VECTORS: new.to_dict()}
     if given is not None:
-        told.pop(metadata.QUERIES, None)
-        told.update(entries(Debias(given, "shift", new.alpha, new.alphas)))
+        new_meta.pop(metadata.QUERIES, None)
+        new_meta.update(to_metadata(Debiaser(given, "shift", new.alpha, new.alphas)))
     differs = given is not None and any(
-        told.get(part) != kept.get(part) for part in (metadata.VECTORS, metadata.QUERIES)
+        new_meta.get(part) != meta.get(part) for part in (metadata.VECTORS, metadata.QUERIES)
     )
-    return Retuning(old, new, told, differs or bool(made.differences(fingerprint)))
+    return RetunePlan(old, new, new_meta, differs or bool(made.differences(fingerprint)))
 
 
-def _given(index: LiveIndex, path: Path | None) -> LanguageVectors | None:
+def _given(index: IndexInfo, path: Path | None) -> LanguageVectors | None:
     """The vectors of the file that is asked for."""
     if path is None:
         return None
@@ -233,14 +241,14 @@ def _given(index: LiveIndex, path: Path | None) -> LanguageVectors | None:
     return given
 
 
-def _require_posteriors(index: LiveIndex, kept: Mapping[str, Any], old: IndexShift) -> None:
+def _require_posteriors(index: IndexInfo, meta: Mapping[str, Any], old: StoredShift) -> None:
     """Refuse a soft index of an earlier langshift, which kept no posteriors of languages that did not move.
 
     Raises:
         ClusterError: there are such languages.
     """
     still = [tag for tag in sorted(old.vectors) if not old.scale(tag)]
-    if index.fingerprint.soft and metadata.VECTORS not in kept and still:
+    if index.fingerprint.soft and metadata.VECTORS not in meta and still:
         raise ClusterError(
             f"Index {index.name} was shifted softly by an earlier langshift ({index.fingerprint.langshift}), whose "
             f"documents do not keep how probable languages of scale 0 are ({', '.join(still)}), so it cannot be "
@@ -248,7 +256,7 @@ def _require_posteriors(index: LiveIndex, kept: Mapping[str, Any], old: IndexShi
         )
 
 
-def _new(index: LiveIndex, old: IndexShift, given: LanguageVectors | None, wanted: Wanted) -> IndexShift:
+def _new(index: IndexInfo, old: StoredShift, given: LanguageVectors | None, wanted: RetuneRequest) -> StoredShift:
     base = old if given is None else recommended(given)
     alpha, alphas = (base.alpha, base.alphas) if wanted.alpha is None else (wanted.alpha, {})
     vectors = old.vectors if given is None else given.vectors
@@ -265,7 +273,7 @@ def _new(index: LiveIndex, old: IndexShift, given: LanguageVectors | None, wante
     scales = {tag: scale for tag, scale in sorted({**alphas, **wanted.alphas}.items()) if scale != alpha}
     if given is None:
         return replace(old, alpha=alpha, alphas=scales)
-    return IndexShift(given.hash, given.pivot, given.vectors, alpha, scales)
+    return StoredShift(given.hash, given.pivot, given.vectors, alpha, scales)
 
 
 Check = Callable[[str, str], None]
@@ -273,7 +281,7 @@ Check = Callable[[str, str], None]
 
 
 @dataclass(frozen=True)
-class Retuned:
+class RetuneResult:
     """What a retune did.
 
     Attributes:
@@ -314,13 +322,13 @@ class Retuned:
 def retune(
     client: OpenSearch,
     name: str,
-    wanted: Wanted,
+    wanted: RetuneRequest,
     *,
     throttle: float | None = None,
     patience: float = 300,
-    watch: Watch = lambda _: None,
+    watch: TransferListener = lambda _: None,
     check: Check | None = None,
-) -> Retuned:
+) -> RetuneResult:
     """Make a version with another shift from the live one, and let the alias stand for it.
 
     Killed at any moment, it leaves the version before live and complete, and can be run again.
@@ -341,16 +349,16 @@ def retune(
     """
     # A version that is named by itself is refused: others stand behind the alias by and by.
     version_behind(client, name)
-    left = finish_left_behind(client, name)
+    left = finish_abandoned(client, name)
     index = live(client, name)
     body = copied_body(client, index.index)
-    plan = planned(index, body["mappings"]["_meta"], wanted)
-    asked = _asked(plan.new)
+    plan = plan_retune(index, body["mappings"]["_meta"], wanted)
+    requested = _requested(plan.new)
     if not plan.changes and all_agree(client, index, plan.new):
         # Nothing goes on with what another run has left, which may hold up writers.
-        clear_left_behind(client, name)
+        clear_abandoned(client, name)
         # One that was killed right after the swap has just been finished: that is what was asked for.
-        finished = left if isinstance(left, Transferred) and left.asked == asked else None
+        finished = left if isinstance(left, TransferResult) and left.requested == requested else None
         return _retuned(index, plan.new, finished)
     require_retunable(client, index, plan.old.hash)
     body["mappings"]["_meta"] = plan.meta
@@ -358,10 +366,10 @@ def retune(
     if pipelines.installed(client, index.index) is not None:
         # The new version gets one of its own, when it is complete.
         del body["settings"]["index"]["default_pipeline"]
-    way = shift_way(client, plan.old, plan.new, index.fields)
+    transform = shift_transform(client, plan.old, plan.new, index.fields)
     done = transfer(
         client,
-        Plan(name, body, asked, way, throttle=throttle),
+        TransferPlan(name, body, requested, transform, throttle=throttle),
         watch=watch,
         gate=_gate(client, index, plan.new, check),
         patience=patience,
@@ -369,27 +377,27 @@ def retune(
     return _retuned(index, plan.new, done)
 
 
-def _gate(client: OpenSearch, index: LiveIndex, new: IndexShift, check: Check | None) -> Callable[[str], None]:
+def _gate(client: OpenSearch, index: IndexInfo, new: StoredShift, check: Check | None) -> Callable[[str], None]:
     """What a new version goes through before it goes live."""
 
     def gate(version: str) -> None:
         # Asked only now, as somebody may have put it there meanwhile: clients go on sending raw vectors.
-        follow(client, index.index, version, new, index.fields)
+        inherit_pipeline(client, index.index, version, new, index.fields)
         if check is not None:
             check(index.index, version)
 
     return gate
 
 
-def _asked(new: IndexShift) -> dict[str, Any]:
+def _requested(new: StoredShift) -> dict[str, Any]:
     """By what a later run knows a version that it may go on with."""
     return {"vectors": new.hash, "pivot": new.pivot, "alpha": new.alpha, "alphas": dict(new.alphas)}
 
 
-def _retuned(index: LiveIndex, new: IndexShift, done: Transferred | None) -> Retuned:
+def _retuned(index: IndexInfo, new: StoredShift, done: TransferResult | None) -> RetuneResult:
     if done is None:
-        done = Transferred(index.name, index.index, index.index, index.documents)
-    return Retuned(
+        done = TransferResult(index.name, index.index, index.index, index.documents)
+    return RetuneResult(
         name=index.name,
         index=done.index,
         before=done.live,
@@ -405,7 +413,9 @@ def _retuned(index: LiveIndex, new: IndexShift, done: Transferred | None) -> Ret
     )
 
 
-def roll_back(client: OpenSearch, name: str, *, patience: float = 300, watch: Watch = lambda _: None) -> RolledBack:
+def roll_back(
+    client: OpenSearch, name: str, *, patience: float = 300, watch: TransferListener = lambda _: None
+) -> RollbackResult:
     """Let an alias stand for the version before the live one again.
 
     Args:
@@ -419,13 +429,13 @@ def roll_back(client: OpenSearch, name: str, *, patience: float = 300, watch: Wa
     """
     # A version that is named by itself is refused.
     version_behind(client, name)
-    done = finish_left_behind(client, name)
-    if not isinstance(done, RolledBack):
-        done = run.roll_back(client, name, _way(client, name), watch=watch, patience=patience)
+    done = finish_abandoned(client, name)
+    if not isinstance(done, RollbackResult):
+        done = run.roll_back(client, name, _rollback_transform(client, name), watch=watch, patience=patience)
     return done if done.documents else replace(done, documents=live(client, name).documents)
 
 
-def _way(client: OpenSearch, name: str) -> Way | None:
+def _rollback_transform(client: OpenSearch, name: str) -> DocumentTransform | None:
     """How documents of the live version go back to the shift of the version before; None where none do.
 
     Where a pipeline shifts what clients write to the live version, one of the version before is made ready too.
@@ -437,5 +447,5 @@ def _way(client: OpenSearch, name: str) -> Way | None:
     now = stored_shift.read(client, index)
     before, fields = shift_of(metadata.read_metadata(client, version), version, now), live(client, index).fields
     # Clients go on sending raw vectors through the alias, also where the live one alone has got a pipeline.
-    follow(client, index, version, before, fields)
-    return shift_way(client, now, before, fields)
+    inherit_pipeline(client, index, version, before, fields)
+    return shift_transform(client, now, before, fields)

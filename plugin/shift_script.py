@@ -14,8 +14,8 @@ from opensearchpy import OpenSearch
 from opensearchpy.exceptions import NotFoundError
 
 from langshift.languages import codes, folds
-from langshift.plugin.metadata import Fields
-from langshift.plugin.stored_shift import IndexShift
+from langshift.plugin.metadata import FieldNames
+from langshift.plugin.stored_shift import StoredShift
 
 # What the ids of the script begin with, of whatever langshift.
 PREFIX = "langshift-shift-"
@@ -53,7 +53,7 @@ def install(client: OpenSearch) -> str:
     return script_id()
 
 
-def params(old: IndexShift, new: IndexShift, fields: Fields, *, pipeline: bool) -> dict[str, Any]:
+def params(old: StoredShift, new: StoredShift, fields: FieldNames, *, pipeline: bool) -> dict[str, Any]:
     """What the script is to be told, as plain JSON.
 
     Args:
@@ -75,7 +75,7 @@ def params(old: IndexShift, new: IndexShift, fields: Fields, *, pipeline: bool) 
             "language": fields.language,
             "confidence": fields.confidence,
             "stamp": fields.stamp,
-            "told": fields.told or fields.language,
+            "told": fields.declared_language or fields.language,
         },
         "split": not fields.texts,
         "old": {"hash": old.hash, "vectors": {} if same else _plain(old.vectors)},
@@ -110,7 +110,7 @@ def _plain(vectors: Mapping[str, NDArray[np.float32]]) -> dict[str, list[float]]
 Query = Mapping[str, Any]
 
 
-class Stamps(NamedTuple):
+class StampCounts(NamedTuple):
     """Documents of an index by their stamps.
 
     Attributes:
@@ -126,7 +126,7 @@ class Stamps(NamedTuple):
     other_scale: int
 
 
-def count_stamps(client: OpenSearch, index: str, shift: IndexShift, fields: Fields) -> Stamps:
+def count_stamps(client: OpenSearch, index: str, shift: StoredShift, fields: FieldNames) -> StampCounts:
     """Count the documents of an index by their stamps.
 
     Args:
@@ -135,7 +135,7 @@ def count_stamps(client: OpenSearch, index: str, shift: IndexShift, fields: Fiel
         shift: how its documents are shifted.
         fields: the names of its fields.
     """
-    vector, stamped, agreed = _vector(fields), _stamped(fields), agreeing(shift, fields)
+    vector, stamped, agreed = _vector(fields), _stamped(fields), matching_stamp_query(shift, fields)
     same = _same_vectors(shift, fields)
     # Nothing was taken from it by whatever vectors, and the pipeline can shift it.
     unmoved = _alpha(fields, 0)
@@ -152,10 +152,10 @@ def count_stamps(client: OpenSearch, index: str, shift: IndexShift, fields: Fiel
     }
     found = client.search(index=index, body=body)
     counts = {name: int(found["aggregations"][name]["doc_count"]) for name in kinds}
-    return Stamps(int(found["hits"]["total"]["value"]), **counts)
+    return StampCounts(int(found["hits"]["total"]["value"]), **counts)
 
 
-def agreeing(shift: IndexShift, fields: Fields) -> Query:
+def matching_stamp_query(shift: StoredShift, fields: FieldNames) -> Query:
     """Documents with a vector that was shifted as the index's are."""
     languages: dict[float, list[str]] = {}
     for tag in sorted(shift.vectors):
@@ -172,19 +172,19 @@ def _any(*queries: Query) -> Query:
     return {"bool": {"should": list(queries), "minimum_should_match": 1}}
 
 
-def _vector(fields: Fields) -> Query:
+def _vector(fields: FieldNames) -> Query:
     return {"exists": {"field": fields.vector}}
 
 
-def _stamped(fields: Fields) -> Query:
+def _stamped(fields: FieldNames) -> Query:
     return {"exists": {"field": f"{fields.stamp}.alpha"}}
 
 
-def _alpha(fields: Fields, alpha: float) -> Query:
+def _alpha(fields: FieldNames, alpha: float) -> Query:
     return {"term": {f"{fields.stamp}.alpha": alpha}}
 
 
-def _same_vectors(shift: IndexShift, fields: Fields) -> Query:
+def _same_vectors(shift: StoredShift, fields: FieldNames) -> Query:
     name = f"{fields.stamp}.vectors"
     if shift.hash is None:
         return {"bool": {"must_not": [{"exists": {"field": name}}]}}

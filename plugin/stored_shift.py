@@ -11,19 +11,19 @@ from langcodes.data_dicts import MACROLANGUAGES
 from numpy.typing import NDArray
 from opensearchpy import OpenSearch
 
-from langshift.debias.debiaser import Debias
+from langshift.debias.debiaser import Debiaser
 from langshift.debias.fingerprint import Fingerprint
-from langshift.debias.stamps import factors, is_shifted, moved_by
+from langshift.debias.stamps import applied_scales, is_shifted, offset
 from langshift.debias.vectors import LanguageVectors, shipped
 from langshift.errors import ClusterError, UsageError
 from langshift.languages import UNDETERMINED, macrolanguage, primary, text_language
 from langshift.plugin import metadata, versions
-from langshift.plugin.metadata import FINGERPRINT, VECTORS, Fields, QueryVectors, decoded, encoded, value_at
-from langshift.plugin.versions import LiveIndex
+from langshift.plugin.metadata import FINGERPRINT, VECTORS, FieldNames, QueryVectors, decoded, encoded, value_at
+from langshift.plugin.versions import IndexInfo
 
 
 @dataclass(frozen=True)
-class IndexShift:
+class StoredShift:
     """How the documents of an index are shifted: ``z̃ = z − α_ℓ V_ℓ``.
 
     Attributes:
@@ -79,25 +79,25 @@ class IndexShift:
         return {"hash": self.hash, "vectors": encoded(self.vectors)}
 
     @classmethod
-    def from_meta(cls, meta: Mapping[str, Any]) -> IndexShift | None:
+    def from_meta(cls, meta: Mapping[str, Any]) -> StoredShift | None:
         """The shift of an index by its whole ``_meta``; None where that does not hold the vectors that it names."""
         made = Fingerprint.from_dict(meta[FINGERPRINT])
         if made.vectors is None:
             return cls()
-        kept = meta.get(VECTORS)
-        return cls.of(made, decoded(kept["vectors"])) if kept and kept["hash"] == made.vectors else None
+        entry = meta.get(VECTORS)
+        return cls.of(made, decoded(entry["vectors"])) if entry and entry["hash"] == made.vectors else None
 
     @classmethod
-    def of(cls, made: Fingerprint, vectors: Mapping[str, NDArray[np.float32]]) -> IndexShift:
+    def of(cls, made: Fingerprint, vectors: Mapping[str, NDArray[np.float32]]) -> StoredShift:
         """The shift of an index of this fingerprint, by its vectors."""
         return cls(made.vectors, made.pivot, vectors, made.alpha, made.alphas)
 
 
 ShiftQueries = Literal["auto", "always", "never"]
-UNMOVED = Debias(None, alpha=0.0)
+UNMOVED = Debiaser(None, alpha=0.0)
 
 
-def query_vectors_of(debias: Debias) -> QueryVectors | None:
+def query_vectors_of(debias: Debiaser) -> QueryVectors | None:
     """What an index of this making keeps to shift queries by, beside its documents' vectors; None where it cannot."""
     known = debias.vectors
     if known is None or debias.method != "shift":
@@ -105,7 +105,7 @@ def query_vectors_of(debias: Debias) -> QueryVectors | None:
     return QueryVectors(known.shift_queries, known.query_vectors)
 
 
-def of_index(client: OpenSearch, index: versions.LiveIndex, wanted: ShiftQueries) -> Debias:
+def of_index(client: OpenSearch, index: versions.IndexInfo, wanted: ShiftQueries) -> Debiaser:
     """What moves the queries of an index: by the same scales as its documents, towards the same pivot.
 
     Args:
@@ -128,12 +128,12 @@ def of_index(client: OpenSearch, index: versions.LiveIndex, wanted: ShiftQueries
     if wanted == "auto" and not found.recommended:
         return UNMOVED
     # Earlier langshifts kept every vector among those of queries.
-    shift = IndexShift.from_meta(noted) or IndexShift.of(made, found.vectors)
+    shift = StoredShift.from_meta(noted) or StoredShift.of(made, found.vectors)
     known = replace(language_vectors(shift, made), query_vectors=found.vectors)
-    return Debias(known, "shift", made.alpha, made.alphas, shift_queries=True)
+    return Debiaser(known, "shift", made.alpha, made.alphas, shift_queries=True)
 
 
-def language_vectors(shift: IndexShift, made: Fingerprint) -> LanguageVectors:
+def language_vectors(shift: StoredShift, made: Fingerprint) -> LanguageVectors:
     """An index's vectors, as far as it knows them."""
     return LanguageVectors(
         pivot=shift.pivot or "",
@@ -164,56 +164,56 @@ Vector = NDArray[np.float32]
 Source = Mapping[str, Any]
 
 
-def of_debias(debias: Debias) -> IndexShift:
+def of_debias(debias: Debiaser) -> StoredShift:
     """The shift of an index whose documents are moved like this, by the method ``shift``."""
     known = debias.vectors
     if known is None:
-        return IndexShift()
+        return StoredShift()
     alphas = {tag: alpha for tag, alpha in sorted(debias.alphas.items()) if alpha != debias.alpha}
-    return IndexShift(known.hash, known.pivot, known.vectors, debias.alpha, alphas)
+    return StoredShift(known.hash, known.pivot, known.vectors, debias.alpha, alphas)
 
 
-def entries(debias: Debias) -> dict[str, Any]:
+def to_metadata(debias: Debiaser) -> dict[str, Any]:
     """What an index of this making keeps under ``_meta``, so that whoever changes or searches it needs no file."""
     if debias.vectors is None or debias.method != "shift":
         return {}
     queries = query_vectors_of(debias)
-    kept = {metadata.VECTORS: of_debias(debias).to_dict()}
-    return kept if queries is None else {**kept, metadata.QUERIES: queries.to_dict()}
+    meta = {metadata.VECTORS: of_debias(debias).to_dict()}
+    return meta if queries is None else {**meta, metadata.QUERIES: queries.to_dict()}
 
 
-def read(client: OpenSearch, index: str) -> IndexShift:
+def read(client: OpenSearch, index: str) -> StoredShift:
     """The shift of an index; see ``of_meta``.
 
     Raises:
         ClusterError: it cannot be had.
         NotFoundError: there is no such index.
     """
-    return of_meta(metadata.read_metadata(client, index), index)
+    return from_metadata(metadata.read_metadata(client, index), index)
 
 
-def of_meta(kept: Mapping[str, Any], index: str) -> IndexShift:
+def from_metadata(meta: Mapping[str, Any], index: str) -> StoredShift:
     """The shift of an index by its whole ``_meta``.
 
     Indices of earlier langshifts keep only what their queries are shifted by, or nothing: what they name may be that,
     or the file that comes with langshift.
 
     Args:
-        kept: the index's whole ``_meta``.
+        meta: the index's whole ``_meta``.
         index: its name, for the message.
 
     Raises:
         ClusterError: it was moved by another method, or its language vectors cannot be had.
     """
-    if metadata.FINGERPRINT not in kept:
+    if metadata.FINGERPRINT not in meta:
         raise ClusterError(f"Index {index} carries no fingerprint of langshift: it was made by something else.")
-    made = Fingerprint.from_dict(kept[metadata.FINGERPRINT])
+    made = Fingerprint.from_dict(meta[metadata.FINGERPRINT])
     if made.method != "shift":
         raise ClusterError(
             f"Index {index} was made with the method {made.method}, which the cluster can neither apply nor take back "
             "exactly: index the corpus again with the method shift."
         )
-    found = IndexShift.from_meta(kept) or _of_earlier(kept, made)
+    found = StoredShift.from_meta(meta) or _of_earlier(meta, made)
     if found is None:
         raise ClusterError(
             f"Index {index} was made by an earlier langshift ({made.langshift}) and does not hold its language vectors "
@@ -223,17 +223,19 @@ def of_meta(kept: Mapping[str, Any], index: str) -> IndexShift:
     return found
 
 
-def _of_earlier(kept: Mapping[str, Any], made: Fingerprint) -> IndexShift | None:
+def _of_earlier(meta: Mapping[str, Any], made: Fingerprint) -> StoredShift | None:
     path = shipped(made.encoder)
     candidates = [LanguageVectors.load(path)] if path else []
-    if queries := kept.get(metadata.QUERIES):
-        shift = IndexShift.of(made, QueryVectors.from_dict(queries).vectors)
+    if queries := meta.get(metadata.QUERIES):
+        shift = StoredShift.of(made, QueryVectors.from_dict(queries).vectors)
         candidates.append(language_vectors(shift, made))
     vectors = next((known.vectors for known in candidates if known.hash == made.vectors), None)
-    return None if vectors is None else IndexShift.of(made, vectors)
+    return None if vectors is None else StoredShift.of(made, vectors)
 
 
-def expected(old: IndexShift, new: IndexShift, fields: Fields) -> Callable[[Sequence[Source]], list[Vector | None]]:
+def expected(
+    old: StoredShift, new: StoredShift, fields: FieldNames
+) -> Callable[[Sequence[Source]], list[Vector | None]]:
     """What a retune must make of stored documents.
 
     Args:
@@ -254,15 +256,15 @@ def expected(old: IndexShift, new: IndexShift, fields: Fields) -> Callable[[Sequ
         same = old.hash == new.hash == stamp["vectors"]
         other = _other_stamp(stamp, _own_tag(source, stamp, fields, same=same), new)
         # What was not moved may name vectors that this index never had.
-        before = moved_by(stamp, old.vectors) if is_shifted(stamp) else 0.0
+        before = offset(stamp, old.vectors) if is_shifted(stamp) else 0.0
         # In one step, so that nothing is rounded between.
-        made: Vector = (np.float64(np.float32(stored)) + before - moved_by(other, new.vectors)).astype(np.float32)
+        made: Vector = (np.float64(np.float32(stored)) + before - offset(other, new.vectors)).astype(np.float32)
         return made
 
     return lambda sources: [one(source) for source in sources]
 
 
-def proportions(source: Source, shift: IndexShift, fields: Fields) -> dict[str, float]:
+def proportions(source: Source, shift: StoredShift, fields: FieldNames) -> dict[str, float]:
     """What a retune of an index, of its own vectors, would multiply with its scales for a stored document.
 
     Args:
@@ -274,12 +276,12 @@ def proportions(source: Source, shift: IndexShift, fields: Fields) -> dict[str, 
         Tag of a language vector -> ``p(ℓ)``, 1 of one language; empty where the document stays as it is.
     """
     stamp = value_at(source, fields.stamp)
-    whole = IndexShift(shift.hash, shift.pivot, shift.vectors, 1.0)
+    whole = StoredShift(shift.hash, shift.pivot, shift.vectors, 1.0)
     tag = _own_tag(source, stamp, fields, same=shift.hash == stamp.get("vectors"))
-    return factors(_other_stamp(stamp, tag, whole))
+    return applied_scales(_other_stamp(stamp, tag, whole))
 
 
-def _other_stamp(stamp: Mapping[str, Any], tag: str, new: IndexShift) -> dict[str, Any]:
+def _other_stamp(stamp: Mapping[str, Any], tag: str, new: StoredShift) -> dict[str, Any]:
     """The stamp of a document under another shift, as far as its vector goes."""
     # An upsert in bulk leaves null there.
     if stamp.get("languages") is not None:
@@ -288,29 +290,29 @@ def _other_stamp(stamp: Mapping[str, Any], tag: str, new: IndexShift) -> dict[st
     return {} if key is None else {"language": key, "alpha": new.scale(key)}
 
 
-def _own_tag(source: Source, stamp: Mapping[str, Any], fields: Fields, *, same: bool) -> str:
-    told = value_at(source, fields.language)
-    language = told or UNDETERMINED
+def _own_tag(source: Source, stamp: Mapping[str, Any], fields: FieldNames, *, same: bool) -> str:
+    document_language = value_at(source, fields.language)
+    language = document_language or UNDETERMINED
     # One that took nothing away may have kept the language of another; one of several languages has its likeliest.
     sure = is_shifted(stamp) or stamp.get("languages") is not None
-    vector = fitting(stamp.get("language"), None if sure else told) or ""
-    own = fitting(stamp.get("tag"), told)
+    vector = matching_tag(stamp.get("language"), None if sure else document_language) or ""
+    own = matching_tag(stamp.get("tag"), document_language)
     # Stamps of earlier langshifts have no tag, but the vector's may say more than the field of the language.
     if vector and (same or (own is None and vector.startswith(f"{language}-"))):
         return vector
     return own or str(language)
 
 
-def fitting(tag: str | None, told: str | None) -> str | None:
+def matching_tag(tag: str | None, document_language: str | None) -> str | None:
     """What a stamp says of a language; None where the document's own field tells of another.
 
     An update that changes the language merges its stamp with the one that is there, of which more may stay than is
     true any more.
     """
-    return None if tag is None or (told is not None and text_language(tag) != told) else tag
+    return None if tag is None or (document_language is not None and text_language(tag) != document_language) else tag
 
 
-def shift_of(client: OpenSearch, index: LiveIndex) -> IndexShift:
+def shift_of(client: OpenSearch, index: IndexInfo) -> StoredShift:
     """How documents for a version are shifted.
 
     Raises:

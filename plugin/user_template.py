@@ -33,7 +33,7 @@ _SETTINGS: dict[str, tuple[str | None, str]] = {
 _SCALES = (("method", "parameters", "m"), ("method", "parameters", "ef_construction"))
 
 
-class Refused(Exception):
+class InvalidTemplate(Exception):
     """A template that cannot be used; the message says why and what to do.
 
     Attributes:
@@ -60,12 +60,12 @@ def check_top(content: object) -> Mapping[str, Any]:
     content = _object(content, "")
     for name in content:
         if name not in TOP:
-            raise Refused(name, f"is unknown; what may stand there is {', '.join(TOP)}.")
+            raise InvalidTemplate(name, f"is unknown; what may stand there is {', '.join(TOP)}.")
         _object(content[name], name)
     for tag, analyzer in content.get("analyzers", {}).items():
         _check_tag(tag, f"analyzers.{tag}")
         if not isinstance(analyzer, str) or not analyzer:
-            raise Refused(f"analyzers.{tag}", 'must be the name of an analyzer, as in {"ja": "kuromoji"}.')
+            raise InvalidTemplate(f"analyzers.{tag}", 'must be the name of an analyzer, as in {"ja": "kuromoji"}.')
     return content
 
 
@@ -81,11 +81,11 @@ def check_settings(settings: Mapping[str, Any]) -> None:
     for name, value in settings.items():
         place = f"settings.index.{name}"
         if name.startswith("blocks."):
-            raise Refused(place, "langshift could not write; leave it out.")
+            raise InvalidTemplate(place, "langshift could not write; leave it out.")
         wanted, why = _SETTINGS.get(name, ("", ""))
         if wanted != "" and (wanted is None or str(value).lower() != wanted):
             remedy = "leave it out" if wanted is None else f"leave it out, or make it {wanted}"
-            raise Refused(place, f"{why}; {remedy}.")
+            raise InvalidTemplate(place, f"{why}; {remedy}.")
 
 
 def is_of_texts(template: Mapping[str, Any]) -> bool:
@@ -113,14 +113,16 @@ def check_mappings(mappings: Mapping[str, Any]) -> None:
 def _check_whole(mappings: Mapping[str, Any]) -> None:
     source = _object(mappings.get("_source", {}), "mappings._source")
     if any(value for name, value in source.items() if name != "enabled") or not _is(source.get("enabled", True), True):
-        raise Refused("mappings._source", "langshift reads whole documents again; leave it out.")
+        raise InvalidTemplate("mappings._source", "langshift reads whole documents again; leave it out.")
     if _is(_object(mappings.get("_routing", {}), "mappings._routing").get("required", False), True):
-        raise Refused("mappings._routing.required", "langshift writes without a routing; leave it out.")
+        raise InvalidTemplate("mappings._routing.required", "langshift writes without a routing; leave it out.")
     if not _is(mappings.get("enabled", True), True):
-        raise Refused("mappings.enabled", "no field could be searched; leave it out.")
+        raise InvalidTemplate("mappings.enabled", "no field could be searched; leave it out.")
     for name in _object(mappings.get("_meta", {}), "mappings._meta"):
         if name.startswith("langshift"):
-            raise Refused(f"mappings._meta.{name}", "langshift keeps its own things under such names; rename it.")
+            raise InvalidTemplate(
+                f"mappings._meta.{name}", "langshift keeps its own things under such names; rename it."
+            )
 
 
 def _check_field(name: str, field: Mapping[str, Any], place: str) -> None:
@@ -131,9 +133,9 @@ def _check_field(name: str, field: Mapping[str, Any], place: str) -> None:
         _check_embedding(field, place, ours[name])
     elif name == "group":
         if field.get("type", "keyword") != "keyword":
-            raise Refused(f"{place}.type", "langshift needs a keyword there; leave it out.")
+            raise InvalidTemplate(f"{place}.type", "langshift needs a keyword there; leave it out.")
     elif name in ours and any(_differences(field, ours[name])):
-        raise Refused(place, "langshift writes this field itself; leave it out.")
+        raise InvalidTemplate(place, "langshift writes this field itself; leave it out.")
 
 
 def _check_embedding(field: Mapping[str, Any], place: str, ours: Mapping[str, Any]) -> None:
@@ -142,8 +144,10 @@ def _check_embedding(field: Mapping[str, Any], place: str, ours: Mapping[str, An
             continue
         at = ".".join((place, *path))
         if path == ("method", "engine"):
-            raise Refused(at, "is chosen by --engine; leave it out.")
-        raise Refused(at, "langshift sets this itself; only method.parameters.m and ef_construction may be set.")
+            raise InvalidTemplate(at, "is chosen by --engine; leave it out.")
+        raise InvalidTemplate(
+            at, "langshift sets this itself; only method.parameters.m and ef_construction may be set."
+        )
 
 
 def _check_texts(field: Mapping[str, Any], place: str) -> None:
@@ -151,7 +155,7 @@ def _check_texts(field: Mapping[str, Any], place: str) -> None:
         usual = (name == "type" and value == "object") or (name == "dynamic" and _is(value, True))
         if name != "properties" and not usual:
             why = f"langshift keeps texts by language, as in {place.rpartition('.')[2]}.en: set the analyzer there."
-            raise Refused(f"{place}.{name}", why)
+            raise InvalidTemplate(f"{place}.{name}", why)
     for tag, mapping in _object(field.get("properties", {}), f"{place}.properties").items():
         at = f"{place}.properties.{tag}"
         _check_tag(tag, at)
@@ -160,27 +164,29 @@ def _check_texts(field: Mapping[str, Any], place: str) -> None:
 
 def _check_text(mapping: Mapping[str, Any], place: str) -> None:
     if mapping.get("type", "text") != "text":
-        raise Refused(f"{place}.type", "must be text, or word search finds nothing; other types can go into fields.")
+        raise InvalidTemplate(
+            f"{place}.type", "must be text, or word search finds nothing; other types can go into fields."
+        )
     if not _is(mapping.get("index", True), True):
-        raise Refused(f"{place}.index", "word search finds nothing without it; leave it out.")
+        raise InvalidTemplate(f"{place}.index", "word search finds nothing without it; leave it out.")
 
 
 def _check_tag(tag: str, place: str) -> None:
     known = parse_tag(tag) if tag != "und" else tag
     if known is None:
-        raise Refused(place, f"{tag!r} is no language: use a BCP 47 tag such as ja.")
+        raise InvalidTemplate(place, f"{tag!r} is no language: use a BCP 47 tag such as ja.")
     if (goes := text_language(known)) != tag:
-        raise Refused(place, f"texts in {tag} go to the fields of {goes}: use {goes}.")
+        raise InvalidTemplate(place, f"texts in {tag} go to the fields of {goes}: use {goes}.")
 
 
 def _check_dynamic(templates: object) -> None:
     place = "mappings.dynamic_templates"
     if not isinstance(templates, list):
-        raise Refused(place, "must be a list.")
+        raise InvalidTemplate(place, "must be a list.")
     for number, template in enumerate(templates):
         at = f"{place}[{number}]"
         if len(template := _object(template, at)) != 1:
-            raise Refused(at, "must be an object with one name.")
+            raise InvalidTemplate(at, "must be an object with one name.")
         ((name, rule),) = template.items()
         mapping = _object(_object(rule, f"{at}.{name}").get("mapping", {}), f"{at}.{name}.mapping")
         if is_of_texts(template):
@@ -203,7 +209,7 @@ def _is(value: object, wanted: bool) -> bool:
 
 def _object(value: object, place: str) -> Mapping[str, Any]:
     if not isinstance(value, Mapping):
-        raise Refused(place, "must be a JSON object.")
+        raise InvalidTemplate(place, "must be a JSON object.")
     return value
 
 
@@ -259,7 +265,7 @@ class Template:
             settings, mappings = _flat(content.get("settings", {})), _nested(content.get("mappings", {}))
             check_settings(settings)
             check_mappings(mappings)
-        except Refused as error:
+        except InvalidTemplate as error:
             raise UsageError(f"{path}, {error.place}: {error}" if error.place else f"{path}: {error}") from None
         of_languages = {tag: {"analyzer": analyzer} for tag, analyzer in content.get("analyzers", {}).items()}
         both = {field: {"properties": deepcopy(of_languages)} for field in ("title", "text")} if of_languages else {}
@@ -285,17 +291,17 @@ class Template:
 
     def refused(self, error: RequestError) -> ClusterError:
         """What the server says against it, as one sentence with the remedy."""
-        told = _reason(error)
-        lacking = set(_LACKING.findall(told))
+        message = _reason(error)
+        lacking = set(_LACKING.findall(message))
         plugin = next((plugin for plugin, names in _PLUGINS.items() if lacking.intersection(names.split())), None)
         remedy = "correct the file"
         if plugin:
             remedy = f"install the plugin {plugin} on every node (`opensearch-plugin install {plugin}`) and restart it"
-        return ClusterError(f"The cluster makes no index as {self.path} has it: {told}; {remedy}.")
+        return ClusterError(f"The cluster makes no index as {self.path} has it: {message}; {remedy}.")
 
 
 @dataclass(frozen=True)
-class Shape:
+class IndexOptions:
     """How a version is made, where a person says so; nothing of it counts for one that is there.
 
     Attributes:
@@ -320,7 +326,7 @@ class Shape:
         return body
 
 
-USUAL_SHAPE = Shape()
+DEFAULT_INDEX_OPTIONS = IndexOptions()
 
 
 def _flat(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
@@ -375,5 +381,5 @@ def _reason(error: RequestError) -> str:
     """The server's words; where it failed to build analyzers, why."""
     cause = error.info.get("error") if isinstance(error.info, dict) else None
     suppressed = cause.get("suppressed") if isinstance(cause, dict) else None
-    told = str(suppressed[0].get("reason") or "") if suppressed else ""
-    return " ".join(told.split()).rstrip(".") or reason(error)
+    message = str(suppressed[0].get("reason") or "") if suppressed else ""
+    return " ".join(message.split()).rstrip(".") or reason(error)

@@ -12,11 +12,11 @@ from opensearchpy.exceptions import NotFoundError, RequestError
 
 from langshift.debias.fingerprint import Fingerprint
 from langshift.errors import ClusterError, UsageError
-from langshift.output import counted
+from langshift.output import pluralize
 from langshift.plugin import metadata, pipelines
 from langshift.plugin.index_body import index_body, require_engine
-from langshift.plugin.metadata import USUAL, Fields, uuid_of
-from langshift.plugin.user_template import USUAL_SHAPE, Shape
+from langshift.plugin.metadata import USUAL, FieldNames, uuid_of
+from langshift.plugin.user_template import DEFAULT_INDEX_OPTIONS, IndexOptions
 from langshift.plugin.versions import (
     IfExists,
     Target,
@@ -40,7 +40,7 @@ def is_carried_over(client: OpenSearch, target: Target, now: str) -> bool:
     if target.created or now == target.index:
         return False
     # Both leave the former version behind a write block, set before the last of it was carried over.
-    if not metadata.is_write_blocked(metadata.read(client, target.index)):
+    if not metadata.is_write_blocked(metadata.read_settings(client, target.index)):
         return False
     made, left = metadata.read_origin(client, now), metadata.read_origin(client, target.index)
     retuned = made is not None and made.kind == "retune" and made.uuid == target.uuid
@@ -74,7 +74,9 @@ _FAST = {**_QUICK, "auto_expand_replicas": "false", "number_of_replicas": "0"}
 
 # What the settings were is kept in the index itself, with the mark of an unfinished version: the next run finds it
 # there, also on another machine.
-def quickened(settings: dict[str, Any], fast: bool, more: Mapping[str, str] = MappingProxyType({})) -> dict[str, Any]:
+def add_load_settings(
+    settings: dict[str, Any], fast: bool, more: Mapping[str, str] = MappingProxyType({})
+) -> dict[str, Any]:
     """Set the load's settings in those of an index that is about to be made.
 
     Args:
@@ -91,7 +93,9 @@ def quickened(settings: dict[str, Any], fast: bool, more: Mapping[str, str] = Ma
     return {"restore": before}
 
 
-def quicken(client: OpenSearch, index: str, fast: bool, more: Mapping[str, str] = MappingProxyType({})) -> None:
+def apply_load_settings(
+    client: OpenSearch, index: str, fast: bool, more: Mapping[str, str] = MappingProxyType({})
+) -> None:
     """Set the load's settings in an unfinished version; those of an earlier run that are not wanted go back.
 
     Args:
@@ -184,9 +188,9 @@ def _is_published(client: OpenSearch, target: Target) -> bool:
 
 def _require_unchanged(target: Target, now: str | None) -> None:
     name, index = target.name, target.index
-    told = f"stands for {now}" if now else "is gone"
+    status = f"stands for {now}" if now else "is gone"
     if not target.created:
-        raise ClusterError(f"{name} {told} by now, while this load has added its documents to {index}: run it again.")
+        raise ClusterError(f"{name} {status} by now, while this load has added its documents to {index}: run it again.")
     if target.live is None and now is not None:
         raise ClusterError(
             f"Another load has made {name} ({now}) meanwhile, so this one's documents were not added: "
@@ -194,7 +198,7 @@ def _require_unchanged(target: Target, now: str | None) -> None:
         )
     if target.live != now:
         raise ClusterError(
-            f"{name} stood for {target.live} when this load began and {told} by now, so {index} was not put in its "
+            f"{name} stood for {target.live} when this load began and {status} by now, so {index} was not put in its "
             "place: run it again."
         )
 
@@ -216,26 +220,26 @@ def _finish(client: OpenSearch, index: str) -> None:
     noted = metadata.unfinished(client, index)
     if noted is None:
         return
-    before, kept = noted.get("live"), metadata.read_metadata(client, index).get(metadata.ORIGIN)
+    before, origin = noted.get("live"), metadata.read_metadata(client, index).get(metadata.ORIGIN)
     if noted.get("if_exists") == "replace" and before is not None:
         client.indices.delete(index=before, ignore_unavailable=True)
         pipelines.forget_where_allowed(client, before)
-    kept = kept or metadata.made(client, "load", before).to_dict()
-    metadata.change(client, index, {metadata.UNFINISHED: None, metadata.ORIGIN: kept})
+    origin = origin or metadata.new_origin(client, "load", before).to_dict()
+    metadata.change(client, index, {metadata.UNFINISHED: None, metadata.ORIGIN: origin})
 
 
 def open_for_writing(
     client: OpenSearch,
     name: str,
     fingerprint: Fingerprint,
-    kept: Mapping[str, Any] = MappingProxyType({}),
+    extra_meta: Mapping[str, Any] = MappingProxyType({}),
     *,
     if_exists: IfExists = "fail",
     fast: bool = False,
     token: str | None = None,
     body: Mapping[str, Any] | None = None,
     during: Mapping[str, str] = MappingProxyType({}),
-    shape: Shape = USUAL_SHAPE,
+    shape: IndexOptions = DEFAULT_INDEX_OPTIONS,
 ) -> Target:
     """The version that documents of this fingerprint may be written to.
 
@@ -246,7 +250,7 @@ def open_for_writing(
         client: the cluster.
         name: the alias.
         fingerprint: what makes the documents' vectors.
-        kept: what else a version that is made keeps in ``_meta``, such as its language vectors.
+        extra_meta: what else a version that is made keeps in ``_meta``, such as its language vectors.
         if_exists: what to do where there is a version already: refuse; add to it; make a new one that takes its
             place, and delete it then; make a new one that takes its place, and keep it.
         fast: whether a version that is made does without replicas until ``publish``.
@@ -274,9 +278,9 @@ def open_for_writing(
     existing = versions_of(client, name)
     number = int(existing[-1].rpartition("-v")[2]) + 1 if existing else 1
     index = f"{name}-v{number:04}"
-    made = deepcopy(dict(body)) if body is not None else shape.applied(index_body(fingerprint, kept))
+    made = deepcopy(dict(body)) if body is not None else shape.applied(index_body(fingerprint, extra_meta))
     require_engine(client, made)
-    restore = quickened(made["settings"]["index"], fast, during)
+    restore = add_load_settings(made["settings"]["index"], fast, during)
     noted = made["mappings"]["_meta"]
     noted[metadata.UNFINISHED] = {**restore, "live": live, "if_exists": if_exists, "token": token}
     # Asked before too: whoever may not ask for it must not leave a version behind.
@@ -289,7 +293,7 @@ def open_for_writing(
                 raise shape.template.refused(error) from error
             raise
         raise ClusterError(f"Another load is making {name} at this moment: run again when it is done.") from error
-    uuid, fields = uuid_of(client, index), Fields.from_meta(noted)
+    uuid, fields = uuid_of(client, index), FieldNames.from_meta(noted)
     return Target(name, index, uuid, created=True, live=live, if_exists=if_exists, fields=fields)
 
 
@@ -319,7 +323,7 @@ def reopen(client: OpenSearch, name: str, index: str, uuid: str, *, fast: bool =
         raise ClusterError(
             f"{name} does not stand for {index} any more, which this load was adding to: run it again without --resume."
         )
-    quicken(client, index, fast)
+    apply_load_settings(client, index, fast)
     return Target(name, index, uuid, created=True, live=noted.get("live"), if_exists=noted.get("if_exists", "fail"))
 
 
@@ -340,7 +344,7 @@ def stands(client: OpenSearch, name: str, index: str, uuid: str) -> bool:
 
 
 def _require_usual_fields(client: OpenSearch, name: str, index: str) -> None:
-    fields = Fields.from_meta(metadata.read_metadata(client, index))
+    fields = FieldNames.from_meta(metadata.read_metadata(client, index))
     if fields != USUAL:
         raise UsageError(
             f"Index {name} was adopted, and keeps its vectors in {fields.vector!r}, where a load does not write: "
@@ -348,7 +352,7 @@ def _require_usual_fields(client: OpenSearch, name: str, index: str) -> None:
         )
 
 
-def _require_usual_shape(shape: Shape, name: str, index: str) -> None:
+def _require_usual_shape(shape: IndexOptions, name: str, index: str) -> None:
     if shape.given:
         raise UsageError(
             f"There is an index {name} already ({index}), and {shape.given} would change nothing in it: add to it "
@@ -357,7 +361,7 @@ def _require_usual_shape(shape: Shape, name: str, index: str) -> None:
 
 
 def _already_there(client: OpenSearch, name: str, index: str) -> str:
-    held = counted(client.count(index=index)["count"], "document")
+    held = pluralize(client.count(index=index)["count"], "document")
     return (
         f"There is an index {name} already ({index}, {held}): add to it with --if-exists append, replace it with "
         "--if-exists replace, or put a new version before it with --if-exists new-version."

@@ -14,7 +14,7 @@ from langshift.debias.fingerprint import Fingerprint
 from langshift.errors import ClusterError, UsageError
 from langshift.languages import UNDETERMINED
 from langshift.plugin import metadata
-from langshift.plugin.metadata import USUAL, Fields, uuid_of
+from langshift.plugin.metadata import USUAL, FieldNames, uuid_of
 
 IfExists = Literal["fail", "append", "replace", "new-version"]
 
@@ -39,7 +39,7 @@ class Target:
     created: bool
     live: str | None
     if_exists: IfExists
-    fields: Fields = USUAL
+    fields: FieldNames = USUAL
 
     @property
     def bulk_parameters(self) -> dict[str, Any]:
@@ -82,7 +82,7 @@ _LONGEST_NAME = 200  # bytes; the server allows 255 for the name with its versio
 
 
 @dataclass(frozen=True)
-class LiveIndex:
+class IndexInfo:
     """The version that is searched: the one behind an alias, or one that was asked for by its own name.
 
     Attributes:
@@ -100,7 +100,7 @@ class LiveIndex:
     name: str
     index: str
     fingerprint: Fingerprint
-    fields: Fields
+    fields: FieldNames
     languages: tuple[str, ...]
     documents: int
     shards: int
@@ -108,7 +108,7 @@ class LiveIndex:
     texts: frozenset[str]
 
 
-def live(client: OpenSearch, name: str, *, also_unfinished: bool = False) -> LiveIndex:
+def live(client: OpenSearch, name: str, *, also_unfinished: bool = False) -> IndexInfo:
     """What stands behind the alias ``name``, or the version of that name.
 
     Args:
@@ -125,16 +125,16 @@ def live(client: OpenSearch, name: str, *, also_unfinished: bool = False) -> Liv
         raise ClusterError(f"There is no index {name}: make it with `langshift ingest CORPUS --index {name}`.")
     index = name if name in found else _only(name, found)
     mappings = found[index].get("mappings", {})
-    kept = mappings.get("_meta", {})
+    meta = mappings.get("_meta", {})
     if name in found:
-        if metadata.FINGERPRINT not in kept:
+        if metadata.FINGERPRINT not in meta:
             raise ClusterError(_no_alias(name))
-        if not also_unfinished and kept.get(metadata.UNFINISHED) and alias_of(index) not in found[index]["aliases"]:
+        if not also_unfinished and meta.get(metadata.UNFINISHED) and alias_of(index) not in found[index]["aliases"]:
             raise ClusterError(
                 f"Version {name} is not finished: a command is making it, or was cut off. Run that again, or "
                 f"`langshift index drop {alias_of(name)} --version {name}`."
             )
-    fingerprint, fields = _fingerprint(index, kept), Fields.from_meta(kept)
+    fingerprint, fields = _fingerprint(index, meta), FieldNames.from_meta(meta)
     answer = client.search(
         index=index,
         body={
@@ -145,7 +145,7 @@ def live(client: OpenSearch, name: str, *, also_unfinished: bool = False) -> Liv
     )
     buckets = answer["aggregations"]["languages"]["buckets"]
     counts = {bucket["key"]: int(bucket["doc_count"]) for bucket in buckets if bucket["key"] != UNDETERMINED}
-    return LiveIndex(
+    return IndexInfo(
         name=name,
         index=index,
         fingerprint=fingerprint,
@@ -208,9 +208,9 @@ def read_fingerprint(client: OpenSearch, index: str) -> Fingerprint:
     return _fingerprint(index, metadata.read_metadata(client, index))
 
 
-def _fingerprint(index: str, kept: Mapping[str, Any]) -> Fingerprint:
+def _fingerprint(index: str, meta: Mapping[str, Any]) -> Fingerprint:
     try:
-        return Fingerprint.from_dict(kept[metadata.FINGERPRINT])
+        return Fingerprint.from_dict(meta[metadata.FINGERPRINT])
     except (KeyError, TypeError):
         raise ClusterError(
             f"Index {index} carries no fingerprint of langshift: it was made by something else."

@@ -11,21 +11,21 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from langshift.debias.stamps import moving
+from langshift.debias.stamps import nonzero_scales
 from langshift.plugin.metadata import value_at
-from langshift.plugin.stored_shift import IndexShift, proportions
+from langshift.plugin.stored_shift import StoredShift, proportions
 from langshift.retrieval import dsl
 from langshift.retrieval.dense import vector_of
-from langshift.retrieval.hits import Candidate, Found, Leg, sources, without_legs
-from langshift.retrieval.settings import Setting
+from langshift.retrieval.hits import Leg, RankedHits, ScoredDoc, sources, without_legs
+from langshift.retrieval.settings import SearchSettings
 from langshift.retrieval.shortlist import DEPTH, Part, Shortlist, part_of, rank
-from langshift.retrieval.steps import Body, Exchange, timed
+from langshift.retrieval.steps import Body, SearchPlan, timed
 
 Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class Vectors:
+class ShortlistVectors:
     """Documents by the few numbers that their similarity to the query at any alpha is made of.
 
     With ``z`` the vector as the encoder made it, ``V = Σ p(ℓ) V_ℓ`` what an alpha of 1 subtracts from it (that of its
@@ -93,7 +93,7 @@ class Vectors:
 OF_EACH_LANGUAGE: Final = 30
 
 
-def fetch(shortlist: Shortlist, shift: IndexShift) -> Exchange[Vectors]:
+def fetch(shortlist: Shortlist, shift: StoredShift) -> SearchPlan[ShortlistVectors]:
     """Fetch the vectors of a shortlist, and of the nearest in each language; one step.
 
     The 30 nearest of a language are asked for as far as the shortlist does not hold them. Documents in none of the
@@ -111,12 +111,12 @@ def fetch(shortlist: Shortlist, shift: IndexShift) -> Exchange[Vectors]:
     """
     fields = shortlist.target.index.fields
     vector_of(shortlist.question)
-    asked = [*_nearest(shortlist)]
+    bodies = [*_nearest(shortlist)]
     if shortlist.ids:
         # What the vector was shifted by goes by the language, too.
-        brought = [fields.vector, fields.stamp, fields.language]
-        asked.append(dsl.named(shortlist.ids, fields, brought))
-    responses, took = yield from timed(_answered(tuple(asked)))
+        source_fields = [fields.vector, fields.stamp, fields.language]
+        bodies.append(dsl.named(shortlist.ids, fields, source_fields))
+    responses, took = yield from timed(_answered(tuple(bodies)))
     found = sources(responses)
     languages = shortlist.languages | {
         one.id: one.language for response in responses for one in without_legs(response, fields)
@@ -124,8 +124,8 @@ def fetch(shortlist: Shortlist, shift: IndexShift) -> Exchange[Vectors]:
     return _numbers(shortlist, shift, found, languages, took)
 
 
-def _answered(asked: tuple[Body, ...]) -> Exchange[Sequence[Any]]:
-    return (yield asked) if asked else ()
+def _answered(bodies: tuple[Body, ...]) -> SearchPlan[Sequence[Any]]:
+    return (yield bodies) if bodies else ()
 
 
 def _nearest(shortlist: Shortlist) -> list[Body]:
@@ -142,13 +142,13 @@ def _nearest(shortlist: Shortlist) -> list[Body]:
     for name, language in shortlist.languages.items():
         known.setdefault(language if language in known else "", []).append(name)
     held = Counter({tag: sum(name in near for name in names) for tag, names in known.items()})
-    asked = []
+    bodies = []
     for tag, clause in among.items():
         if (missing := OF_EACH_LANGUAGE - held[tag]) > 0:
             new = {"bool": {"must_not": [dsl.among(known[tag])]}} if known[tag] else {"match_all": {}}
             query = dsl.knn(vector, dsl.LEAST_CANDIDATES, [*clauses, clause, new], fields)
-            asked.append(dsl.body(query, missing, fields, ["*"]))
-    return asked
+            bodies.append(dsl.body(query, missing, fields, ["*"]))
+    return bodies
 
 
 class _Numbers(NamedTuple):
@@ -165,15 +165,15 @@ class _Numbers(NamedTuple):
 
 def _numbers(
     shortlist: Shortlist,
-    shift: IndexShift,
+    shift: StoredShift,
     found: Mapping[str, Mapping[str, Any]],
     languages: Mapping[str, str],
     took: float,
-) -> Vectors:
+) -> ShortlistVectors:
     fields = shortlist.target.index.fields
     query = vector_of(shortlist.question).astype(np.float64)
     query /= np.linalg.norm(query)
-    kept = {tag: vector.astype(np.float64) for tag, vector in shift.vectors.items()}
+    language_vectors = {tag: vector.astype(np.float64) for tag, vector in shift.vectors.items()}
     numbers: list[_Numbers] = []
     by: dict[str, dict[str, float]] = {}
     shares: dict[str, dict[str, float]] = {}
@@ -184,18 +184,18 @@ def _numbers(
             continue
         stored = np.array(vector, np.float32).astype(np.float64)
         stamp = value_at(source, fields.stamp) or {}
-        by[name] = moving(stamp)
+        by[name] = nonzero_scales(stamp)
         # A document that was not shifted by langshift has no stamp, and any client may write one without a scale.
         shares[name] = proportions(source, shift, fields) if "alpha" in stamp else {}
         if _movable(stamp, by[name], shares[name], shift):
-            moved, whole = (_sum(one[name], kept, len(stored)) for one in (by, shares))
+            moved, whole = (_sum(one[name], language_vectors, len(stored)) for one in (by, shares))
         else:
             unmovable.add(name)
             moved = whole = np.zeros(len(stored))
         numbers.append(_of(query, stored, moved, whole))
     columns = np.array(numbers, np.float64).reshape(len(numbers), len(_Numbers._fields)).T
     new = {name: _without(source, fields.vector) for name, source in found.items() if name not in shortlist.languages}
-    return Vectors(
+    return ShortlistVectors(
         ids=tuple(by),
         languages=tuple(languages[name] for name in by),
         sources=new,
@@ -207,7 +207,9 @@ def _numbers(
     )
 
 
-def _movable(stamp: Mapping[str, Any], by: Mapping[str, float], shares: Mapping[str, float], shift: IndexShift) -> bool:
+def _movable(
+    stamp: Mapping[str, Any], by: Mapping[str, float], shares: Mapping[str, float], shift: StoredShift
+) -> bool:
     """Whether it is known what a document was shifted by, and what it would be; any client may write a stamp."""
     if "alpha" not in stamp or not {*by, *shares} <= shift.vectors.keys():
         return False
@@ -237,18 +239,18 @@ def _of(query: Array, stored: Array, subtracted: Array, whole: Array) -> _Number
 
 def _without(source: Mapping[str, Any], path: str) -> dict[str, Any]:
     """A document's fields but the one at a path, also where a part of its name has dots itself."""
-    kept = {}
+    remaining = {}
     for name, value in source.items():
         if name == path:
             continue
         inner = path.removeprefix(f"{name}.")
-        kept[name] = _without(value, inner) if inner != path and isinstance(value, Mapping) else value
-    return kept
+        remaining[name] = _without(value, inner) if inner != path and isinstance(value, Mapping) else value
+    return remaining
 
 
 def rank_at(
-    shortlist: Shortlist, vectors: Vectors, setting: Setting, alpha: float | None, *, size: int = DEPTH
-) -> Found:
+    shortlist: Shortlist, vectors: ShortlistVectors, setting: SearchSettings, alpha: float | None, *, size: int = DEPTH
+) -> RankedHits:
     """What the live search would find if all documents were shifted by one alpha: ``z̃ = z - α V``.
 
     Similarities are exact in double precision, and documents that the graph search of such an index would miss by
@@ -276,7 +278,7 @@ def rank_at(
     scores = (1 + vectors.similarities(alpha)) / 2
     order = np.argsort(-scores, kind="stable")
     wide = DEPTH * shortlist.target.index.shards
-    legs: dict[Part, tuple[Candidate, ...]] = {("dense", "all"): _leg(vectors, scores, order[:wide])}
+    legs: dict[Part, tuple[ScoredDoc, ...]] = {("dense", "all"): _leg(vectors, scores, order[:wide])}
     if part := part_of(shortlist, setting):
         own = np.array([language == shortlist.question.language for language in vectors.languages], dtype=bool)
         among = own if part == "own" else ~own
@@ -285,17 +287,17 @@ def rank_at(
     return rank(moved, setting, size=size)
 
 
-def _leg(vectors: Vectors, scores: NDArray[np.float64], order: NDArray[np.intp]) -> tuple[Candidate, ...]:
+def _leg(vectors: ShortlistVectors, scores: NDArray[np.float64], order: NDArray[np.intp]) -> tuple[ScoredDoc, ...]:
     """The documents in this order as a leg gives them."""
     return tuple(
-        Candidate(name, score, vectors.languages[place], legs={"dense": Leg(score, number)})
+        ScoredDoc(name, score, vectors.languages[place], legs={"dense": Leg(score, number)})
         for number, place in enumerate(order.tolist(), start=1)
         for name, score in [(vectors.ids[place], float(scores[place]))]
     )
 
 
 @dataclass(frozen=True)
-class Account:
+class SimilarityBreakdown:
     """What a document's similarity to the query at an alpha is made of: ``q̂·z / |z̃| - α q̂·V / |z̃|``.
 
     Attributes:
@@ -315,7 +317,7 @@ class Account:
     by: Mapping[str, float]
 
 
-def account(vectors: Vectors, name: str, alpha: float | None) -> Account | None:
+def similarity_breakdown(vectors: ShortlistVectors, name: str, alpha: float | None) -> SimilarityBreakdown | None:
     """Account for a document's similarity.
 
     The query's vector is the one that is searched with, also before the shift.
@@ -332,7 +334,7 @@ def account(vectors: Vectors, name: str, alpha: float | None) -> Account | None:
         return None
     indexed = float(vectors.indexed[place])
     if name in vectors.unmovable:
-        return Account(None, indexed, None, None, None, vectors.by[name])
+        return SimilarityBreakdown(None, indexed, None, None, None, vectors.by[name])
     made = float(vectors.made[place])
     moved = float(vectors.similarities(alpha)[place])
     length = float(vectors.norms[place] if alpha is None else vectors.lengths(alpha)[place])
@@ -341,4 +343,4 @@ def account(vectors: Vectors, name: str, alpha: float | None) -> Account | None:
         vectors.by[name] if alpha is None else {t: p * alpha for t, p in vectors.proportions[name].items() if p * alpha}
     )
     before = float(vectors.similarities(0.0)[place])
-    return Account(before, indexed, moved, own_part, moved - own_part, by)
+    return SimilarityBreakdown(before, indexed, moved, own_part, moved - own_part, by)

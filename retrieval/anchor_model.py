@@ -49,7 +49,7 @@ USUAL_PRIOR: Final = -0.5
 
 
 @dataclass(frozen=True)
-class Trust:
+class AnchorModel:
     """What of the rule is an index's own; kept in its mapping under ``_meta.langshift_anchors``.
 
     Attributes:
@@ -74,15 +74,15 @@ class Trust:
         return {"spread": self.spread, "words": self.words, "priors": dict(self.priors)}
 
     @classmethod
-    def from_dict(cls, kept: Mapping[str, Any]) -> Trust:
+    def from_dict(cls, values: Mapping[str, Any]) -> AnchorModel:
         """What ``to_dict`` gave.
 
         Raises:
             AttributeError, KeyError, TypeError, ValueError: it is of another form, or holds what cannot be reckoned
                 with.
         """
-        priors = {language: float(prior) for language, prior in kept["priors"].items()}
-        trust = cls(float(kept["spread"]), float(kept["words"]), priors, calibrated=True)
+        priors = {language: float(prior) for language, prior in values["priors"].items()}
+        trust = cls(float(values["spread"]), float(values["words"]), priors, calibrated=True)
         if not all(map(math.isfinite, (trust.spread, trust.words, *priors.values()))) or trust.spread <= 0:
             raise ValueError("a figure is not finite, or the spread is not above 0")
         return trust
@@ -107,8 +107,8 @@ def rarest(documents: float) -> float:
     return math.log(1 + (documents + 0.5) / 0.5)
 
 
-def trusted(
-    candidates: Sequence[AnchorEvidence], trust: Trust, language: str, *, documents: float, words: int
+def anchor_probabilities(
+    candidates: Sequence[AnchorEvidence], trust: AnchorModel, language: str, *, documents: float, words: int
 ) -> NDArray[np.float64]:
     """The probability of each candidate that it answers the query, shape (candidates,), summing to 1.
 

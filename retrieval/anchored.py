@@ -20,15 +20,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from langshift.languages import UNDETERMINED
-from langshift.plugin.metadata import Fields
+from langshift.plugin.metadata import FieldNames
 from langshift.retrieval import dsl
-from langshift.retrieval.anchor_model import OWN_BONUS, WORDS_BONUS, AnchorEvidence, Trust, trusted, weights
+from langshift.retrieval.anchor_model import (
+    OWN_BONUS,
+    WORDS_BONUS,
+    AnchorEvidence,
+    AnchorModel,
+    anchor_probabilities,
+    weights,
+)
 from langshift.retrieval.anchor_model import AnchorEvidence as Known
 from langshift.retrieval.dense import vector_of
 from langshift.retrieval.dsl import Source
-from langshift.retrieval.hits import Anchor, Candidate, Found, How, Leg, candidates, without_legs
-from langshift.retrieval.settings import NO_FILTERS, Filters, Question, Setting, Target
-from langshift.retrieval.steps import Body, Exchange, Response
+from langshift.retrieval.hits import Anchor, Leg, RankedHits, ScoredDoc, ScoringContext, candidates, without_legs
+from langshift.retrieval.settings import NO_FILTERS, Filters, SearchContext, SearchQuery, SearchSettings
+from langshift.retrieval.steps import Body, Response, SearchPlan
 
 # Of what each leg retrieves, so many may answer; more change nothing that could be measured, and cost time.
 NEAREST: Final = 5
@@ -45,7 +52,7 @@ _COPY: Final = (
 )
 
 
-class Gathered(NamedTuple):
+class Candidates(NamedTuple):
     """What may answer a query.
 
     Attributes:
@@ -68,7 +75,9 @@ class Gathered(NamedTuple):
     documents: float
 
 
-def gather(question: Question, target: Target, clauses: Sequence[Mapping[str, Any]] = ()) -> Exchange[Gathered]:
+def collect_candidates(
+    question: SearchQuery, target: SearchContext, clauses: Sequence[Mapping[str, Any]] = ()
+) -> SearchPlan[Candidates]:
     """Ask for the nearest by vector, the best by words in the searcher's language, and those in all others.
 
     Args:
@@ -81,8 +90,8 @@ def gather(question: Question, target: Target, clauses: Sequence[Mapping[str, An
     """
     fields, own = target.index.fields, question.language
     query = unit(np.asarray(vector_of(question), dtype=np.float64))
-    asked = gathering_bodies(question, target, clauses)
-    answered = dict(zip(asked, (yield tuple(asked.values())), strict=True))
+    bodies = candidate_bodies(question, target, clauses)
+    answered = dict(zip(bodies, (yield tuple(bodies.values())), strict=True))
     scores: dict[str, float] = {}
     languages: dict[str, str] = {}
     known: dict[str, NDArray[np.float64]] = {}
@@ -91,13 +100,13 @@ def gather(question: Question, target: Target, clauses: Sequence[Mapping[str, An
             languages[one.id] = one.language
             if leg != "dense":
                 scores[one.id] = one.legs[leg].score
-        known |= brought(response)
+        known |= hit_vectors(response)
     vectors = np.array(list(known.values())).reshape(len(known), len(query))
     found = [
         AnchorEvidence(languages[name] == own != UNDETERMINED, scores.get(name, 0.0), float(cosine))
         for name, cosine in zip(known, vectors @ query, strict=True)
     ]
-    return Gathered(
+    return Candidates(
         ids=list(known),
         candidates=found,
         vectors=vectors,
@@ -108,13 +117,13 @@ def gather(question: Question, target: Target, clauses: Sequence[Mapping[str, An
     )
 
 
-def has_own(question: Question, target: Target) -> bool:
+def has_own(question: SearchQuery, target: SearchContext) -> bool:
     """Whether the index has documents in the searcher's language."""
     return question.language != UNDETERMINED and target.index.counts.get(question.language, 0) > 0
 
 
 def others_matching(
-    question: Question, target: Target, clauses: Sequence[Mapping[str, Any]] = ()
+    question: SearchQuery, target: SearchContext, clauses: Sequence[Mapping[str, Any]] = ()
 ) -> dict[str, Any] | None:
     """The query for the words of a question in documents that are not in its language; None where there are none."""
     index, own = target.index, question.language
@@ -125,13 +134,13 @@ def others_matching(
     return dsl.matching(question.words, UNDETERMINED, others, [*clauses, *other], index.fields)
 
 
-def bringing_vectors(query: Mapping[str, Any], size: int, fields: Fields) -> Body:
+def body_with_vectors(query: Mapping[str, Any], size: int, fields: FieldNames) -> Body:
     """The body of a search whose hits bring their vectors, which ``brought`` reads."""
     script = {"source": _COPY, "params": {"field": fields.vector}}
     return dsl.body(query, size, fields, source=False) | {"script_fields": {_VECTOR: {"script": script}}}
 
 
-def brought(response: Response) -> dict[str, NDArray[np.float64]]:
+def hit_vectors(response: Response) -> dict[str, NDArray[np.float64]]:
     """Document -> its vector at length 1, shape (dimension,), float64; documents without a vector are left out."""
     found = {hit["_id"]: hit.get("fields", {}).get(_VECTOR, [None])[0] for hit in response["hits"]["hits"]}
     return {name: unit(np.asarray(vector, np.float64)) for name, vector in found.items() if vector is not None}
@@ -143,7 +152,9 @@ def unit(vector: NDArray[np.float64]) -> NDArray[np.float64]:
     return vector / length if length else vector
 
 
-def gathering_bodies(question: Question, target: Target, clauses: Sequence[Mapping[str, Any]] = ()) -> dict[str, Body]:
+def candidate_bodies(
+    question: SearchQuery, target: SearchContext, clauses: Sequence[Mapping[str, Any]] = ()
+) -> dict[str, Body]:
     """The bodies of the step, whose hits bring their vectors.
 
     Args:
@@ -157,37 +168,37 @@ def gathering_bodies(question: Question, target: Target, clauses: Sequence[Mappi
     """
     fields, own = target.index.fields, question.language
     nearest = dsl.knn(vector_of(question), dsl.LEAST_CANDIDATES, clauses, fields)
-    asked = {"dense": bringing_vectors(nearest, NEAREST, fields)}
+    bodies = {"dense": body_with_vectors(nearest, NEAREST, fields)}
     if has_own(question, target):
         among = [*clauses, {"term": {fields.language: own}}]
         words = dsl.matching(question.words, own, (), among, fields)
-        asked["own"] = bringing_vectors(words, OWN_WORDS, fields) | {"suggest": _counting(question, target)}
+        bodies["own"] = body_with_vectors(words, OWN_WORDS, fields) | {"suggest": _counting(question, target)}
     others = others_matching(question, target, clauses)
     if others is not None:
-        asked["others"] = bringing_vectors(others, OTHER_WORDS, fields)
-    return asked
+        bodies["others"] = body_with_vectors(others, OTHER_WORDS, fields)
+    return bodies
 
 
-def _counting(question: Question, target: Target) -> dict[str, Any]:
+def _counting(question: SearchQuery, target: SearchContext) -> dict[str, Any]:
     """What makes a search tell how an analyzer parts the words: a suggester that never suggests anything."""
     fields, own = target.index.fields, question.language
     if fields.texts:
-        asked = {"field": fields.texts[0]}
+        suggester = {"field": fields.texts[0]}
     elif own in target.index.texts:
-        asked = {"field": f"text.{own}"}
+        suggester = {"field": f"text.{own}"}
     else:
         # No document has a text in this language, only titles; the field of languages is there always.
-        asked = {"field": fields.language, "analyzer": "standard"}
+        suggester = {"field": fields.language, "analyzer": "standard"}
     never = {"suggest_mode": "missing", "min_word_length": 1000, "prefix_length": 1000, "size": 1}
-    return {_COUNTED: {"text": question.words, "term": {**asked, **never}}}
+    return {_COUNTED: {"text": question.words, "term": {**suggester, **never}}}
 
 
 def _count(response: Response | Mapping[str, Any]) -> int:
-    told = response.get("suggest", {}).get(_COUNTED, [])
-    return max(1, len({part["text"] for part in told}))
+    suggestions = response.get("suggest", {}).get(_COUNTED, [])
+    return max(1, len({part["text"] for part in suggestions}))
 
 
-def _documents(language: str, target: Target) -> int:
+def _documents(language: str, target: SearchContext) -> int:
     index = target.index
     return index.documents if index.fields.texts else index.counts.get(language, 0)
 
@@ -198,8 +209,15 @@ _LEAST_LENGTH: Final = 1e-6
 
 
 def anchored(
-    question: Question, setting: Setting, target: Target, *, size: int, depth: int, filters: Filters, source: Source
-) -> Exchange[Found]:
+    question: SearchQuery,
+    setting: SearchSettings,
+    target: SearchContext,
+    *,
+    size: int,
+    depth: int,
+    filters: Filters,
+    source: Source,
+) -> SearchPlan[RankedHits]:
     """Search with anchors.
 
     Args:
@@ -214,9 +232,9 @@ def anchored(
     Raises:
         UsageError: the question has no vector, or too many words for the server.
     """
-    gathered = yield from gather(question, target, dsl.filter_clauses(filters))
+    gathered = yield from collect_candidates(question, target, dsl.filter_clauses(filters))
     if not gathered.ids:
-        return Found((), How())
+        return RankedHits((), ScoringContext())
     how = _how(gathered, question, setting, target)
     moved = moved_vector(gathered.query, how.anchors, dict(zip(gathered.ids, gathered.vectors, strict=True)))
     body = moved_body(moved, question, setting, target, how, size=size, depth=depth, filters=filters, source=source)
@@ -224,10 +242,12 @@ def anchored(
     hits = tuple(without_legs(response, target.index.fields))
     if target.legs and hits:
         hits = yield from _with_legs(hits, moved, question, target)
-    return Found(hits, how)
+    return RankedHits(hits, how)
 
 
-def scores(question: Question, target: Target, how: How, ids: Sequence[str]) -> Exchange[dict[str, float | None]]:
+def scores(
+    question: SearchQuery, target: SearchContext, how: ScoringContext, ids: Sequence[str]
+) -> SearchPlan[dict[str, float | None]]:
     """What ``anchored`` would have given documents, exactly, by a script; None for one without a vector.
 
     Preference and filters had their part in ``how``. The vectors of the run's anchors are read again; where one is gone
@@ -237,8 +257,8 @@ def scores(question: Question, target: Target, how: How, ids: Sequence[str]) -> 
     vectors: dict[str, NDArray[np.float64]] = {}
     if how.anchors:
         named = [anchor.id for anchor in how.anchors]
-        (response,) = yield (bringing_vectors(dsl.among(named), len(named), fields),)
-        vectors = brought(response)
+        (response,) = yield (body_with_vectors(dsl.among(named), len(named), fields),)
+        vectors = hit_vectors(response)
     moved = moved_vector(unit(np.asarray(vector_of(question), dtype=np.float64)), how.anchors, vectors)
     exact = dsl.exact(moved, dsl.among(ids), len(ids), fields)
     exact["query"] = {"bool": {"must": [exact["query"]], "should": _more(question, how, fields)}}
@@ -247,10 +267,10 @@ def scores(question: Question, target: Target, how: How, ids: Sequence[str]) -> 
     return {name: found.get(name) for name in ids}
 
 
-def _how(gathered: Gathered, question: Question, setting: Setting, target: Target) -> How:
+def _how(gathered: Candidates, question: SearchQuery, setting: SearchSettings, target: SearchContext) -> ScoringContext:
     """What the query is moved towards, and what is added to the cosine."""
     trust = _trust(target)
-    probable = trusted(
+    probable = anchor_probabilities(
         gathered.candidates, trust, question.language, documents=gathered.documents, words=gathered.words
     )
     anchors = [
@@ -268,14 +288,14 @@ def _how(gathered: Gathered, question: Question, setting: Setting, target: Targe
         for name, one in zip(gathered.ids, gathered.candidates, strict=True)
         if one.words and not one.own
     }
-    return How(bonus=bonus / 2, anchors=tuple(anchors), given=given)
+    return ScoringContext(bonus=bonus / 2, anchors=tuple(anchors), given=given)
 
 
 def _evidence(candidate: Known) -> dict[str, float]:
     return {"words": candidate.words, "cosine": candidate.cosine, "own_language": float(candidate.own)}
 
 
-def _trust(target: Target) -> Trust:
+def _trust(target: SearchContext) -> AnchorModel:
     if target.trust is None:
         raise ValueError("an anchored search needs the index's Target.trust")
     return target.trust
@@ -302,10 +322,10 @@ def moved_vector(
 
 def moved_body(
     moved: NDArray[np.float32],
-    question: Question,
-    setting: Setting,
-    target: Target,
-    how: How,
+    question: SearchQuery,
+    setting: SearchSettings,
+    target: SearchContext,
+    how: ScoringContext,
     *,
     size: int,
     depth: int = dsl.LEAST_CANDIDATES,
@@ -331,7 +351,7 @@ def moved_body(
     """
     fields, clauses = target.index.fields, dsl.filter_clauses(filters)
     if how.bonus and dsl.preference_of(question, setting):
-        given_more = dsl.favoured(question.language, how.bonus, fields)
+        given_more = dsl.preferred_clause(question.language, how.bonus, fields)
         nearest = dsl.nearest_of_both(moved, depth, clauses, given_more, fields)
     else:
         nearest = dsl.knn(moved, depth, clauses, fields)
@@ -339,28 +359,28 @@ def moved_body(
     return dsl.body(query, size, fields, source)
 
 
-def _more(question: Question, how: How, fields: Fields) -> list[dict[str, Any]]:
+def _more(question: SearchQuery, how: ScoringContext, fields: FieldNames) -> list[dict[str, Any]]:
     """What is added to the cosine: for the language, and for words in the others."""
     worth = [({"term": {"_id": name}}, given) for name, given in how.given.items()]
     if how.bonus:
-        worth.append((dsl.favoured(question.language, how.bonus, fields), abs(how.bonus)))
+        worth.append((dsl.preferred_clause(question.language, how.bonus, fields), abs(how.bonus)))
     return [dsl.added(which, boost) for which, boost in worth]
 
 
 def _with_legs(
-    hits: Sequence[Candidate], moved: NDArray[np.float32], question: Question, target: Target
-) -> Exchange[tuple[Candidate, ...]]:
+    hits: Sequence[ScoredDoc], moved: NDArray[np.float32], question: SearchQuery, target: SearchContext
+) -> SearchPlan[tuple[ScoredDoc, ...]]:
     """The hits with what each part of the score says of them, ranked among the hits; one step."""
     fields, ids = target.index.fields, [hit.id for hit in hits]
     words = dsl.matching(question.words, question.language, target.index.languages, [dsl.among(ids)], fields)
-    asked = {
+    bodies = {
         "dense": dsl.exact(vector_of(question), dsl.among(ids), len(ids), fields),
         "moved": dsl.exact(moved, dsl.among(ids), len(ids), fields),
         "lexical": dsl.body(words, len(ids), fields, source=False),
     }
-    responses = yield tuple(asked.values())
+    responses = yield tuple(bodies.values())
     legs: dict[str, dict[str, Leg]] = {name: {} for name in ids}
-    for leg, response in zip(asked, responses, strict=True):
+    for leg, response in zip(bodies, responses, strict=True):
         for hit in candidates(response, leg, fields):
             legs[hit.id][leg] = hit.legs[leg]
     return tuple(hit._replace(legs=legs[hit.id]) for hit in hits)

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Final
 
 from langshift.errors import UsageError
 from langshift.languages import UNDETERMINED
-from langshift.plugin.metadata import USUAL, Fields
+from langshift.plugin.metadata import USUAL, FieldNames
 from langshift.retrieval import dsl
-from langshift.retrieval.dsl import Source, dense_preferring, favoured, is_favoured, preference_of
-from langshift.retrieval.hits import Candidate, Found, How, Leg, candidates, pool
-from langshift.retrieval.settings import NO_FILTERS, Filters, Question, Setting, Target
-from langshift.retrieval.steps import Body, Exchange
+from langshift.retrieval.dsl import Source, dense_preferring, is_preferred, preference_of, preferred_clause
+from langshift.retrieval.hits import Leg, RankedHits, ScoredDoc, ScoringContext, candidates, pool
+from langshift.retrieval.settings import NO_FILTERS, Filters, SearchContext, SearchQuery, SearchSettings
+from langshift.retrieval.steps import Body, SearchPlan
 
 if TYPE_CHECKING:
     import numpy as np
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 POOL: Final = 50
 OF_EACH_LANGUAGE: Final = 5
 # Characters of a query, in a sentence about it.
-_TOLD: Final = 100
+_SHOWN_CHARACTERS: Final = 100
 
 
-def vector_of(question: Question) -> NDArray[np.float32]:
+def vector_of(question: SearchQuery) -> NDArray[np.float32]:
     """The question's vector.
 
     Raises:
@@ -36,20 +36,27 @@ def vector_of(question: Question) -> NDArray[np.float32]:
         raise UsageError("The question has no vector, and this way of searching needs one: encode its words.")
     if not question.vector.any():
         raise UsageError(
-            f"The vector of the query {question.words[:_TOLD]!r} is all zeros, so nothing is near to it: ask it in "
+            f"The vector of the query {question.words[:_SHOWN_CHARACTERS]!r} is all zeros, so nothing is near to it: "
+            "ask it in "
             "other words, or by mode lexical."
         )
     return question.vector
 
 
-def bonus_on_cosine(question: Question, setting: Setting) -> float:
+def bonus_on_cosine(question: SearchQuery, setting: SearchSettings) -> float:
     """What favoured documents are given on the scale of ``(1 + cos) / 2``."""
     return abs(preference_of(question, setting)) / 2
 
 
 def dense(
-    question: Question, setting: Setting, target: Target, *, size: int, filters: Filters, source: Source
-) -> Exchange[Found]:
+    question: SearchQuery,
+    setting: SearchSettings,
+    target: SearchContext,
+    *,
+    size: int,
+    filters: Filters,
+    source: Source,
+) -> SearchPlan[RankedHits]:
     """The nearest by cosine, with the language preference."""
     vector, fields, beta = vector_of(question), target.index.fields, preference_of(question, setting)
     if beta:
@@ -62,19 +69,25 @@ def dense(
     bonus = bonus_on_cosine(question, setting)
     hits = candidates(response, "dense", fields)
     if bonus:
-        hits = _without_bonus(hits, {hit.id for hit in hits if is_favoured(hit.language, question, setting)}, bonus)
-    return Found(tuple(hits), How(beta / 2))
+        hits = _without_bonus(hits, {hit.id for hit in hits if is_preferred(hit.language, question, setting)}, bonus)
+    return RankedHits(tuple(hits), ScoringContext(beta / 2))
 
 
-def _without_bonus(hits: Sequence[Candidate], given_more: set[str], bonus: float) -> list[Candidate]:
+def _without_bonus(hits: Sequence[ScoredDoc], given_more: set[str], bonus: float) -> list[ScoredDoc]:
     """The hits, whose leg says what the vectors alone said; how they ranked all documents nobody asked."""
     plain = {hit.id: (hit.score or 0.0) - bonus * (hit.id in given_more) for hit in hits}
     return [hit._replace(legs={"dense": Leg(plain[hit.id], None)}) for hit in hits]
 
 
 def balanced(
-    question: Question, setting: Setting, target: Target, *, size: int, filters: Filters, source: Source
-) -> Exchange[Found]:
+    question: SearchQuery,
+    setting: SearchSettings,
+    target: SearchContext,
+    *,
+    size: int,
+    filters: Filters,
+    source: Source,
+) -> SearchPlan[RankedHits]:
     """The best 5 of each language among the 50 nearest, in order of score (LAURA, section 2.1).
 
     With a language preference the 50 nearest of the favoured documents are looked at, too.
@@ -84,10 +97,10 @@ def balanced(
         vector_of(question), question.language, beta, filters=filters, fields=fields, source=source
     )
     retrieved = pool("dense", responses[:1], responses[1:], fields).candidates
-    return ranked_by_vector(best_of_each_language(retrieved), question, setting, size=size)
+    return rank_dense(best_of_each_language(retrieved), question, setting, size=size)
 
 
-def ranked_by_vector(hits: Iterable[Candidate], question: Question, setting: Setting, *, size: int) -> Found:
+def rank_dense(hits: Iterable[ScoredDoc], question: SearchQuery, setting: SearchSettings, *, size: int) -> RankedHits:
     """What was retrieved by vector, ranked with the language preference.
 
     Args:
@@ -98,11 +111,11 @@ def ranked_by_vector(hits: Iterable[Candidate], question: Question, setting: Set
     """
     bonus = bonus_on_cosine(question, setting)
     ranked = [
-        hit._replace(score=hit.legs["dense"].score + bonus * is_favoured(hit.language, question, setting))
+        hit._replace(score=hit.legs["dense"].score + bonus * is_preferred(hit.language, question, setting))
         for hit in hits
     ]
     ranked.sort(key=lambda hit: -(hit.score or 0.0))
-    return Found(tuple(ranked[:size]), How(preference_of(question, setting) / 2))
+    return RankedHits(tuple(ranked[:size]), ScoringContext(preference_of(question, setting) / 2))
 
 
 def balanced_bodies(
@@ -111,7 +124,7 @@ def balanced_bodies(
     preference: float = 0.0,
     *,
     filters: Filters = NO_FILTERS,
-    fields: Fields = USUAL,
+    fields: FieldNames = USUAL,
     source: Source = True,
 ) -> tuple[Body, ...]:
     """The bodies of ``balanced``: for the 50 nearest, and with a preference for the 50 nearest of the favoured.
@@ -127,17 +140,17 @@ def balanced_bodies(
     nearest = dsl.dense(vector, size=POOL, filters=filters, fields=fields, source=source)
     if not preference:
         return (nearest,)
-    clauses = [*dsl.filter_clauses(filters), favoured(language, preference, fields)]
+    clauses = [*dsl.filter_clauses(filters), preferred_clause(language, preference, fields)]
     query = dsl.knn(vector, dsl.LEAST_CANDIDATES, clauses, fields)
     return nearest, dsl.body(query, POOL, fields, source)
 
 
-def best_of_each_language(hits: Iterable[Candidate], of_each: int = OF_EACH_LANGUAGE) -> list[Candidate]:
+def best_of_each_language(hits: Iterable[ScoredDoc], of_each: int = OF_EACH_LANGUAGE) -> list[ScoredDoc]:
     """The first few of each language, in the order that they come in."""
     seen: dict[str, int] = {}
-    kept = []
+    selected = []
     for hit in hits:
         seen[hit.language] = seen.get(hit.language, 0) + 1
         if seen[hit.language] <= of_each:
-            kept.append(hit)
-    return kept
+            selected.append(hit)
+    return selected

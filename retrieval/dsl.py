@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from langshift.errors import UsageError
 from langshift.languages import UNDETERMINED
-from langshift.plugin.metadata import USUAL, Fields
-from langshift.retrieval.settings import NO_FILTERS, Filters, Question, Setting
+from langshift.plugin.metadata import USUAL, FieldNames
+from langshift.retrieval.settings import NO_FILTERS, Filters, SearchQuery, SearchSettings
 
 # The approximate search looks at no fewer candidates than this: fewer cost recall, not time.
 LEAST_CANDIDATES: Final = 100
@@ -35,7 +35,7 @@ def dense(
     *,
     size: int,
     filters: Filters = NO_FILTERS,
-    fields: Fields = USUAL,
+    fields: FieldNames = USUAL,
     source: Source = True,
 ) -> dict[str, Any]:
     """A k-nearest-neighbour search in the field of vectors.
@@ -55,13 +55,13 @@ def dense(
 
 
 def knn(
-    vector: NDArray[np.float32], k: int, clauses: Sequence[Mapping[str, Any]] = (), fields: Fields = USUAL
+    vector: NDArray[np.float32], k: int, clauses: Sequence[Mapping[str, Any]] = (), fields: FieldNames = USUAL
 ) -> dict[str, Any]:
     """The query for the ``k`` nearest of each shard among the documents that match all of the clauses."""
-    asked: dict[str, Any] = {"vector": vector.tolist(), "k": k}
+    parameters: dict[str, Any] = {"vector": vector.tolist(), "k": k}
     if clauses:
-        asked["filter"] = {"bool": {"filter": list(clauses)}}
-    return {"knn": {fields.vector: asked}}
+        parameters["filter"] = {"bool": {"filter": list(clauses)}}
+    return {"knn": {fields.vector: parameters}}
 
 
 def lexical(
@@ -71,7 +71,7 @@ def lexical(
     *,
     size: int,
     filters: Filters = NO_FILTERS,
-    fields: Fields = USUAL,
+    fields: FieldNames = USUAL,
     source: Source = True,
 ) -> dict[str, Any]:
     """A BM25 search in the fields of the query's language, and of the other languages of the index.
@@ -103,7 +103,7 @@ def matching(
     language: str,
     others: Sequence[str] = (),
     clauses: Sequence[Mapping[str, Any]] = (),
-    fields: Fields = USUAL,
+    fields: FieldNames = USUAL,
 ) -> dict[str, Any]:
     """The query of ``lexical``, for documents that match all of the clauses.
 
@@ -126,7 +126,7 @@ def exact(
     vector: NDArray[np.float32],
     among: Mapping[str, Any],
     size: int,
-    fields: Fields = USUAL,
+    fields: FieldNames = USUAL,
     source: Source = False,
 ) -> dict[str, Any]:
     """The body of an exact search by cosine; a document without a vector is not found.
@@ -145,7 +145,7 @@ def exact(
     return body({"script_score": {"query": among, "script": script}}, size, fields, source)
 
 
-def named(ids: Sequence[str], fields: Fields = USUAL, source: Source = True) -> dict[str, Any]:
+def named(ids: Sequence[str], fields: FieldNames = USUAL, source: Source = True) -> dict[str, Any]:
     """The body of a search for the documents of these ids."""
     return body(among(ids), len(ids), fields, source)
 
@@ -160,12 +160,12 @@ def filter_clauses(filters: Filters) -> list[dict[str, Any]]:
     return [{"terms": {field: list(values)}} for field, values in filters.items()]
 
 
-def body(query: Mapping[str, Any], size: int, fields: Fields = USUAL, source: Source = True) -> dict[str, Any]:
+def body(query: Mapping[str, Any], size: int, fields: FieldNames = USUAL, source: Source = True) -> dict[str, Any]:
     """A request body; hits that do not bring the whole document tell their language apart from it."""
     if source is True:
         return {"size": size, "query": query, "_source": {"excludes": [fields.vector]}}
-    told = {"_source": list(source) if source else False, "docvalue_fields": [fields.language]}
-    return {"size": size, "query": query, **told}
+    projection = {"_source": list(source) if source else False, "docvalue_fields": [fields.language]}
+    return {"size": size, "query": query, **projection}
 
 
 def _most_tokens(words: str) -> int:
@@ -186,18 +186,18 @@ SCALED_OVER: Final = 100
 # A preference is in units of cosine. A bonus only reorders what was retrieved, so the best of the favoured documents
 # are retrieved, too: those in the searcher's language, or with a preference below 0 (``--spread``) those in any
 # other.
-def preference_of(question: Question, setting: Setting) -> float:
+def preference_of(question: SearchQuery, setting: SearchSettings) -> float:
     """The preference that a question is asked with: none where its language is not known."""
     return 0.0 if question.language == UNDETERMINED else setting.preference
 
 
-def is_favoured(language: str, question: Question, setting: Setting) -> bool:
+def is_preferred(language: str, question: SearchQuery, setting: SearchSettings) -> bool:
     """Whether a document in a language is given the bonus."""
     preference = preference_of(question, setting)
     return preference != 0 and (language == question.language) == (preference > 0)
 
 
-def favoured(language: str, preference: float, fields: Fields = USUAL) -> dict[str, Any]:
+def preferred_clause(language: str, preference: float, fields: FieldNames = USUAL) -> dict[str, Any]:
     """The clause that the favoured documents match."""
     same = {"term": {fields.language: language}}
     return same if preference > 0 else {"bool": {"must_not": [same]}}
@@ -210,7 +210,7 @@ def dense_preferring(
     *,
     size: int,
     filters: Filters = NO_FILTERS,
-    fields: Fields = USUAL,
+    fields: FieldNames = USUAL,
     source: Source = True,
 ) -> dict[str, Any]:
     """A k-nearest-neighbour search with a language preference, in one request.
@@ -229,7 +229,7 @@ def dense_preferring(
         source: what hits bring.
     """
     k, clauses = max(size, LEAST_CANDIDATES), filter_clauses(filters)
-    given_more = favoured(language, preference, fields)
+    given_more = preferred_clause(language, preference, fields)
     nearest = nearest_of_both(vector, k, clauses, given_more, fields)
     query = {"bool": {"must": [nearest], "should": [added(given_more, abs(preference) / 2)]}}
     return body(query, size, fields, source)
@@ -240,7 +240,7 @@ def nearest_of_both(
     k: int,
     clauses: Sequence[Mapping[str, Any]],
     given_more: Mapping[str, Any],
-    fields: Fields = USUAL,
+    fields: FieldNames = USUAL,
 ) -> dict[str, Any]:
     """The query for the ``k`` nearest of each shard among all, and the ``k`` nearest among the favoured.
 

@@ -12,7 +12,7 @@ from langshift.errors import UsageError
 from langshift.files import is_text
 from langshift.languages import require_language
 from langshift.output import escaped
-from langshift.plugin.versions import LiveIndex
+from langshift.plugin.versions import IndexInfo
 from langshift.retrieval.dsl import filter_clauses
 from langshift.retrieval.hits import GROUP
 from langshift.retrieval.settings import Filters
@@ -27,7 +27,7 @@ _NOT_EXACT = {"text", "match_only_text", "search_as_you_type", "object", "nested
 class FilterCheck:
     """Checks filters over one index; a field that can be filtered by is not asked about again."""
 
-    def __init__(self, client: OpenSearch, index: LiveIndex) -> None:
+    def __init__(self, client: OpenSearch, index: IndexInfo) -> None:
         self._client, self._index = client, index
         self._known: set[str] = set()
         self._grouped = False
@@ -43,8 +43,8 @@ class FilterCheck:
         for name, values in filters.items():
             listed = isinstance(values, Collection) and not isinstance(values, str)
             if not listed or not all(isinstance(value, str) for value in values):
-                told = reprlib.repr(values)
-                raise UsageError(f"The filter {name!r} takes a list of strings, such as ['de', 'th'], not {told}.")
+                received = reprlib.repr(values)
+                raise UsageError(f"The filter {name!r} takes a list of strings, such as ['de', 'th'], not {received}.")
             if not all(map(is_text, (name, *values))):
                 raise UsageError("A filter is not UTF-8 text.")
             field = language if name == "language" else name
@@ -77,10 +77,10 @@ class FilterCheck:
         found = self._client.field_caps(index=self._index.index, fields=GROUP)["fields"].get(GROUP, {})
         unfit = sorted(kind for kind, caps in found.items() if kind in _NOT_EXACT or not caps["searchable"])
         if unfit or not found:
-            told = f"is of type {', '.join(unfit)}" if found else "is not in its mapping"
+            problem = f"is of type {', '.join(unfit)}" if found else "is not in its mapping"
             raise UsageError(
                 f"Index {self._index.name} cannot be searched for one document of each group, for its field {GROUP!r} "
-                f"{told}: copy the documents to an index that maps {GROUP!r} as keyword, and adopt that."
+                f"{problem}: copy the documents to an index that maps {GROUP!r} as keyword, and adopt that."
             )
         self._grouped = True
 
@@ -95,8 +95,8 @@ class FilterCheck:
             try:
                 self._client.search(index=self._index.index, body=body)
             except RequestError as error:
-                told = f"The filter {field}={_few(values)} does not fit its field: {reason(error)}."
-                raise UsageError(escaped(told)) from error
+                message = f"The filter {field}={_few(values)} does not fit its field: {reason(error)}."
+                raise UsageError(escaped(message)) from error
 
 
 def _few(values: Sequence[str]) -> str:

@@ -9,15 +9,15 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from langshift.debias.stamps import moving, taken_back
+from langshift.debias.stamps import nonzero_scales, undo
 from langshift.errors import ClusterError
 from langshift.languages import UNDETERMINED
-from langshift.plugin.metadata import USUAL, Fields, value_at
-from langshift.plugin.stored_shift import IndexShift, of_meta
+from langshift.plugin.metadata import USUAL, FieldNames, value_at
+from langshift.plugin.stored_shift import StoredShift, from_metadata
 from langshift.retrieval import dsl
 from langshift.retrieval.dsl import Source
-from langshift.retrieval.settings import Filters, Setting, Target
-from langshift.retrieval.steps import Exchange, Request, Response
+from langshift.retrieval.settings import Filters, SearchContext, SearchSettings
+from langshift.retrieval.steps import HttpRequest, Response, SearchPlan
 
 
 class Leg(NamedTuple):
@@ -51,7 +51,7 @@ class Anchor:
 
 
 @dataclass(frozen=True)
-class How:
+class ScoringContext:
     """All that is needed, beside question and setting, to score one more document as the search would have.
 
     Attributes:
@@ -59,7 +59,7 @@ class How:
             0 its amount is added to the scores of the others.
         ranges: leg -> lowest and highest score that it retrieved, where scores were normalised by these.
         anchors: what the query was moved by.
-        kept: document -> score, where it cannot be told from the document alone: by RRF, and where shards
+        run_scores: document -> score, where it cannot be told from the document alone: by RRF, and where shards
             retrieved for themselves.
         depth: how many documents each leg was asked for; 0 where that has no part in the scores.
         given: document -> what it alone was given, in ``anchored`` for words in other languages.
@@ -68,12 +68,12 @@ class How:
     bonus: float = 0.0
     ranges: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     anchors: tuple[Anchor, ...] = ()
-    kept: Mapping[str, float] = field(default_factory=dict)
+    run_scores: Mapping[str, float] = field(default_factory=dict)
     depth: int = 0
     given: Mapping[str, float] = field(default_factory=dict)
 
 
-class Candidate(NamedTuple):
+class ScoredDoc(NamedTuple):
     """One document found.
 
     Attributes:
@@ -91,10 +91,10 @@ class Candidate(NamedTuple):
     language: str
     source: Mapping[str, Any] = {}
     legs: Mapping[str, Leg] = {}
-    others: tuple[Candidate, ...] = ()
+    others: tuple[ScoredDoc, ...] = ()
 
 
-class Found(NamedTuple):
+class RankedHits(NamedTuple):
     """The outcome of a search.
 
     Attributes:
@@ -104,8 +104,8 @@ class Found(NamedTuple):
         notes: sentences that a person should be told with the hits.
     """
 
-    hits: tuple[Candidate, ...]
-    how: How = How()
+    hits: tuple[ScoredDoc, ...]
+    how: ScoringContext = ScoringContext()
     took: float = 0.0
     notes: tuple[str, ...] = ()
 
@@ -181,7 +181,7 @@ class Hit:
     source: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
 
-def to_hit(found: Candidate, fields: Fields, shift: ShiftEffect | None = None) -> Hit:
+def to_hit(found: ScoredDoc, fields: FieldNames, shift: ShiftEffect | None = None) -> Hit:
     """A candidate, from an index with these fields, as a hit."""
     title, text = title_and_text(found.source, fields)
     return Hit(
@@ -198,12 +198,12 @@ def to_hit(found: Candidate, fields: Fields, shift: ShiftEffect | None = None) -
     )
 
 
-def _other(found: Candidate, fields: Fields) -> Other:
+def _other(found: ScoredDoc, fields: FieldNames) -> Other:
     title, text = title_and_text(found.source, fields)
     return Other(found.id, found.score, found.language, title, text, found.source)
 
 
-def title_and_text(source: Mapping[str, Any], fields: Fields) -> tuple[str, str]:
+def title_and_text(source: Mapping[str, Any], fields: FieldNames) -> tuple[str, str]:
     """Title and text of a document, from an index with these fields; either may be empty."""
     if fields.texts:
         return "", _words(value_at(source, fields.texts[0]))
@@ -252,7 +252,7 @@ class SearchResult:
     """
 
     index: str
-    setting: Setting
+    setting: SearchSettings
     language: str
     shift_queries: bool
     hits: tuple[Hit, ...]
@@ -261,7 +261,7 @@ class SearchResult:
     compared: int
     notes: tuple[str, ...]
     took: float
-    requests: tuple[Request, ...]
+    requests: tuple[HttpRequest, ...]
 
     def bonus_of(self, hit: Hit) -> float:
         """What was added to the score of a hit for its language."""
@@ -309,7 +309,7 @@ class Pool(NamedTuple):
         unfavoured: how many the others are.
     """
 
-    candidates: Sequence[Candidate]
+    candidates: Sequence[ScoredDoc]
     unfavoured: int
 
     @property
@@ -318,7 +318,7 @@ class Pool(NamedTuple):
         return [candidate.score or 0.0 for candidate in self.candidates[: self.unfavoured]]
 
 
-def candidates(response: Response, leg: str, fields: Fields = USUAL) -> list[Candidate]:
+def candidates(response: Response, leg: str, fields: FieldNames = USUAL) -> list[ScoredDoc]:
     """The hits of a search by one leg, best first."""
     return [
         _candidate(hit, fields, {leg: Leg(float(hit["_score"]), rank)})
@@ -326,7 +326,7 @@ def candidates(response: Response, leg: str, fields: Fields = USUAL) -> list[Can
     ]
 
 
-def without_legs(response: Response, fields: Fields = USUAL) -> list[Candidate]:
+def without_legs(response: Response, fields: FieldNames = USUAL) -> list[ScoredDoc]:
     """The hits of a search of which nobody knows what its legs said, best first."""
     return [_candidate(hit, fields, {}) for hit in response["hits"]["hits"]]
 
@@ -336,7 +336,9 @@ def sources(responses: Iterable[Response]) -> dict[str, Mapping[str, Any]]:
     return {hit["_id"]: hit.get("_source", {}) for response in responses for hit in response["hits"]["hits"]}
 
 
-def pool(leg: str, responses: Iterable[Response], favoured: Iterable[Response] = (), fields: Fields = USUAL) -> Pool:
+def pool(
+    leg: str, responses: Iterable[Response], favoured: Iterable[Response] = (), fields: FieldNames = USUAL
+) -> Pool:
     """What one leg retrieved, of all shards, ranked.
 
     Args:
@@ -352,7 +354,7 @@ def pool(leg: str, responses: Iterable[Response], favoured: Iterable[Response] =
     )
 
 
-def pooled(leg: str, retrieved: Iterable[Candidate], favoured: Iterable[Candidate] = ()) -> Pool:
+def pooled(leg: str, retrieved: Iterable[ScoredDoc], favoured: Iterable[ScoredDoc] = ()) -> Pool:
     """What one leg retrieved, ranked.
 
     Args:
@@ -372,22 +374,22 @@ def pooled(leg: str, retrieved: Iterable[Candidate], favoured: Iterable[Candidat
     return Pool(placed, len(found))
 
 
-def _best_first(found: Iterable[Candidate]) -> list[Candidate]:
+def _best_first(found: Iterable[ScoredDoc]) -> list[ScoredDoc]:
     # Of equals the first stays first, as on the server.
     return sorted(found, key=lambda candidate: -(candidate.score or 0.0))
 
 
-def union(pools: Iterable[Sequence[Candidate]]) -> dict[str, Candidate]:
+def union(pools: Iterable[Sequence[ScoredDoc]]) -> dict[str, ScoredDoc]:
     """Document -> candidate with all of its legs."""
-    found: dict[str, Candidate] = {}
+    found: dict[str, ScoredDoc] = {}
     for candidate in (one for members in pools for one in members):
         legs = found[candidate.id].legs if candidate.id in found else {}
         found[candidate.id] = candidate._replace(legs={**legs, **candidate.legs})
     return found
 
 
-def _candidate(hit: Mapping[str, Any], fields: Fields, legs: Mapping[str, Leg]) -> Candidate:
-    return Candidate(
+def _candidate(hit: Mapping[str, Any], fields: FieldNames, legs: Mapping[str, Leg]) -> ScoredDoc:
+    return ScoredDoc(
         id=hit["_id"],
         score=float(hit["_score"]),
         language=_first(hit, fields.language) or UNDETERMINED,
@@ -407,7 +409,7 @@ def _first(hit: Mapping[str, Any], field: str) -> str | None:
 Vector = NDArray[np.float32]
 
 
-class Effects(NamedTuple):
+class ShiftEffects(NamedTuple):
     """What the shift did to hits.
 
     Attributes:
@@ -419,10 +421,10 @@ class Effects(NamedTuple):
     compared: int
 
 
-def known_shift(kept: Mapping[str, Any], index: str) -> tuple[IndexShift | None, str | None]:
+def known_shift(metadata: Mapping[str, Any], index: str) -> tuple[StoredShift | None, str | None]:
     """The shift of an index by its whole ``_meta``; where it cannot be taken back, None and a sentence that says so."""
     try:
-        return of_meta(kept, index), None
+        return from_metadata(metadata, index), None
     except ClusterError:
         return None, (
             f"How near the hits were before the shift is not known: {index} does not hold what could take it back "
@@ -431,8 +433,8 @@ def known_shift(kept: Mapping[str, Any], index: str) -> tuple[IndexShift | None,
 
 
 def effects(
-    raw: Vector, moved: Vector, ids: Sequence[str], shift: IndexShift | None, fields: Fields, filters: Filters
-) -> Exchange[Effects]:
+    raw: Vector, moved: Vector, ids: Sequence[str], shift: StoredShift | None, fields: FieldNames, filters: Filters
+) -> SearchPlan[ShiftEffects]:
     """Compare hits, and the documents nearest to the query, before and after the shift.
 
     Args:
@@ -454,9 +456,9 @@ def _compared(
     raw: Vector,
     moved: Vector,
     documents: Mapping[str, Mapping[str, Any]],
-    shift: IndexShift | None,
-    fields: Fields,
-) -> Effects:
+    shift: StoredShift | None,
+    fields: FieldNames,
+) -> ShiftEffects:
     before: dict[str, float | None] = {}
     after: dict[str, float] = {}
     by: dict[str, dict[str, float]] = {}
@@ -465,9 +467,9 @@ def _compared(
         if vector is None:
             continue
         stored, stamp = np.array(vector, np.float32), value_at(source, fields.stamp) or {}
-        by[name] = moving(stamp)
+        by[name] = nonzero_scales(stamp)
         after[name] = _cosine(moved, stored)
-        made = as_made(stored, stamp, by[name], shift)
+        made = unshifted_vector(stored, stamp, by[name], shift)
         before[name] = None if made is None else _cosine(raw, made)
     known = {name: value for name, value in before.items() if value is not None}
     # A rank among some of them only would be too good.
@@ -477,11 +479,11 @@ def _compared(
         name: ShiftEffect(by[name], before[name], after[name], ranks_before.get(name), ranks_after[name])
         for name in after
     }
-    return Effects(found, len(after))
+    return ShiftEffects(found, len(after))
 
 
-def as_made(
-    stored: Vector, stamp: Mapping[str, Any], by: Mapping[str, float], shift: IndexShift | None
+def unshifted_vector(
+    stored: Vector, stamp: Mapping[str, Any], by: Mapping[str, float], shift: StoredShift | None
 ) -> Vector | None:
     """The vector as the encoder made it; None where that cannot be known."""
     if not by:
@@ -489,7 +491,7 @@ def as_made(
     # Any client may write a stamp.
     if shift is None or stamp.get("vectors") != shift.hash or not by.keys() <= shift.vectors.keys():
         return None
-    return taken_back(stored, stamp, shift.vectors)
+    return undo(stored, stamp, shift.vectors)
 
 
 def _cosine(one: Vector, other: Vector) -> float:
@@ -504,10 +506,10 @@ def _ranks(similarities: Mapping[str, float]) -> dict[str, int]:
     return {name: rank for rank, name in enumerate(ordered, start=1)}
 
 
-def with_sources(hits: Sequence[Candidate], target: Target, source: Source) -> Exchange[tuple[Candidate, ...]]:
+def with_sources(hits: Sequence[ScoredDoc], target: SearchContext, source: Source) -> SearchPlan[tuple[ScoredDoc, ...]]:
     """The hits with the fields that they are to bring; one step, or none."""
     if not source or not hits:
         return tuple(hits)
     (response,) = yield (dsl.named([hit.id for hit in hits], target.index.fields, source),)
-    brought = sources([response])
-    return tuple(hit._replace(source=brought.get(hit.id, {})) for hit in hits)
+    sources_by_id = sources([response])
+    return tuple(hit._replace(source=sources_by_id.get(hit.id, {})) for hit in hits)

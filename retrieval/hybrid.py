@@ -9,23 +9,33 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from langshift.plugin.metadata import USUAL, Fields
+from langshift.plugin.metadata import USUAL, FieldNames
 from langshift.retrieval import dsl
 from langshift.retrieval.dense import vector_of
 from langshift.retrieval.dsl import (
     Source,
     body,
     bonus,
-    favoured,
     filter_clauses,
-    is_favoured,
+    is_preferred,
     knn,
     matching,
     preference_of,
+    preferred_clause,
 )
-from langshift.retrieval.hits import Candidate, Found, How, Pool, candidates, pool, union, with_sources, without_legs
-from langshift.retrieval.settings import NO_FILTERS, Filters, Fusion, Question, Setting, Target
-from langshift.retrieval.steps import Body, Exchange, Response, ShardBody
+from langshift.retrieval.hits import (
+    Pool,
+    RankedHits,
+    ScoredDoc,
+    ScoringContext,
+    candidates,
+    pool,
+    union,
+    with_sources,
+    without_legs,
+)
+from langshift.retrieval.settings import NO_FILTERS, Filters, Fusion, SearchContext, SearchQuery, SearchSettings
+from langshift.retrieval.steps import Body, Response, SearchPlan, ShardBody
 
 RANK_CONSTANT: Final = 60
 # What neural-search gives the lowest score of a leg, so that it is more than what the leg did not retrieve.
@@ -48,7 +58,7 @@ def hybrid(
     fusion: Fusion = "min-max",
     lexical_weight: float = 0.3,
     filters: Filters = NO_FILTERS,
-    fields: Fields = USUAL,
+    fields: FieldNames = USUAL,
     source: Source = True,
 ) -> dict[str, Any]:
     """A search by vector and by words, put together by the cluster's neural-search plugin.
@@ -91,7 +101,7 @@ def _pipeline(fusion: Fusion, lexical_weight: float) -> dict[str, Any]:
     return {"phase_results_processors": [{"normalization-processor": processor}]}
 
 
-def weights(setting: Setting) -> dict[str, float]:
+def weights(setting: SearchSettings) -> dict[str, float]:
     """Leg -> its share."""
     return {"dense": 1 - setting.lexical_weight, "lexical": setting.lexical_weight}
 
@@ -137,13 +147,13 @@ def rrf(ranks: Mapping[str, int], shares: Mapping[str, float]) -> float:
     return sum(shares[leg] / (RANK_CONSTANT + rank) for leg, rank in ranks.items())
 
 
-def of_shards(setting: Setting, target: Target) -> bool:
+def of_shards(setting: SearchSettings, target: SearchContext) -> bool:
     """Whether every shard retrieves as many, as with neural-search."""
     return setting.mode == "hybrid" and target.index.shards > 1
 
 
 def leg_bodies(
-    question: Question, setting: Setting, target: Target, depth: int, filters: Filters = NO_FILTERS
+    question: SearchQuery, setting: SearchSettings, target: SearchContext, depth: int, filters: Filters = NO_FILTERS
 ) -> dict[tuple[str, str], Body]:
     """The bodies of the one step of ``hybrid``, and of ``lexical`` with a preference, where langshift does the sum.
 
@@ -163,19 +173,19 @@ def leg_bodies(
         UsageError: the question has no vector, or too many words for the server.
     """
     beta, shards = preference_of(question, setting), target.index.shards if of_shards(setting, target) else 1
-    parts = {"favoured": favoured(question.language, beta, target.index.fields)} if beta else {}
+    parts = {"favoured": preferred_clause(question.language, beta, target.index.fields)} if beta else {}
     near = parts if setting.mode == "hybrid" else {}
     nearest = nearest_bodies(question, target, depth, near, filters=filters, shards=shards)
     words = word_bodies(question, target, depth, parts, filters=filters, shards=shards)
     return {
-        **{("dense", part): asked for part, asked in nearest.items()},
-        **{("lexical", part): asked for part, asked in words.items()},
+        **{("dense", part): leg_body for part, leg_body in nearest.items()},
+        **{("lexical", part): leg_body for part, leg_body in words.items()},
     }
 
 
 def nearest_bodies(
-    question: Question,
-    target: Target,
+    question: SearchQuery,
+    target: SearchContext,
     depth: int,
     parts: Mapping[str, Mapping[str, Any]],
     *,
@@ -199,15 +209,15 @@ def nearest_bodies(
     """
     fields, clauses, vector = target.index.fields, dsl.filter_clauses(filters), vector_of(question)
     wide = min(depth * shards, dsl.MOST)
-    asked = {"all": dsl.body(dsl.knn(vector, depth, clauses, fields), wide, fields, source)}
+    bodies = {"all": dsl.body(dsl.knn(vector, depth, clauses, fields), wide, fields, source)}
     for part, clause in parts.items():
-        asked[part] = dsl.body(dsl.knn(vector, depth, [*clauses, clause], fields), depth, fields, source)
-    return asked
+        bodies[part] = dsl.body(dsl.knn(vector, depth, [*clauses, clause], fields), depth, fields, source)
+    return bodies
 
 
 def word_bodies(
-    question: Question,
-    target: Target,
+    question: SearchQuery,
+    target: SearchContext,
     depth: int,
     parts: Mapping[str, Mapping[str, Any]],
     *,
@@ -228,17 +238,27 @@ def word_bodies(
         query = dsl.matching(question.words, question.language, target.index.languages, [*clauses, *more], fields)
         return dsl.body(query, depth, fields, source)
 
-    asked = {f"shard {shard}": ShardBody(words(), shard) for shard in range(shards)} if shards > 1 else {"all": words()}
-    return {**asked, **{part: words(clause) for part, clause in parts.items()}}
+    bodies = (
+        {f"shard {shard}": ShardBody(words(), shard) for shard in range(shards)} if shards > 1 else {"all": words()}
+    )
+    return {**bodies, **{part: words(clause) for part, clause in parts.items()}}
 
 
 def lexical(
-    question: Question, setting: Setting, target: Target, *, size: int, filters: Filters, source: Source
-) -> Exchange[Found]:
+    question: SearchQuery,
+    setting: SearchSettings,
+    target: SearchContext,
+    *,
+    size: int,
+    filters: Filters,
+    source: Source,
+) -> SearchPlan[RankedHits]:
     """BM25, with the language preference."""
     if preference_of(question, setting):
         depth = max(size, dsl.LEAST_CANDIDATES)
-        return (yield from fused(question, setting, target, size=size, depth=depth, filters=filters, source=source))
+        return (
+            yield from fused_search(question, setting, target, size=size, depth=depth, filters=filters, source=source)
+        )
     fields = target.index.fields
     body = dsl.lexical(
         question.words,
@@ -250,15 +270,24 @@ def lexical(
         source=source,
     )
     (response,) = yield (body,)
-    return Found(tuple(candidates(response, "lexical", fields)), How())
+    return RankedHits(tuple(candidates(response, "lexical", fields)), ScoringContext())
 
 
 def hybrid_search(
-    question: Question, setting: Setting, target: Target, *, size: int, depth: int, filters: Filters, source: Source
-) -> Exchange[Found]:
+    question: SearchQuery,
+    setting: SearchSettings,
+    target: SearchContext,
+    *,
+    size: int,
+    depth: int,
+    filters: Filters,
+    source: Source,
+) -> SearchPlan[RankedHits]:
     """Vectors and words, by the cluster's plugin where it can."""
     if preference_of(question, setting) or not target.fuses:
-        return (yield from fused(question, setting, target, size=size, depth=depth, filters=filters, source=source))
+        return (
+            yield from fused_search(question, setting, target, size=size, depth=depth, filters=filters, source=source)
+        )
     fields = target.index.fields
     body = hybrid(
         vector_of(question),
@@ -274,28 +303,33 @@ def hybrid_search(
         source=source,
     )
     (response,) = yield (body,)
-    return Found(tuple(without_legs(response, fields)), How(depth=depth))
+    return RankedHits(tuple(without_legs(response, fields)), ScoringContext(depth=depth))
 
 
-def fused(
-    question: Question, setting: Setting, target: Target, *, size: int, depth: int, filters: Filters, source: Source
-) -> Exchange[Found]:
+def fused_search(
+    question: SearchQuery,
+    setting: SearchSettings,
+    target: SearchContext,
+    *,
+    size: int,
+    depth: int,
+    filters: Filters,
+    source: Source,
+) -> SearchPlan[RankedHits]:
     """Vectors and words put together here, with the language preference; in lexical mode vectors give its scale.
 
     ``score = s + bonus · [favoured]``, with ``s`` the mode's own score without a preference; in ``hybrid`` that is 0
     for what only the search among the favoured documents retrieved.
     """
-    asked = leg_bodies(question, setting, target, depth, filters)
-    responses = yield tuple(asked.values())
-    hits, how = put_together(
-        _pools(dict(zip(asked, responses, strict=True)), target), question, setting, target, depth=depth
-    )
-    return Found((yield from with_sources(hits[:size], target, source)), how)
+    bodies = leg_bodies(question, setting, target, depth, filters)
+    responses = yield tuple(bodies.values())
+    hits, how = fuse(_pools(dict(zip(bodies, responses, strict=True)), target), question, setting, target, depth=depth)
+    return RankedHits((yield from with_sources(hits[:size], target, source)), how)
 
 
-def put_together(
-    pools: Mapping[str, Pool], question: Question, setting: Setting, target: Target, *, depth: int
-) -> tuple[list[Candidate], How]:
+def fuse(
+    pools: Mapping[str, Pool], question: SearchQuery, setting: SearchSettings, target: SearchContext, *, depth: int
+) -> tuple[list[ScoredDoc], ScoringContext]:
     """The one step of ``fused`` that needs no cluster: all hits, best first, and how they were scored.
 
     Args:
@@ -309,32 +343,32 @@ def put_together(
     retrieved = union(one.candidates for one in pools.values())
     if setting.mode == "hybrid":
         plain = union(one.candidates[: one.unfavoured] for one in pools.values())
-        own = dict.fromkeys(retrieved, 0.0) | {name: own_score(one, setting, ranges) for name, one in plain.items()}
+        own = dict.fromkeys(retrieved, 0.0) | {name: base_score(one, setting, ranges) for name, one in plain.items()}
         scale = sorted((own[name] for name in plain), reverse=True)
     else:
-        own = {one.id: own_score(one, setting, ranges) for one in pools["lexical"].candidates}
+        own = {one.id: base_score(one, setting, ranges) for one in pools["lexical"].candidates}
         scale = pools["lexical"].scores
     beta = preference_of(question, setting)
     given = bonus(beta, scale, pools["dense"].scores)
     hits = [
-        retrieved[name]._replace(score=score + given * is_favoured(retrieved[name].language, question, setting))
+        retrieved[name]._replace(score=score + given * is_preferred(retrieved[name].language, question, setting))
         for name, score in own.items()
     ]
     hits.sort(key=_best_first)
-    kept = {one.id: one.score or 0.0 for one in hits} if of_the_run(setting, target) else {}
-    return hits, How(bonus=math.copysign(given, beta), ranges=ranges, kept=kept, depth=depth)
+    run_scores = {one.id: one.score or 0.0 for one in hits} if needs_run_scores(setting, target) else {}
+    return hits, ScoringContext(bonus=math.copysign(given, beta), ranges=ranges, run_scores=run_scores, depth=depth)
 
 
-def of_the_run(setting: Setting, target: Target) -> bool:
+def needs_run_scores(setting: SearchSettings, target: SearchContext) -> bool:
     """Whether only the run can tell what the legs retrieved: by ranks, or where each shard retrieved for itself."""
     return _by_ranks(setting) or of_shards(setting, target)
 
 
-def _by_ranks(setting: Setting) -> bool:
+def _by_ranks(setting: SearchSettings) -> bool:
     return setting.mode == "hybrid" and setting.fusion == "rrf"
 
 
-def own_score(candidate: Candidate, setting: Setting, ranges: Mapping[str, Range]) -> float:
+def base_score(candidate: ScoredDoc, setting: SearchSettings, ranges: Mapping[str, Range]) -> float:
     """The mode's score of a document before any bonus, from its legs."""
     if setting.mode != "hybrid":
         return candidate.legs["lexical"].score
@@ -344,12 +378,12 @@ def own_score(candidate: Candidate, setting: Setting, ranges: Mapping[str, Range
     return min_max({leg: said.score for leg, said in candidate.legs.items()}, ranges, shares)
 
 
-def _best_first(candidate: Candidate) -> tuple[float, float]:
+def _best_first(candidate: ScoredDoc) -> tuple[float, float]:
     dense = candidate.legs.get("dense")
     return -(candidate.score or 0.0), -dense.score if dense else 0.0
 
 
-def _pools(answered: Mapping[tuple[str, str], Response], target: Target) -> dict[str, Pool]:
+def _pools(answered: Mapping[tuple[str, str], Response], target: SearchContext) -> dict[str, Pool]:
     """Leg -> what it retrieved."""
     return {
         leg: pool(

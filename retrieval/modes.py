@@ -10,11 +10,21 @@ from typing import Any, Final
 from langshift.languages import UNDETERMINED
 from langshift.retrieval import anchored, dsl
 from langshift.retrieval.dense import balanced, bonus_on_cosine, dense, vector_of
-from langshift.retrieval.dsl import LEAST_CANDIDATES, MOST, Source, is_favoured, preference_of
-from langshift.retrieval.hits import GROUP, Candidate, Found, How, candidates, group_of, sources, union, without_legs
-from langshift.retrieval.hybrid import fused, hybrid_search, lexical, of_the_run, own_score
-from langshift.retrieval.settings import NO_FILTERS, Filters, Question, Setting, Target
-from langshift.retrieval.steps import Body, Exchange, timed
+from langshift.retrieval.dsl import LEAST_CANDIDATES, MOST, Source, is_preferred, preference_of
+from langshift.retrieval.hits import (
+    GROUP,
+    RankedHits,
+    ScoredDoc,
+    ScoringContext,
+    candidates,
+    group_of,
+    sources,
+    union,
+    without_legs,
+)
+from langshift.retrieval.hybrid import base_score, fused_search, hybrid_search, lexical, needs_run_scores
+from langshift.retrieval.settings import NO_FILTERS, Filters, SearchContext, SearchQuery, SearchSettings
+from langshift.retrieval.steps import Body, SearchPlan, timed
 
 # At most so many times as deep as before, and so many times as deep as it seems needed.
 _DEEPEST: Final = 4
@@ -24,20 +34,20 @@ _FULL: Final = (
     "that is not shown."
 )
 
-Retrieve = Callable[[int, Source], Exchange[Found]]
-Rescore = Callable[[How, Sequence[str]], Exchange[dict[str, "float | None"]]]
+Retrieve = Callable[[int, Source], SearchPlan[RankedHits]]
+Rescore = Callable[[ScoringContext, Sequence[str]], SearchPlan[dict[str, "float | None"]]]
 
 
 def one_per_group(
     retrieve: Retrieve,
     rescore: Rescore,
-    question: Question,
-    target: Target,
+    question: SearchQuery,
+    target: SearchContext,
     *,
     size: int,
     filters: Filters,
     source: Source,
-) -> Exchange[Found]:
+) -> SearchPlan[RankedHits]:
     """Search for groups.
 
     A group stands where its best document would, and has that document's score. Documents without a group stand
@@ -59,25 +69,30 @@ def one_per_group(
         return found._replace(hits=())
     brings = source if source is True else [*(source or ()), GROUP]
     named = [key[1] for key in chosen if key[0] == GROUP]
-    asked = [members_body(named, seen, question.language, filters, target, brings)]
+    bodies = [members_body(named, seen, question.language, filters, target, brings)]
     if source:
-        asked.append(dsl.named(seen, target.index.fields, brings))
-    others, *known = yield tuple(asked)
+        bodies.append(dsl.named(seen, target.index.fields, brings))
+    others, *known = yield tuple(bodies)
     # A document of several groups is in the first of them alone.
     inside = [one for one in without_legs(others, target.index.fields) if _key(one) in chosen]
     scored = (yield from rescore(found.how, [one.id for one in inside])) if inside else {}
-    brought = sources(known)
+    sources_by_id = sources(known)
     for one in inside:
         chosen[_key(one)].append(one._replace(score=scored[one.id]))
-        brought[one.id] = one.source
-    shown = {name: _shown(fields, source) for name, fields in brought.items()}
+        sources_by_id[one.id] = one.source
+    shown = {name: _shown(fields, source) for name, fields in sources_by_id.items()}
     hits = [_head(members, question.language, shown) for members in chosen.values()]
     full = len(others["hits"]["hits"]) == MOST
     return found._replace(hits=tuple(hits), notes=(*found.notes, _FULL) if full else found.notes)
 
 
 def members_body(
-    groups: Sequence[str], without: Sequence[str], language: str, filters: Filters, target: Target, source: Source
+    groups: Sequence[str],
+    without: Sequence[str],
+    language: str,
+    filters: Filters,
+    target: SearchContext,
+    source: Source,
 ) -> Body:
     """The body of a search for the documents of groups, 10,000 at most, those in the searcher's language first.
 
@@ -98,10 +113,10 @@ def members_body(
     return dsl.body({"bool": query}, MOST, fields, source)
 
 
-_Groups = dict[tuple[str, str], list[Candidate]]
+_Groups = dict[tuple[str, str], list[ScoredDoc]]
 
 
-def _enough(retrieve: Retrieve, size: int) -> Exchange[tuple[Found, _Groups]]:
+def _enough(retrieve: Retrieve, size: int) -> SearchPlan[tuple[RankedHits, _Groups]]:
     """Search deeper and deeper, until there are as many groups as are wanted or no more documents."""
     depth = min(max(dsl.LEAST_CANDIDATES, size * 2), MOST)
     while True:
@@ -117,7 +132,7 @@ def _deeper(depth: int, size: int, groups: int) -> int:
     return min(math.ceil(depth * min(_DEEPEST, _MARGIN * size / groups)), MOST)
 
 
-def _grouped(hits: Iterable[Candidate]) -> _Groups:
+def _grouped(hits: Iterable[ScoredDoc]) -> _Groups:
     """The hits by group, in the order of each group's best."""
     groups: _Groups = {}
     for hit in hits:
@@ -125,12 +140,12 @@ def _grouped(hits: Iterable[Candidate]) -> _Groups:
     return groups
 
 
-def _key(hit: Candidate) -> tuple[str, str]:
+def _key(hit: ScoredDoc) -> tuple[str, str]:
     group = group_of(hit.source)
     return ("_id", hit.id) if group is None else (GROUP, group)
 
 
-def _head(members: Sequence[Candidate], language: str, sources: Mapping[str, Mapping[str, Any]]) -> Candidate:
+def _head(members: Sequence[ScoredDoc], language: str, sources: Mapping[str, Mapping[str, Any]]) -> ScoredDoc:
     """A group's hit; the first of the members is the best."""
     ranked = [one._replace(source=sources.get(one.id, {})) for one in sorted(members, key=_best_first)]
     own = [one for one in ranked if one.language == language != UNDETERMINED]
@@ -139,30 +154,38 @@ def _head(members: Sequence[Candidate], language: str, sources: Mapping[str, Map
     return head._replace(score=members[0].score, others=others)
 
 
-def _best_first(candidate: Candidate) -> float:
+def _best_first(candidate: ScoredDoc) -> float:
     return float("inf") if candidate.score is None else -candidate.score
 
 
-def _shown(brought: Mapping[str, Any], source: Source) -> Mapping[str, Any]:
+def _shown(fields: Mapping[str, Any], source: Source) -> Mapping[str, Any]:
     """What a document brought, without the group where nobody asked for it."""
     if source is True or (source and GROUP in source):
-        return brought
-    return {name: value for name, value in brought.items() if name != GROUP}
+        return fields
+    return {name: value for name, value in fields.items() if name != GROUP}
 
 
-def by_vector(question: Question, setting: Setting, target: Target, ids: Sequence[str]) -> Exchange[dict[str, float]]:
+def dense_scores(
+    question: SearchQuery, setting: SearchSettings, target: SearchContext, ids: Sequence[str]
+) -> SearchPlan[dict[str, float]]:
     """Exact scores of ``dense`` and ``balanced``; documents without a vector are left out."""
     (response,) = yield (_exact(question, target, ids),)
     bonus = bonus_on_cosine(question, setting)
     return {
-        hit.id: hit.legs["dense"].score + bonus * is_favoured(hit.language, question, setting)
+        hit.id: hit.legs["dense"].score + bonus * is_preferred(hit.language, question, setting)
         for hit in candidates(response, "dense", target.index.fields)
     }
 
 
-def by_words(
-    question: Question, setting: Setting, target: Target, how: How, ids: Sequence[str], *, filters: Filters
-) -> Exchange[dict[str, float]]:
+def lexical_scores(
+    question: SearchQuery,
+    setting: SearchSettings,
+    target: SearchContext,
+    how: ScoringContext,
+    ids: Sequence[str],
+    *,
+    filters: Filters,
+) -> SearchPlan[dict[str, float]]:
     """Scores of ``lexical`` and ``hybrid``; documents that match nothing are left out.
 
     Where the search itself could not say how its scores were put together, as the cluster's plugin does not, its
@@ -170,39 +193,39 @@ def by_words(
     """
     if _unknown(question, setting, how):
         depth = how.depth or dsl.LEAST_CANDIDATES
-        found = yield from fused(question, setting, target, size=0, depth=depth, filters=filters, source=False)
+        found = yield from fused_search(question, setting, target, size=0, depth=depth, filters=filters, source=False)
         how = found.how
-    kept = {name: how.kept[name] for name in ids if name in how.kept}
-    rest = [name for name in ids if name not in kept]
+    run_scores = {name: how.run_scores[name] for name in ids if name in how.run_scores}
+    rest = [name for name in ids if name not in run_scores]
     if not rest:
-        return kept
-    asked: dict[str, Body] = {"lexical": _words(question, target, rest)}
+        return run_scores
+    bodies: dict[str, Body] = {"lexical": _words(question, target, rest)}
     if setting.mode == "hybrid":
-        asked["dense"] = _exact(question, target, rest)
-    responses = yield tuple(asked.values())
-    legs = zip(asked, responses, strict=True)
+        bodies["dense"] = _exact(question, target, rest)
+    responses = yield tuple(bodies.values())
+    legs = zip(bodies, responses, strict=True)
     scored = union(candidates(response, leg, target.index.fields) for leg, response in legs)
-    unretrieved = of_the_run(setting, target)
-    return kept | {
-        name: (0.0 if unretrieved else own_score(one, setting, how.ranges)) + _bonus(one, question, setting, how)
+    unretrieved = needs_run_scores(setting, target)
+    return run_scores | {
+        name: (0.0 if unretrieved else base_score(one, setting, how.ranges)) + _bonus(one, question, setting, how)
         for name, one in scored.items()
     }
 
 
-def _unknown(question: Question, setting: Setting, how: How) -> bool:
+def _unknown(question: SearchQuery, setting: SearchSettings, how: ScoringContext) -> bool:
     needed = setting.mode == "hybrid" or preference_of(question, setting) != 0
-    return needed and not how.ranges and not how.kept
+    return needed and not how.ranges and not how.run_scores
 
 
-def _bonus(candidate: Candidate, question: Question, setting: Setting, how: How) -> float:
-    return abs(how.bonus) * is_favoured(candidate.language, question, setting)
+def _bonus(candidate: ScoredDoc, question: SearchQuery, setting: SearchSettings, how: ScoringContext) -> float:
+    return abs(how.bonus) * is_preferred(candidate.language, question, setting)
 
 
-def _exact(question: Question, target: Target, ids: Sequence[str]) -> Body:
+def _exact(question: SearchQuery, target: SearchContext, ids: Sequence[str]) -> Body:
     return dsl.exact(vector_of(question), dsl.among(ids), len(ids), target.index.fields)
 
 
-def _words(question: Question, target: Target, ids: Sequence[str]) -> Body:
+def _words(question: SearchQuery, target: SearchContext, ids: Sequence[str]) -> Body:
     return dsl.lexical(
         question.words,
         question.language,
@@ -215,14 +238,14 @@ def _words(question: Question, target: Target, ids: Sequence[str]) -> Body:
 
 
 def search(
-    question: Question,
-    setting: Setting,
-    target: Target,
+    question: SearchQuery,
+    setting: SearchSettings,
+    target: SearchContext,
     *,
     size: int,
     filters: Filters = NO_FILTERS,
     source: Source = True,
-) -> Exchange[Found]:
+) -> SearchPlan[RankedHits]:
     """Search: an exchange, to be carried out by ``exchange.carry_out`` or its like.
 
     Args:
@@ -242,11 +265,11 @@ def search(
     """
     plain = replace(setting, one_per_group=False)
 
-    def retrieve(depth: int, brings: Source) -> Exchange[Found]:
+    def retrieve(depth: int, brings: Source) -> SearchPlan[RankedHits]:
         wide = min(MOST, 2 * depth * target.index.shards) if setting.mode in {"hybrid", "anchored"} else depth
         return _ranked(question, plain, target, size=wide, depth=depth, filters=filters, source=brings)
 
-    def rescore(how: How, ids: Sequence[str]) -> Exchange[dict[str, float | None]]:
+    def rescore(how: ScoringContext, ids: Sequence[str]) -> SearchPlan[dict[str, float | None]]:
         return scores(question, plain, target, how, ids, filters=filters)
 
     if setting.one_per_group:
@@ -259,8 +282,15 @@ def search(
 
 
 def _ranked(
-    question: Question, setting: Setting, target: Target, *, size: int, depth: int, filters: Filters, source: Source
-) -> Exchange[Found]:
+    question: SearchQuery,
+    setting: SearchSettings,
+    target: SearchContext,
+    *,
+    size: int,
+    depth: int,
+    filters: Filters,
+    source: Source,
+) -> SearchPlan[RankedHits]:
     if setting.mode == "dense":
         return dense(question, setting, target, size=size, filters=filters, source=source)
     if setting.mode == "lexical":
@@ -272,14 +302,14 @@ def _ranked(
 
 
 def scores(
-    question: Question,
-    setting: Setting,
-    target: Target,
-    how: How,
+    question: SearchQuery,
+    setting: SearchSettings,
+    target: SearchContext,
+    how: ScoringContext,
     ids: Sequence[str],
     *,
     filters: Filters = NO_FILTERS,
-) -> Exchange[dict[str, float | None]]:
+) -> SearchPlan[dict[str, float | None]]:
     """What ``search`` would have given documents, also those below its cut; an exchange.
 
     Scores by vector are exact, by a script; BM25 comes from the run's own query under a filter, which leaves it as
@@ -302,7 +332,7 @@ def scores(
     if ids and setting.mode == "anchored":
         return (yield from anchored.scores(question, target, how, ids))
     if ids and setting.mode in {"dense", "balanced"}:
-        given = yield from by_vector(question, setting, target, ids)
+        given = yield from dense_scores(question, setting, target, ids)
     elif ids:
-        given = yield from by_words(question, setting, target, how, ids, filters=filters)
+        given = yield from lexical_scores(question, setting, target, how, ids, filters=filters)
     return {name: given.get(name) for name in ids}

@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from langshift.errors import UsageError
-from langshift.retrieval.settings import FUSIONS, MODES, MOST_PREFERENCE, USUAL, Setting, in_command, setting_of
+from langshift.retrieval.settings import FUSIONS, MODES, MOST_PREFERENCE, USUAL, SearchSettings, in_command, setting_of
 
 
 class FiniteRange(click.FloatRange):
@@ -82,7 +82,7 @@ def setting_options(command: Command) -> Command:
     return made
 
 
-def read_setting(text: str) -> Setting:
+def read_setting(text: str) -> SearchSettings:
     """``hybrid --prefer-language .02`` as a setting; what begins with an option is of the usual mode.
 
     Raises:
@@ -92,7 +92,7 @@ def read_setting(text: str) -> Setting:
         words = shlex.split(text)
         if words and not words[0].startswith("-"):
             words = ["--mode", *words]
-        found: Setting = _setting.main(words, prog_name="--setting", standalone_mode=False)
+        found: SearchSettings = _setting.main(words, prog_name="--setting", standalone_mode=False)
     except ValueError:
         raise UsageError(f"The setting {text!r} is not complete: a quotation mark is missing.") from None
     except click.ClickException as error:
@@ -104,11 +104,11 @@ def read_setting(text: str) -> Setting:
 
 @click.command(add_help_option=False)
 @setting_options
-def _setting(setting: Setting) -> Setting:
+def _setting(setting: SearchSettings) -> SearchSettings:
     return setting
 
 
-def written(setting: Setting) -> str:
+def format_settings(setting: SearchSettings) -> str:
     """A setting as ``read_setting`` reads it, without what is usual."""
     words: list[str] = [setting.mode]
     if setting.preference:

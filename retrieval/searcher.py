@@ -14,34 +14,43 @@ from opensearchpy import OpenSearch
 from opensearchpy.exceptions import RequestError
 
 from langshift.client import cluster_version, plugins, version_tuple
-from langshift.debias.debiaser import Debias
+from langshift.debias.debiaser import Debiaser
 from langshift.debias.detector import Detection, open_detector
-from langshift.debias.encoders import Brought, Encoder, identity, is_given, open_encoder
+from langshift.debias.encoders import Encoder, VectorSpec, identity, is_given, open_encoder
 from langshift.errors import ClusterError, UsageError
 from langshift.languages import UNDETERMINED, require_tag, text_language
 from langshift.plugin import metadata, stored_shift, versions
-from langshift.plugin.stored_shift import IndexShift, ShiftQueries
-from langshift.plugin.versions import LiveIndex
+from langshift.plugin.stored_shift import ShiftQueries, StoredShift
+from langshift.plugin.versions import IndexInfo
 from langshift.retrieval import alpha_preview, modes
-from langshift.retrieval.alpha_preview import Vectors
-from langshift.retrieval.anchor_model import Trust
+from langshift.retrieval.alpha_preview import ShortlistVectors
+from langshift.retrieval.anchor_model import AnchorModel
 from langshift.retrieval.calibration.stored import remarks_on, trust_of
 from langshift.retrieval.dsl import Source
 from langshift.retrieval.filters import FilterCheck
-from langshift.retrieval.hits import Effects, Found, How, SearchResult, Vector, effects, known_shift, to_hit
+from langshift.retrieval.hits import (
+    RankedHits,
+    ScoringContext,
+    SearchResult,
+    ShiftEffects,
+    Vector,
+    effects,
+    known_shift,
+    to_hit,
+)
 from langshift.retrieval.settings import (
     FUSIONS,
     NO_FILTERS,
     USUAL,
     Filters,
     Fusion,
-    Question,
-    Setting,
-    Target,
+    SearchContext,
+    SearchQuery,
+    SearchSettings,
     require_query,
 )
-from langshift.retrieval.shortlist import DEPTH, Shortlist, gather
-from langshift.retrieval.steps import Exchange, Request, carry_out, recorded
+from langshift.retrieval.shortlist import DEPTH, Shortlist, build_shortlist
+from langshift.retrieval.steps import HttpRequest, SearchPlan, execute, recorded
 
 
 class SearchOptions(NamedTuple):
@@ -63,7 +72,7 @@ USUAL_OPTIONS = SearchOptions()
 _OPENING = Lock()
 
 
-def open_encoder_of(index: LiveIndex, options: SearchOptions, opened: dict[str, Encoder]) -> Encoder:
+def open_encoder_of(index: IndexInfo, options: SearchOptions, opened: dict[str, Encoder]) -> Encoder:
     """The encoder that made an index.
 
     Args:
@@ -81,14 +90,16 @@ def open_encoder_of(index: LiveIndex, options: SearchOptions, opened: dict[str, 
         # Vectors that came with one index say nothing of those of another.
         encoder = None if is_given(name) else opened.get(name)
         if encoder is None:
-            brought = Brought(made.dimension, made.normalised)
-            encoder = opened[name] = open_encoder(name, trust_remote_code=options.trust_remote_code, brought=brought)
+            vector_spec = VectorSpec(made.dimension, made.normalised)
+            encoder = opened[name] = open_encoder(
+                name, trust_remote_code=options.trust_remote_code, vector_spec=vector_spec
+            )
     installed = replace(made, **identity(encoder))
     made.require_same(installed, index.name, "search with the same encoder, or index the corpus again")
     return encoder
 
 
-class Explaining(NamedTuple):
+class ExplainInputs(NamedTuple):
     """What it takes to tell what the shift did.
 
     Attributes:
@@ -99,39 +110,39 @@ class Explaining(NamedTuple):
     """
 
     raw: Vector
-    shift: IndexShift | None
+    shift: StoredShift | None
     note: str | None
     filters: Filters
 
 
-def answer(
-    index: LiveIndex,
-    question: Question,
-    setting: Setting,
-    exchange: Exchange[Found],
+def plan_result(
+    index: IndexInfo,
+    question: SearchQuery,
+    setting: SearchSettings,
+    plan: SearchPlan[RankedHits],
     *,
     shift_queries: bool,
-    explaining: Explaining | None = None,
+    explaining: ExplainInputs | None = None,
     remarks: Sequence[str] = (),
-) -> Exchange[SearchResult]:
+) -> SearchPlan[SearchResult]:
     """Carry on a search until it can be shown.
 
     Args:
         index: what is searched.
         question: the query; with its vector where the shift's effect is to be told.
         setting: how it is searched.
-        exchange: the search.
+        plan: the search.
         shift_queries: whether the query was shifted.
         explaining: None where the shift's effect is not asked for.
         remarks: what is to be told of the index beside that.
     """
-    requests: list[Request] = []
-    found = yield from recorded(exchange, index.index, requests)
-    seen = Effects({}, 0)
+    requests: list[HttpRequest] = []
+    found = yield from recorded(plan, index.index, requests)
+    seen = ShiftEffects({}, 0)
     if explaining is not None and question.vector is not None and found.hits:
         ids = [hit.id for hit in found.hits]
-        asked = effects(explaining.raw, question.vector, ids, explaining.shift, index.fields, explaining.filters)
-        seen = yield from recorded(asked, index.index, requests)
+        effects_plan = effects(explaining.raw, question.vector, ids, explaining.shift, index.fields, explaining.filters)
+        seen = yield from recorded(effects_plan, index.index, requests)
     return SearchResult(
         index=index.index,
         setting=setting,
@@ -148,7 +159,11 @@ def answer(
 
 
 def _notes(
-    index: LiveIndex, question: Question, setting: Setting, explaining: Explaining | None, seen: Effects
+    index: IndexInfo,
+    question: SearchQuery,
+    setting: SearchSettings,
+    explaining: ExplainInputs | None,
+    seen: ShiftEffects,
 ) -> list[str]:
     notes = preference_notes(index, question, setting)
     unknown = any(effect.similarity_before is None for effect in seen.by_id.values())
@@ -157,7 +172,7 @@ def _notes(
     return notes
 
 
-def preference_notes(index: LiveIndex, question: Question, setting: Setting) -> list[str]:
+def preference_notes(index: IndexInfo, question: SearchQuery, setting: SearchSettings) -> list[str]:
     """Why a language preference has no effect, where it has none."""
     if not setting.preference:
         return []
@@ -182,7 +197,7 @@ def fusions(client: OpenSearch) -> frozenset[Fusion]:
     return frozenset(fusion for fusion in FUSIONS if number is not None and version_tuple(number) >= _SINCE[fusion])
 
 
-class Asker:
+class QueryEncoder:
     """Makes the questions of one index.
 
     Attributes:
@@ -191,7 +206,7 @@ class Asker:
     """
 
     def __init__(
-        self, client: OpenSearch, index: LiveIndex, options: SearchOptions, opened: dict[str, Encoder]
+        self, client: OpenSearch, index: IndexInfo, options: SearchOptions, opened: dict[str, Encoder]
     ) -> None:
         """Open the encoder of an index.
 
@@ -210,7 +225,7 @@ class Asker:
         self._detector = open_detector()
 
     @cached_property
-    def query_debias(self) -> Debias:
+    def query_debias(self) -> Debiaser:
         """What moves queries, if anything does; read from the index at first use.
 
         Raises:
@@ -234,7 +249,7 @@ class Asker:
         """
         return self.query_debias.queries(vectors, languages)
 
-    def language(self, words: str, setting: Setting = USUAL) -> Detection:
+    def language(self, words: str, setting: SearchSettings = USUAL) -> Detection:
         """The language of a query, detected among those of the index's documents.
 
         Where a vector is searched with and queries are shifted, languages without a document may be meant just as well.
@@ -248,11 +263,11 @@ class Asker:
     def question(
         self,
         words: str,
-        setting: Setting = USUAL,
+        setting: SearchSettings = USUAL,
         *,
         language: str | None = None,
         vector: NDArray[np.float32] | None = None,
-    ) -> Question:
+    ) -> SearchQuery:
         """A query, with all that the setting needs.
 
         Args:
@@ -267,21 +282,21 @@ class Asker:
         tag = self.language(words, setting).language if language is None else require_tag(language)
         if vector is None and setting.needs_vector:
             vector = self.move(self.encode([words]), [tag])[0]
-        return Question(words, text_language(tag), vector)
+        return SearchQuery(words, text_language(tag), vector)
 
 
-class Shortlister(Asker):
+class ShortlistBuilder(QueryEncoder):
     """Makes what ``rank`` and ``rank_at`` rank, of the questions of one index."""
 
     def __init__(
-        self, client: OpenSearch, index: LiveIndex, options: SearchOptions, opened: dict[str, Encoder]
+        self, client: OpenSearch, index: IndexInfo, options: SearchOptions, opened: dict[str, Encoder]
     ) -> None:
         """As ``Asker`` is made."""
         super().__init__(client, index, options, opened)
         self._filters = FilterCheck(client, index)
 
     @cached_property
-    def _shift(self) -> tuple[IndexShift | None, str | None]:
+    def _shift(self) -> tuple[StoredShift | None, str | None]:
         return known_shift(metadata.read_metadata(self._client, self.index.index), self.index.index)
 
     def shortlist(
@@ -291,7 +306,7 @@ class Shortlister(Asker):
         language: str | None = None,
         filters: Filters = NO_FILTERS,
         encoded: Callable[[], NDArray[np.float32]] | None = None,
-    ) -> Exchange[Shortlist]:
+    ) -> SearchPlan[Shortlist]:
         """The candidates of a query for any setting but ``anchored`` and one per group, see ``ingest.shortlist``.
 
         Args:
@@ -315,8 +330,8 @@ class Shortlister(Asker):
             question = self.question(words, language=tag, vector=self.move(raw[np.newaxis], [tag])[0])
         except UsageError as error:
             # The encoder of given vectors encodes no query; words can be searched for all the same.
-            lacks["dense"], question = str(error), Question(words, text_language(tag))
-        return gather(question, Target(self.index), checked, lacks)
+            lacks["dense"], question = str(error), SearchQuery(words, text_language(tag))
+        return build_shortlist(question, SearchContext(self.index), checked, lacks)
 
     @cached_property
     def shiftable(self) -> str | None:
@@ -326,7 +341,7 @@ class Shortlister(Asker):
             return f"Alpha cannot be moved: {index} does not hold what could take its shift back exactly."
         return None if shift.vectors else f"Alpha cannot be moved: {index} keeps no language vectors."
 
-    def vectors(self, shortlist: Shortlist) -> Exchange[Vectors]:
+    def vectors(self, shortlist: Shortlist) -> SearchPlan[ShortlistVectors]:
         """What a shortlist needs to be ranked at any alpha, see ``ingest.shortlist.moving``.
 
         Raises:
@@ -340,7 +355,7 @@ class Shortlister(Asker):
         return alpha_preview.fetch(shortlist, shift)
 
 
-class Searcher(Shortlister):
+class Searcher(ShortlistBuilder):
     """Searches one index; opening it reads the fingerprint and opens the encoder it names.
 
     Attributes:
@@ -378,7 +393,7 @@ class Searcher(Shortlister):
         return fusions(self._client)
 
     @cached_property
-    def trust(self) -> Trust:
+    def trust(self) -> AnchorModel:
         """What ``anchored`` reckons with in this index; read from the cluster at first use.
 
         Raises:
@@ -395,16 +410,16 @@ class Searcher(Shortlister):
         """
         return remarks_on(self._client, self.index, self.trust)
 
-    def exchange(
+    def plan(
         self,
-        question: Question,
-        setting: Setting = USUAL,
+        question: SearchQuery,
+        setting: SearchSettings = USUAL,
         *,
         size: int = 10,
         filters: Filters = NO_FILTERS,
         source: Source = True,
         legs: bool = False,
-    ) -> Exchange[Found]:
+    ) -> SearchPlan[RankedHits]:
         """The search for a question.
 
         Args:
@@ -425,19 +440,19 @@ class Searcher(Shortlister):
         return modes.search(question, setting, target, size=size, filters=filters, source=source)
 
     def scores(
-        self, question: Question, setting: Setting, how: How, ids: Sequence[str]
-    ) -> Exchange[dict[str, float | None]]:
+        self, question: SearchQuery, setting: SearchSettings, how: ScoringContext, ids: Sequence[str]
+    ) -> SearchPlan[dict[str, float | None]]:
         """What a search would have given each of these documents; see ``plugin.search.modes.scores``."""
         return modes.scores(question, setting, self._target(setting), how, ids)
 
-    def _target(self, setting: Setting) -> Target:
+    def _target(self, setting: SearchSettings) -> SearchContext:
         fuses = setting.mode == "hybrid" and setting.fusion in self._fusions
-        return Target(self.index, fuses, self.trust if setting.mode == "anchored" else None)
+        return SearchContext(self.index, fuses, self.trust if setting.mode == "anchored" else None)
 
     def search(
         self,
         words: str,
-        setting: Setting = USUAL,
+        setting: SearchSettings = USUAL,
         *,
         language: str | None = None,
         size: int = 10,
@@ -459,16 +474,16 @@ class Searcher(Shortlister):
             ClusterError: a part of the index did not answer.
             OpenSearchException: the cluster did not answer as it should.
         """
-        answering = self.answering(words, setting, language=language, size=size, filters=filters, explain=explain)
+        answering = self.result_plan(words, setting, language=language, size=size, filters=filters, explain=explain)
         try:
-            return carry_out(self._client, self.index.index, answering)
+            return execute(self._client, self.index.index, answering)
         except (RequestError, ClusterError):
             self.require_fitting(filters)
             raise
 
-    def answering(
-        self, words: str, setting: Setting, *, language: str | None, size: int, filters: Filters, explain: bool
-    ) -> Exchange[SearchResult]:
+    def result_plan(
+        self, words: str, setting: SearchSettings, *, language: str | None, size: int, filters: Filters, explain: bool
+    ) -> SearchPlan[SearchResult]:
         """All of ``search`` that needs no search: what is left of it is an exchange to carry out.
 
         Raises:
@@ -480,14 +495,14 @@ class Searcher(Shortlister):
             tag = self.language(words, setting).language if language is None else require_tag(language)
             raw = self.encode([words])
             question = self.question(words, setting, language=tag, vector=self.move(raw, [tag])[0])
-            explaining = Explaining(raw[0], *self._shift, checked)
+            explaining = ExplainInputs(raw[0], *self._shift, checked)
         else:
             question, explaining = self.question(words, setting, language=language), None
-        return answer(
+        return plan_result(
             self.index,
             question,
             setting,
-            self.exchange(question, setting, size=size, filters=checked, legs=explain),
+            self.plan(question, setting, size=size, filters=checked, legs=explain),
             shift_queries=setting.needs_vector and self.query_debias.shift_queries,
             explaining=explaining,
             remarks=self.remarks if setting.mode == "anchored" else (),

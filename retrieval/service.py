@@ -25,8 +25,8 @@ from langshift.plugin.stored_shift import ShiftQueries
 from langshift.plugin.versions import check_name
 from langshift.retrieval.hits import SearchResult
 from langshift.retrieval.searcher import Searcher, SearchOptions
-from langshift.retrieval.settings import NO_FILTERS, Filters, Fusion, Mode, Setting, setting_of
-from langshift.retrieval.steps import Exchange, carry_out, carry_out_async
+from langshift.retrieval.settings import NO_FILTERS, Filters, Fusion, Mode, SearchSettings, setting_of
+from langshift.retrieval.steps import SearchPlan, execute, execute_async
 from langshift.server_errors import failure
 from langshift.settings import Settings
 
@@ -51,7 +51,9 @@ def require_types(*, one_per_group: object, explain: object, language: object, f
         raise UsageError("filters must be a dictionary from a field to a list of strings, such as {'year': ['1990']}.")
 
 
-def opening(name: object, encoder: object, trust_remote_code: bool, shift_queries: ShiftQueries) -> SearchOptions:
+def make_search_options(
+    name: object, encoder: object, trust_remote_code: bool, shift_queries: ShiftQueries
+) -> SearchOptions:
     """The options to open an index with.
 
     Raises:
@@ -88,7 +90,7 @@ _LASTS = 300.0
 
 
 # Makes an exchange of what stands behind the name.
-Making = Callable[[Searcher], Exchange[T]]
+PlanFactory = Callable[[Searcher], SearchPlan[T]]
 
 
 class Encoders(dict[str, Encoder]):
@@ -104,7 +106,7 @@ class Encoders(dict[str, Encoder]):
         self.encoding = Lock()
 
 
-class Failed(NamedTuple):
+class FailedSearch(NamedTuple):
     """What a search came to that failed.
 
     Attributes:
@@ -114,7 +116,7 @@ class Failed(NamedTuple):
     error: LangshiftError | OpenSearchException
 
 
-class Standing(NamedTuple):
+class OpenVersion(NamedTuple):
     """What stood behind a name at one moment.
 
     Attributes:
@@ -128,7 +130,7 @@ class Standing(NamedTuple):
     since: float
 
 
-class Opened:
+class VersionedSearcher:
     """What stands behind the name of an index, opened; safe to use from several threads."""
 
     def __init__(self, client: OpenSearch, name: str, options: SearchOptions, encoders: Encoders | None = None) -> None:
@@ -147,26 +149,26 @@ class Opened:
         self.client, self.name = client, name
         self._options, self._encoders = options, Encoders() if encoders is None else encoders
         self._opening = Lock()
-        self._standing = self._open()
+        self._current = self._open()
 
     @property
     def version(self) -> str:
         """The version that is known to stand behind the name."""
-        return self._standing.searcher.index.index
+        return self._current.searcher.index.index
 
-    def standing(self) -> Standing:
+    def current(self) -> OpenVersion:
         """What is known to stand behind the name; read again where that was long ago."""
-        found = self._standing
+        found = self._current
         return found if time.monotonic() - found.since < _LASTS else self.renewed(found)
 
-    def renewed(self, old: Standing) -> Standing:
+    def renewed(self, old: OpenVersion) -> OpenVersion:
         """What stands behind the name now that it is no longer ``old``."""
         with self._opening:
-            if self._standing is old:
-                self._standing = self._open()
-            return self._standing
+            if self._current is old:
+                self._current = self._open()
+            return self._current
 
-    def carry_out(self, make: Making[T], filters: Filters = NO_FILTERS) -> tuple[Searcher, T]:
+    def execute(self, make: PlanFactory[T], filters: Filters = NO_FILTERS) -> tuple[Searcher, T]:
         """Carry out an exchange with what stands behind the name; again where that became another meanwhile.
 
         Args:
@@ -182,41 +184,41 @@ class Opened:
             ClusterError: another index stood behind the name every time.
         """
         for _ in range(TRIES):
-            standing = self.standing()
-            found = self._try(standing, make)
-            if self.identity() == standing.identity:
-                return standing.searcher, settled(found, standing, filters)
-            self.renewed(standing)
-        raise never_still(self.name)
+            open_version = self.current()
+            found = self._try(open_version, make)
+            if self.identity() == open_version.identity:
+                return open_version.searcher, result_or_raise(found, open_version, filters)
+            self.renewed(open_version)
+        raise version_changed_repeatedly(self.name)
 
-    def _try(self, standing: Standing, make: Making[T]) -> T | Failed:
+    def _try(self, open_version: OpenVersion, make: PlanFactory[T]) -> T | FailedSearch:
         try:
-            return carry_out(self.client, standing.searcher.index.index, self.made(standing, make))
+            return execute(self.client, open_version.searcher.index.index, self.made(open_version, make))
         except (LangshiftError, OpenSearchException) as error:
             # Perhaps because the version is gone; that is seen to first.
-            return Failed(error)
+            return FailedSearch(error)
 
-    def made(self, standing: Standing, make: Making[T]) -> Exchange[T]:
+    def made(self, open_version: OpenVersion, make: PlanFactory[T]) -> SearchPlan[T]:
         """What is left to carry out once the query is encoded; one thread at a time encodes."""
         with self._encoders.encoding:
-            return make(standing.searcher)
+            return make(open_version.searcher)
 
-    def encoded(self, standing: Standing, words: Sequence[str]) -> NDArray[np.float32]:
+    def encoded(self, open_version: OpenVersion, words: Sequence[str]) -> NDArray[np.float32]:
         """Vectors of queries as the encoder makes them, shape (len(words), dimension); one thread at a time encodes."""
         with self._encoders.encoding:
-            return standing.searcher.encode(words)
+            return open_version.searcher.encode(words)
 
     def identity(self) -> Mapping[str, Any]:
         """Which index stands behind the name, as the server says it."""
-        return known(self.client.indices.get(index=self.name, params=dict(IDENTITY)))
+        return identity_from(self.client.indices.get(index=self.name, params=dict(IDENTITY)))
 
-    def _open(self) -> Standing:
+    def _open(self) -> OpenVersion:
         # Asked for first: what changes while the rest is read is noticed by the first search.
         identity, since = self.identity(), time.monotonic()
-        return Standing(Searcher(self.client, self.name, self._options, self._encoders), identity, since)
+        return OpenVersion(Searcher(self.client, self.name, self._options, self._encoders), identity, since)
 
 
-def open_standing(settings: Settings, name: str, options: SearchOptions) -> Opened:
+def open_versioned_searcher(settings: Settings, name: str, options: SearchOptions) -> VersionedSearcher:
     """Open the cluster of the settings and an index on it.
 
     Raises:
@@ -224,32 +226,32 @@ def open_standing(settings: Settings, name: str, options: SearchOptions) -> Open
     """
     client = open_cluster(settings)
     try:
-        with in_one_sentence(client, anonymous=settings.username is None):
-            return Opened(client, name, options)
+        with client_errors_as_langshift_errors(client, anonymous=settings.username is None):
+            return VersionedSearcher(client, name, options)
     except BaseException:
         client.close()
         raise
 
 
-def settled(found: T | Failed, standing: Standing, filters: Filters) -> T:
+def result_or_raise(found: T | FailedSearch, open_version: OpenVersion, filters: Filters) -> T:
     """What was found in what still stands behind the name; the error where it failed.
 
     Raises:
         UsageError: it failed because a filter does not fit its field.
     """
-    if not isinstance(found, Failed):
+    if not isinstance(found, FailedSearch):
         return found
     if isinstance(found.error, RequestError | ClusterError):
-        standing.searcher.require_fitting(filters)
+        open_version.searcher.require_fitting(filters)
     raise found.error
 
 
-def known(answer: Mapping[str, Any]) -> Mapping[str, Any]:
+def identity_from(answer: Mapping[str, Any]) -> Mapping[str, Any]:
     """The identity from a server's answer; empty where there is no such index."""
     return {} if "error" in answer or answer.get("status") == 404 else answer
 
 
-def never_still(name: str) -> ClusterError:
+def version_changed_repeatedly(name: str) -> ClusterError:
     """The error where every try to search met another index."""
     return ClusterError(f"{name} came to stand for another index {TRIES} times while it was searched: try again.")
 
@@ -260,7 +262,7 @@ def closed(name: str) -> UsageError:
 
 
 @contextmanager
-def in_one_sentence(client: OpenSearch, *, anonymous: bool) -> Iterator[None]:
+def client_errors_as_langshift_errors(client: OpenSearch, *, anonymous: bool) -> Iterator[None]:
     """Make what the client library raises an error of langshift's, with a sentence for a person."""
     try:
         yield
@@ -297,18 +299,18 @@ class SearchArguments(TypedDict, total=False):
     explain: bool
 
 
-class Wish(NamedTuple):
+class SearchRequest(NamedTuple):
     """The arguments, checked as far as they can be without an index."""
 
-    setting: Setting
+    setting: SearchSettings
     language: str | None
     size: int
     filters: Filters
     explain: bool
 
-    def answering(self, searcher: Searcher, words: str) -> Exchange[SearchResult]:
+    def result_plan(self, searcher: Searcher, words: str) -> SearchPlan[SearchResult]:
         """What is left to carry out once the query is encoded; see ``Searcher.answering``."""
-        return searcher.answering(
+        return searcher.result_plan(
             words,
             self.setting,
             language=self.language,
@@ -318,7 +320,7 @@ class Wish(NamedTuple):
         )
 
 
-def wish(
+def parse_search_request(
     mode: Mode = "dense",
     prefer_language: float | None = None,
     spread: float | None = None,
@@ -329,7 +331,7 @@ def wish(
     size: int = 10,
     filters: Mapping[str, Sequence[str]] = NO_FILTERS,
     explain: bool = False,
-) -> Wish:
+) -> SearchRequest:
     """Check the arguments of a search.
 
     Raises:
@@ -338,7 +340,7 @@ def wish(
     """
     require_types(one_per_group=one_per_group, explain=explain, language=language, filters=filters)
     setting = setting_of(mode, prefer_language, spread, fusion, lexical_weight, one_per_group)
-    return Wish(setting, language, size, filters, explain)
+    return SearchRequest(setting, language, size, filters, explain)
 
 
 class Index:
@@ -356,7 +358,7 @@ class Index:
         """Open the cluster of the settings, the index and its encoder; see ``langshift.open_index``."""
         settings = Settings.from_env()
         self.name, self._anonymous = name, settings.username is None
-        self._opened = open_standing(settings, name, options)
+        self._opened = open_versioned_searcher(settings, name, options)
         self._client, self._closed = self._opened.client, False
 
     @property
@@ -378,9 +380,9 @@ class Index:
         """
         if self._closed:
             raise closed(self.name)
-        wanted = wish(**how)
-        with in_one_sentence(self._client, anonymous=self._anonymous):
-            return self._opened.carry_out(lambda searcher: wanted.answering(searcher, words), wanted.filters)[1]
+        wanted = parse_search_request(**how)
+        with client_errors_as_langshift_errors(self._client, anonymous=self._anonymous):
+            return self._opened.execute(lambda searcher: wanted.result_plan(searcher, words), wanted.filters)[1]
 
     def close(self) -> None:
         """Close the connections to the cluster."""
@@ -411,7 +413,9 @@ class AsyncIndex:
         name: of the index, an alias or a version.
     """
 
-    def __init__(self, opened: Opened, client: AsyncOpenSearch, thread: ThreadPoolExecutor, *, anonymous: bool) -> None:
+    def __init__(
+        self, opened: VersionedSearcher, client: AsyncOpenSearch, thread: ThreadPoolExecutor, *, anonymous: bool
+    ) -> None:
         """Take what is open, for the event loop that runs; use ``langshift.open_index_async``."""
         self.name, self._opened = opened.name, opened
         self._client, self._thread, self._anonymous = client, thread, anonymous
@@ -425,9 +429,9 @@ class AsyncIndex:
         # Opened in this order, the extra that may be missing is told of before anything takes long.
         require_extra()
         thread = ThreadPoolExecutor(1, thread_name_prefix="langshift")
-        opened: Opened | None = None
+        opened: VersionedSearcher | None = None
         try:
-            opened = await _in(thread, open_standing, settings, name, options)
+            opened = await _in(thread, open_versioned_searcher, settings, name, options)
             return cls(opened, make_async_client(settings, address(opened.client)), thread, anonymous=anonymous)
         except BaseException:
             if opened is not None:
@@ -447,16 +451,16 @@ class AsyncIndex:
             UsageError: also where this is another event loop than the one the index was opened in.
         """
         self._require_usable()
-        wanted = wish(**how)
-        with in_one_sentence(self._opened.client, anonymous=self._anonymous):
+        wanted = parse_search_request(**how)
+        with client_errors_as_langshift_errors(self._opened.client, anonymous=self._anonymous):
             for _ in range(TRIES):
-                standing = await self._aside(self._opened.standing)
-                found = await self._try(standing, wanted, words)
+                open_version = await self._aside(self._opened.current)
+                found = await self._try(open_version, wanted, words)
                 now = await self._client.indices.get(index=self.name, params=dict(IDENTITY))
-                if known(now) == standing.identity:
-                    return await self._aside(settled, found, standing, wanted.filters)
-                await self._aside(self._opened.renewed, standing)
-        raise never_still(self.name)
+                if identity_from(now) == open_version.identity:
+                    return await self._aside(result_or_raise, found, open_version, wanted.filters)
+                await self._aside(self._opened.renewed, open_version)
+        raise version_changed_repeatedly(self.name)
 
     async def _aside(self, function: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
         try:
@@ -474,15 +478,15 @@ class AsyncIndex:
                 f"An AsyncIndex belongs to the event loop it was opened in: open {self.name} again in this one."
             )
 
-    async def _try(self, standing: Standing, wanted: Wish, words: str) -> SearchResult | Failed:
+    async def _try(self, open_version: OpenVersion, wanted: SearchRequest, words: str) -> SearchResult | FailedSearch:
         try:
             answering = await self._aside(
-                self._opened.made, standing, lambda searcher: wanted.answering(searcher, words)
+                self._opened.made, open_version, lambda searcher: wanted.result_plan(searcher, words)
             )
-            return await carry_out_async(self._client, standing.searcher.index.index, answering)
+            return await execute_async(self._client, open_version.searcher.index.index, answering)
         except (LangshiftError, OpenSearchException) as error:
             # Perhaps because the version is gone; that is seen to first.
-            return Failed(error)
+            return FailedSearch(error)
 
     async def close(self) -> None:
         """Close the connections to the cluster."""
@@ -532,7 +536,7 @@ def open_index(
         ClusterError: the cluster cannot be reached or refuses, or there is no such index of langshift's.
         FingerprintError: the encoder installed here is not the one that made the index.
     """
-    return Index(name, opening(name, encoder, trust_remote_code, shift_queries))
+    return Index(name, make_search_options(name, encoder, trust_remote_code, shift_queries))
 
 
 def search(
@@ -559,7 +563,7 @@ def search(
         ClusterError: the cluster cannot be reached or refuses, or there is no such index of langshift's.
         FingerprintError: the encoder installed here is not the one that made the index.
     """
-    options = opening(name, encoder, trust_remote_code, shift_queries)
+    options = make_search_options(name, encoder, trust_remote_code, shift_queries)
     with Index(name, options) as index:
         return index.search(words, **how)
 
@@ -579,7 +583,7 @@ async def open_index_async(
     Raises:
         LangshiftError: the extra is missing; and as in ``open_index``.
     """
-    return await AsyncIndex.open(name, opening(name, encoder, trust_remote_code, shift_queries))
+    return await AsyncIndex.open(name, make_search_options(name, encoder, trust_remote_code, shift_queries))
 
 
 async def search_async(
@@ -596,6 +600,6 @@ async def search_async(
     Raises:
         LangshiftError: the extra is missing; and as in ``search``.
     """
-    options = opening(name, encoder, trust_remote_code, shift_queries)
+    options = make_search_options(name, encoder, trust_remote_code, shift_queries)
     async with await AsyncIndex.open(name, options) as index:
         return await index.search(words, **how)

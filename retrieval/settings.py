@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, get_args
 from langshift.errors import UsageError
 from langshift.files import is_text
 from langshift.languages import UNDETERMINED
-from langshift.plugin.versions import LiveIndex
-from langshift.retrieval.anchor_model import Trust
+from langshift.plugin.versions import IndexInfo
+from langshift.retrieval.anchor_model import AnchorModel
 
 if TYPE_CHECKING:
     import numpy as np
@@ -44,7 +44,7 @@ def require_query(words: object, size: object) -> None:
 
 
 @dataclass(frozen=True)
-class Target:
+class SearchContext:
     """What is searched.
 
     Attributes:
@@ -55,9 +55,9 @@ class Target:
         legs: whether ``anchored`` is to tell what each leg says of the hits, which costs it a step.
     """
 
-    index: LiveIndex
+    index: IndexInfo
     fuses: bool = False
-    trust: Trust | None = None
+    trust: AnchorModel | None = None
     legs: bool = False
 
 
@@ -70,7 +70,7 @@ Filters = Mapping[str, Sequence[str]]
 NO_FILTERS: Filters = {}
 
 
-class Question(NamedTuple):
+class SearchQuery(NamedTuple):
     """One query.
 
     Attributes:
@@ -85,7 +85,7 @@ class Question(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Setting:
+class SearchSettings:
     """How to search.
 
     Attributes:
@@ -110,7 +110,7 @@ class Setting:
         return self.mode != "lexical" or self.preference != 0
 
 
-USUAL: Final = Setting()
+USUAL: Final = SearchSettings()
 
 
 # Two cosines differ by no more than this.
@@ -139,7 +139,7 @@ def setting_of(
     lexical_weight: float | None = None,
     one_per_group: bool = False,
     spelt: Spelling = in_python,
-) -> Setting:
+) -> SearchSettings:
     """A setting; None is what is usual.
 
     Args:
@@ -165,7 +165,7 @@ def setting_of(
             raise UsageError(f"{spelt(name)} needs {spelt('mode', 'hybrid')}.")
     if fusion is not None:
         _require_one_of("fusion", fusion, FUSIONS)
-    return Setting(
+    return SearchSettings(
         mode=mode,
         preference=(beta or 0.0) - (away or 0.0),
         fusion=fusion or USUAL.fusion,

@@ -9,12 +9,12 @@ from typing import Any, Final
 
 from langshift.errors import UsageError
 from langshift.languages import UNDETERMINED
-from langshift.retrieval.dense import POOL, best_of_each_language, ranked_by_vector
-from langshift.retrieval.dsl import favoured, preference_of
-from langshift.retrieval.hits import Candidate, Found, How, Pool, candidates, pooled, sources
-from langshift.retrieval.hybrid import nearest_bodies, put_together, word_bodies
-from langshift.retrieval.settings import Filters, Question, Setting, Target
-from langshift.retrieval.steps import Body, Exchange, timed
+from langshift.retrieval.dense import POOL, best_of_each_language, rank_dense
+from langshift.retrieval.dsl import preference_of, preferred_clause
+from langshift.retrieval.hits import Pool, RankedHits, ScoredDoc, ScoringContext, candidates, pooled, sources
+from langshift.retrieval.hybrid import fuse, nearest_bodies, word_bodies
+from langshift.retrieval.settings import Filters, SearchContext, SearchQuery, SearchSettings
+from langshift.retrieval.steps import Body, SearchPlan, timed
 
 # As many as the live search asks of each leg for up to as many hits.
 DEPTH: Final = 100
@@ -39,10 +39,10 @@ class Shortlist:
         took: milliseconds that the server says it took.
     """
 
-    question: Question
-    target: Target
+    question: SearchQuery
+    target: SearchContext
     filters: Filters
-    legs: Mapping[Part, tuple[Candidate, ...]]
+    legs: Mapping[Part, tuple[ScoredDoc, ...]]
     sources: Mapping[str, Mapping[str, Any]] = field(repr=False)
     lacks: Mapping[str, str] = field(default_factory=dict)
     took: float = 0.0
@@ -57,7 +57,7 @@ class Shortlist:
         """Every candidate."""
         return tuple(self.languages)
 
-    def leg(self, leg: str) -> list[Candidate]:
+    def leg(self, leg: str) -> list[ScoredDoc]:
         """What a leg retrieved among all documents, of all shards."""
         return [
             one
@@ -67,7 +67,9 @@ class Shortlist:
         ]
 
 
-def gather(question: Question, target: Target, filters: Filters, lacks: Mapping[str, str]) -> Exchange[Shortlist]:
+def build_shortlist(
+    question: SearchQuery, target: SearchContext, filters: Filters, lacks: Mapping[str, str]
+) -> SearchPlan[Shortlist]:
     """Ask for every candidate; one step.
 
     By vector and by words the 100 best, those in the searcher's language and those in all others: what the live search
@@ -83,7 +85,7 @@ def gather(question: Question, target: Target, filters: Filters, lacks: Mapping[
         Of the exchange: the shortlist.
     """
     lacking = dict(lacks)
-    asked: dict[Part, Body] = {}
+    bodies: dict[Part, Body] = {}
     parts = _parts(question, target)
     for leg, bodies_of in (("dense", nearest_bodies), ("lexical", word_bodies)):
         if leg in lacking:
@@ -93,33 +95,36 @@ def gather(question: Question, target: Target, filters: Filters, lacks: Mapping[
         except UsageError as error:
             lacking[leg] = str(error)
         else:
-            asked |= {(leg, part): body for part, body in found.items()}
-    responses, took = yield from timed(_answered(tuple(asked.values())))
+            bodies |= {(leg, part): body for part, body in found.items()}
+    responses, took = yield from timed(_answered(tuple(bodies.values())))
     legs = {
         (leg, part): tuple(one._replace(source={}) for one in candidates(response, leg, target.index.fields))
-        for (leg, part), response in zip(asked, responses, strict=True)
+        for (leg, part), response in zip(bodies, responses, strict=True)
     }
     return Shortlist(question, target, filters, legs, sources(responses), lacking, took)
 
 
-def _parts(question: Question, target: Target) -> dict[str, Mapping[str, Any]]:
+def _parts(question: SearchQuery, target: SearchContext) -> dict[str, Mapping[str, Any]]:
     """Part -> its clause; without a language nothing is preferred."""
     if question.language == UNDETERMINED:
         return {}
     fields = target.index.fields
-    return {"own": favoured(question.language, 1, fields), "others": favoured(question.language, -1, fields)}
+    return {
+        "own": preferred_clause(question.language, 1, fields),
+        "others": preferred_clause(question.language, -1, fields),
+    }
 
 
-def _answered(bodies: tuple[Body, ...]) -> Exchange[list[Any]]:
+def _answered(bodies: tuple[Body, ...]) -> SearchPlan[list[Any]]:
     return list((yield bodies)) if bodies else []
 
 
-def rankable(setting: Setting) -> bool:
+def rankable(setting: SearchSettings) -> bool:
     """Whether a shortlist tells what a setting finds: not where a search goes on from what it found itself."""
     return setting.mode != "anchored" and not setting.one_per_group
 
 
-def rank(shortlist: Shortlist, setting: Setting, *, size: int = DEPTH) -> Found:
+def rank(shortlist: Shortlist, setting: SearchSettings, *, size: int = DEPTH) -> RankedHits:
     """What the live search finds in a setting: the same documents in the same order, with the same scores.
 
     Scores are the same to rounding in float32, and documents whose scores are that near may come in another order. In
@@ -145,13 +150,13 @@ def rank(shortlist: Shortlist, setting: Setting, *, size: int = DEPTH) -> Found:
     return found._replace(hits=hits, took=shortlist.took)
 
 
-def part_of(shortlist: Shortlist, setting: Setting) -> str | None:
+def part_of(shortlist: Shortlist, setting: SearchSettings) -> str | None:
     """The part of the documents that the setting's preference favours; None where it favours none."""
     beta = preference_of(shortlist.question, setting)
     return ("own" if beta > 0 else "others") if beta else None
 
 
-def _require_legs(shortlist: Shortlist, setting: Setting) -> None:
+def _require_legs(shortlist: Shortlist, setting: SearchSettings) -> None:
     needed = {"dense"} if setting.mode in {"dense", "balanced"} else {"lexical"}
     if setting.mode == "hybrid" or part_of(shortlist, setting):
         needed.add("dense")
@@ -160,32 +165,32 @@ def _require_legs(shortlist: Shortlist, setting: Setting) -> None:
             raise UsageError(why)
 
 
-def _found(shortlist: Shortlist, setting: Setting, size: int) -> Found:
+def _found(shortlist: Shortlist, setting: SearchSettings, size: int) -> RankedHits:
     question, target = shortlist.question, shortlist.target
     if setting.mode == "dense":
-        return ranked_by_vector(_pool(shortlist, setting, "dense").candidates, question, setting, size=size)
+        return rank_dense(_pool(shortlist, setting, "dense").candidates, question, setting, size=size)
     if setting.mode == "balanced":
         nearest = _pool(shortlist, setting, "dense", POOL).candidates
-        return ranked_by_vector(best_of_each_language(nearest), question, setting, size=size)
+        return rank_dense(best_of_each_language(nearest), question, setting, size=size)
     if setting.mode == "lexical" and not part_of(shortlist, setting):
-        return Found(tuple(_pool(shortlist, setting, "lexical", DEPTH).candidates[:size]), How())
+        return RankedHits(tuple(_pool(shortlist, setting, "lexical", DEPTH).candidates[:size]), ScoringContext())
     # In hybrid every shard brings as many, in lexical all together.
     depth = None if setting.mode == "hybrid" else DEPTH
     pools: Mapping[str, Pool] = {leg: _pool(shortlist, setting, leg, depth) for leg in ("dense", "lexical")}
-    hits, how = put_together(pools, question, setting, target, depth=DEPTH)
-    return Found(tuple(hits[:size]), how)
+    hits, how = fuse(pools, question, setting, target, depth=DEPTH)
+    return RankedHits(tuple(hits[:size]), how)
 
 
-def _pool(shortlist: Shortlist, setting: Setting, leg: str, depth: int | None = None) -> Pool:
+def _pool(shortlist: Shortlist, setting: SearchSettings, leg: str, depth: int | None = None) -> Pool:
     """What a leg retrieved, of all and of the favoured as many as are looked at."""
     part = part_of(shortlist, setting)
     favoured = shortlist.legs.get((leg, part), ())[:depth] if part else ()
     return pooled(leg, _best(shortlist.leg(leg), depth), favoured)
 
 
-def _best(found: list[Candidate], depth: int | None) -> list[Candidate]:
+def _best(found: list[ScoredDoc], depth: int | None) -> list[ScoredDoc]:
     return sorted(found, key=_best_first)[:depth]
 
 
-def _best_first(candidate: Candidate) -> float:
+def _best_first(candidate: ScoredDoc) -> float:
     return -(candidate.score or 0.0)

@@ -16,7 +16,7 @@ import orjson
 from opensearchpy import OpenSearch
 from opensearchpy.exceptions import OpenSearchException
 
-from langshift.credentials import hide
+from langshift.credentials import redact
 from langshift.errors import ClusterError, LangshiftError, UnavailableError
 from langshift.server_errors import closed, failure, not_permitted
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 Body = dict[str, Any]
 Response = Mapping[str, Any]
 T = TypeVar("T")
-Exchange = Generator[tuple[Body, ...], Sequence[Response], T]
+SearchPlan = Generator[tuple[Body, ...], Sequence[Response], T]
 
 
 class ShardBody(dict[str, Any]):
@@ -43,13 +43,13 @@ class ShardBody(dict[str, Any]):
         self.shard = shard
 
 
-def carry_out(client: OpenSearch, index: str, exchange: Exchange[T]) -> T:
+def execute(client: OpenSearch, index: str, plan: SearchPlan[T]) -> T:
     """Carry out an exchange with a cluster.
 
     Args:
         client: the cluster.
         index: what to search.
-        exchange: as the functions of ``modes`` make them.
+        plan: as the functions of ``modes`` make them.
 
     Returns:
         What the exchange returns.
@@ -59,34 +59,34 @@ def carry_out(client: OpenSearch, index: str, exchange: Exchange[T]) -> T:
         OpenSearchException: the cluster did not answer as it should.
     """
     try:
-        bodies = next(exchange)
+        bodies = next(plan)
         while True:
-            if alone(bodies):
-                responses = [client.search(index=index, body=one(bodies[0]))]
+            if is_single(bodies):
+                responses = [client.search(index=index, body=search_body(bodies[0]))]
             else:
-                responses = answers(client.msearch(index=index, body=lines(bodies)), len(bodies))
-            bodies = advance(exchange, responses)
+                responses = split_msearch(client.msearch(index=index, body=msearch_body(bodies)), len(bodies))
+            bodies = advance(plan, responses)
     except StopIteration as end:
         result: T = end.value
         return result
 
 
-async def carry_out_async(client: AsyncOpenSearch, index: str, exchange: Exchange[T]) -> T:
+async def execute_async(client: AsyncOpenSearch, index: str, plan: SearchPlan[T]) -> T:
     """Carry out an exchange with a cluster's asynchronous client; all else is as in ``carry_out``."""
     try:
-        bodies = next(exchange)
+        bodies = next(plan)
         while True:
-            if alone(bodies):
-                responses = [await client.search(index=index, body=one(bodies[0]))]
+            if is_single(bodies):
+                responses = [await client.search(index=index, body=search_body(bodies[0]))]
             else:
-                responses = answers(await client.msearch(index=index, body=lines(bodies)), len(bodies))
-            bodies = advance(exchange, responses)
+                responses = split_msearch(await client.msearch(index=index, body=msearch_body(bodies)), len(bodies))
+            bodies = advance(plan, responses)
     except StopIteration as end:
         result: T = end.value
         return result
 
 
-def advance(exchange: Exchange[Any], responses: Sequence[Response]) -> tuple[Body, ...]:
+def advance(plan: SearchPlan[Any], responses: Sequence[Response]) -> tuple[Body, ...]:
     """Send an exchange the answers to a step, as they came, whoever carries it out.
 
     Returns:
@@ -96,40 +96,40 @@ def advance(exchange: Exchange[Any], responses: Sequence[Response]) -> tuple[Bod
         StopIteration: the exchange has ended; its value is what the exchange returns.
         ClusterError: an answer is an error, not of all shards, or cannot be read.
     """
-    whole = [complete(response) for response in responses]
+    whole = [check_response(response) for response in responses]
     try:
-        return exchange.send(whole)
+        return plan.send(whole)
     except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
         raise ClusterError(_unreadable(whole[0] if len(whole) == 1 else whole)) from error
 
 
-def timed(exchange: Exchange[T]) -> Exchange[tuple[T, float]]:
+def timed(plan: SearchPlan[T]) -> SearchPlan[tuple[T, float]]:
     """The exchange, which also returns the milliseconds that the server says it took, all steps together.
 
     The searches of one step are carried out side by side: the slowest counts.
     """
     took = 0.0
     try:
-        bodies = next(exchange)
+        bodies = next(plan)
         while True:
             responses = yield bodies
             took += max(float(response["took"]) for response in responses)
-            bodies = exchange.send(responses)
+            bodies = plan.send(responses)
     except StopIteration as end:
         return end.value, took
 
 
-def alone(bodies: Sequence[Body]) -> bool:
+def is_single(bodies: Sequence[Body]) -> bool:
     """Whether a step is one ``_search``."""
     return len(bodies) == 1 and not isinstance(bodies[0], ShardBody)
 
 
-def one(body: Body) -> bytes:
+def search_body(body: Body) -> bytes:
     """The content of a ``_search``."""
     return orjson.dumps(body)
 
 
-def lines(bodies: Sequence[Body]) -> bytes:
+def msearch_body(bodies: Sequence[Body]) -> bytes:
     """The content of an ``_msearch``."""
     return b"".join(_header(body) + orjson.dumps(body, option=orjson.OPT_APPEND_NEWLINE) for body in bodies)
 
@@ -138,7 +138,7 @@ def _header(body: Body) -> bytes:
     return b'{"preference":"_shards:%d"}\n' % body.shard if isinstance(body, ShardBody) else b"{}\n"
 
 
-def answers(response: Response, count: int) -> list[Response]:
+def split_msearch(response: Response, count: int) -> list[Response]:
     """The parts of the answer to an ``_msearch``, not looked at yet.
 
     Args:
@@ -154,7 +154,7 @@ def answers(response: Response, count: int) -> list[Response]:
     return parts
 
 
-def complete(response: Response) -> Response:
+def check_response(response: Response) -> Response:
     """The response to one search, which is whole.
 
     Raises:
@@ -163,13 +163,13 @@ def complete(response: Response) -> Response:
     try:
         if "error" in response:
             said = _words(response["error"])
-            told = f"The cluster answered {response.get('status')}: {said.rstrip('.;')[:300]}."
+            message = f"The cluster answered {response.get('status')}: {said.rstrip('.;')[:300]}."
             kind = UnavailableError if response.get("status") in (429, 503) else ClusterError
-            raise not_permitted(said) or kind(told)
+            raise not_permitted(said) or kind(message)
         shards = response["_shards"]
         if response["timed_out"] or shards["failed"]:
-            told = f"The cluster answered from {shards['successful']} of {shards['total']} shards only."
-            raise UnavailableError(told)
+            message = f"The cluster answered from {shards['successful']} of {shards['total']} shards only."
+            raise UnavailableError(message)
         # What is read of it later.
         _ = response["took"], [(hit["_id"], float(hit["_score"])) for hit in response["hits"]["hits"]]
     except (AttributeError, KeyError, TypeError, ValueError):
@@ -180,20 +180,20 @@ def complete(response: Response) -> Response:
 def _words(error: object) -> str:
     """The server's words for why, with those of the innermost cause."""
     if not isinstance(error, Mapping):
-        return hide(" ".join(str(error).split()))
-    if told := closed(error):
-        return told
+        return redact(" ".join(str(error).split()))
+    if message := closed(error):
+        return message
     roots = error.get("root_cause") or [{}]
     said = [error.get("reason") or error.get("type"), roots[0].get("reason")]
-    return hide(" ".join(": ".join(dict.fromkeys(str(part) for part in said if part)).split()))
+    return redact(" ".join(": ".join(dict.fromkeys(str(part) for part in said if part)).split()))
 
 
 def _unreadable(response: object) -> str:
-    return f"The cluster gave an answer that cannot be read: {hide(str(response))[:200]}."
+    return f"The cluster gave an answer that cannot be read: {redact(str(response))[:200]}."
 
 
 @dataclass(frozen=True)
-class Request:
+class HttpRequest:
     """One request, without what the client adds to each, such as credentials.
 
     Attributes:
@@ -230,43 +230,43 @@ class Request:
         return f"curl -X {self.method} \"$OPENSEARCH_URL{self.path}\" -H 'content-type: {kind}' --data-binary {body}"
 
 
-def recorded(exchange: Exchange[T], index: str, requests: list[Request]) -> Exchange[T]:
+def recorded(plan: SearchPlan[T], index: str, requests: list[HttpRequest]) -> SearchPlan[T]:
     """The exchange; each of its steps is added to ``requests`` as what is sent to ``index``."""
     try:
-        bodies = next(exchange)
+        bodies = next(plan)
         while True:
             requests.append(request_of(index, bodies))
             answers: Sequence[Response] = yield bodies
-            bodies = exchange.send(answers)
+            bodies = plan.send(answers)
     except StopIteration as end:
         result: T = end.value
         return result
 
 
-def request_of(index: str, bodies: Sequence[Body]) -> Request:
+def request_of(index: str, bodies: Sequence[Body]) -> HttpRequest:
     """One step of an exchange as what is sent to ``index``."""
-    if alone(bodies):
-        return Request("POST", f"/{index}/_search", one(bodies[0]))
-    return Request("POST", f"/{index}/_msearch", lines(bodies))
+    if is_single(bodies):
+        return HttpRequest("POST", f"/{index}/_search", search_body(bodies[0]))
+    return HttpRequest("POST", f"/{index}/_msearch", msearch_body(bodies))
 
 
 _BODIES_AT_ONCE = 100
 _BYTES_AT_ONCE = 4_000_000
 
 
-def carry_out_all(client: OpenSearch, index: str, exchanges: Iterable[Exchange[T]]) -> Iterator[T | LangshiftError]:
+def execute_many(client: OpenSearch, index: str, plans: Iterable[SearchPlan[T]]) -> Iterator[T | LangshiftError]:
     """Carry out many exchanges with a cluster, about a hundred searches or 4 MB to a request.
 
     Args:
         client: the cluster.
         index: what to search.
-        exchanges: as the functions of ``modes`` make them; a hundred at a time are taken.
+        plans: as the functions of ``modes`` make them; a hundred at a time are taken.
 
     Yields:
         What each exchange returns, in their order, or the error that ended it.
     """
-    coming = iter(exchanges)
-    while wave := [_Running(exchange) for exchange in islice(coming, _BODIES_AT_ONCE)]:
+    coming = iter(plans)
+    while wave := [_Running(plan) for plan in islice(coming, _BODIES_AT_ONCE)]:
         while waiting := [running for running in wave if running.bodies]:
             for together, content in _requests(waiting):
                 _ask(client, index, together, content)
@@ -284,8 +284,8 @@ class _Running(Generic[T]):
 
     outcome: T | LangshiftError
 
-    def __init__(self, exchange: Exchange[T]) -> None:
-        self._exchange = exchange
+    def __init__(self, plan: SearchPlan[T]) -> None:
+        self._plan = plan
         self.bodies: Sequence[Body] = ()
         self._go(None)
 
@@ -295,12 +295,12 @@ class _Running(Generic[T]):
 
     def fail(self, error: LangshiftError) -> None:
         """End with an error."""
-        self._exchange.close()
+        self._plan.close()
         self.outcome, self.bodies = error, ()
 
     def _go(self, responses: Sequence[Response] | None) -> None:
         try:
-            self.bodies = next(self._exchange) if responses is None else advance(self._exchange, responses)
+            self.bodies = next(self._plan) if responses is None else advance(self._plan, responses)
         except StopIteration as end:
             self.outcome, self.bodies = end.value, ()
         except LangshiftError as error:
@@ -313,7 +313,7 @@ def _requests(waiting: Sequence[_Running[T]]) -> Iterator[tuple[list[_Running[T]
     content, count = bytearray(), 0
     for running in waiting:
         together.append(running)
-        content += lines(running.bodies)
+        content += msearch_body(running.bodies)
         count += len(running.bodies)
         if count >= _BODIES_AT_ONCE or len(content) >= _BYTES_AT_ONCE:
             yield together, bytes(content)
@@ -325,7 +325,7 @@ def _requests(waiting: Sequence[_Running[T]]) -> Iterator[tuple[list[_Running[T]
 def _ask(client: OpenSearch, index: str, together: Sequence[_Running[T]], content: bytes) -> None:
     count = sum(len(running.bodies) for running in together)
     try:
-        responses = iter(answers(client.msearch(index=index, body=content), count))
+        responses = iter(split_msearch(client.msearch(index=index, body=content), count))
     except (OpenSearchException, LangshiftError) as error:
         for running in together:
             running.fail(error if isinstance(error, LangshiftError) else failure(error))

@@ -26,13 +26,13 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from langshift.credentials import hide
+from langshift.credentials import redact
 from langshift.errors import ClusterError, FingerprintError, LangshiftError, UnavailableError, UsageError
 from langshift.output import emit_json, note, out
-from langshift.retry import terminated_like_interrupted
+from langshift.retry import sigterm_as_interrupt
 from langshift.settings import Settings
-from langshift.web.context import FOLDER, Console, console_of, trouble
-from langshift.web.security import Access, Guard
+from langshift.web.context import FOLDER, AppContext, context_of, error_page
+from langshift.web.security import Access, SecurityMiddleware
 
 # Starlette's own words, which say too little.
 _SAID: Final = {
@@ -41,7 +41,7 @@ _SAID: Final = {
 }
 
 
-def make_app(console: Console, access: Access) -> Starlette:
+def make_app(console: AppContext, access: Access) -> Starlette:
     """The application.
 
     Args:
@@ -64,11 +64,11 @@ def make_app(console: Console, access: Access) -> Starlette:
             Mount("/static", StaticFiles(directory=FOLDER / "static")),
             *(*SEARCH, *INDICES, *LANGUAGES, *EVALUATIONS),
         ],
-        middleware=[Middleware(Guard, access=access, unforeseen=unforeseen)],
+        middleware=[Middleware(SecurityMiddleware, access=access, unforeseen=unexpected_error_page)],
         exception_handlers={
-            HTTPException: refused,
-            LangshiftError: failed,
-            OpenSearchException: failed,
+            HTTPException: http_error_page,
+            LangshiftError: langshift_error_page,
+            OpenSearchException: langshift_error_page,
         },
         lifespan=lifespan,
     )
@@ -81,22 +81,24 @@ def home(_: Request) -> Response:
     return RedirectResponse("/search", 303)
 
 
-def refused(request: Request, error: Exception) -> Response:
+def http_error_page(request: Request, error: Exception) -> Response:
     """The page for what Starlette or a page refuses."""
     assert isinstance(error, HTTPException)  # noqa: S101
     said = _SAID.get(error.detail, f"{error.detail.rstrip('.')}.")
-    return trouble(request, error.status_code, said)
+    return error_page(request, error.status_code, said)
 
 
-def failed(request: Request, error: Exception) -> Response:
+def langshift_error_page(request: Request, error: Exception) -> Response:
     """The page for what failed, in langshift's or in the client library's words."""
     assert isinstance(error, LangshiftError | OpenSearchException)  # noqa: S101
-    console = console_of(request)
-    told = console.failure(error)
-    if isinstance(told, UnavailableError):
+    console = context_of(request)
+    langshift_error = console.failure(error)
+    if isinstance(langshift_error, UnavailableError):
         console.lost()
-        return trouble(request, 503, str(told), heading="The cluster is away", again=request.method == "GET")
-    return trouble(request, _status(told), str(told))
+        return error_page(
+            request, 503, str(langshift_error), heading="The cluster is away", again=request.method == "GET"
+        )
+    return error_page(request, _status(langshift_error), str(langshift_error))
 
 
 def _status(error: Exception) -> int:
@@ -105,13 +107,13 @@ def _status(error: Exception) -> int:
     return 502 if isinstance(error, ClusterError | FingerprintError) else 500
 
 
-def unforeseen(request: Request, error: Exception) -> Response:
+def unexpected_error_page(request: Request, error: Exception) -> Response:
     """The page for what nobody thought of; where the console runs, one line tells of it."""
     kind = type(error).__name__
-    note(hide(f"Error: {request.method} {request.url.path[:200]}: {kind}: {' '.join(str(error).split())[:300]}"))
+    note(redact(f"Error: {request.method} {request.url.path[:200]}: {kind}: {' '.join(str(error).split())[:300]}"))
     if os.environ.get("LANGSHIFT_DEBUG"):
-        note(hide("".join(traceback.format_exception(error))))
-    return trouble(
+        note(redact("".join(traceback.format_exception(error))))
+    return error_page(
         request,
         500,
         f"langshift met something unforeseen ({kind}); where `langshift serve` runs, a line says more, "
@@ -124,7 +126,7 @@ def unforeseen(request: Request, error: Exception) -> Response:
 _LONGEST: Final = 20.0
 
 
-class Patient(H11Protocol):
+class IdleTimeoutProtocol(H11Protocol):
     """Uvicorn's own protocol, which waits for a request no longer than so long."""
 
     _waiting: asyncio.TimerHandle | None = None
@@ -188,11 +190,11 @@ def run(host: str, port: int, results: Path | None, datasets: Sequence[Path], *,
     folder = _writable(settings.home / "results" if results is None else results)
     named = _by_name(datasets)
     with _listening(host, port) as listener:
-        from langshift.web.context import Console
+        from langshift.web.context import AppContext
         from langshift.web.security import access
 
         bound, port = listener.getsockname()[:2]
-        console = Console(settings, folder.absolute(), named)
+        console = AppContext(settings, folder.absolute(), named)
         if settings.url is None:
             # As with every command; a cluster of the user's own may come later.
             _ = console.client
@@ -243,12 +245,12 @@ def _listening(host: str, port: int) -> Iterator[socket.socket]:
         yield listener
 
 
-def _serve(listener: socket.socket, console: Console, access: Access, *, as_json: bool) -> None:
+def _serve(listener: socket.socket, console: AppContext, access: Access, *, as_json: bool) -> None:
     import uvicorn
 
     config = uvicorn.Config(
         make_app(console, access),
-        http=Patient,
+        http=IdleTimeoutProtocol,
         loop="asyncio",
         ws="none",
         lifespan="on",
@@ -262,15 +264,15 @@ def _serve(listener: socket.socket, console: Console, access: Access, *, as_json
         timeout_graceful_shutdown=_PATIENCE,
     )
 
-    class Server(uvicorn.Server):
+    class WebServer(uvicorn.Server):
         async def startup(self, sockets: list[socket.socket] | None = None) -> None:
             await super().startup(sockets)
             # Only from here on it is stopped in order.
-            _tell(access, as_json=as_json)
+            _print_address(access, as_json=as_json)
 
     try:
-        with terminated_like_interrupted():
-            Server(config).run(sockets=[listener])
+        with sigterm_as_interrupt():
+            WebServer(config).run(sockets=[listener])
     except KeyboardInterrupt:
         # It is how it is meant to end.
         note("The console is stopped.")
@@ -278,7 +280,7 @@ def _serve(listener: socket.socket, console: Console, access: Access, *, as_json
         _leave_soon()
 
 
-def _tell(access: Access, *, as_json: bool) -> None:
+def _print_address(access: Access, *, as_json: bool) -> None:
     url = access.url if access.token is None else f"{access.url}?token={access.token}"
     if as_json:
         emit_json({"url": url} | ({} if access.token is None else {"token": access.token}))

@@ -22,7 +22,7 @@ from langshift.evaluate.report.writers import environment
 from langshift.languages import direction
 from langshift.plugin.versions import check_name
 from langshift.retrieval.searcher import USUAL_OPTIONS, Searcher
-from langshift.retrieval.service import Encoders, Making, Opened
+from langshift.retrieval.service import Encoders, PlanFactory, VersionedSearcher
 from langshift.retrieval.settings import NO_FILTERS, Filters
 from langshift.server_errors import failure
 from langshift.settings import VERSION, Settings
@@ -34,7 +34,7 @@ K = TypeVar("K")
 _MOST_OPEN: Final = 32
 
 
-class Console:
+class AppContext:
     """What the pages share; safe to use from several threads.
 
     Attributes:
@@ -49,9 +49,9 @@ class Console:
         self._lock = Lock()
         self._client: OpenSearch | None = None
         self._started = False
-        self._opened: OrderedDict[str, Opened] = OrderedDict()
+        self._opened: OrderedDict[str, VersionedSearcher] = OrderedDict()
         self._encoders = Encoders()
-        self._kept: dict[type, Any] = {}
+        self._shared: dict[type, Any] = {}
 
     @property
     def client(self) -> OpenSearch:
@@ -98,7 +98,7 @@ class Console:
             self._client = None
             self._opened.clear()
 
-    def opened(self, name: str) -> Opened:
+    def opened(self, name: str) -> VersionedSearcher:
         """An index, an alias or a version, kept open.
 
         Raises:
@@ -113,7 +113,7 @@ class Console:
                 self._opened.move_to_end(name)
                 return found
         client = self.client
-        made = Opened(client, name, USUAL_OPTIONS, self._encoders)
+        made = VersionedSearcher(client, name, USUAL_OPTIONS, self._encoders)
         with self._lock:
             if client is self._client:
                 made = self._opened.setdefault(name, made)
@@ -121,23 +121,23 @@ class Console:
                     self._opened.popitem(last=False)
         return made
 
-    def carry_out(self, name: str, make: Making[T], filters: Filters = NO_FILTERS) -> tuple[Searcher, T]:
+    def execute(self, name: str, make: PlanFactory[T], filters: Filters = NO_FILTERS) -> tuple[Searcher, T]:
         """Carry out an exchange with what stands behind a name; see ``Opened.carry_out``."""
-        return self.opened(name).carry_out(make, filters)
+        return self.opened(name).execute(make, filters)
 
-    def kept(self, kind: type[K], make: Callable[[], K]) -> K:
+    def shared(self, kind: type[K], make: Callable[[], K]) -> K:
         """The console's one object of a kind, made at first use; its ``close``, if it has one, is called at the end."""
         with self._lock:
-            if kind not in self._kept:
-                self._kept[kind] = make()
-            return cast(K, self._kept[kind])
+            if kind not in self._shared:
+                self._shared[kind] = make()
+            return cast(K, self._shared[kind])
 
     def close(self) -> None:
         """End what lives as long as the console."""
         with self._lock:
-            kept, self._kept = list(self._kept.values()), {}
+            shared, self._shared = list(self._shared.values()), {}
             client, self._client = self._client, None
-        for one in kept:
+        for one in shared:
             close = getattr(one, "close", None)
             if close is not None:
                 close()
@@ -145,9 +145,9 @@ class Console:
             client.close()
 
 
-def console_of(request: Request) -> Console:
+def context_of(request: Request) -> AppContext:
     """The console that a request came to."""
-    return cast(Console, request.app.state.console)
+    return cast(AppContext, request.app.state.console)
 
 
 FOLDER: Final = Path(__file__).parent
@@ -187,12 +187,12 @@ def page(
         headers: more than those that every answer has.
         **context: what the template fills in; all of it is escaped but what ``drawn`` made.
     """
-    url = console_of(request).settings.url
+    url = context_of(request).settings.url
     text = _TEMPLATES.get_template(template).render(request=request, cluster=url or "embedded OpenSearch", **context)
     return HTMLResponse(text, status_code=status, headers=headers)
 
 
-def trouble(
+def error_page(
     request: Request,
     status: int,
     sentence: str,
@@ -217,12 +217,12 @@ def trouble(
     return page(request, "error.html", status=status, headers=headers, **context)
 
 
-def drawn(svg: str) -> Markup:
+def trusted_markup(svg: str) -> Markup:
     """A figure of langshift's own as what is put into a page as it is; nothing else may be given here."""
     return Markup(svg)  # noqa: S704 - our figures escape their texts
 
 
-class Kept(Generic[T]):
+class LruCache(Generic[T]):
     """The values that were used last, by key; safe to use from several threads."""
 
     def __init__(self, most: int) -> None:

@@ -15,14 +15,14 @@ from starlette.routing import Route
 from langshift.debias.fingerprint import Fingerprint
 from langshift.errors import ClusterError, LangshiftError
 from langshift.ingest.bulk.dead_letters import DeadLetter, DeadLetters, Group, grouped
-from langshift.ingest.bulk.journal_store import LoadPlace
+from langshift.ingest.bulk.journal_store import LoadWorkspace
 from langshift.languages import UNDETERMINED
-from langshift.output import counted
+from langshift.output import pluralize
 from langshift.plugin.description import (
     BINS,
     Confidence,
     Description,
-    Sureness,
+    LanguageConfidence,
     chosen,
     confidence,
     described,
@@ -36,14 +36,14 @@ from langshift.plugin.description import (
     storage,
 )
 from langshift.plugin.inventory import Version, all_versions
-from langshift.web.context import Console, console_of, page
+from langshift.web.context import AppContext, context_of, page
 
 _MOST: Final = 10_000
 # Seconds: a letter holds its document, and may be large.
 _LONGEST: Final = 2.0
 
 
-class Letters(NamedTuple):
+class DeadLetterSummary(NamedTuple):
     """Dead letters of one index.
 
     Attributes:
@@ -55,7 +55,7 @@ class Letters(NamedTuple):
     remark: str | None = None
 
 
-def letters(place: LoadPlace, most: int = _MOST, seconds: float = _LONGEST) -> Letters:
+def summarize_dead_letters(place: LoadWorkspace, most: int = _MOST, seconds: float = _LONGEST) -> DeadLetterSummary:
     """The dead letters of a place, the first ones where there are many.
 
     Args:
@@ -69,16 +69,16 @@ def letters(place: LoadPlace, most: int = _MOST, seconds: float = _LONGEST) -> L
     except LangshiftError as error:
         return uncounted(error)
     except OSError as error:
-        return Letters([], f"The dead letters cannot be read ({error.strerror}): see to it that they can be.")
+        return DeadLetterSummary([], f"The dead letters cannot be read ({error.strerror}): see to it that they can be.")
     if reading.all:
-        return Letters(groups)
-    told = f"Only the first {counted(reading.count, 'dead letter')} were counted:"
-    return Letters(groups, f"{told} `langshift dead-letters list --index {place.name}` counts all.")
+        return DeadLetterSummary(groups)
+    message = f"Only the first {pluralize(reading.count, 'dead letter')} were counted:"
+    return DeadLetterSummary(groups, f"{message} `langshift dead-letters list --index {place.name}` counts all.")
 
 
-def uncounted(error: LangshiftError) -> Letters:
+def uncounted(error: LangshiftError) -> DeadLetterSummary:
     """No letters, and why."""
-    return Letters([], f"The dead letters cannot be counted: {error}")
+    return DeadLetterSummary([], f"The dead letters cannot be counted: {error}")
 
 
 class _Reading:
@@ -173,7 +173,7 @@ class LanguageRow(NamedTuple):
     tag: str
     documents: int
     share: float
-    sure: Sureness | None
+    sure: LanguageConfidence | None
 
 
 class Bin(NamedTuple):
@@ -212,7 +212,7 @@ def bins(sure: Confidence) -> list[Bin]:
 
 def fingerprint_rows(made: Fingerprint) -> list[tuple[str, str]]:
     """Every field of a fingerprint: what it is, and its value in words."""
-    return [(_LABELS.get(name, name), _told(name, value)) for name, value in made.to_dict().items()]
+    return [(_LABELS.get(name, name), _format_value(name, value)) for name, value in made.to_dict().items()]
 
 
 def _row(one: Version) -> VersionRow:
@@ -236,7 +236,7 @@ def _row(one: Version) -> VersionRow:
     )
 
 
-def _told(name: str, value: Any) -> str:  # noqa: ANN401 - any JSON
+def _format_value(name: str, value: Any) -> str:  # noqa: ANN401 - any JSON
     if isinstance(value, bool):
         return "yes" if value else "no"
     if name == "alphas":
@@ -250,14 +250,14 @@ def _told(name: str, value: Any) -> str:  # noqa: ANN401 - any JSON
 
 def indices(request: Request) -> Response:
     """Every version of every index."""
-    found = version_rows(all_versions(console_of(request).client))
+    found = version_rows(all_versions(context_of(request).client))
     return page(request, "indices.html", versions=found)
 
 
 def index(request: Request) -> Response:
     """All about one version."""
-    console = console_of(request)
-    version, versions = known(console, request.path_params["name"])
+    console = context_of(request)
+    version, versions = resolve_version(console, request.path_params["name"])
     found = described(console.client, version, versions)
     sure = confidence(console.client, version.version, found.fields)
     languages = language_rows(found, sure)
@@ -270,8 +270,8 @@ def index(request: Request) -> Response:
         remarks=remarks(found),
         languages=languages,
         most=max((one.share for one in languages), default=1.0) or 1.0,
-        documents=counted(found.documents, "document"),
-        known=counted(len(found.languages.keys() - {UNDETERMINED}), "language"),
+        documents=pluralize(found.documents, "document"),
+        known=pluralize(len(found.languages.keys() - {UNDETERMINED}), "language"),
         unknown=found.share(UNDETERMINED),
         confidence=sure,
         bins=bins(sure),
@@ -281,16 +281,16 @@ def index(request: Request) -> Response:
     )
 
 
-def _letters(console: Console, name: str) -> Letters:
+def _letters(console: AppContext, name: str) -> DeadLetterSummary:
     """The dead letters of an index; who may not ask which cluster it is on sees all else."""
     try:
-        place = LoadPlace.of(console.settings.home, console.client, name)
+        place = LoadWorkspace.of(console.settings.home, console.client, name)
     except AuthorizationException as error:
         return uncounted(console.failure(error))
-    return letters(place)
+    return summarize_dead_letters(place)
 
 
-def known(console: Console, name: str) -> tuple[Version, list[Version]]:
+def resolve_version(console: AppContext, name: str) -> tuple[Version, list[Version]]:
     """The version that a name means, and all versions of its index.
 
     Raises:

@@ -18,7 +18,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from langshift.web.context import trouble
+from langshift.web.context import error_page
 
 _LOOPBACK: Final = ("127.0.0.1", "localhost", "[::1]")
 
@@ -140,7 +140,7 @@ _LONGEST: Final = 30.0
 _WITHOUT_TOKEN: Final = ("/static/style.css", "/static/icon.svg")
 
 
-class Guard:
+class SecurityMiddleware:
     """Answers what must not reach the pages, and adds to every answer the headers that tell a browser what it may."""
 
     def __init__(self, app: ASGIApp, access: Access, unforeseen: Callable[[Request, Exception], Response]) -> None:
@@ -231,13 +231,13 @@ def _from_here(request: Request) -> bool:
 def _address_without_token(scope: Scope) -> str:
     path = "/" + scope["raw_path"].decode("ascii", "replace").lstrip("/\\")
     pairs = parse_qsl(scope["query_string"].decode("ascii", "replace"), keep_blank_values=True)
-    kept = [(name, value) for name, value in pairs if name != "token"]
-    return f"{path}?{urlencode(kept)}" if kept else path
+    remaining = [(name, value) for name, value in pairs if name != "token"]
+    return f"{path}?{urlencode(remaining)}" if remaining else path
 
 
 async def _body(receive: Receive) -> bytes | None:
     """The body; None where it is too long. It is read before the answer, as a sender may read nothing before."""
-    kept, length = bytearray(), 0
+    body, length = bytearray(), 0
     while length <= _MOST_READ:
         message = await receive()
         if message["type"] == "http.disconnect":
@@ -245,10 +245,10 @@ async def _body(receive: Receive) -> bytes | None:
         part: bytes = message.get("body", b"")
         length += len(part)
         if length <= MOST_BODY:
-            kept += part
+            body += part
         if not message.get("more_body", False):
             break
-    return bytes(kept) if length <= MOST_BODY else None
+    return bytes(body) if length <= MOST_BODY else None
 
 
 def _replayed(body: bytes, receive: Receive) -> Receive:
@@ -270,4 +270,4 @@ def _too_long(request: Request, status: int, said: str) -> Response:
 
 
 def _bare(request: Request, status: int, said: str, heading: str) -> Response:
-    return trouble(request, status, said, heading=heading, bare=True)
+    return error_page(request, status, said, heading=heading, bare=True)

@@ -54,7 +54,7 @@ class Encoder(Protocol):
         ...
 
 
-class Brought(NamedTuple):
+class VectorSpec(NamedTuple):
     """What is known of vectors that come with the data, and that no encoder here makes.
 
     Attributes:
@@ -66,13 +66,13 @@ class Brought(NamedTuple):
     normalised: bool
 
 
-def open_encoder(name: str, *, trust_remote_code: bool = False, brought: Brought | None = None) -> Encoder:
+def open_encoder(name: str, *, trust_remote_code: bool = False, vector_spec: VectorSpec | None = None) -> Encoder:
     """Open an encoder by its name.
 
     Args:
         name: ``use-m``, ``st:NAME_OR_PATH``, ``http:URL#MODEL``, ``given`` or ``given:NAME``.
         trust_remote_code: run code that comes with a model (``st:`` alone).
-        brought: the vectors that came with the data, where some did (``given`` alone).
+        vector_spec: the vectors that came with the data, where some did (``given`` alone).
 
     Raises:
         UsageError: there is no encoder of that name, or it cannot be used with what there is.
@@ -90,9 +90,9 @@ def open_encoder(name: str, *, trust_remote_code: bool = False, brought: Brought
 
         return open_http(name)
     if is_given(name):
-        from langshift.debias.encoders.precomputed import open_given
+        from langshift.debias.encoders.precomputed import open_precomputed
 
-        return open_given(rest, brought)
+        return open_precomputed(rest, vector_spec)
     raise UsageError(
         f"There is no encoder {name!r}; there are use-m, st:NAME_OR_PATH (sentence-transformers), http:URL#MODEL "
         "(a server of embeddings), and given or given:NAME (vectors that come with the data)."

@@ -69,7 +69,7 @@ PATIENT = _Retry(
 FIRST = PATIENT.new(total=3, connect=0)
 
 
-class Answer(NamedTuple):
+class ServerResponse(NamedTuple):
     """What a server answers.
 
     Attributes:
@@ -83,7 +83,7 @@ class Answer(NamedTuple):
     body: bytes
 
 
-class Server:
+class EmbeddingServer:
     """A server at one address; its methods may be called from several threads."""
 
     def __init__(self, root: str) -> None:
@@ -127,7 +127,7 @@ class Server:
             raise self.failed(answer)
         return answer.content if answer.status == HTTPStatus.OK else None
 
-    def post(self, path: str, content: Any, retry: Retry = PATIENT) -> Answer:  # noqa: ANN401 - any JSON value
+    def post(self, path: str, content: Any, retry: Retry = PATIENT) -> ServerResponse:  # noqa: ANN401 - any JSON value
         """Send a JSON value.
 
         Raises:
@@ -137,7 +137,7 @@ class Server:
         self._require_allowed(answer)
         return answer
 
-    def _ask(self, method: str, path: str, body: bytes | None, retry: Retry) -> Answer:
+    def _ask(self, method: str, path: str, body: bytes | None, retry: Retry) -> ServerResponse:
         headers = dict(self._pool.headers)
         if body is not None:
             headers["Content-Type"] = "application/json"
@@ -147,15 +147,15 @@ class Server:
             )
         except HTTPError as error:
             raise LangshiftError(f"{self.shown} {self._trouble(error)}") from error
-        return Answer(response.status, _json(response.data), response.data)
+        return ServerResponse(response.status, _json(response.data), response.data)
 
-    def _require_allowed(self, answer: Answer) -> None:
+    def _require_allowed(self, answer: ServerResponse) -> None:
         if answer.status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
             does = f"refuses the key in {KEY}" if self._key else "asks for a key"
             remedy = "check that the key is right and may be used for this" if self._key else f"set {KEY}"
             raise LangshiftError(f"{self.shown} {does} ({self.why(answer)}): {remedy}.")
 
-    def failed(self, answer: Answer) -> LangshiftError:
+    def failed(self, answer: ServerResponse) -> LangshiftError:
         """An answer that is no success, in a sentence."""
         remedy = "check its address"
         if answer.status == HTTPStatus.TOO_MANY_REQUESTS:
@@ -180,17 +180,17 @@ class Server:
             return "cannot be reached: check that it runs and that this is its address."
         return "breaks off the connection: its log says why."
 
-    def why(self, answer: Answer) -> str:
+    def why(self, answer: ServerResponse) -> str:
         """The status of an answer and the server's own words."""
         return f"{answer.status}: {self.words(answer)}"
 
-    def words(self, answer: Answer) -> str:
+    def words(self, answer: ServerResponse) -> str:
         """The server's own words, or the beginning of them, without line breaks and without the key."""
-        told = answer.content
+        content = answer.content
         for name in ("error", "message", "detail"):
-            if isinstance(told, dict) and told.get(name):
-                told = told[name]
-        text = told if isinstance(told, str) else answer.body.decode(errors="replace")
+            if isinstance(content, dict) and content.get(name):
+                content = content[name]
+        text = content if isinstance(content, str) else answer.body.decode(errors="replace")
         text = " ".join(text.split()).rstrip(".")
         if answer.status != HTTPStatus.OK and (not text or text.startswith("<")):
             # A gateway answers with a page of HTML.
@@ -218,7 +218,7 @@ _PORTS = {"http": 80, "https": 443}
 _EXAMPLE = "such as http:http://localhost:8080#BAAI/bge-m3"
 
 
-class Address(NamedTuple):
+class ModelAddress(NamedTuple):
     """A server and one of its models.
 
     Attributes:
@@ -230,7 +230,7 @@ class Address(NamedTuple):
     model: str | None
 
 
-def parse_address(name: str) -> Address:
+def parse_address(name: str) -> ModelAddress:
     """The address in an encoder's name: ``http:https://host/v1#MODEL``, ``https://host#MODEL`` and the like.
 
     However it is written, the same model of the same server gives the same address.
@@ -256,7 +256,7 @@ def parse_address(name: str) -> Address:
     port = f":{url.port}" if url.port and url.port != _PORTS[url.scheme] else ""
     path = (url.path or "").rstrip("/")
     path = path.removesuffix("/embeddings") if path.endswith(EMBEDDINGS) else path
-    return Address(f"{url.scheme}://{url.host}{port}{path.removesuffix('/v1')}", model or None)
+    return ModelAddress(f"{url.scheme}://{url.host}{port}{path.removesuffix('/v1')}", model or None)
 
 
 _MOST = 64
@@ -264,7 +264,7 @@ _MOST = 64
 _TAG = ":latest"
 
 
-class Served(NamedTuple):
+class ServedModel(NamedTuple):
     """A model on a server.
 
     Attributes:
@@ -282,7 +282,7 @@ class Served(NamedTuple):
     others: Sequence[str]
 
 
-def find(server: Server, root: str, wanted: str | None) -> Served:
+def find_model(server: EmbeddingServer, root: str, wanted: str | None) -> ServedModel:
     """Find a model on a server, or its only one.
 
     Args:
@@ -301,8 +301,8 @@ def find(server: Server, root: str, wanted: str | None) -> Served:
     info = info if isinstance(info, dict) and isinstance(info.get("model_id"), str) else {}
     names = list(listed) or [info["model_id"]] if listed or info else []
     if wanted is None and len(names) != 1:
-        told = f"it has {', '.join(names)}" if names else "it does not say which it has"
-        raise UsageError(f"{server.shown} needs the name of a model, and {told}: write http:{root}#MODEL.")
+        available = f"it has {', '.join(names)}" if names else "it does not say which it has"
+        raise UsageError(f"{server.shown} needs the name of a model, and {available}: write http:{root}#MODEL.")
     model = wanted or names[0]
     if info and _own_name(model) != _own_name(info["model_id"]):
         raise UsageError(f"{server.shown} has the model {info['model_id']}, not {model}: write http:{root}#MODEL.")
@@ -310,7 +310,7 @@ def find(server: Server, root: str, wanted: str | None) -> Served:
     most = info.get("max_client_batch_size")
     # What stands behind a name that the server was told to show.
     own = str(entry.get("root") or info.get("model_id") or model)
-    return Served(
+    return ServedModel(
         model,
         _revision(server, model, entry, info),
         prefixes(full_name(own.removesuffix(_TAG).replace(":", "-")), {}, ""),
@@ -324,7 +324,7 @@ def _own_name(model: str) -> str:
     return model.rstrip("/").rpartition("/")[2].lower()
 
 
-def _revision(server: Server, model: str, entry: Mapping[str, Any], info: Mapping[str, Any]) -> str:
+def _revision(server: EmbeddingServer, model: str, entry: Mapping[str, Any], info: Mapping[str, Any]) -> str:
     """Whatever says most of the weights: TEI's commit, Ollama's digest, what vLLM has loaded; else the name."""
     found = info.get("model_sha") or entry.get("root") or entry.get("digest")
     if not found and entry.get("owned_by") == "library":
@@ -363,7 +363,7 @@ class HttpEncoder:
 
     longest: int | None = None
 
-    def __init__(self, root: str, server: Server, served: Served) -> None:
+    def __init__(self, root: str, server: EmbeddingServer, served: ServedModel) -> None:
         """Encode two texts, to see what the vectors are like.
 
         Raises:
@@ -426,7 +426,7 @@ class HttpEncoder:
             "(--auto-truncate in TEI)."
         )
 
-    def _ask(self, texts: Sequence[str], retry: Retry) -> Answer:
+    def _ask(self, texts: Sequence[str], retry: Retry) -> ServerResponse:
         answer = self._server.post(EMBEDDINGS, {"model": self._served.model, "input": list(texts)}, retry)
         if answer.status == HTTPStatus.NOT_FOUND:
             others = ", ".join(self._served.others)
@@ -439,13 +439,13 @@ class HttpEncoder:
             raise self._server.failed(answer)
         return answer
 
-    def _vectors(self, texts: Sequence[str], answer: Answer) -> Matrix:
+    def _vectors(self, texts: Sequence[str], answer: ServerResponse) -> Matrix:
         """The vectors in an answer, in the order of the texts, whatever its own order is."""
         shown = self._server.shown
         data = answer.content.get("data") if isinstance(answer.content, dict) else None
         if not isinstance(data, list) or not all(isinstance(one, dict) for one in data):
-            told = self._server.words(answer)
-            raise LangshiftError(f"{shown} answers {told!r}, which holds no embeddings: check its address.")
+            message = self._server.words(answer)
+            raise LangshiftError(f"{shown} answers {message!r}, which holds no embeddings: check its address.")
         if len(data) != len(texts):
             raise LangshiftError(
                 f"{shown} gives {len(data)} vectors for {len(texts)} texts: it is no server of embeddings as OpenAI's."
@@ -486,8 +486,8 @@ def open_http(name: str) -> HttpEncoder:
         LangshiftError: the server cannot be reached, refuses the key, has no such model, or fails.
     """
     root, model = parse_address(name)
-    server = Server(root)
-    return HttpEncoder(root, server, find(server, root, model))
+    server = EmbeddingServer(root)
+    return HttpEncoder(root, server, find_model(server, root, model))
 
 
 def batches(texts: Sequence[str], most: int) -> Iterator[list[str]]:

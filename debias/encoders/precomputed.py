@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from langshift.debias.encoders import Brought, have_norm_1
+from langshift.debias.encoders import VectorSpec, have_norm_1
 from langshift.errors import UsageError
 
 if TYPE_CHECKING:
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 
 #: How many of the first vectors tell whether all have norm 1.
-LOOKED_AT = 1000
+NORM_SAMPLE = 1000
 
 
-class Given:
+class PrecomputedEncoder:
     """Stands for the encoder of vectors that are there already; it turns no text into a vector.
 
     Attributes:
@@ -36,10 +36,10 @@ class Given:
     document_prefix = ""
     longest: int | None = None
 
-    def __init__(self, name: str, brought: Brought) -> None:
+    def __init__(self, name: str, vector_spec: VectorSpec) -> None:
         self.id = f"given:{name}" if name else "given"
         self.revision = name
-        self.dimension, self.normalised = brought
+        self.dimension, self.normalised = vector_spec
 
     def encode_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:  # noqa: ARG002 - the protocol's
         """Refuse.
@@ -63,26 +63,26 @@ class Given:
         )
 
 
-def open_given(name: str, brought: Brought | None) -> Given:
+def open_precomputed(name: str, vector_spec: VectorSpec | None) -> PrecomputedEncoder:
     """The encoder of vectors that came with the data.
 
     Args:
         name: what the user calls their model; may be empty.
-        brought: what is known of them; None where there are none.
+        vector_spec: what is known of them; None where there are none.
 
     Raises:
         UsageError: there are none.
     """
-    if brought is None:
+    if vector_spec is None:
         shown = f"given:{name}" if name else "given"
         raise UsageError(
             f"The encoder {shown} takes vectors that come with the data, and there are none here: "
             "name an encoder of texts, such as use-m."
         )
-    return Given(name, brought)
+    return PrecomputedEncoder(name, vector_spec)
 
 
-class LookedAt:
+class VectorStats:
     """Gathers what is known of vectors that come with the data, from the first of them."""
 
     def __init__(self) -> None:
@@ -90,20 +90,20 @@ class LookedAt:
 
     def add(self, vector: NDArray[np.float32] | None) -> None:
         """Look at the next vector, shape (dimension,), float32; None where there is none."""
-        if vector is not None and len(self._first) < LOOKED_AT:
+        if vector is not None and len(self._first) < NORM_SAMPLE:
             self._first.append(vector)
 
-    def brought(self) -> Brought | None:
+    def vector_spec(self) -> VectorSpec | None:
         """What is known; None where there were no vectors."""
-        return Brought(len(self._first[0]), have_norm_1(np.stack(self._first))) if self._first else None
+        return VectorSpec(len(self._first[0]), have_norm_1(np.stack(self._first))) if self._first else None
 
 
-def brought_by(source: ParallelText) -> Brought | None:
+def vector_spec_of(source: ParallelText) -> VectorSpec | None:
     """What is known of the vectors of a parallel source by its first ones; None where it holds texts."""
     if source.dimension is None:
         return None
-    for rows in source.batches(max(LOOKED_AT // len(source.languages), 1)):
+    for rows in source.batches(max(NORM_SAMPLE // len(source.languages), 1)):
         vectors = np.concatenate([of[~np.isnan(of).any(axis=1)] for of in rows.vectors.values()])
         if len(vectors):
-            return Brought(source.dimension, have_norm_1(vectors))
-    return Brought(source.dimension, normalised=False)
+            return VectorSpec(source.dimension, have_norm_1(vectors))
+    return VectorSpec(source.dimension, normalised=False)

@@ -202,7 +202,7 @@ def revision(folder: Path, *, code: bool) -> str:
         code: whether the model's own code is run, and so is part of what makes the vectors.
     """
     digest = hashlib.sha256()
-    for path in sorted(_making(folder, code=code)):
+    for path in sorted(_model_files(folder, code=code)):
         digest.update(f"{path.relative_to(folder).as_posix()}\0{path.stat().st_size}\0".encode())
         with path.open("rb") as file:
             while chunk := file.read(_CHUNK):
@@ -210,7 +210,7 @@ def revision(folder: Path, *, code: bool) -> str:
     return digest.hexdigest()[:12]
 
 
-def _making(folder: Path, *, code: bool) -> Iterator[Path]:
+def _model_files(folder: Path, *, code: bool) -> Iterator[Path]:
     """The files that the model is read from."""
     for part in _parts(folder):
         found = {*_matching(part, (*_CONFIGS, _CODE) if code else _CONFIGS)} - {part / name for name in _OTHER_USES}

@@ -9,14 +9,14 @@ from threadpoolctl import threadpool_limits
 
 from langshift.debias.debiaser import mean_difference
 from langshift.debias.encoders import Encoder
-from langshift.debias.fitting.reliability import Evidence, reliability
-from langshift.debias.fitting.sums import Embedding, LanguageSums, PairSums, add_queries
-from langshift.debias.parallel.columns import ParallelText, Rows
+from langshift.debias.fitting.reliability import LanguageEvidence, reliability
+from langshift.debias.fitting.sums import BatchEncoder, LanguageSums, PairSums, add_queries
+from langshift.debias.parallel.columns import ParallelRows, ParallelText
 from langshift.debias.vectors import LanguageVectors
 from langshift.errors import UsageError
 from langshift.languages import parse_tag
-from langshift.output import counted
-from langshift.retry import ahead
+from langshift.output import pluralize
+from langshift.retry import prefetch
 
 # What can be fitted; the first two need means alone, which every file has.
 FITTED = ("shift", "centering", "lir", "affine")
@@ -54,7 +54,7 @@ def fit(
     """
     _require_methods(methods)
     tags = list(dict.fromkeys(_require_pivot(pivot, source) for pivot in pivots))
-    embedding = Embedding(source, encoder)
+    embedding = BatchEncoder(source, encoder)
     languages = {
         language: LanguageSums(embedding.dimension, directions="lir" in methods) for language in source.languages
     }
@@ -66,7 +66,7 @@ def fit(
     ]
     done = 0
     with _blas_threads(embedding, methods):
-        for rows in ahead(source.batches(embedding.batch)):
+        for rows in prefetch(source.batches(embedding.batch)):
             _add(rows, embedding, tags, languages, pairs, done)
             done += len(rows.places)
             if on_rows:
@@ -80,8 +80,8 @@ def fit(
 
 
 def _add(
-    rows: Rows,
-    embedding: Embedding,
+    rows: ParallelRows,
+    embedding: BatchEncoder,
     pivots: Sequence[str],
     languages: dict[str, LanguageSums],
     pairs: Sequence[PairSums],
@@ -97,7 +97,7 @@ def _add(
         pair.add(sides[one], sides[pivot], units[one], units[pivot], rows.places)
 
 
-def _blas_threads(embedding: Embedding, methods: Sequence[str]) -> AbstractContextManager[object]:
+def _blas_threads(embedding: BatchEncoder, methods: Sequence[str]) -> AbstractContextManager[object]:
     """One thread where only small products are made, for which more take longer, and wait in each other's way."""
     small = embedding.given and not {"lir", "affine"} & set(methods)
     threads: AbstractContextManager[object] = threadpool_limits(1, user_api="blas") if small else nullcontext()
@@ -124,7 +124,7 @@ def _require_pairs(pair: PairSums, source: ParallelText) -> None:
     count = pair.blocks.pairs
     if count < 2:
         raise UsageError(
-            f"{source.shown}: {pair.language} has {counted(count, 'pair') if count else 'no pair'} with the pivot "
+            f"{source.shown}: {pair.language} has {pluralize(count, 'pair') if count else 'no pair'} with the pivot "
             f"{pair.pivot}, and a mean that can be trusted needs two at least; give more, or leave {pair.language} out."
         )
 
@@ -159,8 +159,8 @@ def _made(
     )
 
 
-def _evidence(pair: PairSums, languages: dict[str, LanguageSums], rows: int) -> Evidence:
-    return Evidence(
+def _evidence(pair: PairSums, languages: dict[str, LanguageSums], rows: int) -> LanguageEvidence:
+    return LanguageEvidence(
         pairs=pair.blocks.pairs,
         missing=rows - pair.blocks.pairs,
         norm=languages[pair.language].norm,

@@ -105,7 +105,7 @@ _DIGITS = 4
 
 
 @dataclass(frozen=True)
-class Evidence:
+class LanguageEvidence:
     """The evidence of one language.
 
     Attributes:
@@ -131,7 +131,7 @@ class Evidence:
         return document
 
     @classmethod
-    def from_json(cls, document: Mapping[str, Any]) -> Evidence:
+    def from_json(cls, document: Mapping[str, Any]) -> LanguageEvidence:
         """Read what ``to_json`` made.
 
         Raises:
@@ -198,7 +198,7 @@ AGREES = 0.9
 MISALIGNED = 0.05
 
 
-class Verdict(NamedTuple):
+class VectorVerdict(NamedTuple):
     """What to do with a language vector.
 
     Attributes:
@@ -211,7 +211,7 @@ class Verdict(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Judged:
+class VectorAssessment:
     """A language vector and what is known of it.
 
     Attributes:
@@ -224,9 +224,9 @@ class Judged:
 
     language: str
     norm: float
-    evidence: Evidence | None
+    evidence: LanguageEvidence | None
     agreement: float | None
-    verdict: Verdict
+    verdict: VectorVerdict
 
     @property
     def share(self) -> float | None:
@@ -234,7 +234,7 @@ class Judged:
         return _share(self.norm, self.evidence) if self.evidence else None
 
 
-def judge(vectors: LanguageVectors, fitted: LanguageVectors | None = None) -> list[Judged]:
+def judge(vectors: LanguageVectors, fitted: LanguageVectors | None = None) -> list[VectorAssessment]:
     """Judge every language of a file.
 
     Args:
@@ -248,31 +248,33 @@ def judge(vectors: LanguageVectors, fitted: LanguageVectors | None = None) -> li
     judged = []
     for language, vector in sorted(vectors.vectors.items()):
         norm = float(np.linalg.norm(vector))
-        known = Evidence.from_json(evidence[language]) if language in evidence else None
+        known = LanguageEvidence.from_json(evidence[language]) if language in evidence else None
         agreement = None
         if known and fitted:
             other = fitted.vectors[language]
             agreement = float(vector @ other / max(norm * float(np.linalg.norm(other)), np.finfo(np.float32).tiny))
-        judged.append(Judged(language, norm, known, agreement, _verdict(norm, known, agreement, vectors.encoder)))
+        judged.append(
+            VectorAssessment(language, norm, known, agreement, _verdict(norm, known, agreement, vectors.encoder))
+        )
     return judged
 
 
-def _verdict(norm: float, evidence: Evidence | None, agreement: float | None, encoder: str) -> Verdict:
+def _verdict(norm: float, evidence: LanguageEvidence | None, agreement: float | None, encoder: str) -> VectorVerdict:
     if evidence is None:
-        return Verdict(None, "there is no evidence on it: give parallel text in this language with --pairs")
+        return VectorVerdict(None, "there is no evidence on it: give parallel text in this language with --pairs")
     if (share := _share(norm, evidence)) < NEGLIGIBLE:
-        return Verdict(USE, f"it is {share:.1%} as long as embeddings: nothing to gain, and nothing to lose")
+        return VectorVerdict(USE, f"it is {share:.1%} as long as embeddings: nothing to gain, and nothing to lose")
     for word, reasons in ((NOT, _against(evidence, agreement)), (CARE, _doubts(evidence, agreement, encoder))):
         if reasons:
-            return Verdict(word, "; ".join(reasons))
-    return Verdict(USE, "halves of the pairs agree on it")
+            return VectorVerdict(word, "; ".join(reasons))
+    return VectorVerdict(USE, "halves of the pairs agree on it")
 
 
-def _share(norm: float, evidence: Evidence) -> float:
+def _share(norm: float, evidence: LanguageEvidence) -> float:
     return norm / evidence.norm if evidence.norm else 0.0
 
 
-def _against(evidence: Evidence, agreement: float | None) -> list[str]:
+def _against(evidence: LanguageEvidence, agreement: float | None) -> list[str]:
     """Why a vector should not be used."""
     halves = evidence.reliability.split_half
     reasons = []
@@ -285,7 +287,7 @@ def _against(evidence: Evidence, agreement: float | None) -> list[str]:
     return reasons
 
 
-def _doubts(evidence: Evidence, agreement: float | None, encoder: str) -> list[str]:
+def _doubts(evidence: LanguageEvidence, agreement: float | None, encoder: str) -> list[str]:
     """Why a vector should be used with care."""
     found, pairs = evidence.reliability, evidence.alignment
     reasons = []
@@ -306,6 +308,6 @@ def _doubts(evidence: Evidence, agreement: float | None, encoder: str) -> list[s
     return reasons
 
 
-def _more_pairs(evidence: Evidence) -> str:
+def _more_pairs(evidence: LanguageEvidence) -> str:
     enough = evidence.reliability.enough
     return "no number of such pairs would be enough" if enough is None else f"about {enough:,} pairs would be enough"

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from langshift.debias.encoders import Encoder, is_given
 from langshift.debias.fitting.alignment import AlignmentCheck
 from langshift.debias.fitting.linear_maps import PairMoments, SecondMoment
-from langshift.debias.parallel.columns import ParallelText, Rows
+from langshift.debias.parallel.columns import ParallelRows, ParallelText
 from langshift.errors import LangshiftError, UsageError
 
 # So many rows are added up in float32 before float64 takes over: an error of 1e-7, at BLAS's speed.
@@ -146,7 +146,7 @@ _CLOSELY, _SHARE = 100_000, 8
 
 
 @dataclass(frozen=True)
-class Side:
+class BatchEmbeddings:
     """A language's embeddings in a batch of n rows.
 
     Attributes:
@@ -165,7 +165,7 @@ class Side:
         return len(self.vectors) if self.present is None else int(self.present.sum())
 
 
-class Embedding:
+class BatchEncoder:
     """Makes the numbers of one source's batches, each text encoded once, and refuses what is no number."""
 
     def __init__(self, source: ParallelText, encoder: Encoder) -> None:
@@ -190,7 +190,7 @@ class Embedding:
         # A language vector of queries is another one only where queries are encoded in another way.
         self.has_queries = not self.given and encoder.query_prefix != encoder.document_prefix
 
-    def sides(self, rows: Rows, pivots: Sequence[str]) -> Mapping[str, Side]:
+    def sides(self, rows: ParallelRows, pivots: Sequence[str]) -> Mapping[str, BatchEmbeddings]:
         """Each language's embeddings; texts of rows without any pivot text make no pair, and are not encoded.
 
         Raises:
@@ -205,12 +205,12 @@ class Embedding:
             for language, written in has.items()
         }
 
-    def closely(self, done: int, rows: Rows) -> int:
+    def closely(self, done: int, rows: ParallelRows) -> int:
         """How many of a batch's rows, from its first on, are to be looked at closely, after so many rows done."""
         all_rows = len(rows.places)
         return all_rows if not self.given or done < _CLOSELY else -(-all_rows // _SHARE)
 
-    def queries(self, rows: Rows, language: str, wanted: NDArray[np.intp]) -> Matrix:
+    def queries(self, rows: ParallelRows, language: str, wanted: NDArray[np.intp]) -> Matrix:
         """Some rows' texts encoded as queries, shape (len(wanted), d), float32.
 
         Raises:
@@ -218,17 +218,17 @@ class Embedding:
         """
         return self._encoded(self._encoder.encode_queries, rows, language, wanted)
 
-    def _encoded_side(self, rows: Rows, language: str, wanted: NDArray[np.bool_]) -> Side:
+    def _encoded_side(self, rows: ParallelRows, language: str, wanted: NDArray[np.bool_]) -> BatchEmbeddings:
         vectors = self._encoded(self._encoder.encode_documents, rows, language, np.flatnonzero(wanted))
         total = column_sums(vectors)
         if wanted.all():
-            return Side(vectors, None, total)
+            return BatchEmbeddings(vectors, None, total)
         spread = np.zeros((len(wanted), self.dimension), np.float32)
         spread[wanted] = vectors
-        return Side(spread, wanted, total)
+        return BatchEmbeddings(spread, wanted, total)
 
     def _encoded(
-        self, encode: Callable[[Sequence[str]], Matrix], rows: Rows, language: str, wanted: NDArray[np.intp]
+        self, encode: Callable[[Sequence[str]], Matrix], rows: ParallelRows, language: str, wanted: NDArray[np.intp]
     ) -> Matrix:
         if not len(wanted):
             return np.zeros((0, self.dimension), np.float32)
@@ -242,15 +242,15 @@ class Embedding:
             )
         return vectors
 
-    def _given_side(self, rows: Rows, language: str) -> Side:
+    def _given_side(self, rows: ParallelRows, language: str) -> BatchEmbeddings:
         vectors = rows.vectors[language]
         total = column_sums(vectors)
         if np.isfinite(total).all():
-            return Side(vectors, None, total)
+            return BatchEmbeddings(vectors, None, total)
         # Reading refuses any other vector that is not finite.
         present: NDArray[np.bool_] = np.logical_not(np.isnan(vectors).all(axis=1))
         vectors = np.where(present[:, np.newaxis], vectors, np.float32(0))
-        return Side(vectors, present, column_sums(vectors))
+        return BatchEmbeddings(vectors, present, column_sums(vectors))
 
 
 class LanguageSums:
@@ -265,10 +265,10 @@ class LanguageSums:
         """
         self._total = np.zeros(dimension, np.float64)
         self._norms = 0.0
-        self._count = self._looked = 0
+        self._count = self._sampled_count = 0
         self._moment = SecondMoment(dimension) if directions else None
 
-    def add(self, side: Side, closely: int) -> Matrix:
+    def add(self, side: BatchEmbeddings, closely: int) -> Matrix:
         """Add a batch.
 
         Args:
@@ -282,10 +282,10 @@ class LanguageSums:
         self._count += side.count
         if self._moment is not None:
             self._moment.add(side.vectors if side.present is None else side.vectors[side.present])
-        looked = side.vectors[:closely]
-        self._norms += float(row_norms(looked).sum(dtype=np.float64))
-        self._looked += len(looked) if side.present is None else int(side.present[:closely].sum())
-        return unit_rows(looked, self.mean)
+        sampled = side.vectors[:closely]
+        self._norms += float(row_norms(sampled).sum(dtype=np.float64))
+        self._sampled_count += len(sampled) if side.present is None else int(side.present[:closely].sum())
+        return unit_rows(sampled, self.mean)
 
     @property
     def mean(self) -> NDArray[np.float64]:
@@ -295,7 +295,7 @@ class LanguageSums:
     @property
     def norm(self) -> float:
         """The mean norm of the embeddings that were looked at closely."""
-        return self._norms / max(self._looked, 1)
+        return self._norms / max(self._sampled_count, 1)
 
     def directions(self) -> Matrix | None:
         """The first principal direction, shape (1, d), where it was asked for."""
@@ -325,7 +325,9 @@ class PairSums:
         self._queries = np.zeros(dimension, np.float64)
         self._query_pairs = 0
 
-    def add(self, side: Side, pivot: Side, units: Matrix, pivot_units: Matrix, places: Sequence[str]) -> None:
+    def add(
+        self, side: BatchEmbeddings, pivot: BatchEmbeddings, units: Matrix, pivot_units: Matrix, places: Sequence[str]
+    ) -> None:
         """Add the pairs of a batch.
 
         Args:
@@ -337,18 +339,18 @@ class PairSums:
         """
         rows = complete(side, pivot)
         vectors, pivot_vectors, totals = side.vectors, pivot.vectors, (side.total, pivot.total)
-        looked = rows[: np.searchsorted(rows, len(units))]
+        sampled = rows[: np.searchsorted(rows, len(units))]
         if len(rows) == len(vectors):
             self.blocks.add(vectors, pivot_vectors, totals)
-            self.alignment.add(units, pivot_units, places, looked)
+            self.alignment.add(units, pivot_units, places, sampled)
         else:
             vectors, pivot_vectors = vectors[rows], pivot_vectors[rows]
             self.blocks.add(vectors, pivot_vectors)
-            self.alignment.add(units[looked], pivot_units[looked], places, looked)
+            self.alignment.add(units[sampled], pivot_units[sampled], places, sampled)
         if self.moments is not None:
             self.moments.add(vectors, pivot_vectors)
 
-    def wants_queries(self, side: Side, pivot: Side) -> NDArray[np.intp]:
+    def wants_queries(self, side: BatchEmbeddings, pivot: BatchEmbeddings) -> NDArray[np.intp]:
         """The rows of a batch that are to be encoded as queries too: none after the first 20,000 pairs."""
         return complete(side, pivot)[: QUERY_PAIRS - self._query_pairs]
 
@@ -362,7 +364,7 @@ class PairSums:
         return (self._queries / self._query_pairs).astype(np.float32) if self._query_pairs else None
 
 
-def complete(side: Side, pivot: Side) -> NDArray[np.intp]:
+def complete(side: BatchEmbeddings, pivot: BatchEmbeddings) -> NDArray[np.intp]:
     """The rows in which both languages have an embedding."""
     rows = np.ones(len(side.vectors), np.bool_)
     for present in (side.present, pivot.present):
@@ -371,7 +373,9 @@ def complete(side: Side, pivot: Side) -> NDArray[np.intp]:
     return np.flatnonzero(rows)
 
 
-def add_queries(pairs: Sequence[PairSums], sides: Mapping[str, Side], rows: Rows, embedding: Embedding) -> None:
+def add_queries(
+    pairs: Sequence[PairSums], sides: Mapping[str, BatchEmbeddings], rows: ParallelRows, embedding: BatchEncoder
+) -> None:
     """Encode as queries what the pairs still want of a batch, each text once, and add it."""
     wants = [pair.wants_queries(sides[pair.language], sides[pair.pivot]) for pair in pairs]
     wanted = {language: np.zeros(len(side.vectors), np.bool_) for language, side in sides.items()}

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from langshift.debias.parallel.columns import ParallelText, Rows, by_language, file_kind, written_language
-from langshift.debias.parallel.tables import GivenArrays, Records, Shards
-from langshift.debias.parallel.text import AlignedById, AlignedLines, Passages, Table
+from langshift.debias.parallel.columns import ParallelRows, ParallelText, by_language, file_kind, written_language
+from langshift.debias.parallel.tables import GivenArrays, ParallelJsonl, ParallelParquet
+from langshift.debias.parallel.text import AlignedById, AlignedLines, ParallelTsv, Passages
 from langshift.errors import UsageError
 
-__all__ = ["ParallelText", "Rows", "open_parallel"]
+__all__ = ["ParallelRows", "ParallelText", "open_parallel"]
 
-_FILES: dict[str, type[Table] | type[Records]] = {".tsv": Table, ".jsonl": Records}
+_FILES: dict[str, type[ParallelTsv] | type[ParallelJsonl]] = {".tsv": ParallelTsv, ".jsonl": ParallelJsonl}
 _FOLDERS: dict[str, type[AlignedLines] | type[AlignedById] | type[GivenArrays]] = {
     ".txt": AlignedLines,
     ".tsv": AlignedById,
@@ -58,7 +58,7 @@ def open_parallel(
 def _open_file(path: Path, languages: Sequence[str] | None) -> ParallelText:
     kind = file_kind(path)
     if kind == ".parquet":
-        return Shards(path, [path], languages)
+        return ParallelParquet(path, [path], languages)
     if kind in _FILES:
         return _FILES[kind](path, languages)
     if kind in _FOLDERS:
@@ -82,7 +82,7 @@ def _open_folder(folder: Path, languages: Sequence[str] | None) -> ParallelText:
             f"{folder}: holds parallel text in several formats, {' and '.join(examples)}; keep one in a folder."
         )
     if shards:
-        return Shards(folder, shards, languages)
+        return ParallelParquet(folder, shards, languages)
     kind, paths = next((kind, paths) for kind, paths in found.items() if paths)
     named = by_language(((written_language(path), path.name) for path in paths), str(folder))
     return _FOLDERS[kind](folder, named, languages)

@@ -199,17 +199,17 @@ def language_columns(
         UsageError: no column is a language, two are the same one, or ``id`` may be either.
     """
     special = {name.lower(): name for name in names if name.lower() in ("id", "_id")}
-    asked = None if languages is None else {parse_tag(language) for language in languages}
-    named = [name for name in names if name.lower() not in special and is_language(name, asked)]
+    requested = None if languages is None else {parse_tag(language) for language in languages}
+    named = [name for name in names if name.lower() not in special and is_language(name, requested)]
     row_id = special.get("_id")
     if "id" in special:
-        told = any(primary(parse_tag(name) or "") == _INDONESIAN for name in named)
+        has_indonesian = any(primary(parse_tag(name) or "") == _INDONESIAN for name in named)
         holds = _holds(ids)
-        if asked is None and not told and holds is None:
+        if requested is None and not has_indonesian and holds is None:
             raise UsageError(
                 f"{shown}: {special['id']!r} may be Indonesian or name the rows: rename it to 'ind' or to '_id'."
             )
-        if not told and (holds == "language" if asked is None else _INDONESIAN in asked):
+        if not has_indonesian and (holds == "language" if requested is None else _INDONESIAN in requested):
             named.append(special["id"])
         elif holds == "names":
             row_id = row_id or special["id"]
@@ -219,12 +219,12 @@ def language_columns(
     return Columns(found, row_id)
 
 
-def is_language(name: str, asked: set[str | None] | None = None) -> bool:
+def is_language(name: str, requested: set[str | None] | None = None) -> bool:
     """Whether a column's name means a language: one that CLDR knows, or is asked for, or with script or region."""
     tag = parse_tag(name)
     if tag is None:
         return False
-    return primary(tag) in LIKELY_SUBTAGS or "_" in name or "-" in name or tag in (asked or ())
+    return primary(tag) in LIKELY_SUBTAGS or "_" in name or "-" in name or tag in (requested or ())
 
 
 def _holds(ids: Sequence[object]) -> str | None:
@@ -253,7 +253,7 @@ def row_places(ids: Sequence[object], otherwise: Sequence[str]) -> list[str]:
 
 
 @dataclass(frozen=True)
-class Rows:
+class ParallelRows:
     """A batch of n rows; what stands in one row says the same in every language.
 
     Attributes:
@@ -287,7 +287,7 @@ class ParallelText(Protocol):
     def dimension(self) -> int | None:
         """The dimension of given vectors; None for texts."""
 
-    def batches(self, size: int) -> Iterator[Rows]:
+    def batches(self, size: int) -> Iterator[ParallelRows]:
         """Read the rows anew, in order, at most ``size`` at a time.
 
         Raises:

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from langshift.debias.parallel.columns import (
     PEEKED,
     Columns,
+    ParallelRows,
     Places,
-    Rows,
     chosen,
     is_language,
     language_columns,
@@ -71,7 +71,7 @@ class GivenArrays:
                 )
         self.total, self.dimension = header.shape
 
-    def batches(self, size: int) -> Iterator[Rows]:
+    def batches(self, size: int) -> Iterator[ParallelRows]:
         """Read the files in step; see ``ParallelText``."""
         with ExitStack() as opened:
             readers = {}
@@ -85,7 +85,7 @@ class GivenArrays:
                     tag: sound(self._block(tag, reader, len(places)), places, tag, str(self._files[tag]))
                     for tag, reader in readers.items()
                 }
-                yield Rows(places, {}, vectors)
+                yield ParallelRows(places, {}, vectors)
 
     def _block(self, tag: str, reader: FileIO, rows: int) -> NDArray[Any]:
         header = self._headers[tag]
@@ -172,7 +172,7 @@ _MISSING: tuple[object, ...] = (None, "", [])
 _Row = tuple[int, dict[str, Any]]  # line number and object
 
 
-class Records:
+class ParallelJsonl:
     """A file ``.jsonl``, plain or compressed: ``{"en": "one", "th": "หนึ่ง"}``.
 
     A key that is missing, or whose value is null or empty, means that the row has none in that language. The first
@@ -210,7 +210,7 @@ class Records:
         self.dimension = len(examples[held[list]]) if list in held else None
         self._known = None if languages is not None else set(examples)
 
-    def batches(self, size: int) -> Iterator[Rows]:
+    def batches(self, size: int) -> Iterator[ParallelRows]:
         """Read the file; see ``ParallelText``."""
         rows = self._rows()
         if self.dimension is not None:
@@ -221,9 +221,9 @@ class Records:
             if self._row_id is not None:
                 places = row_places([row.get(self._row_id) for _, row in group], places)
             if self.dimension is None:
-                yield Rows(places, {tag: self._texts(group, key) for tag, key in self._keys.items()}, {})
+                yield ParallelRows(places, {tag: self._texts(group, key) for tag, key in self._keys.items()}, {})
             else:
-                yield Rows(places, {}, {tag: self._vectors(group, tag, self.dimension) for tag in self._keys})
+                yield ParallelRows(places, {}, {tag: self._vectors(group, tag, self.dimension) for tag in self._keys})
 
     def _rows(self) -> Iterator[_Row]:
         for number, line in enumerate(raw_lines(self._path), start=1):
@@ -299,7 +299,7 @@ def _matrix(vectors: Sequence[object], dimension: int) -> NDArray[Any] | None:
     return block if block.shape == (len(vectors), dimension) and block.dtype.kind in "fiu" else None
 
 
-class Shards:
+class ParallelParquet:
     """Parquet files with the same columns, read one after the other.
 
     Columns named for a language hold strings, or lists of numbers; null or empty means that the row has none.
@@ -337,7 +337,7 @@ class Shards:
             raise UsageError(f"{path}: has no row.")
         self.dimension = self._first_length() if holds == "vectors" else None
 
-    def batches(self, size: int) -> Iterator[Rows]:
+    def batches(self, size: int) -> Iterator[ParallelRows]:
         """Read the files; see ``ParallelText``."""
         columns = [*self._picked.values(), *([self._row_id] if self._row_id else [])]
         for path in self._files:
@@ -346,7 +346,7 @@ class Shards:
                 yield self._rows(batch, path, start)
                 start += batch.num_rows
 
-    def _rows(self, batch: pa.RecordBatch, path: Path, start: int) -> Rows:
+    def _rows(self, batch: pa.RecordBatch, path: Path, start: int) -> ParallelRows:
         numbered = Places("row", start, batch.num_rows)
         places: Sequence[str] = numbered
         if len(self._files) > 1:
@@ -355,12 +355,12 @@ class Shards:
             places = row_places(batch.column(self._row_id).to_pylist(), places)
         if self.dimension is None:
             texts = {tag: texts_of(batch.column(name), numbered, path) for tag, name in self._picked.items()}
-            return Rows(places, texts, {})
+            return ParallelRows(places, texts, {})
         vectors = {
             tag: vectors_of(batch.column(name), self.dimension, numbered, tag, path)
             for tag, name in self._picked.items()
         }
-        return Rows(places, {}, vectors)
+        return ParallelRows(places, {}, vectors)
 
     def _rows_of(self, path: Path, types: dict[str, pa.DataType]) -> int:
         """How many rows a file has, whose columns are as in the first."""

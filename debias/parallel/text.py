@@ -8,7 +8,15 @@ from itertools import groupby, islice, pairwise, repeat
 from pathlib import Path
 from typing import NamedTuple
 
-from langshift.debias.parallel.columns import PEEKED, ParallelText, Places, Rows, chosen, language_columns, row_places
+from langshift.debias.parallel.columns import (
+    PEEKED,
+    ParallelRows,
+    ParallelText,
+    Places,
+    chosen,
+    language_columns,
+    row_places,
+)
 from langshift.errors import UsageError
 from langshift.files import count_lines, text_lines
 
@@ -44,7 +52,7 @@ class AlignedLines:
         if not self.total:
             raise UsageError(f"{folder}: its files {', '.join(p.name for p in self._files.values())} are empty.")
 
-    def batches(self, size: int) -> Iterator[Rows]:
+    def batches(self, size: int) -> Iterator[ParallelRows]:
         """Read the files in step; see ``ParallelText``."""
         with ExitStack() as opened:
             readers = {tag: opened.enter_context(closing(text_lines(path))) for tag, path in self._files.items()}
@@ -54,7 +62,7 @@ class AlignedLines:
                 count = len(texts[self.languages[0]])
                 if not count:
                     return
-                yield Rows(Places("line", done + 1, count), texts, {})
+                yield ParallelRows(Places("line", done + 1, count), texts, {})
                 done += count
 
 
@@ -102,13 +110,13 @@ class AlignedById:
         as_numbers = numbers and all(int(one) < int(other) for ids in first for one, other in pairwise(ids))
         self._numbers = as_numbers or (numbers and not as_text)
 
-    def batches(self, size: int) -> Iterator[Rows]:
+    def batches(self, size: int) -> Iterator[ParallelRows]:
         """Merge the files; see ``ParallelText``."""
         merged = self._merged()
         while group := list(islice(merged, size)):
             columns = zip(*(texts for _, texts in group), strict=True)
             texts = {tag: list(column) for tag, column in zip(self.languages, columns, strict=True)}
-            yield Rows([f"id {id}" for id, _ in group], texts, {})
+            yield ParallelRows([f"id {id}" for id, _ in group], texts, {})
 
     def _merged(self) -> Iterator[tuple[str, list[str]]]:
         """Each id with its texts in the order of the languages."""
@@ -200,13 +208,13 @@ class Passages:
             if source.total not in (None, self._lines):
                 raise self._unequal(f"{source.total:,}")
 
-    def batches(self, size: int) -> Iterator[Rows]:
+    def batches(self, size: int) -> Iterator[ParallelRows]:
         """Read the source and join; see ``ParallelText``. Places name the first and the last row."""
         passages = self._passages()
         while group := list(islice(passages, size)):
             columns = zip(*(texts for _, texts in group), strict=True)
             texts = {tag: list(column) for tag, column in zip(self.languages, columns, strict=True)}
-            yield Rows([place for place, _ in group], texts, {})
+            yield ParallelRows([place for place, _ in group], texts, {})
 
     def _passages(self) -> Iterator[_Row]:
         for _, of_document in groupby(self._with_document(), key=lambda pair: pair[0]):
@@ -255,7 +263,7 @@ def _span(places: Sequence[str]) -> str:
     return f"{places[0]}-{last}" if places[0].rpartition(" ")[0] == word else f"{places[0]} to {places[-1]}"
 
 
-class Table:
+class ParallelTsv:
     """A file ``.tsv``, plain or compressed.
 
     Fields are parted by tabs and nothing else: a quotation mark is a character of the text as any other, and
@@ -291,7 +299,7 @@ class Table:
         self._columns = {tag: self._header.index(name) for tag, name in picked.items()}
         self._row_id = None if columns.row_id is None else self._header.index(columns.row_id)
 
-    def batches(self, size: int) -> Iterator[Rows]:
+    def batches(self, size: int) -> Iterator[ParallelRows]:
         """Read the file; see ``ParallelText``."""
         rows = self._rows()
         first_line = 2
@@ -299,7 +307,7 @@ class Table:
             places: Sequence[str] = Places("line", first_line, len(group))
             if self._row_id is not None:
                 places = row_places([row[self._row_id] for row in group], places)
-            yield Rows(places, {tag: [row[i] for row in group] for tag, i in self._columns.items()}, {})
+            yield ParallelRows(places, {tag: [row[i] for row in group] for tag, i in self._columns.items()}, {})
             first_line += len(group)
 
     def _rows(self) -> Iterator[list[str]]:

@@ -11,20 +11,28 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from langshift.debias.debiaser import Debias
-from langshift.debias.similarity import Draws, Floats, Rows, Sides, same_language_nearest, spread, with_norm_1
+from langshift.debias.debiaser import Debiaser
+from langshift.debias.similarity import (
+    Draws,
+    Floats,
+    LanguageRows,
+    NormalisedVectors,
+    same_language_nearest,
+    spread,
+    with_norm_1,
+)
 from langshift.evaluate.audit.sample import (
-    Asking,
-    Disagreement,
-    Mix,
+    AuditQueries,
+    LanguageDisagreement,
+    LanguageMix,
     Sample,
     disagreements,
+    documents_as_queries,
     draw,
     mixes,
     read_queries,
-    stand_ins,
 )
-from langshift.ingest.adopt.adopt import Opened
+from langshift.ingest.adopt.adopt import AdoptableIndex
 from langshift.languages import UNDETERMINED
 
 Matrix = NDArray[np.float32]
@@ -42,7 +50,7 @@ class Interval(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Fit:
+class ShiftFit:
     """How what a shift takes from documents of a language compares with how they lie.
 
     Attributes:
@@ -56,7 +64,7 @@ class Fit:
     there: Interval
 
 
-def taken_share(raw: Matrix, moved: Matrix) -> float:
+def removed_share(raw: Matrix, moved: Matrix) -> float:
     """How long what a shift takes is beside the vector that it is taken from: median over documents.
 
     Args:
@@ -67,7 +75,7 @@ def taken_share(raw: Matrix, moved: Matrix) -> float:
     return float(np.median(np.linalg.norm(before - moved, axis=1) / np.linalg.norm(before, axis=1)))
 
 
-def fit(raw: Matrix, moved: Matrix, reference: Matrix, reference_moved: Matrix) -> Fit | None:
+def fit(raw: Matrix, moved: Matrix, reference: Matrix, reference_moved: Matrix) -> ShiftFit | None:
     """Compare what a shift takes from documents of a language with the offset that they have.
 
     Args:
@@ -90,7 +98,7 @@ def fit(raw: Matrix, moved: Matrix, reference: Matrix, reference_moved: Matrix) 
     there = float(along.mean() - other_along.mean())
     error = _SURE * float(np.sqrt(along.var(ddof=1) / len(along) + other_along.var(ddof=1) / len(other_along)))
     cosine = float(offset @ step) / max(length * float(np.linalg.norm(offset)), np.finfo(np.float64).tiny)
-    return Fit(cosine, Interval(there, there - error, there + error))
+    return ShiftFit(cosine, Interval(there, there - error, there + error))
 
 
 #: Of fewer documents of a language nothing is said, and of fewer queries of the one that all are compared by.
@@ -98,7 +106,7 @@ FEWEST, FEWEST_QUERIES = 30, 10
 
 
 @dataclass(frozen=True)
-class Gap:
+class SimilarityGap:
     """How much further documents of a language lie from queries of the reference than its own documents.
 
     Attributes:
@@ -112,7 +120,7 @@ class Gap:
     change: Interval
 
 
-class Judged(NamedTuple):
+class LanguageFinding(NamedTuple):
     """One language of the sample.
 
     Attributes:
@@ -128,22 +136,34 @@ class Judged(NamedTuple):
     documents: int
     vector: str | None
     share: float
-    fit: Fit | None
-    gap: Gap | None
+    fit: ShiftFit | None
+    gap: SimilarityGap | None
 
 
-def reference_of(rows: Rows, debias: Debias) -> str | None:
+def reference_of(rows: LanguageRows, debias: Debiaser) -> str | None:
     """The language beside which others are seen; None where there are too few documents or queries in any."""
-    asked = {tag for tag, of in zip(rows.asked, rows.queries, strict=True) if len(of) >= FEWEST_QUERIES}
-    enough = [tag for tag, of in zip(rows.languages, rows.documents, strict=True) if len(of) >= FEWEST and tag in asked]
+    query_languages = {
+        tag for tag, of in zip(rows.query_languages, rows.queries, strict=True) if len(of) >= FEWEST_QUERIES
+    }
+    enough = [
+        tag
+        for tag, of in zip(rows.languages, rows.documents, strict=True)
+        if len(of) >= FEWEST and tag in query_languages
+    ]
     if debias.vectors is not None and debias.vectors.pivot in enough:
         return debias.vectors.pivot
     return next(iter(enough), None)
 
 
 def judge_languages(
-    sample: Sample, moved: Matrix, rows: Rows, debias: Debias, reference: str | None, before: Floats, after: Floats
-) -> list[Judged]:
+    sample: Sample,
+    moved: Matrix,
+    rows: LanguageRows,
+    debias: Debiaser,
+    reference: str | None,
+    before: Floats,
+    after: Floats,
+) -> list[LanguageFinding]:
     """Judge every language of a sample.
 
     Args:
@@ -163,15 +183,15 @@ def judge_languages(
         if reference is not None and tag != reference and len(of) >= FEWEST:
             other = rows.documents[place[reference]]
             fitted = fit(sample.vectors[of], moved[of], sample.vectors[other], moved[other])
-            gap = _gap(rows.asked.index(reference), place[reference], place[tag], before, after)
-        share = taken_share(sample.vectors[of], moved[of])
-        found.append(Judged(tag, len(of), debias.named(common), share, fitted, gap))
+            gap = _gap(rows.query_languages.index(reference), place[reference], place[tag], before, after)
+        share = removed_share(sample.vectors[of], moved[of])
+        found.append(LanguageFinding(tag, len(of), debias.named(common), share, fitted, gap))
     return found
 
 
-def _gap(asked: int, reference: int, language: int, before: Floats, after: Floats) -> Gap:
-    first, then = (of[:, asked, reference] - of[:, asked, language] for of in (before, after))
-    return Gap(_interval(first), _interval(then), _interval(first - then))
+def _gap(query_language: int, reference: int, language: int, before: Floats, after: Floats) -> SimilarityGap:
+    first, then = (of[:, query_language, reference] - of[:, query_language, language] for of in (before, after))
+    return SimilarityGap(_interval(first), _interval(then), _interval(first - then))
 
 
 def _interval(drawn: Floats) -> Interval:
@@ -186,7 +206,7 @@ NEAREST, _TIMES = 20, 5
 _SOME = 500
 
 
-class Near(NamedTuple):
+class NearestShare(NamedTuple):
     """The documents nearest to queries of one language.
 
     Attributes:
@@ -213,7 +233,7 @@ class Audit:
         sample: the sample.
         mixes: its languages, ``und`` among them, the most frequent first.
         disagreements: where the detector says another language than documents name.
-        asking: the queries.
+        queries: the queries.
         rows: which queries and documents are compared.
         before: mean cosine between queries and documents, shape (asked, languages); NaN where there is no pair.
         after: the same after the shift.
@@ -224,21 +244,21 @@ class Audit:
         judged: every language but ``und``, the most frequent first.
     """
 
-    opened: Opened
+    opened: AdoptableIndex
     sample: Sample
-    mixes: list[Mix]
-    disagreements: list[Disagreement]
-    asking: Asking
-    rows: Rows
+    mixes: list[LanguageMix]
+    disagreements: list[LanguageDisagreement]
+    queries: AuditQueries
+    rows: LanguageRows
     before: Floats
     after: Floats
-    near: list[Near]
+    near: list[NearestShare]
     reference: str | None
     spread: float | None
-    judged: list[Judged]
+    judged: list[LanguageFinding]
 
 
-def audit(opened: Opened, size: int, queries: Path | None) -> Audit:
+def audit(opened: AdoptableIndex, size: int, queries: Path | None) -> Audit:
     """Look at a sample of an index.
 
     Args:
@@ -249,20 +269,22 @@ def audit(opened: Opened, size: int, queries: Path | None) -> Audit:
     Raises:
         UsageError: no document can be used, or a line of the queries.
     """
-    sample, making = draw(opened, size), opened.making
+    sample, pipeline = draw(opened, size), opened.pipeline
     found = mixes(sample)
     known = [mix.language for mix in found if mix.language != UNDETERMINED]
-    asking = read_queries(queries, making, known, size) if queries and known else stand_ins(sample)
-    moved = making.debias.documents(sample.vectors, sample.tags)
-    before = Sides(with_norm_1(asking.vectors), with_norm_1(sample.vectors))
-    after = Sides(with_norm_1(making.debias.queries(asking.vectors, asking.tags)), with_norm_1(moved))
-    rows = _rows(sample, asking, known)
+    audit_queries = read_queries(queries, pipeline, known, size) if queries and known else documents_as_queries(sample)
+    moved = pipeline.debias.documents(sample.vectors, sample.tags)
+    before = NormalisedVectors(with_norm_1(audit_queries.vectors), with_norm_1(sample.vectors))
+    after = NormalisedVectors(
+        with_norm_1(pipeline.debias.queries(audit_queries.vectors, audit_queries.tags)), with_norm_1(moved)
+    )
+    rows = _rows(sample, audit_queries, known)
     draws = Draws(rows)
     cosines, later = draws.cosines(before), draws.cosines(after)
-    reference = reference_of(rows, making.debias)
-    judged = judge_languages(sample, moved, rows, making.debias, reference, cosines, later)
+    reference = reference_of(rows, pipeline.debias)
+    judged = judge_languages(sample, moved, rows, pipeline.debias, reference, cosines, later)
     return Audit(
-        opened, sample, found, disagreements(sample), asking, rows, cosines[0], later[0],
+        opened, sample, found, disagreements(sample), audit_queries, rows, cosines[0], later[0],
         near=_near(before, after, rows),
         reference=reference,
         spread=_spread(before, rows, reference),
@@ -270,42 +292,42 @@ def audit(opened: Opened, size: int, queries: Path | None) -> Audit:
     )  # fmt: skip
 
 
-def _rows(sample: Sample, asking: Asking, known: Sequence[str]) -> Rows:
-    documents, queries = np.array(sample.languages), np.array(asking.languages)
+def _rows(sample: Sample, audit_queries: AuditQueries, known: Sequence[str]) -> LanguageRows:
+    documents, queries = np.array(sample.languages), np.array(audit_queries.languages)
     # In the documents' order, so that rows and columns of a matrix go together.
     place = {tag: number for number, tag in enumerate(known)}
-    most = (tag for tag, _ in Counter(asking.languages).most_common() if tag != UNDETERMINED)
-    asked = sorted(most, key=lambda tag: place.get(tag, len(known)))
-    return Rows(
+    most = (tag for tag, _ in Counter(audit_queries.languages).most_common() if tag != UNDETERMINED)
+    query_languages = sorted(most, key=lambda tag: place.get(tag, len(known)))
+    return LanguageRows(
         known,
-        asked,
-        [np.flatnonzero(queries == tag) for tag in asked],
+        query_languages,
+        [np.flatnonzero(queries == tag) for tag in query_languages],
         [np.flatnonzero(documents == tag) for tag in known],
-        asking.own,
+        audit_queries.own,
     )
 
 
-def _spread(sides: Sides, rows: Rows, reference: str | None) -> float | None:
+def _spread(sides: NormalisedVectors, rows: LanguageRows, reference: str | None) -> float | None:
     if reference is None:
         return None
-    queries = rows.queries[rows.asked.index(reference)][:_SOME]
+    queries = rows.queries[rows.query_languages.index(reference)][:_SOME]
     return spread(sides, queries, rows.documents[rows.languages.index(reference)], own=rows.own)
 
 
-def _near(before: Sides, after: Sides, rows: Rows) -> list[Near]:
+def _near(before: NormalisedVectors, after: NormalisedVectors, rows: LanguageRows) -> list[NearestShare]:
     counts = {tag: len(of) for tag, of in zip(rows.languages, rows.documents, strict=True)}
     total = sum(counts.values()) - rows.own
     if total < NEAREST * _TIMES or len(counts) < 2:
         return []
     shares = zip(
-        rows.asked,
+        rows.query_languages,
         rows.queries,
         same_language_nearest(before, rows, NEAREST),
         same_language_nearest(after, rows, NEAREST),
         strict=True,
     )
     return [
-        Near(tag, len(of), (counts[tag] - rows.own) / total, first, then)
+        NearestShare(tag, len(of), (counts[tag] - rows.own) / total, first, then)
         for tag, of, first, then in shares
         if tag in counts
     ]

@@ -10,8 +10,17 @@ import numpy as np
 from langshift.debias.encoders import is_given
 from langshift.debias.fitting.reliability import NEGLIGIBLE
 from langshift.debias.similarity import Floats
-from langshift.evaluate.audit.audit import FEWEST, FEWEST_QUERIES, NEAREST, Audit, Fit, Gap, Interval, Judged
-from langshift.output import counted, note, out, printable, table
+from langshift.evaluate.audit.audit import (
+    FEWEST,
+    FEWEST_QUERIES,
+    NEAREST,
+    Audit,
+    Interval,
+    LanguageFinding,
+    ShiftFit,
+    SimilarityGap,
+)
+from langshift.output import note, out, pluralize, printable, table
 
 #: Where less of what a shift takes is there, the means lie further apart after it.
 HALF = 0.5
@@ -27,7 +36,7 @@ def short(figure: float, digits: int = 2) -> str:
     return rounded.replace("0.", ".", 1) if abs(figure) < 1 else rounded
 
 
-def gap_in_words(gap: Gap, reference: str) -> str:
+def gap_in_words(gap: SimilarityGap, reference: str) -> str:
     """As ``lie .120 (.100 to .140) further from queries in en than those in en; the shift takes .090 of that away``."""
     before, after = gap.before, gap.after
     sign, then = _sign(before), _sign(after)
@@ -68,7 +77,7 @@ def fine(cosine: float) -> str:
     return short(cosine, 3)
 
 
-def misfit_in_words(language: str, reference: str, fit: Fit) -> str:
+def misfit_in_words(language: str, reference: str, fit: ShiftFit) -> str:
     """That too little of what a shift takes from documents of a language is there, or perhaps."""
     there = f"{short(fit.there.value)} ({short(fit.there.low)} to {short(fit.there.high)})"
     if fit.there.high < HALF:
@@ -90,7 +99,7 @@ LITTLE_SHARE = 0.05
 _LISTED = 8
 
 
-class Finding(NamedTuple):
+class AuditFinding(NamedTuple):
     """One sentence of the verdict.
 
     Attributes:
@@ -106,16 +115,16 @@ class Finding(NamedTuple):
     text: str
 
 
-def verdict(audit: Audit) -> list[Finding]:
+def verdict(audit: Audit) -> list[AuditFinding]:
     """What the figures mean: first of the whole, then of single languages, the most frequent first."""
     whole = _whole(audit)
-    told = [whole, *_nearest(audit), *_gaps(audit)]
+    findings = [whole, *_nearest(audit), *_gaps(audit)]
     for one in audit.judged:
-        told += _of_vector(one, audit.reference, misfits=whole.kind != "not_fitting")
-    return [*told, *_left_out(audit), _MEASURE]
+        findings += _of_vector(one, audit.reference, misfits=whole.kind != "not_fitting")
+    return [*findings, *_left_out(audit), _MEASURE]
 
 
-_MEASURE = Finding(
+_MEASURE = AuditFinding(
     "measure",
     [],
     "Similarity is not relevance, and languages that are written about other things differ without any bias: what a "
@@ -124,18 +133,18 @@ _MEASURE = Finding(
 )
 
 
-def _whole(audit: Audit) -> Finding:
-    debias, compared = audit.opened.making.debias, [one for one in audit.judged if one.gap]
+def _whole(audit: Audit) -> AuditFinding:
+    debias, compared = audit.opened.pipeline.debias, [one for one in audit.judged if one.gap]
     if debias.vectors is None or not any(one.share for one in audit.judged if one.vector):
-        return Finding("unmoved", [], f"No document of the sample would be moved: {_why_unmoved(audit)}.")
+        return AuditFinding("unmoved", [], f"No document of the sample would be moved: {_why_unmoved(audit)}.")
     if not compared:
-        return Finding("too_few", [], f"Nothing can be compared: {_too_few(audit)}.")
+        return AuditFinding("too_few", [], f"Nothing can be compared: {_too_few(audit)}.")
     fits = [(one, one.fit) for one in compared if one.fit and one.share >= NEGLIGIBLE]
     wrong = [one for one, fit in fits if fit.there.high < HALF]
     if 2 * _documents(wrong) > _documents([one for one, _ in fits]):
         return _not_fitting(audit, wrong)
     if _little_to_gain(audit, compared):
-        return Finding(
+        return AuditFinding(
             "little_to_gain",
             [],
             "There is little to gain: documents in no language lie much nearer to queries than those in another, "
@@ -144,13 +153,13 @@ def _whole(audit: Audit) -> Finding:
     sure = [one.language for one, fit in fits if fit.there.low > HALF]
     if not sure:
         text = "Whether the language vectors fit, the sample does not tell: draw more documents with --sample."
-        return Finding("unsure", [], text)
+        return AuditFinding("unsure", [], text)
     text = f"The language vectors fit: most of what the shift takes away is there, in {', '.join(sure)}."
-    return Finding("fits", sure, text)
+    return AuditFinding("fits", sure, text)
 
 
 def _why_unmoved(audit: Audit) -> str:
-    debias = audit.opened.making.debias
+    debias = audit.opened.pipeline.debias
     if debias.vectors is None:
         return "there are no language vectors"
     if any(one.vector for one in audit.judged):
@@ -164,14 +173,14 @@ def _too_few(audit: Audit) -> str:
     return f"{what}, and there are {there}" if there else f"{what}, and no document has a clear language"
 
 
-def _not_fitting(audit: Audit, wrong: Sequence[Judged]) -> Finding:
-    making, field = audit.opened.making, audit.opened.fields.vector
+def _not_fitting(audit: Audit, wrong: Sequence[LanguageFinding]) -> AuditFinding:
+    pipeline, field = audit.opened.pipeline, audit.opened.fields.vector
     shown = ", ".join(f"{one.language} {short(one.fit.there.value)}" for one in wrong if one.fit)
-    if is_given(making.encoder.id):
+    if is_given(pipeline.encoder.id):
         what = f"The language vectors do not fit the vectors in {field!r}"
     else:
-        what = f"The vectors in {field!r} are not {making.encoder.id}'s, or the language vectors do not fit"
-    return Finding(
+        what = f"The vectors in {field!r} are not {pipeline.encoder.id}'s, or the language vectors do not fit"
+    return AuditFinding(
         "not_fitting",
         [one.language for one in wrong],
         f"{what}: of what the shift would take away, less than half is there ({shown}; 1 would be all). Do not shift "
@@ -180,13 +189,13 @@ def _not_fitting(audit: Audit, wrong: Sequence[Judged]) -> Finding:
     )
 
 
-def _little_to_gain(audit: Audit, compared: Sequence[Judged]) -> bool:
+def _little_to_gain(audit: Audit, compared: Sequence[LanguageFinding]) -> bool:
     level = LITTLE * (audit.spread or 0.0)
     gaps = all(one.gap is not None and abs(one.gap.before.value) < level for one in compared)
     return gaps and all(abs(near.before - near.even) < LITTLE_SHARE for near in audit.near)
 
 
-def _nearest(audit: Audit) -> Iterator[Finding]:
+def _nearest(audit: Audit) -> Iterator[AuditFinding]:
     if audit.near:
         even, before, after = (
             sum(getattr(near, name) for near in audit.near) / len(audit.near) for name in ("even", "before", "after")
@@ -195,69 +204,69 @@ def _nearest(audit: Audit) -> Iterator[Finding]:
             f"Of the {NEAREST} nearest documents, {before:.1%} are in the query's language, mean over languages, and "
             f"{after:.1%} after the shift; in an even mix they would be {even:.1%}."
         )
-        yield Finding("nearest", [], text)
+        yield AuditFinding("nearest", [], text)
 
 
-def _gaps(audit: Audit) -> Iterator[Finding]:
+def _gaps(audit: Audit) -> Iterator[AuditFinding]:
     said: dict[str, list[str]] = {}
     for one in audit.judged:
         if one.gap is not None:
             said.setdefault(gap_in_words(one.gap, str(audit.reference)), []).append(one.language)
     for text, languages in said.items():
-        yield Finding("gap", languages, f"Documents in {', '.join(languages)} {text}.")
+        yield AuditFinding("gap", languages, f"Documents in {', '.join(languages)} {text}.")
 
 
-def _of_vector(one: Judged, reference: str | None, *, misfits: bool) -> Iterator[Finding]:
+def _of_vector(one: LanguageFinding, reference: str | None, *, misfits: bool) -> Iterator[AuditFinding]:
     language = one.language
     if one.vector is not None and 0 < one.share < NEGLIGIBLE:
         text = f"The vector of {language} is {one.share:.1%} as long as embeddings: nothing to gain, nothing to lose."
-        yield Finding("negligible", [language], text)
+        yield AuditFinding("negligible", [language], text)
     elif one.fit is not None and misfits and one.fit.there.low <= HALF:
-        yield Finding("misfit", [language], misfit_in_words(language, str(reference), one.fit))
+        yield AuditFinding("misfit", [language], misfit_in_words(language, str(reference), one.fit))
 
 
-def _left_out(audit: Audit) -> Iterator[Finding]:
-    vectors = audit.opened.making.debias.vectors
+def _left_out(audit: Audit) -> Iterator[AuditFinding]:
+    vectors = audit.opened.pipeline.debias.vectors
     without = [one for one in audit.judged if vectors and one.vector is None and one.language != vectors.pivot]
     if without:
-        shown = ", ".join(f"{one.language} ({counted(one.documents, 'document')})" for one in without)
+        shown = ", ".join(f"{one.language} ({pluralize(one.documents, 'document')})" for one in without)
         text = f"No language vector for {shown}: they stay as they are."
-        yield Finding("no_vector", [one.language for one in without], text)
+        yield AuditFinding("no_vector", [one.language for one in without], text)
     few = [one.language for one in audit.judged if one.gap is None and one.language != audit.reference]
     if few and audit.reference is not None:
         text = f"Fewer than {FEWEST} documents, of which nothing is said: {', '.join(few)}."
-        yield Finding("not_judged", few, text)
+        yield AuditFinding("not_judged", few, text)
 
 
-def _documents(judged: Sequence[Judged]) -> int:
+def _documents(judged: Sequence[LanguageFinding]) -> int:
     return sum(one.documents for one in judged)
 
 
 def document(audit: Audit) -> dict[str, Any]:
     """As ``langshift adopt --audit --json`` prints it."""
-    old, making = audit.opened.old, audit.opened.making
-    vectors = making.debias.vectors
+    old, pipeline = audit.opened.old, audit.opened.pipeline
+    vectors = pipeline.debias.vectors
     return {
         "old": {"name": old.name, "index": old.index, "uuid": old.uuid},
         "documents": audit.opened.reader.total,
         "with_vector": audit.opened.reader.bearing,
         "sample": len(audit.sample.tags),
         "unusable": audit.sample.unusable,
-        "fingerprint": making.fingerprint().to_dict(),
+        "fingerprint": pipeline.fingerprint().to_dict(),
         "vectors": vectors and {"pivot": vectors.pivot, "hash": vectors.hash, "source": vectors.source},
         "languages": [vars(mix) for mix in audit.mixes],
         "disagreements": [one.to_dict() for one in audit.disagreements],
         "queries": {
-            "file": audit.asking.file,
-            "total": audit.asking.total,
-            "used": len(audit.asking.tags),
-            "shifted": making.debias.shift_queries,
+            "file": audit.queries.file,
+            "total": audit.queries.total,
+            "used": len(audit.queries.tags),
+            "shifted": pipeline.debias.shift_queries,
         },
         "reference": audit.reference,
         "spread": audit.spread,
         "shift": [_judged(one) for one in audit.judged],
         "similarity": {
-            "queries": list(audit.rows.asked),
+            "queries": list(audit.rows.query_languages),
             "documents": list(audit.rows.languages),
             "pairs": audit.rows.pairs.astype(int).tolist(),
             "before": _numbers(audit.before),
@@ -268,12 +277,12 @@ def document(audit: Audit) -> dict[str, Any]:
     }
 
 
-def _judged(one: Judged) -> dict[str, Any]:
+def _judged(one: LanguageFinding) -> dict[str, Any]:
     fit = one.fit and {"cosine": one.fit.cosine, "there": one.fit.there._asdict()}
     return {**one._asdict(), "fit": fit, "gap": one.gap and _gap(one.gap)}
 
 
-def _gap(gap: Gap) -> dict[str, Any]:
+def _gap(gap: SimilarityGap) -> dict[str, Any]:
     found: dict[str, Interval] = vars(gap)
     return {name: interval._asdict() for name, interval in found.items()}
 
@@ -297,19 +306,19 @@ def show(audit: Audit) -> None:
     findings = verdict(audit)
     for finding in findings:
         _say(finding.text)
-    if max(len(audit.mixes), len(audit.rows.asked)) > _LISTED:
+    if max(len(audit.mixes), len(audit.rows.query_languages)) > _LISTED:
         note(f"The {_LISTED} most frequent languages are listed; --json has all.")
 
 
 def _of_what(audit: Audit) -> str:
     opened, sample = audit.opened, audit.sample
     without = opened.reader.total - opened.reader.bearing
-    told = [f"{counted(len(sample.tags), 'document')} of {opened.reader.bearing:,} with a vector, at random"]
+    parts = [f"{pluralize(len(sample.tags), 'document')} of {opened.reader.bearing:,} with a vector, at random"]
     if without:
-        told.append(f"{without:,} more have none")
+        parts.append(f"{without:,} more have none")
     if sample.unusable:
-        told.append(f"{sample.unusable:,} drawn could not be adopted")
-    return f"{opened.old.shown}: {'; '.join(told)}. Nothing was written."
+        parts.append(f"{sample.unusable:,} drawn could not be adopted")
+    return f"{opened.old.shown}: {'; '.join(parts)}. Nothing was written."
 
 
 def _mix(audit: Audit) -> None:
@@ -344,7 +353,7 @@ def _shift(audit: Audit) -> None:
     table(None, columns, rows, right=set(columns[2:]))
 
 
-def _shift_row(one: Judged) -> list[str]:
+def _shift_row(one: LanguageFinding) -> list[str]:
     share = f"{one.share:.1%}" if one.vector else ""
     row = [one.language, one.vector or "-", share]
     if one.fit is None:
@@ -354,10 +363,10 @@ def _shift_row(one: Judged) -> list[str]:
 
 
 def _matrices(audit: Audit) -> None:
-    if not audit.rows.asked or not audit.rows.languages:
+    if not audit.rows.query_languages or not audit.rows.languages:
         return
     out.print()
-    moved = ", shifted by their language" if audit.opened.making.debias.shift_queries else ""
+    moved = ", shifted by their language" if audit.opened.pipeline.debias.shift_queries else ""
     _say(f"Queries: {_queries(audit)}{moved}.")
     for title, means in (("before", audit.before), ("after", audit.after)):
         _say(f"Mean cosine {title} the shift, queries in rows, documents in columns:")
@@ -365,18 +374,21 @@ def _matrices(audit: Audit) -> None:
 
 
 def _queries(audit: Audit) -> str:
-    used, total, file = len(audit.asking.tags), audit.asking.total, audit.asking.file
+    used, total, file = len(audit.queries.tags), audit.queries.total, audit.queries.file
     if file is None:
         return "the documents stand in for them, none compared with itself (--queries gives real ones)"
     return f"{used:,} of {file}" if used == total else f"{used:,} at random of the {total:,} of {file}"
 
 
 def _matrix(audit: Audit, means: Floats) -> None:
-    languages, asked = _folded(audit.rows.languages, audit.reference), _folded(audit.rows.asked, audit.reference)
+    languages, query_languages = (
+        _folded(audit.rows.languages, audit.reference),
+        _folded(audit.rows.query_languages, audit.reference),
+    )
     pairs = audit.rows.pairs
     sums = np.where(pairs > 0, means, 0.0) * pairs
     rows = []
-    for tag, across in asked:
+    for tag, across in query_languages:
         cells = []
         for _, down in languages:
             part = np.ix_(across, down)

@@ -13,40 +13,40 @@ from numpy.typing import NDArray
 
 from langshift.debias.encoders import is_given
 from langshift.errors import UsageError
-from langshift.files import numbered, open_unpacked
-from langshift.ingest.adopt.adopt import Opened
+from langshift.files import open_decompressed, read_lines
+from langshift.ingest.adopt.adopt import AdoptableIndex
 from langshift.ingest.adopt.transform import document_of
-from langshift.ingest.config import Making
+from langshift.ingest.config import EmbeddingPipeline
 from langshift.ingest.documents import (
     EMBEDDING,
     Document,
-    Unusable,
-    at,
+    InvalidDocument,
     id_field,
+    invalid_as_usage_error,
     language_field,
     parse_embedding,
     parse_object,
     string_field,
 )
-from langshift.ingest.transform import query_vectors, tell
+from langshift.ingest.transform import detect_language, query_vectors
 from langshift.languages import UNDETERMINED, text_language
 
 _SEED = 20_260_213
 
 
-class Looked(NamedTuple):
+class SampledDocument(NamedTuple):
     """What is known of the language of one document.
 
     Attributes:
         tag: as adopting would take it: told, else detected; ``und`` where unknown.
         confidence: the detector's posterior for what it detects, also where a language is told.
-        told: the language that the document names, as the field ``language`` holds it; None where it names none.
+        declared: the language that the document names, as the field ``language`` holds it; None where it names none.
         detected: what the detector says, likewise; ``und`` where it is not certain enough.
     """
 
     tag: str
     confidence: float
-    told: str | None
+    declared: str | None
     detected: str
 
 
@@ -55,28 +55,28 @@ class Sample:
     """Documents at random of those that have a vector.
 
     Attributes:
-        looked: the language of each.
+        documents: the language of each.
         vectors: their vectors as they are, shape (n, d), float32.
         unusable: how many documents were left aside, since adopting would refuse them.
     """
 
-    looked: Sequence[Looked]
+    documents: Sequence[SampledDocument]
     vectors: NDArray[np.float32]
     unusable: int
 
     @property
     def languages(self) -> list[str]:
         """The language of each, as the field ``language`` would hold it."""
-        return [text_language(one.tag) for one in self.looked]
+        return [text_language(one.tag) for one in self.documents]
 
     @property
     def tags(self) -> list[str]:
         """The language of each as adopting would take it, by which it is shifted."""
-        return [one.tag for one in self.looked]
+        return [one.tag for one in self.documents]
 
 
 @dataclass(frozen=True)
-class Mix:
+class LanguageMix:
     """The documents of one language in a sample.
 
     Attributes:
@@ -104,7 +104,7 @@ class Mix:
     high: float
 
 
-class Disagreement(NamedTuple):
+class LanguageDisagreement(NamedTuple):
     """Documents that name one language, while another is detected."""
 
     told: str
@@ -116,7 +116,7 @@ class Disagreement(NamedTuple):
         return self._asdict()
 
 
-def draw(opened: Opened, size: int) -> Sample:
+def draw(opened: AdoptableIndex, size: int) -> Sample:
     """Draw documents at random, the same each time as long as the index stays as it is.
 
     Args:
@@ -127,36 +127,36 @@ def draw(opened: Opened, size: int) -> Sample:
         UsageError: none of them can be used.
     """
     hits = opened.reader.sample(size, {"exists": {"field": opened.fields.vector}}, _SEED)
-    found = [document_of(hit, opened.fields, opened.brought.dimension) for hit in hits]
-    looked, vectors = [], []
+    found = [document_of(hit, opened.fields, opened.vector_spec.dimension) for hit in hits]
+    documents, vectors = [], []
     for document in found:
         if isinstance(document, Document) and document.embedding is not None and _has_direction(document.embedding):
-            looked.append(_look(document, opened.making))
+            documents.append(_sample_document(document, opened.pipeline))
             vectors.append(document.embedding)
     if not vectors:
         raise UsageError(f"None of {len(hits):,} documents of {opened.old.index} that were drawn could be adopted.")
-    return Sample(looked, np.stack(vectors), len(hits) - len(vectors))
+    return Sample(documents, np.stack(vectors), len(hits) - len(vectors))
 
 
-def mixes(sample: Sample) -> list[Mix]:
+def mixes(sample: Sample) -> list[LanguageMix]:
     """The languages of a sample, the most frequent first."""
     languages = np.array(sample.languages)
     norms = np.linalg.norm(sample.vectors.astype(np.float64), axis=1)
     found = []
     for language, count in sorted(Counter(sample.languages).items(), key=lambda one: (-one[1], one[0])):
         rows = np.flatnonzero(languages == language).tolist()
-        looked = [sample.looked[row] for row in rows]
-        told = [one for one in looked if one.told is not None]
+        documents = [sample.documents[row] for row in rows]
+        declared = [one for one in documents if one.declared is not None]
         low, median, high = np.percentile(norms[rows], [5, 50, 95])
         found.append(
-            Mix(
+            LanguageMix(
                 language,
                 count,
                 count / len(languages),
-                float(np.median([one.confidence for one in looked])),
-                len(told),
-                sum(one.told == one.detected for one in told),
-                sum(one.detected == UNDETERMINED for one in told),
+                float(np.median([one.confidence for one in documents])),
+                len(declared),
+                sum(one.declared == one.detected for one in declared),
+                sum(one.detected == UNDETERMINED for one in declared),
                 float(median),
                 float(low),
                 float(high),
@@ -165,24 +165,24 @@ def mixes(sample: Sample) -> list[Mix]:
     return found
 
 
-def disagreements(sample: Sample) -> list[Disagreement]:
+def disagreements(sample: Sample) -> list[LanguageDisagreement]:
     """Where the detector says another language than documents name, the most frequent first."""
     found = Counter(
-        (one.told, one.detected)
-        for one in sample.looked
-        if one.told is not None and one.detected not in (one.told, UNDETERMINED)
+        (one.declared, one.detected)
+        for one in sample.documents
+        if one.declared is not None and one.detected not in (one.declared, UNDETERMINED)
     )
-    return [Disagreement(told, detected, count) for (told, detected), count in found.most_common()]
+    return [LanguageDisagreement(declared, detected, count) for (declared, detected), count in found.most_common()]
 
 
-def _look(document: Document, making: Making) -> Looked:
-    adopted = tell(document, making)
+def _sample_document(document: Document, pipeline: EmbeddingPipeline) -> SampledDocument:
+    adopted = detect_language(document, pipeline)
     if document.language is None:
-        return Looked(adopted.language, adopted.confidence, None, text_language(adopted.language))
-    language, confidence = making.detector.detect(document.text)
-    certain = language if confidence >= making.least_confidence else UNDETERMINED
-    told = None if document.language == UNDETERMINED else text_language(document.language)
-    return Looked(adopted.language, confidence, told, text_language(certain))
+        return SampledDocument(adopted.language, adopted.confidence, None, text_language(adopted.language))
+    language, confidence = pipeline.detector.detect(document.text)
+    certain = language if confidence >= pipeline.least_confidence else UNDETERMINED
+    declared = None if document.language == UNDETERMINED else text_language(document.language)
+    return SampledDocument(adopted.language, confidence, declared, text_language(certain))
 
 
 def _has_direction(vector: NDArray[np.float32]) -> bool:
@@ -191,7 +191,7 @@ def _has_direction(vector: NDArray[np.float32]) -> bool:
 
 
 @dataclass(frozen=True)
-class Asking:
+class AuditQueries:
     """Queries with their vectors.
 
     Attributes:
@@ -225,17 +225,17 @@ class _Query:
     embedding: NDArray[np.float32] | None
 
 
-def stand_ins(sample: Sample) -> Asking:
+def documents_as_queries(sample: Sample) -> AuditQueries:
     """The documents of a sample in the place of queries."""
-    return Asking(None, len(sample.tags), sample.tags, sample.vectors)
+    return AuditQueries(None, len(sample.tags), sample.tags, sample.vectors)
 
 
-def read_queries(path: Path, making: Making, among: Collection[str], most: int) -> Asking:
+def read_queries(path: Path, pipeline: EmbeddingPipeline, among: Collection[str], most: int) -> AuditQueries:
     """Queries of a file in BEIR's layout (``queries.jsonl``), encoded, or with the vectors that they bring.
 
     Args:
         path: the file.
-        making: its encoder, and the detector of the languages that queries do not name.
+        pipeline: its encoder, and the detector of the languages that queries do not name.
         among: languages as the field ``language`` holds them, of which queries may be.
         most: of more queries, so many are taken at random, the same each time.
 
@@ -243,7 +243,7 @@ def read_queries(path: Path, making: Making, among: Collection[str], most: int) 
         UsageError: a line is no query, named by file and line; or there is no query.
     """
     try:
-        found = list(_read(path, given=is_given(making.encoder.id)))
+        found = list(_read(path, given=is_given(pipeline.encoder.id)))
     except OSError as error:
         raise UsageError(f"{path}: cannot be read ({error.strerror or error}).") from error
     if not found:
@@ -252,19 +252,19 @@ def read_queries(path: Path, making: Making, among: Collection[str], most: int) 
     if total > most:
         rows = np.sort(np.random.default_rng(_SEED).choice(total, most, replace=False))
         found = [found[row] for row in rows]
-    tags = [query.language or making.detector.detect(query.text, among=among).language for query in found]
-    return Asking(str(path), total, tags, query_vectors(making.encoder, found))
+    tags = [query.language or pipeline.detector.detect(query.text, among=among).language for query in found]
+    return AuditQueries(str(path), total, tags, query_vectors(pipeline.encoder, found))
 
 
 def _read(path: Path, *, given: bool) -> Iterator[_Query]:
-    with open_unpacked(path) as lines:
-        for number, line in numbered(lines, str(path)):
-            with at(f"{path}, line {number}"):
+    with open_decompressed(path) as lines:
+        for number, line in read_lines(lines, str(path)):
+            with invalid_as_usage_error(f"{path}, line {number}"):
                 fields = parse_object(line)
                 text = string_field(fields, "text")
                 if not text.strip():
-                    raise Unusable("has no text: give the query one, or remove it.")
+                    raise InvalidDocument("has no text: give the query one, or remove it.")
                 language = language_field(fields)
-                brought = given and fields.get(EMBEDDING) is not None
-                embedding = parse_embedding(fields[EMBEDDING]) if brought else None
+                has_embedding = given and fields.get(EMBEDDING) is not None
+                embedding = parse_embedding(fields[EMBEDDING]) if has_embedding else None
                 yield _Query(id_field(fields), text, None if language == UNDETERMINED else language, embedding)

@@ -8,12 +8,12 @@ from statistics import fmean
 from typing import NamedTuple
 
 from langshift.evaluate.compare.comparison import Column, Comparison, Pair, changed
-from langshift.evaluate.compare.significance import Tested, paired_tests
-from langshift.evaluate.datasets.dataset import Dataset, Query
-from langshift.evaluate.datasets.texts import Languages, Text, read_texts
+from langshift.evaluate.compare.significance import TestResult, paired_tests
+from langshift.evaluate.datasets.dataset import Dataset, DatasetQuery
+from langshift.evaluate.datasets.texts import DatasetLanguages, DocumentText, read_texts
 from langshift.evaluate.measures import parse_measure
 from langshift.evaluate.measures.base import Run, Scores, ranking
-from langshift.evaluate.runs import asked_by_language, scored
+from langshift.evaluate.runs import queries_by_language, scored
 
 DEPTH = 20
 
@@ -29,11 +29,11 @@ class RecallCell(NamedTuple):
 
     before: float
     after: float
-    tested: Tested
+    tested: TestResult
 
 
 @dataclass(frozen=True)
-class Matrix:
+class RecallMatrix:
     """What a later run changes in target recall.
 
     Attributes:
@@ -52,7 +52,7 @@ class Matrix:
         return sorted({language for row in self.cells.values() for language in row})
 
 
-def matrices(compared: Comparison) -> list[Matrix]:
+def matrices(compared: Comparison) -> list[RecallMatrix]:
     """The matrix of every later run against the first; empty where documents were judged per language.
 
     All cells of all matrices are corrected together.
@@ -65,12 +65,12 @@ def matrices(compared: Comparison) -> list[Matrix]:
         for candidate in compared.candidates
     }
     first, *later = recalls
-    asked = asked_by_language(compared.languages)
+    by_language = queries_by_language(compared.languages)
     differences = {
         (letter, language, target): _of(changed(recalls[first][target], recalls[letter][target]), queries)
         for letter in later
         for target in recalls[first]
-        for language, queries in asked.items()
+        for language, queries in by_language.items()
     }
     found = paired_tests(differences, compared.clusters.of)
     made = []
@@ -78,9 +78,9 @@ def matrices(compared: Comparison) -> list[Matrix]:
         cells: dict[str, dict[str, RecallCell]] = {}
         for (of, language, target), tested in found.items():
             if of == letter:
-                old, new = (_mean(recalls[run][target], asked[language]) for run in (first, letter))
+                old, new = (_mean(recalls[run][target], by_language[language]) for run in (first, letter))
                 cells.setdefault(language, {})[target] = RecallCell(old, new, tested)
-        made.append(Matrix((first, letter), name, cells))
+        made.append(RecallMatrix((first, letter), name, cells))
     return made
 
 
@@ -97,7 +97,7 @@ def _mean(scores: Scores, queries: Sequence[str]) -> float:
     return fmean(scores.over(queries).per_query.values())
 
 
-def _recalls(name: str, dataset: Dataset, languages: Languages, run: Run) -> dict[str, Scores]:
+def _recalls(name: str, dataset: Dataset, languages: DatasetLanguages, run: Run) -> dict[str, Scores]:
     """Document language -> recall over the relevant documents in it, sorted by language."""
     targets = sorted({language for language in languages.documents.values() if language})
     found = {}
@@ -114,7 +114,7 @@ MANY = 5
 HITS = 3
 
 
-class Found(NamedTuple):
+class ExampleHit(NamedTuple):
     """A document that a run finds among the first.
 
     Attributes:
@@ -130,7 +130,7 @@ class Found(NamedTuple):
     text: str
 
 
-class Example(NamedTuple):
+class ExampleQuery(NamedTuple):
     """A query and what two runs find for it.
 
     Attributes:
@@ -142,16 +142,16 @@ class Example(NamedTuple):
         hits_after: what the later run finds first.
     """
 
-    query: Query
+    query: DatasetQuery
     language: str | None
     before: float
     after: float
-    hits_before: Sequence[Found]
-    hits_after: Sequence[Found]
+    hits_before: Sequence[ExampleHit]
+    hits_after: Sequence[ExampleHit]
 
 
 @dataclass(frozen=True)
-class Extremes:
+class ExampleQueries:
     """Those who gain and lose most between two runs.
 
     Attributes:
@@ -169,11 +169,13 @@ class Extremes:
     better: int
     worse: int
     same: int
-    winners: Sequence[Example]
-    losers: Sequence[Example]
+    winners: Sequence[ExampleQuery]
+    losers: Sequence[ExampleQuery]
 
 
-def extremes(compared: Comparison, sign: int, column: Column, many: int = MANY, *, hits: int = HITS) -> list[Extremes]:
+def example_queries(
+    compared: Comparison, sign: int, column: Column, many: int = MANY, *, hits: int = HITS
+) -> list[ExampleQueries]:
     """Winners and losers of every later run against the first.
 
     Args:
@@ -208,7 +210,7 @@ def extremes(compared: Comparison, sign: int, column: Column, many: int = MANY, 
             [_example(compared, column, pair, queries[name], shown[letter], texts) for name in names]
             for names in (winners, losers)
         ]
-        made.append(Extremes(pair, column, better, worse, len(gains) - better - worse, *examples))
+        made.append(ExampleQueries(pair, column, better, worse, len(gains) - better - worse, *examples))
     return made
 
 
@@ -222,24 +224,24 @@ def _example(
     compared: Comparison,
     column: Column,
     pair: Pair,
-    query: Query,
+    query: DatasetQuery,
     hits: Mapping[str, Mapping[str, Sequence[str]]],
-    texts: Mapping[str, Text],
-) -> Example:
+    texts: Mapping[str, DocumentText],
+) -> ExampleQuery:
     judged = compared.dataset.qrels.get(query.id, {})
     documents = compared.languages.documents
     before, after = (compared.scores[letter][column].per_query[query.id] for letter in pair)
     found = [
         [
-            Found(name, documents.get(name), judged.get(name, 0) > 0, _words(texts.get(name)))
+            ExampleHit(name, documents.get(name), judged.get(name, 0) > 0, _words(texts.get(name)))
             for name in hits[letter][query.id]
         ]
         for letter in pair
     ]
-    return Example(query, compared.languages.queries[query.id], before, after, *found)
+    return ExampleQuery(query, compared.languages.queries[query.id], before, after, *found)
 
 
-def _words(text: Text | None) -> str:
+def _words(text: DocumentText | None) -> str:
     """Title and text in one line; a document that is not in the dataset has none."""
     parts = () if text is None else (" ".join(part.split()) for part in (text.title, text.text))
     return " · ".join(part for part in parts if part)

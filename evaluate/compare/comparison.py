@@ -12,18 +12,18 @@ from typing import Any, NamedTuple
 import orjson
 
 from langshift.errors import UsageError
-from langshift.evaluate.compare.significance import Tested, paired_tests
+from langshift.evaluate.compare.significance import TestResult, paired_tests
 from langshift.evaluate.datasets.dataset import PER_LANGUAGE, Clusters, Dataset, Qrels, clusters, identity, load_dataset
-from langshift.evaluate.datasets.texts import Languages
+from langshift.evaluate.datasets.texts import DatasetLanguages
 from langshift.evaluate.measures import parse_measure
 from langshift.evaluate.measures.base import Measure, Run, Scores
-from langshift.evaluate.measures.standard import Standard
+from langshift.evaluate.measures.standard import StandardFamily
 from langshift.evaluate.replay.journal import RESULT, unfinished
-from langshift.evaluate.replay.replay import Replay
+from langshift.evaluate.replay.replay import ReplayResult
 from langshift.evaluate.replay.result import RUN
-from langshift.evaluate.runs import GROUP_SCORES, asked_by_language, read_group_scores, read_run, scored
-from langshift.retrieval.options import written
-from langshift.retrieval.settings import Setting
+from langshift.evaluate.runs import GROUP_SCORES, queries_by_language, read_group_scores, read_run, scored
+from langshift.retrieval.options import format_settings
+from langshift.retrieval.settings import SearchSettings
 
 # Those that have a superscript.
 LETTERS = "abcdefghijklmnoprstuvwxyz"
@@ -31,7 +31,7 @@ _WRITTEN_BY = "a folder that `langshift evaluate replay` or `offline` wrote with
 
 
 @dataclass(frozen=True)
-class Candidate:
+class ComparedRun:
     """One of the runs.
 
     Attributes:
@@ -58,7 +58,7 @@ class Candidate:
         return f"{self.letter} ({self.name})"
 
 
-def load(places: Sequence[Path], folder: Path | None) -> tuple[Dataset, list[Candidate]]:
+def load(places: Sequence[Path], folder: Path | None) -> tuple[Dataset, list[ComparedRun]]:
     """Read runs and the dataset that they are runs of.
 
     Args:
@@ -156,7 +156,7 @@ def _short(place: Path) -> str:
     return place.parent.name if place.name == RUN else place.stem
 
 
-def _candidate(letter: str, name: str, place: Path, result: Mapping[str, Any], dataset: Dataset) -> Candidate:
+def _candidate(letter: str, name: str, place: Path, result: Mapping[str, Any], dataset: Dataset) -> ComparedRun:
     path = place / RUN if place.is_dir() else place
     run = read_run(path)
     strange = run.keys() - {query.id for query in dataset.queries}
@@ -167,7 +167,7 @@ def _candidate(letter: str, name: str, place: Path, result: Mapping[str, Any], d
         )
     groups = path.with_name(GROUP_SCORES)
     scores = read_group_scores(groups) if groups.is_file() else {}
-    return Candidate(letter, name, place, run, scores, result, _how(place, result))
+    return ComparedRun(letter, name, place, run, scores, result, _how(place, result))
 
 
 def _how(place: Path, result: Mapping[str, Any]) -> str | None:
@@ -179,29 +179,31 @@ def _how(place: Path, result: Mapping[str, Any]) -> str | None:
     if "setting" not in result:
         return None
     try:
-        return written(Setting(**result["setting"]))
+        return format_settings(SearchSettings(**result["setting"]))
     except TypeError:
         raise UsageError(f"{place / RESULT} is not what langshift writes: run the evaluation again.") from None
 
 
-def warnings(dataset: Dataset, candidates: Sequence[Candidate]) -> list[str]:
+def warnings(dataset: Dataset, candidates: Sequence[ComparedRun]) -> list[str]:
     """Where runs and dataset do not fit, in sentences."""
-    told = []
+    messages = []
     for candidate in candidates:
         if candidate.result.get("complete") is False:
-            told.append(f"{candidate.label} is a replay that was cut off: its figures are too low; run it to its end.")
+            messages.append(
+                f"{candidate.label} is a replay that was cut off: its figures are too low; run it to its end."
+            )
         if failed := candidate.result.get("errors"):
-            told.append(f"{candidate.label} met {failed:,} failed queries, which count as 0.")
+            messages.append(f"{candidate.label} met {failed:,} failed queries, which count as 0.")
         unanswered = sum(not candidate.run.get(query.id) for query in dataset.queries)
         if unanswered:
-            told.append(f"{candidate.label} has no answer for {unanswered:,} queries, which count as 0.")
+            messages.append(f"{candidate.label} has no answer for {unanswered:,} queries, which count as 0.")
         strange = {name for hits in candidate.run.values() for name in hits} - dataset.documents.keys()
         if strange:
-            told.append(
+            messages.append(
                 f"{candidate.label} finds {len(strange):,} documents that are not in the dataset "
                 f"({min(strange)}, say), which count as not relevant."
             )
-    return told
+    return messages
 
 
 ALL, SAME, CROSS = "all", "same-language", "cross-language"
@@ -247,7 +249,7 @@ def _in(part: str, measure: Measure) -> str | None:
         return measure.name if _RECALLS.get(part) == family.name else None
     if part == ALL:
         return measure.name
-    if not isinstance(family, Standard) or family.name == "Judged":
+    if not isinstance(family, StandardFamily) or family.name == "Judged":
         return None
     if family.name == "R" and not measure.options:
         return f"{_RECALLS[part]}@{measure.cutoff}"
@@ -261,13 +263,13 @@ def column_of(name: str) -> Column:
     return Column(part, measure.name)
 
 
-def across(dataset: Dataset) -> bool:
+def judged_across_languages(dataset: Dataset) -> bool:
     """Whether documents in other languages than the query's were judged."""
     return dataset.judged != PER_LANGUAGE
 
 
 def score_columns(
-    wanted: Sequence[Column], dataset: Dataset, languages: Languages, run: Run, group_scores: Run
+    wanted: Sequence[Column], dataset: Dataset, languages: DatasetLanguages, run: Run, group_scores: Run
 ) -> dict[Column, Scores]:
     """Score a run in every column."""
     found: dict[Column, Scores] = {}
@@ -282,22 +284,22 @@ def score_columns(
     return found
 
 
-def part_of(qrels: Qrels, part: str, languages: Languages) -> Qrels:
+def part_of(qrels: Qrels, part: str, languages: DatasetLanguages) -> Qrels:
     """The judgements of documents in the query's language, or of those in others; unknown languages stay out."""
     return {
-        query: _kept(judged, part, languages.queries.get(query), languages.documents)
+        query: _part_grades(judged, part, languages.queries.get(query), languages.documents)
         for query, judged in qrels.items()
         if languages.queries.get(query) is not None
     }
 
 
-def _kept(
-    judged: Mapping[str, int], part: str, asked: str | None, documents: Mapping[str, str | None]
+def _part_grades(
+    judged: Mapping[str, int], part: str, query_language: str | None, documents: Mapping[str, str | None]
 ) -> dict[str, int]:
     return {
         name: grade
         for name, grade in judged.items()
-        if documents.get(name) is not None and (documents[name] == asked) is (part == SAME)
+        if documents.get(name) is not None and (documents[name] == query_language) is (part == SAME)
     }
 
 
@@ -324,7 +326,7 @@ def slices(
         if language is not None and relevant:
             own = any(documents.get(name) == language for name in relevant)
             found[OWN if own else NONE].append(query)
-    return {part: asked for part, asked in found.items() if asked} if found[NONE] else {}
+    return {part: members for part, members in found.items() if members} if found[NONE] else {}
 
 
 Pair = tuple[str, str]
@@ -349,20 +351,20 @@ class Comparison:
     """
 
     dataset: Dataset
-    languages: Languages
+    languages: DatasetLanguages
     clusters: Clusters
-    candidates: Sequence[Candidate]
+    candidates: Sequence[ComparedRun]
     columns: Sequence[Column]
     scores: Mapping[str, Mapping[Column, Scores]]
-    pairs: Mapping[tuple[Column, Pair], Tested]
-    by_language: Mapping[tuple[str, Column, Pair], Tested]
+    pairs: Mapping[tuple[Column, Pair], TestResult]
+    by_language: Mapping[tuple[str, Column, Pair], TestResult]
     slices: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    by_slice: Mapping[tuple[str, Column, Pair], Tested] = field(default_factory=dict)
+    by_slice: Mapping[tuple[str, Column, Pair], TestResult] = field(default_factory=dict)
 
     @property
-    def asked(self) -> Mapping[str, Sequence[str]]:
+    def queries_by_language(self) -> Mapping[str, Sequence[str]]:
         """Query language -> queries."""
-        return asked_by_language(self.languages)
+        return queries_by_language(self.languages)
 
     @property
     def primary(self) -> Column | None:
@@ -372,13 +374,13 @@ class Comparison:
     def mean(self, letter: str, column: Column, language: str | None = None) -> float | None:
         """A run's figure, over the queries of one language where one is given."""
         found = self.scores[letter][column]
-        return found.mean if language is None else found.over(self.asked[language]).mean
+        return found.mean if language is None else found.over(self.queries_by_language[language]).mean
 
-    def candidate(self, letter: str) -> Candidate:
+    def candidate(self, letter: str) -> ComparedRun:
         """The run of that letter."""
         return next(candidate for candidate in self.candidates if candidate.letter == letter)
 
-    def tested(self, column: Column, pair: Pair, language: str | None = None) -> Tested | None:
+    def tested(self, column: Column, pair: Pair, language: str | None = None) -> TestResult | None:
         """The test of a pair; None where the measure has no figures by query."""
         return self.pairs.get((column, pair)) if language is None else self.by_language.get((language, column, pair))
 
@@ -390,9 +392,9 @@ def sign(column: Column) -> int:
 
 def compare(
     dataset: Dataset,
-    languages: Languages,
+    languages: DatasetLanguages,
     clusters: Clusters,
-    candidates: Sequence[Candidate],
+    candidates: Sequence[ComparedRun],
     columns: Sequence[Column],
 ) -> Comparison:
     """Score every run and test every pair.
@@ -414,7 +416,7 @@ def compare(
         for column in columns
         for one, other in pairs
     }
-    by_language = _parts(changes, asked_by_language(languages))
+    by_language = _parts(changes, queries_by_language(languages))
     parts = slices(dataset.qrels, languages.queries, languages.documents)
     by_slice = _parts({key: change for key, change in changes.items() if key[0].section == ALL}, parts)
     tested, apart, sliced = (paired_tests(family, clusters.of) for family in (changes, by_language, by_slice))
@@ -449,7 +451,7 @@ def paired(scores: Scores) -> bool:
 
 
 @dataclass(frozen=True)
-class Row:
+class SettingRow:
     """One index in one setting.
 
     Attributes:
@@ -460,9 +462,9 @@ class Row:
     """
 
     name: str
-    replay: Replay
-    tests: Mapping[str, Tested]
-    sliced: Mapping[str, Mapping[str, Tested]]
+    replay: ReplayResult
+    tests: Mapping[str, TestResult]
+    sliced: Mapping[str, Mapping[str, TestResult]]
 
     @property
     def folder(self) -> str:
@@ -471,7 +473,7 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Settled:
+class SettingsComparison:
     """All rows.
 
     Attributes:
@@ -483,17 +485,17 @@ class Settled:
     """
 
     dataset: Dataset
-    rows: Sequence[Row]
+    rows: Sequence[SettingRow]
     directed: Sequence[str]
     clusters: Clusters
     slices: Mapping[str, Sequence[str]]
 
-    def mean(self, row: Row, part: str, name: str) -> float | None:
+    def mean(self, row: SettingRow, part: str, name: str) -> float | None:
         """The figure of a measure over the queries of a slice."""
         return row.replay.scores[name].over(self.slices[part]).mean
 
 
-def settle(dataset: Dataset, found: Sequence[Replay]) -> Settled:
+def compare_settings(dataset: Dataset, found: Sequence[ReplayResult]) -> SettingsComparison:
     """Test every replay against the first.
 
     Two families of tests are corrected, each for itself: measures times later rows over all queries, and measures
@@ -513,8 +515,8 @@ def settle(dataset: Dataset, found: Sequence[Replay]) -> Settled:
     tested, sliced = paired_tests(changes, together.of), paired_tests(_slice_tests(judged, parts), together.of)
     several = len({one.index for one in found}) > 1
     rows = [
-        Row(
-            (f"{one.index}: " if several else "") + written(one.setting),
+        SettingRow(
+            (f"{one.index}: " if several else "") + format_settings(one.setting),
             one,
             {name: test for (name, where), test in tested.items() if where == place},
             {
@@ -524,7 +526,7 @@ def settle(dataset: Dataset, found: Sequence[Replay]) -> Settled:
         )
         for place, one in enumerate(found)
     ]
-    return Settled(dataset, rows, directed, together, parts)
+    return SettingsComparison(dataset, rows, directed, together, parts)
 
 
 def _slice_tests(

@@ -8,24 +8,31 @@ from pathlib import Path
 from typing import Any
 
 from langshift.evaluate.compare import comparison
-from langshift.evaluate.compare.breakdowns import HITS, Example, Extremes, Matrix, extremes, matrices
+from langshift.evaluate.compare.breakdowns import (
+    HITS,
+    ExampleQueries,
+    ExampleQuery,
+    RecallMatrix,
+    example_queries,
+    matrices,
+)
 from langshift.evaluate.compare.comparison import (
     ALL,
     Column,
     Comparison,
     Pair,
-    Row,
-    Settled,
-    across,
+    SettingRow,
+    SettingsComparison,
     columns,
     compare,
+    judged_across_languages,
     sign,
 )
-from langshift.evaluate.compare.gate import Verdict
-from langshift.evaluate.compare.significance import CORRECTION, LEVEL, PERMUTATIONS, SEED, Tested, exact
+from langshift.evaluate.compare.gate import ConditionResult
+from langshift.evaluate.compare.significance import CORRECTION, LEVEL, PERMUTATIONS, SEED, TestResult, exact
 from langshift.evaluate.compare.summary import advice
 from langshift.evaluate.datasets.dataset import Clusters, clusters, identity
-from langshift.evaluate.datasets.texts import Languages, read_texts
+from langshift.evaluate.datasets.texts import DatasetLanguages, read_texts
 from langshift.evaluate.measures.preference import ALL as EVERY_OUTCOME
 from langshift.evaluate.replay.result import latency
 from langshift.evaluate.runs import parse_names
@@ -33,10 +40,10 @@ from langshift.evaluate.runs import parse_names
 
 def document(
     compared: Comparison,
-    matrices: Sequence[Matrix],
-    examples: Sequence[Extremes],
+    matrices: Sequence[RecallMatrix],
+    examples: Sequence[ExampleQueries],
     advice: Sequence[str],
-    verdicts: Sequence[Verdict],
+    verdicts: Sequence[ConditionResult],
     warnings: Sequence[str],
 ) -> dict[str, Any]:
     """All that was found, with what the tests rest on."""
@@ -58,7 +65,7 @@ def document(
         "sections": _sections(compared, None),
         "by_language": {
             language: {"queries": len(queries), "sections": _sections(compared, language)}
-            for language, queries in compared.asked.items()
+            for language, queries in compared.queries_by_language.items()
         },
         "slices": {
             part: {"queries": len(queries), "sections": {ALL: _slice(compared, part, queries)}}
@@ -87,13 +94,14 @@ def basis(clusters: Clusters) -> dict[str, Any]:
     }
 
 
-def in_words(clusters: Clusters) -> str:
+def describe_test(clusters: Clusters) -> str:
     """The same as a sentence."""
-    told = basis(clusters)
-    flips = "every way" if told["exact"] else f"{told['permutations']:,} random ways (seed {told['seed']})"
+    details = basis(clusters)
+    flips = "every way" if details["exact"] else f"{details['permutations']:,} random ways (seed {details['seed']})"
     return (
         f"Significant: p below {LEVEL:.2f} by a paired randomisation test that flips the signs of whole clusters, "
-        f"{told['clusters']:,} by {told['clustered_by']}, in {flips}, corrected for several tests after {CORRECTION}."
+        f"{details['clusters']:,} by {details['clustered_by']}, in {flips}, corrected for several tests after "
+        f"{CORRECTION}."
     )
 
 
@@ -105,7 +113,7 @@ def _sections(compared: Comparison, language: str | None) -> dict[str, dict[str,
 
 
 def _column(compared: Comparison, column: Column, language: str | None) -> dict[str, Any]:
-    queries = None if language is None else compared.asked[language]
+    queries = None if language is None else compared.queries_by_language[language]
     found = {pair: compared.tested(column, pair, language) for pair in _pairs(compared)}
     return _figures(compared, column, queries, found)
 
@@ -127,7 +135,7 @@ def _pairs(compared: Comparison) -> list[Pair]:
 
 
 def _figures(
-    compared: Comparison, column: Column, queries: Sequence[str] | None, tests: Mapping[Pair, Tested | None]
+    compared: Comparison, column: Column, queries: Sequence[str] | None, tests: Mapping[Pair, TestResult | None]
 ) -> dict[str, Any]:
     scores = {run.letter: compared.scores[run.letter][column] for run in compared.candidates}
     if queries is not None:
@@ -142,12 +150,12 @@ def _figures(
     }
 
 
-def tested(found: Tested) -> dict[str, Any]:
+def tested(found: TestResult) -> dict[str, Any]:
     """A test as a JSON object."""
     return {**found._asdict(), "significant": found.significant}
 
 
-def _matrix(found: Matrix) -> dict[str, Any]:
+def _matrix(found: RecallMatrix) -> dict[str, Any]:
     return {
         "before": found.pair[0],
         "after": found.pair[1],
@@ -162,7 +170,7 @@ def _matrix(found: Matrix) -> dict[str, Any]:
     }
 
 
-def _extremes(found: Extremes) -> dict[str, Any]:
+def _extremes(found: ExampleQueries) -> dict[str, Any]:
     return {
         "before": found.pair[0],
         "after": found.pair[1],
@@ -176,7 +184,7 @@ def _extremes(found: Extremes) -> dict[str, Any]:
     }
 
 
-def _example(example: Example) -> Mapping[str, Any]:
+def _example(example: ExampleQuery) -> Mapping[str, Any]:
     return {
         "query": example.query.id,
         "text": example.query.text,
@@ -191,7 +199,7 @@ def _example(example: Example) -> Mapping[str, Any]:
 
 
 @dataclass(frozen=True)
-class Findings:
+class ComparisonFindings:
     """All that was found.
 
     Attributes:
@@ -203,12 +211,12 @@ class Findings:
     """
 
     compared: Comparison
-    matrices: Sequence[Matrix]
-    examples: Sequence[Extremes]
+    matrices: Sequence[RecallMatrix]
+    examples: Sequence[ExampleQueries]
     advice: Sequence[str]
     warnings: Sequence[str]
 
-    def to_dict(self, verdicts: Sequence[Verdict] = ()) -> dict[str, Any]:
+    def to_dict(self, verdicts: Sequence[ConditionResult] = ()) -> dict[str, Any]:
         """One JSON document."""
         return document(self.compared, self.matrices, self.examples, self.advice, verdicts, self.warnings)
 
@@ -233,12 +241,12 @@ def compare_places(
         names = [name for name in names if name != "LPR"]
     names += parse_names(" ".join(also), dataset) if also else []
     unnamed = {name for name, document in dataset.documents.items() if document.language is None}
-    languages = Languages.of(dataset, read_texts(dataset, unnamed) if unnamed else {})
-    wanted = columns(list(dict.fromkeys(names)), cross=across(dataset))
+    languages = DatasetLanguages.of(dataset, read_texts(dataset, unnamed) if unnamed else {})
+    wanted = columns(list(dict.fromkeys(names)), cross=judged_across_languages(dataset))
     return compare(dataset, languages, clusters(dataset), candidates, wanted)
 
 
-def findings(compared: Comparison, hits: int = HITS) -> Findings:
+def findings(compared: Comparison, hits: int = HITS) -> ComparisonFindings:
     """What follows from figures and tests.
 
     Args:
@@ -246,14 +254,14 @@ def findings(compared: Comparison, hits: int = HITS) -> Findings:
         hits: how many documents of each run an example shows.
     """
     primary, several = compared.primary, len(compared.candidates) > 1
-    found = matrices(compared) if several and across(compared.dataset) else []
-    examples = extremes(compared, sign(primary), primary, hits=hits) if several and primary else []
-    told = [
+    found = matrices(compared) if several and judged_across_languages(compared.dataset) else []
+    examples = example_queries(compared, sign(primary), primary, hits=hits) if several and primary else []
+    warnings = [
         *compared.languages.warnings,
         *comparison.warnings(compared.dataset, compared.candidates),
         *_notes(compared),
     ]
-    return Findings(compared, found, examples, advice(compared), told)
+    return ComparisonFindings(compared, found, examples, advice(compared), warnings)
 
 
 def _notes(compared: Comparison) -> list[str]:
@@ -268,25 +276,25 @@ def _notes(compared: Comparison) -> list[str]:
     )
 
 
-def settings_document(settled: Settled) -> dict[str, Any]:
+def settings_document(compared: SettingsComparison) -> dict[str, Any]:
     """All figures, what they rest on, and every test against the first row."""
     return {
-        "dataset": identity(settled.dataset),
-        "test": basis(settled.clusters),
-        "rows": [_row(row) for row in settled.rows],
+        "dataset": identity(compared.dataset),
+        "test": basis(compared.clusters),
+        "rows": [_row(row) for row in compared.rows],
         "slices": {
             part: {
                 "queries": len(queries),
-                "rows": [_setting_slice(settled, row, part) for row in settled.rows],
+                "rows": [_setting_slice(compared, row, part) for row in compared.rows],
             }
-            for part, queries in settled.slices.items()
+            for part, queries in compared.slices.items()
         },
     }
 
 
-def _row(row: Row) -> dict[str, Any]:
+def _row(row: SettingRow) -> dict[str, Any]:
     found = row.replay
-    top1 = outcomes(row)
+    top1 = first_document_shares(row)
     return {
         "name": row.name,
         "index": found.index,
@@ -303,16 +311,16 @@ def _row(row: Row) -> dict[str, Any]:
     }
 
 
-def outcomes(row: Row) -> dict[str, float | None]:
+def first_document_shares(row: SettingRow) -> dict[str, float | None]:
     """The four outcomes of the first document, which add to 1; empty where Top1 was not asked for or has no query."""
     scores = row.replay.scores.get("Top1")
     cells = {} if scores is None else scores.cells.get(EVERY_OUTCOME, {})
     return {outcome: cell.mean for outcome, cell in cells.items()}
 
 
-def _setting_slice(settled: Settled, row: Row, part: str) -> dict[str, Any]:
+def _setting_slice(compared: SettingsComparison, row: SettingRow, part: str) -> dict[str, Any]:
     return {
         "name": row.name,
-        "measures": {name: settled.mean(row, part, name) for name in settled.directed},
+        "measures": {name: compared.mean(row, part, name) for name in compared.directed},
         "tests": {name: tested(test) for name, test in row.sliced.get(part, {}).items()},
     }

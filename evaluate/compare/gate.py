@@ -19,13 +19,13 @@ from langshift.errors import LangshiftError, UsageError
 from langshift.evaluate.compare.comparison import Column, Comparison, column_of
 from langshift.evaluate.datasets.dataset import Dataset, identity, load_dataset
 from langshift.evaluate.measures import default_measures, parse_measure
-from langshift.evaluate.replay.plan import Asked, Plan
-from langshift.evaluate.replay.replay import Replay, failures, replay_all
+from langshift.evaluate.replay.plan import ReplayOptions, ReplayPlan
+from langshift.evaluate.replay.replay import ReplayResult, failures, replay_all
 from langshift.evaluate.replay.requests import languages
 from langshift.evaluate.runs import parse_names
-from langshift.files import whole
+from langshift.files import atomic_write
 from langshift.languages import UNDETERMINED
-from langshift.output import figure, heading, line, signed
+from langshift.output import format_change, format_score, heading, line
 from langshift.retrieval.searcher import USUAL_OPTIONS, Searcher, SearchOptions
 from langshift.settings import VERSION
 
@@ -54,23 +54,23 @@ class Baseline:
 
 def of(compared: Comparison, letter: str) -> Baseline:
     """The figures of one of the compared runs, by the names that measures are asked for."""
-    wanted = {column.measure: column for column in reversed(compared.columns) if _asked_for(column)}
+    wanted = {column.measure: column for column in reversed(compared.columns) if _is_requested(column)}
 
     def means(language: str | None) -> dict[str, float | None]:
         return {name: compared.mean(letter, column, language) for name, column in sorted(wanted.items())}
 
-    by_language = {language: means(language) for language in compared.asked}
+    by_language = {language: means(language) for language in compared.queries_by_language}
     return Baseline(compared.candidate(letter).name, identity(compared.dataset)["hash"], means(None), by_language)
 
 
-def _asked_for(column: Column) -> bool:
+def _is_requested(column: Column) -> bool:
     return column_of(column.measure) == column
 
 
 def save(path: Path, baseline: Baseline) -> None:
     """Write the file; it appears whole or not at all."""
     content = {"langshift": VERSION, **asdict(baseline)}
-    with whole(path) as partial:
+    with atomic_write(path) as partial:
         partial.write_bytes(orjson.dumps(content, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
 
 
@@ -149,7 +149,7 @@ class Condition:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class ConditionResult:
     """What became of a condition.
 
     Attributes:
@@ -186,7 +186,7 @@ def parse(text: str) -> Condition:
     )
 
 
-def judge(condition: Condition, languages: Sequence[str], after: Figures, before: Figures | None) -> Verdict:
+def judge(condition: Condition, languages: Sequence[str], after: Figures, before: Figures | None) -> ConditionResult:
     """Say whether a comparison fails by a condition; a figure that is missing fails, too.
 
     Args:
@@ -212,8 +212,8 @@ def judge(condition: Condition, languages: Sequence[str], after: Figures, before
     checked = [_check(condition, language, after, before) for language in places]
     held = [says for failed, says in checked if failed]
     if held:
-        return Verdict(condition, True, "; ".join(held) + f": fails by '{condition.text}'.")
-    return Verdict(condition, False, "; ".join(says for _, says in checked) + ".")
+        return ConditionResult(condition, True, "; ".join(held) + f": fails by '{condition.text}'.")
+    return ConditionResult(condition, False, "; ".join(says for _, says in checked) + ".")
 
 
 def _check(condition: Condition, language: str | None, after: Figures, before: Figures | None) -> tuple[bool, str]:
@@ -223,13 +223,13 @@ def _check(condition: Condition, language: str | None, after: Figures, before: F
     if new is None or (condition.change and old is None):
         return True, f"{where} has no figure {'before' if new is not None else 'in the last run'}"
     if old is None:
-        return _OPERATORS[condition.operator](new, condition.limit), f"{where} is {figure(new)}"
+        return _OPERATORS[condition.operator](new, condition.limit), f"{where} is {format_score(new)}"
     change = new - old
-    says = f"{where} changes by {signed(change)} from {figure(old)} to {figure(new)}"
+    says = f"{where} changes by {format_change(change)} from {format_score(old)} to {format_score(new)}"
     return _OPERATORS[condition.operator](change, condition.limit), says
 
 
-def write(path: Path, suite: str, verdicts: Sequence[Verdict]) -> None:
+def write(path: Path, suite: str, verdicts: Sequence[ConditionResult]) -> None:
     """Write one test case for each condition; the file appears whole or not at all.
 
     Args:
@@ -251,15 +251,15 @@ def write(path: Path, suite: str, verdicts: Sequence[Verdict]) -> None:
         made.add_testcase(case)
     document = JUnitXml("langshift evaluate compare")
     document.add_testsuite(made)
-    with whole(path) as partial:
+    with atomic_write(path) as partial:
         document.write(str(partial))
 
 
-_ASKED_AT_ONCE = 1000
+_IDS_PER_REQUEST = 1000
 
 
 @dataclass(frozen=True)
-class Judged:
+class GateResult:
     """What a gate found.
 
     Attributes:
@@ -268,12 +268,12 @@ class Judged:
         verdicts: one for each condition.
     """
 
-    before: Replay
-    after: Replay
-    verdicts: Sequence[Verdict]
+    before: ReplayResult
+    after: ReplayResult
+    verdicts: Sequence[ConditionResult]
 
     @property
-    def failed(self) -> list[Verdict]:
+    def failed(self) -> list[ConditionResult]:
         """The verdicts by which the new version is refused."""
         return [verdict for verdict in self.verdicts if verdict.failed]
 
@@ -294,10 +294,10 @@ class Gate:
         """
         self._conditions = [parse(text) for text in conditions]
         self._dataset = load_dataset(folder)
-        asked = " ".join(condition.measure for condition in self._conditions)
+        requested = " ".join(condition.measure for condition in self._conditions)
         usual = default_measures(self._dataset.judged)
-        self._measures = list(dict.fromkeys([*usual, *parse_names(asked, self._dataset)]))
-        self._require_asked()
+        self._measures = list(dict.fromkeys([*usual, *parse_names(requested, self._dataset)]))
+        self._check_conditions()
         self._search = search
         self._opened: dict[str, Encoder] = {}
 
@@ -316,7 +316,7 @@ class Gate:
         index = Searcher(client, name, self._search, self._opened).index.index
         relevant = {name for judged in self._dataset.qrels.values() for name, grade in judged.items() if grade > 0}
         rest = iter(sorted(relevant))
-        while ids := list(islice(rest, _ASKED_AT_ONCE)):
+        while ids := list(islice(rest, _IDS_PER_REQUEST)):
             if client.count(index=index, body={"query": {"ids": {"values": ids}}})["count"]:
                 return
         raise UsageError(
@@ -326,7 +326,7 @@ class Gate:
 
     def judge(
         self, client: OpenSearch, before: str, after: str, on_answer: Callable[[], None] = lambda: None
-    ) -> Judged:
+    ) -> GateResult:
         """Send every query to both versions, in alternation, and judge.
 
         Args:
@@ -342,30 +342,30 @@ class Gate:
         searchers = [
             Searcher(client, version, self._search, self._opened, also_unfinished=True) for version in (before, after)
         ]
-        plan = Plan(measures=self._measures, group_scores="LPR" in self._measures)
-        asked = Asked.of(searchers, self._dataset, plan)
-        old, new = replay_all([client], asked, plan, on_answer=on_answer)
+        options = ReplayOptions(measures=self._measures, group_scores="LPR" in self._measures)
+        replay_plan = ReplayPlan.of(searchers, self._dataset, options)
+        old, new = replay_all([client], replay_plan, options, on_answer=on_answer)
         for replayed in (old, new):
             if replayed.failed:
                 raise LangshiftError(f"The gate cannot be judged: {replayed.version}: {failures(replayed)}")
-        return Judged(old, new, [self._verdict(condition, old, new) for condition in self._conditions])
+        return GateResult(old, new, [self._verdict(condition, old, new) for condition in self._conditions])
 
-    def _require_asked(self) -> None:
+    def _check_conditions(self) -> None:
         """Judge figures that are all the same: what is refused now is not refused after hours of copying."""
         found = {query: tag or UNDETERMINED for query, tag in languages(self._dataset.queries).items()}
         for condition in self._conditions:
             judge(condition, sorted(set(found.values())), _nothing, _nothing)
 
-    def _verdict(self, condition: Condition, before: Replay, after: Replay) -> Verdict:
+    def _verdict(self, condition: Condition, before: ReplayResult, after: ReplayResult) -> ConditionResult:
         return judge(condition, list(after.by_language()), _figures(after), _figures(before))
 
 
-def show(judged: Judged) -> None:
+def show(judged: GateResult) -> None:
     """Print both versions' figures, and what became of each condition."""
     before, after = judged.before, judged.after
     heading(f"{len(after.answers):,} queries of {_folder(after.dataset)} in {before.version} and in {after.version}")
     rows = [
-        [name, figure(old.mean), figure(new.mean), signed(_change(old.mean, new.mean))]
+        [name, format_score(old.mean), format_score(new.mean), format_change(_change(old.mean, new.mean))]
         for name, old in before.scores.items()
         for new in [after.scores[name]]
     ]
@@ -376,7 +376,7 @@ def show(judged: Judged) -> None:
         line(f"- {'FAILS' if verdict.failed else 'passes'}: {verdict.says}")
 
 
-def _figures(found: Replay) -> Figures:
+def _figures(found: ReplayResult) -> Figures:
     by_language = found.by_language()
 
     def mean(measure: str, language: str | None) -> float | None:

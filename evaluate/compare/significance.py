@@ -23,7 +23,7 @@ Key = TypeVar("Key")
 Floats = NDArray[np.float64]
 
 
-class Tested(NamedTuple):
+class TestResult(NamedTuple):
     """A difference of two runs, and how likely chance alone gives one as large.
 
     Attributes:
@@ -55,7 +55,7 @@ def paired_tests(
     clusters: Mapping[str, str],
     permutations: int = PERMUTATIONS,
     seed: int = SEED,
-) -> dict[Key, Tested]:
+) -> dict[Key, TestResult]:
     """Test differences, and correct the p-values for all of them together.
 
     Args:
@@ -75,7 +75,7 @@ def paired_tests(
     chances = randomisation(sums, permutations, seed)
     adjusted = corrected(chances.tolist())
     return {
-        key: Tested(
+        key: TestResult(
             difference=float(sums[:, column].sum() / counts[:, column].sum()),
             queries=len(found),
             clusters=int((counts[:, column] > 0).sum()),

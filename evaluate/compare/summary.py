@@ -8,17 +8,17 @@ from statistics import fmean
 
 from langshift import output
 from langshift.evaluate.compare.comparison import SAME, Column, Comparison, Pair, sign
-from langshift.evaluate.compare.significance import LEVEL, Tested
+from langshift.evaluate.compare.significance import LEVEL, TestResult
 from langshift.evaluate.datasets.dataset import Dataset
 from langshift.evaluate.measures import parse_measure
 from langshift.evaluate.measures.base import Scores
-from langshift.evaluate.replay.replay import Replay
+from langshift.evaluate.replay.replay import ReplayResult
 from langshift.languages import UNDETERMINED
-from langshift.output import figure, listed, signed
+from langshift.output import format_change, format_score, join_words
 
 
 @dataclass(frozen=True)
-class Choice:
+class LanguageRecommendation:
     """What the figures say for the queries of one language.
 
     Attributes:
@@ -42,18 +42,18 @@ def advice(compared: Comparison) -> list[str]:
     primary = compared.primary
     if primary is None or len(compared.candidates) < 2:
         return []
-    choices = [choice for language in compared.asked if (choice := choose(compared, primary, language))]
-    told = []
+    choices = [choice for language in compared.queries_by_language if (choice := choose(compared, primary, language))]
+    sentences = []
     for best in dict.fromkeys(choice.best for choice in choices if choice.worse):
-        told += [_recommended(compared, primary, best, [c for c in choices if c.best == best and c.worse])]
+        sentences += [_recommended(compared, primary, best, [c for c in choices if c.best == best and c.worse])]
     undecided = [choice for choice in choices if not choice.worse]
     if undecided:
-        told.append(_undecided(compared, primary, undecided))
-    told += _elsewhere(compared, primary, choices)
-    return told
+        sentences.append(_undecided(compared, primary, undecided))
+    sentences += _elsewhere(compared, primary, choices)
+    return sentences
 
 
-def choose(compared: Comparison, column: Column, language: str) -> Choice | None:
+def choose(compared: Comparison, column: Column, language: str) -> LanguageRecommendation | None:
     """The best run for queries of a language; None where a run has no figure for them."""
     means = {run.letter: compared.mean(run.letter, column, language) for run in compared.candidates}
     known = {letter: mean for letter, mean in means.items() if mean is not None}
@@ -63,7 +63,7 @@ def choose(compared: Comparison, column: Column, language: str) -> Choice | None
     best = max(known, key=lambda letter: sign(column) * known[letter])
     worse = [letter for letter in known if letter != best and _significant(compared, column, language, best, letter)]
     even = [letter for letter in known if letter not in (best, *worse)]
-    return Choice(language, best, even, worse)
+    return LanguageRecommendation(language, best, even, worse)
 
 
 def _significant(compared: Comparison, column: Column, language: str, one: str, other: str) -> bool:
@@ -76,38 +76,38 @@ def _pair(one: str, other: str) -> Pair:
     return (one, other) if one < other else (other, one)
 
 
-def _recommended(compared: Comparison, column: Column, best: str, choices: Sequence[Choice]) -> str:
+def _recommended(compared: Comparison, column: Column, best: str, choices: Sequence[LanguageRecommendation]) -> str:
     parts = []
     for choice in choices:
         against = [f"{_change(compared, column, choice.language, best, run)} against {run}" for run in choice.worse]
-        even = f", no different from {listed(list(choice.even))}" if choice.even else ""
+        even = f", no different from {join_words(list(choice.even))}" if choice.even else ""
         parts.append(f"{_name(choice.language)} ({', '.join(against)}{even})")
     return (
-        f"For queries in {listed(parts)}, use {compared.candidate(best).label}: "
+        f"For queries in {join_words(parts)}, use {compared.candidate(best).label}: "
         f"{column.measure} is significantly better there."
     )
 
 
-def _undecided(compared: Comparison, column: Column, choices: Sequence[Choice]) -> str:
+def _undecided(compared: Comparison, column: Column, choices: Sequence[LanguageRecommendation]) -> str:
     letters = [candidate.letter for candidate in compared.candidates]
     shown = []
     for choice in choices:
-        told = f"highest with {choice.best}" if sign(column) > 0 else f"lowest with {choice.best}"
+        detail = f"highest with {choice.best}" if sign(column) > 0 else f"lowest with {choice.best}"
         if len(letters) == 2:
-            told = f"{letters[1]} {_change(compared, column, choice.language, letters[1], letters[0])}"
-        shown.append(f"{_name(choice.language)} ({told})")
+            detail = f"{letters[1]} {_change(compared, column, choice.language, letters[1], letters[0])}"
+        shown.append(f"{_name(choice.language)} ({detail})")
     return (
-        f"For queries in {listed(shown)}, {column.measure} does not tell {listed(letters)} apart: "
+        f"For queries in {join_words(shown)}, {column.measure} does not tell {join_words(letters)} apart: "
         f"chance alone gives differences as large (corrected p at least {LEVEL:.2f})."
     )
 
 
-def _elsewhere(compared: Comparison, primary: Column, choices: Sequence[Choice]) -> list[str]:
+def _elsewhere(compared: Comparison, primary: Column, choices: Sequence[LanguageRecommendation]) -> list[str]:
     """Every other measure and part in which a run that may be used is behind another.
 
     Significant losses of any such run are told; those that chance may have given, for a recommended one only.
     """
-    told = []
+    sentences = []
     for column in compared.columns:
         if column == primary or not sign(column):
             continue
@@ -115,32 +115,36 @@ def _elsewhere(compared: Comparison, primary: Column, choices: Sequence[Choice])
         for choice in choices:
             for used, other, loss in _losses(compared, column, choice):
                 if loss.significant or (used == choice.best and other in choice.worse):
-                    shown = f"{_name(choice.language)} ({signed(loss.difference)})"
+                    shown = f"{_name(choice.language)} ({format_change(loss.difference)})"
                     losses.setdefault((used, other, loss.significant), []).append(shown)
-        told += [_behind(column, *key, languages) for key, languages in losses.items()]
-    return told
+        sentences += [_behind(column, *key, languages) for key, languages in losses.items()]
+    return sentences
 
 
-def _losses(compared: Comparison, column: Column, choice: Choice) -> Iterator[tuple[str, str, Tested]]:
+def _losses(
+    compared: Comparison, column: Column, choice: LanguageRecommendation
+) -> Iterator[tuple[str, str, TestResult]]:
     """Yield a run that may be used, one that it is behind, and by how much, where that shows."""
     for used in [choice.best, *choice.even]:
         for other in (run.letter for run in compared.candidates if run.letter != used):
             found = _difference(compared, column, choice.language, used, other)
-            if found is not None and sign(column) * found.difference < 0 and signed(found.difference) != "=":
+            if found is not None and sign(column) * found.difference < 0 and format_change(found.difference) != "=":
                 yield used, other, found
 
 
 def _behind(column: Column, used: str, other: str, significant: bool, languages: list[str]) -> str:
     where = f"{column.measure}{_part(column)}"
     if significant:
-        return f"But {where} is significantly worse with {used} than with {other} for queries in {listed(languages)}."
+        return (
+            f"But {where} is significantly worse with {used} than with {other} for queries in {join_words(languages)}."
+        )
     return (
-        f"{where} is worse, too, with {used} than with {other} for queries in {listed(languages)}, "
+        f"{where} is worse, too, with {used} than with {other} for queries in {join_words(languages)}, "
         "though chance may have given that much."
     )
 
 
-def _difference(compared: Comparison, column: Column, language: str, used: str, other: str) -> Tested | None:
+def _difference(compared: Comparison, column: Column, language: str, used: str, other: str) -> TestResult | None:
     """The test of ``used`` against ``other``, its difference being that of ``used`` less that of ``other``."""
     found = compared.tested(column, _pair(used, other), language)
     if found is None or used > other:
@@ -150,7 +154,7 @@ def _difference(compared: Comparison, column: Column, language: str, used: str, 
 
 def _change(compared: Comparison, column: Column, language: str, used: str, other: str) -> str:
     found = _difference(compared, column, language, used, other)
-    return signed(None if found is None else found.difference)
+    return format_change(None if found is None else found.difference)
 
 
 def _part(column: Column) -> str:
@@ -179,8 +183,8 @@ class ReplayPair:
     """
 
     dataset: Dataset
-    before: Replay
-    after: Replay
+    before: ReplayResult
+    after: ReplayResult
 
     def change(self, measure: str) -> dict[str, float]:
         """Query id -> change of a measure, for the queries that it counts."""
@@ -197,7 +201,7 @@ class ReplayPair:
                 changes[language] = shown_change(old, new)
         return dict(sorted(changes.items(), key=lambda item: (-item[1], item[0])))
 
-    def own_language_share(self, replay: Replay) -> float:
+    def own_language_share(self, replay: ReplayResult) -> float:
         """Mean share, among a query's first 20 hits, of documents in the query's language."""
         documents = self.dataset.documents
         shares = []
@@ -208,7 +212,7 @@ class ReplayPair:
         return fmean(shares) if shares else 0.0
 
 
-def in_words(compared: ReplayPair) -> list[str]:
+def describe_changes(compared: ReplayPair) -> list[str]:
     """What the shift changed, in sentences made from the figures alone."""
     lines = [_overall(compared), _pivot(compared)]
     lines += [_by_language(compared, name) for name in compared.before.scores if name != "R@20"]
@@ -216,7 +220,7 @@ def in_words(compared: ReplayPair) -> list[str]:
     return [line for line in lines if line]
 
 
-def movement(before: Scores, after: Scores) -> str:
+def describe_movement(before: Scores, after: Scores) -> str:
     """``rises from .612 to .641``, or what it does instead."""
     old, new = before.mean, after.mean
     if old is None or new is None:
@@ -241,19 +245,20 @@ def shown_change(old: float, new: float) -> float:
 
 def short_figure(value: float) -> str:
     """A figure between 0 and 1 as ``.612``."""
-    return output.figure(value, _DIGITS)
+    return output.format_score(value, _DIGITS)
 
 
 def short_signed(change: float) -> str:
     """A change as ``+.029`` or ``-.004``; ``=`` where it does not show."""
-    return output.signed(change, _DIGITS)
+    return output.format_change(change, _DIGITS)
 
 
 def _overall(compared: ReplayPair) -> str:
     parts = [
-        f"{name} {movement(before, compared.after.scores[name])}" for name, before in compared.before.scores.items()
+        f"{name} {describe_movement(before, compared.after.scores[name])}"
+        for name, before in compared.before.scores.items()
     ]
-    return f"Over all {len(compared.before.answers):,} questions, {listed(parts)}."
+    return f"Over all {len(compared.before.answers):,} questions, {join_words(parts)}."
 
 
 def _pivot(compared: ReplayPair) -> str:
@@ -261,8 +266,8 @@ def _pivot(compared: ReplayPair) -> str:
     before, after = (replay.by_language().get(pivot or "") for replay in (compared.before, compared.after))
     if before is None or after is None:
         return ""
-    parts = [f"{name} {movement(before[name], after[name])}" for name in before]
-    return f"For questions in {pivot}, the pivot language that passages are shifted towards, {listed(parts)}."
+    parts = [f"{name} {describe_movement(before[name], after[name])}" for name in before]
+    return f"For questions in {pivot}, the pivot language that passages are shifted towards, {join_words(parts)}."
 
 
 def _by_language(compared: ReplayPair, measure: str) -> str:
@@ -276,7 +281,7 @@ def _by_language(compared: ReplayPair, measure: str) -> str:
     if losses:
         parts.append(f"falls for questions in {_named(losses)}")
     if same:
-        parts.append(f"stays for {listed(same)}")
+        parts.append(f"stays for {join_words(same)}")
     return f"{measure} by the question's language: {'; '.join(parts)}." if parts else ""
 
 
@@ -311,7 +316,7 @@ def _grain(compared: ReplayPair) -> str:
 
 
 def _named(changes: Mapping[str, float]) -> str:
-    return listed([f"{language} ({short_signed(change)})" for language, change in changes.items()])
+    return join_words([f"{language} ({short_signed(change)})" for language, change in changes.items()])
 
 
 def summary(compared: Comparison) -> list[str]:
@@ -322,7 +327,7 @@ def summary(compared: Comparison) -> list[str]:
     first, *later = compared.candidates
     count = f"{len(compared.dataset.queries):,} queries"
     if not later:
-        return [f"{first.label} over {count}: {column.measure} {figure(compared.mean(first.letter, column))}."]
+        return [f"{first.label} over {count}: {column.measure} {format_score(compared.mean(first.letter, column))}."]
     return [
         " ".join(
             [
@@ -341,18 +346,19 @@ def _overall_sentence(compared: Comparison, column: Column, letter: str, count: 
     change = None if before is None or after is None else after - before
     tested = compared.tested(column, (first.letter, letter))
     return (
-        f"Over {count}, {column.measure} goes from {figure(before)} with {first.label} to {figure(after)} with "
-        f"{compared.candidate(letter).label} ({signed(change)}, {_judged(tested)})."
+        f"Over {count}, {column.measure} goes from {format_score(before)} with {first.label} to {format_score(after)} "
+        "with "
+        f"{compared.candidate(letter).label} ({format_change(change)}, {_judged(tested)})."
     )
 
 
 def _who(compared: Comparison, column: Column, letter: str) -> list[str]:
     """Which query languages gain and which lose, as far as the tests tell."""
     better = sign(column)
-    if not better or len(compared.asked) < 2:
+    if not better or len(compared.queries_by_language) < 2:
         return []
     found: dict[str, list[str]] = {"gains": [], "loses": []}
-    for language in compared.asked:
+    for language in compared.queries_by_language:
         tested = compared.tested(column, (compared.candidates[0].letter, letter), language)
         if tested is not None and tested.significant:
             found["gains" if tested.difference * better > 0 else "loses"].append(language)
@@ -369,7 +375,7 @@ def _who(compared: Comparison, column: Column, letter: str) -> list[str]:
 
 
 def _those(languages: Sequence[str]) -> str:
-    return f"the query language{'s' if len(languages) > 1 else ''} {listed(list(languages))}"
+    return f"the query language{'s' if len(languages) > 1 else ''} {join_words(list(languages))}"
 
 
 def _own(compared: Comparison, letter: str) -> list[str]:
@@ -384,12 +390,12 @@ def _own(compared: Comparison, letter: str) -> list[str]:
         return []
     tested = compared.tested(column, (first, letter))
     return [
-        f"Answers in the searcher's own language: {column.measure} {figure(before)} → {figure(after)} "
-        f"({signed(after - before)}, {_judged(tested)})."
+        f"Answers in the searcher's own language: {column.measure} {format_score(before)} → {format_score(after)} "
+        f"({format_change(after - before)}, {_judged(tested)})."
     ]
 
 
-def _judged(tested: Tested | None) -> str:
+def _judged(tested: TestResult | None) -> str:
     if tested is None:
         return "not tested"
     return "significant" if tested.significant else "not significant"

@@ -13,14 +13,14 @@ from typing import Any
 
 from langshift.errors import UsageError
 from langshift.evaluate.convert.common import collect, place_of
-from langshift.evaluate.convert.pool import Passage, Question, Source
+from langshift.evaluate.convert.pool import JudgedQuestion, Passage, PoolSource
 from langshift.evaluate.datasets.dataset import (
     CORPUS,
     EVIDENCE,
     FACTS,
     LANGUAGES,
     QUERIES,
-    Evidence,
+    EvidencePositions,
     read_evidence,
     read_judged,
 )
@@ -30,7 +30,7 @@ from langshift.languages import parse_tag, primary
 _OWN = {"_id", "text", "title", "language", "group", "article"}
 
 
-def read_beir(folder: Path, languages: Sequence[str] | None, split: str) -> Source:
+def read_beir(folder: Path, languages: Sequence[str] | None, split: str) -> PoolSource:
     """A folder in BEIR's layout as a source of pools.
 
     Args:
@@ -49,13 +49,13 @@ def read_beir(folder: Path, languages: Sequence[str] | None, split: str) -> Sour
         raise UsageError(f"{folder} has no qrels/{split}.tsv: name another --split, of which it has {found}.")
     wanted = _tags(languages)
     judged = collect([qrels])
-    evidence = read_evidence(folder / EVIDENCE) if (folder / EVIDENCE).is_file() else Evidence()
-    told = _told(folder / LANGUAGES)
-    return Source(
+    evidence = read_evidence(folder / EVIDENCE) if (folder / EVIDENCE).is_file() else EvidencePositions()
+    document_languages = _read_languages(folder / LANGUAGES)
+    return PoolSource(
         folder,
         wanted or [],
         [*_questions(queries, judged, evidence)],
-        lambda: _passages(corpus, told, wanted),
+        lambda: _passages(corpus, document_languages, wanted),
         whole=wanted is None,
         judged=read_judged(folder / FACTS),
         place=lambda name: place_of([qrels], name),
@@ -78,7 +78,7 @@ def _tags(languages: Sequence[str] | None) -> list[str] | None:
     return [tag for tag in tags.values() if tag]
 
 
-def _told(path: Path) -> dict[str, str]:
+def _read_languages(path: Path) -> dict[str, str]:
     """Document id -> language, from a ``languages.tsv``."""
     if not path.is_file():
         return {}
@@ -95,12 +95,14 @@ def _language(record: Mapping[str, Any], where: str) -> str | None:
     return tag
 
 
-def _questions(path: Path, judged: Mapping[str, Mapping[str, int]], evidence: Evidence) -> Iterator[Question]:
-    asked = set()
+def _questions(
+    path: Path, judged: Mapping[str, Mapping[str, int]], evidence: EvidencePositions
+) -> Iterator[JudgedQuestion]:
+    query_ids = set()
     for line, record in records(path):
         where = f"{path}, line {line}"
         name = identifier(record.get("_id"), where)
-        asked.add(name)
+        query_ids.add(name)
         if name in judged:
             text = string(record, "text", where, f"give the query {name!r} one, or remove it")
             at = {
@@ -108,17 +110,17 @@ def _questions(path: Path, judged: Mapping[str, Mapping[str, int]], evidence: Ev
                 for document, position in evidence.positions.get(name, {}).items()
             }
             tag, group, article = _language(record, where), _word(record, "group"), _word(record, "article")
-            yield Question(name, text, tag, judged[name], group, article, at or None)
-    if unknown := judged.keys() - asked:
+            yield JudgedQuestion(name, text, tag, judged[name], group, article, at or None)
+    if unknown := judged.keys() - query_ids:
         raise UsageError(f"{path} lacks the query {min(unknown)!r}, which the judgements name: fetch the file again.")
 
 
-def _passages(path: Path, told: Mapping[str, str], wanted: Sequence[str] | None) -> Iterator[Passage]:
+def _passages(path: Path, document_languages: Mapping[str, str], wanted: Sequence[str] | None) -> Iterator[Passage]:
     present: set[str] = set()
     for line, record in records(path):
         where = f"{path}, line {line}"
         name = identifier(record.get("_id"), where)
-        tag = _language(record, where) or told.get(name)
+        tag = _language(record, where) or document_languages.get(name)
         if wanted is not None:
             if tag is None:
                 raise UsageError(f"{where}, names no language, so none can be chosen: leave --languages out.")

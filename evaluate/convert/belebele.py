@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from langshift.errors import UsageError
 from langshift.evaluate.convert.common import choose, tagged
-from langshift.evaluate.convert.pool import Passage, Question, Source
+from langshift.evaluate.convert.pool import JudgedQuestion, Passage, PoolSource
 from langshift.files import records, string
 
 _FILE = re.compile(r"([a-z]{3}_[A-Za-z]{4})\.jsonl(?:\.gz)?")
@@ -33,7 +33,7 @@ class _Variant(NamedTuple):
     questions: dict[tuple[str, str], str]
 
 
-def read_belebele(folder: Path, languages: Sequence[str] | None, pivots: Sequence[str] | None) -> Source:
+def read_belebele(folder: Path, languages: Sequence[str] | None, pivots: Sequence[str] | None) -> PoolSource:
     """Belebele as a source of pools.
 
     Args:
@@ -62,7 +62,7 @@ def read_belebele(folder: Path, languages: Sequence[str] | None, pivots: Sequenc
                 yield Passage(f"{_group(link)}-{code}", variants[code].passages[link], tag, _group(link), link)
 
     questions = [
-        Question(
+        JudgedQuestion(
             f"{_group(link)}-q{number}",
             text,
             tag,
@@ -73,7 +73,7 @@ def read_belebele(folder: Path, languages: Sequence[str] | None, pivots: Sequenc
         for code, tag in chosen.items()
         for (link, number), text in sorted(variants[code].questions.items())
     ]
-    return Source(folder, list(chosen.values()), questions, passages)
+    return PoolSource(folder, list(chosen.values()), questions, passages)
 
 
 def _group(link: str) -> str:

@@ -22,7 +22,7 @@ from pathlib import Path
 
 from langshift.errors import UsageError
 from langshift.evaluate.convert.common import choose, collect, place_of, tag_of
-from langshift.evaluate.convert.pool import Passage, Question, Source
+from langshift.evaluate.convert.pool import JudgedQuestion, Passage, PoolSource
 from langshift.evaluate.datasets.dataset import PER_LANGUAGE
 from langshift.files import identifier, read_columns, records
 
@@ -30,7 +30,7 @@ _TOPICS, _CORPUS = re.compile(r"miracl-v1\.0-([a-z]{2})"), "miracl-corpus-v1.0-{
 _LAYOUT = "MIRACL has miracl-v1.0-<language>/topics and /qrels, and miracl-corpus-v1.0-<language>/docs-0.jsonl.gz"
 
 
-def read_miracl(folder: Path, languages: Sequence[str] | None, split: str) -> Source:
+def read_miracl(folder: Path, languages: Sequence[str] | None, split: str) -> PoolSource:
     """MIRACL as a source of pools.
 
     Args:
@@ -55,7 +55,7 @@ def read_miracl(folder: Path, languages: Sequence[str] | None, split: str) -> So
         document, _, code = name.rpartition("-")
         return place_of([qrels[code]], document)
 
-    return Source(
+    return PoolSource(
         folder, list(chosen.values()), questions, lambda: _passages(corpora, chosen), judged=PER_LANGUAGE, place=place
     )
 
@@ -87,14 +87,14 @@ def _corpus(folder: Path, code: str) -> list[Path]:
     raise UsageError(f"{folder} holds no corpus of the language {code!r}: {_LAYOUT}.")
 
 
-def _questions(path: Path, judged: Mapping[str, Mapping[str, int]], code: str, tag: str) -> Iterator[Question]:
+def _questions(path: Path, judged: Mapping[str, Mapping[str, int]], code: str, tag: str) -> Iterator[JudgedQuestion]:
     for line, columns in read_columns(path):
         where = f"{path}, line {line}"
         if len(columns) != 2 or not columns[1].strip():
             raise UsageError(f"{where}, cannot be read: give an id and a question, parted by a tab.")
         name = identifier(columns[0], where, "id")
         grades = {f"{document}-{code}": grade for document, grade in judged.get(name, {}).items()}
-        yield Question(f"{name}-{code}", columns[1].strip(), tag, grades)
+        yield JudgedQuestion(f"{name}-{code}", columns[1].strip(), tag, grades)
 
 
 def _passages(corpora: Mapping[str, Sequence[Path]], chosen: Mapping[str, str]) -> Iterator[Passage]:

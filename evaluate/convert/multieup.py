@@ -17,7 +17,7 @@ from pathlib import Path
 
 from langshift.errors import UsageError
 from langshift.evaluate.convert.common import choose, tag_of
-from langshift.evaluate.convert.pool import Passage, Question, Source
+from langshift.evaluate.convert.pool import JudgedQuestion, Passage, PoolSource
 from langshift.files import identifier
 
 _NAME = "clean_all_with_did_qid.MEP.csv"
@@ -26,7 +26,7 @@ _TITLE, _ID = "title_", "qid_"
 _LONGEST = 2**31 - 1  # bytes in a field; a speech can be longer than the csv module expects
 
 
-def read_multieup(source: Path, languages: Sequence[str] | None, pivots: Sequence[str] | None) -> Source:
+def read_multieup(source: Path, languages: Sequence[str] | None, pivots: Sequence[str] | None) -> PoolSource:
     """MultiEuP as a source of pools.
 
     Args:
@@ -46,7 +46,7 @@ def read_multieup(source: Path, languages: Sequence[str] | None, pivots: Sequenc
     if not available or not {"did", "TEXT", "LANGUAGE"} <= set(columns):
         raise UsageError(f"{path} is not MultiEuP's file: {_LAYOUT}.")
     chosen = choose(available, languages, pivots, path, "no titles in")
-    return Source(path, list(chosen.values()), _questions(path, chosen), lambda: _passages(path, chosen))
+    return PoolSource(path, list(chosen.values()), _questions(path, chosen), lambda: _passages(path, chosen))
 
 
 @contextmanager
@@ -82,7 +82,7 @@ def _speeches(path: Path, chosen: dict[str, str]) -> Iterator[tuple[str, str, di
                 yield identifier(row["did"].strip(), where, "did"), chosen[code], row
 
 
-def _questions(path: Path, chosen: dict[str, str]) -> list[Question]:
+def _questions(path: Path, chosen: dict[str, str]) -> list[JudgedQuestion]:
     titles: dict[tuple[str, str], str] = {}
     judged: dict[tuple[str, str], dict[str, int]] = {}
     debates: dict[tuple[str, str], str] = {}
@@ -98,7 +98,7 @@ def _questions(path: Path, chosen: dict[str, str]) -> list[Question]:
             judged.setdefault((tag, name), {})[document] = 1
     order = list(chosen.values())
     return [
-        Question(name, title, tag, judged[tag, name], None, debates[tag, name])
+        JudgedQuestion(name, title, tag, judged[tag, name], None, debates[tag, name])
         for (tag, name), title in sorted(titles.items(), key=lambda item: order.index(item[0][0]))
     ]
 

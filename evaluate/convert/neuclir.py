@@ -20,7 +20,7 @@ from typing import Any
 
 from langshift.errors import UsageError
 from langshift.evaluate.convert.common import choose, collect, place_of, tag_of, tagged
-from langshift.evaluate.convert.pool import Passage, Question, Source
+from langshift.evaluate.convert.pool import JudgedQuestion, Passage, PoolSource
 from langshift.files import identifier, records, string
 
 _SHARD = re.compile(r"([a-z]{3})-\d{5}-of-\d{5}\.jsonl(?:\.gz)?")
@@ -30,7 +30,7 @@ _LAYOUT = "NeuCLIR has <language>/docs.jsonl for zho, fas and rus, topics in *to
 _ORIGINAL, _HUMAN = "original", "human translation"
 
 
-def read_neuclir(folder: Path, languages: Sequence[str] | None) -> Source:
+def read_neuclir(folder: Path, languages: Sequence[str] | None) -> PoolSource:
     """NeuCLIR as a source of pools.
 
     Args:
@@ -50,7 +50,7 @@ def read_neuclir(folder: Path, languages: Sequence[str] | None) -> Source:
         raise UsageError(f"{folder} holds no topics: {_LAYOUT}.")
     judged = collect(qrels)
     questions = [question for path in topics for question in _questions(path, judged)]
-    return Source(
+    return PoolSource(
         folder,
         list(chosen.values()),
         questions,
@@ -82,7 +82,7 @@ def _qrels(folder: Path) -> list[Path]:
     return paths
 
 
-def _questions(path: Path, judged: Mapping[str, Mapping[str, int]]) -> Iterator[Question]:
+def _questions(path: Path, judged: Mapping[str, Mapping[str, int]]) -> Iterator[JudgedQuestion]:
     for line, record in records(path):
         where = f"{path}, line {line}"
         name = identifier(record.get("topic_id"), where, "topic_id")
@@ -97,7 +97,7 @@ def _questions(path: Path, judged: Mapping[str, Mapping[str, int]]) -> Iterator[
         if not versions:
             raise UsageError(f"{where}, has no topics[]: each has lang, source, topic_title and topic_description.")
         for tag, (_, words) in versions.items():
-            yield Question(name, words, tag, judged.get(name, {}))
+            yield JudgedQuestion(name, words, tag, judged.get(name, {}))
 
 
 def _words(topic: Mapping[str, Any], where: str) -> str:

@@ -57,7 +57,7 @@ class Passage(NamedTuple):
     more: Mapping[str, Any] | None = None
 
 
-class Question(NamedTuple):
+class JudgedQuestion(NamedTuple):
     """One query, with the grades of the passages that were judged for it.
 
     ``evidence`` gives the relative position of the evidence (0 to 1) and the passage's length in
@@ -74,7 +74,7 @@ class Question(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Source:
+class PoolSource:
     """A collection, as its format reads it.
 
     Attributes:
@@ -90,7 +90,7 @@ class Source:
 
     where: Path
     languages: Sequence[str]
-    questions: Sequence[Question]
+    questions: Sequence[JudgedQuestion]
     passages: Callable[[], Iterator[Passage]]
     partly_parallel: bool = False
     whole: bool = True
@@ -98,17 +98,17 @@ class Source:
     place: Callable[[str], str] | None = None
 
 
-def pivots(source: Source, wanted: Sequence[str]) -> list[str | None]:
+def pivots(source: PoolSource, wanted: Sequence[str]) -> list[str | None]:
     """The tags of the languages that are to ask.
 
     Raises:
         UsageError: nobody asks in one of them.
     """
-    asked = {question.language: question.language for question in source.questions if question.language}
+    available = {question.language: question.language for question in source.questions if question.language}
     tags = []
     for language in wanted:
-        if (tag := pick(asked, language)) is None:
-            names = ", ".join(sorted(asked)) or "none whose language it names"
+        if (tag := pick(available, language)) is None:
+            names = ", ".join(sorted(available)) or "none whose language it names"
             raise UsageError(f"{source.where} has no questions in the language {language!r}: it has {names}.")
         tags.append(tag)
     return list(dict.fromkeys(tags))
@@ -119,7 +119,7 @@ def rank(group: str, language: str) -> bytes:
     return blake2b(f"{group}\n{language}".encode(), digest_size=16).digest()
 
 
-def unique(source: Source, questions: list[Question]) -> list[Question]:
+def unique(source: PoolSource, questions: list[JudgedQuestion]) -> list[JudgedQuestion]:
     """The questions, those of a shared id told apart by their language.
 
     Raises:
@@ -135,13 +135,13 @@ def unique(source: Source, questions: list[Question]) -> list[Question]:
     return questions
 
 
-def halves(source: Source, asked: Sequence[Question]) -> dict[str, list[Question]]:
+def halves(source: PoolSource, questions: Sequence[JudgedQuestion]) -> dict[str, list[JudgedQuestion]]:
     """The questions of even and of odd articles, articles numbered as they first come in the whole source.
 
     Raises:
         UsageError: a question without an article, or one article only.
     """
-    if any(one.article is None for one in asked):
+    if any(one.article is None for one in questions):
         raise UsageError(
             f"{source.where} names no article for its questions, so they cannot be split: leave --split-by-article out."
         )
@@ -149,7 +149,7 @@ def halves(source: Source, asked: Sequence[Question]) -> dict[str, list[Question
     for one in source.questions:
         numbers.setdefault(one.article, len(numbers))
     halves = {
-        name: [one for one in asked if numbers[one.article] % 2 == odd] for odd, name in enumerate(("dev", "test"))
+        name: [one for one in questions if numbers[one.article] % 2 == odd] for odd, name in enumerate(("dev", "test"))
     }
     if not all(halves.values()):
         raise UsageError(f"{source.where} has questions on one article only, so they cannot be split in two.")
@@ -243,7 +243,7 @@ _STEP = 1000  # passages between two reports of progress
 
 
 @dataclass(frozen=True)
-class Choice:
+class PoolOptions:
     """What a person chose; see the module's head.
 
     Attributes:
@@ -260,7 +260,7 @@ class Choice:
 
 
 @dataclass(frozen=True)
-class Converted:
+class ConvertedDataset:
     """What was written: the folder and how much is in it.
 
     Attributes:
@@ -291,8 +291,8 @@ class Converted:
 
 
 def build(
-    out: Path, read: Callable[[], Source], choice: Choice, on_passage: Callable[[int], None] = lambda _: None
-) -> list[Converted]:
+    out: Path, read: Callable[[], PoolSource], choice: PoolOptions, on_passage: Callable[[int], None] = lambda _: None
+) -> list[ConvertedDataset]:
     """Write the pools of a collection: all of them, or nothing.
 
     Args:
@@ -310,9 +310,9 @@ def build(
     made = []
     with new_folder(out) as partial:
         source = read()
-        asked: Sequence[str | None] = [None] if choice.pivots is None else pivots(source, choice.pivots)
-        for pivot in asked:
-            place = Path(pivot) if len(asked) > 1 and pivot else Path()
+        chosen_pivots: Sequence[str | None] = [None] if choice.pivots is None else pivots(source, choice.pivots)
+        for pivot in chosen_pivots:
+            place = Path(pivot) if len(chosen_pivots) > 1 and pivot else Path()
             (partial / place).mkdir(exist_ok=True)
             made += _Pool(source, choice, pivot, on_passage).write(partial / place, out / place)
     return made
@@ -321,12 +321,14 @@ def build(
 class _Pool:
     """One pool: the questions of one pivot, or of all, and the passages that stand with them."""
 
-    def __init__(self, source: Source, choice: Choice, pivot: str | None, on_passage: Callable[[int], None]) -> None:
+    def __init__(
+        self, source: PoolSource, choice: PoolOptions, pivot: str | None, on_passage: Callable[[int], None]
+    ) -> None:
         self.source, self.choice, self.pivot, self.on_passage = source, choice, pivot, on_passage
-        self.asked = unique(source, [one for one in source.questions if pivot in (None, one.language)])
-        self.judged = {name for question in self.asked for name in question.judged}
+        self.questions = unique(source, [one for one in source.questions if pivot in (None, one.language)])
+        self.judged = {name for question in self.questions for name in question.judged}
         self.seen: set[str] = set()
-        self.kept: set[str] = set()
+        self.included: set[str] = set()
         self.languages: dict[str, int] = {}
         self.documents = self.empty = 0
         self.groups = self._groups() if choice.keep or (source.partly_parallel and pivot) else None
@@ -348,12 +350,12 @@ class _Pool:
             group: frozenset(sorted(tags, key=lambda tag: rank(group, tag))[:keep]) for group, tags in present.items()
         }
 
-    def write(self, partial: Path, out: Path) -> list[Converted]:
+    def write(self, partial: Path, out: Path) -> list[ConvertedDataset]:
         """Fill ``partial``, which will be ``out``."""
-        parts = halves(self.source, self.asked) if self.choice.by_article else {"": self.asked}
+        parts = halves(self.source, self.questions) if self.choice.by_article else {"": self.questions}
         made = []
         written: Path | None = None
-        for name, asked in parts.items():
+        for name, questions in parts.items():
             folder = partial / name
             folder.mkdir(exist_ok=True)
             if written is None:
@@ -362,7 +364,7 @@ class _Pool:
                 written = folder
             else:
                 _link(written, folder)
-            made.append(self._write_questions(folder, out / name, asked))
+            made.append(self._write_questions(folder, out / name, questions))
         return made
 
     def _documents(self) -> Iterator[dict[str, Any]]:
@@ -381,7 +383,7 @@ class _Pool:
             if passage.language:
                 self.languages[passage.language] = self.languages.get(passage.language, 0) + 1
             if passage.id in self.judged:
-                self.kept.add(passage.id)
+                self.included.add(passage.id)
             yield _record(passage)
         self.on_passage(number % _STEP)
 
@@ -401,9 +403,11 @@ class _Pool:
                 f"{place} judges the passage {name!r}, which the corpus lacks: fetch all of it, or remove the line."
             )
 
-    def _write_questions(self, folder: Path, out: Path, asked: Sequence[Question]) -> Converted:
-        judged = {one.id: {name: grade for name, grade in one.judged.items() if name in self.kept} for one in asked}
-        stay = [one for one in asked if any(grade > 0 for grade in judged[one.id].values())]
+    def _write_questions(self, folder: Path, out: Path, questions: Sequence[JudgedQuestion]) -> ConvertedDataset:
+        judged = {
+            one.id: {name: grade for name, grade in one.judged.items() if name in self.included} for one in questions
+        }
+        stay = [one for one in questions if any(grade > 0 for grade in judged[one.id].values())]
         if not stay:
             raise UsageError(
                 f"{self.source.where} gives no question with a relevant passage for {out}: nothing was written."
@@ -413,18 +417,23 @@ class _Pool:
         if any(one.evidence for one in stay):
             write_evidence(
                 folder / EVIDENCE,
-                ((one.id, name, *at) for one in stay for name, at in (one.evidence or {}).items() if name in self.kept),
+                (
+                    (one.id, name, *at)
+                    for one in stay
+                    for name, at in (one.evidence or {}).items()
+                    if name in self.included
+                ),
             )
         if self.source.judged != POOLED:
             (folder / FACTS).write_bytes(orjson.dumps({"judged": self.source.judged}, option=orjson.OPT_APPEND_NEWLINE))
         left_out = {
             "passages": self.empty,
-            "queries": len(asked) - len(stay),
+            "queries": len(questions) - len(stay),
             "judgements": sum(name not in self.seen for one in stay for name in one.judged),
         }
         named = [tag for tag in self.source.languages if tag in self.languages]
         named += [tag for tag in self.languages if tag not in named]
-        return Converted(str(out), named, self.pivot, self.documents, len(stay), len(rows), left_out)
+        return ConvertedDataset(str(out), named, self.pivot, self.documents, len(stay), len(rows), left_out)
 
 
 def _link(written: Path, folder: Path) -> None:
@@ -439,14 +448,14 @@ def _link(written: Path, folder: Path) -> None:
 
 def _record(passage: Passage) -> dict[str, Any]:
     record = {"_id": passage.id, "title": passage.title, "text": passage.text}
-    told = {"language": passage.language, "group": passage.group, "article": passage.article}
-    return {**(passage.more or {}), **record, **{name: value for name, value in told.items() if value is not None}}
+    labels = {"language": passage.language, "group": passage.group, "article": passage.article}
+    return {**(passage.more or {}), **record, **{name: value for name, value in labels.items() if value is not None}}
 
 
-def _query(question: Question) -> dict[str, Any]:
-    told = {"language": question.language, "group": question.group, "article": question.article}
+def _query(question: JudgedQuestion) -> dict[str, Any]:
+    labels = {"language": question.language, "group": question.group, "article": question.article}
     return {
         "_id": question.id,
         "text": question.text,
-        **{name: value for name, value in told.items() if value is not None},
+        **{name: value for name, value in labels.items() if value is not None},
     }

@@ -21,7 +21,7 @@ from typing import Any
 
 from langshift.errors import UsageError
 from langshift.evaluate.convert.common import choose, collect, tagged
-from langshift.evaluate.convert.pool import Passage, Question, Source
+from langshift.evaluate.convert.pool import JudgedQuestion, Passage, PoolSource
 from langshift.files import identifier, records, string
 from langshift.ingest.parquet import rows
 
@@ -35,7 +35,7 @@ _SPAN = "give pos_char_span (first and last character) and pos_char_length"
 
 def read_posir(
     folder: Path, languages: Sequence[str] | None, pivots: Sequence[str] | None, domains: Sequence[str] | None
-) -> Source:
+) -> PoolSource:
     """PosIR as a source of pools.
 
     Args:
@@ -89,8 +89,10 @@ def read_posir(
             group = next(
                 (named(code, domain, document) for document, grade in judged.get(name, {}).items() if grade > 0), None
             )
-            questions.append(Question(named(code, domain, name), text, chosen[code], grades, group, None, evidence))
-    return Source(folder, list(chosen.values()), questions, passages, whole=False)
+            questions.append(
+                JudgedQuestion(named(code, domain, name), text, chosen[code], grades, group, None, evidence)
+            )
+    return PoolSource(folder, list(chosen.values()), questions, passages, whole=False)
 
 
 def _slug(domain: str) -> str:

@@ -11,7 +11,7 @@ import orjson
 
 from langshift.errors import UsageError
 from langshift.evaluate.convert.common import choose, tag_of
-from langshift.evaluate.convert.pool import Choice, Converted, Passage, Question, Source, build
+from langshift.evaluate.convert.pool import ConvertedDataset, JudgedQuestion, Passage, PoolOptions, PoolSource, build
 
 
 class Paragraph(NamedTuple):
@@ -36,10 +36,10 @@ def read_squad(path: Path, name: str) -> list[Paragraph]:
     try:
         articles = orjson.loads(path.read_bytes())["data"]
         items = [(article.get("title"), item) for article in articles for item in article["paragraphs"]]
-        asked = [[(qa["id"], qa["question"]) for qa in item["qas"]] for _, item in items]
+        question_pairs = [[(qa["id"], qa["question"]) for qa in item["qas"]] for _, item in items]
         paragraphs = [
             Paragraph(item["context"], dict(qas), title if isinstance(title, str) else None)
-            for (title, item), qas in zip(items, asked, strict=True)
+            for (title, item), qas in zip(items, question_pairs, strict=True)
         ]
     except orjson.JSONDecodeError as error:
         raise UsageError(
@@ -47,7 +47,7 @@ def read_squad(path: Path, name: str) -> list[Paragraph]:
         ) from error
     except (KeyError, TypeError, AttributeError) as error:
         raise UsageError(f"{path} is not an {name} file: {layout}.") from error
-    questions = [question for qas in asked for question in qas]
+    questions = [question for qas in question_pairs for question in qas]
     texts = [item.context for item in paragraphs] + [text for question in questions for text in question]
     if not questions or not all(isinstance(text, str) and text.strip() for text in texts):
         raise UsageError(f"{path} has a paragraph or question without text, or none at all: {layout}.")
@@ -69,7 +69,7 @@ _NAMED = "they are named test-context-en-question-en.json, for each language"
 # Shift's 11,582 English questions are a few fewer than the 11,590 of the published test split, all of
 # which are kept here. As its Table 7 counts them, the pool of a source language holds only the groups
 # that have a passage in it.
-def read_mlqa(folder: Path, languages: Sequence[str] | None, pivots: Sequence[str] | None, split: str) -> Source:
+def read_mlqa(folder: Path, languages: Sequence[str] | None, pivots: Sequence[str] | None, split: str) -> PoolSource:
     """MLQA as a source of pools.
 
     Args:
@@ -106,12 +106,12 @@ def read_mlqa(folder: Path, languages: Sequence[str] | None, pivots: Sequence[st
                 group = groups[names[0]]
                 yield Passage(f"{min(names)}-{code}", text, tag, group, articles[group])
 
-    asked = [
-        Question(name, text, chosen[code], judged[name], groups[name], articles[groups[name]])
+    judged_questions = [
+        JudgedQuestion(name, text, chosen[code], judged[name], groups[name], articles[groups[name]])
         for code in chosen
         for name, text in questions[code].items()
     ]
-    return Source(folder, list(chosen.values()), asked, passages, partly_parallel=True)
+    return PoolSource(folder, list(chosen.values()), judged_questions, passages, partly_parallel=True)
 
 
 def _mlqa_files(folder: Path, split: str) -> dict[str, Path]:
@@ -164,7 +164,7 @@ _FILE = re.compile(r"(?:xquad\.)?([a-z]{2,3})\.json")
 # question ids in the same order in every file.
 def convert_xquad(
     folder: Path, out: Path, *, languages: Sequence[str] | None, pivot: str, with_language: bool
-) -> Converted:
+) -> ConvertedDataset:
     """Make a dataset folder from XQuAD's files.
 
     Args:
@@ -179,11 +179,11 @@ def convert_xquad(
         UsageError: a language without a file, a file that is not XQuAD's, files that do not run
             parallel, or an ``out`` that is taken.
     """
-    choice = Choice(pivots=[pivot], with_language=with_language)
+    choice = PoolOptions(pivots=[pivot], with_language=with_language)
     return build(out, lambda: read_xquad(folder, languages, [pivot]), choice)[0]
 
 
-def read_xquad(folder: Path, languages: Sequence[str] | None, pivots: Sequence[str] | None) -> Source:
+def read_xquad(folder: Path, languages: Sequence[str] | None, pivots: Sequence[str] | None) -> PoolSource:
     """XQuAD as a source of pools.
 
     Raises:
@@ -209,9 +209,10 @@ def read_xquad(folder: Path, languages: Sequence[str] | None, pivots: Sequence[s
             judged = {f"{_group(number)}-{other}": 1 for other in chosen}
             article = paragraphs[first][number].article
             questions += [
-                Question(name, text, tag, judged, _group(number), article) for name, text in paragraph.questions.items()
+                JudgedQuestion(name, text, tag, judged, _group(number), article)
+                for name, text in paragraph.questions.items()
             ]
-    return Source(folder, list(chosen.values()), questions, passages)
+    return PoolSource(folder, list(chosen.values()), questions, passages)
 
 
 def _group(number: int) -> str:

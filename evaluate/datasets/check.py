@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from langshift.debias.detector import Detector
+from langshift.debias.detector import LanguageDetector
 from langshift.errors import UsageError
 from langshift.evaluate.convert.common import split_judgement
 from langshift.evaluate.datasets.dataset import (
@@ -57,7 +57,7 @@ class Problem:
     examples: list[str] = field(default_factory=list)
 
 
-class Findings:
+class DatasetProblems:
     """Problems by kind, in the order in which the kinds were first met."""
 
     def __init__(self) -> None:
@@ -96,7 +96,7 @@ class LanguageCount:
 
 
 @dataclass(frozen=True)
-class Checked:
+class DatasetCheck:
     """The outcome of a check.
 
     Attributes:
@@ -125,7 +125,7 @@ class Checked:
         return {"clean": self.clean, **asdict(self)}
 
 
-class Repeats:
+class DuplicateFinder:
     """Finds keys that come twice, in 8 bytes a key: a corpus can have 30 million."""
 
     def __init__(self) -> None:
@@ -141,7 +141,7 @@ class Repeats:
         return frozenset(int(one) for one in np.unique(hashes[1:][hashes[1:] == hashes[:-1]]))
 
 
-def repeated(keys: Iterable[tuple[str, str]], suspects: frozenset[int]) -> Iterator[tuple[str, str, str]]:
+def find_duplicates(keys: Iterable[tuple[str, str]], suspects: frozenset[int]) -> Iterator[tuple[str, str, str]]:
     """Key, its first place and its place, for every key that is there again.
 
     Args:
@@ -160,10 +160,10 @@ def _hash(key: str) -> int:
     return int.from_bytes(blake2b(key.encode(), digest_size=8).digest(), "big")
 
 
-class Reading:
+class DatasetFiles:
     """The files of a dataset folder; lines that cannot be read are told to ``found`` and passed over."""
 
-    def __init__(self, folder: Path, found: Findings) -> None:
+    def __init__(self, folder: Path, found: DatasetProblems) -> None:
         self.folder, self.found = folder, found
 
     def columns(self, name: str) -> Iterator[tuple[str, list[str]]]:
@@ -203,7 +203,9 @@ _STEP = 1000  # documents between two reports of progress
 _QRELS_HEADER, _LANGUAGES_HEADER = ["query-id", "corpus-id", "score"], ["corpus-id", "language"]
 
 
-def check_dataset(folder: Path, detector: Detector, on_document: Callable[[int], None] = lambda _: None) -> Checked:
+def check_dataset(
+    folder: Path, detector: LanguageDetector, on_document: Callable[[int], None] = lambda _: None
+) -> DatasetCheck:
     """Check a dataset folder.
 
     Args:
@@ -220,19 +222,19 @@ def check_dataset(folder: Path, detector: Detector, on_document: Callable[[int],
 
 
 class _Check:
-    def __init__(self, folder: Path, detector: Detector, on_document: Callable[[int], None]) -> None:
+    def __init__(self, folder: Path, detector: LanguageDetector, on_document: Callable[[int], None]) -> None:
         self.folder, self.detector, self.on_document = folder, detector, on_document
-        self.found = Findings()
-        self.files = Reading(folder, self.found)
+        self.found = DatasetProblems()
+        self.files = DatasetFiles(folder, self.found)
         self.languages: dict[str | None, LanguageCount] = {}
         self.judged: dict[str, dict[str, int]] = {}
         # Documents that a file names and the corpus has yet to show: id -> file and place.
         self.missing: dict[str, list[tuple[str, str]]] = {}
-        self.asked: set[str] = set()
-        self.told: dict[str, str | None] = {}
+        self.query_ids: set[str] = set()
+        self.listed_tags: dict[str, str | None] = {}
         self.documents = self.judgements = 0
 
-    def run(self) -> Checked:
+    def run(self) -> DatasetCheck:
         for name in (CORPUS, QUERIES, QRELS):
             if not (self.folder / name).is_file():
                 self.found.add("file missing", name, HOLDS)
@@ -244,11 +246,13 @@ class _Check:
         if (self.folder / CORPUS).is_file():
             self._corpus()
         if (self.folder / QRELS).is_file():
-            for query in sorted(self.asked):
+            for query in sorted(self.query_ids):
                 if not any(grade > 0 for grade in self.judged.get(query, {}).values()):
                     self.found.add("query without a relevant document", QUERIES, repr(query))
         counts = sorted(self.languages.values(), key=lambda one: (-one.documents, -one.queries, one.language or "~"))
-        return Checked(str(self.folder), self.documents, len(self.asked), self.judgements, counts, list(self.found))
+        return DatasetCheck(
+            str(self.folder), self.documents, len(self.query_ids), self.judgements, counts, list(self.found)
+        )
 
     def _facts(self) -> None:
         try:
@@ -260,9 +264,9 @@ class _Check:
         for place, record in self.files.records(QUERIES):
             name = self._id(record, QUERIES, place)
             if name is not None:
-                if name in self.asked:
+                if name in self.query_ids:
                     self.found.add("id there twice", QUERIES, f"{place}: {name!r}")
-                self.asked.add(name)
+                self.query_ids.add(name)
             text = record.get("text")
             text = text if isinstance(text, str) else ""
             if not text.strip():
@@ -272,7 +276,7 @@ class _Check:
             self._listen(count, text, QUERIES, f"{place}: {name!r}")
 
     def _corpus(self) -> None:
-        ids, versions = Repeats(), Repeats()
+        ids, versions = DuplicateFinder(), DuplicateFinder()
         for place, record in self.files.records(CORPUS):
             self.documents += 1
             if self.documents % _STEP == 0:
@@ -281,7 +285,7 @@ class _Check:
             if name is not None:
                 ids.add(name)
                 self.missing.pop(name, None)
-            tag = self._tag(record, CORPUS, place) or self.told.get(name or "")
+            tag = self._tag(record, CORPUS, place) or self.listed_tags.get(name or "")
             text, title = (value if isinstance(value := record.get(field), str) else "" for field in ("text", "title"))
             if not text.strip() and not title.strip():
                 self.found.add("empty text", CORPUS, f"{place}: {name!r}")
@@ -300,15 +304,19 @@ class _Check:
         """Name what came twice, in a second pass; there is none where nothing did."""
         if ids:
             names = ((self._name(record), place) for place, record in self.files.records(CORPUS, quiet=True))
-            for name, first, place in repeated(((name, place) for name, place in names if name), ids):
+            for name, first, place in find_duplicates(((name, place) for name, place in names if name), ids):
                 self.found.add("id there twice", CORPUS, f"{place}: {name!r}, as {first}")
         if versions:
             keys: Iterator[tuple[str, str]] = (
                 (version, f"{place}: {self._name(record)!r}")
                 for place, record in self.files.records(CORPUS, quiet=True)
-                if (version := _version(record, self._known_tag(record) or self.told.get(self._name(record) or "")))
+                if (
+                    version := _version(
+                        record, self._known_tag(record) or self.listed_tags.get(self._name(record) or "")
+                    )
+                )
             )
-            for version, first, place in repeated(keys, versions):
+            for version, first, place in find_duplicates(keys, versions):
                 group, _, tag = version.partition("\n")
                 self.found.add(
                     "group with several passages in one language", CORPUS, f"{group!r} in {tag}: {first} and {place}"
@@ -329,7 +337,7 @@ class _Check:
             if document in grades:
                 self.found.add("pair judged twice", QRELS, f"{place}: {query!r} and {document!r}")
             grades[document] = max(grade, grades.get(document, grade))
-            if query not in self.asked:
+            if query not in self.query_ids:
                 self.found.add("query that queries.jsonl lacks", QRELS, f"{place}: {query!r}")
             self._await(document, QRELS, place)
 
@@ -338,7 +346,7 @@ class _Check:
         if tag is None:
             self.found.add("line that cannot be read", LANGUAGES, place)
             return
-        self.told[columns[0]] = primary(tag)
+        self.listed_tags[columns[0]] = primary(tag)
         self._await(columns[0], LANGUAGES, place)
 
     def _evidence_row(self, columns: list[str], place: str) -> None:
@@ -347,7 +355,7 @@ class _Check:
         except UsageError:
             self.found.add("line that cannot be read", EVIDENCE, place)
             return
-        if query not in self.asked:
+        if query not in self.query_ids:
             self.found.add("query that queries.jsonl lacks", EVIDENCE, f"{place}: {query!r}")
         self._await(document, EVIDENCE, place)
 

@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 
 from langshift.errors import UsageError
 from langshift.files import identifier, read_columns, records, write_table
-from langshift.ingest.documents import EMBEDDING, at, parse_embedding, require_dimension
+from langshift.ingest.documents import EMBEDDING, invalid_as_usage_error, parse_embedding, require_dimension
 from langshift.languages import UNDETERMINED, parse_tag, primary
 
 HEADER = ("query-id", "corpus-id", "position", "length")
@@ -42,7 +42,7 @@ HEADER = ("query-id", "corpus-id", "position", "length")
 # of characters by the document's length in characters. A fourth column holds the document's length in
 # tokens, by which its measures are put into buckets (section 4.1).
 @dataclass(frozen=True)
-class Evidence:
+class EvidencePositions:
     """Positions and lengths.
 
     Attributes:
@@ -56,7 +56,7 @@ class Evidence:
 
 def read_evidence(
     path: Path, documents: Collection[str] | None = None, queries: Collection[str] | None = None
-) -> Evidence:
+) -> EvidencePositions:
     """Read and check the file.
 
     Args:
@@ -81,7 +81,7 @@ def read_evidence(
         positions.setdefault(query, {})[document] = position
         if length is not None:
             lengths[document] = length
-    return Evidence(positions, lengths)
+    return EvidencePositions(positions, lengths)
 
 
 def write_evidence(path: Path, rows: Iterable[tuple[str, str, float, int | None]]) -> None:
@@ -176,14 +176,14 @@ POOLED, PER_LANGUAGE = "pooled", "per-language"
 HOLDS = f"a dataset folder holds {CORPUS}, {QUERIES} and {QRELS}"
 
 
-class Document(NamedTuple):
+class DatasetDocument(NamedTuple):
     """What measures need to know of a document; its text is not kept."""
 
     language: str | None
     group: str | None
 
 
-class Query(NamedTuple):
+class DatasetQuery(NamedTuple):
     """One query, with its language, translation group, article and vector where the dataset brings them."""
 
     id: str
@@ -208,8 +208,8 @@ class Dataset:
     """
 
     folder: Path
-    documents: Mapping[str, Document]
-    queries: tuple[Query, ...]
+    documents: Mapping[str, DatasetDocument]
+    queries: tuple[DatasetQuery, ...]
     qrels: Qrels
     judged: str = POOLED
 
@@ -232,10 +232,12 @@ class Dataset:
         return self._evidence.lengths
 
     @cached_property
-    def _evidence(self) -> Evidence:
+    def _evidence(self) -> EvidencePositions:
         path = self.folder / EVIDENCE
         return (
-            read_evidence(path, self.documents, {query.id for query in self.queries}) if path.is_file() else Evidence()
+            read_evidence(path, self.documents, {query.id for query in self.queries})
+            if path.is_file()
+            else EvidencePositions()
         )
 
 
@@ -276,11 +278,11 @@ def read_judged(path: Path) -> str:
     return str(judged)
 
 
-def _documents(corpus: Path, languages: Path) -> dict[str, Document]:
-    documents: dict[str, Document] = {}
+def _documents(corpus: Path, languages: Path) -> dict[str, DatasetDocument]:
+    documents: dict[str, DatasetDocument] = {}
     for line, record in records(corpus):
         language = _language(record.get("language"), corpus, line)
-        documents[_id(record, corpus, line, documents)] = Document(language, _word(record, "group"))
+        documents[_id(record, corpus, line, documents)] = DatasetDocument(language, _word(record, "group"))
     if not documents:
         raise UsageError(f"{corpus} holds no document: put one JSON object with _id, title and text on each line.")
     if languages.is_file():
@@ -288,7 +290,7 @@ def _documents(corpus: Path, languages: Path) -> dict[str, Document]:
     return documents
 
 
-def _add_languages(documents: dict[str, Document], path: Path) -> None:
+def _add_languages(documents: dict[str, DatasetDocument], path: Path) -> None:
     for line, columns in read_columns(path):
         if len(columns) != 2:
             raise UsageError(
@@ -307,7 +309,7 @@ def _add_languages(documents: dict[str, Document], path: Path) -> None:
             documents[document] = documents[document]._replace(language=_language(language, path, line))
 
 
-def _queries(path: Path) -> Iterator[Query]:
+def _queries(path: Path) -> Iterator[DatasetQuery]:
     seen: set[str] = set()
     dimension = None
     for line, record in records(path):
@@ -319,11 +321,11 @@ def _queries(path: Path) -> Iterator[Query]:
         language = _language(record.get("language"), path, line)
         embedding = None
         if record.get(EMBEDDING) is not None:
-            with at(f"{path}, line {line}"):
+            with invalid_as_usage_error(f"{path}, line {line}"):
                 embedding = parse_embedding(record[EMBEDDING])
                 dimension = dimension or len(embedding)
                 require_dimension(embedding, dimension)
-        yield Query(name, text, language, _word(record, "group"), _word(record, "article"), embedding)
+        yield DatasetQuery(name, text, language, _word(record, "group"), _word(record, "article"), embedding)
     if not seen:
         raise UsageError(f"{path} holds no query: put one JSON object with _id and text on each line.")
 

@@ -10,13 +10,13 @@ from typing import Any, NamedTuple
 from opensearchpy import OpenSearch
 from opensearchpy.exceptions import OpenSearchException
 
-from langshift.debias.detector import Detector, open_detector
+from langshift.debias.detector import LanguageDetector, open_detector
 from langshift.evaluate.datasets.dataset import CORPUS, Dataset
 from langshift.ingest.config import LEAST_CONFIDENCE
 from langshift.ingest.documents import read_corpus
 from langshift.languages import UNDETERMINED, text_language
-from langshift.plugin.metadata import Fields, value_at
-from langshift.plugin.versions import LiveIndex
+from langshift.plugin.metadata import FieldNames, value_at
+from langshift.plugin.versions import IndexInfo
 from langshift.retrieval.searcher import Searcher
 from langshift.server_errors import failure
 
@@ -24,7 +24,7 @@ _GET_AT_ONCE = 1000
 
 
 def document_languages(
-    client: OpenSearch, index: LiveIndex, dataset: Dataset
+    client: OpenSearch, index: IndexInfo, dataset: Dataset
 ) -> tuple[dict[str, str | None], list[str]]:
     """The languages of the documents, the index's own where the dataset names none for a relevant one.
 
@@ -49,7 +49,7 @@ def document_languages(
     return languages, [f"{warning}{left}."]
 
 
-def indexed_languages(client: OpenSearch, index: str, fields: Fields, names: Iterable[str]) -> dict[str, str]:
+def indexed_languages(client: OpenSearch, index: str, fields: FieldNames, names: Iterable[str]) -> dict[str, str]:
     """Document id -> the language that the index has for it; those without one are left out.
 
     Raises:
@@ -88,7 +88,7 @@ def misfits(searcher: Searcher, dataset: Dataset, run: Mapping[str, Mapping[str,
     return warnings
 
 
-class Text(NamedTuple):
+class DocumentText(NamedTuple):
     """A document's words, and the language tag of its line in the corpus, None where that names none."""
 
     title: str
@@ -96,7 +96,7 @@ class Text(NamedTuple):
     tag: str | None
 
 
-def read_texts(dataset: Dataset, wanted: Collection[str] | None = None) -> dict[str, Text]:
+def read_texts(dataset: Dataset, wanted: Collection[str] | None = None) -> dict[str, DocumentText]:
     """Document id -> its words, in the order of the corpus.
 
     Args:
@@ -107,14 +107,14 @@ def read_texts(dataset: Dataset, wanted: Collection[str] | None = None) -> dict[
         UsageError: a line that is no document.
     """
     return {
-        document.id: Text(document.title, document.text, document.language)
+        document.id: DocumentText(document.title, document.text, document.language)
         for document in read_corpus(dataset.folder / CORPUS, str(dataset.folder / CORPUS), "ignored")
         if wanted is None or document.id in wanted
     }
 
 
 @dataclass(frozen=True)
-class Languages:
+class DatasetLanguages:
     """The languages of a dataset: those that it names, else detected ones.
 
     Attributes:
@@ -130,7 +130,7 @@ class Languages:
     warnings: tuple[str, ...]
 
     @classmethod
-    def of(cls, dataset: Dataset, texts: Mapping[str, Text]) -> Languages:
+    def of(cls, dataset: Dataset, texts: Mapping[str, DocumentText]) -> DatasetLanguages:
         """Complete the languages of a dataset.
 
         Args:
@@ -155,16 +155,16 @@ class Languages:
         if detector is not None:
             among = {language for language in documents.values() if language}
             queries |= {query.id: _query(detector, query.text, among) for query in unasked}
-        told = ((len(unnamed), len(named), "documents"), (len(unasked), len(queries), "queries"))
+        counts = ((len(unnamed), len(named), "documents"), (len(unasked), len(queries), "queries"))
         warnings = tuple(
             f"The dataset names no language for {count:,} of its {total:,} {what}; theirs were detected."
-            for count, total, what in told
+            for count, total, what in counts
             if count
         )
         return cls({name: tags[name] for name in named}, {name: documents[name] for name in named}, queries, warnings)
 
 
-def detected_from(text: Text, characters: int | None = None) -> str:
+def detected_from(text: DocumentText, characters: int | None = None) -> str:
     """The words of a document that its language is detected from, as ingest does.
 
     Args:
@@ -175,11 +175,11 @@ def detected_from(text: Text, characters: int | None = None) -> str:
     return words if characters is None else " ".join(words.split())[:characters]
 
 
-def _document(detector: Detector, text: Text) -> str:
+def _document(detector: LanguageDetector, text: DocumentText) -> str:
     found = detector.detect(detected_from(text))
     return found.language if found.confidence >= LEAST_CONFIDENCE else UNDETERMINED
 
 
-def _query(detector: Detector, words: str, among: Collection[str]) -> str | None:
+def _query(detector: LanguageDetector, words: str, among: Collection[str]) -> str | None:
     language = detector.detect(words, among=among).language
     return None if language == UNDETERMINED else language

@@ -19,7 +19,7 @@ from langshift.evaluate.figures.theme import (
     SKY,
     SMALL,
     VERMILION,
-    Drawing,
+    SvgFigure,
     drawing,
     letters_on,
     marking,
@@ -150,7 +150,7 @@ _LETTER = SMALL * 1.25
 _Box = tuple[float, float, float, float]
 
 
-class Point(NamedTuple):
+class FrontierPoint(NamedTuple):
     """One setting.
 
     Attributes:
@@ -166,7 +166,7 @@ class Point(NamedTuple):
     path: str = ""
 
 
-def frontier(points: Sequence[Point], *, title: str, description: str, x_title: str, y_title: str) -> str:
+def frontier(points: Sequence[FrontierPoint], *, title: str, description: str, x_title: str, y_title: str) -> str:
     """Draw settings as named points.
 
     Args:
@@ -200,7 +200,7 @@ def frontier(points: Sequence[Point], *, title: str, description: str, x_title: 
         return drawn.svg(title, description)
 
 
-def _name(drawn: Drawing, axes: Axes, points: Sequence[Point]) -> None:
+def _name(drawn: SvgFigure, axes: Axes, points: Sequence[FrontierPoint]) -> None:
     """Write each name where it covers no point and no other name, as near as that is possible."""
     if not points:
         return

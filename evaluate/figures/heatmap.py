@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from langshift.evaluate.figures.theme import LINE, MORE, PAPER, SMALL, Drawing, drawing, letters_on, plain, wide
-from langshift.evaluate.measures.base import Material, Ranked, Run
-from langshift.evaluate.measures.fairness import found_by_language, mean
+from langshift.evaluate.figures.theme import LINE, MORE, PAPER, SMALL, SvgFigure, drawing, letters_on, plain, wide
+from langshift.evaluate.measures.base import Material, RankedMaterial, Run
+from langshift.evaluate.measures.fairness import mean, top_distributions
 from langshift.languages import UNDETERMINED
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ def _widest(labels: Sequence[str]) -> float:
     return max((wide(label[:_LABEL]) for label in labels), default=0.0)
 
 
-def _labels(drawn: Drawing, axes: Axes, rows: Sequence[str], columns: Sequence[str], *, tilted: bool) -> None:
+def _labels(drawn: SvgFigure, axes: Axes, rows: Sequence[str], columns: Sequence[str], *, tilted: bool) -> None:
     plain(axes)
     axes.xaxis.tick_top()
     axes.xaxis.set_label_position("top")
@@ -223,7 +223,7 @@ def by_language(
         depth: how many of the first documents.
     """
     known = _known(queries)
-    found = found_by_language(_ranked(run, known, documents), depth)
+    found = top_distributions(_ranked(run, known, documents), depth)
     rows = _languages(known, ())
     columns = _languages(documents, (tag for pairs in found.values() for _, tags in pairs for tag in tags))
     values = np.full((len(rows), len(columns)), np.nan)
@@ -237,8 +237,8 @@ def _known(languages: Mapping[str, str | None]) -> dict[str, str]:
     return {name: tag or UNDETERMINED for name, tag in languages.items()}
 
 
-def _ranked(run: Run, queries: Mapping[str, str], documents: Mapping[str, str | None]) -> Ranked:
-    return Ranked(Material(qrels={}, run=run, queries=dict(queries), documents=documents))
+def _ranked(run: Run, queries: Mapping[str, str], documents: Mapping[str, str | None]) -> RankedMaterial:
+    return RankedMaterial(Material(qrels={}, run=run, queries=dict(queries), documents=documents))
 
 
 def _languages(given: Mapping[str, str | None], found: Iterable[str]) -> list[str]:

@@ -84,7 +84,7 @@ def cut(text: str, most: int) -> str:
     return text if len(text) <= most else text[: most - 1].rstrip() + "…"
 
 
-class Lettering:
+class GlyphSubstitution:
     """The labels of one figure.
 
     matplotlib's font lacks most of the world's letters, and measuring one that it lacks gives a warning.
@@ -99,7 +99,7 @@ class Lettering:
         """A label to give to matplotlib: cleaned, cut, and in letters that its font has."""
         return "".join(self._stand_in(letter, place) for place, letter in enumerate(cut(clean(text), most)))
 
-    def taken_back(self, text: str) -> str:
+    def restore(self, text: str) -> str:
         """What a drawn text was before."""
         return text.translate({ord(stand_in): letter for letter, stand_in in self._stand_ins.items()})
 
@@ -136,20 +136,20 @@ _ROOT = (
 )
 
 
-def inline(drawn: str, title: str, description: str, taken_back: Callable[[str], str]) -> str:
+def inline(drawn: str, title: str, description: str, restore: Callable[[str], str]) -> str:
     """An ``<svg>`` without prolog, metadata and style sheet, whose ids are its own and whose inks are the page's.
 
     Args:
         drawn: what matplotlib wrote, with letters as letters.
         title: what it is, for those who do not see it.
         description: what it shows, likewise.
-        taken_back: what a drawn text is in truth.
+        restore: what a drawn text is in truth.
 
     Returns:
         the same bytes for the same figure.
     """
     root = ET.fromstring(drawn)  # noqa: S314  (matplotlib's own words, not a stranger's)
-    _strip(root, taken_back)
+    _strip(root, restore)
     _, _, width, _ = (float(number) for number in root.attrib["viewBox"].split())
     names = {"title": clean(title), "desc": clean(description)}
     root.attrib = {"xmlns": "http://www.w3.org/2000/svg", "viewBox": root.attrib["viewBox"], "role": "img"}
@@ -162,7 +162,7 @@ def inline(drawn: str, title: str, description: str, taken_back: Callable[[str],
     return ET.tostring(root, encoding="unicode")
 
 
-def _strip(root: ET.Element, taken_back: Callable[[str], str]) -> None:
+def _strip(root: ET.Element, restore: Callable[[str], str]) -> None:
     """Leave only what is seen: no name spaces, metadata, style sheet or empty space."""
     for parent in list(root.iter()):
         for child in list(parent):
@@ -173,7 +173,7 @@ def _strip(root: ET.Element, taken_back: Callable[[str], str]) -> None:
         parent.attrib = {name.rpartition("}")[2]: value for name, value in parent.attrib.items()}
         _dress(parent)
         if parent.tag == "text":
-            parent.text = taken_back(parent.text or "")
+            parent.text = restore(parent.text or "")
         elif not (parent.text or "").strip():
             parent.text = None
     root.tag = "svg"
@@ -264,7 +264,7 @@ def require_plotting(who: str) -> None:
         raise LangshiftError(f"{who} needs an extra: pip install 'langshift[plot]'.")
 
 
-class Drawing:
+class SvgFigure:
     """A figure that is being drawn.
 
     Attributes:
@@ -274,7 +274,7 @@ class Drawing:
 
     def __init__(self, figure: Figure) -> None:
         self.figure = figure
-        self._lettering = Lettering()
+        self._lettering = GlyphSubstitution()
         self.label = self._lettering.label
 
     def svg(self, title: str, description: str) -> str:
@@ -288,11 +288,11 @@ class Drawing:
         """
         written = StringIO()
         self.figure.savefig(written, format="svg", metadata={"Date": None})
-        return inline(written.getvalue(), title, description, self._lettering.taken_back)
+        return inline(written.getvalue(), title, description, self._lettering.restore)
 
 
 @contextmanager
-def drawing(width: float, height: float) -> Iterator[Drawing]:
+def drawing(width: float, height: float) -> Iterator[SvgFigure]:
     """Draw a figure, in pixels, one at a time in the whole process; a user's matplotlibrc has no say."""
     from matplotlib import rc_context, rcdefaults, rcParams
     from matplotlib.figure import Figure
@@ -301,7 +301,7 @@ def drawing(width: float, height: float) -> Iterator[Drawing]:
         rcdefaults()
         rcParams.update(_LOOK)
         figure = Figure(figsize=(width / _DPI, height / _DPI), dpi=_DPI, layout="constrained")
-        yield Drawing(figure)
+        yield SvgFigure(figure)
 
 
 def plain(axes: Axes) -> None:

@@ -17,19 +17,19 @@ from typing import Any
 from langshift.errors import UsageError
 from langshift.evaluate.datasets.dataset import PER_LANGUAGE
 from langshift.evaluate.measures.base import (
-    Family,
     Material,
     Measure,
-    Ranked,
+    MeasureFamily,
+    RankedMaterial,
     Scores,
 )
 from langshift.evaluate.measures.fairness import ENTROPY, JS, KL, PEER, PSI, SHARE
 from langshift.evaluate.measures.preference import LANG_NDCG, LPR, TOP1
 from langshift.evaluate.measures.recall_by_language import SLR, TLR, TR
-from langshift.evaluate.measures.standard import Standard, compute, find
+from langshift.evaluate.measures.standard import StandardFamily, compute, find
 
 _STANDARD = (
-    Standard(
+    StandardFamily(
         "nDCG",
         "normalised discounted cumulative gain, gain = grade, or what gains maps it to",
         "high",
@@ -37,13 +37,19 @@ _STANDARD = (
         compute,
         "nDCG@k",
     ),
-    Standard("R", "share of the relevant documents that is in the top k", "high", "trec_eval, recall", compute, "R@k"),
-    Standard("P", "share of the top k that is relevant", "high", "trec_eval, P", compute, "P@k"),
-    Standard("AP", "average precision", "high", "trec_eval, map", compute, "AP"),
-    Standard("RR", "one by the rank of the first relevant document", "high", "trec_eval, recip_rank", compute, "RR"),
-    Standard("Judged", "share of the top k that was judged", "report", "ir_measures, Judged", compute, "Judged@k"),
+    StandardFamily(
+        "R", "share of the relevant documents that is in the top k", "high", "trec_eval, recall", compute, "R@k"
+    ),
+    StandardFamily("P", "share of the top k that is relevant", "high", "trec_eval, P", compute, "P@k"),
+    StandardFamily("AP", "average precision", "high", "trec_eval, map", compute, "AP"),
+    StandardFamily(
+        "RR", "one by the rank of the first relevant document", "high", "trec_eval, recip_rank", compute, "RR"
+    ),
+    StandardFamily(
+        "Judged", "share of the top k that was judged", "report", "ir_measures, Judged", compute, "Judged@k"
+    ),
 )
-FAMILIES: dict[str, Family] = {
+FAMILIES: dict[str, MeasureFamily] = {
     family.name: family
     for family in (*_STANDARD, TLR, SLR, TR, LPR, LANG_NDCG, TOP1, PEER, PSI, SHARE, ENTROPY, JS, KL)
 }
@@ -139,5 +145,5 @@ def score(names: Sequence[str], material: Material) -> dict[str, Scores]:
     """
     measures = [parse_measure(name) for name in names]
     refuse(measures, material.judged)
-    ranked = Ranked(material)
+    ranked = RankedMaterial(material)
     return {measure.name: measure.family.compute(measure, ranked) for measure in measures}

@@ -49,7 +49,7 @@ class Material:
     judged: str = POOLED
 
 
-def singles(scores: Collection[float]) -> list[float]:
+def as_float32(scores: Collection[float]) -> list[float]:
     """Scores as trec_eval compares them: as 32-bit floats."""
     with np.errstate(over="ignore"):
         found: list[float] = np.array(list(scores), dtype=np.float64).astype(np.float32).tolist()
@@ -62,11 +62,11 @@ def ranking(hits: Mapping[str, float]) -> list[str]:
     This is trec_eval's order. Not all of ir_measures keeps to it: its Judged and RR@k take the
     smaller id first.
     """
-    pairs = zip(singles(hits.values()), hits, strict=True)
+    pairs = zip(as_float32(hits.values()), hits, strict=True)
     return [document for _, document in sorted(pairs, reverse=True)]
 
 
-class Ranked:
+class RankedMaterial:
     """Material with its answers ranked.
 
     Attributes:
@@ -116,21 +116,21 @@ class Ranked:
 
     def by_language(self) -> dict[str, list[str]]:
         """Query language -> queries, sorted by language, without queries of unknown language."""
-        asked: dict[str, list[str]] = {}
+        queries: dict[str, list[str]] = {}
         for query, language in self.queries.items():
             if language is not None:
-                asked.setdefault(language, []).append(query)
-        return dict(sorted(asked.items()))
+                queries.setdefault(language, []).append(query)
+        return dict(sorted(queries.items()))
 
-    def only(self, queries: Collection[str]) -> Ranked:
+    def only(self, queries: Collection[str]) -> RankedMaterial:
         """The same answers, for some of the queries to be counted."""
-        asked = self.material.queries
-        part = Ranked(self.material, {query: asked[query] for query in queries if query in asked})
+        languages = self.material.queries
+        part = RankedMaterial(self.material, {query: languages[query] for query in queries if query in languages})
         part.__dict__.update(rankings=self.rankings, run=self.run, members=self.members)
         return part
 
 
-class Cell(NamedTuple):
+class MeasureCell(NamedTuple):
     """A figure of a table (None where it has none) and the number of queries behind it."""
 
     mean: float | None
@@ -138,7 +138,7 @@ class Cell(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Table:
+class MeasureTable:
     """A measure's figures in rows and columns, such as query language by document language.
 
     Attributes:
@@ -149,7 +149,7 @@ class Table:
 
     rows: str
     columns: str
-    cells: Mapping[str, Mapping[str, Cell]]
+    cells: Mapping[str, Mapping[str, MeasureCell]]
 
     @property
     def heads(self) -> list[str]:
@@ -172,7 +172,7 @@ class Scores:
     per_query: Mapping[str, float]
     left_out: int
     note: str | None = None
-    table: Table | None = None
+    table: MeasureTable | None = None
 
     @property
     def queries(self) -> int:
@@ -185,19 +185,19 @@ class Scores:
         return fmean(self.per_query.values()) if self.per_query else None
 
     @property
-    def cells(self) -> Mapping[str, Mapping[str, Cell]]:
+    def cells(self) -> Mapping[str, Mapping[str, MeasureCell]]:
         """Row -> column -> figure of the table; empty where there is none."""
         return self.table.cells if self.table else {}
 
     def over(self, queries: Iterable[str]) -> Scores:
         """The same measure over some of the queries."""
         wanted = list(queries)
-        kept = {query: self.per_query[query] for query in wanted if query in self.per_query}
-        return Scores(kept, len(wanted) - len(kept))
+        per_query = {query: self.per_query[query] for query in wanted if query in self.per_query}
+        return Scores(per_query, len(wanted) - len(per_query))
 
 
 @dataclass(frozen=True)
-class Pooled(Scores):
+class PooledScores(Scores):
     """A measure whose figure belongs to a set of queries, or whose table changes with the set.
 
     Attributes:
@@ -230,7 +230,7 @@ Direction = Literal["high", "low", "report"]
 
 
 @dataclass(frozen=True)
-class Option:
+class MeasureOption:
     """A setting that a measure's name may give, as in ``Lang_nDCG(same=2)@20``.
 
     Attributes:
@@ -245,7 +245,7 @@ class Option:
 
 
 @dataclass(frozen=True)
-class Family:
+class MeasureFamily:
     """A measure less its cutoff and options.
 
     Attributes:
@@ -263,9 +263,9 @@ class Family:
     says: str
     direction: Direction
     source: str
-    compute: Callable[[Measure, Ranked], Scores]
+    compute: Callable[[Measure, RankedMaterial], Scores]
     written: str
-    options: Mapping[str, Option] = field(default_factory=dict)
+    options: Mapping[str, MeasureOption] = field(default_factory=dict)
     across: bool = False
 
     def check(self, measure: Measure) -> None:
@@ -301,7 +301,7 @@ class Measure:
         name: the name as it was written, without white space.
     """
 
-    family: Family
+    family: MeasureFamily
     cutoff: int | float | None
     options: Mapping[str, Any]
     name: str

@@ -11,7 +11,16 @@ from statistics import fmean
 import numpy as np
 from numpy.typing import NDArray
 
-from langshift.evaluate.measures.base import Cell, Family, Measure, Option, Pooled, Ranked, Scores, Table
+from langshift.evaluate.measures.base import (
+    Measure,
+    MeasureCell,
+    MeasureFamily,
+    MeasureOption,
+    MeasureTable,
+    PooledScores,
+    RankedMaterial,
+    Scores,
+)
 from langshift.evaluate.measures.standard import calculate
 from langshift.languages import UNDETERMINED
 
@@ -19,7 +28,7 @@ Distribution = Mapping[str, float]
 """Language -> share; the shares add to 1."""
 
 
-def found(ranked: Ranked, query: str, depth: int) -> Distribution | None:
+def top_distribution(ranked: RankedMaterial, query: str, depth: int) -> Distribution | None:
     """Each language's share of a query's first documents; None where it has no answer.
 
     Three English and two Chinese documents make .6 and .4. An answer of fewer than ``depth``
@@ -29,7 +38,7 @@ def found(ranked: Ranked, query: str, depth: int) -> Distribution | None:
     return _even(ranked.language(document) or UNDETERMINED for document in top) if top else None
 
 
-def stand_in(ranked: Ranked, query: str) -> Distribution | None:
+def relevant_distribution(ranked: RankedMaterial, query: str) -> Distribution | None:
     """The languages of a query's relevant documents, each of the same weight; None where none is known.
 
     This stands in for LAURA's oracle (section 2.1), which is the language of the documents that give
@@ -47,11 +56,11 @@ def mean(distributions: Sequence[Distribution]) -> Distribution:
     return {language: total[language] / len(distributions) for language in sorted(total)}
 
 
-def found_by_language(ranked: Ranked, depth: int) -> dict[str, list[tuple[str, Distribution]]]:
+def top_distributions(ranked: RankedMaterial, depth: int) -> dict[str, list[tuple[str, Distribution]]]:
     """Query language -> the queries that have an answer, each with the languages of its first documents."""
     rows = {}
     for language, queries in ranked.by_language().items():
-        pairs = [(query, shares) for query in queries if (shares := found(ranked, query, depth)) is not None]
+        pairs = [(query, shares) for query in queries if (shares := top_distribution(ranked, query, depth)) is not None]
         if pairs:
             rows[language] = pairs
     return rows
@@ -67,11 +76,11 @@ def is_base(value: object) -> bool:
     return type(value) in (int, float) and math.isfinite(value) and value > 1  # type: ignore[arg-type,operator]
 
 
-BASE = Option(math.e, "a number above 1, such as 2 for bits", is_base)
+BASE = MeasureOption(math.e, "a number above 1, such as 2 for bits", is_base)
 """The base of the logarithm. LAURA names none; its entropies (2.03 to 2.27 for 13 languages, Table 4) are in nats."""
 
 
-def language_entropy(measure: Measure, ranked: Ranked) -> Scores:
+def language_entropy(measure: Measure, ranked: RankedMaterial) -> Scores:
     """Entropy@k: ``-Σ p log p`` of the languages' shares of the first k documents, mean over query languages.
 
     The shares are those of ``Share``: averaged over the queries of a query language first. The option
@@ -81,7 +90,7 @@ def language_entropy(measure: Measure, ranked: Ranked) -> Scores:
     """
     from scipy.stats import entropy
 
-    rows = found_by_language(ranked, measure.depth)
+    rows = top_distributions(ranked, measure.depth)
     figures = []
     for pairs in rows.values():
         shares = list(mean([shares for _, shares in pairs]).values())
@@ -89,7 +98,7 @@ def language_entropy(measure: Measure, ranked: Ranked) -> Scores:
     return over_query_languages(measure, ranked, figures)
 
 
-def over_query_languages(measure: Measure, ranked: Ranked, figures: Sequence[tuple[float, int]]) -> Scores:
+def over_query_languages(measure: Measure, ranked: RankedMaterial, figures: Sequence[tuple[float, int]]) -> Scores:
     """A measure whose figures belong to query languages, not to queries: their mean.
 
     Args:
@@ -98,7 +107,7 @@ def over_query_languages(measure: Measure, ranked: Ranked, figures: Sequence[tup
         figures: for each query language, its figure and the number of queries behind it.
     """
     counted = sum(queries for _, queries in figures)
-    return Pooled(
+    return PooledScores(
         {},
         len(ranked.queries) - counted,
         figure=fmean(figure for figure, _ in figures) if figures else None,
@@ -107,7 +116,7 @@ def over_query_languages(measure: Measure, ranked: Ranked, figures: Sequence[tup
     )
 
 
-ENTROPY = Family(
+ENTROPY = MeasureFamily(
     "Entropy",
     "entropy of the languages' shares of the first k documents, in nats unless base says otherwise",
     "report",
@@ -121,7 +130,7 @@ ENTROPY = Family(
 Pair = tuple[NDArray[np.float64], NDArray[np.float64]]
 
 
-def jensen_shannon(measure: Measure, ranked: Ranked) -> Scores:
+def jensen_shannon(measure: Measure, ranked: RankedMaterial) -> Scores:
     """JS@k: Jensen-Shannon distance of the languages' shares of the first k documents to the stand-in oracle's.
 
     For each query language, over the queries that have an answer and a relevant document of known
@@ -144,7 +153,7 @@ def jensen_shannon(measure: Measure, ranked: Ranked) -> Scores:
     return _compare(measure, ranked, distance)
 
 
-def kullback_leibler(measure: Measure, ranked: Ranked) -> Scores:
+def kullback_leibler(measure: Measure, ranked: RankedMaterial) -> Scores:
     """KL@k: Kullback-Leibler divergence ``KL(found || stand-in oracle)`` of the languages' shares of the first k.
 
     Distributions, oracle and averages are those of ``JS``. Base: e unless ``base`` says otherwise.
@@ -163,11 +172,13 @@ def kullback_leibler(measure: Measure, ranked: Ranked) -> Scores:
     return _compare(measure, ranked, divergence)
 
 
-def _compare(measure: Measure, ranked: Ranked, distance: Callable[[Pair], float]) -> Scores:
+def _compare(measure: Measure, ranked: RankedMaterial, distance: Callable[[Pair], float]) -> Scores:
     corpus = {language for language in ranked.material.documents.values() if language}
     figures = []
-    for pairs in found_by_language(ranked, measure.depth).values():
-        both = [(shares, oracle) for query, shares in pairs if (oracle := stand_in(ranked, query)) is not None]
+    for pairs in top_distributions(ranked, measure.depth).values():
+        both = [
+            (shares, oracle) for query, shares in pairs if (oracle := relevant_distribution(ranked, query)) is not None
+        ]
         if both:
             shares, oracle = (mean(list(part)) for part in zip(*both, strict=True))
             figures.append((distance(_aligned(shares, oracle, corpus)), len(both)))
@@ -185,24 +196,24 @@ def _small(value: object) -> bool:
     return type(value) in (int, float) and 0 < value < 1  # type: ignore[operator]
 
 
-JS = Family(
+JS = MeasureFamily(
     "JS",
     "Jensen-Shannon distance of the languages found to those of the relevant documents (stand-in for LAURA's oracle)",
     "low",
     "LAURA, Table 4",
     jensen_shannon,
     "JS@k",
-    options={"base": BASE, "root": Option(True, "True or False", lambda value: isinstance(value, bool))},
+    options={"base": BASE, "root": MeasureOption(True, "True or False", lambda value: isinstance(value, bool))},
     across=True,
 )
-KL = Family(
+KL = MeasureFamily(
     "KL",
     "Kullback-Leibler divergence of the languages found from those of the relevant documents (stand-in for the oracle)",
     "low",
     "LAURA, Table 4",
     kullback_leibler,
     "KL@k",
-    options={"base": BASE, "smoothing": Option(1e-6, "a number between 0 and 1", _small)},
+    options={"base": BASE, "smoothing": MeasureOption(1e-6, "a number between 0 and 1", _small)},
     across=True,
 )
 
@@ -214,7 +225,7 @@ _UNDEFINED = (
 )
 
 
-def equal_expected_rank(measure: Measure, ranked: Ranked) -> Scores:  # noqa: ARG001 - it has no cutoff or options
+def equal_expected_rank(measure: Measure, ranked: RankedMaterial) -> Scores:  # noqa: ARG001 - it has no cutoff or options
     """PEER, probability of equal expected rank: the p-value of a Kruskal-Wallis test, mean over queries.
 
     ``PEER(q) = p(KW({R_q,l}))``: for each language l, ``R_q,l`` are the ranks, in the whole answer, of the
@@ -235,7 +246,7 @@ def equal_expected_rank(measure: Measure, ranked: Ranked) -> Scores:  # noqa: AR
     return Scores(per_query, left_out, note=None if per_query else _UNDEFINED)
 
 
-def _ranks(ranked: Ranked, query: str) -> list[list[int]]:
+def _ranks(ranked: RankedMaterial, query: str) -> list[list[int]]:
     """The ranks, from 1, of the relevant documents found, a list for each language."""
     relevant = ranked.relevant(query)
     ranks: dict[str, list[int]] = {}
@@ -246,7 +257,7 @@ def _ranks(ranked: Ranked, query: str) -> list[list[int]]:
     return list(ranks.values())
 
 
-PEER = Family(
+PEER = MeasureFamily(
     "PEER",
     "probability of equal expected rank: p of a Kruskal-Wallis test on the ranks of relevant documents by language",
     "high",
@@ -278,7 +289,7 @@ def bucket(length: int) -> str | None:
     return BUCKETS[number] if number < len(BUCKETS) else None
 
 
-def position_sensitivity(measure: Measure, ranked: Ranked) -> Scores:
+def position_sensitivity(measure: Measure, ranked: RankedMaterial) -> Scores:
     """PSI@k, position sensitivity index: ``1 - min(s) / max(s)`` over bins of the evidence's relative position.
 
     ``s`` are the mean nDCG@k of the queries in each of 20 bins of equal width, within a bucket of
@@ -306,7 +317,7 @@ def position_sensitivity(measure: Measure, ranked: Ranked) -> Scores:
     defined = [index for index in indices.values() if index is not None]
     used = [name for name in BUCKETS if any(name == place[0] for place in bins)]
     empty = len(used) * BINS - len(bins)
-    return Pooled(
+    return PooledScores(
         {},
         len(ranked.queries) - len(places),
         note=f"{empty} of {len(used) * BINS} position bins hold no query and are left out." if empty else None,
@@ -317,7 +328,7 @@ def position_sensitivity(measure: Measure, ranked: Ranked) -> Scores:
     )
 
 
-def _place(ranked: Ranked, query: str) -> Place | None:
+def _place(ranked: RankedMaterial, query: str) -> Place | None:
     evidence = ranked.material.evidence.get(query, {})
     grades = {document: grade for document, grade in ranked.relevant(query).items() if document in evidence}
     if not grades:
@@ -332,20 +343,22 @@ def _index(means: list[float]) -> float | None:
     return 1 - min(means) / max(means) if len(means) >= _ENOUGH and max(means) > 0 else None
 
 
-def _table(bins: Mapping[Place, list[float]], indices: Mapping[str, float | None], used: list[str]) -> Table:
+def _table(bins: Mapping[Place, list[float]], indices: Mapping[str, float | None], used: list[str]) -> MeasureTable:
     cells = {
         f"{number / BINS:.2f}-{(number + 1) / BINS:.2f}": {
-            name: Cell(fmean(bins[name, number]), len(bins[name, number])) for name in used if (name, number) in bins
+            name: MeasureCell(fmean(bins[name, number]), len(bins[name, number]))
+            for name in used
+            if (name, number) in bins
         }
         for number in range(BINS)
     }
     counts = {name: sum(len(found) for place, found in bins.items() if place[0] == name) for name in used}
     # First, so that the columns stand in the order of the buckets even where the first bins are empty.
-    head = {"PSI": {name: Cell(indices[name], counts[name]) for name in used}}
-    return Table("relative position of the evidence", "length of the document", head | cells)
+    head = {"PSI": {name: MeasureCell(indices[name], counts[name]) for name in used}}
+    return MeasureTable("relative position of the evidence", "length of the document", head | cells)
 
 
-PSI = Family(
+PSI = MeasureFamily(
     "PSI",
     "position sensitivity index: 1 - min/max of nDCG over where the evidence is in the document, by length",
     "low",
@@ -355,7 +368,7 @@ PSI = Family(
 )
 
 
-def language_share(measure: Measure, ranked: Ranked) -> Scores:
+def language_share(measure: Measure, ranked: RankedMaterial) -> Scores:
     """Share@k: each language's share of the first k documents, averaged per query language first.
 
     The table holds, for each query language, the mean over its queries of each document language's
@@ -366,24 +379,27 @@ def language_share(measure: Measure, ranked: Ranked) -> Scores:
 
     Direction: report. Source: LAURA, section 2.1, vanilla distribution.
     """
-    rows = found_by_language(ranked, measure.depth)
+    rows = top_distributions(ranked, measure.depth)
     per_query = {query: shares.get(row, 0.0) for row, pairs in rows.items() for query, shares in pairs}
     cells = {
-        row: {language: Cell(share, len(pairs)) for language, share in mean([shares for _, shares in pairs]).items()}
+        row: {
+            language: MeasureCell(share, len(pairs))
+            for language, share in mean([shares for _, shares in pairs]).items()
+        }
         for row, pairs in rows.items()
     }
     own = [fmean(per_query[query] for query, _ in pairs) for pairs in rows.values()]
-    return Pooled(
+    return PooledScores(
         per_query,
         len(ranked.queries) - len(per_query),
-        table=Table("query language", "document language", cells),
+        table=MeasureTable("query language", "document language", cells),
         figure=fmean(own) if own else None,
         counted=len(per_query),
         again=lambda queries: language_share(measure, ranked.only(queries)),
     )
 
 
-SHARE = Family(
+SHARE = MeasureFamily(
     "Share",
     "share of the first k documents that is in the query's language; its table has every language's share",
     "report",

@@ -5,11 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from statistics import fmean
 
-from langshift.evaluate.measures.base import Cell, Family, Measure, Option, Pooled, Ranked, Scores, Table, singles
+from langshift.evaluate.measures.base import (
+    Measure,
+    MeasureCell,
+    MeasureFamily,
+    MeasureOption,
+    MeasureTable,
+    PooledScores,
+    RankedMaterial,
+    Scores,
+    as_float32,
+)
 from langshift.evaluate.measures.standard import calculate
 
 
-def lang_ndcg(measure: Measure, ranked: Ranked) -> Scores:
+def lang_ndcg(measure: Measure, ranked: RankedMaterial) -> Scores:
     """Lang_nDCG@k: nDCG@k with the grade ``same`` for a relevant document in the query's language, ``other`` else.
 
     The gain of a grade g is ``2^g - 1``: with the defaults 2 and 1, 3 for the query's language and 1
@@ -22,24 +32,24 @@ def lang_ndcg(measure: Measure, ranked: Ranked) -> Scores:
     import ir_measures
 
     same, other = measure.option("same"), measure.option("other")
-    kept = {}
+    qrels = {}
     for query, language in ranked.queries.items():
         if language is not None:
             languages = {document: ranked.language(document) for document in ranked.relevant(query)}
             grades = {doc: same if its == language else other for doc, its in languages.items() if its is not None}
             if any(grades.values()):
-                kept[query] = grades
+                qrels[query] = grades
     gains = {grade: 2**grade - 1 for grade in (same, other)}
-    run = {query: ranked.run[query] for query in kept if query in ranked.run}
+    run = {query: ranked.run[query] for query in qrels if query in ranked.run}
     base = ir_measures.nDCG(gains=gains) @ measure.depth
-    return Scores(calculate(base, kept, run), len(ranked.queries) - len(kept))
+    return Scores(calculate(base, qrels, run), len(ranked.queries) - len(qrels))
 
 
 def _grade(value: object) -> bool:
     return type(value) is int and 0 <= value <= 20
 
 
-LANG_NDCG = Family(
+LANG_NDCG = MeasureFamily(
     "Lang_nDCG",
     "nDCG with gain 2^grade - 1, where a relevant document in the query's language has a higher grade than others",
     "high",
@@ -47,8 +57,8 @@ LANG_NDCG = Family(
     lang_ndcg,
     "Lang_nDCG@k",
     options={
-        "same": Option(2, "a whole number from 0 to 20", _grade),
-        "other": Option(1, "a whole number from 0 to 20", _grade),
+        "same": MeasureOption(2, "a whole number from 0 to 20", _grade),
+        "other": MeasureOption(1, "a whole number from 0 to 20", _grade),
     },
     across=True,
 )
@@ -57,7 +67,7 @@ LANG_NDCG = Family(
 _NO_SCORES = "undefined without the scores of the whole target group, also below the cut."
 
 
-def language_preference(measure: Measure, ranked: Ranked) -> Scores:  # noqa: ARG001 - it has no cutoff or options
+def language_preference(measure: Measure, ranked: RankedMaterial) -> Scores:  # noqa: ARG001 - it has no cutoff or options
     """LPR, language preference rate: share of queries that score a passage in their language best in the target group.
 
     The target group is the relevant documents and all documents of their translation groups, whether
@@ -90,23 +100,23 @@ def language_preference(measure: Measure, ranked: Ranked) -> Scores:  # noqa: AR
     return Scores(per_query, len(ranked.queries) - len(per_query), note)
 
 
-def _group(ranked: Ranked, query: str) -> set[str]:
+def _group(ranked: RankedMaterial, query: str) -> set[str]:
     relevant = ranked.relevant(query)
     groups = {ranked.material.groups.get(document) for document in relevant} - {None}
     return set(relevant).union(*(ranked.members[group] for group in groups if group is not None))
 
 
-def _preference(ranked: Ranked, given: Mapping[str, float], language: str, group: set[str]) -> float:
+def _preference(ranked: RankedMaterial, given: Mapping[str, float], language: str, group: set[str]) -> float:
     matched = [document for document in given if document in group]
     if not matched:
         return 0.0
-    scores = singles([given[document] for document in matched])
+    scores = as_float32([given[document] for document in matched])
     best = max(scores)
     leaders = [document for document, score in zip(matched, scores, strict=True) if score == best]
     return sum(ranked.language(document) == language for document in leaders) / len(leaders)
 
 
-LPR = Family(
+LPR = MeasureFamily(
     "LPR",
     "language preference rate: share of queries whose best-scored passage of the target group is in their language",
     "report",
@@ -121,7 +131,7 @@ OUTCOMES = ("perfect", "lang_fail", "sem_fail", "both_fail")
 ALL = "all"
 
 
-def four_ways(measure: Measure, ranked: Ranked) -> Scores:
+def first_document_outcomes(measure: Measure, ranked: RankedMaterial) -> Scores:
     """Top1: share of queries whose first document is perfect; the table has all four outcomes, which add to 1.
 
     perfect: relevant and in the query's language; lang_fail: relevant, in another language; sem_fail:
@@ -141,33 +151,33 @@ def four_ways(measure: Measure, ranked: Ranked) -> Scores:
     cells = {row: _shares([found[query] for query in queries]) for row, queries in rows.items() if queries}
     if found:
         cells[ALL] = _shares(list(found.values()))
-    return Pooled(
+    return PooledScores(
         per_query,
         len(ranked.queries) - len(found),
-        table=Table("query language", "first document", cells),
+        table=MeasureTable("query language", "first document", cells),
         figure=fmean(per_query.values()) if per_query else None,
         counted=len(found),
-        again=lambda queries: four_ways(measure, ranked.only(queries)),
+        again=lambda queries: first_document_outcomes(measure, ranked.only(queries)),
     )
 
 
-def _outcome(ranked: Ranked, query: str, language: str) -> str:
+def _outcome(ranked: RankedMaterial, query: str, language: str) -> str:
     for document in ranked.top(query, 1):
         right, own = document in ranked.relevant(query), ranked.language(document) == language
         return OUTCOMES[(not right) * 2 + (not own)]
     return "both_fail"
 
 
-def _shares(outcomes: list[str]) -> dict[str, Cell]:
-    return {outcome: Cell(outcomes.count(outcome) / len(outcomes), len(outcomes)) for outcome in OUTCOMES}
+def _shares(outcomes: list[str]) -> dict[str, MeasureCell]:
+    return {outcome: MeasureCell(outcomes.count(outcome) / len(outcomes), len(outcomes)) for outcome in OUTCOMES}
 
 
-TOP1 = Family(
+TOP1 = MeasureFamily(
     "Top1",
     "share of first documents that are relevant and in the query's language; its table has the four outcomes",
     "high",
     "MLAIRE, section 3.3",
-    four_ways,
+    first_document_outcomes,
     "Top1",
     across=True,
 )

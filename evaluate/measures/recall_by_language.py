@@ -6,11 +6,19 @@ from collections.abc import Callable
 from itertools import islice
 from statistics import fmean
 
-from langshift.evaluate.measures.base import Cell, Family, Measure, Pooled, Ranked, Scores, Table
+from langshift.evaluate.measures.base import (
+    Measure,
+    MeasureCell,
+    MeasureFamily,
+    MeasureTable,
+    PooledScores,
+    RankedMaterial,
+    Scores,
+)
 from langshift.evaluate.measures.standard import calculate
 
 
-def target_languages(measure: Measure, ranked: Ranked) -> Scores:
+def target_languages(measure: Measure, ranked: RankedMaterial) -> Scores:
     """TLR@k: recall@k over the relevant documents that are not in the query's language.
 
     ``|top k ∩ R_tgt| / |R_tgt|`` with ``R_tgt = {relevant d: L(d) != L(q)}``. Queries without such a
@@ -21,7 +29,7 @@ def target_languages(measure: Measure, ranked: Ranked) -> Scores:
     return _recall(measure, ranked, lambda document, query: document != query)
 
 
-def same_language(measure: Measure, ranked: Ranked) -> Scores:
+def same_language(measure: Measure, ranked: RankedMaterial) -> Scores:
     """SLR@k: recall@k over the relevant documents in the query's language, what debiasing may cost.
 
     Queries without such a document are left out.
@@ -31,22 +39,22 @@ def same_language(measure: Measure, ranked: Ranked) -> Scores:
     return _recall(measure, ranked, lambda document, query: document == query)
 
 
-def _recall(measure: Measure, ranked: Ranked, counts: Callable[[str, str], bool]) -> Scores:
+def _recall(measure: Measure, ranked: RankedMaterial, counts: Callable[[str, str], bool]) -> Scores:
     """Recall over the documents whose language counts for the query's; documents of unknown language never do."""
     import ir_measures
 
-    kept = {}
+    qrels = {}
     for query, language in ranked.queries.items():
         if language is not None:
             languages = {document: ranked.language(document) for document in ranked.relevant(query)}
             part = {document: 1 for document, its in languages.items() if its is not None and counts(its, language)}
             if part:
-                kept[query] = part
-    run = {query: ranked.run[query] for query in kept if query in ranked.run}
-    return Scores(calculate(ir_measures.R @ measure.depth, kept, run), len(ranked.queries) - len(kept))
+                qrels[query] = part
+    run = {query: ranked.run[query] for query in qrels if query in ranked.run}
+    return Scores(calculate(ir_measures.R @ measure.depth, qrels, run), len(ranked.queries) - len(qrels))
 
 
-TLR = Family(
+TLR = MeasureFamily(
     "TLR",
     "target-languages recall: recall over relevant documents not in the query's language",
     "high",
@@ -55,7 +63,7 @@ TLR = Family(
     "TLR@k",
     across=True,
 )
-SLR = Family(
+SLR = MeasureFamily(
     "SLR",
     "same-language recall: recall over relevant documents in the query's language",
     "high",
@@ -65,7 +73,7 @@ SLR = Family(
 )
 
 
-def target_recall(measure: Measure, ranked: Ranked) -> Scores:
+def target_recall(measure: Measure, ranked: RankedMaterial) -> Scores:
     """TR@k, Target Recall: recall@k over the relevant documents in one language, for each language.
 
     The table holds, for a query language and a document language, the mean over the queries that have
@@ -94,7 +102,7 @@ def target_recall(measure: Measure, ranked: Ranked) -> Scores:
     for name, (query, language) in names.items():
         figures.setdefault(query, {})[language] = found[name]
     per_query = {query: fmean(recalls.values()) for query, recalls in figures.items()}
-    return Pooled(
+    return PooledScores(
         per_query,
         len(ranked.queries) - len(per_query),
         table=_table(ranked, figures),
@@ -104,16 +112,16 @@ def target_recall(measure: Measure, ranked: Ranked) -> Scores:
     )
 
 
-def _table(ranked: Ranked, figures: dict[str, dict[str, float]]) -> Table:
+def _table(ranked: RankedMaterial, figures: dict[str, dict[str, float]]) -> MeasureTable:
     columns = sorted({language for recalls in figures.values() for language in recalls})
     cells = {}
     for row, queries in ranked.by_language().items():
         values = {column: [figures[q][column] for q in queries if column in figures.get(q, {})] for column in columns}
-        cells[row] = {column: Cell(fmean(found), len(found)) for column, found in values.items() if found}
-    return Table("query language", "document language", cells)
+        cells[row] = {column: MeasureCell(fmean(found), len(found)) for column, found in values.items() if found}
+    return MeasureTable("query language", "document language", cells)
 
 
-TR = Family(
+TR = MeasureFamily(
     "TR",
     "target recall: recall of each language's relevant documents, languages alike; the table's rows should be even",
     "high",

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from langshift.errors import UsageError
-from langshift.evaluate.measures.base import Family, Measure, Ranked, Scores
+from langshift.evaluate.measures.base import Measure, MeasureFamily, RankedMaterial, Scores
 
 # gdeval calls a Perl script, and ir_measures' Accuracy divides by zero where all that was found is relevant.
 _PROVIDERS = ("pytrec_eval", "cwl_eval", "compat", "pyndeval", "judged", "msmarco")
 
 
-class Standard(Family):
+class StandardFamily(MeasureFamily):
     """A measure of ir_measures."""
 
     def check(self, measure: Measure) -> None:
@@ -48,7 +48,7 @@ def calculate(
     return {query: found.get(query, 0.0) for query in qrels}
 
 
-def compute(measure: Measure, ranked: Ranked) -> Scores:
+def compute(measure: Measure, ranked: RankedMaterial) -> Scores:
     """A measure of ir_measures over all judgements of a query.
 
     A query without answer counts 0, and a query without relevant document is left out. What is
@@ -56,17 +56,17 @@ def compute(measure: Measure, ranked: Ranked) -> Scores:
     """
     base = _base(measure)
     least, gains = measure.options.get("rel", 1), measure.options.get("gains")
-    kept = {}
+    qrels = {}
     for query in ranked.queries:
         judged = ranked.material.qrels.get(query, {})
         grades = judged.values() if gains is None else (gains.get(grade, grade) for grade in judged.values())
         if any(grade >= least for grade in grades):
-            kept[query] = judged
-    run = {query: ranked.run[query] for query in kept if query in ranked.run}
-    return Scores(calculate(base, kept, run, measure.name), len(ranked.queries) - len(kept))
+            qrels[query] = judged
+    run = {query: ranked.run[query] for query in qrels if query in ranked.run}
+    return Scores(calculate(base, qrels, run, measure.name), len(ranked.queries) - len(qrels))
 
 
-def find(name: str) -> Family | None:
+def find(name: str) -> MeasureFamily | None:
     """A measure of ir_measures by its own name; None where it has no such measure."""
     import ir_measures
 
@@ -75,7 +75,7 @@ def find(name: str) -> Family | None:
         return None
     counts = isinstance(base.aggregator(), ir_measures.SumAgg)
     cut = base.SUPPORTED_PARAMS.get(base.AT_PARAM)
-    return Standard(
+    return StandardFamily(
         name,
         base.SHORT_DESC.rstrip(".").lower(),
         "report" if counts else "high",

@@ -13,16 +13,16 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
-from langshift.debias.debiaser import Debias, Posterior
+from langshift.debias.debiaser import Debiaser, Posterior
 from langshift.debias.detector import Detection
-from langshift.debias.encoders import Brought, Encoder, is_given
-from langshift.debias.encoders.precomputed import LOOKED_AT, LookedAt
+from langshift.debias.encoders import Encoder, VectorSpec, is_given
+from langshift.debias.encoders.precomputed import NORM_SAMPLE, VectorStats
 from langshift.debias.vectors import LanguageVectors
 from langshift.errors import LangshiftError
 from langshift.evaluate.datasets.dataset import CORPUS, Dataset
-from langshift.evaluate.datasets.texts import Languages, Text, detected_from, read_texts
-from langshift.files import whole
-from langshift.ingest.config import Making
+from langshift.evaluate.datasets.texts import DatasetLanguages, DocumentText, detected_from, read_texts
+from langshift.files import atomic_write
+from langshift.ingest.config import EmbeddingPipeline
 from langshift.ingest.documents import Document, read_corpus
 from langshift.ingest.transform import document_vectors, full_text, query_vectors
 from langshift.languages import UNDETERMINED, text_language
@@ -32,12 +32,12 @@ OnTexts = Callable[[str, int], None]
 _AT_ONCE = 256
 
 
-def _unwatched(_: str, __: int) -> None:
+def _no_progress(_: str, __: int) -> None:
     """Nobody wants to know how far it is."""
 
 
 @dataclass(frozen=True)
-class Encoded:
+class EncodedDataset:
     """A dataset and the vectors that an encoder gives its texts, not shifted.
 
     Attributes:
@@ -52,10 +52,12 @@ class Encoded:
     ids: Sequence[str]
     documents: Matrix = field(repr=False)
     queries: Matrix = field(repr=False)
-    languages: Languages
+    languages: DatasetLanguages
 
 
-def encode(dataset: Dataset, encoder: Encoder, cache: Path | None = None, on_texts: OnTexts = _unwatched) -> Encoded:
+def encode(
+    dataset: Dataset, encoder: Encoder, cache: Path | None = None, on_texts: OnTexts = _no_progress
+) -> EncodedDataset:
     """Encode a dataset's documents and queries, or take both from the cache.
 
     Args:
@@ -69,23 +71,23 @@ def encode(dataset: Dataset, encoder: Encoder, cache: Path | None = None, on_tex
         LangshiftError: the encoder gives no usable vector for a text.
     """
     texts = read_texts(dataset)
-    languages = Languages.of(dataset, texts)
+    languages = DatasetLanguages.of(dataset, texts)
     ids = list(texts)
     if is_given(encoder.id):
         queries = query_vectors(encoder, dataset.queries)
-        documents = _brought(dataset, encoder, len(ids), on_texts)
+        documents = _given_vectors(dataset, encoder, len(ids), on_texts)
         on_texts("queries", len(queries))
-        return Encoded(dataset, ids, documents, queries, languages)
+        return EncodedDataset(dataset, ids, documents, queries, languages)
     bodies = [full_text(text.title, text.text) for text in texts.values()]
-    asked = [query.text for query in dataset.queries]
+    query_texts = [query.text for query in dataset.queries]
     documents = _encoded("documents", bodies, encoder, cache, on_texts)
-    queries = _encoded("queries", asked, encoder, cache, on_texts)
+    queries = _encoded("queries", query_texts, encoder, cache, on_texts)
     _require_usable(documents, ids, "Document", encoder)
     _require_usable(queries, [query.id for query in dataset.queries], "Query", encoder)
-    return Encoded(dataset, ids, documents, queries, languages)
+    return EncodedDataset(dataset, ids, documents, queries, languages)
 
 
-def brought(dataset: Dataset, encoder: str) -> Brought | None:
+def read_vector_spec(dataset: Dataset, encoder: str) -> VectorSpec | None:
     """What is known of the vectors that come with a dataset's documents, by the first of them.
 
     Args:
@@ -97,10 +99,10 @@ def brought(dataset: Dataset, encoder: str) -> Brought | None:
     """
     if not is_given(encoder):
         return None
-    looked_at = LookedAt()
-    for document in islice(_with_vectors(dataset), LOOKED_AT):
-        looked_at.add(document.embedding)
-    return looked_at.brought()
+    stats = VectorStats()
+    for document in islice(_with_vectors(dataset), NORM_SAMPLE):
+        stats.add(document.embedding)
+    return stats.vector_spec()
 
 
 def _with_vectors(dataset: Dataset) -> Iterator[Document]:
@@ -108,7 +110,7 @@ def _with_vectors(dataset: Dataset) -> Iterator[Document]:
     return read_corpus(corpus, str(corpus), "needed")
 
 
-def _brought(dataset: Dataset, encoder: Encoder, count: int, on_texts: OnTexts) -> Matrix:
+def _given_vectors(dataset: Dataset, encoder: Encoder, count: int, on_texts: OnTexts) -> Matrix:
     """The vectors that come with the documents, shape (count, dimension)."""
     vectors = np.empty((count, encoder.dimension), np.float32)
     documents = _with_vectors(dataset)
@@ -121,8 +123,8 @@ def _brought(dataset: Dataset, encoder: Encoder, count: int, on_texts: OnTexts) 
 
 def _encoded(kind: str, texts: list[str], encoder: Encoder, cache: Path | None, on_texts: OnTexts) -> Matrix:
     """The vectors of some texts, shape (len(texts), dimension); written to the cache where there is one."""
-    kept = cache / f"{kind}-{_key(kind, texts, encoder)}.npy" if cache else None
-    if kept is not None and (found := _kept(kept, (len(texts), encoder.dimension))) is not None:
+    cache_file = cache / f"{kind}-{_key(kind, texts, encoder)}.npy" if cache else None
+    if cache_file is not None and (found := _load_cached(cache_file, (len(texts), encoder.dimension))) is not None:
         on_texts(kind, len(texts))
         return found
     encode_batch = encoder.encode_documents if kind == "documents" else encoder.encode_queries
@@ -131,8 +133,8 @@ def _encoded(kind: str, texts: list[str], encoder: Encoder, cache: Path | None, 
         batch = texts[start : start + _AT_ONCE]
         vectors[start : start + len(batch)] = encode_batch(batch)
         on_texts(kind, len(batch))
-    if kept is not None:
-        _keep(kept, vectors)
+    if cache_file is not None:
+        _save_cached(cache_file, vectors)
     return vectors
 
 
@@ -147,7 +149,7 @@ def _key(kind: str, texts: Sequence[str], encoder: Encoder) -> str:
     return digest.hexdigest()[:32]
 
 
-def _kept(path: Path, shape: tuple[int, int]) -> Matrix | None:
+def _load_cached(path: Path, shape: tuple[int, int]) -> Matrix | None:
     """The vectors in a file of the cache; None where there is none, or it is damaged and to be made anew."""
     try:
         vectors: Matrix = np.load(path, mmap_mode="r", allow_pickle=False)
@@ -156,8 +158,8 @@ def _kept(path: Path, shape: tuple[int, int]) -> Matrix | None:
     return vectors if vectors.shape == shape and vectors.dtype == np.float32 else None
 
 
-def _keep(path: Path, vectors: Matrix) -> None:
-    with whole(path) as partial, partial.open("wb") as file:
+def _save_cached(path: Path, vectors: Matrix) -> None:
+    with atomic_write(path) as partial, partial.open("wb") as file:
         np.save(file, vectors, allow_pickle=False)
 
 
@@ -170,7 +172,7 @@ def _require_usable(vectors: Matrix, names: Sequence[str], what: str, encoder: E
             raise LangshiftError(f"{what} {name!r}: the encoder {encoder.id} gives no usable vector for its text.")
 
 
-class Source(NamedTuple):
+class LanguageSource(NamedTuple):
     """Where documents' languages come from, as the command line names it.
 
     Attributes:
@@ -191,7 +193,7 @@ class Source(NamedTuple):
         return self.kind == "soft"
 
     @classmethod
-    def parse(cls, text: str) -> Source | None:
+    def parse(cls, text: str) -> LanguageSource | None:
         """``detected:20`` as a source; None where it is none."""
         kind, colon, characters = text.partition(":")
         if not colon:
@@ -201,11 +203,11 @@ class Source(NamedTuple):
         return cls(kind, int(characters)) if kind in ("detected", "soft") else None
 
 
-GIVEN = Source("given")
+GIVEN = LanguageSource("given")
 
 
 @dataclass(frozen=True)
-class Told:
+class DocumentLanguages:
     """The languages of an encoded dataset's documents, as one source tells them.
 
     Attributes:
@@ -218,7 +220,7 @@ class Told:
         judged: how many documents that counts.
     """
 
-    source: Source
+    source: LanguageSource
     tags: Sequence[str] = field(repr=False)
     posteriors: Sequence[Posterior] | None = field(default=None, repr=False)
     accuracy: float | None = None
@@ -229,7 +231,7 @@ class Told:
         """How many documents stay for want of a language; None where all that is possible moves them."""
         return sum(tag == UNDETERMINED for tag in self.tags) if self.posteriors is None else None
 
-    def move(self, debias: Debias, vectors: Matrix, rows: slice) -> Matrix:
+    def move(self, debias: Debiaser, vectors: Matrix, rows: slice) -> Matrix:
         """Move documents by their languages.
 
         Args:
@@ -248,40 +250,44 @@ class Told:
         return debias.soft(vectors, self.posteriors[rows])
 
 
-def given(encoded: Encoded) -> Told:
+def given_languages(encoded: EncodedDataset) -> DocumentLanguages:
     """What the dataset names; detected where it names none."""
-    return Told(GIVEN, [encoded.languages.tags[name] for name in encoded.ids])
+    return DocumentLanguages(GIVEN, [encoded.languages.tags[name] for name in encoded.ids])
 
 
-def tell(encoded: Encoded, sources: Sequence[Source], making: Making) -> dict[Source, Told]:
+def resolve_document_languages(
+    encoded: EncodedDataset, sources: Sequence[LanguageSource], pipeline: EmbeddingPipeline
+) -> dict[LanguageSource, DocumentLanguages]:
     """What each source says of a dataset's documents.
 
     Args:
         encoded: the dataset.
         sources: which to ask.
-        making: the detector, and the language vectors: posteriors of languages that these do not move are not
+        pipeline: the detector, and the language vectors: posteriors of languages that these do not move are not
             kept.
     """
     if all(source == GIVEN for source in sources):
-        return dict.fromkeys(sources, given(encoded))
+        return dict.fromkeys(sources, given_languages(encoded))
     texts = read_texts(encoded.dataset)
     return {
-        source: given(encoded) if source == GIVEN else _told(encoded, source, texts, making)
+        source: given_languages(encoded) if source == GIVEN else _detect_languages(encoded, source, texts, pipeline)
         for source in dict.fromkeys(sources)
     }
 
 
-def _told(encoded: Encoded, source: Source, texts: dict[str, Text], making: Making) -> Told:
-    detector, known = making.detector, making.debias.vectors
+def _detect_languages(
+    encoded: EncodedDataset, source: LanguageSource, texts: dict[str, DocumentText], pipeline: EmbeddingPipeline
+) -> DocumentLanguages:
+    detector, known = pipeline.detector, pipeline.debias.vectors
     words = [detected_from(texts[name], source.characters) for name in encoded.ids]
     found = [detector.detect(text) for text in words]
-    tags = [one.language if one.confidence >= making.least_confidence else UNDETERMINED for one in found]
-    right = _right(encoded, found)
+    tags = [one.language if one.confidence >= pipeline.least_confidence else UNDETERMINED for one in found]
+    right = _detection_matches(encoded, found)
     posteriors = [_shiftable(detector.posteriors(text), known) for text in words] if source.soft else None
-    return Told(source, tags, posteriors, sum(right) / len(right) if right else None, len(right))
+    return DocumentLanguages(source, tags, posteriors, sum(right) / len(right) if right else None, len(right))
 
 
-def _right(encoded: Encoded, found: Sequence[Detection]) -> list[bool]:
+def _detection_matches(encoded: EncodedDataset, found: Sequence[Detection]) -> list[bool]:
     named = (encoded.dataset.documents[name].language for name in encoded.ids)
     return [
         text_language(one.language) == text_language(language)

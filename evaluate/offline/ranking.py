@@ -12,19 +12,25 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
-from langshift.debias.debiaser import METHODS, Debias, recommended
+from langshift.debias.debiaser import METHODS, Debiaser, recommended
 from langshift.debias.fingerprint import Fingerprint
 from langshift.debias.vectors import LanguageVectors, Vectors
 from langshift.errors import LangshiftError, UsageError
 from langshift.evaluate.datasets.dataset import Dataset, identity
 from langshift.evaluate.measures.base import Scores
-from langshift.evaluate.offline.encoding import GIVEN, Encoded, Source, Told, given
-from langshift.evaluate.replay.journal import PER_QUERY, RESULT, Journal
+from langshift.evaluate.offline.encoding import (
+    GIVEN,
+    DocumentLanguages,
+    EncodedDataset,
+    LanguageSource,
+    given_languages,
+)
+from langshift.evaluate.replay.journal import PER_QUERY, RESULT, ReplayJournal
 from langshift.evaluate.replay.load_generator import PERCENTILES
 from langshift.evaluate.replay.result import RUN, write_json
 from langshift.evaluate.runs import GROUP_SCORES, by_language, command, format_run, scored
-from langshift.files import whole
-from langshift.ingest.config import Making
+from langshift.files import atomic_write
+from langshift.ingest.config import EmbeddingPipeline
 from langshift.languages import UNDETERMINED, primary
 
 Matrix = NDArray[np.float32]
@@ -35,7 +41,7 @@ _QUERIES_AT_ONCE = 512
 _ROWS_AT_ONCE = 1 << 14
 
 
-class Placed(NamedTuple):
+class DebiasedVectors(NamedTuple):
     """Both sides as they are compared: moved by their languages, every row of norm 1.
 
     Attributes:
@@ -48,7 +54,7 @@ class Placed(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Ranked:
+class ExactRankings:
     """What exact search found.
 
     Attributes:
@@ -60,27 +66,31 @@ class Ranked:
     group_scores: Mapping[str, dict[str, float]]
 
 
-def place(encoded: Encoded, debias: Debias, told: Told | None = None) -> Placed:
+def debias_vectors(
+    encoded: EncodedDataset, debias: Debiaser, document_languages: DocumentLanguages | None = None
+) -> DebiasedVectors:
     """Move both sides as a method asks, and bring every vector to norm 1.
 
     Args:
         encoded: the vectors as the encoder makes them.
         debias: what moves documents, and queries where the method or its setting asks for it.
-        told: the languages by which documents move; those of ``encoded`` if not given. Queries move by
+        document_languages: the languages by which documents move; those of ``encoded`` if not given. Queries move by
             those of ``encoded``.
 
     Raises:
         UsageError: probable languages with a method that cannot take them.
         LangshiftError: a vector of which the method leaves nothing.
     """
-    told = told or given(encoded)
-    asked = [query.id for query in encoded.dataset.queries]
-    languages = [encoded.languages.queries[name] for name in asked]
+    document_languages = document_languages or given_languages(encoded)
+    query_ids = [query.id for query in encoded.dataset.queries]
+    languages = [encoded.languages.queries[name] for name in query_ids]
     documents = _unit_rows(
-        encoded.documents, encoded.ids, "Document", lambda block, rows: told.move(debias, block, rows)
+        encoded.documents, encoded.ids, "Document", lambda block, rows: document_languages.move(debias, block, rows)
     )
-    queries = _unit_rows(encoded.queries, asked, "Query", lambda block, rows: debias.queries(block, languages[rows]))
-    return Placed(documents, queries)
+    queries = _unit_rows(
+        encoded.queries, query_ids, "Query", lambda block, rows: debias.queries(block, languages[rows])
+    )
+    return DebiasedVectors(documents, queries)
 
 
 def _unit_rows(vectors: Matrix, names: Sequence[str], what: str, move: Callable[[Matrix, slice], Matrix]) -> Matrix:
@@ -100,13 +110,13 @@ def _unit_rows(vectors: Matrix, names: Sequence[str], what: str, move: Callable[
 
 
 def rank(
-    encoded: Encoded,
-    placed: Placed,
+    encoded: EncodedDataset,
+    placed: DebiasedVectors,
     *,
     beta: float = 0.0,
     depth: int = TOP_K,
     on_queries: Callable[[int], None] = lambda _: None,
-) -> Ranked:
+) -> ExactRankings:
     """The best documents of each query by exact cosine.
 
     The score is ``cos(q, d)``, plus ``beta`` where the document is in the query's language. Ties break as
@@ -137,10 +147,10 @@ def rank(
             if targets[query.id]:
                 groups[query.id] = {name: float(row[place[name]]) for name in targets[query.id]}
         on_queries(len(scores))
-    return Ranked(rankings, groups)
+    return ExactRankings(rankings, groups)
 
 
-def _blocks(placed: Placed, order: NDArray[np.int64]) -> Iterator[tuple[int, Matrix]]:
+def _blocks(placed: DebiasedVectors, order: NDArray[np.int64]) -> Iterator[tuple[int, Matrix]]:
     """Yield the first query of each block and its scores, shape (queries, documents), float32, in ``order``.
 
     Products are summed up in 64 bits, so that equal vectors get equal scores wherever they stand.
@@ -232,7 +242,7 @@ NOTHING, DOCUMENTS, BOTH_SIDES = "nothing", "documents", "both sides"
 
 
 @dataclass(frozen=True)
-class Setting:
+class OfflineSettings:
     """What is done to the vectors before they are compared.
 
     Attributes:
@@ -240,8 +250,8 @@ class Setting:
         source: what says the languages of documents.
     """
 
-    debias: Debias
-    source: Source = GIVEN
+    debias: Debiaser
+    source: LanguageSource = GIVEN
 
     @property
     def changes(self) -> str:
@@ -268,7 +278,7 @@ class Setting:
         return "-".join([self.debias.method, *sides, *source])
 
 
-def _moves(debias: Debias) -> bool:
+def _moves(debias: Debiaser) -> bool:
     """Whether any document can move."""
     if debias.method == "none" or debias.vectors is None:
         return False
@@ -280,8 +290,8 @@ def settings(
     methods: Sequence[str],
     alpha: float | None,
     shift_queries: Sequence[str],
-    sources: Sequence[Source],
-) -> list[Setting]:
+    sources: Sequence[LanguageSource],
+) -> list[OfflineSettings]:
     """Every combination of methods, sources of languages and sides, once where several come to the same.
 
     Args:
@@ -295,7 +305,7 @@ def settings(
     Raises:
         UsageError: a method that is unknown, for which nothing was fitted, or that cannot be soft.
     """
-    found: dict[str, Setting] = {}
+    found: dict[str, OfflineSettings] = {}
     for method in methods:
         for source in sources:
             for sides in shift_queries:
@@ -305,62 +315,62 @@ def settings(
 
 
 def _setting(
-    known: LanguageVectors | None, method: str, alpha: float | None, shift_queries: bool | None, source: Source
-) -> Setting:
+    known: LanguageVectors | None, method: str, alpha: float | None, shift_queries: bool | None, source: LanguageSource
+) -> OfflineSettings:
     entire = method in METHODS and METHODS[method].query_side
     debias = recommended(known, method, 1.0 if entire else alpha, False if entire else shift_queries)
     if entire and known is None:
         raise UsageError(f"There are no language vectors for the method {method}: give some with --vectors.")
     if not _moves(debias):
-        return Setting(recommended(known, method, 0.0, False))
+        return OfflineSettings(recommended(known, method, 0.0, False))
     if source.soft and method != "shift":
         raise UsageError(
             f"Only the method shift can be soft, not {method}: leave {method} out of --method, or {source} out of "
             "--language-from."
         )
-    return Setting(debias, source)
+    return OfflineSettings(debias, source)
 
 
 @dataclass(frozen=True)
-class Offline:
+class OfflineResult:
     """What exact search over a dataset found.
 
     Attributes:
         encoded: the dataset and its vectors.
         setting: what was done to these.
-        told: the languages by which documents moved.
+        document_languages: the languages by which documents moved.
         fingerprint: what made the vectors that were searched.
         beta: language preference, on the scale of the cosine.
         ranked: rankings and group scores.
         scores: measure -> figures.
     """
 
-    encoded: Encoded
-    setting: Setting
-    told: Told
+    encoded: EncodedDataset
+    setting: OfflineSettings
+    document_languages: DocumentLanguages
     fingerprint: Fingerprint
     beta: float
-    ranked: Ranked
+    ranked: ExactRankings
     scores: Mapping[str, Scores]
 
 
 def evaluate(
-    encoded: Encoded,
-    setting: Setting,
-    told: Told,
-    making: Making,
+    encoded: EncodedDataset,
+    setting: OfflineSettings,
+    document_languages: DocumentLanguages,
+    pipeline: EmbeddingPipeline,
     names: Sequence[str],
     *,
     beta: float = 0.0,
     on_queries: Callable[[int], None] = lambda _: None,
-) -> Offline:
+) -> OfflineResult:
     """Move, search exactly, and score.
 
     Args:
         encoded: a dataset's vectors.
         setting: what to do to them.
-        told: the languages by which documents move.
-        making: encoder and detector.
+        document_languages: the languages by which documents move.
+        pipeline: encoder and detector.
         names: measures.
         beta: what a document in the query's language gets on top of its cosine.
         on_queries: called with the number of queries after each block.
@@ -369,21 +379,25 @@ def evaluate(
         UsageError: an unknown measure.
         LangshiftError: a vector of which the method leaves nothing.
     """
-    ranked = rank(encoded, place(encoded, setting.debias, told), beta=beta, on_queries=on_queries)
-    fingerprint = replace(making, debias=setting.debias, soft=setting.source.soft).fingerprint()
-    return Offline(encoded, setting, told, fingerprint, beta, ranked, score_ranked(names, encoded, ranked))
+    ranked = rank(
+        encoded, debias_vectors(encoded, setting.debias, document_languages), beta=beta, on_queries=on_queries
+    )
+    fingerprint = replace(pipeline, debias=setting.debias, soft=setting.source.soft).fingerprint()
+    return OfflineResult(
+        encoded, setting, document_languages, fingerprint, beta, ranked, score_ranked(names, encoded, ranked)
+    )
 
 
-def score_ranked(names: Sequence[str], encoded: Encoded, ranked: Ranked) -> dict[str, Scores]:
+def score_ranked(names: Sequence[str], encoded: EncodedDataset, ranked: ExactRankings) -> dict[str, Scores]:
     """Score rankings of an encoded dataset."""
     run = {query: dict(hits) for query, hits in ranked.rankings.items()}
     return scored(names, encoded.dataset, encoded.languages, run, ranked.group_scores)
 
 
-def result(found: Offline) -> dict[str, Any]:
+def result(found: OfflineResult) -> dict[str, Any]:
     """The content of ``result.json``, in the form of a replay's; there is no cluster, so no times."""
     nothing: dict[str, None] = dict.fromkeys(f"p{p}" for p in PERCENTILES)
-    asked = len(found.encoded.dataset.queries)
+    query_count = len(found.encoded.dataset.queries)
     return {
         "complete": True,
         "index": None,
@@ -392,11 +406,11 @@ def result(found: Offline) -> dict[str, Any]:
         "method": found.setting.debias.method,
         "shift_queries": found.setting.changes == BOTH_SIDES,
         "language_from": str(found.setting.source),
-        "detection": _detection(found.told),
+        "detection": _detection(found.document_languages),
         "beta": found.beta,
         "top_k": TOP_K,
         "measures": _means(found.scores),
-        "queries": {"asked": asked, **_counts(found.scores)},
+        "queries": {"asked": query_count, **_counts(found.scores)},
         "by_language": {
             language: {"measures": _means(scores), "queries": _counts(scores)}
             for language, scores in by_language(found.scores, found.encoded.languages).items()
@@ -416,17 +430,21 @@ def result(found: Offline) -> dict[str, Any]:
     }
 
 
-def warnings(found: Offline) -> list[str]:
+def warnings(found: OfflineResult) -> list[str]:
     """What a reader of the figures must know, in sentences."""
     notes = [f"{name}: {scores.note}" for name, scores in found.scores.items() if scores.note]
     return [*found.encoded.languages.warnings, *notes]
 
 
-def _detection(told: Told) -> dict[str, Any] | None:
+def _detection(document_languages: DocumentLanguages) -> dict[str, Any] | None:
     """How well the languages by which documents moved were detected; None where nothing was detected for it."""
-    if told.source == GIVEN:
+    if document_languages.source == GIVEN:
         return None
-    return {"accuracy": told.accuracy, "documents": told.judged, "unknown": told.unknown}
+    return {
+        "accuracy": document_languages.accuracy,
+        "documents": document_languages.judged,
+        "unknown": document_languages.unknown,
+    }
 
 
 def _means(scores: Mapping[str, Scores]) -> dict[str, float | None]:
@@ -437,7 +455,7 @@ def _counts(scores: Mapping[str, Scores]) -> dict[str, int]:
     return {name: found.queries for name, found in scores.items()}
 
 
-def write_files(folder: Path, found: Offline, document: Mapping[str, Any], tag: str) -> None:
+def write_files(folder: Path, found: OfflineResult, document: Mapping[str, Any], tag: str) -> None:
     """Write the four files, each whole or not at all; those of an earlier evaluation are replaced.
 
     Args:
@@ -451,10 +469,10 @@ def write_files(folder: Path, found: Offline, document: Mapping[str, Any], tag: 
     _write(folder / GROUP_SCORES, _lines(groups))
     _write(folder / PER_QUERY, _lines(_per_query(found)))
     write_json(folder / RESULT, document)
-    Journal.finish(folder)
+    ReplayJournal.finish(folder)
 
 
-def _per_query(found: Offline) -> list[dict[str, Any]]:
+def _per_query(found: OfflineResult) -> list[dict[str, Any]]:
     return [
         {
             "query": query.id,
@@ -474,5 +492,5 @@ def _lines(rows: Any) -> bytes:  # noqa: ANN401 - any rows of JSON
 
 
 def _write(path: Path, content: bytes) -> None:
-    with whole(path) as partial:
+    with atomic_write(path) as partial:
         partial.write_bytes(content)

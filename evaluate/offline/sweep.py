@@ -7,22 +7,22 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from langshift.debias.debiaser import Debias
+from langshift.debias.debiaser import Debiaser
 from langshift.debias.vectors import LanguageVectors
 from langshift.errors import UsageError
 from langshift.evaluate.datasets.dataset import identity
 from langshift.evaluate.measures import parse_measure
 from langshift.evaluate.measures.base import Scores
-from langshift.evaluate.offline.encoding import Encoded
-from langshift.evaluate.offline.ranking import TOP_K, place, rank, score_ranked
-from langshift.ingest.config import Making
+from langshift.evaluate.offline.encoding import EncodedDataset
+from langshift.evaluate.offline.ranking import TOP_K, debias_vectors, rank, score_ranked
+from langshift.ingest.config import EmbeddingPipeline
 from langshift.languages import UNDETERMINED
 
 Step = Callable[[str], None]
 
 
 @dataclass(frozen=True)
-class Halves:
+class QueryHalves:
     """A dataset's queries in two halves that share no article or group.
 
     Attributes:
@@ -38,7 +38,7 @@ class Halves:
     units: tuple[int, int]
 
 
-def halves(clusters: Mapping[str, str], by: str) -> Halves:
+def halves(clusters: Mapping[str, str], by: str) -> QueryHalves:
     """Part queries by a hash of the cluster that each belongs to.
 
     The clusters, sorted by the hash of their names, go to the two halves in turn: as many to one as to the
@@ -60,11 +60,11 @@ def halves(clusters: Mapping[str, str], by: str) -> Halves:
     chosen = set(ordered[::2])
     development = [query for query, name in clusters.items() if name in chosen]
     test = [query for query, name in clusters.items() if name not in chosen]
-    return Halves(by, development, test, (len(chosen), len(ordered) - len(chosen)))
+    return QueryHalves(by, development, test, (len(chosen), len(ordered) - len(chosen)))
 
 
 @dataclass(frozen=True)
-class Point:
+class SweepPoint:
     """One setting and what it gives.
 
     Attributes:
@@ -85,7 +85,7 @@ class Point:
 
 
 @dataclass(frozen=True)
-class Sweep:
+class SweepResult:
     """All that a sweep found.
 
     Attributes:
@@ -98,20 +98,20 @@ class Sweep:
         betas: beta -> one point for each of a few alphas.
     """
 
-    halves: Halves
+    halves: QueryHalves
     select: str
-    alphas: Sequence[Point]
-    best: Point
-    languages: Mapping[str, Sequence[Point]]
-    own: Point
-    betas: Mapping[float, Sequence[Point]]
+    alphas: Sequence[SweepPoint]
+    best: SweepPoint
+    languages: Mapping[str, Sequence[SweepPoint]]
+    own: SweepPoint
+    betas: Mapping[float, Sequence[SweepPoint]]
 
 
 class Sweeper:
     """Searches one encoded dataset at one setting after the other."""
 
     def __init__(
-        self, encoded: Encoded, vectors: LanguageVectors, names: Sequence[str], on_point: Step = lambda _: None
+        self, encoded: EncodedDataset, vectors: LanguageVectors, names: Sequence[str], on_point: Step = lambda _: None
     ) -> None:
         """Keep what all settings share.
 
@@ -124,11 +124,11 @@ class Sweeper:
         self._encoded, self._vectors, self._names, self._on_point = encoded, vectors, names, on_point
         self._depth = depth(names)
 
-    def point(self, alpha: float, alphas: Mapping[str, float] | None = None, beta: float = 0.0) -> Point:
+    def point(self, alpha: float, alphas: Mapping[str, float] | None = None, beta: float = 0.0) -> SweepPoint:
         """Search exactly at one setting, and score."""
-        placed = place(self._encoded, Debias(self._vectors, alpha=alpha, alphas=alphas or {}))
+        placed = debias_vectors(self._encoded, Debiaser(self._vectors, alpha=alpha, alphas=alphas or {}))
         ranked = rank(self._encoded, placed, beta=beta, depth=self._depth)
-        found = Point(alpha, dict(alphas or {}), beta, score_ranked(self._names, self._encoded, ranked))
+        found = SweepPoint(alpha, dict(alphas or {}), beta, score_ranked(self._names, self._encoded, ranked))
         self._on_point(f"alpha {alpha:g}")
         return found
 
@@ -138,7 +138,9 @@ class Sweeper:
         return sorted({key for tag in tags if (key := self._vectors.key(tag))})
 
 
-def sweep(sweeper: Sweeper, parts: Halves, select: str, alphas: Sequence[float], betas: Sequence[float]) -> Sweep:
+def sweep(
+    sweeper: Sweeper, parts: QueryHalves, select: str, alphas: Sequence[float], betas: Sequence[float]
+) -> SweepResult:
     """Try every alpha for all languages, then for each language alone, then every beta.
 
     Args:
@@ -154,7 +156,7 @@ def sweep(sweeper: Sweeper, parts: Halves, select: str, alphas: Sequence[float],
     points = [sweeper.point(alpha) for alpha in alphas]
     best = _best(points, select, parts.development, points[0].alpha)
     known = {point.alpha: point for point in points}
-    languages: dict[str, list[Point]] = {}
+    languages: dict[str, list[SweepPoint]] = {}
     own: dict[str, float] = {}
     for key in sweeper.shiftable():
         tried = [best if alpha == best.alpha else sweeper.point(best.alpha, {key: alpha}) for alpha in alphas]
@@ -167,13 +169,15 @@ def sweep(sweeper: Sweeper, parts: Halves, select: str, alphas: Sequence[float],
     preferred = {
         beta: [known[alpha] if not beta else sweeper.point(alpha, beta=beta) for alpha in across] for beta in betas
     }
-    return Sweep(parts, select, points, best, languages, combined, preferred)
+    return SweepResult(parts, select, points, best, languages, combined, preferred)
 
 
-def _best(points: Sequence[Point], select: str, queries: Sequence[str], usual: float, key: str | None = None) -> Point:
+def _best(
+    points: Sequence[SweepPoint], select: str, queries: Sequence[str], usual: float, key: str | None = None
+) -> SweepPoint:
     """The point with the highest figure; among equals the one nearest to the usual alpha, then the smaller."""
 
-    def order(point: Point) -> tuple[float, float, float]:
+    def order(point: SweepPoint) -> tuple[float, float, float]:
         figure = point.mean(select, queries)
         if figure is None:
             raise UsageError(f"{select} has no figure on the development half, so nothing can be chosen by it.")
@@ -190,11 +194,13 @@ def depth(names: Sequence[str]) -> int:
     return max([*deepest, 1])
 
 
-def document(found: Sweep, encoded: Encoded, making: Making, names: Sequence[str]) -> dict[str, Any]:
+def document(
+    found: SweepResult, encoded: EncodedDataset, pipeline: EmbeddingPipeline, names: Sequence[str]
+) -> dict[str, Any]:
     """All that was found, and what it was found with."""
     halves = found.halves
-    own = replace(making.debias, alpha=found.best.alpha, alphas=found.own.alphas)
-    fingerprint = replace(making, debias=own).fingerprint()
+    own = replace(pipeline.debias, alpha=found.best.alpha, alphas=found.own.alphas)
+    fingerprint = replace(pipeline, debias=own).fingerprint()
     return {
         "dataset": identity(encoded.dataset),
         "fingerprint": fingerprint.to_dict(),
@@ -222,7 +228,7 @@ def document(found: Sweep, encoded: Encoded, making: Making, names: Sequence[str
     }
 
 
-def _point(point: Point, found: Sweep, names: Sequence[str], *, short: bool = False) -> dict[str, Any]:
+def _point(point: SweepPoint, found: SweepResult, names: Sequence[str], *, short: bool = False) -> dict[str, Any]:
     """A setting and its means on both halves and over all queries; ``short`` leaves the setting out."""
     halves = found.halves
     parts = {"development": halves.development, "test": halves.test}

@@ -16,17 +16,17 @@ import orjson
 from opensearchpy import OpenSearch
 
 from langshift.errors import LangshiftError
-from langshift.evaluate.datasets.dataset import Dataset, Query
-from langshift.evaluate.replay.requests import Answer
+from langshift.evaluate.datasets.dataset import Dataset, DatasetQuery
+from langshift.evaluate.replay.requests import QueryResult
 from langshift.retrieval.searcher import Searcher
-from langshift.retrieval.settings import Question, Setting
-from langshift.retrieval.steps import carry_out_all
+from langshift.retrieval.settings import SearchQuery, SearchSettings
+from langshift.retrieval.steps import execute_many
 
 GroupScores = Mapping[str, Mapping[str, "float | None"]]
 """Query id -> every document of its target -> score, None where it has none."""
 
 
-def targets(dataset: Dataset, queries: Sequence[Query]) -> dict[str, list[str]]:
+def target_documents(dataset: Dataset, queries: Sequence[DatasetQuery]) -> dict[str, list[str]]:
     """Query id -> the documents that answer it, and all of their translation groups and its own.
 
     Empty where the dataset has no groups; a query without such a document is left out.
@@ -47,13 +47,13 @@ def targets(dataset: Dataset, queries: Sequence[Query]) -> dict[str, list[str]]:
     return found
 
 
-def ask_groups(
+def fetch_group_scores(
     client: OpenSearch,
     searcher: Searcher,
-    setting: Setting,
-    questions: Mapping[str, Question],
+    setting: SearchSettings,
+    questions: Mapping[str, SearchQuery],
     wanted: Mapping[str, Sequence[str]],
-    heard: Mapping[str, Answer],
+    heard: Mapping[str, QueryResult],
 ) -> tuple[GroupScores, dict[str, str]]:
     """Ask for the scores, many queries to a request.
 
@@ -73,7 +73,7 @@ def ask_groups(
     errors: dict[str, str] = {}
     answered = [query for query in wanted if heard[query].error is None]
     exchanges = (searcher.scores(questions[query], setting, heard[query].how, wanted[query]) for query in answered)
-    for query, found in zip(answered, carry_out_all(client, searcher.index.index, exchanges), strict=True):
+    for query, found in zip(answered, execute_many(client, searcher.index.index, exchanges), strict=True):
         if isinstance(found, LangshiftError):
             errors[query] = str(found)
         else:

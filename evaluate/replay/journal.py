@@ -16,14 +16,14 @@ from typing import IO, Any
 import orjson
 
 from langshift.errors import UsageError
-from langshift.evaluate.replay.requests import Answer
-from langshift.files import whole
-from langshift.retrieval.hits import Anchor, How
+from langshift.evaluate.replay.requests import QueryResult
+from langshift.files import atomic_write
+from langshift.retrieval.hits import Anchor, ScoringContext
 
-USUAL = How()
+USUAL = ScoringContext()
 
 
-def to_dict(how: How) -> dict[str, Any]:
+def to_dict(how: ScoringContext) -> dict[str, Any]:
     """The same as JSON; empty where there is nothing to know."""
     anchors = [
         {"id": one.id, "trust": float(one.trust), "weight": float(one.weight), "evidence": _numbers(one.evidence)}
@@ -33,14 +33,14 @@ def to_dict(how: How) -> dict[str, Any]:
         "bonus": float(how.bonus),
         "ranges": {leg: [float(end) for end in ends] for leg, ends in how.ranges.items()},
         "anchors": anchors,
-        "kept": _numbers(how.kept),
+        "kept": _numbers(how.run_scores),
         "depth": how.depth,
         "given": _numbers(how.given),
     }
     return {name: value for name, value in found.items() if value}
 
 
-def from_dict(given: Mapping[str, Any]) -> How:
+def from_dict(given: Mapping[str, Any]) -> ScoringContext:
     """Read it again.
 
     Raises:
@@ -48,14 +48,14 @@ def from_dict(given: Mapping[str, Any]) -> How:
     """
     if not given:
         return USUAL
-    return How(
+    return ScoringContext(
         bonus=float(given.get("bonus", 0.0)),
         ranges={leg: (float(low), float(high)) for leg, (low, high) in given.get("ranges", {}).items()},
         anchors=tuple(
             Anchor(str(one["id"]), float(one["trust"]), float(one["weight"]), _numbers(one["evidence"]))
             for one in given.get("anchors", ())
         ),
-        kept=_numbers(given.get("kept", {})),
+        run_scores=_numbers(given.get("kept", {})),
         depth=int(given.get("depth", 0)),
         given=_numbers(given.get("given", {})),
     )
@@ -71,7 +71,7 @@ Identity = Mapping[str, Any]
 """What makes two replays the same, as JSON: only then do their answers belong together."""
 
 
-class Journal:
+class ReplayJournal:
     """The journal of a replay in one way; ``with`` closes it.
 
     Attributes:
@@ -80,17 +80,17 @@ class Journal:
         sent_again: how many queries found no cluster in an earlier call, and are to be sent again.
     """
 
-    def __init__(self, folder: Path, kept: Mapping[str, Answer], sent_again: int) -> None:
-        self.folder, self.kept, self.sent_again = folder, kept, sent_again
+    def __init__(self, folder: Path, earlier_answers: Mapping[str, QueryResult], sent_again: int) -> None:
+        self.folder, self.earlier_answers, self.sent_again = folder, earlier_answers, sent_again
         self._file: IO[bytes] = (folder / PER_QUERY).open("ab")
 
-    def __enter__(self) -> Journal:
+    def __enter__(self) -> ReplayJournal:
         return self
 
     def __exit__(self, *_: object) -> None:
         self._file.close()
 
-    def add(self, answer: Answer) -> None:
+    def add(self, answer: QueryResult) -> None:
         """Append one answer."""
         self._file.write(orjson.dumps(_row(answer), option=orjson.OPT_APPEND_NEWLINE))
 
@@ -109,7 +109,7 @@ def unfinished(folder: Path) -> bool:
     return (folder / UNFINISHED).is_file()
 
 
-def begin(folder: Path, identity: Identity, command: str) -> Journal:
+def begin(folder: Path, identity: Identity, command: str) -> ReplayJournal:
     """Start a journal; what an earlier replay left in the folder is removed.
 
     Args:
@@ -122,10 +122,10 @@ def begin(folder: Path, identity: Identity, command: str) -> Journal:
         (folder / name).unlink(missing_ok=True)
     _write(folder / UNFINISHED, identity)
     _write(folder / RESULT, {"complete": False, "command": command})
-    return Journal(folder, {}, 0)
+    return ReplayJournal(folder, {}, 0)
 
 
-def resume(folder: Path, identity: Identity) -> Journal:
+def resume(folder: Path, identity: Identity) -> ReplayJournal:
     """Go on with a journal. A last line that was cut off is taken away.
 
     Raises:
@@ -145,26 +145,26 @@ def resume(folder: Path, identity: Identity) -> Journal:
             "or go on with the command that began it."
         )
     answers = _read(folder / PER_QUERY)
-    kept = {query: answer for query, answer in answers.items() if answer.reached}
-    return Journal(folder, kept, len(answers) - len(kept))
+    earlier_answers = {query: answer for query, answer in answers.items() if answer.reached}
+    return ReplayJournal(folder, earlier_answers, len(answers) - len(earlier_answers))
 
 
 def _differences(begun: Mapping[str, Any], now: Mapping[str, Any], within: str = "") -> list[str]:
-    told = []
+    differences = []
     for name in dict.fromkeys((*begun, *now)):
         old, new = begun.get(name), now.get(name)
         if isinstance(old, dict) and isinstance(new, dict):
-            told += _differences(old, new, f"{within}{name} ")
+            differences += _differences(old, new, f"{within}{name} ")
         elif old != new:
-            told.append(f"{within}{name} {_shown(old)}, not {_shown(new)}")
-    return told
+            differences.append(f"{within}{name} {_shown(old)}, not {_shown(new)}")
+    return differences
 
 
 def _shown(value: object) -> str:
     return "none" if value is None else str(value)
 
 
-def _read(path: Path) -> dict[str, Answer]:
+def _read(path: Path) -> dict[str, QueryResult]:
     """Query id -> its last answer."""
     if not path.is_file():
         return {}
@@ -186,7 +186,7 @@ def _read(path: Path) -> dict[str, Answer]:
     return answers
 
 
-def _row(answer: Answer) -> dict[str, Any]:
+def _row(answer: QueryResult) -> dict[str, Any]:
     return {
         "query": answer.query,
         "ranking": answer.hits,
@@ -199,9 +199,9 @@ def _row(answer: Answer) -> dict[str, Any]:
     }
 
 
-def _answer(row: Mapping[str, Any]) -> Answer:
+def _answer(row: Mapping[str, Any]) -> QueryResult:
     ranking: Sequence[Sequence[Any]] = row["ranking"]
-    return Answer(
+    return QueryResult(
         query=row["query"],
         hits=tuple((str(name), float(score)) for name, score in ranking),
         took=row["took_ms"],
@@ -214,5 +214,5 @@ def _answer(row: Mapping[str, Any]) -> Answer:
 
 
 def _write(path: Path, document: Mapping[str, Any]) -> None:
-    with whole(path) as partial:
+    with atomic_write(path) as partial:
         partial.write_bytes(orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))

@@ -15,8 +15,8 @@ from typing import NamedTuple
 from hdrh.histogram import HdrHistogram
 from opensearchpy import OpenSearch
 
-from langshift.evaluate.replay.journal import Journal
-from langshift.evaluate.replay.requests import Answer, Load, Request, ask
+from langshift.evaluate.replay.journal import ReplayJournal
+from langshift.evaluate.replay.requests import LoadProfile, PreparedQuery, QueryResult, send_query
 
 PERCENTILES = (50, 90, 95, 99)
 _LONGEST = 3_600_000_000  # microseconds: an hour
@@ -85,11 +85,11 @@ def _percentiles(histogram: HdrHistogram) -> Percentiles:
 GIVE_UP_AFTER = 10
 _LISTEN_EVERY = 0.05
 
-Ask = Callable[[Request, "float | None"], Answer]
+SendQuery = Callable[[PreparedQuery, "float | None"], QueryResult]
 """Sends one request that was due at a time of the clock, or at no time."""
 
 
-class Done(NamedTuple):
+class CompletedQuery(NamedTuple):
     """A request and its answer.
 
     Attributes:
@@ -98,12 +98,14 @@ class Done(NamedTuple):
         seconds: when that was there, seconds after the start.
     """
 
-    request: Request
-    answer: Answer
+    request: PreparedQuery
+    answer: QueryResult
     seconds: float
 
 
-def send_all(asks: Sequence[Ask], requests: Sequence[Request]) -> Generator[list[Done], None, None]:
+def send_all(
+    asks: Sequence[SendQuery], requests: Sequence[PreparedQuery]
+) -> Generator[list[CompletedQuery], None, None]:
     """Send every request, and yield what was answered meanwhile, several times a second.
 
     Requests are begun in their order. When ``GIVE_UP_AFTER`` in a row find no cluster, the rest are
@@ -113,7 +115,7 @@ def send_all(asks: Sequence[Ask], requests: Sequence[Request]) -> Generator[list
         asks: one for each request that may be under way at once; each is called by one thread alone.
         requests: what to send; those with a time must come in the order of their times.
     """
-    work = _Work(requests, min(len(asks), len(requests)))
+    work = _WorkQueue(requests, min(len(asks), len(requests)))
     threads = [Thread(target=work.run, args=(ask,), daemon=True) for ask in asks[: len(requests)]]
     for thread in threads:
         thread.start()
@@ -130,7 +132,7 @@ def send_all(asks: Sequence[Ask], requests: Sequence[Request]) -> Generator[list
             thread.join()
 
 
-class _Work:
+class _WorkQueue:
     """What the threads share.
 
     Attributes:
@@ -139,25 +141,25 @@ class _Work:
         error: what no answer can tell, from a thread that failed.
     """
 
-    def __init__(self, requests: Sequence[Request], threads: int) -> None:
+    def __init__(self, requests: Sequence[PreparedQuery], threads: int) -> None:
         self._waiting, self._lock = iter(requests), Lock()
         self._unreachable, self._running = 0, threads
         self._start = perf_counter()
-        self._done: deque[Done] = deque()
+        self._done: deque[CompletedQuery] = deque()
         self.stop, self.over = Event(), Event()
         self.error: BaseException | None = None
 
-    def take(self) -> list[Done]:
+    def take(self) -> list[CompletedQuery]:
         """What was answered since the last call."""
         return [self._done.popleft() for _ in range(len(self._done))]
 
-    def run(self, ask: Ask) -> None:
+    def run(self, ask: SendQuery) -> None:
         """Send requests until there are no more."""
         try:
             while not self.stop.is_set() and (request := self._next()) is not None:
-                answer = self._given_up(request) or self._send(ask, request)
+                answer = self._answer_if_unreachable(request) or self._send(ask, request)
                 if answer is not None:
-                    self._done.append(Done(request, answer, perf_counter() - self._start))
+                    self._done.append(CompletedQuery(request, answer, perf_counter() - self._start))
         except BaseException as error:  # told to the thread that waits for answers
             self.error = error
             self.stop.set()
@@ -167,23 +169,23 @@ class _Work:
                 if not self._running:
                     self.over.set()
 
-    def _next(self) -> Request | None:
+    def _next(self) -> PreparedQuery | None:
         with self._lock:
             return next(self._waiting, None)
 
-    def _given_up(self, request: Request) -> Answer | None:
+    def _answer_if_unreachable(self, request: PreparedQuery) -> QueryResult | None:
         if self._unreachable < GIVE_UP_AFTER:
             return None
-        told = f"Not sent: {GIVE_UP_AFTER} queries in a row found no cluster."
-        return Answer(request.query, error=told, reached=False, sent=False)
+        message = f"Not sent: {GIVE_UP_AFTER} queries in a row found no cluster."
+        return QueryResult(request.query, error=message, reached=False, sent=False)
 
-    def _send(self, ask: Ask, request: Request) -> Answer | None:
+    def _send(self, ask: SendQuery, request: PreparedQuery) -> QueryResult | None:
         """The answer; None where the work was stopped before the request was due."""
         due = None if request.due is None else self._start + request.due
         if due is not None and (early := due - perf_counter()) > 0 and self.stop.wait(early):
             return None
-        if given_up := self._given_up(request):
-            return given_up
+        if unsent := self._answer_if_unreachable(request):
+            return unsent
         answer = ask(request, due)
         with self._lock:
             self._unreachable = 0 if answer.reached else self._unreachable + 1
@@ -191,19 +193,19 @@ class _Work:
 
 
 @dataclass(frozen=True)
-class Sending:
+class LoadStats:
     """How sending went, in one way.
 
     Attributes:
         seconds: from the first query to the last answer; what was answered in an earlier call is not counted.
         answered: how many queries were answered in that time, without an error.
-        kept: how many answers are from an earlier call.
+        answered_earlier: how many answers are from an earlier call.
         sent_again: how many queries had found no cluster in an earlier call, and were sent again.
     """
 
     seconds: float = 0.0
     answered: int = 0
-    kept: int = 0
+    answered_earlier: int = 0
     sent_again: int = 0
 
     @property
@@ -214,12 +216,12 @@ class Sending:
 
 def send(
     clients: Sequence[OpenSearch],
-    requests: Sequence[Request],
+    requests: Sequence[PreparedQuery],
     places: int,
-    load: Load,
-    journals: Sequence[Journal] = (),
+    load: LoadProfile,
+    journals: Sequence[ReplayJournal] = (),
     on_answer: Callable[[], None] = lambda: None,
-) -> tuple[list[dict[str, Answer]], list[Sending]]:
+) -> tuple[list[dict[str, QueryResult]], list[LoadStats]]:
     """Send requests in several ways.
 
     Args:
@@ -233,12 +235,12 @@ def send(
     Returns:
         For each way, query id -> answer, and how sending went.
     """
-    answers = [dict(journal.kept) for journal in journals] or [{} for _ in range(places)]
-    kept = [len(heard) for heard in answers]
-    for _ in range(sum(kept)):
+    answers = [dict(journal.earlier_answers) for journal in journals] or [{} for _ in range(places)]
+    answered_earlier = [len(heard) for heard in answers]
+    for _ in range(sum(answered_earlier)):
         on_answer()
     missing = _from_now([request for request in requests if request.query not in answers[request.place]])
-    asks = [partial(ask, clients[number % len(clients)]) for number in range(load.concurrency)]
+    asks = [partial(send_query, clients[number % len(clients)]) for number in range(load.concurrency)]
     _warm_up(asks, missing[: load.warm_up * places])
     seconds, answered = [0.0] * places, [0] * places
     # Closed also when this loop ends early, so that no thread goes on sending.
@@ -256,10 +258,10 @@ def send(
             for journal in journals:
                 journal.flush()
     again = [journal.sent_again for journal in journals] or [0] * places
-    return answers, [Sending(*figures) for figures in zip(seconds, answered, kept, again, strict=True)]
+    return answers, [LoadStats(*figures) for figures in zip(seconds, answered, answered_earlier, again, strict=True)]
 
 
-def _from_now(requests: Sequence[Request]) -> list[Request]:
+def _from_now(requests: Sequence[PreparedQuery]) -> list[PreparedQuery]:
     """The same requests, the first of them due at once."""
     first = requests[0].due if requests else None
     if first is None:
@@ -267,7 +269,9 @@ def _from_now(requests: Sequence[Request]) -> list[Request]:
     return [request._replace(due=None if request.due is None else request.due - first) for request in requests]
 
 
-def _warm_up(asks: Sequence[Callable[[Request, float | None], Answer]], requests: Sequence[Request]) -> None:
+def _warm_up(
+    asks: Sequence[Callable[[PreparedQuery, float | None], QueryResult]], requests: Sequence[PreparedQuery]
+) -> None:
     """Send requests at no time and forget the answers, so that no figure is of a cold cluster."""
     for _ in send_all(asks, [request._replace(due=None) for request in requests]):
         pass

@@ -19,8 +19,8 @@ from typing import Any
 from opensearchpy import OpenSearch
 
 from langshift.evaluate.datasets.texts import indexed_languages
-from langshift.evaluate.replay.replay import Replay
-from langshift.evaluate.replay.requests import Answer
+from langshift.evaluate.replay.replay import ReplayResult
+from langshift.evaluate.replay.requests import QueryResult
 from langshift.languages import UNDETERMINED
 
 DEPTH = 20
@@ -58,7 +58,7 @@ class Drift:
 
 
 @dataclass(frozen=True)
-class Between:
+class Overlap:
     """The drift from one index to another.
 
     Attributes:
@@ -87,17 +87,17 @@ class Between:
         }
 
 
-Drifts = Sequence[Between]
+Drifts = Sequence[Overlap]
 
 
-def between(
+def measure_overlap(
     names: tuple[str, str],
-    before: Sequence[Answer],
-    after: Sequence[Answer],
+    before: Sequence[QueryResult],
+    after: Sequence[QueryResult],
     *,
     queries: Mapping[str, str | None],
     documents: Mapping[str, str | None],
-) -> Between:
+) -> Overlap:
     """Compare two indices' answers to the same queries.
 
     Args:
@@ -109,7 +109,7 @@ def between(
     """
     others = {answer.query: answer for answer in after if answer.error is None}
     pairs = [(answer, others[answer.query]) for answer in before if answer.error is None and answer.query in others]
-    by_language: dict[str, list[tuple[Answer, Answer]]] = {}
+    by_language: dict[str, list[tuple[QueryResult, QueryResult]]] = {}
     for pair in pairs:
         by_language.setdefault(queries.get(pair[0].query) or UNDETERMINED, []).append(pair)
     apart = {language: _drift(by_language[language], documents) for language in sorted(by_language)}
@@ -121,7 +121,7 @@ def between(
         mean_shares([part.before for part in parts]),
         mean_shares([part.after for part in parts]),
     )
-    return Between(*names, whole, apart, len(before) - len(pairs))
+    return Overlap(*names, whole, apart, len(before) - len(pairs))
 
 
 def rank_biased_overlap(one: Sequence[str], other: Sequence[str]) -> float:
@@ -169,7 +169,7 @@ def mean_shares(given: Sequence[Shares]) -> Shares:
     return dict(sorted(means.items(), key=lambda item: (-item[1], item[0])))
 
 
-def _drift(pairs: Sequence[tuple[Answer, Answer]], documents: Mapping[str, str | None]) -> Drift:
+def _drift(pairs: Sequence[tuple[QueryResult, QueryResult]], documents: Mapping[str, str | None]) -> Drift:
     rankings = [tuple([name for name, _ in answer.hits] for answer in pair) for pair in pairs]
     return Drift(
         len(pairs),
@@ -186,7 +186,7 @@ def _mean(figures: Sequence[tuple[float | None, int]]) -> float | None:
     return sum(figure * weight for figure, weight in known) / sum(weight for _, weight in known) if known else None
 
 
-def drifts(client: OpenSearch, found: Sequence[Replay]) -> Drifts:
+def drifts(client: OpenSearch, found: Sequence[ReplayResult]) -> Drifts:
     """Compare the first replay with each other one.
 
     Documents' languages are the dataset's, and the indices' own where it names none.
@@ -201,6 +201,8 @@ def drifts(client: OpenSearch, found: Sequence[Replay]) -> Drifts:
         unnamed = dict.fromkeys(name for name in top if known.get(name) is None)
         known.update(indexed_languages(client, one.version, one.fields, unnamed))
     return [
-        between((first.index, other.index), first.answers, other.answers, queries=first.languages, documents=known)
+        measure_overlap(
+            (first.index, other.index), first.answers, other.answers, queries=first.languages, documents=known
+        )
         for other in found[1:]
     ]

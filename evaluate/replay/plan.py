@@ -15,16 +15,24 @@ import orjson
 from numpy.typing import NDArray
 
 from langshift.errors import UsageError
-from langshift.evaluate.datasets.dataset import Dataset, Query
-from langshift.evaluate.replay.group_scores import targets
-from langshift.evaluate.replay.journal import Identity, Journal, begin, resume, unfinished
-from langshift.evaluate.replay.requests import TOP_K, Load, Request, alternating, encode, languages, prepare
+from langshift.evaluate.datasets.dataset import Dataset, DatasetQuery
+from langshift.evaluate.replay.group_scores import target_documents
+from langshift.evaluate.replay.journal import Identity, ReplayJournal, begin, resume, unfinished
+from langshift.evaluate.replay.requests import (
+    TOP_K,
+    LoadProfile,
+    PreparedQuery,
+    alternating,
+    encode,
+    languages,
+    prepare,
+)
 from langshift.evaluate.runs import command
 from langshift.files import identifier, records, string
 from langshift.languages import UNDETERMINED, parse_tag, primary, text_language
-from langshift.retrieval.anchor_model import Trust
+from langshift.retrieval.anchor_model import AnchorModel
 from langshift.retrieval.searcher import Searcher
-from langshift.retrieval.settings import USUAL, Question, Setting
+from langshift.retrieval.settings import USUAL, SearchQuery, SearchSettings
 
 MOST_QUERIES = 100_000
 
@@ -32,7 +40,7 @@ MOST_QUERIES = 100_000
 # One JSON object a line: ``timestamp`` (ISO 8601, or seconds since 1970) and ``text``; optional ``language``
 # and ``_id``. A line without an ``_id`` gets its number. A log need not be in the order of its times; a time
 # without an offset is UTC.
-class Logged(NamedTuple):
+class LoggedQuery(NamedTuple):
     """One query of a log.
 
     Attributes:
@@ -41,10 +49,10 @@ class Logged(NamedTuple):
     """
 
     time: float
-    query: Query
+    query: DatasetQuery
 
 
-def read_log(path: Path) -> list[Logged]:
+def read_log(path: Path) -> list[LoggedQuery]:
     """Read a log, in the order of its times.
 
     Raises:
@@ -52,7 +60,7 @@ def read_log(path: Path) -> list[Logged]:
     """
     if not path.is_file():
         raise UsageError(f"There is no file {path}: --log names a file with timestamp and text on each line.")
-    found: dict[str, Logged] = {}
+    found: dict[str, LoggedQuery] = {}
     for number, record in records(path):
         where = f"{path}, line {number}"
         name = identifier(record.get("_id", number), where)
@@ -61,8 +69,9 @@ def read_log(path: Path) -> list[Logged]:
         if len(found) == MOST_QUERIES:
             raise UsageError(f"{path} has more than {MOST_QUERIES:,} queries: split it, and replay the parts in turn.")
         text = string(record, "text", where, "give the query one, or remove the line")
-        found[name] = Logged(
-            _time(record.get("timestamp"), where), Query(name, text, _language(record.get("language"), where), None)
+        found[name] = LoggedQuery(
+            _time(record.get("timestamp"), where),
+            DatasetQuery(name, text, _language(record.get("language"), where), None),
         )
     if not found:
         raise UsageError(f"{path} holds no query: put one JSON object with timestamp and text on each line.")
@@ -95,7 +104,7 @@ Vectors = NDArray[np.float32]
 
 
 @dataclass(frozen=True)
-class Plan:
+class ReplayOptions:
     """How to replay.
 
     Attributes:
@@ -106,14 +115,14 @@ class Plan:
         group_scores: whether to ask for the scores of whole translation groups, where the dataset has such.
     """
 
-    settings: Sequence[Setting] = (USUAL,)
-    load: Load = field(default_factory=Load)
+    settings: Sequence[SearchSettings] = (USUAL,)
+    load: LoadProfile = field(default_factory=LoadProfile)
     measures: Sequence[str] | None = None
-    log: Sequence[Logged] | None = None
+    log: Sequence[LoggedQuery] | None = None
     group_scores: bool = False
 
 
-class Way(NamedTuple):
+class ReplayTarget(NamedTuple):
     """One index searched in one setting: what a replay tells apart.
 
     Attributes:
@@ -125,8 +134,8 @@ class Way(NamedTuple):
     """
 
     searcher: Searcher
-    setting: Setting
-    questions: Sequence[Question]
+    setting: SearchSettings
+    questions: Sequence[SearchQuery]
     vectors: Vectors | None
 
     @property
@@ -135,17 +144,17 @@ class Way(NamedTuple):
         return self.setting.needs_vector and self.searcher.query_debias.shift_queries
 
     @property
-    def trust(self) -> Trust | None:
+    def trust(self) -> AnchorModel | None:
         """What ``anchored`` reckons with in the index; None in other modes."""
         return self.searcher.trust if self.setting.mode == "anchored" else None
 
 
 @dataclass(frozen=True)
-class Asked:
+class ReplayPlan:
     """The requests of a replay, and what they are made of.
 
     Attributes:
-        ways: every index in every setting, the settings of the first index first.
+        targets: every index in every setting, the settings of the first index first.
         dataset: the judgements, and the documents.
         queries: what is asked.
         languages: query id -> language, None where unknown; the same for all indices.
@@ -153,94 +162,100 @@ class Asked:
         requests: each query in each way, in the order of sending.
     """
 
-    ways: Sequence[Way]
+    targets: Sequence[ReplayTarget]
     dataset: Dataset
-    queries: Sequence[Query]
+    queries: Sequence[DatasetQuery]
     languages: Mapping[str, str | None]
     scored: Mapping[str, Sequence[str]]
-    requests: Sequence[Request]
+    requests: Sequence[PreparedQuery]
 
     @classmethod
     def of(
         cls,
         searchers: Sequence[Searcher],
         dataset: Dataset,
-        plan: Plan,
+        options: ReplayOptions,
         on_batch: Callable[[int], None] = lambda _: None,
-    ) -> Asked:
+    ) -> ReplayPlan:
         """Encode the queries, once for each encoder, shift them where they are to be, and make the requests.
 
         Args:
             searchers: over the indices.
             dataset: the judgements, and the queries where the plan has none.
-            plan: how to replay.
+            options: how to replay.
             on_batch: called with the number of queries encoded after each batch.
 
         Raises:
             UsageError: a query that cannot be asked, queries to be shifted by nothing, or too much for the memory.
         """
-        queries = dataset.queries if plan.log is None else merged(plan.log, dataset)
+        queries = dataset.queries if options.log is None else merged(options.log, dataset)
         tags = languages(queries)
         encoded: dict[tuple[object, ...], Vectors] = {}
-        ways = []
+        replay_targets = []
         for searcher in searchers:
             moved = None
-            if any(setting.needs_vector for setting in plan.settings):
-                made = _same_vectors(searcher)
+            if any(setting.needs_vector for setting in options.settings):
+                made = _query_encoder_key(searcher)
                 if made not in encoded:
                     encoded[made] = encode(searcher, queries, on_batch)
                 moved = searcher.move(encoded[made], [tags[query.id] for query in queries])
-            ways += [_way(searcher, setting, queries, tags, moved) for setting in plan.settings]
+            replay_targets += [_make_target(searcher, setting, queries, tags, moved) for setting in options.settings]
         known: dict[bytes, bytes] = {}
-        content = [prepare(way.searcher, way.setting, way.questions, known) for way in ways]
-        names = [way.searcher.index.index for way in ways]
-        due = plan.load.due(len(queries), None if plan.log is None else [logged.time for logged in plan.log])
-        scored = targets(dataset, queries) if plan.group_scores else {}
-        return cls(ways, dataset, queries, tags, scored, list(alternating(names, queries, content, due, scored)))
+        content = [prepare(target.searcher, target.setting, target.questions, known) for target in replay_targets]
+        names = [target.searcher.index.index for target in replay_targets]
+        due = options.load.due(len(queries), None if options.log is None else [logged.time for logged in options.log])
+        scored = target_documents(dataset, queries) if options.group_scores else {}
+        return cls(
+            replay_targets, dataset, queries, tags, scored, list(alternating(names, queries, content, due, scored))
+        )
 
 
-def _way(
+def _make_target(
     searcher: Searcher,
-    setting: Setting,
-    queries: Sequence[Query],
+    setting: SearchSettings,
+    queries: Sequence[DatasetQuery],
     tags: Mapping[str, str | None],
     moved: Vectors | None,
-) -> Way:
+) -> ReplayTarget:
     vectors = moved if setting.needs_vector else None
     questions = [
         # As the index writes languages: nn as no, arz as ar.
-        Question(query.text, text_language(tags[query.id] or UNDETERMINED), None if vectors is None else vectors[row])
+        SearchQuery(
+            query.text, text_language(tags[query.id] or UNDETERMINED), None if vectors is None else vectors[row]
+        )
         for row, query in enumerate(queries)
     ]
-    return Way(searcher, setting, questions, vectors)
+    return ReplayTarget(searcher, setting, questions, vectors)
 
 
-def _same_vectors(searcher: Searcher) -> tuple[object, ...]:
+def _query_encoder_key(searcher: Searcher) -> tuple[object, ...]:
     """Equal for two indices whose encoders give queries the same vectors."""
     encoder = searcher.encoder
     return encoder.id, encoder.revision, encoder.query_prefix, encoder.dimension
 
 
-def merged(log: Sequence[Logged], dataset: Dataset) -> list[Query]:
+def merged(log: Sequence[LoggedQuery], dataset: Dataset) -> list[DatasetQuery]:
     """The queries of a log, with what the dataset knows of those of the same id."""
     known = {query.id: query for query in dataset.queries}
     return [_merged(query, known[query.id]) if query.id in known else query for _, query in log]
 
 
-def _merged(logged: Query, known: Query) -> Query:
+def _merged(logged: DatasetQuery, known: DatasetQuery) -> DatasetQuery:
     # A vector that the dataset brings is that of its own words.
     embedding = known.embedding if logged.text == known.text else None
     return known._replace(text=logged.text, language=logged.language or known.language, embedding=embedding)
 
 
-def detected(asked: Asked) -> list[str]:
+def detection_warnings(replay_plan: ReplayPlan) -> list[str]:
     """Say how many queries named no language, so that theirs were detected."""
-    unnamed = [query.id for query in asked.queries if query.language is None]
+    unnamed = [query.id for query in replay_plan.queries if query.language is None]
     if not unnamed:
         return []
-    unclear = sum(asked.languages[query] is None for query in unnamed)
+    unclear = sum(replay_plan.languages[query] is None for query in unnamed)
     left = f"; {unclear:,} without a clear one are left out of the measures by language" if unclear else ""
-    return [f"{len(unnamed):,} of {len(asked.queries):,} queries name no language, so theirs were detected{left}."]
+    return [
+        f"{len(unnamed):,} of {len(replay_plan.queries):,} queries name no language, so theirs were detected{left}."
+    ]
 
 
 def folders_of(output: Path, names: Sequence[str]) -> list[Path]:
@@ -269,21 +284,21 @@ def check_resume(output: Path, names: Sequence[str], *, resume: bool) -> None:
         raise UsageError(f"{output} holds no unfinished replay: leave --resume out to begin one.")
 
 
-def open_journals(output: Path, asked: Asked, plan: Plan) -> list[Journal]:
+def open_journals(output: Path, replay_plan: ReplayPlan, options: ReplayOptions) -> list[ReplayJournal]:
     """Open the journal of each index: go on with one that was cut off, and begin the others.
 
     Nothing is written or removed before all is checked.
 
     Args:
         output: the folder.
-        asked: what is replayed.
-        plan: how.
+        replay_plan: what is replayed.
+        options: how.
 
     Raises:
         UsageError: a journal is of something else.
     """
-    folders = folders_of(output, [way.searcher.index.name for way in asked.ways])
-    identities = [_identity(way, asked, plan) for way in asked.ways]
+    folders = folders_of(output, [target.searcher.index.name for target in replay_plan.targets])
+    identities = [_identity(target, replay_plan, options) for target in replay_plan.targets]
     journals = {
         folder: resume(folder, identity)
         for folder, identity in zip(folders, identities, strict=True)
@@ -295,26 +310,26 @@ def open_journals(output: Path, asked: Asked, plan: Plan) -> list[Journal]:
     return [journals[folder] for folder in folders]
 
 
-def _identity(way: Way, asked: Asked, plan: Plan) -> Identity:
+def _identity(target: ReplayTarget, replay_plan: ReplayPlan, options: ReplayOptions) -> Identity:
     """What must be the same for answers to belong together: queries, index, setting, and how they are sent."""
-    index = way.searcher.index
-    queries = [[query.id, query.text, asked.languages[query.id], _digest(query)] for query in asked.queries]
-    times = None if plan.log is None else [logged.time for logged in plan.log]
-    sent = {name: value for name, value in plan.load.to_dict().items() if name != "warm_up"}
+    index = target.searcher.index
+    queries = [[query.id, query.text, replay_plan.languages[query.id], _digest(query)] for query in replay_plan.queries]
+    times = None if options.log is None else [logged.time for logged in options.log]
+    sent = {name: value for name, value in options.load.to_dict().items() if name != "warm_up"}
     return {
         "queries": hashlib.sha256(orjson.dumps([queries, times])).hexdigest()[:16],
         "index": index.index,
         "documents": index.documents,
-        "setting": asdict(way.setting),
-        "shift_queries": way.shift_queries,
-        "trust": None if way.trust is None else way.trust.to_dict(),
+        "setting": asdict(target.setting),
+        "shift_queries": target.shift_queries,
+        "trust": None if target.trust is None else target.trust.to_dict(),
         "top_k": TOP_K,
-        "indices": [one.searcher.index.name for one in asked.ways],
+        "indices": [one.searcher.index.name for one in replay_plan.targets],
         "load": sent,
         "fingerprint": index.fingerprint.to_dict(),
     }
 
 
-def _digest(query: Query) -> str | None:
+def _digest(query: DatasetQuery) -> str | None:
     """What tells a vector that came with a query from another."""
     return None if query.embedding is None else hashlib.sha256(query.embedding.tobytes()).hexdigest()[:16]

@@ -14,19 +14,19 @@ from langshift.evaluate.datasets.dataset import Dataset
 from langshift.evaluate.datasets.texts import document_languages, misfits
 from langshift.evaluate.measures import default_measures, score
 from langshift.evaluate.measures.base import Material, Scores
-from langshift.evaluate.replay.group_scores import GroupScores, ask_groups
-from langshift.evaluate.replay.journal import Journal
-from langshift.evaluate.replay.load_generator import Sending, send
-from langshift.evaluate.replay.plan import Asked, Plan, Way, detected
-from langshift.evaluate.replay.requests import Answer, Load
+from langshift.evaluate.replay.group_scores import GroupScores, fetch_group_scores
+from langshift.evaluate.replay.journal import ReplayJournal
+from langshift.evaluate.replay.load_generator import LoadStats, send
+from langshift.evaluate.replay.plan import ReplayOptions, ReplayPlan, ReplayTarget, detection_warnings
+from langshift.evaluate.replay.requests import LoadProfile, QueryResult
 from langshift.languages import UNDETERMINED
-from langshift.plugin.metadata import USUAL, Fields
-from langshift.retrieval.anchor_model import Trust
-from langshift.retrieval.settings import Setting
+from langshift.plugin.metadata import USUAL, FieldNames
+from langshift.retrieval.anchor_model import AnchorModel
+from langshift.retrieval.settings import SearchSettings
 
 
 @dataclass(frozen=True)
-class Replay:
+class ReplayResult:
     """What a replay found.
 
     Attributes:
@@ -53,24 +53,24 @@ class Replay:
 
     index: str
     version: str
-    setting: Setting
+    setting: SearchSettings
     fingerprint: Fingerprint
     languages: Mapping[str, str | None]
-    answers: Sequence[Answer]
+    answers: Sequence[QueryResult]
     scores: Mapping[str, Scores]
     warnings: Sequence[str]
     vectors: NDArray[np.float32] | None = field(default=None, repr=False, compare=False)
     shift_queries: bool = False
-    load: Load = field(default_factory=Load)
-    sending: Sending = field(default_factory=Sending)
+    load: LoadProfile = field(default_factory=LoadProfile)
+    sending: LoadStats = field(default_factory=LoadStats)
     group_scores: GroupScores = field(default_factory=dict, repr=False)
     dataset: Dataset | None = field(default=None, repr=False, compare=False)
     documents: Mapping[str, str | None] = field(default_factory=dict, repr=False)
-    fields: Fields = USUAL
-    trust: Trust | None = None
+    fields: FieldNames = USUAL
+    trust: AnchorModel | None = None
 
     @property
-    def failed(self) -> Sequence[Answer]:
+    def failed(self) -> Sequence[QueryResult]:
         """The queries that failed; each counts as an empty answer."""
         return [answer for answer in self.answers if answer.error is not None]
 
@@ -81,16 +81,16 @@ class Replay:
 
     def by_language(self) -> dict[str, dict[str, Scores]]:
         """Query language -> measure -> figures, sorted by language."""
-        asked: dict[str, list[str]] = {}
+        queries: dict[str, list[str]] = {}
         for query, language in self.languages.items():
-            asked.setdefault(language or UNDETERMINED, []).append(query)
+            queries.setdefault(language or UNDETERMINED, []).append(query)
         return {
-            language: {name: scores.over(asked[language]) for name, scores in self.scores.items()}
-            for language in sorted(asked)
+            language: {name: scores.over(queries[language]) for name, scores in self.scores.items()}
+            for language in sorted(queries)
         }
 
 
-def failures(found: Replay, *, resumable: bool = False) -> str:
+def failures(found: ReplayResult, *, resumable: bool = False) -> str:
     """Say how many queries failed, and why the first did.
 
     Args:
@@ -98,111 +98,120 @@ def failures(found: Replay, *, resumable: bool = False) -> str:
         resumable: whether the answers are on disk, so that the rest can be sent later.
     """
     first = found.failed[0]
-    told = (
+    message = (
         f"{len(found.failed):,} of {len(found.answers):,} queries failed and count as empty answers; "
         f"the first, {first.query}: {first.error}"
     )
     if found.complete or not resumable:
-        return told
+        return message
     missing = sum(not answer.reached for answer in found.answers)
     return (
-        f"{told} The result is marked as not complete: the same command with --resume sends the {missing:,} queries "
+        f"{message} The result is marked as not complete: the same command with --resume sends the {missing:,} queries "
         "that found no cluster."
     )
 
 
 def replay_all(
     clients: Sequence[OpenSearch],
-    asked: Asked,
-    plan: Plan,
+    replay_plan: ReplayPlan,
+    options: ReplayOptions,
     *,
-    journals: Sequence[Journal] = (),
+    journals: Sequence[ReplayJournal] = (),
     on_answer: Callable[[], None] = lambda: None,
-) -> list[Replay]:
+) -> list[ReplayResult]:
     """Send every query to every index in every setting, in alternation, and score the answers.
 
     Args:
         clients: the cluster; queries that are under way at once are spread over them.
-        asked: the queries, made into requests.
-        plan: how.
+        replay_plan: the queries, made into requests.
+        options: how.
         journals: one for each way, where answers are to be kept on disk; queries that they have are not sent.
         on_answer: called after each query.
 
     Raises:
         ClusterError: the cluster fails outside of the queries; failed queries are part of the result.
     """
-    opened = {way.searcher.index.index: way.searcher for way in asked.ways}
-    known = {name: document_languages(clients[0], one.index, asked.dataset) for name, one in opened.items()}
+    opened = {target.searcher.index.index: target.searcher for target in replay_plan.targets}
+    known = {name: document_languages(clients[0], one.index, replay_plan.dataset) for name, one in opened.items()}
     # Read before anything is sent: the cluster may be gone in the end.
-    remarks = [_remarks(way) for way in asked.ways]
-    answers, sendings = send(clients, asked.requests, len(asked.ways), plan.load, journals, on_answer)
+    remarks = [_remarks(target) for target in replay_plan.targets]
+    answers, sendings = send(clients, replay_plan.requests, len(replay_plan.targets), options.load, journals, on_answer)
     return [
-        _found(clients[0], asked, plan, way, heard, sending, known[way.searcher.index.index], told)
-        for way, heard, sending, told in zip(asked.ways, answers, sendings, remarks, strict=True)
+        _build_result(
+            clients[0], replay_plan, options, target, heard, sending, known[target.searcher.index.index], notes
+        )
+        for target, heard, sending, notes in zip(replay_plan.targets, answers, sendings, remarks, strict=True)
     ]
 
 
-def _found(
+def _build_result(
     client: OpenSearch,
-    asked: Asked,
-    plan: Plan,
-    way: Way,
-    answers: Mapping[str, Answer],
-    sending: Sending,
+    replay_plan: ReplayPlan,
+    options: ReplayOptions,
+    target: ReplayTarget,
+    answers: Mapping[str, QueryResult],
+    sending: LoadStats,
     known: tuple[Mapping[str, str | None], Sequence[str]],
     remarks: Sequence[str],
-) -> Replay:
+) -> ReplayResult:
     """What was found in one way."""
-    searcher, dataset = way.searcher, asked.dataset
-    heard = [answers[query.id] for query in asked.queries]
-    group_scores, warnings = _group_scores(client, asked, way, answers)
+    searcher, dataset = target.searcher, replay_plan.dataset
+    heard = [answers[query.id] for query in replay_plan.queries]
+    group_scores, warnings = _group_scores(client, replay_plan, target, answers)
     run = {answer.query: dict(answer.hits) for answer in heard}
-    documents, told = known
-    scores = _scores(plan.measures, dataset, run, asked.languages, documents, group_scores)
+    documents, language_warnings = known
+    scores = _scores(options.measures, dataset, run, replay_plan.languages, documents, group_scores)
     notes = [f"{name}: {found.note}" for name, found in scores.items() if found.note]
-    return Replay(
+    return ReplayResult(
         index=searcher.index.name,
         version=searcher.index.index,
-        setting=way.setting,
+        setting=target.setting,
         fingerprint=searcher.index.fingerprint,
-        languages=asked.languages,
+        languages=replay_plan.languages,
         answers=heard,
         scores=scores,
-        warnings=[*misfits(searcher, dataset, run), *detected(asked), *told, *remarks, *warnings, *notes],
-        vectors=way.vectors,
-        shift_queries=way.shift_queries,
-        load=plan.load,
+        warnings=[
+            *misfits(searcher, dataset, run),
+            *detection_warnings(replay_plan),
+            *language_warnings,
+            *remarks,
+            *warnings,
+            *notes,
+        ],
+        vectors=target.vectors,
+        shift_queries=target.shift_queries,
+        load=options.load,
         sending=sending,
         group_scores=group_scores,
         dataset=dataset,
         documents=documents,
         fields=searcher.index.fields,
-        trust=way.trust,
+        trust=target.trust,
     )
 
 
-def _remarks(way: Way) -> list[str]:
+def _remarks(target: ReplayTarget) -> list[str]:
     """Say what makes figures of this setting less than they seem, whatever is found."""
-    told = [] if way.trust is None else way.searcher.remarks
-    if not way.setting.one_per_group:
-        return told
+    remarks = [] if target.trust is None else target.searcher.remarks
+    if not target.setting.one_per_group:
+        return remarks
     # A ranking that shows one document of a translation group lacks the others.
-    return [*told, "Of each translation group one document counts as found: recall of the others cannot but be low."]
+    return [*remarks, "Of each translation group one document counts as found: recall of the others cannot but be low."]
 
 
 def _group_scores(
-    client: OpenSearch, asked: Asked, way: Way, heard: Mapping[str, Answer]
+    client: OpenSearch, replay_plan: ReplayPlan, target: ReplayTarget, heard: Mapping[str, QueryResult]
 ) -> tuple[GroupScores, list[str]]:
     """The scores of target groups, and sentences on those that could not be had."""
-    if not asked.scored or not all(answer.reached for answer in heard.values()):
+    if not replay_plan.scored or not all(answer.reached for answer in heard.values()):
         return {}, []
-    questions = {query.id: question for query, question in zip(asked.queries, way.questions, strict=True)}
-    scores, errors = ask_groups(client, way.searcher, way.setting, questions, asked.scored, heard)
+    questions = {query.id: question for query, question in zip(replay_plan.queries, target.questions, strict=True)}
+    scores, errors = fetch_group_scores(client, target.searcher, target.setting, questions, replay_plan.scored, heard)
     if not errors:
         return scores, []
     first = next(iter(errors))
     return scores, [
-        f"The group scores of {len(errors):,} of {len(asked.scored):,} queries could not be had, and LPR leaves "
+        f"The group scores of {len(errors):,} of {len(replay_plan.scored):,} queries could not be had, and LPR leaves "
         f"these out; the first, {first}: {errors[first]}"
     ]
 

@@ -19,21 +19,21 @@ from opensearchpy.exceptions import OpenSearchException
 from langshift.debias.detector import open_detector
 from langshift.debias.encoders import is_given
 from langshift.errors import LangshiftError, UsageError
-from langshift.evaluate.datasets.dataset import Query
+from langshift.evaluate.datasets.dataset import DatasetQuery
 from langshift.ingest.config import LEAST_CONFIDENCE
 from langshift.ingest.transform import query_vectors
 from langshift.languages import text_language
 from langshift.retrieval import steps
-from langshift.retrieval.hits import Found, How
+from langshift.retrieval.hits import RankedHits, ScoringContext
 from langshift.retrieval.searcher import Searcher
-from langshift.retrieval.settings import Question, Setting
-from langshift.retrieval.steps import Exchange
+from langshift.retrieval.settings import SearchQuery, SearchSettings
+from langshift.retrieval.steps import SearchPlan
 from langshift.server_errors import failure
 
 NO_DOCUMENTS: Collection[str] = ()
 
 
-class Step(NamedTuple):
+class SerializedStep(NamedTuple):
     """What one step of a search sends.
 
     Attributes:
@@ -45,14 +45,14 @@ class Step(NamedTuple):
     parts: int | None = None
 
     @classmethod
-    def of(cls, bodies: Sequence[steps.Body]) -> Step:
+    def of(cls, bodies: Sequence[steps.Body]) -> SerializedStep:
         """A step of these bodies."""
-        if steps.alone(bodies):
-            return cls(steps.one(bodies[0]))
-        return cls(steps.lines(bodies), len(bodies))
+        if steps.is_single(bodies):
+            return cls(steps.search_body(bodies[0]))
+        return cls(steps.msearch_body(bodies), len(bodies))
 
 
-class Request(NamedTuple):
+class PreparedQuery(NamedTuple):
     """One search, ready to be sent.
 
     Attributes:
@@ -68,13 +68,13 @@ class Request(NamedTuple):
     place: int
     target: str
     query: str
-    first: Step
-    begin: Callable[[], Exchange[Found]]
+    first: SerializedStep
+    begin: Callable[[], SearchPlan[RankedHits]]
     due: float | None = None
     scored: Collection[str] = NO_DOCUMENTS
 
 
-class Answer(NamedTuple):
+class QueryResult(NamedTuple):
     """What came back for one query.
 
     Attributes:
@@ -98,10 +98,10 @@ class Answer(NamedTuple):
     waited: float = 0.0
     reached: bool = True
     sent: bool = True
-    how: How = How()
+    how: ScoringContext = ScoringContext()
 
 
-def ask(client: OpenSearch, request: Request, due: float | None = None) -> Answer:
+def send_query(client: OpenSearch, request: PreparedQuery, due: float | None = None) -> QueryResult:
     """Carry out one search: send its first step, and those that follow from the answers.
 
     Args:
@@ -115,17 +115,17 @@ def ask(client: OpenSearch, request: Request, due: float | None = None) -> Answe
     sent = perf_counter()
     waited = 0.0 if due is None else max(0.0, sent - due) * 1000
     try:
-        found = _carry_out(client, request, carried)
+        found = _execute(client, request, carried)
     except OpenSearchException as error:
         reached = not isinstance(error, UnreachableError)
-        return Answer(request.query, error=str(failure(error)), waited=waited, reached=reached)
+        return QueryResult(request.query, error=str(failure(error)), waited=waited, reached=reached)
     except LangshiftError as error:
-        return Answer(request.query, error=str(error), waited=waited)
+        return QueryResult(request.query, error=str(error), waited=waited)
     wall = waited + (perf_counter() - sent) * 1000
     return _read(request, found)._replace(wall=wall, waited=waited)
 
 
-def _carry_out(client: OpenSearch, request: Request, carried: Exchange[Found]) -> Found:
+def _execute(client: OpenSearch, request: PreparedQuery, carried: SearchPlan[RankedHits]) -> RankedHits:
     """What the exchange makes of the cluster's answers.
 
     Raises:
@@ -137,21 +137,21 @@ def _carry_out(client: OpenSearch, request: Request, carried: Exchange[Found]) -
         while True:
             send = client.search if step.parts is None else client.msearch
             heard = send(index=request.target, body=step.content)
-            answers = [heard] if step.parts is None else steps.answers(heard, step.parts)
-            step = Step.of(steps.advance(carried, answers))
+            answers = [heard] if step.parts is None else steps.split_msearch(heard, step.parts)
+            step = SerializedStep.of(steps.advance(carried, answers))
     except StopIteration as end:
-        found: Found = end.value
+        found: RankedHits = end.value
         return found
 
 
-def _read(request: Request, found: Found) -> Answer:
+def _read(request: PreparedQuery, found: RankedHits) -> QueryResult:
     """The answer, less what nobody will ask for."""
     # One document is found by many queries: its id is kept once.
     hits = tuple([(intern(hit.id), hit.score) for hit in found.hits if hit.score is not None])
     how = found.how
-    if how.kept:
-        how = replace(how, kept={name: how.kept[name] for name in request.scored if name in how.kept})
-    return Answer(request.query, hits, float(found.took), how=how)
+    if how.run_scores:
+        how = replace(how, run_scores={name: how.run_scores[name] for name in request.scored if name in how.run_scores})
+    return QueryResult(request.query, hits, float(found.took), how=how)
 
 
 MOST_AT_ONCE = 256
@@ -166,7 +166,7 @@ _SEED = 20
 # independent and uniform. So ``arrivals`` draws exactly that: bursts and gaps as in production, and still
 # exactly the rate asked for. The draw is the same every time, so that two replays meet the same bursts.
 @dataclass(frozen=True)
-class Load:
+class LoadProfile:
     """How queries are sent.
 
     Attributes:
@@ -227,7 +227,7 @@ NOTHING_SCORED: Mapping[str, Collection[str]] = {}
 _ENCODE_AT_ONCE = 256
 
 
-class Prepared(NamedTuple):
+class PreparedSearch(NamedTuple):
     """A search as it is sent.
 
     Attributes:
@@ -235,12 +235,12 @@ class Prepared(NamedTuple):
         begin: begins the exchange anew.
     """
 
-    first: Step
-    begin: Callable[[], Exchange[Found]]
+    first: SerializedStep
+    begin: Callable[[], SearchPlan[RankedHits]]
 
 
 def encode(
-    searcher: Searcher, queries: Sequence[Query], on_batch: Callable[[int], None] = lambda _: None
+    searcher: Searcher, queries: Sequence[DatasetQuery], on_batch: Callable[[int], None] = lambda _: None
 ) -> NDArray[np.float32]:
     """The vectors of queries, shape (queries, dimension), float32.
 
@@ -264,7 +264,7 @@ def encode(
     return np.concatenate(batches)[[rows[query.text] for query in queries]]
 
 
-def languages(queries: Sequence[Query]) -> dict[str, str | None]:
+def languages(queries: Sequence[DatasetQuery]) -> dict[str, str | None]:
     """Query id -> the language that the query names, else the detected one; None where it is not clear.
 
     Detection is not restricted to an index's languages, as searching does: a question in a language that
@@ -282,8 +282,8 @@ def languages(queries: Sequence[Query]) -> dict[str, str | None]:
 
 
 def prepare(
-    searcher: Searcher, setting: Setting, questions: Sequence[Question], known: dict[bytes, bytes]
-) -> list[Prepared]:
+    searcher: Searcher, setting: SearchSettings, questions: Sequence[SearchQuery], known: dict[bytes, bytes]
+) -> list[PreparedSearch]:
     """Each question's search for the best ``TOP_K`` hits, by id alone, begun so far that it can be sent.
 
     A search that comes again has the same bytes, not a copy.
@@ -298,18 +298,18 @@ def prepare(
         UsageError: they would take more memory than ``MOST_BYTES``, all ways together.
     """
     size = sum(map(len, known))
-    made: dict[tuple[object, ...], Prepared] = {}
+    made: dict[tuple[object, ...], PreparedSearch] = {}
     found = []
     for row, question in enumerate(questions):
         vector = None if question.vector is None else question.vector.tobytes()
         key = question.words, question.language, vector
         if key not in made:
-            begin = partial(searcher.exchange, question, setting, size=TOP_K, source=False)
-            first = Step.of(next(begin()))
+            begin = partial(searcher.plan, question, setting, size=TOP_K, source=False)
+            first = SerializedStep.of(next(begin()))
             if first.content not in known:
                 known[first.content] = first.content
                 size += len(first.content)
-            made[key] = Prepared(first._replace(content=known[first.content]), begin)
+            made[key] = PreparedSearch(first._replace(content=known[first.content]), begin)
         found.append(made[key])
         if size > MOST_BYTES:
             raise UsageError(
@@ -321,11 +321,11 @@ def prepare(
 
 def alternating(
     indices: Sequence[str],
-    queries: Sequence[Query],
-    content: Sequence[Sequence[Prepared]],
+    queries: Sequence[DatasetQuery],
+    content: Sequence[Sequence[PreparedSearch]],
     due: Sequence[float | None],
     scored: Mapping[str, Collection[str]] = NOTHING_SCORED,
-) -> Iterator[Request]:
+) -> Iterator[PreparedQuery]:
     """Each query in each way, one query after the other; which way comes first goes round.
 
     Args:
@@ -338,4 +338,4 @@ def alternating(
     for number, (query, time) in enumerate(zip(queries, due, strict=True)):
         for place in rotated(number, len(indices)):
             first, begin = content[place][number]
-            yield Request(place, indices[place], query.id, first, begin, time, scored.get(query.id, ()))
+            yield PreparedQuery(place, indices[place], query.id, first, begin, time, scored.get(query.id, ()))

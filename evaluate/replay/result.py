@@ -19,18 +19,18 @@ from langshift.evaluate.measures.base import Scores
 from langshift.evaluate.replay.group_scores import format_group_scores
 from langshift.evaluate.replay.journal import PER_QUERY, RESULT, unfinished
 from langshift.evaluate.replay.load_generator import Percentiles, corrected, percentiles
-from langshift.evaluate.replay.replay import Replay
+from langshift.evaluate.replay.replay import ReplayResult
 from langshift.evaluate.replay.requests import TOP_K
 from langshift.evaluate.runs import GROUP_SCORES, command, format_run
-from langshift.files import whole
-from langshift.retrieval.options import written
+from langshift.files import atomic_write
+from langshift.retrieval.options import format_settings
 
 RUN = "run.trec"
 LATE_MS = 10.0
 """A query that is sent so long after it was due had to wait for another one: the load was not kept up."""
 
 
-def result(replay: Replay, server: str) -> dict[str, Any]:
+def result(replay: ReplayResult, server: str) -> dict[str, Any]:
     """The content of ``result.json``.
 
     Args:
@@ -68,7 +68,7 @@ def result(replay: Replay, server: str) -> dict[str, Any]:
     }
 
 
-def latency(replay: Replay) -> dict[str, Percentiles]:
+def latency(replay: ReplayResult) -> dict[str, Percentiles]:
     """Percentiles of the queries that were answered, in milliseconds.
 
     ``took`` is the server's own figure, that of all steps of a search together. ``wall`` is the time until
@@ -86,7 +86,7 @@ def latency(replay: Replay) -> dict[str, Percentiles]:
     return times | {"wall_corrected": corrected(walls)}
 
 
-def load(replay: Replay) -> dict[str, Any]:
+def load(replay: ReplayResult) -> dict[str, Any]:
     """How the queries were sent, and how that went."""
     sending = replay.sending
     throughput = sending.throughput
@@ -95,7 +95,7 @@ def load(replay: Replay) -> dict[str, Any]:
         "seconds": round(sending.seconds, 3),
         "throughput": None if throughput is None else round(throughput, 2),
         "sent_late": sum(answer.waited > LATE_MS for answer in replay.answers),
-        "kept": sending.kept,
+        "kept": sending.answered_earlier,
         "sent_again": sending.sent_again,
     }
 
@@ -117,13 +117,13 @@ def check_output(folder: Path, option: str = "--output") -> None:
         raise UsageError(f"{folder} cannot be written, since {above} does not allow it: name another {option}.")
 
 
-def write_files(folder: Path, replay: Replay, document: Mapping[str, Any]) -> None:
+def write_files(folder: Path, replay: ReplayResult, document: Mapping[str, Any]) -> None:
     """Write the files, each whole or not at all; those of an earlier replay are replaced.
 
     ``per-query.jsonl`` stays as it is where it is the journal of a replay that is to be gone on with.
     """
     rankings = {answer.query: answer.hits for answer in replay.answers}
-    _replace(folder / RUN, format_run(rankings, f"{replay.index} {written(replay.setting)}").encode())
+    _replace(folder / RUN, format_run(rankings, f"{replay.index} {format_settings(replay.setting)}").encode())
     if replay.group_scores:
         _replace(folder / GROUP_SCORES, format_group_scores(replay.group_scores))
     else:
@@ -139,7 +139,7 @@ def write_json(path: Path, document: Mapping[str, Any]) -> None:
     _replace(path, orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
 
 
-def per_query(replay: Replay) -> list[dict[str, Any]]:
+def per_query(replay: ReplayResult) -> list[dict[str, Any]]:
     """One object a query; a measure that leaves the query out is null."""
     return [
         {
@@ -165,7 +165,7 @@ def _counts(scores: Mapping[str, Scores]) -> dict[str, int]:
 
 
 def _replace(path: Path, content: bytes) -> None:
-    with whole(path) as partial:
+    with atomic_write(path) as partial:
         partial.write_bytes(content)
 
 

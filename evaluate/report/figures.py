@@ -8,15 +8,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from langshift.evaluate.compare.breakdowns import Matrix
-from langshift.evaluate.compare.comparison import ALL, SECTIONS, Candidate, Column, Comparison, sign
-from langshift.evaluate.compare.findings import in_words
-from langshift.evaluate.figures.charts import Line, Point, bars, curves, frontier, percentiles
+from langshift.evaluate.compare.breakdowns import RecallMatrix
+from langshift.evaluate.compare.comparison import ALL, SECTIONS, Column, ComparedRun, Comparison, sign
+from langshift.evaluate.compare.findings import describe_test
+from langshift.evaluate.figures.charts import FrontierPoint, Line, bars, curves, frontier, percentiles
 from langshift.evaluate.figures.heatmap import Shares, by_language, by_rank, heatmap
 from langshift.evaluate.measures.preference import ALL as EVERY
 from langshift.evaluate.measures.preference import OUTCOMES
 from langshift.evaluate.report import tables
-from langshift.evaluate.report.report import Report, Sweep, Told, facts
+from langshift.evaluate.report.report import Report, RunInfo, SavedSweep, facts
 from langshift.evaluate.report.tables import Cell, Head, Table, examples, tally
 
 DEPTH = 20
@@ -24,17 +24,17 @@ DEPTH = 20
 _ANNOTATED = 14
 
 
-class Drawing(NamedTuple):
+class ReportFigure(NamedTuple):
     """A figure: what it shows, in words, and itself as ``<svg>``."""
 
     caption: str
     svg: str
 
 
-def rank_shares(report: Report) -> list[Drawing]:
+def rank_shares(report: Report) -> list[ReportFigure]:
     """Share of each document language at each of the first ranks, a heatmap a run: the paper's Figure 2."""
     compared = report.found.compared
-    language = asked_language(report)
+    language = main_query_language(report)
     found = {
         run.label: by_rank(run.run, compared.languages.queries, compared.languages.documents, language, depth=DEPTH)
         for run in compared.candidates
@@ -46,17 +46,17 @@ def rank_shares(report: Report) -> list[Drawing]:
     return _side_by_side(found, captions, ("document language", "rank"), annotated=0)
 
 
-def asked_language(report: Report) -> str:
+def main_query_language(report: Report) -> str:
     """The pivot's language where queries are in it, else the one that most are in."""
-    asked = report.found.compared.asked
-    for told in reversed(list(report.told.values())):
-        pivot = (told.fingerprint or {}).get("pivot")
-        if isinstance(pivot, str) and pivot in asked:
+    queries = report.found.compared.queries_by_language
+    for info in reversed(list(report.run_info.values())):
+        pivot = (info.fingerprint or {}).get("pivot")
+        if isinstance(pivot, str) and pivot in queries:
             return pivot
-    return max(asked, key=lambda language: len(asked[language]))
+    return max(queries, key=lambda language: len(queries[language]))
 
 
-def language_shares(report: Report) -> list[Drawing]:
+def language_shares(report: Report) -> list[ReportFigure]:
     """Share of each document language among the first documents, by query language, a heatmap a run."""
     compared = report.found.compared
     found = {
@@ -69,11 +69,11 @@ def language_shares(report: Report) -> list[Drawing]:
 
 def _side_by_side(
     found: Mapping[str, Shares], captions: Mapping[str, str], titles: tuple[str, str], *, annotated: int
-) -> list[Drawing]:
+) -> list[ReportFigure]:
     """A heatmap a run, of one scale; with figures in its cells where it has no more columns than ``annotated``."""
     highest = _highest([shares.values for shares in found.values()])
     return [
-        Drawing(
+        ReportFigure(
             captions[label],
             heatmap(
                 shares.rows,
@@ -93,7 +93,7 @@ def _side_by_side(
     ]
 
 
-def recalls(found: Matrix, labels: Sequence[str]) -> list[Drawing]:
+def recalls(found: RecallMatrix, labels: Sequence[str]) -> list[ReportFigure]:
     """Recall by query and document language, before and after."""
     drawings = []
     for label, side in zip(labels, ("before", "after"), strict=True):
@@ -117,11 +117,11 @@ def recalls(found: Matrix, labels: Sequence[str]) -> list[Drawing]:
             vmin=0.0,
             vmax=1.0,
         )
-        drawings.append(Drawing(caption, drawn))
+        drawings.append(ReportFigure(caption, drawn))
     return drawings
 
 
-def first_documents(report: Report) -> list[Drawing]:
+def first_documents(report: Report) -> list[ReportFigure]:
     """The four outcomes of the first document, a bar a run."""
     rows, shares = [], []
     for letter, scores in report.outcomes.items():
@@ -139,10 +139,10 @@ def first_documents(report: Report) -> list[Drawing]:
         title=caption,
         description=f"A bar for each run, parted into {', '.join(OUTCOMES)}; the table has the figures.",
     )
-    return [Drawing(caption, drawn)]
+    return [ReportFigure(caption, drawn)]
 
 
-def latencies(timed: Mapping[str, Mapping[str, float]], names: Sequence[str]) -> list[Drawing]:
+def latencies(timed: Mapping[str, Mapping[str, float]], names: Sequence[str]) -> list[ReportFigure]:
     """Percentiles of the time that a query took, a row a run."""
     if not timed:
         return []
@@ -151,7 +151,7 @@ def latencies(timed: Mapping[str, Mapping[str, float]], names: Sequence[str]) ->
     drawn = percentiles(
         list(timed), values, title=caption, description="Percentiles of the latency, a row a run.", names=tuple(names)
     )
-    return [Drawing(caption, drawn)]
+    return [ReportFigure(caption, drawn)]
 
 
 def _highest(values: Sequence[np.ndarray]) -> float:
@@ -163,7 +163,7 @@ def _highest(values: Sequence[np.ndarray]) -> float:
 LPR = "LPR"
 
 
-def alpha_curves(report: Report) -> list[Drawing]:
+def alpha_curves(report: Report) -> list[ReportFigure]:
     """Measures by alpha, from each sweep and from runs that differ in alpha only: the paper's Figure 3."""
     drawings = [_swept(name, sweep) for name, sweep in report.sweeps.items() if sweep.alpha]
     for alphas in _by_alpha(report):
@@ -177,7 +177,7 @@ def alpha_curves(report: Report) -> list[Drawing]:
     return drawings
 
 
-def _swept(name: str, sweep: Sweep) -> Drawing:
+def _swept(name: str, sweep: SavedSweep) -> ReportFigure:
     # LPR is of another scale; it is in the frontier.
     measures = [name for name in dict.fromkeys(name for point in sweep.alpha for name in point.all) if name != LPR]
     lines = [_line(measure, [(point.alpha, point.all.get(measure)) for point in sweep.alpha]) for measure in measures]
@@ -189,7 +189,7 @@ def _line(measure: str, points: Sequence[tuple[float, float | None]]) -> Line:
     return Line(measure, [x for x, _ in known], [y for _, y in known])
 
 
-def _curves(caption: str, lines: Sequence[Line], best: float | None) -> Drawing:
+def _curves(caption: str, lines: Sequence[Line], best: float | None) -> ReportFigure:
     drawn = curves(
         lines,
         title=caption,
@@ -198,18 +198,18 @@ def _curves(caption: str, lines: Sequence[Line], best: float | None) -> Drawing:
         marked=best,
         marked_name="" if best is None else "best",
     )
-    return Drawing(caption, drawn)
+    return ReportFigure(caption, drawn)
 
 
-def _by_alpha(report: Report) -> list[list[tuple[float, Candidate]]]:
+def _by_alpha(report: Report) -> list[list[tuple[float, ComparedRun]]]:
     """Runs that differ in alpha only, by alpha; two at least of different alphas."""
-    found: dict[str, dict[float, Candidate]] = {}
+    found: dict[str, dict[float, ComparedRun]] = {}
     for run in report.found.compared.candidates:
-        told = report.told[run.letter]
-        alpha = (told.fingerprint or {}).get("alpha")
-        if isinstance(alpha, int | float) and not (told.fingerprint or {}).get("alphas"):
-            rest = {name: value for name, value in (told.fingerprint or {}).items() if name != "alpha"}
-            key = repr((sorted(rest.items()), run.how, told.mode, told.method, told.shift_queries, told.beta))
+        info = report.run_info[run.letter]
+        alpha = (info.fingerprint or {}).get("alpha")
+        if isinstance(alpha, int | float) and not (info.fingerprint or {}).get("alphas"):
+            rest = {name: value for name, value in (info.fingerprint or {}).items() if name != "alpha"}
+            key = repr((sorted(rest.items()), run.how, info.mode, info.method, info.shift_queries, info.beta))
             found.setdefault(key, {}).setdefault(float(alpha), run)
     return [sorted(runs.items(), key=lambda item: item[0]) for runs in found.values() if len(runs) > 1]
 
@@ -223,7 +223,7 @@ def _directed(compared: Comparison) -> list[Column]:
     return list(found.values())
 
 
-def frontiers(report: Report) -> list[Drawing]:
+def frontiers(report: Report) -> list[ReportFigure]:
     """Ranking against LPR, a point a run, and sweeps' language preferences: what preferring a language costs.
 
     Empty where LPR was not measured twice at least.
@@ -244,10 +244,10 @@ def frontiers(report: Report) -> list[Drawing]:
         x_title=LPR,
         y_title=column.measure,
     )
-    return [Drawing(caption, drawn)]
+    return [ReportFigure(caption, drawn)]
 
 
-def points_of(report: Report) -> list[Point]:
+def points_of(report: Report) -> list[FrontierPoint]:
     """The points to draw: LPR and how well is ranked."""
     compared = report.found.compared
     column, fair = _ranking(compared), Column(ALL, LPR)
@@ -271,8 +271,8 @@ def _ranking(compared: Comparison) -> Column | None:
     return next((found for found in compared.columns if found.measure.startswith("nDCG")), compared.primary)
 
 
-def _point(name: str, x: float | None, y: float | None, path: str) -> list[Point]:
-    return [] if x is None or y is None else [Point(name, x, y, path=path)]
+def _point(name: str, x: float | None, y: float | None, path: str) -> list[FrontierPoint]:
+    return [] if x is None or y is None else [FrontierPoint(name, x, y, path=path)]
 
 
 PERCENTILES = ("p50", "p90", "p95", "p99")
@@ -299,7 +299,7 @@ class Section(NamedTuple):
     title: str
     tables: Sequence[Table] = ()
     notes: Sequence[str] = ()
-    draw: Callable[[], list[Drawing]] = list
+    draw: Callable[[], list[ReportFigure]] = list
 
 
 def sections(report: Report) -> list[Section]:
@@ -324,7 +324,7 @@ def _before_and_after(report: Report) -> Section:
     made = [tables.figures(compared, section, SECTIONS[section]) for section in present]
     if len(compared.candidates) < 2:
         return Section("figures", "Figures", made)
-    note = f"A star (*) marks a change that is significant. {in_words(compared.clusters)}"
+    note = f"A star (*) marks a change that is significant. {describe_test(compared.clusters)}"
     return Section("figures", "Before and after", made, [note])
 
 
@@ -388,7 +388,7 @@ def _of_alpha(report: Report) -> Iterator[Section]:
 def _latency(report: Report) -> Section:
 
     known = {
-        run.label: {name: found for name in _TIMED if (found := _percentiles(report.told[run.letter], name))}
+        run.label: {name: found for name in _TIMED if (found := _percentiles(report.run_info[run.letter], name))}
         for run in report.found.compared.candidates
     }
     present = [name for name in _TIMED if any(name in timed for timed in known.values())]
@@ -406,8 +406,8 @@ def _latency(report: Report) -> Section:
     return Section("latency", "Latency", [table], notes, lambda: latencies(walls, PERCENTILES))
 
 
-def _percentiles(told: Told, name: str) -> dict[str, float]:
-    found = told.latency_ms.get(name, {})
+def _percentiles(info: RunInfo, name: str) -> dict[str, float]:
+    found = info.latency_ms.get(name, {})
     return {place: value for place in PERCENTILES if (value := found.get(place)) is not None}
 
 
@@ -428,7 +428,7 @@ def _examples(report: Report) -> Iterator[Section]:
 
 
 def _run(report: Report) -> Section:
-    found = {run.label: facts(run, report.told[run.letter]) for run in report.found.compared.candidates}
+    found = {run.label: facts(run, report.run_info[run.letter]) for run in report.found.compared.candidates}
     names = dict.fromkeys(name for rows in found.values() for name in rows)
     rows = [[Cell(name), *(Cell(known.get(name, "-")) for known in found.values())] for name in names]
     table = Table("The runs", [Head(""), *map(Head, found)], rows, words=True)

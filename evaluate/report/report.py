@@ -15,8 +15,8 @@ import msgspec
 
 import langshift
 from langshift.errors import UsageError
-from langshift.evaluate.compare.comparison import Candidate, across
-from langshift.evaluate.compare.findings import Findings, compare_places, findings
+from langshift.evaluate.compare.comparison import ComparedRun, judged_across_languages
+from langshift.evaluate.compare.findings import ComparisonFindings, compare_places, findings
 from langshift.evaluate.datasets.dataset import identity
 from langshift.evaluate.measures.base import Scores
 from langshift.evaluate.replay.journal import RESULT
@@ -52,7 +52,7 @@ def _git(folder: Path, *arguments: str) -> str | None:
     return done.stdout.strip()
 
 
-class Point(msgspec.Struct, frozen=True):
+class SavedSweepPoint(msgspec.Struct, frozen=True):
     """One setting of a sweep.
 
     Attributes:
@@ -66,14 +66,14 @@ class Point(msgspec.Struct, frozen=True):
     all: Mapping[str, float | None]
 
 
-class Searched(msgspec.Struct, frozen=True):
+class SavedSweepDataset(msgspec.Struct, frozen=True):
     """The dataset of a sweep: its folder, and the hash of its ids and judgements."""
 
     folder: str
     hash: str
 
 
-class Sweep(msgspec.Struct, frozen=True):
+class SavedSweep(msgspec.Struct, frozen=True):
     """What a report reads of a sweep.
 
     Attributes:
@@ -84,11 +84,11 @@ class Sweep(msgspec.Struct, frozen=True):
         beta: a point for each language preference tried, empty where none was.
     """
 
-    dataset: Searched
+    dataset: SavedSweepDataset
     select: str
-    alpha: Sequence[Point]
-    best: Point
-    beta: Sequence[Point]
+    alpha: Sequence[SavedSweepPoint]
+    best: SavedSweepPoint
+    beta: Sequence[SavedSweepPoint]
 
 
 def is_sweep(place: Path) -> bool:
@@ -99,7 +99,7 @@ def is_sweep(place: Path) -> bool:
         return place.suffix.lower() == ".json" or file.read(64).lstrip().startswith(b"{")
 
 
-def read_sweep(path: Path, dataset: str) -> Sweep:
+def read_sweep(path: Path, dataset: str) -> SavedSweep:
     """Read one.
 
     Args:
@@ -110,7 +110,7 @@ def read_sweep(path: Path, dataset: str) -> Sweep:
         UsageError: the file is something else, or a sweep of another dataset.
     """
     try:
-        sweep = msgspec.json.decode(path.read_bytes(), type=Sweep)
+        sweep = msgspec.json.decode(path.read_bytes(), type=SavedSweep)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise UsageError(f"{path} is no document of `langshift evaluate sweep --json` ({error}).") from None
     if sweep.dataset.hash != dataset:
@@ -121,7 +121,7 @@ def read_sweep(path: Path, dataset: str) -> Sweep:
     return sweep
 
 
-class Told(msgspec.Struct, frozen=True):
+class RunInfo(msgspec.Struct, frozen=True):
     """What a report shows of it; a TREC run tells nothing.
 
     Attributes:
@@ -149,21 +149,21 @@ class Told(msgspec.Struct, frozen=True):
     latency_ms: Mapping[str, Mapping[str, float | None]] = msgspec.field(default_factory=dict)
 
 
-def told(run: Candidate) -> Told:
+def read_run_info(run: ComparedRun) -> RunInfo:
     """Read it.
 
     Raises:
         UsageError: something there is not what langshift writes.
     """
     try:
-        return msgspec.convert(run.result, Told)
+        return msgspec.convert(run.result, RunInfo)
     except msgspec.ValidationError as error:
         raise UsageError(
             f"{run.place / RESULT} is not what langshift writes ({error}): run the evaluation again."
         ) from None
 
 
-def facts(run: Candidate, found: Told) -> dict[str, str]:
+def facts(run: ComparedRun, found: RunInfo) -> dict[str, str]:
     """What was run, name -> value, without what is not known."""
     setting = run.how if run.how is not None else found.method and f"{found.mode}, method {found.method}"
     dataset = run.result.get("dataset")
@@ -186,7 +186,7 @@ def facts(run: Candidate, found: Told) -> dict[str, str]:
     return {name: _shown(value) for name, value in rows.items() if value is not None}
 
 
-def _when(run: Candidate) -> str:
+def _when(run: ComparedRun) -> str:
     """When the run's answers were written, in UTC."""
     path = run.place / RUN if run.place.is_dir() else run.place
     return f"{datetime.fromtimestamp(path.stat().st_mtime, timezone.utc):%Y-%m-%d %H:%M:%S} UTC"
@@ -214,16 +214,16 @@ class Report:
         found: figures, tests, examples and advice: what `evaluate compare` says.
         outcomes: letter -> what the first document is; empty where documents were judged per language.
         sweeps: name -> sweep to draw.
-        told: letter -> how the run was made.
+        run_info: letter -> how the run was made.
         command: the command that makes the report, None where there is none.
         version: of langshift, which makes it.
         commit: of langshift, None where it does not run from a checkout.
     """
 
-    found: Findings
+    found: ComparisonFindings
     outcomes: Mapping[str, Scores]
-    sweeps: Mapping[str, Sweep]
-    told: Mapping[str, Told]
+    sweeps: Mapping[str, SavedSweep]
+    run_info: Mapping[str, RunInfo]
     command: str | None
     version: str
     commit: str | None
@@ -260,10 +260,10 @@ def build(places: Sequence[Path], dataset: Path | None = None, command: str | No
     known = identity(compared.dataset)["hash"]
     # By their whole path where two have one name.
     sweeps = {str(place): read_sweep(place, known) for place in places if place not in runs}
-    how = {run.letter: told(run) for run in compared.candidates}
+    how = {run.letter: read_run_info(run) for run in compared.candidates}
     outcomes = {
         run.letter: scored([TOP1], compared.dataset, compared.languages, run.run)[TOP1]
         for run in compared.candidates
-        if across(compared.dataset)
+        if judged_across_languages(compared.dataset)
     }
     return Report(findings(compared, HITS), outcomes, sweeps, how, command, version("langshift"), commit())

@@ -7,37 +7,37 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from langshift import output
-from langshift.evaluate.compare.comparison import SLICES, Row, Settled
-from langshift.evaluate.compare.findings import in_words, outcomes
-from langshift.evaluate.compare.significance import Tested
+from langshift.evaluate.compare.comparison import SLICES, SettingRow, SettingsComparison
+from langshift.evaluate.compare.findings import describe_test, first_document_shares
+from langshift.evaluate.compare.significance import TestResult
 from langshift.evaluate.measures.preference import OUTCOMES
-from langshift.evaluate.offline.encoding import GIVEN, Source
-from langshift.evaluate.offline.ranking import BOTH_SIDES, NOTHING, Setting
-from langshift.evaluate.offline.sweep import Sweep
+from langshift.evaluate.offline.encoding import GIVEN, LanguageSource
+from langshift.evaluate.offline.ranking import BOTH_SIDES, NOTHING, OfflineSettings
+from langshift.evaluate.offline.sweep import SweepResult
 from langshift.evaluate.replay.overlap import DEPTH, Drift, Drifts
-from langshift.evaluate.replay.replay import Replay
+from langshift.evaluate.replay.replay import ReplayResult
 from langshift.evaluate.replay.result import latency
 from langshift.evaluate.report.tables import TextTable, probability, star
-from langshift.output import figure, heading, line, signed
-from langshift.retrieval.options import written
+from langshift.output import format_change, format_score, heading, line
+from langshift.retrieval.options import format_settings
 
 _BAR = 30
 
 
-def show_sweep(found: Sweep, names: Sequence[str]) -> None:
+def show_sweep(found: SweepResult, names: Sequence[str]) -> None:
     """Print the curve of alpha, what the settings give on the other half, each language's curve, and the betas."""
     halves, select = found.halves, found.select
     heading(f"Development half ({halves.units[0]:,} by {halves.by}, {len(halves.development):,} queries)")
     means = [point.mean(select, halves.development) for point in found.alphas]
     rows = [
-        [f"{point.alpha:g}", figure(mean), bar]
+        [f"{point.alpha:g}", format_score(mean), bar]
         for point, mean, bar in zip(found.alphas, means, bars(means), strict=True)
     ]
     output.table(None, ["alpha", select, ""], rows, right={"alpha", select})
     heading(f"\nThe other half ({halves.units[1]:,} by {halves.by}, {len(halves.test):,} queries)")
     settings = [(f"{point.alpha:g}{' (best)' if point is found.best else ''}", point) for point in found.alphas]
     settings += [("own", found.own)] if found.own.alphas else []
-    rows = [[words, *(figure(point.mean(name, halves.test)) for name in names)] for words, point in settings]
+    rows = [[words, *(format_score(point.mean(name, halves.test)) for name in names)] for words, point in settings]
     output.table(None, ["alpha", *names], rows, right=set(names))
     if found.languages:
         heading(f"\nOne language's alpha at a time, the others at {found.best.alpha:g}: {select}, development half")
@@ -47,12 +47,12 @@ def show_sweep(found: Sweep, names: Sequence[str]) -> None:
         _show_betas(found, names)
 
 
-def _show_languages(found: Sweep) -> None:
+def _show_languages(found: SweepResult) -> None:
     keys = list(found.languages)
     rows = [
         [
             f"{point.alpha:g}",
-            *(figure(found.languages[key][row].mean(found.select, found.halves.development)) for key in keys),
+            *(format_score(found.languages[key][row].mean(found.select, found.halves.development)) for key in keys),
         ]
         for row, point in enumerate(found.alphas)
     ]
@@ -60,9 +60,9 @@ def _show_languages(found: Sweep) -> None:
     output.table(None, ["alpha", *keys], rows, right={"alpha", *keys})
 
 
-def _show_betas(found: Sweep, names: Sequence[str]) -> None:
+def _show_betas(found: SweepResult, names: Sequence[str]) -> None:
     rows = [
-        [f"{beta:g}", f"{point.alpha:g}", *(figure(point.scores[name].mean) for name in names)]
+        [f"{beta:g}", f"{point.alpha:g}", *(format_score(point.scores[name].mean) for name in names)]
         for beta, points in found.betas.items()
         for point in points
     ]
@@ -78,7 +78,7 @@ def bars(values: Sequence[float | None]) -> list[str]:
     return ["" if v is None else "█" * (1 + round((v - low) / span * (_BAR - 1)) if span else _BAR) for v in values]
 
 
-def show_offline(folder: Path, setting: Setting, result: Mapping[str, Any]) -> None:
+def show_offline(folder: Path, setting: OfflineSettings, result: Mapping[str, Any]) -> None:
     """Print the measures of one setting, and by query language where there are several.
 
     Args:
@@ -87,12 +87,12 @@ def show_offline(folder: Path, setting: Setting, result: Mapping[str, Any]) -> N
         result: what ``result.json`` holds.
     """
     _headline(folder, result, _described(setting))
-    rows = [[name, figure(mean), f"{result['queries'][name]:,}"] for name, mean in result["measures"].items()]
+    rows = [[name, format_score(mean), f"{result['queries'][name]:,}"] for name, mean in result["measures"].items()]
     output.table(None, ["measure", "mean", "queries"], rows, right={"mean", "queries"})
     languages, names = result["by_language"], list(result["measures"])
     if len(languages) > 1:
         rows = [
-            [tag, *(figure(part["measures"][name]) for name in names), f"{part['queries'][names[0]]:,}"]
+            [tag, *(format_score(part["measures"][name]) for name in names), f"{part['queries'][names[0]]:,}"]
             for tag, part in languages.items()
         ]
         heading("\nBy query language")
@@ -101,11 +101,11 @@ def show_offline(folder: Path, setting: Setting, result: Mapping[str, Any]) -> N
 
 def _headline(folder: Path, result: Mapping[str, Any], words: Sequence[str]) -> None:
     beta = [f"beta {result['beta']:g}"] if result["beta"] else []
-    told = ", ".join(["exact search", *words, *beta])
-    heading(f"{folder}: {result['queries']['asked']:,} queries, {told}")
+    details = ", ".join(["exact search", *words, *beta])
+    heading(f"{folder}: {result['queries']['asked']:,} queries, {details}")
 
 
-def _described(setting: Setting) -> list[str]:
+def _described(setting: OfflineSettings) -> list[str]:
     debias = setting.debias
     if setting.changes == NOTHING:
         return ["alpha 0" if debias.method == "shift" else "method none"]
@@ -116,12 +116,12 @@ def _described(setting: Setting) -> list[str]:
     return words + ([f"languages {_read(setting.source)}"] if setting.source != GIVEN else [])
 
 
-def _read(source: Source) -> str:
+def _read(source: LanguageSource) -> str:
     words = "detected softly" if source.soft else "detected"
     return words if source.characters is None else f"{words} from the first {source.characters:,} characters"
 
 
-def show_rows(folder: Path, rows: Sequence[tuple[Setting, Mapping[str, Any]]]) -> None:
+def show_rows(folder: Path, rows: Sequence[tuple[OfflineSettings, Mapping[str, Any]]]) -> None:
     """Print one line for each of several settings of one dataset.
 
     Args:
@@ -131,10 +131,10 @@ def show_rows(folder: Path, rows: Sequence[tuple[Setting, Mapping[str, Any]]]) -
     names = list(rows[0][1]["measures"])
     pivots = {setting.debias.vectors.pivot for setting, _ in rows if setting.debias.vectors is not None}
     alphas = sorted({setting.alpha for setting, _ in rows if setting.alpha is not None})
-    told = [f"alpha {alphas[0]}"] if len(alphas) == 1 else []
-    _headline(folder, rows[0][1], [*told, *(f"pivot {pivot}" for pivot in pivots)])
+    words = [f"alpha {alphas[0]}"] if len(alphas) == 1 else []
+    _headline(folder, rows[0][1], [*words, *(f"pivot {pivot}" for pivot in pivots)])
     # Columns that say nothing here are left out.
-    columns: dict[str, Callable[[Setting, Mapping[str, Any]], str]] = {
+    columns: dict[str, Callable[[OfflineSettings, Mapping[str, Any]], str]] = {
         "method": lambda setting, _: setting.debias.method
     }
     if len(alphas) > 1:
@@ -144,21 +144,24 @@ def show_rows(folder: Path, rows: Sequence[tuple[Setting, Mapping[str, Any]]]) -
     if any(setting.source != GIVEN for setting, _ in rows):
         columns |= {"languages": _source, "LID": _accuracy, "und": _unknown}
     shown = [
-        [*(cell(setting, result) for cell in columns.values()), *(figure(result["measures"][name]) for name in names)]
+        [
+            *(cell(setting, result) for cell in columns.values()),
+            *(format_score(result["measures"][name]) for name in names),
+        ]
         for setting, result in rows
     ]
     output.table(None, [*columns, *names], shown, right={"alpha", "LID", "und", *names})
 
 
-def _source(setting: Setting, _: Mapping[str, Any]) -> str:
+def _source(setting: OfflineSettings, _: Mapping[str, Any]) -> str:
     return "-" if setting.changes == NOTHING else str(setting.source)
 
 
-def _accuracy(_: Setting, result: Mapping[str, Any]) -> str:
-    return figure(result["detection"]["accuracy"]) if result["detection"] else "-"
+def _accuracy(_: OfflineSettings, result: Mapping[str, Any]) -> str:
+    return format_score(result["detection"]["accuracy"]) if result["detection"] else "-"
 
 
-def _unknown(_: Setting, result: Mapping[str, Any]) -> str:
+def _unknown(_: OfflineSettings, result: Mapping[str, Any]) -> str:
     unknown = result["detection"] and result["detection"]["unknown"]
     return "-" if unknown is None else f"{unknown:,}"
 
@@ -166,37 +169,40 @@ def _unknown(_: Setting, result: Mapping[str, Any]) -> str:
 _SHOWN_LANGUAGES = 3
 
 
-def show_replay(found: Replay, document: Mapping[str, Any]) -> None:
+def show_replay(found: ReplayResult, document: Mapping[str, Any]) -> None:
     """Print measures, by query language where there are several, and times."""
     names = list(found.scores)
     partial = "" if found.complete else ", not complete"
-    heading(f"{found.index}: {len(found.answers):,} queries, {written(found.setting)}, {_making(found)}{partial}")
+    heading(
+        f"{found.index}: {len(found.answers):,} queries, {format_settings(found.setting)}, "
+        f"{_describe_shift(found)}{partial}"
+    )
     if names:
-        rows = [[name, figure(scores.mean), f"{scores.queries:,}"] for name, scores in found.scores.items()]
+        rows = [[name, format_score(scores.mean), f"{scores.queries:,}"] for name, scores in found.scores.items()]
         output.table(None, ["measure", "mean", "queries"], rows, right={"mean", "queries"})
         _show_by_language(found, names)
     _show_times(found, document)
 
 
-def _making(found: Replay) -> str:
+def _describe_shift(found: ReplayResult) -> str:
     """How documents and queries were moved: ``alpha 1``, and what is not the usual."""
     made = found.fingerprint
     method = "soft shift, " if made.soft else "" if made.method == "shift" else f"{made.method}, "
     return f"{method}alpha {made.alpha:g}{', queries shifted' if found.shift_queries else ''}"
 
 
-def _show_by_language(found: Replay, names: Sequence[str]) -> None:
+def _show_by_language(found: ReplayResult, names: Sequence[str]) -> None:
     languages = found.by_language()
     if len(languages) > 1:
         rows = [
-            [language, *(figure(measures[name].mean) for name in names), f"{measures[names[0]].queries:,}"]
+            [language, *(format_score(measures[name].mean) for name in names), f"{measures[names[0]].queries:,}"]
             for language, measures in languages.items()
         ]
         heading("\nBy query language")
         output.table(None, ["language", *names, "queries"], rows, right={*names, "queries"})
 
 
-def _show_times(found: Replay, document: Mapping[str, Any]) -> None:
+def _show_times(found: ReplayResult, document: Mapping[str, Any]) -> None:
     load, times = document["load"], document["latency_ms"]
     if found.load.open_loop:
         pace = "by the log's times" if found.load.rate is None else f"{found.load.rate:g} a second due"
@@ -228,12 +234,14 @@ def _row(language: str, part: Drift) -> list[str]:
     changes = {tag: part.after.get(tag, 0.0) - part.before.get(tag, 0.0) for tag in {**part.before, **part.after}}
     most = sorted(changes, key=lambda tag: (-abs(changes[tag]), tag))[:_SHOWN_LANGUAGES]
     own = "-" if language == "all" else f"{_share(part.before, language)} → {_share(part.after, language)}"
-    shifts = ", ".join(f"{tag} {signed(changes[tag], 3)}" for tag in most if signed(changes[tag], 3) != "=")
-    return [language, f"{part.queries:,}", figure(part.rbo, 3), figure(part.jaccard, 3), own, shifts or "-"]
+    shifts = ", ".join(
+        f"{tag} {format_change(changes[tag], 3)}" for tag in most if format_change(changes[tag], 3) != "="
+    )
+    return [language, f"{part.queries:,}", format_score(part.rbo, 3), format_score(part.jaccard, 3), own, shifts or "-"]
 
 
 def _share(shares: Mapping[str, float], language: str) -> str:
-    return figure(shares.get(language, 0.0), 3)
+    return format_score(shares.get(language, 0.0), 3)
 
 
 def milliseconds(value: float | None) -> str:
@@ -252,60 +260,60 @@ class _Measured(NamedTuple):
 
     row: str
     mean: float | None
-    test: Tested | None
+    test: TestResult | None
 
 
-def show_settings(settled: Settled) -> None:
+def show_settings(compared: SettingsComparison) -> None:
     """Print the table of all rows, and the tests against the first: by slice, where there is anything to tell apart."""
-    first = settled.rows[0]
-    heading(f"{settled.dataset.folder}: {len(first.replay.answers):,} queries in {len(settled.rows)} rows")
-    tables = [table for table in (_figures(settled), _first_documents(settled), _times(settled)) if table.heads[1:]]
+    first = compared.rows[0]
+    heading(f"{compared.dataset.folder}: {len(first.replay.answers):,} queries in {len(compared.rows)} rows")
+    tables = [table for table in (_figures(compared), _first_documents(compared), _times(compared)) if table.heads[1:]]
     whole = _beside(tables)
     for table in [whole] if _width(whole) <= output.out.width else tables:
         output.table(None, table.heads, table.rows, right=set(table.heads[1:]))
     line(
         "wall and took: milliseconds a query, one at a time, until the client had the answer and by the server's clock."
     )
-    if len(settled.rows) > 1:
-        line(f"* differs from the first row, {first.name}. " + in_words(settled.clusters))
-    for part, queries in settled.slices.items():
-        _show_tests(SLICES[part], len(queries), _by_slice(settled, part))
-    if len(settled.rows) > 1 and settled.directed:
-        if not settled.slices:
-            _show_tests("All queries", len(first.replay.answers), _over_all(settled))
-        line(_how_to_judge(settled))
+    if len(compared.rows) > 1:
+        line(f"* differs from the first row, {first.name}. " + describe_test(compared.clusters))
+    for part, queries in compared.slices.items():
+        _show_tests(SLICES[part], len(queries), _by_slice(compared, part))
+    if len(compared.rows) > 1 and compared.directed:
+        if not compared.slices:
+            _show_tests("All queries", len(first.replay.answers), _over_all(compared))
+        line(_how_to_judge(compared))
 
 
-def _figures(settled: Settled) -> TextTable:
-    names = [name for name in settled.rows[0].replay.scores if name != _TOP1]
-    rows = [[row.name, *(_setting_cell(row, name) for name in names)] for row in settled.rows]
+def _figures(compared: SettingsComparison) -> TextTable:
+    names = [name for name in compared.rows[0].replay.scores if name != _TOP1]
+    rows = [[row.name, *(_setting_cell(row, name) for name in names)] for row in compared.rows]
     return TextTable(["setting", *names], rows)
 
 
-def _first_documents(settled: Settled) -> TextTable:
+def _first_documents(compared: SettingsComparison) -> TextTable:
     """What the first document is, four ways, which add to 1; the test is of those that are perfect."""
-    if _TOP1 not in settled.rows[0].replay.scores:
-        return TextTable(["setting"], [[row.name] for row in settled.rows])
+    if _TOP1 not in compared.rows[0].replay.scores:
+        return TextTable(["setting"], [[row.name] for row in compared.rows])
     rows = []
-    for row in settled.rows:
-        shares = outcomes(row)
-        rows.append([row.name, *(figure(shares.get(name)) + _perfect(row, name) for name in OUTCOMES)])
+    for row in compared.rows:
+        shares = first_document_shares(row)
+        rows.append([row.name, *(format_score(shares.get(name)) + _perfect(row, name) for name in OUTCOMES)])
     return TextTable(["setting", *OUTCOMES], rows)
 
 
-def _times(settled: Settled) -> TextTable:
+def _times(compared: SettingsComparison) -> TextTable:
     rows = []
-    for row in settled.rows:
+    for row in compared.rows:
         times = latency(row.replay)
         rows.append([row.name, *(milliseconds(times[clock][part]) for clock, part in _CLOCKS)])
     return TextTable(["setting", *(f"{clock} {part}" for clock, part in _CLOCKS)], rows)
 
 
-def _setting_cell(row: Row, name: str) -> str:
-    return figure(row.replay.scores[name].mean) + star(row.tests.get(name))
+def _setting_cell(row: SettingRow, name: str) -> str:
+    return format_score(row.replay.scores[name].mean) + star(row.tests.get(name))
 
 
-def _perfect(row: Row, outcome: str) -> str:
+def _perfect(row: SettingRow, outcome: str) -> str:
     """What follows an outcome's share: of the four only the first is tested."""
     return star(row.tests.get(_TOP1)) if outcome == OUTCOMES[0] else ""
 
@@ -330,7 +338,7 @@ def _show_tests(title: str, queries: int, measured: Mapping[str, Sequence[_Measu
     """Print every measure of every row, and what is known of its difference from the first row."""
     heading(f"\n{title}: {queries:,} queries")
     rows = [
-        [name if not place else "", row, figure(mean), *_difference(test)]
+        [name if not place else "", row, format_score(mean), *_difference(test)]
         for name, found in measured.items()
         for place, (row, mean, test) in enumerate(found)
         # Not a query of a slice may have a figure: without an answer in its language none has an SLR.
@@ -340,37 +348,39 @@ def _show_tests(title: str, queries: int, measured: Mapping[str, Sequence[_Measu
     output.table(None, heads, rows, right=set(heads[2:]))
 
 
-def _difference(test: Tested | None) -> list[str]:
+def _difference(test: TestResult | None) -> list[str]:
     if test is None:
         return ["-", "-", "-", "-"]
-    between = "-" if test.interval is None else f"{signed(test.interval[0])} to {signed(test.interval[1])}"
-    return [signed(test.difference), between, probability(test.randomisation), probability(test.corrected)]
+    between = (
+        "-" if test.interval is None else f"{format_change(test.interval[0])} to {format_change(test.interval[1])}"
+    )
+    return [format_change(test.difference), between, probability(test.randomisation), probability(test.corrected)]
 
 
-def _by_slice(settled: Settled, part: str) -> dict[str, list[_Measured]]:
+def _by_slice(compared: SettingsComparison, part: str) -> dict[str, list[_Measured]]:
     return {
         name: [
-            _Measured(row.name, settled.mean(row, part, name), row.sliced.get(part, {}).get(name))
-            for row in settled.rows
+            _Measured(row.name, compared.mean(row, part, name), row.sliced.get(part, {}).get(name))
+            for row in compared.rows
         ]
-        for name in settled.directed
+        for name in compared.directed
     }
 
 
-def _over_all(settled: Settled) -> dict[str, list[_Measured]]:
+def _over_all(compared: SettingsComparison) -> dict[str, list[_Measured]]:
     return {
-        name: [_Measured(row.name, row.replay.scores[name].mean, row.tests.get(name)) for row in settled.rows]
-        for name in settled.directed
+        name: [_Measured(row.name, row.replay.scores[name].mean, row.tests.get(name)) for row in compared.rows]
+        for name in compared.directed
     }
 
 
-def _how_to_judge(settled: Settled) -> str:
+def _how_to_judge(compared: SettingsComparison) -> str:
     """What interval and p are of, and what the correction takes together."""
-    if settled.slices:
-        count = sum(len(tests) for row in settled.rows for tests in row.sliced.values())
+    if compared.slices:
+        count = sum(len(tests) for row in compared.rows for tests in row.sliced.values())
         family = "measures times slices times rows after the first"
     else:
-        count = sum(len(row.tests) for row in settled.rows)
+        count = sum(len(row.tests) for row in compared.rows)
         family = "all measures times rows after the first"
     return (
         "The interval and p are of that one comparison alone, and a loss is judged by these: a correction would "

@@ -8,13 +8,13 @@ from typing import NamedTuple
 
 from rich.cells import cell_len, set_cell_size
 
-from langshift.evaluate.compare.breakdowns import Example, Extremes, Found, Matrix
+from langshift.evaluate.compare.breakdowns import ExampleHit, ExampleQueries, ExampleQuery, RecallMatrix
 from langshift.evaluate.compare.breakdowns import RecallCell as Recall
 from langshift.evaluate.compare.comparison import ALL, OWN, Column, Comparison, sign
-from langshift.evaluate.compare.significance import Tested
+from langshift.evaluate.compare.significance import TestResult
 from langshift.evaluate.measures.base import Scores
 from langshift.languages import UNDETERMINED
-from langshift.output import figure, signed
+from langshift.output import format_change, format_score
 
 _SUPERSCRIPTS = dict(zip("abcdefghijklmnoprstuvwxyz", "ᵃᵇᶜᵈᵉᶠᵍʰⁱʲᵏˡᵐⁿᵒᵖʳˢᵗᵘᵛʷˣʸᶻ", strict=True))
 _STAR = "*"
@@ -37,7 +37,7 @@ def figures_text(compared: Comparison, section: str) -> TextTable:
 
 
 def _cell(compared: Comparison, letter: str, column: Column) -> str:
-    shown = figure(compared.mean(letter, column))
+    shown = format_score(compared.mean(letter, column))
     marks = "".join(_SUPERSCRIPTS[other] for other in lower(compared, letter, column))
     # Figures stay one below the other, however many marks a run has.
     return shown + marks.ljust(len(compared.candidates) - 1)
@@ -54,14 +54,14 @@ def lower(compared: Comparison, letter: str, column: Column) -> list[str]:
     return found
 
 
-def chances(compared: Comparison, section: str) -> TextTable:
+def p_values(compared: Comparison, section: str) -> TextTable:
     """One row a measure and pair of runs: the difference and its p-values."""
     heads = ["measure", "runs", "difference", "p, randomisation", "corrected", "p, Student's t"]
     rows = [
         [
             column.measure,
             f"{later} - {earlier}",
-            signed(found.difference),
+            format_change(found.difference),
             probability(found.randomisation),
             probability(found.corrected),
             probability(found.student),
@@ -77,7 +77,7 @@ def by_language_text(compared: Comparison, section: str, letter: str) -> TextTab
     columns = [column for column in compared.columns if column.section == section]
     first = compared.candidates[0].letter
     rows = []
-    for language, queries in compared.asked.items():
+    for language, queries in compared.queries_by_language.items():
         cells = [
             _changed(
                 compared.mean(first, column, language),
@@ -90,10 +90,10 @@ def by_language_text(compared: Comparison, section: str, letter: str) -> TextTab
     return TextTable(["language", "queries", *(column.measure for column in columns)], rows)
 
 
-def _changed(before: float | None, after: float | None, tested: Tested | None) -> str:
+def _changed(before: float | None, after: float | None, tested: TestResult | None) -> str:
     if before is None or after is None:
         return "-"
-    return f"{figure(before)} {signed(after - before):>6}{star(tested)}"
+    return f"{format_score(before)} {format_change(after - before):>6}{star(tested)}"
 
 
 def by_slice_text(compared: Comparison, letter: str) -> TextTable:
@@ -117,20 +117,20 @@ def by_slice_text(compared: Comparison, letter: str) -> TextTable:
     return TextTable(["answer there", "queries", *(column.measure for column in columns)], rows)
 
 
-def matrix(found: Matrix) -> TextTable:
+def matrix(found: RecallMatrix) -> TextTable:
     """One row a query language and one column a document language: what a later run changes in recall."""
     heads = found.heads
     rows = []
     for language, cells in found.cells.items():
         row = [
-            f"{signed(cells[head].tested.difference)}{star(cells[head].tested)}" if head in cells else "- "
+            f"{format_change(cells[head].tested.difference)}{star(cells[head].tested)}" if head in cells else "- "
             for head in heads
         ]
         rows.append([language, *row])
     return TextTable(["query", *heads], rows)
 
 
-def star(tested: Tested | None) -> str:
+def star(tested: TestResult | None) -> str:
     """What follows a figure whose change is significant, as wide where it is not."""
     return _STAR if tested is not None and tested.significant else " "
 
@@ -139,10 +139,10 @@ def probability(chance: float | None) -> str:
     """A p-value with the digits that matter; ``<.0001`` below that."""
     if chance is None:
         return "-"
-    return "<.0001" if chance < 0.0001 else figure(chance)
+    return "<.0001" if chance < 0.0001 else format_score(chance)
 
 
-def tally(found: Extremes) -> str:
+def tally(found: ExampleQueries) -> str:
     """How many queries gain and lose."""
     earlier, later = found.pair
     return (
@@ -151,14 +151,14 @@ def tally(found: Extremes) -> str:
     )
 
 
-def example_head(example: Example) -> str:
+def example_head(example: ExampleQuery) -> str:
     """Names a query, with its figures and its words."""
-    change = signed(example.after - example.before)
-    figures = f"{figure(example.before)} → {figure(example.after)} {change}"
+    change = format_change(example.after - example.before)
+    figures = f"{format_score(example.before)} → {format_score(example.after)} {change}"
     return f"{example.query.id} ({example.language or UNDETERMINED}) {figures}: {example.query.text}"
 
 
-def example_hits(example: Example, letters: Sequence[str], width: int) -> TextTable:
+def example_hits(example: ExampleQuery, letters: Sequence[str], width: int) -> TextTable:
     """What two runs find first for a query, side by side, each in ``width`` cells of a terminal."""
     longest = max(len(example.hits_before), len(example.hits_after))
     rows = [
@@ -174,7 +174,7 @@ def example_hits(example: Example, letters: Sequence[str], width: int) -> TextTa
     return TextTable(["", *letters], rows)
 
 
-def _hit(found: Found, width: int) -> str:
+def _hit(found: ExampleHit, width: int) -> str:
     return cut(f"{'*' if found.relevant else ' '} {found.language or UNDETERMINED} {found.text or found.id}", width)
 
 
@@ -256,7 +256,7 @@ def figures(compared: Comparison, section: str, title: str) -> Table:
     rows = []
     for column in _columns(compared, section):
         row = [Cell(column.measure), Cell(f"{compared.scores[first.letter][column].queries:,}")]
-        row += [Cell(figure(compared.mean(run.letter, column))) for run in compared.candidates]
+        row += [Cell(format_score(compared.mean(run.letter, column))) for run in compared.candidates]
         for run in later:
             tested = compared.tested(column, (first.letter, run.letter))
             means = compared.mean(first.letter, column), compared.mean(run.letter, column)
@@ -269,7 +269,7 @@ def by_language(compared: Comparison, section: str, letter: str) -> Table:
     """One row a query language: what a later run changes against the first, measure by measure."""
     rows = [
         [Cell(language), Cell(f"{len(queries):,}"), *_changes(compared, section, letter, language)]
-        for language, queries in compared.asked.items()
+        for language, queries in compared.queries_by_language.items()
     ]
     rows.append([Cell("all"), Cell(f"{len(compared.dataset.queries):,}"), *_changes(compared, section, letter, None)])
     return Table(
@@ -281,9 +281,9 @@ def _changes(compared: Comparison, section: str, letter: str, language: str | No
     first = compared.candidates[0].letter
     for column in _columns(compared, section):
         means = compared.mean(first, column, language), compared.mean(letter, column, language)
-        yield Cell(figure(means[0]))
+        yield Cell(format_score(means[0]))
         if letter != first:
-            yield Cell(figure(means[1]))
+            yield Cell(format_score(means[1]))
             yield change(column, *means, compared.tested(column, (first, letter), language))
 
 
@@ -294,14 +294,14 @@ def by_slice(compared: Comparison, letter: str) -> Table:
         row = [Cell("yes" if part == OWN else "no"), Cell(f"{len(queries):,}")]
         for column in _columns(compared, ALL):
             before, after = (compared.scores[run][column].over(queries).mean for run in (first, letter))
-            row += [Cell(figure(before)), Cell(figure(after))]
+            row += [Cell(format_score(before)), Cell(format_score(after))]
             row.append(change(column, before, after, compared.by_slice.get((part, column, (first, letter)))))
         rows.append(row)
     heads = _heads(compared, ALL, letter, "answer in the searcher's language")
     return Table(f"By whether there is an answer in the searcher's language{_against(compared, letter)}", heads, rows)
 
 
-def recalls(found: Matrix) -> list[Table]:
+def recalls(found: RecallMatrix) -> list[Table]:
     """Recall by query and document language: what a later run changes, and both runs' figures."""
     earlier, later = found.pair
     by = f"{found.measure} by query language (rows) and document language"
@@ -322,7 +322,7 @@ def recalls(found: Matrix) -> list[Table]:
 
 def _recall(cell: Recall, kind: str) -> Cell:
     if kind != "change":
-        return Cell(figure(cell.before if kind == "before" else cell.after))
+        return Cell(format_score(cell.before if kind == "before" else cell.after))
     return _marked(cell.tested.difference, cell.tested, 1)
 
 
@@ -333,21 +333,21 @@ def outcomes_table(found: Sequence[tuple[str, Scores]]) -> Table:
     for label, scores in found:
         cells = scores.cells.get(ALL, {})
         names = names or list(cells)
-        rows.append([Cell(label), *(Cell(figure(cells[name].mean)) for name in names if name in cells)])
+        rows.append([Cell(label), *(Cell(format_score(cells[name].mean)) for name in names if name in cells)])
     return Table("What the first document is, as shares of the queries", [Head("run"), *map(Head, names)], rows)
 
 
-def change(column: Column, before: float | None, after: float | None, tested: Tested | None) -> Cell:
+def change(column: Column, before: float | None, after: float | None, tested: TestResult | None) -> Cell:
     """What changes in a figure, with what the test says of it."""
     if before is None or after is None:
         return Cell("-", False)
     return _marked(after - before, tested, sign(column))
 
 
-def _marked(difference: float, tested: Tested | None, better: int) -> Cell:
+def _marked(difference: float, tested: TestResult | None, better: int) -> Cell:
     star = tested is not None and tested.significant
     tone = "" if not star or not better else GAIN if difference * better > 0 else LOSS
-    return Cell(signed(difference), star, tone)
+    return Cell(format_change(difference), star, tone)
 
 
 def _columns(compared: Comparison, section: str) -> list[Column]:
@@ -371,7 +371,7 @@ _CHARACTERS = 240
 _LONGEST_WORD = 30
 
 
-def examples(extreme: Extremes, labels: Sequence[str]) -> list[Table]:
+def examples(extreme: ExampleQueries, labels: Sequence[str]) -> list[Table]:
     """A table for each query that gains or loses much, gains first.
 
     Args:
@@ -385,10 +385,12 @@ def examples(extreme: Extremes, labels: Sequence[str]) -> list[Table]:
     ]
 
 
-def _example(extreme: Extremes, example: Example, labels: Sequence[str], gains: bool) -> Table:
+def _example(extreme: ExampleQueries, example: ExampleQuery, labels: Sequence[str], gains: bool) -> Table:
     caption = (
-        f"{'Gains' if gains else 'Loses'}: {extreme.column.measure} {figure(example.before)} → {figure(example.after)} "
-        f"({signed(example.after - example.before)}), query {example.query.id} in {example.language or UNDETERMINED}:"
+        f"{'Gains' if gains else 'Loses'}: {extreme.column.measure} {format_score(example.before)} → "
+        f"{format_score(example.after)} "
+        f"({format_change(example.after - example.before)}), query {example.query.id} in "
+        f"{example.language or UNDETERMINED}:"
     )
     heads = [Head("rank"), *(Head(head, label) for label in labels for head in ("content", "language", "relevant"))]
     sides = (example.hits_before, example.hits_after)
@@ -402,7 +404,7 @@ def _example(extreme: Extremes, example: Example, labels: Sequence[str], gains: 
     return Table(caption, heads, rows, words=True, quoted=quoted(example.query.text, example.language))
 
 
-def _hit_cells(found: Found | None) -> list[Cell]:
+def _hit_cells(found: ExampleHit | None) -> list[Cell]:
     if found is None:
         return [Cell("-"), Cell("-"), Cell("-")]
     return [

@@ -14,13 +14,13 @@ from markupsafe import Markup
 from tabulate import LATEX_ESCAPE_RULES, tabulate
 
 from langshift.evaluate.compare.comparison import SLICES, Comparison
-from langshift.evaluate.compare.significance import Tested
+from langshift.evaluate.compare.significance import TestResult
 from langshift.evaluate.compare.summary import summary
 from langshift.evaluate.measures.base import Scores
 from langshift.evaluate.report.figures import sections
 from langshift.evaluate.report.report import TOP1, Report
 from langshift.evaluate.report.tables import Table
-from langshift.files import whole
+from langshift.files import atomic_write
 from langshift.languages import direction, parse_tag
 
 _ABOVE = (
@@ -85,10 +85,10 @@ def _rows(report: Report) -> Iterator[Row]:
 def _sections(compared: Comparison) -> Iterator[Row]:
     first = compared.candidates[0].letter
     for column in compared.columns:
-        for language in (None, *compared.asked):
+        for language in (None, *compared.queries_by_language):
             for run in compared.candidates:
                 scores = compared.scores[run.letter][column]
-                over = scores if language is None else scores.over(compared.asked[language])
+                over = scores if language is None else scores.over(compared.queries_by_language[language])
                 tested = None if run.letter == first else compared.tested(column, (first, run.letter), language)
                 yield _row(column.section, column.measure, language or _ALL, run.label, over, tested)
 
@@ -103,11 +103,11 @@ def _slices(compared: Comparison) -> Iterator[Row]:
                 yield _row(SLICES[part], column.measure, _ALL, run.label, over, tested)
 
 
-def _row(section: str, measure: str, language: str, run: str, scores: Scores, tested: Tested | None) -> Row:
+def _row(section: str, measure: str, language: str, run: str, scores: Scores, tested: TestResult | None) -> Row:
     return (section, measure, language, run, scores.mean, scores.queries, *_judged(tested))
 
 
-def _judged(tested: Tested | None) -> tuple[float | None, str]:
+def _judged(tested: TestResult | None) -> tuple[float | None, str]:
     return (None, "") if tested is None else (tested.corrected, "yes" if tested.significant else "no")
 
 
@@ -215,6 +215,6 @@ def write(report: Report, folder: Path) -> list[Path]:
     # All are made before the first is written: what fails leaves no half of a report.
     made = {folder / name: form(report).encode("utf-8", "replace") for name, form in FORMS.items()}
     for path, content in made.items():
-        with whole(path) as partial:
+        with atomic_write(path) as partial:
             partial.write_bytes(content)
     return list(made)

@@ -26,16 +26,16 @@ from langshift.evaluate.tune.tune import (
     MEASURES,
     PLAIN,
     TARGET,
-    Change,
     Judge,
-    Point,
-    Setting,
-    Step,
-    Tuned,
+    MeasureChange,
+    ShiftSettings,
+    TuningPoint,
+    TuningResult,
+    TuningStep,
     groups,
 )
-from langshift.files import whole
-from langshift.output import figure, heading, line, listed, signed
+from langshift.files import atomic_write
+from langshift.output import format_change, format_score, heading, join_words, line
 from langshift.settings import VERSION
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Report:
+class TuningReport:
     """All that is told of a tuning.
 
     Attributes:
@@ -57,13 +57,13 @@ class Report:
 
     pairs: str
     judge: Judge
-    found: Tuned
+    found: TuningResult
     absent: Sequence[str]
     few: Sequence[str]
     same_text: bool
 
     @property
-    def told(self) -> Step:
+    def reported_step(self) -> TuningStep:
         """The step whose held-out figures are shown: the last taken, else the first that would shift anything."""
         shifting = (step for step in self.found.steps if step.setting != PLAIN)
         return self.found.last or next(shifting, self.found.steps[0])
@@ -74,9 +74,9 @@ class Report:
         return groups(self.judge)["all"]
 
     @cached_property
-    def held_out(self) -> dict[str, dict[str, Change]]:
+    def held_out(self) -> dict[str, dict[str, MeasureChange]]:
         """Which queries -> measure -> its change from no shift at all, on held-out items."""
-        return {name: self.found.changes(self.told, kept) for name, kept in groups(self.judge).items()}
+        return {name: self.found.changes(self.reported_step, mask) for name, mask in groups(self.judge).items()}
 
     def recommended(self) -> LanguageVectors:
         """The language vectors with the recommendation and what it rests on."""
@@ -117,7 +117,7 @@ class Report:
             "budget": found.budget,
             "folds": FOLDS,
             "blocks": len(np.unique(task.blocks)),
-            "chosen_by": self.told.name,
+            "chosen_by": self.reported_step.name,
             "held_out": {
                 name: {measure: _change(change) for measure, change in changes.items()}
                 for name, changes in self.held_out.items()
@@ -130,24 +130,24 @@ class Report:
             "langshift": VERSION,
         }
 
-    def _means(self, point: Point, kept: NDArray[np.bool_]) -> list[float]:
-        return [round(self.found.weighing.mean(point.figures[measure], kept), 4) for measure in MEASURES]
+    def _means(self, point: TuningPoint, mask: NDArray[np.bool_]) -> list[float]:
+        return [round(self.found.weighing.mean(point.figures[measure], mask), 4) for measure in MEASURES]
 
-    def _curve(self, points: Sequence[Point]) -> list[dict[str, Any]]:
+    def _curve(self, points: Sequence[TuningPoint]) -> list[dict[str, Any]]:
         """The curve with each group's means, and the interval of each change from alpha 0."""
         return [
             {
                 "alpha": point.setting.alpha,
                 **{
-                    name: dict(zip(MEASURES, self._means(point, kept), strict=True))
-                    for name, kept in groups(self.judge).items()
+                    name: dict(zip(MEASURES, self._means(point, mask), strict=True))
+                    for name, mask in groups(self.judge).items()
                 },
                 "change": {measure: list(bounds) for measure, bounds in self.intervals(point).items()},
             }
             for point in points
         ]
 
-    def intervals(self, point: Point) -> Mapping[str, tuple[float, float]]:
+    def intervals(self, point: TuningPoint) -> Mapping[str, tuple[float, float]]:
         """95 % intervals of the changes from alpha 0, over all queries."""
         plain = self.found.plain
         return {
@@ -156,15 +156,15 @@ class Report:
         }
 
 
-def _setting(setting: Setting) -> dict[str, Any]:
+def _setting(setting: ShiftSettings) -> dict[str, Any]:
     return {"alpha": setting.alpha, "alphas": dict(setting.own), "shift_queries": setting.shift_queries}
 
 
-def _step(step: Step) -> dict[str, Any]:
+def _step(step: TuningStep) -> dict[str, Any]:
     return {"name": step.name, **_setting(step.setting), "taken": step.taken, TARGET: _change(step.change)}
 
 
-def _change(change: Change) -> dict[str, float]:
+def _change(change: MeasureChange) -> dict[str, float]:
     return {name: round(value, 6) for name, value in (*change._asdict().items(), ("difference", change.difference))}
 
 
@@ -189,7 +189,7 @@ def require_plotting(path: Path) -> None:
         raise UsageError(f"--plot {path} cannot be written: it is a folder, or in none that you may write in.")
 
 
-def plot(report: Report, path: Path) -> None:
+def plot(report: TuningReport, path: Path) -> None:
     """Draw both curves: what is gained over alpha 0 on the left, what it costs on the right.
 
     Args:
@@ -211,11 +211,11 @@ def plot(report: Report, path: Path) -> None:
         _dress(losses, report, "What it costs")
         drawn.suptitle(_title(report))
         format_ = path.suffix.lower().removeprefix(".")
-        with whole(path) as partial:
+        with atomic_write(path) as partial:
             drawn.savefig(partial, format=format_, dpi=150, metadata={"Date": None} if format_ == "svg" else None)
 
 
-def _curves(axes: Axes, report: Report, measure: str) -> None:
+def _curves(axes: Axes, report: TuningReport, measure: str) -> None:
     """One measure's change from alpha 0 along alpha, both curves, each with its interval as a band."""
     for name, points in (("documents", report.found.documents), ("both", report.found.both)):
         every = report.every
@@ -228,7 +228,7 @@ def _curves(axes: Axes, report: Report, measure: str) -> None:
             axes.fill_between(ALPHAS, low, high, color=colour, alpha=0.15, linewidth=0)
 
 
-def _dress(axes: Axes, report: Report, title: str) -> None:
+def _dress(axes: Axes, report: TuningReport, title: str) -> None:
     axes.axhline(0, color="grey", linewidth=0.8)
     axes.axvline(report.found.setting.alpha, color="black", linewidth=0.8, label="recommended alpha")
     axes.yaxis.set_major_formatter("{x:+.3f}")
@@ -236,7 +236,7 @@ def _dress(axes: Axes, report: Report, title: str) -> None:
     axes.legend(fontsize="small")
 
 
-def _title(report: Report) -> str:
+def _title(report: TuningReport) -> str:
     task = report.judge.task
     vectors, languages = report.judge.vectors, len(set(task.languages.tolist()))
     return (
@@ -249,25 +249,25 @@ def _title(report: Report) -> str:
 _EASY = 0.98
 
 
-def task(report: Report) -> list[str]:
+def describe_task(report: TuningReport) -> list[str]:
     """What was asked and searched."""
-    asked, vectors = report.judge.task, report.judge.vectors
-    languages = sorted(set(asked.languages.tolist()))
+    task, vectors = report.judge.task, report.judge.vectors
+    languages = sorted(set(task.languages.tolist()))
     judged = (
         "The vectors were fitted on this same text, so each fifth of it is judged without its share in them."
         if report.same_text
         else "The vectors are judged as they are."
     )
     return [
-        f"{report.pairs}: {asked.count:,} items in {listed(languages)}. {len(asked.items):,} questions, each about "
-        f"{asked.share:.0%} of an item from its middle, search {len(asked.encoded.ids):,} documents, the whole items; "
+        f"{report.pairs}: {task.count:,} items in {join_words(languages)}. {len(task.items):,} questions, each about "
+        f"{task.share:.0%} of an item from its middle, search {len(task.encoded.ids):,} documents, the whole items; "
         "an item answers in every language.",
         f"{judged} Every query language counts alike; the pivot is {vectors.pivot}, and the shift may cost "
-        f"{figure(report.found.budget)} of {COST}.",
+        f"{format_score(report.found.budget)} of {COST}.",
     ]
 
 
-def recommendation(report: Report) -> list[str]:
+def recommendation(report: TuningReport) -> list[str]:
     """What to do, what it gains, and what it costs."""
     overall = report.held_out["all"]
     target, cost = overall[TARGET], overall[COST]
@@ -275,46 +275,48 @@ def recommendation(report: Report) -> list[str]:
         return [_refusal(report, target)]
     return [
         f"Recommended: {_setting_sentence(report)}.",
-        f"On held-out items {TARGET} goes from {figure(target.before)} to {figure(target.after)}: {change_of(target)}, "
-        f"p {probability(target.p)}; {COST} from {figure(cost.before)} to {figure(cost.after)}: {change_of(cost)}.",
+        f"On held-out items {TARGET} goes from {format_score(target.before)} to {format_score(target.after)}: "
+        f"{change_of(target)}, "
+        f"p {probability(target.p)}; {COST} from {format_score(cost.before)} to {format_score(cost.after)}: "
+        f"{change_of(cost)}.",
     ]
 
 
-def warnings(report: Report) -> list[str]:
+def warnings(report: TuningReport) -> list[str]:
     """What makes the figures less than they seem, in sentences."""
-    told = []
+    notes = []
     if report.absent:
-        told.append(f"{report.pairs} has no text in {listed(list(report.absent))}: nothing is measured there.")
+        notes.append(f"{report.pairs} has no text in {join_words(list(report.absent))}: nothing is measured there.")
     if report.few:
-        told.append(
-            f"Too few of the items have text to cut a question out of in {listed(list(report.few))}: nothing is "
+        notes.append(
+            f"Too few of the items have text to cut a question out of in {join_words(list(report.few))}: nothing is "
             "measured there; a higher --sample may help."
         )
     overall = report.held_out["all"][COST]
     if overall.before > _EASY:
-        told.append(
-            f"{COST} is {figure(overall.before)} with nothing shifted, so this task can hardly show what a shift "
+        notes.append(
+            f"{COST} is {format_score(overall.before)} with nothing shifted, so this task can hardly show what a shift "
             "costs: a higher --sample makes it harder."
         )
-    return told + (_over_budget(report) if report.found.last else [])
+    return notes + (_over_budget(report) if report.found.last else [])
 
 
-def interval(found: Change) -> str:
+def interval(found: MeasureChange) -> str:
     """``+.0084 to +.0123``."""
     return f"{_bound(found.low)} to {_bound(found.high)}"
 
 
-def change_of(found: Change) -> str:
+def change_of(found: MeasureChange) -> str:
     """A change with its interval: ``+.0103 (95 % +.0084 to +.0123)``."""
     return f"{_bound(found.difference)} (95 % {interval(found)})"
 
 
 def _bound(value: float) -> str:
-    return signed(value).replace("=", "0")
+    return format_change(value).replace("=", "0")
 
 
-def _refusal(report: Report, target: Change) -> str:
-    if report.told.setting != PLAIN:
+def _refusal(report: TuningReport, target: MeasureChange) -> str:
+    if report.reported_step.setting != PLAIN:
         why = (
             f"the alpha chosen on the other items changes {TARGET} on held-out ones by {change_of(target)}, "
             f"p {probability(target.p)}, which is no gain beyond chance"
@@ -324,20 +326,20 @@ def _refusal(report: Report, target: Change) -> str:
     return f"Do not shift this model: {why}. Recommended: alpha 0."
 
 
-def _setting_sentence(report: Report) -> str:
+def _setting_sentence(report: TuningReport) -> str:
     setting, pivot = report.found.setting, report.judge.vectors.pivot
     own = [f"{alpha:g} for {key}" for key, alpha in setting.own]
-    alphas = listed([*own, f"{setting.alpha:g} for {'every other' if own else 'every'} language"])
+    alphas = join_words([*own, f"{setting.alpha:g} for {'every other' if own else 'every'} language"])
     queries = f"queries in other languages than {pivot} shifted too" if setting.shift_queries else "queries as they are"
     return f"alpha {alphas}; {queries}"
 
 
-def _over_budget(report: Report) -> list[str]:
+def _over_budget(report: TuningReport) -> list[str]:
     """The groups of queries whose own loss is beyond the budget, since a mean can hide one."""
     names = {"all": "over all queries", "pivot": "for queries in the pivot language", "others": "for the other queries"}
     losses = {names[group]: -changes[COST].difference for group, changes in report.held_out.items()}
-    over = [f"{figure(loss)} {name}" for name, loss in losses.items() if loss > report.found.budget]
-    return [f"On held-out items {COST} falls by more than the budget: by {listed(over)}."] if over else []
+    over = [f"{format_score(loss)} {name}" for name, loss in losses.items() if loss > report.found.budget]
+    return [f"On held-out items {COST} falls by more than the budget: by {join_words(over)}."] if over else []
 
 
 _STEPS = {
@@ -347,9 +349,9 @@ _STEPS = {
 }
 
 
-def show(report: Report) -> None:
+def show(report: TuningReport) -> None:
     """Print the task, both curves, what each step and the recommendation give on held-out items, and the words."""
-    for sentence in task(report):
+    for sentence in describe_task(report):
         line(sentence)
     heading("\nDocuments shifted, all queries as they are")
     _curve(report, report.found.documents)
@@ -357,21 +359,21 @@ def show(report: Report) -> None:
     _curve(report, report.found.both)
     heading(f"\nStep by step: {TARGET} on each fifth of the items, at what is chosen on the other four")
     _steps(report)
-    heading(f"\nNothing shifted, and as in the step {_STEPS[report.told.name]!r}, on the same fifths")
+    heading(f"\nNothing shifted, and as in the step {_STEPS[report.reported_step.name]!r}, on the same fifths")
     _held_out(report)
     line("")
     for sentence in recommendation(report):
         line(sentence)
 
 
-def _curve(report: Report, points: Sequence[Point]) -> None:
+def _curve(report: TuningReport, points: Sequence[TuningPoint]) -> None:
     found = report.found
     means = [{name: found.weighing.mean(point.figures[name], report.every) for name in MEASURES} for point in points]
     least = means[0][COST] - found.budget
     rows = [
         [
             f"{point.setting.alpha:g}",
-            *(figure(mean[name]) for name in MEASURES),
+            *(format_score(mean[name]) for name in MEASURES),
             bar,
             "over budget" if mean[COST] < least else "",
         ]
@@ -380,13 +382,13 @@ def _curve(report: Report, points: Sequence[Point]) -> None:
     output.table(None, ["alpha", *MEASURES, f"{TARGET} as a bar", ""], rows, right={"alpha", *MEASURES})
 
 
-def _steps(report: Report) -> None:
+def _steps(report: TuningReport) -> None:
     rows = [
         [
             _STEPS[step.name],
             _alphas(step.setting),
-            figure(step.change.before),
-            figure(step.change.after),
+            format_score(step.change.before),
+            format_score(step.change.after),
             interval(step.change),
             probability(step.change.p),
             "yes" if step.taken else "no",
@@ -397,18 +399,18 @@ def _steps(report: Report) -> None:
     output.table(None, heads, rows, right={"without", "with", "change, 95 %", "p"})
 
 
-def _alphas(setting: Setting) -> str:
+def _alphas(setting: ShiftSettings) -> str:
     return ", ".join([f"{setting.alpha:g}", *(f"{key} {alpha:g}" for key, alpha in setting.own)])
 
 
-def _held_out(report: Report) -> None:
+def _held_out(report: TuningReport) -> None:
     said = {"all": "all", "pivot": f"in {report.judge.vectors.pivot}", "others": "in others"}
     rows = [
         [
             said[group] if measure == TARGET else "",
             measure,
-            figure(change.before),
-            figure(change.after),
+            format_score(change.before),
+            format_score(change.after),
             change_of(change),
         ]
         for group, changes in report.held_out.items()

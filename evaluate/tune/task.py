@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from langshift.debias.encoders import Encoder
 from langshift.debias.vectors import LanguageVectors
 from langshift.errors import LangshiftError, UsageError
-from langshift.evaluate.datasets.dataset import Dataset, Document, Query
-from langshift.evaluate.datasets.texts import Languages
-from langshift.evaluate.offline.encoding import Encoded, Matrix
+from langshift.evaluate.datasets.dataset import Dataset, DatasetDocument, DatasetQuery
+from langshift.evaluate.datasets.texts import DatasetLanguages
+from langshift.evaluate.offline.encoding import EncodedDataset, Matrix
 
 if TYPE_CHECKING:
     from langshift.debias.parallel.columns import ParallelText
@@ -33,7 +33,7 @@ _LARGEST_SHARE = 0.5
 
 
 @dataclass(frozen=True)
-class Items:
+class ParallelItems:
     """Items in several languages, evenly spread over parallel text.
 
     Attributes:
@@ -60,7 +60,7 @@ def default_sample(languages: int) -> int:
     return max(LEAST, min(_MOST, _QUESTIONS // languages))
 
 
-def sample_items(source: ParallelText, pivot: str, languages: Sequence[str], wanted: int) -> Items:
+def sample_items(source: ParallelText, pivot: str, languages: Sequence[str], wanted: int) -> ParallelItems:
     """Read parallel text once and keep items evenly spread over it, in memory bounded by how many are wanted.
 
     Items without the pivot language, or with no other language, are left aside.
@@ -76,7 +76,7 @@ def sample_items(source: ParallelText, pivot: str, languages: Sequence[str], wan
     """
     tags = [pivot, *languages]
     pairs = dict.fromkeys(languages, 0)
-    kept: list[tuple[str, ...]] = []
+    sampled: list[tuple[str, ...]] = []
     seen, stride = 0, 1
     for rows in source.batches(_ITEMS_AT_ONCE):
         for item in zip(*(rows.texts[tag] for tag in tags), strict=True):
@@ -85,21 +85,21 @@ def sample_items(source: ParallelText, pivot: str, languages: Sequence[str], wan
             for tag, text in zip(languages, item[1:], strict=True):
                 pairs[tag] += bool(text)
             if seen % stride == 0:
-                kept.append(item)
+                sampled.append(item)
             seen += 1
-            if len(kept) == 2 * wanted:
-                kept, stride = kept[::2], 2 * stride
+            if len(sampled) == 2 * wanted:
+                sampled, stride = sampled[::2], 2 * stride
     if seen < LEAST:
         raise UsageError(
             f"{source.shown}: {seen:,} items have text in {pivot} and another language of the vectors, and fewer than "
             f"{LEAST} say nothing that chance does not: give more parallel text, or join fewer lines."
         )
-    places = np.linspace(0, len(kept) - 1, min(wanted, len(kept))).round().astype(int)
-    columns = zip(*(kept[place] for place in places), strict=True)
-    return Items(dict(zip(tags, columns, strict=True)), pairs)
+    places = np.linspace(0, len(sampled) - 1, min(wanted, len(sampled))).round().astype(int)
+    columns = zip(*(sampled[place] for place in places), strict=True)
+    return ParallelItems(dict(zip(tags, columns, strict=True)), pairs)
 
 
-def well_covered(items: Items) -> tuple[Items, list[str]]:
+def well_covered(items: ParallelItems) -> tuple[ParallelItems, list[str]]:
     """The items in the languages in which enough of them can be asked for, and the languages in which too few can.
 
     Raises:
@@ -118,10 +118,10 @@ def well_covered(items: Items) -> tuple[Items, list[str]]:
             f"Of the {items.count:,} items sampled too few have text to cut a question out of in {items.pivot} and "
             f"another language ({found}; at least {LEAST} are needed): raise --sample, or give more parallel text."
         )
-    return Items(dict(zip(texts, zip(*rows, strict=True), strict=True)), items.pairs), few
+    return ParallelItems(dict(zip(texts, zip(*rows, strict=True), strict=True)), items.pairs), few
 
 
-def question_share(items: Items) -> float:
+def question_share(items: ParallelItems) -> float:
     """What part of an item's characters a question of about ten words is, at most half.
 
     Words are counted in the language that parts most of them by spaces; the same part of the text is as many
@@ -166,7 +166,7 @@ _AT_ONCE = 256
 
 
 @dataclass(frozen=True)
-class Task:
+class TuningTask:
     """Questions and items, encoded.
 
     The query and the document named ``12 de`` are item 12 in German.
@@ -182,7 +182,7 @@ class Task:
         pairs: tag -> how many items the parallel text has in all with this language and the pivot.
     """
 
-    encoded: Encoded
+    encoded: EncodedDataset
     pivot: str
     languages: NDArray[np.str_] = field(repr=False)
     items: NDArray[np.int64] = field(repr=False)
@@ -215,24 +215,24 @@ class Task:
         folds: NDArray[np.int64] = items // _BLOCK * FOLDS // -(-self.count // _BLOCK)
         return folds
 
-    def asking(self, kept: Mask) -> Encoded:
+    def with_queries(self, mask: Mask) -> EncodedDataset:
         """The same documents, searched with some of the questions.
 
         Args:
-            kept: which queries, shape (queries,).
+            mask: which queries, shape (queries,).
         """
         whole = self.encoded
-        queries = tuple(query for query, wanted in zip(whole.dataset.queries, kept, strict=True) if wanted)
+        queries = tuple(query for query, wanted in zip(whole.dataset.queries, mask, strict=True) if wanted)
         names = {query.id: whole.languages.queries[query.id] for query in queries}
         return replace(
             whole,
             dataset=replace(whole.dataset, queries=queries),
-            queries=whole.queries[kept],
+            queries=whole.queries[mask],
             languages=replace(whole.languages, queries=names),
         )
 
 
-def make_task(items: Items, encoder: Encoder, on_texts: Callable[[int], None] = lambda _: None) -> Task:
+def make_task(items: ParallelItems, encoder: Encoder, on_texts: Callable[[int], None] = lambda _: None) -> TuningTask:
     """Cut questions, and encode everything once.
 
     A question's document is the whole item: what a question shares with a document in its own language, a few
@@ -253,14 +253,14 @@ def make_task(items: Items, encoder: Encoder, on_texts: Callable[[int], None] = 
     documents = [(number, tag, text) for tag, texts in items.texts.items() for number, text in enumerate(texts) if text]
     cut = [(number, tag, question(text, share)) for number, tag, text in documents]
     queries = [(number, tag, text) for number, tag, text in cut if text is not None]
-    encoded = Encoded(
+    encoded = EncodedDataset(
         _dataset(documents, queries),
         [f"{number} {tag}" for number, tag, _ in documents],
         _encode("an item", documents, encoder.encode_documents, encoder, on_texts),
         _encode("a question", queries, encoder.encode_queries, encoder, on_texts),
         _languages(documents, queries),
     )
-    return Task(
+    return TuningTask(
         encoded,
         items.pivot,
         np.array([tag for _, tag, _ in queries]),
@@ -280,16 +280,16 @@ def _dataset(documents: _Texts, queries: _Texts) -> Dataset:
         answers.setdefault(number, {})[f"{number} {tag}"] = 1
     return Dataset(
         Path(),
-        {f"{number} {tag}": Document(tag, None) for number, tag, _ in documents},
-        tuple(Query(f"{number} {tag}", text, tag, None) for number, tag, text in queries),
+        {f"{number} {tag}": DatasetDocument(tag, None) for number, tag, _ in documents},
+        tuple(DatasetQuery(f"{number} {tag}", text, tag, None) for number, tag, text in queries),
         {f"{number} {tag}": answers[number] for number, tag, _ in queries},
     )
 
 
-def _languages(documents: _Texts, queries: _Texts) -> Languages:
+def _languages(documents: _Texts, queries: _Texts) -> DatasetLanguages:
     """Full tags: the same words in zh and zh-TW are two languages here, as they have two vectors."""
     tags = {f"{number} {tag}": tag for number, tag, _ in documents}
-    return Languages(tags, tags, {f"{number} {tag}": tag for number, tag, _ in queries}, ())
+    return DatasetLanguages(tags, tags, {f"{number} {tag}": tag for number, tag, _ in queries}, ())
 
 
 def _encode(
@@ -312,7 +312,7 @@ def _encode(
     return vectors
 
 
-def held_out_vectors(vectors: LanguageVectors, task: Task, fold: int) -> LanguageVectors:
+def held_out_vectors(vectors: LanguageVectors, task: TuningTask, fold: int) -> LanguageVectors:
     """Language vectors fitted on this same text, less what one fold's items have in them.
 
     ``V_ℓ' = V_ℓ - n/N (v_fold - v_rest)``, with n of the N pairs in the fold and v the mean differences of the

@@ -14,19 +14,19 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from langshift.debias.debiaser import Debias
+from langshift.debias.debiaser import Debiaser
 from langshift.debias.vectors import LanguageVectors
 from langshift.evaluate.compare.significance import LEVEL, SEED, paired_tests
-from langshift.evaluate.offline.encoding import Encoded
-from langshift.evaluate.offline.ranking import place, rank
+from langshift.evaluate.offline.encoding import EncodedDataset
+from langshift.evaluate.offline.ranking import debias_vectors, rank
 from langshift.evaluate.runs import scored
-from langshift.evaluate.tune.task import FOLDS, Mask, Task, held_out_vectors
+from langshift.evaluate.tune.task import FOLDS, Mask, TuningTask, held_out_vectors
 
 Floats = NDArray[np.float64]
 _RESAMPLES = 9_999
 
 
-class Change(NamedTuple):
+class MeasureChange(NamedTuple):
     """A measure before and after, over some of the queries.
 
     Attributes:
@@ -67,36 +67,36 @@ class Weighing:
     blocks: NDArray[np.int64]
 
     @classmethod
-    def of(cls, task: Task) -> Weighing:
+    def of(cls, task: TuningTask) -> Weighing:
         """One over the number of queries in the same language."""
         _, language, counts = np.unique(task.languages, return_inverse=True, return_counts=True)
         return cls(1 / counts[language], task.blocks)
 
-    def mean(self, figures: Floats, kept: Mask) -> float:
+    def mean(self, figures: Floats, mask: Mask) -> float:
         """Mean over query languages, of some of the queries."""
-        return float(np.average(figures[kept], weights=self.weights[kept]))
+        return float(np.average(figures[mask], weights=self.weights[mask]))
 
-    def change(self, before: Floats, after: Floats, kept: Mask) -> Change:
+    def change(self, before: Floats, after: Floats, mask: Mask) -> MeasureChange:
         """Compare two settings on some of the queries, query by query."""
-        test = self.p_values({"": after - before}, kept)[""]
-        low, high = self.interval(after - before, kept)
-        return Change(self.mean(before, kept), self.mean(after, kept), low, high, test)
+        test = self.p_values({"": after - before}, mask)[""]
+        low, high = self.interval(after - before, mask)
+        return MeasureChange(self.mean(before, mask), self.mean(after, mask), low, high, test)
 
-    def p_values(self, differences: dict[str, Floats], kept: Mask) -> dict[str, float]:
+    def p_values(self, differences: dict[str, Floats], mask: Mask) -> dict[str, float]:
         """P-values of differences over some of the queries, corrected for being several."""
         # The test's mean is one over queries: scaled, it is that over query languages.
-        scale = self.weights[kept] / self.weights[kept].mean()
-        names = [str(row) for row in np.flatnonzero(kept)]
-        scaled = {key: dict(zip(names, (of[kept] * scale).tolist(), strict=True)) for key, of in differences.items()}
-        clusters = dict(zip(names, map(str, self.blocks[kept]), strict=True))
+        scale = self.weights[mask] / self.weights[mask].mean()
+        names = [str(row) for row in np.flatnonzero(mask)]
+        scaled = {key: dict(zip(names, (of[mask] * scale).tolist(), strict=True)) for key, of in differences.items()}
+        clusters = dict(zip(names, map(str, self.blocks[mask]), strict=True))
         return {key: tested.corrected for key, tested in paired_tests(scaled, clusters).items()}
 
-    def interval(self, differences: Floats, kept: Mask) -> tuple[float, float]:
+    def interval(self, differences: Floats, mask: Mask) -> tuple[float, float]:
         """95 % interval of a mean difference, by the bootstrap over blocks."""
         from scipy import stats
 
-        weights, blocks = self.weights[kept], self.blocks[kept]
-        sums = np.bincount(blocks, weights * differences[kept])
+        weights, blocks = self.weights[mask], self.blocks[mask]
+        sums = np.bincount(blocks, weights * differences[mask])
         sizes = np.bincount(blocks, weights)
         there = sizes > 0
 
@@ -122,7 +122,7 @@ _DEPTH = 20
 
 
 @dataclass(frozen=True)
-class Setting:
+class ShiftSettings:
     """How documents, and perhaps queries, are shifted.
 
     Attributes:
@@ -135,13 +135,13 @@ class Setting:
     own: tuple[tuple[str, float], ...] = ()
     shift_queries: bool = False
 
-    def with_own(self, alphas: Mapping[str, float]) -> Setting:
+    def with_own(self, alphas: Mapping[str, float]) -> ShiftSettings:
         """The same with alphas of single languages in the place of those that it has."""
         return replace(self, own=tuple(sorted((key, alpha) for key, alpha in alphas.items() if alpha != self.alpha)))
 
 
 @dataclass(frozen=True)
-class Point:
+class TuningPoint:
     """What a setting gives.
 
     Attributes:
@@ -149,7 +149,7 @@ class Point:
         figures: measure -> each query's figure, shape (queries,), in the task's order.
     """
 
-    setting: Setting
+    setting: ShiftSettings
     figures: Mapping[str, Floats] = field(repr=False)
 
 
@@ -157,7 +157,12 @@ class Judge:
     """Searches a task at one setting after the other, and remembers."""
 
     def __init__(
-        self, task: Task, vectors: LanguageVectors, *, same_text: bool, on_point: Callable[[], None] = lambda: None
+        self,
+        task: TuningTask,
+        vectors: LanguageVectors,
+        *,
+        same_text: bool,
+        on_point: Callable[[], None] = lambda: None,
     ) -> None:
         """Keep what all settings share.
 
@@ -169,49 +174,49 @@ class Judge:
             on_point: called after each search.
         """
         self.task, self.vectors = task, vectors
-        self._on_point, self._known = on_point, dict[Setting, Point]()
+        self._on_point, self._known = on_point, dict[ShiftSettings, TuningPoint]()
         folds = task.folds
         every = [folds == fold for fold in range(FOLDS)] if same_text else [np.ones(len(folds), bool)]
         self._parts = [
-            (kept, held_out_vectors(vectors, task, fold) if same_text else vectors, task.asking(kept))
-            for fold, kept in enumerate(every)
+            (mask, held_out_vectors(vectors, task, fold) if same_text else vectors, task.with_queries(mask))
+            for fold, mask in enumerate(every)
         ]
 
-    def at(self, setting: Setting) -> Point:
+    def at(self, setting: ShiftSettings) -> TuningPoint:
         """Search at a setting, and score; from memory where that was done before."""
         if setting not in self._known:
             figures = {name: np.empty(len(self.task.items)) for name in MEASURES}
-            for kept, vectors, asking in self._parts:
-                for name, found in _scores(setting, vectors, asking).items():
-                    figures[name][kept] = found
-            self._known[setting] = Point(setting, figures)
+            for mask, vectors, encoded in self._parts:
+                for name, found in _scores(setting, vectors, encoded).items():
+                    figures[name][mask] = found
+            self._known[setting] = TuningPoint(setting, figures)
             self._on_point()
         return self._known[setting]
 
-    def curve(self, alphas: Sequence[float], *, shift_queries: bool = False) -> list[Point]:
+    def curve(self, alphas: Sequence[float], *, shift_queries: bool = False) -> list[TuningPoint]:
         """One point for each alpha, all languages alike; alpha 0 leaves queries as they are, too."""
-        return [self.at(Setting(alpha, shift_queries=shift_queries and alpha > 0)) for alpha in alphas]
+        return [self.at(ShiftSettings(alpha, shift_queries=shift_queries and alpha > 0)) for alpha in alphas]
 
 
-def _scores(setting: Setting, vectors: LanguageVectors, asking: Encoded) -> dict[str, list[float]]:
+def _scores(setting: ShiftSettings, vectors: LanguageVectors, encoded: EncodedDataset) -> dict[str, list[float]]:
     """Measure -> the figure of each query asked, in their order."""
-    debias = Debias(vectors, "shift", setting.alpha, dict(setting.own), setting.shift_queries)
-    found = rank(asking, place(asking, debias), depth=_DEPTH)
+    debias = Debiaser(vectors, "shift", setting.alpha, dict(setting.own), setting.shift_queries)
+    found = rank(encoded, debias_vectors(encoded, debias), depth=_DEPTH)
     run = {query: dict(hits) for query, hits in found.rankings.items()}
-    scores = scored(MEASURES, asking.dataset, asking.languages, run)
-    queries = [query.id for query in asking.dataset.queries]
+    scores = scored(MEASURES, encoded.dataset, encoded.languages, run)
+    queries = [query.id for query in encoded.dataset.queries]
     return {name: [of.per_query[query] for query in queries] for name, of in scores.items()}
 
 
 ALPHAS = tuple(tenth / 10 for tenth in range(11))
-PLAIN = Setting()
+PLAIN = ShiftSettings()
 # Figures that differ by less come from another order of the same sums.
 _DIGITS, _TOLERANCE = 12, 1e-12
-Choice = Callable[[Mask], Point]
+Choice = Callable[[Mask], TuningPoint]
 
 
 @dataclass(frozen=True)
-class Step:
+class TuningStep:
     """One thing that can be shifted more than before, and whether that pays.
 
     Attributes:
@@ -223,14 +228,14 @@ class Step:
     """
 
     name: str
-    setting: Setting
+    setting: ShiftSettings
     held_out: Mapping[str, Floats] = field(repr=False)
-    change: Change
+    change: MeasureChange
     taken: bool
 
 
 @dataclass(frozen=True)
-class Tuned:
+class TuningResult:
     """All that was found.
 
     Attributes:
@@ -242,32 +247,32 @@ class Tuned:
     """
 
     budget: float
-    documents: Sequence[Point]
-    both: Sequence[Point]
-    steps: Sequence[Step]
+    documents: Sequence[TuningPoint]
+    both: Sequence[TuningPoint]
+    steps: Sequence[TuningStep]
     weighing: Weighing
 
     @property
-    def plain(self) -> Point:
+    def plain(self) -> TuningPoint:
         """What is found with nothing shifted."""
         return self.documents[0]
 
     @property
-    def last(self) -> Step | None:
+    def last(self) -> TuningStep | None:
         """The last step taken; None where nothing is gained."""
         return next((step for step in reversed(self.steps) if step.taken), None)
 
     @property
-    def setting(self) -> Setting:
+    def setting(self) -> ShiftSettings:
         """What is recommended."""
         return self.last.setting if self.last else PLAIN
 
-    def changes(self, step: Step, kept: Mask) -> dict[str, Change]:
+    def changes(self, step: TuningStep, mask: Mask) -> dict[str, MeasureChange]:
         """Measure -> its change from no shift at all, held out, over some of the queries."""
-        return {name: self.weighing.change(self.plain.figures[name], step.held_out[name], kept) for name in MEASURES}
+        return {name: self.weighing.change(self.plain.figures[name], step.held_out[name], mask) for name in MEASURES}
 
 
-def tune(judge: Judge, budget: float) -> Tuned:
+def tune(judge: Judge, budget: float) -> TuningResult:
     """Measure, choose and judge.
 
     Args:
@@ -276,18 +281,18 @@ def tune(judge: Judge, budget: float) -> Tuned:
     """
     chooser = _Chooser(judge, budget)
     documents, both = judge.curve(ALPHAS), judge.curve(ALPHAS, shift_queries=True)
-    shifted = chooser.step("documents", lambda kept: chooser.best(documents, kept), PLAIN, documents[0].figures)
+    shifted = chooser.step("documents", lambda mask: chooser.best(documents, mask), PLAIN, documents[0].figures)
     before = (shifted.setting, shifted.held_out) if shifted.taken else (PLAIN, documents[0].figures)
-    queries = chooser.step("queries", lambda kept: chooser.best(both, kept), *before)
+    queries = chooser.step("queries", lambda mask: chooser.best(both, mask), *before)
     common = queries.setting if queries.taken else before[0]
     steps = [shifted, queries]
     # One language alone was tried at every alpha already.
     if len(chooser.keys) > 1:
         own = chooser.step(
-            "languages", lambda kept: chooser.with_own_alphas(common, kept), common, judge.at(common).figures
+            "languages", lambda mask: chooser.with_own_alphas(common, mask), common, judge.at(common).figures
         )
         steps.append(own)
-    return Tuned(budget, documents, both, steps, chooser.weighing)
+    return TuningResult(budget, documents, both, steps, chooser.weighing)
 
 
 class _Chooser:
@@ -300,7 +305,7 @@ class _Chooser:
         found = {judge.vectors.key(tag) for tag in set(task.encoded.languages.tags.values())}
         self.keys = sorted(key for key in found if key is not None)
 
-    def step(self, name: str, choice: Choice, stands: Setting, before: Mapping[str, Floats]) -> Step:
+    def step(self, name: str, choice: Choice, stands: ShiftSettings, before: Mapping[str, Floats]) -> TuningStep:
         """Choose on all folds for the recommendation, and on all but one for judging on that one."""
         every = np.ones(len(self._folds), bool)
         held_out = {measure: np.empty(len(self._folds)) for measure in MEASURES}
@@ -311,25 +316,25 @@ class _Chooser:
                 held_out[measure][inside] = point.figures[measure][inside]
         setting = choice(every).setting
         change = self.weighing.change(before[TARGET], held_out[TARGET], every)
-        return Step(name, setting, held_out, change, change.gained and setting != stands)
+        return TuningStep(name, setting, held_out, change, change.gained and setting != stands)
 
-    def best(self, points: Sequence[Point], kept: Mask) -> Point:
+    def best(self, points: Sequence[TuningPoint], mask: Mask) -> TuningPoint:
         """The point with the highest TLR within the budget, where the first always is; among equals the first."""
-        allowed = [points[0], *(point for point in points[1:] if self._within_budget(point, kept))]
-        return max(allowed, key=lambda point: self._mean(point, TARGET, kept))
+        allowed = [points[0], *(point for point in points[1:] if self._within_budget(point, mask))]
+        return max(allowed, key=lambda point: self._mean(point, TARGET, mask))
 
-    def with_own_alphas(self, common: Setting, kept: Mask) -> Point:
+    def with_own_alphas(self, common: ShiftSettings, mask: Mask) -> TuningPoint:
         """The point with single languages' own alphas, and the alpha that is best for the others beside these.
 
         What is common was chosen on all folds, before and after alike: what this step gains, own alphas gain.
         """
-        own = self.own_alphas(common, kept)
+        own = self.own_alphas(common, mask)
         if not own:
             return self._judge.at(common)
         near = sorted(ALPHAS, key=lambda alpha: abs(alpha - common.alpha))
-        return self.best([self._judge.at(replace(common, alpha=alpha).with_own(own)) for alpha in near], kept)
+        return self.best([self._judge.at(replace(common, alpha=alpha).with_own(own)) for alpha in near], mask)
 
-    def own_alphas(self, common: Setting, kept: Mask) -> dict[str, float]:
+    def own_alphas(self, common: ShiftSettings, mask: Mask) -> dict[str, float]:
         """Language vector -> its own alpha, where that gains more than chance on these queries.
 
         Each language is tried by itself, the others as they are in common; none gets its own alpha where all
@@ -339,20 +344,20 @@ class _Chooser:
         found = {}
         for key in self.keys:
             near = sorted(ALPHAS, key=lambda alpha: abs(alpha - common.alpha))
-            best = self.best([self._judge.at(common.with_own({key: alpha})) for alpha in near], kept)
+            best = self.best([self._judge.at(common.with_own({key: alpha})) for alpha in near], mask)
             if best is not stands:
                 found[key] = best
         gains = {key: point.figures[TARGET] - stands.figures[TARGET] for key, point in found.items()}
-        chances = self.weighing.p_values(gains, kept) if gains else {}
+        chances = self.weighing.p_values(gains, mask) if gains else {}
         own = {key: dict(found[key].setting.own)[key] for key, chance in chances.items() if chance < LEVEL}
-        return own if self._within_budget(self._judge.at(common.with_own(own)), kept) else {}
+        return own if self._within_budget(self._judge.at(common.with_own(own)), mask) else {}
 
-    def _within_budget(self, point: Point, kept: Mask) -> bool:
-        loss = self._mean(self._judge.at(PLAIN), COST, kept) - self._mean(point, COST, kept)
+    def _within_budget(self, point: TuningPoint, mask: Mask) -> bool:
+        loss = self._mean(self._judge.at(PLAIN), COST, mask) - self._mean(point, COST, mask)
         return loss <= self._budget + _TOLERANCE
 
-    def _mean(self, point: Point, measure: str, kept: Mask) -> float:
-        return round(self.weighing.mean(point.figures[measure], kept), _DIGITS)
+    def _mean(self, point: TuningPoint, measure: str, mask: Mask) -> float:
+        return round(self.weighing.mean(point.figures[measure], mask), _DIGITS)
 
 
 def groups(judge: Judge) -> dict[str, NDArray[np.bool_]]:

@@ -12,35 +12,35 @@ from typing import Any
 import numpy as np
 from opensearchpy import OpenSearch
 
-from langshift.debias.encoders import Brought, have_norm_1
-from langshift.debias.encoders.precomputed import LOOKED_AT
+from langshift.debias.encoders import VectorSpec, have_norm_1
+from langshift.debias.encoders.precomputed import NORM_SAMPLE
 from langshift.errors import LangshiftError, UsageError
-from langshift.ingest.adopt.reader import OldIndex, Reader, find, loaded, open_reader, stored_of
-from langshift.ingest.adopt.transform import DocumentMaker, Documents, document_of
-from langshift.ingest.config import Making, MakingOptions
+from langshift.ingest.adopt.reader import IndexReader, OldIndex, decode_hit, find_index, open_reader, parse_source
+from langshift.ingest.adopt.transform import IndexDocuments, StoredDocumentBuilder, document_of
+from langshift.ingest.config import EmbeddingPipeline, PipelineOptions
 from langshift.ingest.documents import Document
-from langshift.ingest.load import Watch, load_source
-from langshift.ingest.progress import Summary, unwatched
-from langshift.ingest.resume import LoadKind, LoadOptions
-from langshift.output import counted, note
+from langshift.ingest.load import ProgressListener, load_source
+from langshift.ingest.progress import LoadSummary, no_progress
+from langshift.ingest.resume import LoadOptions, LoadStrategy
+from langshift.output import note, pluralize
 from langshift.plugin import metadata, stored_shift
 from langshift.plugin.index_body import DERIVED, LUCENE, VectorField, copied_body, engine_of, own_mappings
-from langshift.plugin.metadata import USUAL, Fields, Origin
+from langshift.plugin.metadata import USUAL, FieldNames, Origin
 from langshift.plugin.versions import version_behind
 
 _FINAL = "final_pipeline"
 
 
 def free_fields(
-    old: OldIndex, vector: str, texts: Sequence[str], told: str | None, unmapped: Collection[str] = ()
-) -> Fields:
+    old: OldIndex, vector: str, texts: Sequence[str], declared_language: str | None, unmapped: Collection[str] = ()
+) -> FieldNames:
     """The names of the new version's fields: langshift's own are called otherwise where the old index has them.
 
     Args:
         old: the index.
         vector: the field of vectors.
         texts: the fields of text.
-        told: the field that names a document's language; None where there is none.
+        declared_language: the field that names a document's language; None where there is none.
         unmapped: fields that documents have beside those that the mapping knows.
 
     Raises:
@@ -57,10 +57,12 @@ def free_fields(
             "names: copy the index with _reindex, renaming one of them, and adopt that."
         )
 
-    return Fields(vector, free(USUAL.language), free(USUAL.confidence), free(USUAL.stamp), tuple(texts), told)
+    return FieldNames(
+        vector, free(USUAL.language), free(USUAL.confidence), free(USUAL.stamp), tuple(texts), declared_language
+    )
 
 
-def body_of(client: OpenSearch, old: OldIndex, fields: Fields, making: Making) -> dict[str, Any]:
+def body_of(client: OpenSearch, old: OldIndex, fields: FieldNames, pipeline: EmbeddingPipeline) -> dict[str, Any]:
     """The body of the new version, complete; see ``open_for_writing``."""
     body = copied_body(client, old.index)
     mappings, own = body["mappings"], own_mappings()["properties"]
@@ -68,25 +70,25 @@ def body_of(client: OpenSearch, old: OldIndex, fields: Fields, making: Making) -
     mappings.setdefault("properties", {}).update({name: own[usual] for name, usual in names.items()})
     at = datetime.now(timezone.utc).isoformat(timespec="seconds")
     mappings["_meta"] |= {
-        metadata.FINGERPRINT: making.fingerprint().to_dict(),
+        metadata.FINGERPRINT: pipeline.fingerprint().to_dict(),
         "langshift_fields": fields.to_dict(),
         metadata.ORIGIN: Origin("adopt", old.index, old.uuid, (), at).to_dict(),
-        **stored_shift.entries(making.debias),
+        **stored_shift.to_metadata(pipeline.debias),
     }
     keep_norms(body["settings"]["index"], engine_of(old.mappings, old.settings, fields.vector))
     return body
 
 
-def keep_norms(settings: dict[str, Any], kept: VectorField | None) -> None:
+def keep_norms(settings: dict[str, Any], vector_field: VectorField | None) -> None:
     """Have vectors come back from the new version as they are written, by switching derived source off for faiss.
 
     What is read would have norm 1 otherwise, and a later change of alpha would be wrong without a word.
 
     Args:
         settings: of the new version, the part ``index``; changed in place.
-        kept: how the old index keeps its vectors.
+        vector_field: how the old index keeps its vectors.
     """
-    if kept is not None and kept.engine != LUCENE:
+    if vector_field is not None and vector_field.engine != LUCENE:
         settings.pop(DERIVED.rpartition(".")[0], None)
         settings[DERIVED] = False
 
@@ -138,13 +140,14 @@ def _require_vector(old: OldIndex, name: str) -> None:
         )
     kind = str(found.get("data_type", "float")).lower()
     if "dimension" not in found or kind != "float":
-        told = f"are of the data type {kind}" if "dimension" in found else "are those of a trained model"
-        raise UsageError(f"The vectors in {name!r} of {index} {told}: only vectors of floats can be shifted.")
-    kept = engine_of(old.mappings, old.settings, name)
-    assert kept is not None  # noqa: S101 - it is a knn_vector
-    if kept.space != _SPACE:
+        problem = f"are of the data type {kind}" if "dimension" in found else "are those of a trained model"
+        raise UsageError(f"The vectors in {name!r} of {index} {problem}: only vectors of floats can be shifted.")
+    vector_field = engine_of(old.mappings, old.settings, name)
+    assert vector_field is not None  # noqa: S101 - it is a knn_vector
+    if vector_field.space != _SPACE:
         raise UsageError(
-            f"The vectors in {name!r} of {index} are compared by {kept.space}: langshift searches and measures by the "
+            f"The vectors in {name!r} of {index} are compared by {vector_field.space}: langshift searches and "
+            "measures by the "
             f"cosine, and shifted vectors differ in length. Copy the index with _reindex into one whose mapping says "
             f'"space_type": "{_SPACE}" (nothing is encoded again), and adopt that.'
         )
@@ -188,7 +191,7 @@ def _vectors(part: Mapping[str, Any], place: str) -> Iterator[str]:
 
 
 @dataclass(frozen=True)
-class Asked:
+class AdoptionRequest:
     """What is to be adopted.
 
     Attributes:
@@ -196,60 +199,62 @@ class Asked:
         vector: its field of vectors.
         texts: its fields of text; at least one.
         language: its field that names a document's language; None where it has none.
-        making: the encoder that made the vectors, and how they are moved.
+        pipeline_options: the encoder that made the vectors, and how they are moved.
     """
 
     old: str
     vector: str
     texts: Sequence[str]
     language: str | None
-    making: MakingOptions
+    pipeline_options: PipelineOptions
 
 
 @dataclass(frozen=True)
-class Opened:
+class AdoptableIndex:
     """An index that can be adopted, open for reading.
 
     Attributes:
         old: the index.
         reader: reads it.
         fields: the names of its fields, and of those that its documents are to get.
-        making: how its vectors were made, and are moved.
-        brought: what a sample of its vectors tells.
+        pipeline: how its vectors were made, and are moved.
+        vector_spec: what a sample of its vectors tells.
     """
 
     old: OldIndex
-    reader: Reader
-    fields: Fields
-    making: Making
-    brought: Brought
+    reader: IndexReader
+    fields: FieldNames
+    pipeline: EmbeddingPipeline
+    vector_spec: VectorSpec
 
 
 @contextmanager
-def open_old(client: OpenSearch, asked: Asked, patience: float) -> Iterator[Opened]:
+def open_for_adoption(client: OpenSearch, request: AdoptionRequest, patience: float) -> Iterator[AdoptableIndex]:
     """Open an index for reading, and see that it can be adopted; nothing is written.
 
     Args:
         client: the cluster.
-        asked: what is to be adopted.
+        request: what is to be adopted.
         patience: seconds for which a cluster that does not answer is waited for.
 
     Raises:
         UsageError: it cannot be adopted; saying why and what to do.
         FingerprintError: the language vectors were fitted with another encoder.
     """
-    old = find(client, asked.old)
-    require_fields(old, asked.vector, asked.texts, asked.language)
-    with open_reader(client, old, asked.vector, patience) as reader:
-        sample = reader.sample(LOOKED_AT, {"exists": {"field": asked.vector}})
+    old = find_index(client, request.old)
+    require_fields(old, request.vector, request.texts, request.language)
+    with open_reader(client, old, request.vector, patience) as reader:
+        sample = reader.sample(NORM_SAMPLE, {"exists": {"field": request.vector}})
         if not sample:
-            raise UsageError(f"No document of {old.index} has a vector in {asked.vector!r}: there is nothing to shift.")
-        unmapped = {name for hit in sample for name in loaded(stored_of(hit).source)}
-        fields = free_fields(old, asked.vector, asked.texts, asked.language, unmapped)
-        brought = _brought(old, sample, fields)
-        making = asked.making.open(brought)
-        _require_encoder(old, asked.vector, making, brought)
-        yield Opened(old, reader, fields, making, brought)
+            raise UsageError(
+                f"No document of {old.index} has a vector in {request.vector!r}: there is nothing to shift."
+            )
+        unmapped = {name for hit in sample for name in parse_source(decode_hit(hit).source)}
+        fields = free_fields(old, request.vector, request.texts, request.language, unmapped)
+        vector_spec = _sampled_vector_spec(old, sample, fields)
+        pipeline = request.pipeline_options.open(vector_spec)
+        _require_encoder(old, request.vector, pipeline, vector_spec)
+        yield AdoptableIndex(old, reader, fields, pipeline, vector_spec)
 
 
 def require_name(client: OpenSearch, old: OldIndex, name: str, options: LoadOptions) -> None:
@@ -263,14 +268,16 @@ def require_name(client: OpenSearch, old: OldIndex, name: str, options: LoadOpti
     if live == old.index:
         raise UsageError(f"{name} stands for {live}, the index that is to be adopted: choose another --name.")
     if live is not None and options.if_exists == "fail":
-        held = counted(client.count(index=live)["count"], "document")
+        held = pluralize(client.count(index=live)["count"], "document")
         raise UsageError(
             f"There is an index {name} already ({live}, {held}): replace it with --if-exists replace, or put a new "
             "version before it with --if-exists new-version."
         )
 
 
-def adopt(client: OpenSearch, opened: Opened, name: str, options: LoadOptions, watch: Watch | None = None) -> Summary:
+def adopt(
+    client: OpenSearch, opened: AdoptableIndex, name: str, options: LoadOptions, watch: ProgressListener | None = None
+) -> LoadSummary:
     """Write the documents of an index to a new version.
 
     Args:
@@ -283,12 +290,12 @@ def adopt(client: OpenSearch, opened: Opened, name: str, options: LoadOptions, w
     Raises:
         LangshiftError: it broke off; nothing of the new version is left, and the old index is as it was.
     """
-    old, fields, making = opened.old, opened.fields, opened.making
-    body = body_of(client, old, fields, making)
-    kind = LoadKind(partial(DocumentMaker, fields), body, during_load(body), keeps_versions=True)
-    source = Documents(opened.reader, fields, opened.brought)
+    old, fields, pipeline = opened.old, opened.fields, opened.pipeline
+    body = body_of(client, old, fields, pipeline)
+    kind = LoadStrategy(partial(StoredDocumentBuilder, fields), body, during_load(body), keeps_versions=True)
+    source = IndexDocuments(opened.reader, fields, opened.vector_spec)
     try:
-        return load_source(client, source, name, making, unwatched, options, watch, kind)
+        return load_source(client, source, name, pipeline, no_progress, options, watch, kind)
     except UsageError:
         raise
     except LangshiftError as error:
@@ -298,7 +305,7 @@ def adopt(client: OpenSearch, opened: Opened, name: str, options: LoadOptions, w
         raise
 
 
-def _brought(old: OldIndex, sample: Sequence[bytes], fields: Fields) -> Brought:
+def _sampled_vector_spec(old: OldIndex, sample: Sequence[bytes], fields: FieldNames) -> VectorSpec:
     dimension = dimension_of(old, fields.vector)
     found = [document_of(hit, fields, dimension) for hit in sample]
     vectors = [one.embedding for one in found if isinstance(one, Document) and one.embedding is not None]
@@ -307,27 +314,29 @@ def _brought(old: OldIndex, sample: Sequence[bytes], fields: Fields) -> Brought:
             f"The documents of {old.index} do not hold {fields.vector!r} as one list of {dimension} numbers, or hold "
             "it in a list of objects: such vectors cannot be shifted."
         )
-    return Brought(dimension, have_norm_1(np.stack(vectors)))
+    return VectorSpec(dimension, have_norm_1(np.stack(vectors)))
 
 
-def _require_encoder(old: OldIndex, vector: str, making: Making, brought: Brought) -> None:
-    encoder = making.encoder
+def _require_encoder(old: OldIndex, vector: str, pipeline: EmbeddingPipeline, vector_spec: VectorSpec) -> None:
+    encoder = pipeline.encoder
     remedy = "name the encoder that made them with --encoder, or --encoder given for one that is not here"
-    if encoder.dimension != brought.dimension:
+    if encoder.dimension != vector_spec.dimension:
         raise UsageError(
-            f"The vectors in {vector!r} of {old.index} have {brought.dimension} dimensions, and those of {encoder.id} "
+            f"The vectors in {vector!r} of {old.index} have {vector_spec.dimension} dimensions, and those of "
+            f"{encoder.id} "
             f"have {encoder.dimension}: {remedy}."
         )
-    if encoder.normalised == brought.normalised:
+    if encoder.normalised == vector_spec.normalised:
         return
-    kept = engine_of(old.mappings, old.settings, vector)
-    if kept is not None and kept.comes_back_normalised:
+    vector_field = engine_of(old.mappings, old.settings, vector)
+    if vector_field is not None and vector_field.comes_back_normalised:
         raise UsageError(
-            f"Index {old.index} keeps its vectors with the engine {kept.engine}, cosinesimil and derived source, which "
+            f"Index {old.index} keeps its vectors with the engine {vector_field.engine}, cosinesimil and derived "
+            "source, which "
             f"gives them back with norm 1 and not as {encoder.id} made them: load the documents from where they came "
             "from, with `langshift ingest`."
         )
-    theirs, own = ("norm 1", "other norms") if brought.normalised else ("other norms than 1", "norm 1")
+    theirs, own = ("norm 1", "other norms") if vector_spec.normalised else ("other norms than 1", "norm 1")
     raise UsageError(
         f"The vectors in {vector!r} of {old.index} have {theirs}, and those of {encoder.id} {own}: {remedy}."
     )

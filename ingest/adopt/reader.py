@@ -21,12 +21,12 @@ from opensearchpy.exceptions import NotFoundError, OpenSearchException, RequestE
 from opensearchpy.serializer import JSONSerializer
 
 from langshift.client import address, make_client
-from langshift.credentials import hide
+from langshift.credentials import redact
 from langshift.errors import ClusterError, UsageError
 from langshift.files import replace_halves
 from langshift.plugin import metadata
 from langshift.plugin.metadata import is_on
-from langshift.retry import Patience, waited_out
+from langshift.retry import RetryBudget, retry_until_available
 from langshift.server_errors import reason
 from langshift.settings import Settings
 
@@ -60,7 +60,7 @@ class OldIndex:
         return self.name if self.name == self.index else f"{self.name} ({self.index})"
 
 
-def find(client: OpenSearch, name: str) -> OldIndex:
+def find_index(client: OpenSearch, name: str) -> OldIndex:
     """Look at an index; only reads.
 
     Args:
@@ -71,8 +71,10 @@ def find(client: OpenSearch, name: str) -> OldIndex:
         UsageError: there is none, it is several, closed, langshift's own, or does not keep whole documents.
     """
     index = _index_of(client, name)
-    kept = client.indices.get_settings(index=index, params={"flat_settings": "true", "include_defaults": "true"})[index]
-    settings = {**kept.get("defaults", {}), **kept["settings"]}
+    response = client.indices.get_settings(index=index, params={"flat_settings": "true", "include_defaults": "true"})[
+        index
+    ]
+    settings = {**response.get("defaults", {}), **response["settings"]}
     if is_on(settings.get("index.verified_before_close")):
         raise UsageError(f"Index {index} is closed: open it with POST /{index}/_open.")
     mappings = client.indices.get_mapping(index=index)[index]["mappings"]
@@ -136,7 +138,7 @@ _MARKED_BYTES = re.compile(f"{_MARK}([0-9a-fA-F]{{4}})".encode())
 
 # Reading JSON and writing it again may change numbers: integers beyond 64 bits, decimals of many digits. So only what
 # is looked at is read, and only what is changed is written; all else passes as it is.
-class Stored(msgspec.Struct):
+class StoredDocument(msgspec.Struct):
     """A document of a search's answer.
 
     Attributes:
@@ -154,31 +156,31 @@ class Stored(msgspec.Struct):
     sort: list[Any] = msgspec.field(default_factory=list)
 
 
-class Total(msgspec.Struct):
+class TotalHits(msgspec.Struct):
     """How many documents a search finds."""
 
     value: int
 
 
-class Found(msgspec.Struct):
+class RawHits(msgspec.Struct):
     """The part of a search's answer that holds the documents, each byte for byte."""
 
     hits: list[Raw]
-    total: Total | None = None
+    total: TotalHits | None = None
 
 
-class Page(msgspec.Struct):
+class RawPage(msgspec.Struct):
     """A search's answer."""
 
-    hits: Found
+    hits: RawHits
 
 
-_page = msgspec.json.Decoder(Page).decode
-_stored = msgspec.json.Decoder(Stored).decode
+_page = msgspec.json.Decoder(RawPage).decode
+_stored = msgspec.json.Decoder(StoredDocument).decode
 _fields = msgspec.json.Decoder(dict[str, Raw]).decode
 
 
-def page_of(answer: str) -> Page:
+def decode_page(answer: str) -> RawPage:
     """The documents of a search's answer.
 
     Raises:
@@ -187,24 +189,24 @@ def page_of(answer: str) -> Page:
     return _decoded(_page, answer)
 
 
-def stored_of(hit: bytes | Raw) -> Stored:
+def decode_hit(hit: bytes | Raw) -> StoredDocument:
     """A document of a search's answer."""
     return _decoded(_stored, hit)
 
 
-def whole(hit: Raw) -> bytes:
+def hit_bytes(hit: Raw) -> bytes:
     """A document of a search's answer byte for byte; it needs no longer the whole answer in memory."""
     return _unmarked(bytes(hit))
 
 
-def loaded(source: Raw) -> dict[str, Any]:
+def parse_source(source: Raw) -> dict[str, Any]:
     """A document's fields, to be looked at; half a surrogate pair is U+FFFD there."""
     text = _MARKED.sub("\ufffd", bytes(source).decode())
     fields: dict[str, Any] = orjson.loads(text)
     return fields
 
 
-def changed(source: Raw, path: str, value: bytes | None, added: Mapping[str, bytes]) -> bytes:
+def edit_source(source: Raw, path: str, value: bytes | None, added: Mapping[str, bytes]) -> bytes:
     """A document with one value replaced and fields added; all else is the same byte for byte.
 
     Args:
@@ -264,17 +266,17 @@ _LONGER, _LONGEST = 600.0, 86_000.0
 _WHOLE = {"allow_partial_search_results": "false"}
 
 
-class _Pages(JSONSerializer):
+class _PageSerializer(JSONSerializer):
     """Reads answers only in part: the bytes of documents are to be kept."""
 
-    def loads(self, s: str) -> Page:
+    def loads(self, s: str) -> RawPage:
         try:
-            return page_of(s)
+            return decode_page(s)
         except msgspec.DecodeError as error:
-            raise SerializationError(hide(s), error) from error
+            raise SerializationError(redact(s), error) from error
 
 
-class _Turn(NamedTuple):
+class _SliceCursor(NamedTuple):
     """The next page of a slice.
 
     Attributes:
@@ -288,7 +290,7 @@ class _Turn(NamedTuple):
     size: int
 
 
-class Reader:
+class IndexReader:
     """An index as it was when this was opened; see ``open_reader``.
 
     Attributes:
@@ -318,7 +320,7 @@ class Reader:
         read = 0
         for page in self._pages():
             read += len(page.hits.hits)
-            yield from map(whole, page.hits.hits)
+            yield from map(hit_bytes, page.hits.hits)
         if read != self.total:
             raise ClusterError(f"Only {read:,} of the {self.total:,} documents of {self.old.index} came.")
 
@@ -339,34 +341,34 @@ class Reader:
             page = self._search({**body, **({"search_after": after} if after else {})})
             if not page.hits.hits:
                 break
-            found += map(whole, page.hits.hits)
-            after = stored_of(page.hits.hits[-1]).sort
+            found += map(hit_bytes, page.hits.hits)
+            after = decode_hit(page.hits.hits[-1]).sort
         return found
 
     def stop(self) -> None:
         """Wait for the cluster no longer."""
         self._stopping.set()
 
-    def _pages(self) -> Iterator[Page]:
+    def _pages(self) -> Iterator[RawPage]:
         slices = iter(range(self._slices))
-        reading: deque[tuple[_Turn, Future[Page]]] = deque()
+        reading: deque[tuple[_SliceCursor, Future[RawPage]]] = deque()
 
-        def read(turn: _Turn) -> None:
+        def read(turn: _SliceCursor) -> None:
             reading.append((turn, self._pool.submit(self._page, turn)))
 
         for number in islice(slices, _AT_ONCE):
-            read(_Turn(number, None, self._most))
+            read(_SliceCursor(number, None, self._most))
         while reading:
             turn, coming = reading.popleft()
             page = coming.result()
             if hits := page.hits.hits:
                 likely = _PAGE_BYTES * len(hits) // sum(memoryview(hit).nbytes for hit in hits)
-                read(_Turn(turn.slice, stored_of(hits[-1]).sort, max(1, min(self._most, likely))))
+                read(_SliceCursor(turn.slice, decode_hit(hits[-1]).sort, max(1, min(self._most, likely))))
                 yield page
             elif (following := next(slices, None)) is not None:
-                read(_Turn(following, None, self._most))
+                read(_SliceCursor(following, None, self._most))
 
-    def _page(self, turn: _Turn) -> Page:
+    def _page(self, turn: _SliceCursor) -> RawPage:
         # A slice lies in one shard, as there are no fewer slices than shards: there `_doc` is a place of its own.
         part = {"id": turn.slice, "max": self._slices, "field": "_seq_no"}
         body: dict[str, Any] = {"slice": part, "sort": ["_doc"], "size": turn.size, "track_total_hits": False}
@@ -376,15 +378,15 @@ class Reader:
         total = self._search({"query": query, "size": 0, "track_total_hits": True}).hits.total
         return total.value if total else 0
 
-    def _search(self, body: dict[str, Any]) -> Page:
+    def _search(self, body: dict[str, Any]) -> RawPage:
         pit = {"id": self._pit, "keep_alive": _keep_alive(self._seconds)}
-        asked = {**body, "pit": pit, "version": True}
-        page: Page = self._patiently(lambda: self._client.search(body=asked, params=_WHOLE))
+        request_body = {**body, "pit": pit, "version": True}
+        page: RawPage = self._patiently(lambda: self._client.search(body=request_body, params=_WHOLE))
         return page
 
     def _patiently(self, action: Callable[[], T]) -> T:
         try:
-            return waited_out(action, Patience(self._seconds), self._stopping)
+            return retry_until_available(action, RetryBudget(self._seconds), self._stopping)
         except TransportError as error:
             if "search_context_missing_exception" in str(error.info):
                 raise ClusterError(
@@ -395,7 +397,7 @@ class Reader:
 
 
 @contextmanager
-def open_reader(client: OpenSearch, old: OldIndex, vector: str, patience: float) -> Iterator[Reader]:
+def open_reader(client: OpenSearch, old: OldIndex, vector: str, patience: float) -> Iterator[IndexReader]:
     """Open an index for reading as it is now: what is written to it from now on is not read.
 
     Nothing is written to it, and it is not refreshed: what no search sees yet is not read either.
@@ -410,12 +412,14 @@ def open_reader(client: OpenSearch, old: OldIndex, vector: str, patience: float)
         OpenSearchException: the user may not read it so, or the cluster does not answer.
     """
     with ExitStack() as stack:
-        reading = stack.enter_context(make_client(Settings.from_env(), address(client), retries=0, serializer=_Pages()))
+        reading = stack.enter_context(
+            make_client(Settings.from_env(), address(client), retries=0, serializer=_PageSerializer())
+        )
         made = client.create_pit(index=old.index, params={"keep_alive": _keep_alive(patience)})
         stack.callback(_forget, client, made["pit_id"])
         pool = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="slice")
         stack.callback(pool.shutdown, cancel_futures=True)
-        reader = Reader(reading, old, made["pit_id"], patience, pool, vector)
+        reader = IndexReader(reading, old, made["pit_id"], patience, pool, vector)
         stack.callback(reader.stop)
         yield reader
 

@@ -10,21 +10,21 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
-from langshift.debias.encoders import Brought
+from langshift.debias.encoders import VectorSpec
 from langshift.debias.stamps import is_shifted
 from langshift.errors import LangshiftError
 from langshift.files import LineNumbers
-from langshift.ingest.adopt.reader import Reader, changed, loaded, stored_of
-from langshift.ingest.bulk.chunks import Item
-from langshift.ingest.config import Making
-from langshift.ingest.documents import Bad, Document, Read, action
-from langshift.ingest.progress import OnStage, unwatched
-from langshift.ingest.transform import Refusing, Stamp, Tallies, Told, move, tell
+from langshift.ingest.adopt.reader import IndexReader, decode_hit, edit_source, parse_source
+from langshift.ingest.bulk.chunks import BulkAction
+from langshift.ingest.config import EmbeddingPipeline
+from langshift.ingest.documents import Document, InvalidRow, SourceRow, action_line
+from langshift.ingest.progress import OnStage, no_progress
+from langshift.ingest.transform import DocumentLanguage, RejectionSink, Stamp, Tallies, debias_batch, detect_language
 from langshift.languages import UNDETERMINED, parse_tag, text_language
-from langshift.plugin.metadata import Fields, value_at
+from langshift.plugin.metadata import FieldNames, value_at
 
 
-def document_of(hit: bytes, fields: Fields, dimension: int) -> Document | Bad:
+def document_of(hit: bytes, fields: FieldNames, dimension: int) -> Document | InvalidRow:
     """Look at a document.
 
     Args:
@@ -35,22 +35,26 @@ def document_of(hit: bytes, fields: Fields, dimension: int) -> Document | Bad:
     Returns:
         The document, its texts joined as ``text``; or why it cannot be adopted.
     """
-    stored = stored_of(hit)
-    source = loaded(stored.source)
+    stored = decode_hit(hit)
+    source = parse_source(stored.source)
     for name in (fields.language, fields.confidence, fields.stamp):
         if name in source:
-            return Bad("field_taken", f"has a field {name!r} that the mapping does not know, and that langshift needs.")
+            return InvalidRow(
+                "field_taken", f"has a field {name!r} that the mapping does not know, and that langshift needs."
+            )
     value, vector = value_at(source, fields.vector), None
     if value is not None:
         vector = _vector(value, dimension)
         if vector is None:
-            return Bad("invalid_embedding", f"the field {fields.vector!r} is not one list of {dimension} numbers.")
+            return InvalidRow(
+                "invalid_embedding", f"the field {fields.vector!r} is not one list of {dimension} numbers."
+            )
     texts = [text for name in fields.texts for text in strings_at(source, name)]
     return Document(
         id=stored.id,
         title="",
         text="\n".join(texts),
-        language=_language(source, fields.told),
+        language=_language(source, fields.declared_language),
         other={},
         embedding=vector,
     )
@@ -82,14 +86,14 @@ def _vector(value: Any, dimension: int) -> NDArray[np.float32] | None:  # noqa: 
 
 def _language(source: Mapping[str, Any], name: str | None) -> str | None:
     """The tag that a document names; None where it names none, or several."""
-    told = set(strings_at(source, name)) if name else set()
-    if len(told) != 1:
+    tags = set(strings_at(source, name)) if name else set()
+    if len(tags) != 1:
         return None
-    (given,) = told
+    (given,) = tags
     return UNDETERMINED if given.strip().lower() == UNDETERMINED else parse_tag(given)
 
 
-class Documents:
+class IndexDocuments:
     """The documents of an index at one point in time; see ``Source``.
 
     Another point in time gives another order: nothing can be gone on with.
@@ -103,12 +107,12 @@ class Documents:
     resumable = False
     content: str | None = None
 
-    def __init__(self, reader: Reader, fields: Fields, brought: Brought) -> None:
+    def __init__(self, reader: IndexReader, fields: FieldNames, vector_spec: VectorSpec) -> None:
         self.shown, self.total = reader.old.name, reader.total
-        self.brought: Brought | None = brought
-        self._reader, self._fields, self._dimension = reader, fields, brought.dimension
+        self.vector_spec: VectorSpec | None = vector_spec
+        self._reader, self._fields, self._dimension = reader, fields, vector_spec.dimension
 
-    def read(self, skip: LineNumbers) -> Iterator[Read]:
+    def read(self, skip: LineNumbers) -> Iterator[SourceRow]:
         """The documents, numbered as they come; the original of each is what a search gives.
 
         Raises:
@@ -120,7 +124,7 @@ class Documents:
             content = document_of(hit, self._fields, self._dimension)
             bearing += not isinstance(content, Document) or content.embedding is not None
             if number not in skip:
-                yield Read(number, content, hit)
+                yield SourceRow(number, content, hit)
         if bearing < self._reader.bearing:
             lacking = self._reader.bearing - bearing
             raise LangshiftError(
@@ -135,7 +139,7 @@ Moved = tuple[NDArray[np.float32], Stamp]
 VECTORLESS = "vectorless"
 
 
-class DocumentMaker:
+class StoredDocumentBuilder:
     """Makes operations of documents as a search gives them; those that can be none go to the ledger.
 
     Each keeps its ``_id``, routing, version and every byte of its fields but the vector's, where that moves.
@@ -143,82 +147,88 @@ class DocumentMaker:
 
     def __init__(
         self,
-        fields: Fields,
-        making: Making,
-        ledger: Refusing,
+        fields: FieldNames,
+        pipeline: EmbeddingPipeline,
+        ledger: RejectionSink,
         base: int,  # noqa: ARG002 - documents have versions of their own
         wants: Callable[[int], bool],
-        on_stage: OnStage = unwatched,
+        on_stage: OnStage = no_progress,
     ) -> None:
         """Make a maker.
 
         Args:
             fields: the names of the documents' fields, and of those that they get.
-            making: as for ``items.Maker``, as are the others.
+            pipeline: as for ``items.Maker``, as are the others.
             ledger: takes what cannot be used.
             base: not needed.
             wants: whether the final check compares the vector of a line.
             on_stage: called after each stage of each batch.
         """
-        self._fields, self._making, self._ledger = fields, making, ledger
+        self._fields, self._pipeline, self._ledger = fields, pipeline, ledger
         self._wants, self._on_stage = wants, on_stage
-        self._tallies = Tallies(making)
+        self._tallies = Tallies(pipeline)
 
-    def items(self, batch: Sequence[Read]) -> list[Item]:
+    def items(self, batch: Sequence[SourceRow]) -> list[BulkAction]:
         """The operations of a batch of documents, in their order."""
         documents = [read.content for read in batch if isinstance(read.content, Document)]
         begun = time.perf_counter()
-        told = [tell(document, self._making) for document in documents]
+        detections = [detect_language(document, self._pipeline) for document in documents]
         detected = time.perf_counter()
-        moved = self._moved(documents, told)
+        moved = self._moved(documents, detections)
         self._on_stage("detect", len(documents), detected - begun)
         self._on_stage("shift", len(documents), time.perf_counter() - detected)
-        made = iter(zip(documents, told, strict=True))
+        made = iter(zip(documents, detections, strict=True))
         items = []
         for read in batch:
-            if isinstance(read.content, Bad):
+            if isinstance(read.content, InvalidRow):
                 bad = read.content
-                self._ledger.refuse(read.line, stored_of(_hit(read)).id, bad.type, bad.reason, read.original, "read")
+                self._ledger.refuse(read.line, decode_hit(_hit(read)).id, bad.type, bad.reason, read.original, "read")
             elif isinstance(read.content, Document):
                 document, language = next(made)
                 items.append(self._item(read, document, language, moved))
         self._ledger.flush()
         return items
 
-    def _moved(self, documents: Sequence[Document], told: Sequence[Told]) -> Iterator[Moved]:
+    def _moved(self, documents: Sequence[Document], detections: Sequence[DocumentLanguage]) -> Iterator[Moved]:
         """The vectors of those documents that have one."""
-        rows = [(doc.embedding, one) for doc, one in zip(documents, told, strict=True) if doc.embedding is not None]
+        rows = [
+            (doc.embedding, one) for doc, one in zip(documents, detections, strict=True) if doc.embedding is not None
+        ]
         if not rows:
             return iter(())
-        vectors, stamps = move(np.stack([vector for vector, _ in rows]), [one for _, one in rows], self._making)
+        vectors, stamps = debias_batch(
+            np.stack([vector for vector, _ in rows]), [one for _, one in rows], self._pipeline
+        )
         return iter(list(zip(vectors, stamps, strict=True)))
 
-    def _item(self, read: Read, document: Document, told: Told, moved: Iterator[Moved]) -> Item:
-        stored, fields = stored_of(_hit(read)), self._fields
-        language = text_language(told.language)
-        added = {fields.language: orjson.dumps(language), fields.confidence: orjson.dumps(told.confidence)}
+    def _item(
+        self, read: SourceRow, document: Document, detection: DocumentLanguage, moved: Iterator[Moved]
+    ) -> BulkAction:
+        stored, fields = decode_hit(_hit(read)), self._fields
+        language = text_language(detection.language)
+        added = {fields.language: orjson.dumps(language), fields.confidence: orjson.dumps(detection.confidence)}
         vector, sent, tallies = None, None, [f"language {language}", VECTORLESS]
         if document.embedding is not None:
             sent, stamp = next(moved)
             added[fields.stamp] = orjson.dumps(stamp)
-            tallies = self._tallies.of(told, stamp)
+            tallies = self._tallies.of(detection, stamp)
             if is_shifted(stamp):
                 vector = orjson.dumps(sent, option=orjson.OPT_SERIALIZE_NUMPY)
         elif not document.text.strip() and document.language is None:
             # Nothing tells its language, and nothing asks for it.
             added = {}
-        source = changed(stored.source, fields.vector, vector, added)
-        return Item(
+        source = edit_source(stored.source, fields.vector, vector, added)
+        return BulkAction(
             read.line,
             stored.id,
             "index",
-            action("index", stored.id, stored.version, stored.routing) + source + b"\n",
+            action_line("index", stored.id, stored.version, stored.routing) + source + b"\n",
             read.original,
             sent.tobytes() if sent is not None and self._wants(read.line) else None,
             tuple(tallies),
         )
 
 
-def _hit(read: Read) -> bytes:
+def _hit(read: SourceRow) -> bytes:
     assert isinstance(read.original, bytes)  # noqa: S101 - as ``Documents`` gives them
     return read.original

@@ -14,7 +14,7 @@ MOST = 8
 _FIRST = 2
 
 
-class Limit:
+class AdaptiveConcurrency:
     """Additive increase, multiplicative decrease.
 
     Each request that goes through raises the limit by a part that makes up one more a round; a request that found
@@ -28,7 +28,7 @@ class Limit:
         self.seconds = 0.0
         self._most = most
         self._limit = float(min(_FIRST, most))
-        self._under_way = 0
+        self._in_flight = 0
         self._round = 0
         self._since = 0.0
         self._changed = threading.Condition()
@@ -39,25 +39,25 @@ class Limit:
         return int(self._limit)
 
     @contextmanager
-    def request(self) -> Iterator[Turn]:
+    def request(self) -> Iterator[Slot]:
         """Wait for a turn; what the block finds out is told to the turn."""
         with self._changed:
-            self._changed.wait_for(lambda: self._under_way < int(self._limit))
-            self._under_way += 1
-            if self._under_way == 1:
+            self._changed.wait_for(lambda: self._in_flight < int(self._limit))
+            self._in_flight += 1
+            if self._in_flight == 1:
                 self._since = time.perf_counter()
-            turn = Turn(self._round)
+            turn = Slot(self._round)
         try:
             yield turn
         finally:
             with self._changed:
-                self._under_way -= 1
-                if self._under_way == 0:
+                self._in_flight -= 1
+                if self._in_flight == 0:
                     self.seconds += time.perf_counter() - self._since
                 self._learn(turn)
                 self._changed.notify_all()
 
-    def _learn(self, turn: Turn) -> None:
+    def _learn(self, turn: Slot) -> None:
         if turn.overloaded:
             if turn.round == self._round:
                 self._limit = max(1.0, self._limit / 2)
@@ -66,7 +66,7 @@ class Limit:
             self._limit = min(float(self._most), self._limit + 1 / self._limit)
 
 
-class Turn:
+class Slot:
     """One request's turn.
 
     Attributes:
@@ -86,7 +86,7 @@ Operation = Literal["index", "delete"]
 Original = bytes | Mapping[str, Any]
 
 
-class Item(NamedTuple):
+class BulkAction(NamedTuple):
     """One operation on one document.
 
     Attributes:
@@ -109,7 +109,7 @@ class Item(NamedTuple):
     tallies: tuple[str, ...] = ()
 
 
-class Outcome(NamedTuple):
+class ActionResult(NamedTuple):
     """What became of an item, for good.
 
     Attributes:
@@ -122,21 +122,21 @@ class Outcome(NamedTuple):
         reason: the error in words where dead; else empty.
     """
 
-    item: Item
+    item: BulkAction
     state: Literal["done", "superseded", "dead"]
     result: str = ""
     type: str = ""
     reason: str = ""
 
 
-class Chunk:
+class BulkChunk:
     """Items that are sent in one request, in this order.
 
     Attributes:
         items: the items; at least one.
     """
 
-    def __init__(self, items: Sequence[Item]) -> None:
+    def __init__(self, items: Sequence[BulkAction]) -> None:
         self.items = items
 
     def __len__(self) -> int:
@@ -157,10 +157,10 @@ class Chunk:
         """The documents that it deletes."""
         return frozenset(item.id for item in self.items if item.operation == "delete")
 
-    def halves(self) -> tuple[Chunk, Chunk]:
+    def halves(self) -> tuple[BulkChunk, BulkChunk]:
         """The first half of the items and the second; there must be two at least."""
         middle = len(self.items) // 2
-        return Chunk(self.items[:middle]), Chunk(self.items[middle:])
+        return BulkChunk(self.items[:middle]), BulkChunk(self.items[middle:])
 
 
 #: More than this gains nothing (tests/bench/bench_bulk.py), and a lost answer costs as much again.
@@ -177,12 +177,12 @@ class Chunker:
         self._begin()
 
     def _begin(self) -> None:
-        self._items: list[Item] = []
+        self._items: list[BulkAction] = []
         self._bytes = 0
         self._ids: set[str] = set()
         self._deletes = False
 
-    def add(self, item: Item) -> Chunk | None:
+    def add(self, item: BulkAction) -> BulkChunk | None:
         """Add the next item; the chunk before it, where it does not fit into that one any more."""
         full = None
         if self._items and (
@@ -195,13 +195,13 @@ class Chunker:
         self._deletes = self._deletes or item.operation == "delete"
         return full
 
-    def take(self) -> Chunk | None:
+    def take(self) -> BulkChunk | None:
         """What was gathered since the last chunk; None where that is nothing."""
-        chunk = Chunk(self._items) if self._items else None
+        chunk = BulkChunk(self._items) if self._items else None
         self._begin()
         return chunk
 
-    def _meets(self, item: Item) -> bool:
+    def _meets(self, item: BulkAction) -> bool:
         """Whether a delete and another operation on the same document would stand in one chunk.
 
         Versions keep the order of two writes, even where the first is sent again after the second. A delete's

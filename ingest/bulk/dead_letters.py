@@ -19,9 +19,9 @@ from typing import Any, Literal, NamedTuple, get_args
 import orjson
 
 from langshift.errors import LangshiftError, UsageError
-from langshift.files import ensure_private, sync_folder, whole
+from langshift.files import atomic_write, ensure_private, sync_folder
 from langshift.ingest.bulk.chunks import Original
-from langshift.ingest.bulk.journal_store import Lines
+from langshift.ingest.bulk.journal_store import LineRanges
 
 Stage = Literal["read", "encode", "write"]
 
@@ -200,7 +200,7 @@ class DeadLetters:
         with self._lock, self._telling("replay them again"):
             if not self.path.exists():
                 return
-            with whole(self.path) as partial:
+            with atomic_write(self.path) as partial:
                 ensure_private(partial)
                 with partial.open("wb") as file:
                     for row, letter in self._rows():
@@ -215,7 +215,7 @@ class DeadLetters:
     def _rows(self) -> Iterator[_Row]:
         """Each letter with its line in the file, repeated ones aside."""
         # A version is the load's own number plus the line's: without the line it is the same for a whole load.
-        seen: defaultdict[tuple[str, int | None], Lines] = defaultdict(Lines)
+        seen: defaultdict[tuple[str, int | None], LineRanges] = defaultdict(LineRanges)
         for row, letter in self._all_rows():
             line = letter.line
             # What a load's versions begin with tells it from every other, whatever path its input had.

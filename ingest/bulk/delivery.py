@@ -15,27 +15,27 @@ from tenacity import RetryCallState, Retrying, retry_if_exception_type
 from tenacity.nap import sleep_using_event
 
 from langshift.client import address
-from langshift.credentials import hide
+from langshift.credentials import redact
 from langshift.errors import ClusterError
-from langshift.ingest.bulk.chunks import Chunk, Item, Limit, Outcome
-from langshift.ingest.documents import body
-from langshift.output import counted
-from langshift.retry import BACKOFF, Patience
-from langshift.server_errors import INDEX_NOT_FOUND, Again, Refused, is_gone, meaning, not_permitted
+from langshift.ingest.bulk.chunks import ActionResult, AdaptiveConcurrency, BulkAction, BulkChunk
+from langshift.ingest.documents import bulk_lines
+from langshift.output import pluralize
+from langshift.retry import BACKOFF, RetryBudget
+from langshift.server_errors import INDEX_NOT_FOUND, Rejected, Retryable, classify, is_gone, not_permitted
 
 #: Statuses of an item that say nothing against it: too many requests, and what a server in trouble answers.
 _BUSY, _TROUBLE, _FAILED = 429, range(500, 600), 500
 
 
-class Broken(Exception):
+class MalformedResponse(Exception):
     """The answer is not one to this request; what the server did is not known."""
 
 
-class Verdict(NamedTuple):
+class BulkResponse(NamedTuple):
     """What an answer says.
 
     Attributes:
-        settled: what became of items for good.
+        results: what became of items for good.
         again: items that the server may take another time.
         why: the last reason for that, in the server's words; empty where there are none.
         overloaded: whether the server had too much to do.
@@ -45,8 +45,8 @@ class Verdict(NamedTuple):
         missing: the same as ``why`` where the node that answers does not know the index; else empty.
     """
 
-    settled: list[Outcome]
-    again: list[Item]
+    results: list[ActionResult]
+    again: list[BulkAction]
     why: str
     overloaded: bool
     failed: bool
@@ -55,7 +55,13 @@ class Verdict(NamedTuple):
     missing: str = ""
 
 
-def read(answer: Any, chunk: Chunk, breaks: Callable[[Mapping[str, Any]], bool], *, unsure: bool) -> Verdict:  # noqa: ANN401 - any JSON value
+def parse_bulk_response(
+    answer: Any,  # noqa: ANN401 - any JSON value
+    chunk: BulkChunk,
+    breaks: Callable[[Mapping[str, Any]], bool],
+    *,
+    unsure: bool,
+) -> BulkResponse:
     """Read the answer to a chunk.
 
     Args:
@@ -67,26 +73,26 @@ def read(answer: Any, chunk: Chunk, breaks: Callable[[Mapping[str, Any]], bool],
     Raises:
         Broken: it does not tell of each item in its turn.
     """
-    told = answer.get("items") if isinstance(answer, dict) else None
-    if not isinstance(told, list) or len(told) != len(chunk):
-        count = len(told) if isinstance(told, list) else 0
-        raise Broken(f"an answer for {count} of {len(chunk)} documents")
-    settled: list[Outcome] = []
-    again: list[Item] = []
+    entries = answer.get("items") if isinstance(answer, dict) else None
+    if not isinstance(entries, list) or len(entries) != len(chunk):
+        count = len(entries) if isinstance(entries, list) else 0
+        raise MalformedResponse(f"an answer for {count} of {len(chunk)} documents")
+    results: list[ActionResult] = []
+    again: list[BulkAction] = []
     why = fatal = missing = ""
     overloaded, failed, blocked = False, True, False
-    for item, one in zip(chunk.items, told, strict=True):
+    for item, one in zip(chunk.items, entries, strict=True):
         result = one.get(item.operation) if isinstance(one, dict) else None
         if not isinstance(result, dict) or result.get("_id") != item.id or not isinstance(result.get("status"), int):
-            raise Broken("an answer about other documents")
+            raise MalformedResponse("an answer about other documents")
         status, error = result["status"], result.get("error")
         if status < 300 or (status == 404 and item.operation == "delete" and error is None):
-            settled.append(Outcome(item, "done", _result(str(result.get("result", "")), unsure=unsure)))
+            results.append(ActionResult(item, "done", _result(str(result.get("result", "")), unsure=unsure)))
             continue
         error = error if isinstance(error, dict) else {"type": "unknown", "reason": str(error)}
         kind, said = str(error.get("type", "unknown")), reason(error)
         if status == 409:
-            settled.append(Outcome(item, "superseded"))
+            results.append(ActionResult(item, "superseded"))
         elif (
             status == _BUSY or status in _TROUBLE or kind == "cluster_block_exception" or _broke(status, error, breaks)
         ):
@@ -106,8 +112,8 @@ def read(answer: Any, chunk: Chunk, breaks: Callable[[Mapping[str, Any]], bool],
             # No document's fault, and the server's word for it is just "closed".
             fatal = "the index is closed, open it"
         else:
-            settled.append(Outcome(item, "dead", "", kind, said))
-    return Verdict(settled, again, why, overloaded, failed and bool(again), fatal, blocked, missing)
+            results.append(ActionResult(item, "dead", "", kind, said))
+    return BulkResponse(results, again, why, overloaded, failed and bool(again), fatal, blocked, missing)
 
 
 def reason(error: Mapping[str, Any]) -> str:
@@ -117,8 +123,8 @@ def reason(error: Mapping[str, Any]) -> str:
         if cause.get("reason"):
             words[1:] = [str(cause["reason"])]
         cause = cause.get("caused_by")
-    told = f"{words[0]} ({words[1]})" if len(words) > 1 and words[1] not in words[0] else words[0]
-    return hide(" ".join(told.split()).rstrip("."))
+    text = f"{words[0]} ({words[1]})" if len(words) > 1 and words[1] not in words[0] else words[0]
+    return redact(" ".join(text.split()).rstrip("."))
 
 
 def _result(word: str, *, unsure: bool) -> str:
@@ -132,7 +138,7 @@ def _broke(status: int, error: Mapping[str, Any], breaks: Callable[[Mapping[str,
 _STATS = "/_plugins/_knn/stats"
 
 
-class Breaker:
+class MemoryBreakerCheck:
     """Tells the breaker's 400 from that of a bad document, in the answers to one chunk.
 
     A document is bad only where the plugin's statistics say so both before and after the request: a breaker that
@@ -183,7 +189,7 @@ ISOLATED_AFTER = 3
 _HALVED_AFTER, _SMALL = 3, 1 << 16
 
 
-class Rest:
+class ChunkState:
     """What is left of a chunk, and what is known of the tries.
 
     Attributes:
@@ -195,7 +201,7 @@ class Rest:
         alone: whether the server takes others, so that the document is what it fails over.
     """
 
-    def __init__(self, chunk: Chunk, unsure: bool, breaker: Breaker) -> None:
+    def __init__(self, chunk: BulkChunk, unsure: bool, breaker: MemoryBreakerCheck) -> None:
         self.chunk, self.unsure, self.breaker = chunk, unsure, breaker
         self.lost_in_a_row = self.failed_in_a_row = 0
         self.alone = False
@@ -226,7 +232,7 @@ def diagnosis(why: str, seconds: float) -> str:
         why: the last reason, in the server's words.
         seconds: how long it was waited for.
     """
-    waited = f"The cluster has taken no document for {counted(round(seconds), 'second')}"
+    waited = f"The cluster has taken no document for {pluralize(round(seconds), 'second')}"
     if "flood-stage" in why or "flood stage" in why:
         return f"{waited}, since its disk is full ({why}): free space on its nodes."
     if "circuit breaker" in why or "[knn_vector]" in why:
@@ -240,13 +246,13 @@ def diagnosis(why: str, seconds: float) -> str:
 #: Only what is read of an answer, which is otherwise as long as short documents are.
 _FIELDS = {"filter_path": "items.*._id,items.*.status,items.*.result,items.*.error"}
 # Seconds that a server which fails over one document gets to recover before it is asked whether it takes others.
-_BEFORE_ASKING = 1.0
-_NOTHING = Chunk(())
+_PROBE_DELAY = 1.0
+_NOTHING = BulkChunk(())
 
 _log = logging.getLogger(__name__)
 
 
-class Courier:
+class ChunkSender:
     """Delivers chunks; several threads may call it at once.
 
     Attributes:
@@ -258,8 +264,8 @@ class Courier:
         self,
         client: OpenSearch,
         parameters: Mapping[str, Any],
-        settle: Callable[[list[Outcome]], None],
-        patience: Patience,
+        settle: Callable[[list[ActionResult]], None],
+        patience: RetryBudget,
         stopping: threading.Event,
         doubtful: int = 0,
         on_block: Callable[[], None] = lambda: None,
@@ -276,7 +282,7 @@ class Courier:
             on_block: called where the index takes no writes; raises where it never will again.
         """
         self.retries = 0
-        self.limit = Limit()
+        self.limit = AdaptiveConcurrency()
         self._client = client
         self._parameters = {**parameters, "params": {**parameters.get("params", {}), **_FIELDS}}
         self._settle = settle
@@ -287,7 +293,7 @@ class Courier:
         self._largest: int | None = None
         self._accepted = False
 
-    def deliver(self, chunk: Chunk) -> None:
+    def deliver(self, chunk: BulkChunk) -> None:
         """Deliver a chunk; returns when each of its items is settled.
 
         Raises:
@@ -303,7 +309,7 @@ class Courier:
         if refused:
             self._settle(refused)
 
-    def _fitting(self, chunk: Chunk) -> Iterator[Chunk]:
+    def _fitting(self, chunk: BulkChunk) -> Iterator[BulkChunk]:
         """The chunk in parts that are not larger than what was refused for its size before."""
         if self._largest is None or len(chunk.body) <= self._largest or len(chunk) == 1:
             yield chunk
@@ -311,7 +317,7 @@ class Courier:
             for half in chunk.halves():
                 yield from self._fitting(half)
 
-    def _persist(self, chunk: Chunk, *, unsure: bool, suspect: bool = False) -> list[Outcome]:
+    def _persist(self, chunk: BulkChunk, *, unsure: bool, suspect: bool = False) -> list[ActionResult]:
         """Send until all is settled but what makes the server refuse or fail; that is returned.
 
         Args:
@@ -319,7 +325,7 @@ class Courier:
             unsure: whether it was sent before, and its answer lost.
             suspect: whether the server has failed over it often enough already.
         """
-        rest = Rest(chunk, unsure, Breaker(self._client))
+        rest = ChunkState(chunk, unsure, MemoryBreakerCheck(self._client))
         rest.failed_in_a_row = ISOLATED_AFTER - 1 if suspect else 0
         while True:
             try:
@@ -329,9 +335,9 @@ class Courier:
                 # What tries again refers to itself, and so would keep the chunk until the garbage is collected.
                 rest.chunk = _NOTHING
                 return []
-            except Refused as refusal:
+            except Rejected as refusal:
                 return self._smaller(rest, refusal)
-            except Again as trouble:
+            except Retryable as trouble:
                 if self._stopping.is_set():
                     raise Stopped from trouble
                 if self._patience.over:
@@ -340,16 +346,16 @@ class Courier:
                 if len(rest.chunk) > 1 and (rest.too_heavy or rest.stubborn):
                     return self._halved(rest)
                 if rest.stubborn and rest.alone:
-                    return [Outcome(rest.chunk.items[0], "dead", "", "server_error", str(trouble).rstrip("."))]
+                    return [ActionResult(rest.chunk.items[0], "dead", "", "server_error", str(trouble).rstrip("."))]
                 # The last word has the document itself: the server may have recovered before it was asked.
                 rest.alone = rest.stubborn and self._takes_others()
                 rest.failed_in_a_row = ISOLATED_AFTER - 1 if rest.alone else 0
 
-    def _trying(self, rest: Rest) -> Retrying:
+    def _trying(self, rest: ChunkState) -> Retrying:
         return Retrying(
             wait=BACKOFF,
             stop=lambda _: self._stopping.is_set() or self._patience.over or rest.too_heavy or rest.stubborn,
-            retry=retry_if_exception_type(Again),
+            retry=retry_if_exception_type(Retryable),
             sleep=sleep_using_event(self._stopping),
             before_sleep=self._note,
             reraise=True,
@@ -357,16 +363,16 @@ class Courier:
 
     def _takes_others(self) -> bool:
         """Whether the cluster takes a request that changes nothing, while it fails over one document."""
-        self._stopping.wait(_BEFORE_ASKING)
+        self._stopping.wait(_PROBE_DELAY)
         name = uuid4().hex
-        probe = Chunk([Item(0, name, "delete", body("delete", name, 1), b"")])
+        probe = BulkChunk([BulkAction(0, name, "delete", bulk_lines("delete", name, 1), b"")])
         try:
-            told = self._client.bulk(body=probe.body, **self._parameters)
-            return bool(read(told, probe, lambda _: False, unsure=False).settled)
-        except (OpenSearchException, Broken):
+            response = self._client.bulk(body=probe.body, **self._parameters)
+            return bool(parse_bulk_response(response, probe, lambda _: False, unsure=False).results)
+        except (OpenSearchException, MalformedResponse):
             return False
 
-    def _once(self, rest: Rest) -> None:
+    def _once(self, rest: ChunkState) -> None:
         """Send what is left of a chunk once."""
         with self.limit.request() as turn:
             # Asked now, as the turn may have been long in coming.
@@ -374,35 +380,35 @@ class Courier:
                 raise Stopped
             rest.breaker.begin()
             try:
-                told = self._client.bulk(body=rest.chunk.body, **self._parameters)
-                verdict = read(told, rest.chunk, rest.breaker.caused, unsure=rest.unsure)
-            except Broken as error:
-                raise self._again(rest, Again(str(error), lost=True)) from error
+                response = self._client.bulk(body=rest.chunk.body, **self._parameters)
+                verdict = parse_bulk_response(response, rest.chunk, rest.breaker.caused, unsure=rest.unsure)
+            except MalformedResponse as error:
+                raise self._again(rest, Retryable(str(error), lost=True)) from error
             except OpenSearchException as error:
-                trouble = meaning(error, address(self._client))
-                if isinstance(trouble, Again):
+                trouble = classify(error, address(self._client))
+                if isinstance(trouble, Retryable):
                     turn.overloaded = trouble.overloaded
                     trouble = self._again(rest, trouble)
                 raise trouble from error
             turn.overloaded, turn.accepted = verdict.overloaded, not verdict.again
         if fatal := verdict.fatal or (verdict.missing if verdict.missing and self._is_gone() else ""):
-            told = f"The cluster does not take documents any more: {fatal}."
-            raise not_permitted(fatal, address(self._client)) or ClusterError(told)
+            message = f"The cluster does not take documents any more: {fatal}."
+            raise not_permitted(fatal, address(self._client)) or ClusterError(message)
         rest.lost_in_a_row = 0
         rest.count(failed=verdict.failed)
-        if verdict.settled:
+        if verdict.results:
             self._accepted = True
             self._patience.taken()
-            self._settle(verdict.settled)
+            self._settle(verdict.results)
         if verdict.again:
             if verdict.blocked:
                 # Where nobody can be asked, it is tried again.
                 with suppress(OpenSearchException):
                     self._on_block()
-            if not verdict.settled:
+            if not verdict.results:
                 self._patience.trouble()
-            rest.chunk = Chunk(verdict.again)
-            raise Again(verdict.why)
+            rest.chunk = BulkChunk(verdict.again)
+            raise Retryable(verdict.why)
 
     def _is_gone(self) -> bool:
         try:
@@ -411,7 +417,7 @@ class Courier:
             # Nobody knows: the documents are sent again rather than given up.
             return False
 
-    def _again(self, rest: Rest, trouble: Again) -> Again:
+    def _again(self, rest: ChunkState, trouble: Retryable) -> Retryable:
         self._patience.trouble()
         rest.count(failed=trouble.failed)
         if trouble.lost:
@@ -419,18 +425,18 @@ class Courier:
             rest.lost_in_a_row += 1
         return trouble
 
-    def _smaller(self, rest: Rest, refusal: Refused) -> list[Outcome]:
+    def _smaller(self, rest: ChunkState, refusal: Rejected) -> list[ActionResult]:
         chunk = rest.chunk
         if refusal.too_large:
             half = len(chunk.body) // 2
             self._largest = half if self._largest is None else min(self._largest, half)
         if len(chunk) == 1:
             kind = "too_large" if refusal.too_large else "refused_request"
-            return [Outcome(chunk.items[0], "dead", "", kind, str(refusal).rstrip("."))]
+            return [ActionResult(chunk.items[0], "dead", "", kind, str(refusal).rstrip("."))]
         _log.info("a request of %d documents, %d bytes, is halved: %s", len(chunk), len(chunk.body), refusal)
         return self._halved(rest)
 
-    def _halved(self, rest: Rest) -> list[Outcome]:
+    def _halved(self, rest: ChunkState) -> list[ActionResult]:
         halves, suspect = rest.chunk.halves(), rest.stubborn
         return [o for half in halves for o in self._persist(half, unsure=rest.unsure, suspect=suspect)]
 

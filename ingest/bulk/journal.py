@@ -20,9 +20,9 @@ import orjson
 from langshift.debias.fingerprint import Fingerprint
 from langshift.errors import UsageError
 from langshift.ingest.bulk import journal_store
-from langshift.ingest.bulk.chunks import Original, Outcome
+from langshift.ingest.bulk.chunks import ActionResult, Original
 from langshift.ingest.bulk.dead_letters import DeadLetter, DeadLetters
-from langshift.ingest.bulk.journal_store import SIZE, Acknowledged, JournalFile, Lines, Sampled, rank
+from langshift.ingest.bulk.journal_store import SIZE, Acknowledged, JournalFile, LineRanges, Sampled, sample_priority
 
 Identity = Mapping[str, Any]
 """As JSON: ``corpus`` (as messages name it), ``content`` (its SHA-256), ``index``, ``fingerprint`` (a
@@ -46,10 +46,10 @@ def require_same(begun: Identity, now: Identity, journal: Path) -> None:
     """
     changed = list(_changed(begun, now))
     if changed:
-        told = changed[0] if len(changed) == 1 else f"{', '.join(changed[:-1])} and {changed[-1]}"
+        changes = changed[0] if len(changed) == 1 else f"{', '.join(changed[:-1])} and {changed[-1]}"
         raise UsageError(
             f"The load of {begun.get('corpus')} into {begun.get('index')} cannot be resumed, because since then "
-            f"{told} changed: run it with what it began with, or remove {journal} to give it up."
+            f"{changes} changed: run it with what it began with, or remove {journal} to give it up."
         )
 
 
@@ -163,7 +163,7 @@ class Journal:
         with self._file.writing() as database:
             database.execute("INSERT OR REPLACE INTO facts VALUES (?, ?)", (name, _json(value)))
 
-    def handled(self) -> Lines:
+    def handled(self) -> LineRanges:
         """The lines that need not be read again: those acknowledged, dead ones too."""
         with self._file.reading() as database:
             return journal_store.handled(database)
@@ -186,7 +186,8 @@ class Journal:
                 database.executemany(_ADD, tallies.items())
             if sampled:
                 database.executemany(
-                    "INSERT OR REPLACE INTO sample VALUES (?, ?, ?, ?)", ((*each, rank(each.line)) for each in sampled)
+                    "INSERT OR REPLACE INTO sample VALUES (?, ?, ?, ?)",
+                    ((*each, sample_priority(each.line)) for each in sampled),
                 )
                 database.execute(
                     "DELETE FROM sample WHERE line NOT IN (SELECT line FROM sample ORDER BY rank LIMIT ?)", (SIZE,)
@@ -237,7 +238,7 @@ class Journal:
 
     def wants(self, line: int) -> bool:
         """Whether a line belongs to the sample: a choice by its number alone, ever stricter as the sample fills."""
-        return rank(line) <= self._threshold
+        return sample_priority(line) <= self._threshold
 
     def sample(self) -> list[Sampled]:
         """The sampled lines that are the latest of their document and ``index``, in order; about 200 at most."""
@@ -286,7 +287,7 @@ class Ledger:
     """
 
     def __init__(
-        self, journal: Journal, letters: DeadLetters, corpus: str, base: int, on_settled: Callable[[int], None]
+        self, journal: Journal, letters: DeadLetters, corpus: str, base: int, on_progress: Callable[[int], None]
     ) -> None:
         """Open a ledger.
 
@@ -295,13 +296,13 @@ class Ledger:
             letters: the dead letters.
             corpus: how messages name the input.
             base: the version that line 0 would have.
-            on_settled: called after each change with the number of lines.
+            on_progress: called after each change with the number of lines.
         """
         self.results: Counter[str] = Counter()
         self._journal, self._letters = journal, letters
         self._corpus, self._base = corpus, base
-        self._on_settled = on_settled
-        self.lost = Lines()
+        self._on_progress = on_progress
+        self.lost = LineRanges()
         self._refused: list[DeadLetter] = []
         self._lock = threading.Lock()
 
@@ -315,7 +316,7 @@ class Ledger:
         """Lines handled in this run."""
         return self.results.total()
 
-    def settle(self, outcomes: Sequence[Outcome]) -> None:
+    def settle(self, outcomes: Sequence[ActionResult]) -> None:
         """Write down what the server said.
 
         Raises:
@@ -374,7 +375,7 @@ class Ledger:
             self._letters.add(letters)
             self._journal.acknowledge(rows, sampled, counted)
             self.results += results
-        self._on_settled(results.total())
+        self._on_progress(results.total())
 
     def _letter(
         self, line: int, identifier: str | None, kind: str, why: str, original: Original, stage: Stage

@@ -155,15 +155,15 @@ def _telling(path: Path) -> Iterator[None]:
     except sqlite3.DatabaseError as error:
         reason = str(error)
         if reason == "database is locked":
-            told = f"Another load into {path.parent.name} is at work: wait for it, or stop it."
+            message = f"Another load into {path.parent.name} is at work: wait for it, or stop it."
         elif reason in _DAMAGED:
-            told = f"{path} is damaged ({reason}): remove it, and load anew without --resume."
+            message = f"{path} is damaged ({reason}): remove it, and load anew without --resume."
         else:
-            told = (
+            message = (
                 f"{path} cannot be read or written ({reason}): see to it that it can be and that the disk has room, "
                 "and go on with --resume."
             )
-        raise LangshiftError(told) from error
+        raise LangshiftError(message) from error
 
 
 def _prepare(database: sqlite3.Connection, path: Path) -> None:
@@ -193,7 +193,7 @@ def _number(database: sqlite3.Connection, name: str) -> int:
     return int(database.execute(f"PRAGMA {name}").fetchone()[0])
 
 
-class Lines:
+class LineRanges:
     """A set of line numbers, held as sorted, disjoint ranges: 16 bytes for each, however long it is."""
 
     def __init__(self) -> None:
@@ -235,7 +235,7 @@ _LOADS = "loads"
 
 
 @dataclass(frozen=True)
-class LoadPlace:
+class LoadWorkspace:
     """The folder of the loads into one index of one cluster.
 
     Attributes:
@@ -247,7 +247,7 @@ class LoadPlace:
     name: str
 
     @classmethod
-    def of(cls, home: Path, client: OpenSearch, name: str) -> LoadPlace:
+    def of(cls, home: Path, client: OpenSearch, name: str) -> LoadWorkspace:
         """The place of an index; the cluster is told by its uuid, since its address may change."""
         cluster = str(client.info().get("cluster_uuid", "unknown"))
         # A cluster without a manager calls itself `_na_`; so does nobody else.
@@ -275,15 +275,15 @@ class LoadPlace:
         return self.folder / "load.log"
 
     @property
-    def making(self) -> Path:
+    def pipeline_options(self) -> Path:
         """How the documents of the last load were made."""
         return self.folder / "making.json"
 
 
-def places(home: Path, name: str | None = None) -> list[LoadPlace]:
+def load_workspaces(home: Path, name: str | None = None) -> list[LoadWorkspace]:
     """The places of all clusters' indices, or of those of one name."""
     return [
-        LoadPlace(folder, folder.name)
+        LoadWorkspace(folder, folder.name)
         for folder in sorted((home / _LOADS).glob(f"*/{name or '*'}"))
         if folder.is_dir() and name in (None, folder.name)
     ]
@@ -300,7 +300,7 @@ _MASK = (1 << 64) - 1
 
 # A line's rank is a hash of its number. So every line has the same chance wherever it stands and however many
 # there are, and a load that goes on chooses as one that was never stopped.
-def rank(line: int) -> int:
+def sample_priority(line: int) -> int:
     """A pseudo-random number from 0 to ``HIGHEST`` that depends on the line alone (SplitMix64)."""
     mixed = (line * 0x9E3779B97F4A7C15) & _MASK
     mixed = ((mixed ^ (mixed >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
@@ -308,7 +308,7 @@ def rank(line: int) -> int:
     return (mixed ^ (mixed >> 31)) >> 1
 
 
-def likely(total: int | None) -> int:
+def priority_cutoff(total: int | None) -> int:
     """A rank above which no line of so many can be expected to stay in the sample; the highest where nobody knows.
 
     Without it the first lines would all be kept, until enough are there to tell which ranks are low.
@@ -328,9 +328,9 @@ _DOCUMENTS = _LATEST.format(only="")
 _SAMPLED = _LATEST.format(only="AND id IN (SELECT id FROM sample)")
 
 
-def handled(database: sqlite3.Connection) -> Lines:
+def handled(database: sqlite3.Connection) -> LineRanges:
     """All lines that came to an end."""
-    lines = Lines()
+    lines = LineRanges()
     firsts, lasts = (database.execute(_BORDERS.format(step=step)) for step in "-+")
     for (first,), (last,) in zip(firsts, lasts, strict=True):
         lines.add(first, last)

@@ -24,7 +24,7 @@ _TOLERANCE = 1e-6  # of the largest component; a server may keep a vector in ano
 Identified = tuple[str, int]
 
 
-class Checked(NamedTuple):
+class VerificationResult(NamedTuple):
     """What the check found.
 
     Attributes:
@@ -41,7 +41,7 @@ class Checked(NamedTuple):
     surplus: int
 
 
-def check(client: OpenSearch, target: Target, journal: Journal, base: int | None) -> Checked:
+def check(client: OpenSearch, target: Target, journal: Journal, base: int | None) -> VerificationResult:
     """Compare the index with the journal; only reads, but for a refresh.
 
     What somebody else has updated since counts as there. What somebody else has deleted since counts as missing:
@@ -71,7 +71,7 @@ def check(client: OpenSearch, target: Target, journal: Journal, base: int | None
             missing += index.missing(batch, short)
     surplus = 0 if held is None else max(0, held - (documents - len(missing)))
     lost = set(missing)
-    return Checked(documents, missing, [each for each in differing if each not in lost], surplus)
+    return VerificationResult(documents, missing, [each for each in differing if each not in lost], surplus)
 
 
 class _Index:

@@ -10,11 +10,11 @@ from contextlib import contextmanager
 from opensearchpy import OpenSearch
 
 from langshift.client import address, make_client
-from langshift.ingest.bulk.chunks import MOST, Chunk, Chunker, Item, Outcome
-from langshift.ingest.bulk.delivery import Courier, Stopped
+from langshift.ingest.bulk.chunks import MOST, ActionResult, BulkAction, BulkChunk, Chunker
+from langshift.ingest.bulk.delivery import ChunkSender, Stopped
 from langshift.plugin.version_writer import require_not_replaced
 from langshift.plugin.versions import Target
-from langshift.retry import Patience
+from langshift.retry import RetryBudget
 from langshift.settings import Settings
 
 # Chunks that wait for a thread: enough that no thread idles, few enough that memory stays bounded.
@@ -23,13 +23,13 @@ _WAITING = 2
 UNDELIVERED = MOST + _WAITING
 
 
-class Sender:
+class SenderPool:
     """Delivers chunks in the background; the first error of a delivery is raised by the next call.
 
     ``with`` ends the threads: after the block's end all was delivered, or nothing is under way any more.
     """
 
-    def __init__(self, deliver: Callable[[Chunk], None], stopping: threading.Event) -> None:
+    def __init__(self, deliver: Callable[[BulkChunk], None], stopping: threading.Event) -> None:
         """Start the threads.
 
         Args:
@@ -38,8 +38,8 @@ class Sender:
         """
         self._deliver = deliver
         self._stopping = stopping
-        self._waiting: deque[Chunk] = deque()
-        self._flying: list[Chunk] = []
+        self._waiting: deque[BulkChunk] = deque()
+        self._flying: list[BulkChunk] = []
         self._error: BaseException | None = None
         self._closed = False
         self._changed = threading.Condition()
@@ -47,7 +47,7 @@ class Sender:
         for thread in self._threads:
             thread.start()
 
-    def __enter__(self) -> Sender:
+    def __enter__(self) -> SenderPool:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
@@ -66,7 +66,7 @@ class Sender:
         with self._changed:
             return not self._waiting and not self._flying
 
-    def submit(self, chunk: Chunk) -> None:
+    def submit(self, chunk: BulkChunk) -> None:
         """Have a chunk delivered; waits while enough others are waiting.
 
         A chunk that deletes a document, or writes one whose delete is not through, waits for that: the server
@@ -84,7 +84,7 @@ class Sender:
             self._changed.wait_for(lambda: self._error or not (self._waiting or self._flying))
             self._raise()
 
-    def _may_follow(self, chunk: Chunk) -> bool:
+    def _may_follow(self, chunk: BulkChunk) -> bool:
         return len(self._waiting) < _WAITING and not any(
             (earlier.deleted and not chunk.ids.isdisjoint(earlier.deleted))
             or (chunk.deleted and not chunk.deleted.isdisjoint(earlier.ids))
@@ -121,19 +121,19 @@ class Sender:
                 self._changed.notify_all()
 
 
-class Stream:
+class BulkWriter:
     """Takes items in their order.
 
     Attributes:
         courier: delivers them.
     """
 
-    def __init__(self, courier: Courier, sender: Sender) -> None:
-        self.courier = courier
+    def __init__(self, chunk_sender: ChunkSender, sender: SenderPool) -> None:
+        self.chunk_sender = chunk_sender
         self._sender = sender
         self._chunker = Chunker()
 
-    def send(self, item: Item) -> None:
+    def send(self, item: BulkAction) -> None:
         """Have the next item delivered; waits while enough others are waiting."""
         self._submit(self._chunker.add(item))
 
@@ -147,19 +147,19 @@ class Stream:
         self._submit(self._chunker.take())
         self._sender.drain()
 
-    def _submit(self, chunk: Chunk | None) -> None:
+    def _submit(self, chunk: BulkChunk | None) -> None:
         if chunk is not None:
             self._sender.submit(chunk)
 
 
 @contextmanager
-def open_stream(
+def open_bulk_writer(
     client: OpenSearch,
     target: Target,
-    settle: Callable[[list[Outcome]], None],
+    settle: Callable[[list[ActionResult]], None],
     patience: float,
     doubtful: int = 0,
-) -> Iterator[Stream]:
+) -> Iterator[BulkWriter]:
     """Open a stream of items; when the block ends all are settled, or after an error nothing is under way any more.
 
     Args:
@@ -175,16 +175,16 @@ def open_stream(
     stopping = threading.Event()
     # The client must not send again by itself: what was sent, and how often, is counted here.
     with make_client(Settings.from_env(), address(client), retries=0) as sending:
-        courier = Courier(
+        chunk_sender = ChunkSender(
             sending,
             target.bulk_parameters,
             settle,
-            Patience(patience),
+            RetryBudget(patience),
             stopping,
             doubtful,
             lambda: require_not_replaced(client, target),
         )
-        with Sender(courier.deliver, stopping) as sender:
-            stream = Stream(courier, sender)
+        with SenderPool(chunk_sender.deliver, stopping) as sender:
+            stream = BulkWriter(chunk_sender, sender)
             yield stream
             stream.drain()

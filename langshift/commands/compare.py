@@ -12,10 +12,10 @@ from langshift.commands.options import JSON
 from langshift.errors import LangshiftError, UsageError
 from langshift.evaluate.compare import gate
 from langshift.evaluate.compare import gate as baselines
-from langshift.evaluate.compare.breakdowns import Extremes
+from langshift.evaluate.compare.breakdowns import ExampleQueries
 from langshift.evaluate.compare.comparison import SECTIONS, Comparison, column_of
-from langshift.evaluate.compare.findings import Findings, compare_places, findings, in_words
-from langshift.evaluate.compare.gate import Baseline, Condition, Figures, Verdict
+from langshift.evaluate.compare.findings import ComparisonFindings, compare_places, describe_test, findings
+from langshift.evaluate.compare.gate import Baseline, Condition, ConditionResult, Figures
 from langshift.evaluate.datasets.dataset import identity
 from langshift.evaluate.replay.result import check_output
 from langshift.evaluate.report import tables
@@ -66,7 +66,7 @@ def _require_sense(
         raise UsageError("There is one run only: give two or more to compare, or --fail-if or --save-baseline.")
 
 
-def _judge(compared: Comparison, conditions: Sequence[Condition], baseline: Baseline | None) -> list[Verdict]:
+def _judge(compared: Comparison, conditions: Sequence[Condition], baseline: Baseline | None) -> list[ConditionResult]:
     letters = [candidate.letter for candidate in compared.candidates]
 
     def figures(letter: str) -> Figures:
@@ -79,10 +79,13 @@ def _judge(compared: Comparison, conditions: Sequence[Condition], baseline: Base
                 f"The baseline of {baseline.name} has no {condition.measure}: "
                 f"save it again with --measures '{condition.measure}' among others."
             )
-    return [gate.judge(condition, list(compared.asked), figures(letters[-1]), before) for condition in conditions]
+    return [
+        gate.judge(condition, list(compared.queries_by_language), figures(letters[-1]), before)
+        for condition in conditions
+    ]
 
 
-def _end(compared: Comparison, verdicts: Sequence[Verdict], save: Path | None, report: Path | None) -> None:
+def _end(compared: Comparison, verdicts: Sequence[ConditionResult], save: Path | None, report: Path | None) -> None:
     """Write what is to be kept, and fail where a condition holds."""
     last = compared.candidates[-1]
     if report is not None:
@@ -95,12 +98,12 @@ def _end(compared: Comparison, verdicts: Sequence[Verdict], save: Path | None, r
         output.note(f"Kept the figures of {last.label} in {save}.")
 
 
-def show(found: Findings, verdicts: Sequence[Verdict]) -> None:
+def show(found: ComparisonFindings, verdicts: Sequence[ConditionResult]) -> None:
     """Print everything for a person."""
     compared = found.compared
     _show_sections(compared)
     if len(compared.candidates) > 1:
-        line("\nA superscript names a run that is significantly lower. " + in_words(compared.clusters))
+        line("\nA superscript names a run that is significantly lower. " + describe_test(compared.clusters))
         _show_slices(compared)
         _show_languages(compared)
     for one in found.matrices:
@@ -128,7 +131,7 @@ def _show_sections(compared: Comparison) -> None:
             heading(f"\n{title}")
             _table(tables.figures_text(compared, section))
             if len(compared.candidates) > 1:
-                _table(tables.chances(compared, section))
+                _table(tables.p_values(compared, section))
 
 
 def _show_settings(compared: Comparison) -> None:
@@ -146,7 +149,7 @@ def _show_slices(compared: Comparison) -> None:
 
 
 def _show_languages(compared: Comparison) -> None:
-    if len(compared.asked) < 2:
+    if len(compared.queries_by_language) < 2:
         return
     first, *later = (candidate.letter for candidate in compared.candidates)
     for letter in later:
@@ -155,7 +158,7 @@ def _show_languages(compared: Comparison) -> None:
             _table(tables.by_language_text(compared, section, letter))
 
 
-def _show_extremes(extreme: Extremes) -> None:
+def _show_extremes(extreme: ExampleQueries) -> None:
     line(f"\n{tables.tally(extreme)}")
     # Two texts, the rank, and what parts them.
     width = max(20, (output.out.width - 5) // 2)

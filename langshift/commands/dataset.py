@@ -10,8 +10,8 @@ import click
 
 from langshift.commands.options import JSON, parse_list
 from langshift.debias.detector import open_detector
-from langshift.evaluate.convert.pool import Choice, Converted, Source, build
-from langshift.evaluate.datasets.check import Checked, check_dataset
+from langshift.evaluate.convert.pool import ConvertedDataset, PoolOptions, PoolSource, build
+from langshift.evaluate.datasets.check import DatasetCheck, check_dataset
 from langshift.output import emit_json, note, out, progress, table
 
 
@@ -27,7 +27,7 @@ def run_check(folder: Path, *, as_json: bool) -> int:
     return 0 if checked.clean else 1
 
 
-def _print(checked: Checked) -> None:
+def _print(checked: DatasetCheck) -> None:
     rows = [
         [
             one.language or "(none named)",
@@ -70,7 +70,7 @@ _LEFT = {
 
 def run_convert(
     out: Path,
-    read: Callable[[], Source],
+    read: Callable[[], PoolSource],
     *,
     as_json: bool,
     pivot: Sequence[str] | None = None,
@@ -83,7 +83,7 @@ def run_convert(
 
     One set is printed as one JSON object; several, as ``{"sets": [...]}``.
     """
-    choice = Choice(None if every else pivot, keep, by_article, not no_language)
+    choice = PoolOptions(None if every else pivot, keep, by_article, not no_language)
     with progress() as shown:
         task = shown.add_task("passages", total=None, rate="")
         made = build(out, read, choice, lambda passages: shown.advance(task, passages))
@@ -97,12 +97,12 @@ def run_convert(
                 note(f"Left out of it: {count:,} {_LEFT[what]}.")
 
 
-def _sentence(made: Converted) -> str:
+def _sentence(made: ConvertedDataset) -> str:
     languages = f" in {len(made.languages)} language{'' if len(made.languages) == 1 else 's'}" if made.languages else ""
-    asked = f" in {made.pivot}" if made.pivot else ""
+    question_language = f" in {made.pivot}" if made.pivot else ""
     return (
         f"Wrote {made.folder}: {made.documents:,} passages{languages}, "
-        f"{made.queries:,} questions{asked}, {made.judgements:,} judgements."
+        f"{made.queries:,} questions{question_language}, {made.judgements:,} judgements."
     )
 
 

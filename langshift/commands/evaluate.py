@@ -17,27 +17,27 @@ from langshift.commands.offline import offline, sweep
 from langshift.commands.options import JSON, SHIFT_QUERIES, index_encoder_options
 from langshift.debias.encoders import Encoder
 from langshift.errors import LangshiftError, UsageError
-from langshift.evaluate.compare.comparison import settle
+from langshift.evaluate.compare.comparison import compare_settings
 from langshift.evaluate.compare.findings import settings_document
 from langshift.evaluate.datasets.dataset import PER_LANGUAGE, Dataset, load_dataset
 from langshift.evaluate.measures import parse_measure
-from langshift.evaluate.replay.journal import Journal
+from langshift.evaluate.replay.journal import ReplayJournal
 from langshift.evaluate.replay.overlap import Drifts, drifts
-from langshift.evaluate.replay.plan import Asked, Plan, check_resume, folders_of, open_journals, read_log
-from langshift.evaluate.replay.replay import Replay, failures, replay_all
-from langshift.evaluate.replay.requests import AT_ONCE_IN_OPEN_LOOP, MOST_AT_ONCE, WARM_UP, Load
+from langshift.evaluate.replay.plan import ReplayOptions, ReplayPlan, check_resume, folders_of, open_journals, read_log
+from langshift.evaluate.replay.replay import ReplayResult, failures, replay_all
+from langshift.evaluate.replay.requests import AT_ONCE_IN_OPEN_LOOP, MOST_AT_ONCE, WARM_UP, LoadProfile
 from langshift.evaluate.replay.result import check_output, result, server_version, write_files, write_json
 from langshift.evaluate.report.run_tables import show_drifts, show_replay, show_settings
 from langshift.evaluate.runs import parse_names
 from langshift.output import emit_json, heading, note, progress
-from langshift.retrieval.options import FiniteRange, read_setting, setting_options, written
+from langshift.retrieval.options import FiniteRange, format_settings, read_setting, setting_options
 from langshift.retrieval.searcher import USUAL_OPTIONS, Searcher, SearchOptions
-from langshift.retrieval.settings import MODES, Setting
+from langshift.retrieval.settings import MODES, SearchSettings
 from langshift.retrieval.settings import USUAL as USUAL_SETTING
 from langshift.settings import Settings
 
 if TYPE_CHECKING:
-    from langshift.evaluate.measures.base import Table
+    from langshift.evaluate.measures.base import MeasureTable
     from langshift.evaluate.runs import ScoredRun
     from langshift.plugin.stored_shift import ShiftQueries
 
@@ -111,7 +111,7 @@ _CONNECTIONS = 16
 
 
 @dataclass(frozen=True)
-class ReplayOptions:
+class ReplayCommandOptions:
     """The command's options.
 
     Attributes:
@@ -129,8 +129,8 @@ class ReplayOptions:
 
     folder: Path | None
     names: Sequence[str]
-    setting: Setting = USUAL_SETTING
-    load: Load = field(default_factory=Load)
+    setting: SearchSettings = USUAL_SETTING
+    load: LoadProfile = field(default_factory=LoadProfile)
     log: Path | None = None
     measures: str | None = None
     output: Path | None = None
@@ -139,13 +139,13 @@ class ReplayOptions:
     as_json: bool = False
 
 
-def run_replay(options: ReplayOptions) -> None:
+def run_replay(options: ReplayCommandOptions) -> None:
     """Replay a dataset or a log, print the figures, and write the files if asked to.
 
     Raises:
         LangshiftError: queries failed; the figures are printed and written all the same.
     """
-    dataset, plan = _read(options)
+    dataset, replay_options = _read(options)
     if options.output is not None:
         check_output(options.output)
         check_resume(options.output, options.names, resume=options.resume)
@@ -153,12 +153,12 @@ def run_replay(options: ReplayOptions) -> None:
     server = server_version(client)
     opened: dict[str, Encoder] = {}
     searchers = [Searcher(client, name, options.search, opened) for name in options.names]
-    found = replay_with_bars(client, searchers, dataset, plan, options.output)
+    found = replay_with_bars(client, searchers, dataset, replay_options, options.output)
     documents = [result(one, server) for one in found]
     compared = drifts(client, found) if len(found) > 1 and all(one.complete for one in found) else []
     if options.output is not None:
         _write(options.output, found, documents, compared)
-    _tell(found, documents, compared, options)
+    _print_replays(found, documents, compared, options)
     troubles = [
         (f"{one.index}: " if len(found) > 1 else "") + failures(one, resumable=options.output is not None)
         for one in found
@@ -168,7 +168,7 @@ def run_replay(options: ReplayOptions) -> None:
         raise LangshiftError(" ".join(troubles))
 
 
-def _read(options: ReplayOptions) -> tuple[Dataset, Plan]:
+def _read(options: ReplayCommandOptions) -> tuple[Dataset, ReplayOptions]:
     """The dataset and the plan, checked before the cluster is asked anything."""
     log = None if options.log is None else read_log(options.log)
     if options.folder is not None:
@@ -183,37 +183,41 @@ def _read(options: ReplayOptions) -> tuple[Dataset, Plan]:
             raise UsageError("--measures needs judgements: name the DATASET that the log's queries are from.")
         names = parse_names(options.measures, dataset)
     wanted = options.output is not None or "LPR" in (names or ())
-    return dataset, Plan([options.setting], options.load, names, log, group_scores=wanted)
+    return dataset, ReplayOptions([options.setting], options.load, names, log, group_scores=wanted)
 
 
 def replay_with_bars(
-    client: OpenSearch, searchers: Sequence[Searcher], dataset: Dataset, plan: Plan, output: Path | None = None
-) -> list[Replay]:
+    client: OpenSearch,
+    searchers: Sequence[Searcher],
+    dataset: Dataset,
+    options: ReplayOptions,
+    output: Path | None = None,
+) -> list[ReplayResult]:
     """Encode, open the journals, and send, with progress bars.
 
     Args:
         client: the cluster.
         searchers: over the indices.
         dataset: queries and judgements.
-        plan: how to replay.
+        options: how to replay.
         output: the folder of the journals; None keeps none.
     """
-    total = len(dataset.queries if plan.log is None else plan.log)
-    encoded = any(setting.needs_vector for setting in plan.settings)
+    total = len(dataset.queries if options.log is None else options.log)
+    encoded = any(setting.needs_vector for setting in options.settings)
     with progress() as bars, ExitStack() as journals:
         encoding = bars.add_task("Encoding queries", total=total, rate="", visible=encoded)
-        asked = Asked.of(searchers, dataset, plan, on_batch=lambda done: bars.advance(encoding, done))
+        replay_plan = ReplayPlan.of(searchers, dataset, options, on_batch=lambda done: bars.advance(encoding, done))
         bars.update(encoding, completed=total)
-        opened: list[Journal] = []
+        opened: list[ReplayJournal] = []
         if output is not None:
-            opened = open_journals(output, asked, plan)
+            opened = open_journals(output, replay_plan, options)
             for journal in opened:
                 journals.enter_context(journal)
         names = ", ".join(searcher.index.name for searcher in searchers)
-        searching = bars.add_task(f"Searching {names}", total=len(asked.requests), rate="")
-        clients = load_clients(client, plan.load.concurrency)
+        searching = bars.add_task(f"Searching {names}", total=len(replay_plan.requests), rate="")
+        clients = load_clients(client, options.load.concurrency)
         try:
-            return replay_all(clients, asked, plan, journals=opened, on_answer=lambda: bars.advance(searching))
+            return replay_all(clients, replay_plan, options, journals=opened, on_answer=lambda: bars.advance(searching))
         except KeyboardInterrupt:
             if opened:
                 note("What was answered is kept: the same command with --resume sends the rest.")
@@ -226,7 +230,7 @@ def load_clients(client: OpenSearch, concurrency: int) -> list[OpenSearch]:
     return [make_client(settings, address(client), retries=0) for _ in range(0, concurrency, _CONNECTIONS)]
 
 
-def _write(output: Path, found: Sequence[Replay], documents: Sequence[dict[str, Any]], compared: Drifts) -> None:
+def _write(output: Path, found: Sequence[ReplayResult], documents: Sequence[dict[str, Any]], compared: Drifts) -> None:
     """Write each index's files, then say that those which are complete are finished."""
     folders = folders_of(output, [one.index for one in found])
     for folder, one, document in zip(folders, found, documents, strict=True):
@@ -235,11 +239,11 @@ def _write(output: Path, found: Sequence[Replay], documents: Sequence[dict[str, 
         write_json(output / DRIFT, {"drift": [one.to_dict() for one in compared]})
     for folder, one in zip(folders, found, strict=True):
         if one.complete:
-            Journal.finish(folder)
+            ReplayJournal.finish(folder)
 
 
-def _tell(
-    found: Sequence[Replay], documents: Sequence[dict[str, Any]], compared: Drifts, options: ReplayOptions
+def _print_replays(
+    found: Sequence[ReplayResult], documents: Sequence[dict[str, Any]], compared: Drifts, options: ReplayCommandOptions
 ) -> None:
     for one in found:
         for warning in one.warnings:
@@ -256,7 +260,11 @@ def _tell(
         note(f"Wrote run.trec, per-query.jsonl and result.json to {options.output}.")
 
 
-USUAL_SETTINGS = [*(Setting(mode) for mode in MODES), Setting(preference=0.02), Setting(preference=-0.02)]
+USUAL_SETTINGS = [
+    *(SearchSettings(mode) for mode in MODES),
+    SearchSettings(preference=0.02),
+    SearchSettings(preference=-0.02),
+]
 MEASURES = ("nDCG@20", "TLR@20", "SLR@20", "LPR", "Lang_nDCG@20", "Top1")
 
 
@@ -299,36 +307,38 @@ def run_modes(options: ModesOptions) -> None:
     opened: dict[str, Encoder] = {}
     searchers = [Searcher(client, name, options.search, opened) for name in options.names]
     wanted = options.output is not None or "LPR" in names
-    found = replay_with_bars(client, searchers, dataset, Plan(settings, measures=names, group_scores=wanted))
-    settled = settle(dataset, found)
-    for row in settled.rows:
+    found = replay_with_bars(client, searchers, dataset, ReplayOptions(settings, measures=names, group_scores=wanted))
+    comparison = compare_settings(dataset, found)
+    for row in comparison.rows:
         for warning in row.replay.warnings:
             note(f"Warning: {row.name}: {warning}")
     if options.output is not None:
-        for row in settled.rows:
+        for row in comparison.rows:
             write_files(options.output / row.folder, row.replay, result(row.replay, server))
     if options.as_json:
-        emit_json(settings_document(settled))
+        emit_json(settings_document(comparison))
     else:
-        show_settings(settled)
+        show_settings(comparison)
     if options.output is not None:
-        note(f"Wrote a folder for each row to {options.output}: {', '.join(row.folder for row in settled.rows)}.")
-    troubles = [f"{row.name}: {failures(row.replay)}" for row in settled.rows if row.replay.failed]
+        note(f"Wrote a folder for each row to {options.output}: {', '.join(row.folder for row in comparison.rows)}.")
+    troubles = [f"{row.name}: {failures(row.replay)}" for row in comparison.rows if row.replay.failed]
     if troubles:
         raise LangshiftError(" ".join(troubles))
 
 
-def _settings(given: Sequence[str]) -> list[Setting]:
+def _settings(given: Sequence[str]) -> list[SearchSettings]:
     """The settings, the usual ones where none are given.
 
     Raises:
         UsageError: one that is none, or that is there twice.
     """
-    found: list[Setting] = []
+    found: list[SearchSettings] = []
     for text in given:
         setting = read_setting(text)
         if setting in found:
-            raise UsageError(f"--setting {text!r} is {written(setting)!r}, which is there already: give each once.")
+            raise UsageError(
+                f"--setting {text!r} is {format_settings(setting)!r}, which is there already: give each once."
+            )
         found.append(setting)
     return found or list(USUAL_SETTINGS)
 
@@ -386,7 +396,7 @@ def _measures(given: str | None, dataset: Dataset) -> list[str]:
 def replay_command(
     dataset: Path | None,
     names: tuple[str, ...],
-    setting: Setting,
+    setting: SearchSettings,
     measures: str | None,
     concurrency: int | None,
     rate: float | None,
@@ -451,9 +461,9 @@ def replay_command(
     if log is not None and speed is None:
         speed = 1.0
     usual = 1 if rate is None and log is None else AT_ONCE_IN_OPEN_LOOP
-    load = Load(concurrency or usual, rate, speed, warm_up)
+    load = LoadProfile(concurrency or usual, rate, speed, warm_up)
     run_replay(
-        ReplayOptions(
+        ReplayCommandOptions(
             folder=dataset,
             names=names,
             setting=setting,
@@ -514,11 +524,17 @@ def show(found: ScoredRun) -> None:
     from langshift import output
     from langshift.evaluate.measures import parse_measure
     from langshift.evaluate.runs import by_language
-    from langshift.output import figure
+    from langshift.output import format_score
 
     heading(f"{found.path}: {found.answered:,} of {len(found.dataset.queries):,} queries answered")
     rows = [
-        [name, figure(scores.mean), parse_measure(name).family.direction, f"{scores.queries:,}", f"{scores.left_out:,}"]
+        [
+            name,
+            format_score(scores.mean),
+            parse_measure(name).family.direction,
+            f"{scores.queries:,}",
+            f"{scores.left_out:,}",
+        ]
         for name, scores in found.scores.items()
     ]
     columns = ["measure", "mean", "good is", "queries", "left out"]
@@ -526,7 +542,7 @@ def show(found: ScoredRun) -> None:
     languages = by_language(found.scores, found.languages)
     if len(languages) > 1:
         heading("\nBy query language")
-        rows = [[tag, *(figure(scores.mean) for scores in part.values())] for tag, part in languages.items()]
+        rows = [[tag, *(format_score(scores.mean) for scores in part.values())] for tag, part in languages.items()]
         output.table(None, ["language", *found.scores], rows, right=set(found.scores))
     for name, scores in found.scores.items():
         if scores.table is not None:
@@ -534,13 +550,13 @@ def show(found: ScoredRun) -> None:
             _show_table(scores.table)
 
 
-def _show_table(table: Table) -> None:
+def _show_table(table: MeasureTable) -> None:
     from langshift import output
-    from langshift.output import figure
+    from langshift.output import format_score
 
     heads = table.heads
     rows = [
-        [row, *(figure(cells[head].mean if head in cells else None, 3) for head in heads)]
+        [row, *(format_score(cells[head].mean if head in cells else None, 3) for head in heads)]
         for row, cells in table.cells.items()
     ]
     output.table(None, ["", *heads], rows, right=set(heads))

@@ -27,7 +27,7 @@ from langshift.plugin.description import (
 )
 from langshift.plugin.description import describe as describe_index
 from langshift.plugin.inventory import Version, all_versions
-from langshift.plugin.pipelines import First
+from langshift.plugin.pipelines import PrecedingPipeline
 from langshift.plugin.stored_shift import shift_of
 from langshift.plugin.versions import live
 
@@ -158,12 +158,12 @@ def run_remove(name: str, *, as_json: bool) -> None:
         out.print(f"Removed {removed.name}: {index} has {left}. Its documents stay as they are.", soft_wrap=True)
 
 
-def _first(client: OpenSearch, index: str, after: str | None) -> First | None:
+def _first(client: OpenSearch, index: str, after: str | None) -> PrecedingPipeline | None:
     """What runs before the shift: what was there before stays."""
     now = pipelines.default(client, index)
     # The pipeline of another version would only shift before this one does.
     there = None if now is None else pipelines.read(client, now)
-    before = None if now is None else First(now, was_default=True)
+    before = None if now is None else PrecedingPipeline(now, was_default=True)
     first = before if there is None else there.first
     if after is None or (first is not None and first.name == after):
         return first
@@ -172,7 +172,7 @@ def _first(client: OpenSearch, index: str, after: str | None) -> First | None:
             f"{index} has the default pipeline {first.name}, which stays what runs first: put {after} into it, "
             "or leave --after out."
         )
-    return First(after, was_default=False)
+    return PrecedingPipeline(after, was_default=False)
 
 
 @click.group()
@@ -257,9 +257,9 @@ def run_describe(name: str, *, as_json: bool) -> None:
         ClusterError: there is no such index, or it is not langshift's.
     """
     found = describe_index(open_cluster(), name)
-    told = remarks(found)
+    index_remarks = remarks(found)
     if as_json:
-        emit_json({**found.to_dict(), "remarks": told})
+        emit_json({**found.to_dict(), "remarks": index_remarks})
         return
     lines = [*first_lines(found), *in_words(found.version.fingerprint), *storage(found)]
     for line in lines:
@@ -269,7 +269,7 @@ def run_describe(name: str, *, as_json: bool) -> None:
     if found.fields.texts:
         texts = [[one.field, one.analyzer, f"{one.documents:,}"] for one in found.texts]
         table("\nText fields", ["field", "analyzer", "documents"], texts, right={"documents"})
-    for remark in told:
+    for remark in index_remarks:
         note(remark)
 
 

@@ -23,36 +23,36 @@ from langshift.commands.options import (
     PATIENCE,
     encoder_options,
 )
-from langshift.debias.encoders import Brought, is_given
+from langshift.debias.encoders import VectorSpec, is_given
 from langshift.errors import ClusterError, UsageError
 from langshift.evaluate.audit.audit import audit
 from langshift.evaluate.audit.report import document, show
-from langshift.ingest.adopt.adopt import Asked, Opened, open_old, require_name
+from langshift.ingest.adopt.adopt import AdoptableIndex, AdoptionRequest, open_for_adoption, require_name
 from langshift.ingest.adopt.adopt import adopt as adopt_index
 from langshift.ingest.bulk.dead_letters import DeadLetter, DeadLetters, Group, grouped
-from langshift.ingest.bulk.journal_store import LoadPlace
-from langshift.ingest.config import MakingOptions
+from langshift.ingest.bulk.journal_store import LoadWorkspace
+from langshift.ingest.config import PipelineOptions
 from langshift.ingest.dead_letter_replay import none_of, say, with_letters
 from langshift.ingest.documents import Embeddings
 from langshift.ingest.load import load_source
 from langshift.ingest.progress import (
     STAGES,
-    ShownLoad,
-    Summary,
+    LoadReporter,
+    LoadSummary,
     dead_letters_say,
     last_line,
     moved_in_words,
-    tell_end,
+    no_progress,
+    report_end,
     unfinished_versions,
-    unwatched,
 )
 from langshift.ingest.resume import LoadOptions
 from langshift.ingest.sources import open_source
-from langshift.output import counted, emit_json, note, out, table
+from langshift.output import emit_json, note, out, pluralize, table
 from langshift.plugin.index_body import ENGINES
 from langshift.plugin.versions import check_name, live
 from langshift.retrieval.options import Share
-from langshift.retry import terminated_like_interrupted
+from langshift.retry import sigterm_as_interrupt
 from langshift.server_errors import reason
 from langshift.settings import Settings
 
@@ -64,9 +64,9 @@ if TYPE_CHECKING:
 SAMPLE = 2000
 
 
-def run_audit(asked: Asked, size: int, queries: Path | None, patience: float, *, as_json: bool) -> None:
+def run_audit(request: AdoptionRequest, size: int, queries: Path | None, patience: float, *, as_json: bool) -> None:
     """Look at a sample of an index, and tell what a shift would change; nothing is written."""
-    with open_cluster() as client, open_old(client, asked, patience) as opened:
+    with open_cluster() as client, open_for_adoption(client, request, patience) as opened:
         found = audit(opened, size, queries)
         if as_json:
             emit_json(document(found))
@@ -159,13 +159,13 @@ def adopt(
       langshift adopt old-articles --name news --vector-field vec --text-field headline --text-field body
       langshift adopt old-articles --name news --vector-field vec --text-field body --language-field meta.lang
     """
-    from langshift.ingest.adopt.adopt import Asked
-    from langshift.ingest.config import MakingOptions
+    from langshift.ingest.adopt.adopt import AdoptionRequest
+    from langshift.ingest.config import PipelineOptions
     from langshift.ingest.resume import LoadOptions
 
     if not audit and (sample is not None or queries is not None):
         raise UsageError("--sample and --queries say what --audit looks at: give --audit too.")
-    making = MakingOptions(
+    pipeline_options = PipelineOptions(
         encoder=encoder,
         trust_remote_code=trust_remote_code,
         vectors=vectors,
@@ -175,13 +175,13 @@ def adopt(
         lid_model=lid_model,
         least_confidence=min_confidence,
     )
-    asked = Asked(old, vector, texts, language, making)
+    request = AdoptionRequest(old, vector, texts, language, pipeline_options)
     if audit:
-        run_audit(asked, sample or SAMPLE, queries, patience, as_json=as_json)
+        run_audit(request, sample or SAMPLE, queries, patience, as_json=as_json)
         return
     if name is None:
         raise UsageError("Give the new index a name with --name, or only look at the old one with --audit.")
-    code = run_adopt(AdoptOptions(asked, name, LoadOptions(if_exists, patience=patience), as_json))
+    code = run_adopt(AdoptOptions(request, name, LoadOptions(if_exists, patience=patience), as_json))
     if code:
         click.get_current_context().exit(code)
 
@@ -194,13 +194,13 @@ class AdoptOptions:
     """The command's options.
 
     Attributes:
-        asked: what is to be adopted.
+        request: what is to be adopted.
         name: the new index.
         load: how it is written.
         as_json: whether to print JSON.
     """
 
-    asked: Asked
+    request: AdoptionRequest
     name: str
     load: LoadOptions
     as_json: bool
@@ -216,50 +216,50 @@ def run_adopt(options: AdoptOptions) -> int:
     check_name(name)
     client = open_cluster()
     with ExitStack() as stack:
-        stack.enter_context(terminated_like_interrupted())
-        opened = stack.enter_context(open_old(client, options.asked, options.load.patience))
+        stack.enter_context(sigterm_as_interrupt())
+        opened = stack.enter_context(open_for_adoption(client, options.request, options.load.patience))
         require_name(client, opened.old, name, options.load)
         for sentence in unfinished_versions(client, name):
             note(sentence)
-        place = LoadPlace.of(Settings.from_env().home, client, name)
-        watch = stack.enter_context(ShownLoad(opened.old.name, options.asked.making, place))
+        place = LoadWorkspace.of(Settings.from_env().home, client, name)
+        watch = stack.enter_context(LoadReporter(opened.old.name, options.request.pipeline_options, place))
         try:
             summary = adopt_index(client, opened, name, options.load, watch)
         except RequestError as error:
             raise ClusterError(_refused(opened, reason(error))) from error
-        told = _last_line(summary, opened)
-        _log.info("%s", told)
+        last = _last_line(summary, opened)
+        _log.info("%s", last)
     if options.as_json:
         emit_json(_document(summary, opened))
     else:
         _print_adopted(summary, opened)
-    return tell_end(summary, opened.making, told, as_json=options.as_json)
+    return report_end(summary, opened.pipeline, last, as_json=options.as_json)
 
 
-def _refused(opened: Opened, why: str) -> str:
+def _refused(opened: AdoptableIndex, why: str) -> str:
     remedy = ""
     if "total fields" in why:
         remedy = f": raise index.mapping.total_fields.limit of {opened.old.index} by 20, which changes no document"
     return f"The cluster refuses the new index ({why}){remedy}."
 
 
-def _document(summary: Summary, opened: Opened) -> dict[str, object]:
+def _document(summary: LoadSummary, opened: AdoptableIndex) -> dict[str, object]:
     """As ``langshift adopt --json`` prints it: as of a load, with the old index and the names of fields."""
-    told = summary.to_dict()
-    old = {"name": told.pop("corpus"), "index": opened.old.index, "uuid": opened.old.uuid}
+    values = summary.to_dict()
+    old = {"name": values.pop("corpus"), "index": opened.old.index, "uuid": opened.old.uuid}
     # Of a load alone.
     for needless in ("cut", "longest", "resumed", "deleted"):
-        told.pop(needless)
-    return {**told, "old": old, "fields": opened.fields.to_dict()}
+        values.pop(needless)
+    return {**values, "old": old, "fields": opened.fields.to_dict()}
 
 
-def _print_adopted(summary: Summary, opened: Opened) -> None:
+def _print_adopted(summary: LoadSummary, opened: AdoptableIndex) -> None:
     counts = sorted(summary.languages.items(), key=lambda one: (-one[1], one[0]))
     rows = [[tag, f"{count:,}"] for tag, count in counts]
     table(None, ["language", "documents"], rows, right={"documents"})
     without = f", {summary.vectorless:,} without a vector" if summary.vectorless else ""
     out.print(
-        f"Adopted {counted(summary.documents, 'document')} of {opened.old.shown} into {summary.name} "
+        f"Adopted {pluralize(summary.documents, 'document')} of {opened.old.shown} into {summary.name} "
         f"({summary.index}), {summary.shifted:,} of them {moved_in_words(summary.made)}{without}; "
         f"{opened.old.name} was not touched.",
         markup=False,
@@ -267,14 +267,14 @@ def _print_adopted(summary: Summary, opened: Opened) -> None:
     )
 
 
-def _last_line(summary: Summary, opened: Opened) -> str:
+def _last_line(summary: LoadSummary, opened: AdoptableIndex) -> str:
     """That nothing was lost, and what is not there."""
-    told = [f"{counted(summary.present, 'document')} on the server, checked"]
+    parts = [f"{pluralize(summary.present, 'document')} on the server, checked"]
     if summary.dead:
-        told.append(f"{counted(summary.dead, 'dead letter')} ({dead_letters_say(summary.name)})")
+        parts.append(f"{pluralize(summary.dead, 'dead letter')} ({dead_letters_say(summary.name)})")
     return (
-        f"All {counted(summary.lines, 'document')} that searches of {opened.old.name} found when reading began are "
-        f"accounted for: {', '.join(told)}. What is written to {opened.old.name} since then is not in {summary.name}."
+        f"All {pluralize(summary.lines, 'document')} that searches of {opened.old.name} found when reading began are "
+        f"accounted for: {', '.join(parts)}. What is written to {opened.old.name} since then is not in {summary.name}."
     )
 
 
@@ -362,16 +362,16 @@ def ingest(
       langshift ingest corpus.jsonl --index news
       langshift ingest corpus.jsonl --index news --template own.json --engine faiss-fp16
     """
-    from langshift.ingest.config import MakingOptions
+    from langshift.ingest.config import PipelineOptions
     from langshift.ingest.resume import LoadOptions
-    from langshift.plugin.user_template import Shape, Template
+    from langshift.plugin.user_template import IndexOptions, Template
 
-    shape = Shape(Template.read(template) if template else None, engine)
+    shape = IndexOptions(Template.read(template) if template else None, engine)
     code = run_ingest(
         IngestOptions(
             corpus=corpus,
             name=name,
-            making=MakingOptions(
+            pipeline_options=PipelineOptions(
                 encoder=encoder,
                 trust_remote_code=trust_remote_code,
                 vectors=vectors,
@@ -443,7 +443,7 @@ def run_list(name: str | None, *, as_json: bool) -> None:
     Raises:
         UsageError: a file holds a line that is no dead letter.
     """
-    counts: Counter[LoadPlace] = Counter()
+    counts: Counter[LoadWorkspace] = Counter()
     groups = grouped(_letters(with_letters(name), counts))
     files = [str(place.dead_letters) for place in counts]
     if as_json:
@@ -453,12 +453,12 @@ def run_list(name: str | None, *, as_json: bool) -> None:
     else:
         _print_groups(groups)
         for (place, count), file in zip(counts.items(), files, strict=True):
-            say(f"{counted(count, 'dead letter')} of {place.name} in {file}")
+            say(f"{pluralize(count, 'dead letter')} of {place.name} in {file}")
         again = ", ".join(f"`langshift dead-letters replay --index {index}`" for index in {p.name: 0 for p in counts})
         say(f"Repair what is wrong, then send them again: {again}.")
 
 
-def _letters(found: list[LoadPlace], counts: Counter[LoadPlace]) -> Iterator[DeadLetter]:
+def _letters(found: list[LoadWorkspace], counts: Counter[LoadWorkspace]) -> Iterator[DeadLetter]:
     for place in found:
         for letter in DeadLetters(place.dead_letters):
             counts[place] += 1
@@ -486,14 +486,14 @@ class IngestOptions:
     Attributes:
         corpus: a file, or ``-`` for standard input.
         name: the index.
-        making: how documents are made.
+        pipeline_options: how documents are made.
         load: how the load is done.
         as_json: whether to print JSON.
     """
 
     corpus: str
     name: str
-    making: MakingOptions
+    pipeline_options: PipelineOptions
     load: LoadOptions
     as_json: bool
 
@@ -507,51 +507,51 @@ def run_ingest(options: IngestOptions) -> int:
     name = options.name
     check_name(name)
     # Vectors that come with the corpus are known when it is read, everything else before.
-    making = None if is_given(options.making.encoder) else options.making.open(None)
-    embeddings: Embeddings = "refused" if making else "needed"
+    pipeline = None if is_given(options.pipeline_options.encoder) else options.pipeline_options.open(None)
+    embeddings: Embeddings = "refused" if pipeline else "needed"
     with ExitStack() as stack:
-        stack.enter_context(terminated_like_interrupted())
+        stack.enter_context(sigterm_as_interrupt())
         source = stack.enter_context(open_source(options.corpus, embeddings=embeddings))
         if not source.resumable:
-            _tell_that_it_cannot_be_resumed(source.shown, options.load)
-        making = making or options.making.open(source.brought or _held(name))
+            _warn_not_resumable(source.shown, options.load)
+        pipeline = pipeline or options.pipeline_options.open(source.vector_spec or _vector_spec_of_index(name))
         client = open_cluster()
         for sentence in unfinished_versions(client, name):
             note(sentence)
-        place = LoadPlace.of(Settings.from_env().home, client, name)
-        watch = stack.enter_context(ShownLoad(options.corpus, options.making, place))
-        summary = load_source(client, source, name, making, unwatched, options.load, watch)
+        place = LoadWorkspace.of(Settings.from_env().home, client, name)
+        watch = stack.enter_context(LoadReporter(options.corpus, options.pipeline_options, place))
+        summary = load_source(client, source, name, pipeline, no_progress, options.load, watch)
         last = last_line(summary)
         _log.info("%s", last)
     if options.as_json:
         emit_json(summary.to_dict())
     else:
         _print(summary)
-    return tell_end(summary, making, last, as_json=options.as_json)
+    return report_end(summary, pipeline, last, as_json=options.as_json)
 
 
-def _tell_that_it_cannot_be_resumed(shown: str, load: LoadOptions) -> None:
+def _warn_not_resumable(shown: str, load: LoadOptions) -> None:
     """Say so at the start, while there is still a choice.
 
     Raises:
         UsageError: it is to be resumed.
     """
-    told = f"{shown[:1].upper()}{shown[1:]} cannot be resumed"
+    message = f"{shown[:1].upper()}{shown[1:]} cannot be resumed"
     if load.resume:
-        raise UsageError(f"{told}: give a file, or leave --resume out.")
-    note(f"{told}: should this load be cut off, it has to begin again; a file can be gone on with.")
+        raise UsageError(f"{message}: give a file, or leave --resume out.")
+    note(f"{message}: should this load be cut off, it has to begin again; a file can be gone on with.")
 
 
-def _held(name: str) -> Brought | None:
+def _vector_spec_of_index(name: str) -> VectorSpec | None:
     """What vectors an index holds, for a corpus that brings none since it only deletes; None without an index."""
     try:
         made = live(open_cluster(), name).fingerprint
     except ClusterError:
         return None
-    return Brought(made.dimension, made.normalised)
+    return VectorSpec(made.dimension, made.normalised)
 
 
-def _print(summary: Summary) -> None:
+def _print(summary: LoadSummary) -> None:
     rows = [[tag, f"{count:,}"] for tag, count in summary.languages.most_common()]
     table(None, ["language", "documents"], rows, right={"documents"})
     # Of this run: what earlier ones did took no time in it.
@@ -560,7 +560,7 @@ def _print(summary: Summary) -> None:
         rates = ", ".join(f"{stage} {documents / seconds:,.0f}/s" for stage, seconds in timed)
         out.print(f"Speed of each stage: {rates}.", soft_wrap=True)
     out.print(
-        f"Indexed {counted(summary.documents, 'document')} into {summary.name} ({summary.index}), "
+        f"Indexed {pluralize(summary.documents, 'document')} into {summary.name} ({summary.index}), "
         f"{summary.shifted:,} of them {moved_in_words(summary.made)}.",
         soft_wrap=True,
     )

@@ -15,17 +15,17 @@ from langshift.retrieval.options import FiniteRange, Share
 if TYPE_CHECKING:
     from langshift.debias.encoders import Encoder
     from langshift.evaluate.datasets.dataset import Dataset
-    from langshift.evaluate.offline.encoding import Encoded, Source
-    from langshift.evaluate.offline.ranking import Offline, Setting
-    from langshift.evaluate.offline.sweep import Sweep
-    from langshift.ingest.config import Making
+    from langshift.evaluate.offline.encoding import EncodedDataset, LanguageSource
+    from langshift.evaluate.offline.ranking import OfflineResult, OfflineSettings
+    from langshift.evaluate.offline.sweep import SweepResult
+    from langshift.ingest.config import EmbeddingPipeline
 
 
 FOLDER = click.Path(path_type=Path)
 _Command = TypeVar("_Command", bound=Callable[..., object])
 
 
-class Sides(NamedTuple):
+class EncodingOptions(NamedTuple):
     """How texts become vectors, as it was asked for.
 
     Attributes:
@@ -80,13 +80,13 @@ def parse_sides(ctx: click.Context, parameter: click.Parameter, given: str | Non
     return parts
 
 
-def parse_sources(ctx: click.Context, parameter: click.Parameter, given: str | None) -> list[Source]:
+def parse_sources(ctx: click.Context, parameter: click.Parameter, given: str | None) -> list[LanguageSource]:
     """``"given,detected:20"`` as a list of sources of languages."""
-    from langshift.evaluate.offline.encoding import Source
+    from langshift.evaluate.offline.encoding import LanguageSource
 
     found = []
     for part in parse_list(ctx, parameter, given, "given,detected,detected:20") or []:
-        source = Source.parse(part)
+        source = LanguageSource.parse(part)
         if source is None:
             raise click.BadParameter(
                 f"{part!r} is none of given, detected and soft; a number of characters, 1 or more, can follow the "
@@ -96,7 +96,9 @@ def parse_sources(ctx: click.Context, parameter: click.Parameter, given: str | N
     return found
 
 
-def choose_making(dataset: Dataset, sides: Sides, alpha: float | None, methods: Sequence[str] = ("shift",)) -> Making:
+def open_dataset_pipeline(
+    dataset: Dataset, sides: EncodingOptions, alpha: float | None, methods: Sequence[str] = ("shift",)
+) -> EmbeddingPipeline:
     """The encoder, and the language vectors, moved to the pivot that was asked for.
 
     Args:
@@ -115,20 +117,20 @@ def choose_making(dataset: Dataset, sides: Sides, alpha: float | None, methods: 
     from langshift.debias.detector import open_detector
     from langshift.debias.encoders import open_encoder
     from langshift.errors import UsageError
-    from langshift.evaluate.offline.encoding import brought
+    from langshift.evaluate.offline.encoding import read_vector_spec
     from langshift.evaluate.offline.ranking import repivoted
     from langshift.evaluate.replay.result import check_output
-    from langshift.ingest.config import choose
+    from langshift.ingest.config import build_pipeline
 
     if sides.cache is not None:
         check_output(sides.cache, "--cache")
     encoder = open_encoder(
-        sides.encoder, trust_remote_code=sides.trust_remote_code, brought=brought(dataset, sides.encoder)
+        sides.encoder, trust_remote_code=sides.trust_remote_code, vector_spec=read_vector_spec(dataset, sides.encoder)
     )
-    making = choose(encoder, open_detector(), sides.vectors, alpha)
+    pipeline = build_pipeline(encoder, open_detector(), sides.vectors, alpha)
     if sides.pivot is None:
-        return making
-    known = making.debias.vectors
+        return pipeline
+    known = pipeline.debias.vectors
     if known is None:
         raise UsageError(f"--pivot {sides.pivot} has nothing to move: give language vectors with --vectors.")
     turned = repivoted(known, sides.pivot)
@@ -137,10 +139,10 @@ def choose_making(dataset: Dataset, sides: Sides, alpha: float | None, methods: 
             f"The maps of the method affine lead to {known.pivot} and cannot be turned to {turned.pivot}: fit some "
             f"with `langshift vectors fit --pivot {turned.pivot} --methods affine`."
         )
-    return replace(making, debias=recommended(turned, "shift", alpha))
+    return replace(pipeline, debias=recommended(turned, "shift", alpha))
 
 
-def encode_shown(dataset: Dataset, encoder: Encoder, cache: Path | None) -> Encoded:
+def encode_shown(dataset: Dataset, encoder: Encoder, cache: Path | None) -> EncodedDataset:
     """Encode a dataset, with progress bars.
 
     Raises:
@@ -216,7 +218,7 @@ def offline(
     methods: list[str],
     alpha: float | None,
     shift_queries: list[str],
-    sources: list[Source],
+    sources: list[LanguageSource],
     beta: float,
     measures: str | None,
     output: Path | None,
@@ -251,13 +253,13 @@ def offline(
         check_output(output)
     given = load_dataset(dataset)
     names = parse_names(measures, given)
-    sides = Sides(encoder, trust_remote_code, vectors, pivot, cache)
-    making = choose_making(given, sides, 0.0 if methods == ["none"] else alpha, methods)
-    rows = settings(making.debias.vectors, methods, alpha, shift_queries, sources)
+    sides = EncodingOptions(encoder, trust_remote_code, vectors, pivot, cache)
+    pipeline = open_dataset_pipeline(given, sides, 0.0 if methods == ["none"] else alpha, methods)
+    rows = settings(pipeline.debias.vectors, methods, alpha, shift_queries, sources)
     folders = _folders(output, rows)
-    encoded = encode_shown(given, making.encoder, cache)
+    encoded = encode_shown(given, pipeline.encoder, cache)
     documents = []
-    for found in _evaluated(encoded, making, rows, names, beta):
+    for found in _evaluated(encoded, pipeline, rows, names, beta):
         documents.append(result(found))
         if found.setting.name in folders:
             folder = folders[found.setting.name]
@@ -272,11 +274,11 @@ def offline(
     else:
         show_rows(dataset, list(zip(rows, documents, strict=True)))
     if output is not None:
-        told = f"to {output}" if len(rows) == 1 else f"for each of {', '.join(folders)} to {output}"
-        note(f"Wrote {_FILES} {told}.")
+        destination = f"to {output}" if len(rows) == 1 else f"for each of {', '.join(folders)} to {output}"
+        note(f"Wrote {_FILES} {destination}.")
 
 
-def _folders(output: Path | None, rows: Sequence[Setting]) -> dict[str, Path]:
+def _folders(output: Path | None, rows: Sequence[OfflineSettings]) -> dict[str, Path]:
     """Setting's name -> where its files go; nothing where none are written.
 
     Raises:
@@ -295,14 +297,18 @@ def _folders(output: Path | None, rows: Sequence[Setting]) -> dict[str, Path]:
 
 
 def _evaluated(
-    encoded: Encoded, making: Making, rows: Sequence[Setting], names: Sequence[str], beta: float
-) -> Iterator[Offline]:
+    encoded: EncodedDataset,
+    pipeline: EmbeddingPipeline,
+    rows: Sequence[OfflineSettings],
+    names: Sequence[str],
+    beta: float,
+) -> Iterator[OfflineResult]:
     """One evaluation after the other, with a progress bar."""
-    from langshift.evaluate.offline.encoding import tell
+    from langshift.evaluate.offline.encoding import resolve_document_languages
     from langshift.evaluate.offline.ranking import evaluate
     from langshift.output import progress
 
-    told = tell(encoded, [setting.source for setting in rows], making)
+    detections = resolve_document_languages(encoded, [setting.source for setting in rows], pipeline)
     with progress() as bars:
         searching = bars.add_task("Searching", total=len(encoded.queries) * len(rows), rate="")
         for setting in rows:
@@ -310,8 +316,8 @@ def _evaluated(
             yield evaluate(
                 encoded,
                 setting,
-                told[setting.source],
-                making,
+                detections[setting.source],
+                pipeline,
                 names,
                 beta=beta,
                 on_queries=lambda done: bars.advance(searching, done),
@@ -374,13 +380,13 @@ def sweep(
 
     given = load_dataset(dataset)
     names, select = _names(given, measures, select, betas)
-    making = choose_making(given, Sides(encoder, trust_remote_code, vectors, pivot, cache), 1.0)
-    encoded = encode_shown(given, making.encoder, cache)
-    found = _sweep(encoded, making, names, select, alphas, betas)
+    pipeline = open_dataset_pipeline(given, EncodingOptions(encoder, trust_remote_code, vectors, pivot, cache), 1.0)
+    encoded = encode_shown(given, pipeline.encoder, cache)
+    found = _sweep(encoded, pipeline, names, select, alphas, betas)
     for warning in encoded.languages.warnings:
         output.note(f"Warning: {warning}")
     if as_json:
-        output.emit_json(document(found, encoded, making, names))
+        output.emit_json(document(found, encoded, pipeline, names))
     else:
         show_sweep(found, names)
 
@@ -409,14 +415,19 @@ def _names(dataset: Dataset, measures: str | None, select: str, betas: Sequence[
 
 
 def _sweep(
-    encoded: Encoded, making: Making, names: list[str], select: str, alphas: list[float], betas: list[float]
-) -> Sweep:
+    encoded: EncodedDataset,
+    pipeline: EmbeddingPipeline,
+    names: list[str],
+    select: str,
+    alphas: list[float],
+    betas: list[float],
+) -> SweepResult:
     from langshift import output
     from langshift.errors import UsageError
     from langshift.evaluate.datasets.dataset import clusters
     from langshift.evaluate.offline.sweep import Sweeper, halves, sweep
 
-    if making.debias.vectors is None:
+    if pipeline.debias.vectors is None:
         raise UsageError("A sweep needs language vectors: give some with --vectors.")
     parts = halves(*clusters(encoded.dataset))
     with output.progress() as bars:
@@ -425,7 +436,7 @@ def _sweep(
         def on_point(setting: str) -> None:
             bars.update(task, advance=1, rate=setting)
 
-        sweeper = Sweeper(encoded, making.debias.vectors, names, on_point)
+        sweeper = Sweeper(encoded, pipeline.debias.vectors, names, on_point)
         steps = len(sweeper.shiftable()) * (len(alphas) - 1)
         bars.update(task, total=len(alphas) + steps + 1 + len(betas) * min(3, len(alphas)))
         return sweep(sweeper, parts, select, alphas, betas)

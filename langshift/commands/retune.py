@@ -15,23 +15,23 @@ from langshift import output
 from langshift.client import open_cluster
 from langshift.commands.options import JSON, PATIENCE, index_encoder_options
 from langshift.errors import LangshiftError, UsageError
-from langshift.evaluate.compare.gate import Gate, Judged, show
+from langshift.evaluate.compare.gate import Gate, GateResult, show
 from langshift.languages import parse_tag
-from langshift.output import counted, line
-from langshift.plugin.retune import Retuned, Wanted, roll_back
+from langshift.output import line, pluralize
+from langshift.plugin.retune import RetuneRequest, RetuneResult, roll_back
 from langshift.plugin.retune import retune as retune_index
-from langshift.plugin.transfer.state import Progress, RolledBack, Stage
+from langshift.plugin.transfer.state import RollbackResult, Stage, TransferProgress
 from langshift.retrieval.options import FiniteRange, Share
 from langshift.retrieval.searcher import SearchOptions
-from langshift.retry import terminated_like_interrupted
+from langshift.retry import sigterm_as_interrupt
 
 
 def parse_scales(ctx: click.Context, parameter: click.Parameter, given: tuple[str, ...]) -> dict[str, float]:
     """``th=0.3``, given once or more, as canonical tag -> scale."""
     scales: dict[str, float] = {}
     for text in given:
-        told, equals, scale = text.partition("=")
-        tag = parse_tag(told)
+        language, equals, scale = text.partition("=")
+        tag = parse_tag(language)
         if tag is None or not equals:
             raise click.BadParameter(f"{text} names no language with a scale: write th=0.3.")
         if tag in scales:
@@ -107,7 +107,7 @@ def retune(
       langshift retune news --alpha 0.6 --alpha-for th=0.3
       langshift retune news --alpha 0.6 --gate DATASET --fail-if 'SLR@20 < -0.01'
     """
-    from langshift.plugin.retune import Wanted
+    from langshift.plugin.retune import RetuneRequest
     from langshift.retrieval.searcher import SearchOptions
 
     if alpha is None and not alphas and vectors is None:
@@ -119,9 +119,9 @@ def retune(
         raise UsageError("Nothing is encoded without --gate: leave --encoder and --trust-remote-code out.")
     search = SearchOptions(encoder, trust_remote_code)
     run_retune(
-        Options(
+        RetuneOptions(
             name=name,
-            wanted=Wanted(alpha, alphas, vectors),
+            wanted=RetuneRequest(alpha, alphas, vectors),
             throttle=throttle,
             patience=patience,
             gate=None if gate is None else GateOptions(gate, conditions, search),
@@ -169,7 +169,7 @@ _IN_WORDS: dict[Stage, str] = {
 }
 
 
-class TransferShown:
+class TransferReporter:
     """Shows on standard error how far it is, where that is a terminal; ``with`` ends it."""
 
     def __init__(self) -> None:
@@ -178,14 +178,14 @@ class TransferShown:
         self._stage: Stage | None = None
         self._stack = ExitStack()
 
-    def __enter__(self) -> TransferShown:
+    def __enter__(self) -> TransferReporter:
         self._stack.enter_context(self._bars)
         return self
 
     def __exit__(self, *_: object) -> None:
         self._stack.close()
 
-    def update(self, progress: Progress) -> None:
+    def update(self, progress: TransferProgress) -> None:
         """It has come further."""
         # Searching both versions counts searches, not documents.
         if progress.stage != "checking":
@@ -209,7 +209,7 @@ class TransferShown:
         self._bars.update(self._task, completed=done, total=total)
 
 
-def retuned(done: Retuned) -> str:
+def retuned(done: RetuneResult) -> str:
     """What a retune did, in a sentence."""
     single = ", ".join(f"{tag} {alpha:g}" for tag, alpha in done.alphas.items())
     scales = f"alpha {done.alpha:g}{f' ({single})' if single else ''}"
@@ -217,15 +217,15 @@ def retuned(done: Retuned) -> str:
         return f"{done.name} ({done.index}) has {scales} and these language vectors already: nothing is changed."
     deleted = f", {done.deleted:,} deleted" if done.deleted else ""
     return (
-        f"{done.name} is now {done.index} at {scales}: {counted(done.documents, 'document')}, "
+        f"{done.name} is now {done.index} at {scales}: {pluralize(done.documents, 'document')}, "
         f"{done.caught_up:,} caught up{deleted}, checked; the version before, {done.before}, is kept: "
         f"`langshift rollback {done.name}` goes back to it."
     )
 
 
-def rolled_back(done: RolledBack) -> str:
+def rolled_back(done: RollbackResult) -> str:
     """What a rollback did, in a sentence."""
-    again = f"{done.name} is {done.index} again: {counted(done.documents, 'document')}"
+    again = f"{done.name} is {done.index} again: {pluralize(done.documents, 'document')}"
     if done.kind == "load":
         return f"{again}; what only {done.left} holds, which a load made, is not in it; {done.left} is kept."
     return (
@@ -250,7 +250,7 @@ class GateOptions:
 
 
 @dataclass(frozen=True)
-class Options:
+class RetuneOptions:
     """The options of ``langshift retune``.
 
     Attributes:
@@ -263,26 +263,26 @@ class Options:
     """
 
     name: str
-    wanted: Wanted
+    wanted: RetuneRequest
     throttle: float | None
     patience: float
     gate: GateOptions | None
     as_json: bool
 
 
-def run_retune(options: Options) -> None:
+def run_retune(options: RetuneOptions) -> None:
     """Check what was given before anything is made; then retune and tell.
 
     Raises:
         LangshiftError: a condition holds; the figures are printed all the same.
     """
-    with terminated_like_interrupted():
+    with sigterm_as_interrupt():
         gate = None if options.gate is None else _Gate(options.gate)
         client = open_cluster()
         if gate is not None:
             gate.open(client, options.name)
         try:
-            with TransferShown() as shown:
+            with TransferReporter() as shown:
                 done = retune_index(
                     client,
                     options.name,
@@ -296,7 +296,7 @@ def run_retune(options: Options) -> None:
             output.note(f"{options.name} goes on being served; the same command goes on where this one was.")
             raise
         except _GateFailed as failed:
-            _tell_failed(options, failed)
+            _print_gate_failure(options, failed)
             raise
     judged = None if gate is None else gate.judged
     if options.as_json:
@@ -312,9 +312,9 @@ def run_retune(options: Options) -> None:
 
 def run_rollback(name: str, patience: float, *, as_json: bool) -> None:
     """Roll back and tell."""
-    with terminated_like_interrupted():
+    with sigterm_as_interrupt():
         client = open_cluster()
-        with TransferShown() as shown:
+        with TransferReporter() as shown:
             done = roll_back(client, name, patience=patience, watch=shown.update)
     if as_json:
         rounded = {"seconds": round(done.seconds, 3), "blocked": round(done.blocked, 3)}
@@ -328,7 +328,7 @@ def run_rollback(name: str, patience: float, *, as_json: bool) -> None:
 class _GateFailed(LangshiftError):
     """A condition holds, so the new version does not go live."""
 
-    def __init__(self, name: str, before: str, judged: Judged) -> None:
+    def __init__(self, name: str, before: str, judged: GateResult) -> None:
         says = " ".join(verdict.says for verdict in judged.failed)
         super().__init__(f"{name} stays {before}, and the new version is removed: {says}")
         self.before, self.judged = before, judged
@@ -340,14 +340,14 @@ class _Gate:
     def __init__(self, options: GateOptions) -> None:
         self._gate = Gate(options.folder, options.conditions, options.search)
         self._name = ""
-        self.judged: Judged | None = None
+        self.judged: GateResult | None = None
 
     def open(self, client: OpenSearch, name: str) -> None:
         """Open the encoder of the index."""
         self._name = name
         self._gate.open(client, name)
 
-    def check(self, client: OpenSearch, shown: TransferShown) -> Callable[[str, str], None]:
+    def check(self, client: OpenSearch, shown: TransferReporter) -> Callable[[str, str], None]:
         """What judges the live version and the new one."""
 
         def check(before: str, after: str) -> None:
@@ -359,7 +359,7 @@ class _Gate:
         return check
 
 
-def _tell_failed(options: Options, failed: _GateFailed) -> None:
+def _print_gate_failure(options: RetuneOptions, failed: _GateFailed) -> None:
     if not options.as_json:
         show(failed.judged)
         return

@@ -14,16 +14,16 @@ from langshift.commands.options import JSON, SHIFT_QUERIES, index_encoder_option
 from langshift.debias.encoders import is_given
 from langshift.errors import UsageError
 from langshift.languages import require_tag
-from langshift.output import counted, emit_json, note, out, table
-from langshift.plugin.versions import LiveIndex, check_name, live
+from langshift.output import emit_json, note, out, pluralize, table
+from langshift.plugin.versions import IndexInfo, check_name, live
 from langshift.retrieval.anchor_model import USUAL_WORDS
 from langshift.retrieval.calibration.calibrate import calibrate as calibrate_index
 from langshift.retrieval.calibration.calibrate import require_languages
-from langshift.retrieval.calibration.stored import Calibration, FirstHits, keep
+from langshift.retrieval.calibration.stored import Calibration, FirstHits, store_calibration
 from langshift.retrieval.hits import Hit, Other, SearchResult
 from langshift.retrieval.options import setting_options
-from langshift.retrieval.searcher import Asker, Searcher, SearchOptions
-from langshift.retrieval.settings import Setting, require_query
+from langshift.retrieval.searcher import QueryEncoder, Searcher, SearchOptions
+from langshift.retrieval.settings import SearchSettings, require_query
 
 if TYPE_CHECKING:
     from langshift.plugin.stored_shift import ShiftQueries
@@ -83,8 +83,8 @@ def run_calibrate(name: str, sample: int, options: SearchOptions, *, as_json: bo
     index = live(client, name)
     require_languages(index)
     _require_queries(index, options)
-    calibration = calibrate_index(client, Asker(client, index, options, {}), sample)
-    keep(client, index, calibration)
+    calibration = calibrate_index(client, QueryEncoder(client, index, options, {}), sample)
+    store_calibration(client, index, calibration)
     if as_json:
         emit_json({"index": index.index, **calibration.to_dict()})
     else:
@@ -93,7 +93,7 @@ def run_calibrate(name: str, sample: int, options: SearchOptions, *, as_json: bo
         note(sentence)
 
 
-def _require_queries(index: LiveIndex, options: SearchOptions) -> None:
+def _require_queries(index: IndexInfo, options: SearchOptions) -> None:
     encoder = options.encoder or index.fingerprint.encoder
     if is_given(encoder):
         raise UsageError(
@@ -102,7 +102,7 @@ def _require_queries(index: LiveIndex, options: SearchOptions) -> None:
         )
 
 
-def _show_calibration(index: LiveIndex, calibration: Calibration) -> None:
+def _show_calibration(index: IndexInfo, calibration: Calibration) -> None:
     rows = [
         [one.language, f"{one.questions:,}", f"{one.found:.3f}", f"{one.deceived:.3f}", f"{one.prior:+.2f}"]
         for one in calibration.languages
@@ -117,17 +117,17 @@ def _show_calibration(index: LiveIndex, calibration: Calibration) -> None:
         "language, by the translation groups, less 2: above 0 only where nearly everything is there.",
         "",
         f"{index.index}: words k {trust.words:g} (usual {USUAL_WORDS:g}), spread of cosines {trust.spread:.4f}, from "
-        f"{counted(calibration.questions, 'question')}.",
-        f"The first hit is the question's own document: {_told(calibration.there)}.",
+        f"{pluralize(calibration.questions, 'question')}.",
+        f"The first hit is the question's own document: {_first_hit_shares(calibration.there)}.",
     ):
         out.print(sentence, soft_wrap=True)
     hidden = calibration.hidden
-    told = "no translations are known." if hidden is None else f"a translation of it: {_told(hidden)}."
-    out.print(f"Where that is hidden, {told}", soft_wrap=True)
+    message = "no translations are known." if hidden is None else f"a translation of it: {_first_hit_shares(hidden)}."
+    out.print(f"Where that is hidden, {message}", soft_wrap=True)
 
 
-def _told(first: FirstHits) -> str:
-    return f"dense {first.dense:.3f}, anchored {first.anchored:.3f} of {counted(first.questions, 'question')}"
+def _first_hit_shares(first: FirstHits) -> str:
+    return f"dense {first.dense:.3f}, anchored {first.anchored:.3f} of {pluralize(first.questions, 'question')}"
 
 
 def remarks(name: str, calibration: Calibration) -> list[str]:
@@ -174,7 +174,7 @@ def remarks(name: str, calibration: Calibration) -> list[str]:
 def search(
     name: str,
     words: str,
-    setting: Setting,
+    setting: SearchSettings,
     language: str | None,
     size: int,
     filters: tuple[str, ...],
@@ -202,7 +202,9 @@ def search(
     from langshift.retrieval.searcher import SearchOptions
 
     opening = SearchOptions(encoder, trust_remote_code, shift_queries)
-    run_search(name, words, Options(setting, language, size, filters, explain, show_request, opening, as_json))
+    run_search(
+        name, words, SearchCommandOptions(setting, language, size, filters, explain, show_request, opening, as_json)
+    )
 
 
 _NONE = "-"
@@ -241,7 +243,7 @@ def _meaning(result: SearchResult, legs: list[str]) -> list[str]:
     if result.compared:
         said.append(
             "similarity: the cosine of query and document, before → after the shift; by vector: the rank by it among "
-            f"{counted(result.compared, 'document')}, which are the nearest after the shift and the hits."
+            f"{pluralize(result.compared, 'document')}, which are the nearest after the shift and the hits."
         )
     return said
 
@@ -284,10 +286,10 @@ _SHOWN_CHARACTERS = 70
 
 
 @dataclass(frozen=True)
-class Options:
+class SearchCommandOptions:
     """The options of the command; see its help."""
 
-    setting: Setting
+    setting: SearchSettings
     language: str | None
     size: int
     filters: tuple[str, ...]
@@ -297,7 +299,7 @@ class Options:
     as_json: bool
 
 
-def run_search(name: str, words: str, options: Options) -> None:
+def run_search(name: str, words: str, options: SearchCommandOptions) -> None:
     """Search, and print the hits."""
     check_name(name)
     filters = parse_filters(options.filters)
@@ -320,13 +322,13 @@ def run_search(name: str, words: str, options: Options) -> None:
         _show_hits(name, result, options)
 
 
-def _show_hits(name: str, result: SearchResult, options: Options) -> None:
+def _show_hits(name: str, result: SearchResult, options: SearchCommandOptions) -> None:
     if options.show_request:
         for request in result.requests:
             # As it is: neither broken into lines nor taken for markup.
             out.file.write(f"{request.in_dev_tools_and_for_curl}\n")
-    for told in result.notes:
-        note(told)
+    for message in result.notes:
+        note(message)
     if not result.hits:
         note(f"Nothing in {name} matches.")
         return

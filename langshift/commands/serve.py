@@ -16,11 +16,11 @@ from langshift.client import open_cluster
 from langshift.commands.evaluate import replay_with_bars
 from langshift.commands.options import JSON
 from langshift.errors import LangshiftError
-from langshift.evaluate.compare.summary import ReplayPair, in_words, side_by_side
+from langshift.evaluate.compare.summary import ReplayPair, describe_changes, side_by_side
 from langshift.evaluate.datasets.dataset import load_dataset
-from langshift.evaluate.demo import FOLDER, PLAIN, SHIFTED, Example, example, index_twice
+from langshift.evaluate.demo import FOLDER, PLAIN, SHIFTED, DemoExample, example, index_twice
 from langshift.evaluate.measures.base import Scores
-from langshift.evaluate.replay.plan import Plan
+from langshift.evaluate.replay.plan import ReplayOptions
 from langshift.evaluate.replay.replay import failures
 from langshift.evaluate.replay.result import check_output, result, server_version, write_files
 from langshift.evaluate.runs import command
@@ -53,7 +53,7 @@ def run(output: Path | None, *, as_json: bool) -> None:
     searchers = [Searcher(client, name) for name in (PLAIN, SHIFTED)]
     terminal.note(f"Asking {len(dataset.queries):,} questions of both.")
     # Both in turn, query by query: their latencies are of the same moments.
-    before, after = replay_with_bars(client, searchers, dataset, Plan(group_scores=True))
+    before, after = replay_with_bars(client, searchers, dataset, ReplayOptions(group_scores=True))
     compared = ReplayPair(dataset, before, after)
     shown = example(compared, *searchers)
     document = _document(compared, shown, client)
@@ -73,7 +73,7 @@ def run(output: Path | None, *, as_json: bool) -> None:
             raise LangshiftError(f"{replayed.index}: {failures(replayed)}")
 
 
-def _document(compared: ReplayPair, shown: Example | None, client: OpenSearch) -> dict[str, Any]:
+def _document(compared: ReplayPair, shown: DemoExample | None, client: OpenSearch) -> dict[str, Any]:
     server = server_version(client)
     return {
         "plain": result(compared.before, server),
@@ -82,7 +82,7 @@ def _document(compared: ReplayPair, shown: Example | None, client: OpenSearch) -
             "plain": compared.own_language_share(compared.before),
             "shifted": compared.own_language_share(compared.after),
         },
-        "words": in_words(compared),
+        "words": describe_changes(compared),
         "example": shown.to_dict() if shown else None,
     }
 
@@ -105,27 +105,27 @@ def _show_report(page: Path | None) -> None:
         terminal.out.print(f"\n{note}", markup=False, soft_wrap=True)
         return
     heading("\nTo look at")
-    for told in (f"the report: {page}", f"search, side by side: {terminal.program()} serve"):
-        terminal.out.print(f"  {told}", markup=False, soft_wrap=True)
+    for entry in (f"the report: {page}", f"search, side by side: {terminal.program()} serve"):
+        terminal.out.print(f"  {entry}", markup=False, soft_wrap=True)
 
 
-def show(compared: ReplayPair, shown: Example | None) -> None:
+def show(compared: ReplayPair, shown: DemoExample | None) -> None:
     """Print the comparison for a person."""
     _show_figures(compared)
     heading("\nWhat changed")
-    for line in in_words(compared):
+    for line in describe_changes(compared):
         terminal.out.print(f"- {line}", markup=False)
     if shown is not None:
         _show_example(shown)
     words = shown.query.text if shown else compared.dataset.queries[0].text
     heading("\nTo try next")
     langshift = terminal.program()
-    for told in (
+    for command_line in (
         f'{langshift} search {SHIFTED} "{words}"',
         f'{langshift} search {PLAIN} "{words}"',
         f"{langshift} ingest CORPUS --index NAME",
     ):
-        terminal.out.print(f"  {told}", markup=False, soft_wrap=True)
+        terminal.out.print(f"  {command_line}", markup=False, soft_wrap=True)
 
 
 def _show_figures(compared: ReplayPair) -> None:
@@ -145,7 +145,7 @@ def _cells(before: Mapping[str, Scores], after: Mapping[str, Scores]) -> list[st
     return [side_by_side(before[name], after[name]) for name in _COLUMNS]
 
 
-def _show_example(shown: Example) -> None:
+def _show_example(shown: DemoExample) -> None:
     topic = shown.query.group
     rows = []
     for rank, (old, new) in enumerate(zip(shown.before, shown.after, strict=False), 1):

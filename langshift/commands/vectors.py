@@ -21,19 +21,19 @@ from langshift.commands.options import (
     passage_options,
 )
 from langshift.debias.encoders import Encoder, open_encoder
-from langshift.debias.encoders.precomputed import brought_by
+from langshift.debias.encoders.precomputed import vector_spec_of
 from langshift.debias.fitting.fit import fit as fit_vectors
-from langshift.debias.fitting.reliability import USE, Judged, judge
+from langshift.debias.fitting.reliability import USE, VectorAssessment, judge
 from langshift.debias.parallel import open_parallel
 from langshift.debias.parallel.columns import ParallelText
 from langshift.debias.vectors import LanguageVectors, shipped
 from langshift.errors import FingerprintError, UsageError
 from langshift.languages import parse_tag
-from langshift.output import counted, emit_json, note, out, printable, progress, table
+from langshift.output import emit_json, note, out, pluralize, printable, progress, table
 from langshift.retrieval.options import Share
 
 if TYPE_CHECKING:
-    from langshift.evaluate.tune.task import Items, Task
+    from langshift.evaluate.tune.task import ParallelItems, TuningTask
 
 
 _PATH = click.Path(path_type=Path)
@@ -101,7 +101,7 @@ def tune(
     """
     from langshift import output
     from langshift.debias.encoders import open_encoder
-    from langshift.evaluate.tune.report import Report, require_plotting, show, warnings
+    from langshift.evaluate.tune.report import TuningReport, require_plotting, show, warnings
     from langshift.evaluate.tune.report import plot as draw
     from langshift.evaluate.tune.tune import Judge
     from langshift.evaluate.tune.tune import tune as find
@@ -118,7 +118,7 @@ def tune(
         searches = bars.add_task("Searching", total=None, rate="")
         judge = Judge(task, vectors, same_text=same_text, on_point=lambda: bars.advance(searches))
         found = find(judge, budget)
-    report = Report(pairs.resolve().name, judge, found, absent, few, same_text)
+    report = TuningReport(pairs.resolve().name, judge, found, absent, few, same_text)
     report.recommended().save(file)
     if plot is not None:
         draw(report, plot)
@@ -169,7 +169,9 @@ def _open(
     return chosen, sorted(set(vectors.vectors) - set(used))
 
 
-def _sample(source: ParallelText, vectors: LanguageVectors, sample: int | None) -> tuple[Items, list[str], bool]:
+def _sample(
+    source: ParallelText, vectors: LanguageVectors, sample: int | None
+) -> tuple[ParallelItems, list[str], bool]:
     """The items, the languages that too few of them have, and whether the vectors were fitted on this text."""
     from langshift.evaluate.tune.task import default_sample, sample_items, well_covered
 
@@ -179,7 +181,7 @@ def _sample(source: ParallelText, vectors: LanguageVectors, sample: int | None) 
     return *well_covered(items), same_text
 
 
-def _encode(items: Items, encoder: Encoder) -> Task:
+def _encode(items: ParallelItems, encoder: Encoder) -> TuningTask:
     from langshift import output
     from langshift.evaluate.tune.task import make_task
 
@@ -237,12 +239,12 @@ def run_fit(
     files = _files(output, pivots)
     wanted = None if languages is None else [*languages, *pivots]
     source = open_parallel(pairs, wanted, join_lines=join_lines, documents=documents)
-    opened = open_encoder(encoder, trust_remote_code=trust_remote_code, brought=brought_by(source))
+    opened = open_encoder(encoder, trust_remote_code=trust_remote_code, vector_spec=vector_spec_of(source))
     made = fit_shown(source, pivots, opened, methods)
-    told = pairs.resolve().name
+    source_name = pairs.resolve().name
     if join_lines > 1:
-        told += f", {join_lines} lines a passage"
-    written = [(replace(made[pivot], source=told), file) for pivot, file in files.items()]
+        source_name += f", {join_lines} lines a passage"
+    written = [(replace(made[pivot], source=source_name), file) for pivot, file in files.items()]
     for vectors, file in written:
         vectors.save(file)
     if as_json:
@@ -315,7 +317,7 @@ def show_vectors(vectors: LanguageVectors, path: Path, *, as_json: bool) -> None
         emit_json(_document(vectors, path))
         return
     lines = (
-        f"{path}: {counted(len(vectors.vectors), 'language vector')} towards {vectors.pivot}, hash {vectors.hash}",
+        f"{path}: {pluralize(len(vectors.vectors), 'language vector')} towards {vectors.pivot}, hash {vectors.hash}",
         f"encoder {f'{vectors.encoder} {vectors.revision}'.strip()}, {vectors.dimension} dimensions; "
         f"fitted on {vectors.source}",
         f"methods {', '.join(_methods(vectors))}; {_recommended(vectors)}",
@@ -424,11 +426,11 @@ def run_check(
         raise UsageError(
             f"{path}: its evidence is damaged; give parallel text with --pairs to gather it anew."
         ) from None
-    told = vectors.source if pairs is None else str(pairs)
+    evidence_source = vectors.source if pairs is None else str(pairs)
     if as_json:
-        emit_json(_checked_document(vectors, path, told, judged))
+        emit_json(_checked_document(vectors, path, evidence_source, judged))
     else:
-        _print(vectors, Path(file), told, judged)
+        _print(vectors, Path(file), evidence_source, judged)
 
 
 def _source(vectors: LanguageVectors, pairs: Path, join_lines: int, documents: Path | None) -> ParallelText:
@@ -447,8 +449,8 @@ def _encoder(
     vectors: LanguageVectors, path: Path, source: ParallelText, name: str | None, *, trust_remote_code: bool
 ) -> Encoder:
     """The encoder that the file names, or another one that was asked for."""
-    brought = brought_by(source)
-    opened = open_encoder(name or vectors.encoder, trust_remote_code=trust_remote_code, brought=brought)
+    vector_spec = vector_spec_of(source)
+    opened = open_encoder(name or vectors.encoder, trust_remote_code=trust_remote_code, vector_spec=vector_spec)
     if opened.dimension != vectors.dimension:
         other = opened.id != vectors.encoder
         raise UsageError(
@@ -464,8 +466,8 @@ def _encoder(
     return opened
 
 
-def _print(vectors: LanguageVectors, path: Path, told: str, judged: list[Judged]) -> None:
-    summary = f"{path}: towards {vectors.pivot}, encoder {vectors.encoder}; evidence of {told}"
+def _print(vectors: LanguageVectors, path: Path, evidence_source: str, judged: list[VectorAssessment]) -> None:
+    summary = f"{path}: towards {vectors.pivot}, encoder {vectors.encoder}; evidence of {evidence_source}"
     out.print(printable(summary), soft_wrap=True, markup=False)
     rows = [_row(one) for one in judged]
     # A column in which nothing stands would only take room.
@@ -477,7 +479,7 @@ def _print(vectors: LanguageVectors, path: Path, told: str, judged: list[Judged]
     _print_suspects(judged)
 
 
-def _row(one: Judged) -> dict[str, str]:
+def _row(one: VectorAssessment) -> dict[str, str]:
     """The cells of a language by the heading of their column."""
     row = dict.fromkeys(("pairs", "missing", "norm", "halves", "enough", "suspect", "cosine"), "")
     if known := one.evidence:
@@ -500,7 +502,7 @@ def _short(cosine: float) -> str:
     return f"{cosine:.2f}".replace("0.", ".", 1)
 
 
-def _print_suspects(judged: list[Judged]) -> None:
+def _print_suspects(judged: list[VectorAssessment]) -> None:
     worst = {one.language: one.evidence.alignment.worst for one in judged if one.evidence}
     rows = [
         [language, suspect.place, suspect.fits, _short(suspect.margin)]
@@ -514,13 +516,15 @@ def _print_suspects(judged: list[Judged]) -> None:
         note(f"The first {_LISTED} of a language are listed; --json has the worst 50 of each.")
 
 
-def _checked_document(vectors: LanguageVectors, path: Path, told: str, judged: list[Judged]) -> dict[str, Any]:
+def _checked_document(
+    vectors: LanguageVectors, path: Path, evidence_source: str, judged: list[VectorAssessment]
+) -> dict[str, Any]:
     return {
         "file": str(path),
         "hash": vectors.hash,
         "pivot": vectors.pivot,
         "encoder": vectors.encoder,
-        "evidence_of": told,
+        "evidence_of": evidence_source,
         "languages": {
             one.language: {
                 "verdict": one.verdict.word,

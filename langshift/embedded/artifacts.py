@@ -53,7 +53,7 @@ class Artifact:
 
 
 @dataclass(frozen=True)
-class Lock:
+class ArtifactLock:
     """The lock file's content.
 
     Attributes:
@@ -68,12 +68,12 @@ class Lock:
 
 
 @cache
-def read_lock() -> Lock:
+def read_lock() -> ArtifactLock:
     """Read the lock file that came with langshift."""
     data = (files("langshift.embedded") / "opensearch.lock.json").read_bytes()
     document = json.loads(data)
     artifacts = tuple(Artifact(**{**entry, "folders": tuple(entry["folders"])}) for entry in document["artifacts"])
-    return Lock(document["version"], artifacts, hashlib.sha256(data).hexdigest())
+    return ArtifactLock(document["version"], artifacts, hashlib.sha256(data).hexdigest())
 
 
 def matches(artifact: Artifact, file: Path) -> bool:
@@ -122,13 +122,13 @@ def descriptor(module: str, version: str) -> str:
     return "".join(f"{key}={value}\n" for key, value in lines.items())
 
 
-def is_assembled(lock: Lock, folder: Path) -> bool:
+def is_assembled(lock: ArtifactLock, folder: Path) -> bool:
     """Whether ``folder`` holds the distribution that this lock file describes."""
     mark = folder / MARK
     return mark.is_file() and mark.read_text(encoding="utf-8") == lock.digest
 
 
-def assemble(lock: Lock, downloads: Mapping[Artifact, Path], folder: Path) -> None:
+def assemble(lock: ArtifactLock, downloads: Mapping[Artifact, Path], folder: Path) -> None:
     """Build the distribution beside ``folder`` and put it in place whole.
 
     Args:
@@ -152,7 +152,7 @@ def assemble(lock: Lock, downloads: Mapping[Artifact, Path], folder: Path) -> No
         raise
 
 
-def _fill(lock: Lock, downloads: Mapping[Artifact, Path], target: Path) -> None:
+def _fill(lock: ArtifactLock, downloads: Mapping[Artifact, Path], target: Path) -> None:
     for artifact in lock.artifacts:
         for name in artifact.folders:
             folder = target / name
@@ -194,7 +194,7 @@ TIMEOUT = 30  # seconds without a byte
 Advance = Callable[[int], Any]
 
 
-def download(lock: Lock, folder: Path, remote_repos: dict[str, str] | None = None) -> dict[Artifact, Path]:
+def download(lock: ArtifactLock, folder: Path, remote_repos: dict[str, str] | None = None) -> dict[Artifact, Path]:
     """Have every artifact of the lock file in ``folder``, checked.
 
     Args:
@@ -211,7 +211,7 @@ def download(lock: Lock, folder: Path, remote_repos: dict[str, str] | None = Non
     # Its warning about a wrong checksum is not news: every file is checked here.
     logging.getLogger("jgo").setLevel(logging.CRITICAL)
     logging.getLogger("urllib3").setLevel(logging.CRITICAL)
-    have = {artifact: file for artifact in lock.artifacts if (file := _kept(artifact, folder))}
+    have = {artifact: file for artifact in lock.artifacts if (file := _cached(artifact, folder))}
     missing = [artifact for artifact in lock.artifacts if artifact not in have]
     if not missing:
         return have
@@ -244,7 +244,7 @@ def _progress() -> Progress:
     )
 
 
-def _kept(artifact: Artifact, folder: Path) -> Path | None:
+def _cached(artifact: Artifact, folder: Path) -> Path | None:
     """The file of an earlier download if it is whole; a broken one is removed."""
     file: Path = _locate(artifact, MavenContext(repo_cache=folder)).cached_path
     if not file.is_file():

@@ -16,28 +16,35 @@ import psutil
 from langshift.embedded import Server
 from langshift.embedded.artifacts import assemble, is_assembled, read_lock
 from langshift.embedded.java import Java, choose_java
-from langshift.embedded.node import Member, Place, apart, check_folder, member_settings, single_node_settings
+from langshift.embedded.node import (
+    ClusterMember,
+    ServerHome,
+    apart,
+    check_folder,
+    member_settings,
+    single_node_settings,
+)
 from langshift.embedded.process import launch, log_end, terminate
-from langshift.embedded.state import State, find_server, is_alive
+from langshift.embedded.state import ServerState, find_server, is_alive
 from langshift.errors import ClusterError, UsageError
 from langshift.output import err, note
 
 START_SECONDS = 180
 MORE_SECONDS = 60  # for each further node: they share the processor
 # A shard that is on no node makes the health red for good; nothing is waited for then.
-SETTLED_SECONDS = 10
+RED_SECONDS = 10
 
 
 @dataclass(frozen=True)
-class Running:
+class RunningNode:
     """A node whose process runs, healthy or not yet."""
 
-    member: Member
-    state: State
+    member: ClusterMember
+    state: ServerState
     process: psutil.Process
 
 
-def wait_until_healthy(nodes: Sequence[Running]) -> list[State]:
+def wait_until_healthy(nodes: Sequence[RunningNode]) -> list[ServerState]:
     """Wait until all nodes answer, see each other, and their cluster's health is at least yellow.
 
     Of several nodes that restart, one may come without the only copy of a shard: where all are together
@@ -51,21 +58,21 @@ def wait_until_healthy(nodes: Sequence[Running]) -> list[State]:
     """
     seconds = START_SECONDS + MORE_SECONDS * (len(nodes) - 1)
     deadline = time.monotonic() + seconds
-    told: list[int] = []
-    settled: float | None = None
+    known_ports: list[int] = []
+    red_since: float | None = None
     while time.monotonic() < deadline:
         for node in nodes:
             if not is_alive(node.process):
                 raise ClusterError(f"{_named(node, nodes)} died while starting; {_end_of_log(node)}")
         states = [_with_ports(node) for node in nodes]
         if len(nodes) > 1:
-            told = _tell(nodes, states, told)
+            known_ports = _announce_ports(nodes, states, known_ports)
         health = [_health(state, len(nodes)) for state in states]
         if all(one["status"] in ("yellow", "green") for one in health):
             return states
-        if len(nodes) == 1 or not all(map(_is_settled, health)):
-            settled = None
-        elif time.monotonic() - (settled := settled or time.monotonic()) > SETTLED_SECONDS:
+        if len(nodes) == 1 or not all(map(_is_red_and_idle, health)):
+            red_since = None
+        elif time.monotonic() - (red_since := red_since or time.monotonic()) > RED_SECONDS:
             note("The cluster's health is red: an index has a shard that is on none of the nodes.")
             return states
         time.sleep(0.2)
@@ -79,16 +86,16 @@ def serves(url: str) -> bool:
     return health is not None and bool(health.get("discovered_cluster_manager"))
 
 
-def _tell(nodes: Sequence[Running], states: Sequence[State], told: list[int]) -> list[int]:
+def _announce_ports(nodes: Sequence[RunningNode], states: Sequence[ServerState], known_ports: list[int]) -> list[int]:
     """Tell all nodes where the others listen, where that is news; returns what they know now."""
     ports = [state.transport for state in states if state.ready and state.transport]
-    if ports and ports != told:
+    if ports and ports != known_ports:
         for node in nodes:
-            node.member.node.tell_others(ports)
+            node.member.node.write_seed_hosts(ports)
     return ports
 
 
-def _health(state: State, nodes: int) -> Mapping[str, Any]:
+def _health(state: ServerState, nodes: int) -> Mapping[str, Any]:
     """The cluster's health as a node tells it that sees as many nodes; else with the status "apart"."""
     wanted = f"wait_for_status=yellow&wait_for_nodes=ge({nodes})&timeout=2s&cluster_manager_timeout=2s"
     health = _get(state.port, f"/_cluster/health?{wanted}", 408) if state.ready and state.port else None
@@ -97,13 +104,13 @@ def _health(state: State, nodes: int) -> Mapping[str, Any]:
     return health
 
 
-def _is_settled(health: Mapping[str, Any]) -> bool:
+def _is_red_and_idle(health: Mapping[str, Any]) -> bool:
     """Whether the health is red and nothing is under way that could end it."""
     busy = ("initializing_shards", "number_of_in_flight_fetch", "number_of_pending_tasks")
     return health["status"] == "red" and not any(health[name] for name in busy)
 
 
-def _with_ports(node: Running) -> State:
+def _with_ports(node: RunningNode) -> ServerState:
     """The node's state, ready as soon as both of its ports are known."""
     logs = node.member.node.logs
     port, transport = _port(logs / "http.ports"), _port(logs / "transport.ports")
@@ -112,11 +119,11 @@ def _with_ports(node: Running) -> State:
     return replace(node.state, ready=True, port=port, transport=transport)
 
 
-def _named(node: Running, nodes: Sequence[Running]) -> str:
+def _named(node: RunningNode, nodes: Sequence[RunningNode]) -> str:
     return "OpenSearch" if len(nodes) == 1 else f"OpenSearch's node {node.member.name}"
 
 
-def _end_of_log(node: Running) -> str:
+def _end_of_log(node: RunningNode) -> str:
     return f"the end of its log:\n{log_end(node.member.node, node.member.console)}"
 
 
@@ -144,15 +151,15 @@ def _port(file: Path) -> int | None:
         return None
 
 
-class Found(NamedTuple):
+class NodeRecord(NamedTuple):
     """A node as a command finds it: what is remembered of it, and its process where it runs."""
 
-    member: Member
-    state: State
+    member: ClusterMember
+    state: ServerState
     process: psutil.Process | None
 
 
-def start(place: Place, found: Sequence[Found], settings: Mapping[str, Any]) -> None:
+def start(place: ServerHome, found: Sequence[NodeRecord], settings: Mapping[str, Any]) -> None:
     """Start what does not run and wait until all is healthy; what was started here is stopped again if not.
 
     Args:
@@ -163,9 +170,9 @@ def start(place: Place, found: Sequence[Found], settings: Mapping[str, Any]) -> 
     Raises:
         ClusterError, LangshiftError: as :func:`langshift.embedded.up`.
     """
-    running = [Running(member, state, process) for member, state, process in found if process is not None]
+    running = [RunningNode(member, state, process) for member, state, process in found if process is not None]
     missing = [node for node in found if node.process is None]
-    begun: list[Running] = []
+    begun: list[RunningNode] = []
     try:
         launches = _launches(place, found, settings) if missing else iter(())
         with _spinner(_starting(found, missing)):
@@ -183,7 +190,7 @@ def start(place: Place, found: Sequence[Found], settings: Mapping[str, Any]) -> 
         state.write(node.member.state_file)
 
 
-def prepared(place: Place) -> Path:
+def prepared(place: ServerHome) -> Path:
     """The assembled distribution, where the server's user can read it."""
     lock = read_lock()
     folder = place.base / f"opensearch-{lock.version}"
@@ -196,7 +203,7 @@ def prepared(place: Place) -> Path:
     return folder.resolve()
 
 
-def _launches(place: Place, found: Sequence[Found], settings: Mapping[str, Any]) -> Iterator[Running]:
+def _launches(place: ServerHome, found: Sequence[NodeRecord], settings: Mapping[str, Any]) -> Iterator[RunningNode]:
     """Make the folders of the nodes that do not run; then start one process after the other."""
     check_folder(found[-1].member.node.folder)
     if place.account and place.base != place.home.resolve():
@@ -211,7 +218,7 @@ def _launches(place: Place, found: Sequence[Found], settings: Mapping[str, Any])
     return (_launch(place, member, state, java, len(found)) for member, state, _ in missing)
 
 
-def _settings(place: Place, found: Sequence[Found]) -> Iterator[dict[str, Any]]:
+def _settings(place: ServerHome, found: Sequence[NodeRecord]) -> Iterator[dict[str, Any]]:
     """Our settings of each node that does not run."""
     if len(found) == 1:
         yield single_node_settings(found[0].state.port, found[0].state.transport)
@@ -228,10 +235,10 @@ def _settings(place: Place, found: Sequence[Found]) -> Iterator[dict[str, Any]]:
             yield member_settings(node.member.name, place.base, port, transport, forming=forming)
 
 
-def _launch(place: Place, member: Member, last: State, java: Java, nodes: int) -> Running:
+def _launch(place: ServerHome, member: ClusterMember, last: ServerState, java: Java, nodes: int) -> RunningNode:
     """Start one node's process."""
     process = launch(member.node, java, place.account, member.console, nodes)
-    state = State(
+    state = ServerState(
         pid=process.pid,
         created=process.create_time(),
         port=last.port,
@@ -239,10 +246,10 @@ def _launch(place: Place, member: Member, last: State, java: Java, nodes: int) -
         java=str(java.program),
         version=read_lock().version,
     )
-    return Running(member, state, process)
+    return RunningNode(member, state, process)
 
 
-def _starting(found: Sequence[Found], missing: Sequence[Found]) -> str:
+def _starting(found: Sequence[NodeRecord], missing: Sequence[NodeRecord]) -> str:
     version = read_lock().version
     if len(found) == 1:
         return f"Starting OpenSearch {version} ..."
@@ -276,7 +283,7 @@ def up(home: Path, nodes: int | None = None, settings: Mapping[str, Any] | None 
         nodes: how many nodes it is to have; None for those that it has.
         settings: settings of OpenSearch beside our own; they win.
     """
-    place = Place.of(home)
+    place = ServerHome.of(home)
     size = _wanted(place, nodes)
     if size == place.size and (server := _complete(place)) is not None:
         return server
@@ -293,7 +300,7 @@ def up(home: Path, nodes: int | None = None, settings: Mapping[str, Any] | None 
 
 def any_node(home: Path) -> Server:
     """Return ``home``'s OpenSearch by a node that serves; see :func:`langshift.embedded.any_node`."""
-    place = Place.of(home)
+    place = ServerHome.of(home)
     deadline = time.monotonic() + _ELECTION_SECONDS
     while (server := place.server(serves)) is None:
         alive = place.server()
@@ -306,7 +313,7 @@ def any_node(home: Path) -> Server:
 
 def down(home: Path) -> bool:
     """Stop all nodes of ``home``; whether one ran."""
-    place = Place.of(home)
+    place = ServerHome.of(home)
     if not any(member.node.folder.is_dir() for member in place.members()):
         return False
     with place.alone():
@@ -315,12 +322,12 @@ def down(home: Path) -> bool:
 
 def status(home: Path) -> Server | None:
     """Return the running, once healthy OpenSearch of ``home`` by its first node that runs, or None."""
-    return Place.of(home).server()
+    return ServerHome.of(home).server()
 
 
 def why_not_running(home: Path) -> str:
     """Say in a sentence why there is no server, with the end of the log where one died."""
-    begun = [member for member in Place.of(home).members() if member.state().pid is not None]
+    begun = [member for member in ServerHome.of(home).members() if member.state().pid is not None]
     alive = [member for member in begun if member.state().process(member.node.folder) is not None]
     if not begun:
         return "The embedded OpenSearch is not running; langshift up starts it."
@@ -335,7 +342,7 @@ def why_not_running(home: Path) -> str:
 
 def places(home: Path) -> dict[str, Any]:
     """Where the files of a server that does not run are."""
-    place = Place.of(home)
+    place = ServerHome.of(home)
     members = place.members()
     return {
         "url": None,
@@ -350,12 +357,12 @@ def places(home: Path) -> dict[str, Any]:
 
 def prepare(home: Path) -> Path:
     """Download and assemble for ``home``; the distribution's folder."""
-    place = Place.of(home)
+    place = ServerHome.of(home)
     with place.alone():
         return prepared(place)
 
 
-def _wanted(place: Place, nodes: int | None) -> int:
+def _wanted(place: ServerHome, nodes: int | None) -> int:
     """How many nodes the home is to have.
 
     Raises:
@@ -369,7 +376,7 @@ def _wanted(place: Place, nodes: int | None) -> int:
     return nodes or place.size
 
 
-def _complete(place: Place) -> Server | None:
+def _complete(place: ServerHome) -> Server | None:
     """The cluster where all its nodes run and serve."""
     server = place.server()
     if server is None:
@@ -378,7 +385,7 @@ def _complete(place: Place) -> Server | None:
     return server if all(url is not None and serves(url) for url in urls) else None
 
 
-def _find(member: Member) -> Found:
+def _find(member: ClusterMember) -> NodeRecord:
     """A node with its process, be it one that the state file does not know, and the state that fits it."""
     state = member.state()
     process = state.process(member.node.folder)
@@ -386,10 +393,10 @@ def _find(member: Member) -> Found:
         # The file was lost, or langshift was killed before it could write it.
         state = replace(found, version=read_lock().version)
         process = state.process(member.node.folder)
-    return Found(member, state, process)
+    return NodeRecord(member, state, process)
 
 
-def _stop(nodes: Sequence[Found]) -> bool:
+def _stop(nodes: Sequence[NodeRecord]) -> bool:
     """Stop the nodes that run, all at once; whether one ran."""
     processes = [node.process for node in nodes if node.process is not None]
     terminate(*processes)
@@ -398,7 +405,7 @@ def _stop(nodes: Sequence[Found]) -> bool:
     return bool(processes)
 
 
-def _processes(members: Sequence[Member]) -> str:
+def _processes(members: Sequence[ClusterMember]) -> str:
     """``process 12``, ``processes 12, 13 and 14``."""
     pids = [str(member.state().pid) for member in members]
     return f"process {pids[0]}" if len(pids) == 1 else f"processes {', '.join(pids[:-1])} and {pids[-1]}"

@@ -23,7 +23,7 @@ from langshift.embedded.java import VECTOR, Java
 from langshift.embedded.state import (
     MAIN_CLASS,
     Account,
-    State,
+    ServerState,
     make_folder,
     path_home_option,
     reachable_base,
@@ -199,7 +199,7 @@ class Node:
             for folder in (self.config, self.data, self.logs, self.temporary):
                 account.own(folder)
 
-    def tell_others(self, ports: Iterable[int]) -> None:
+    def write_seed_hosts(self, ports: Iterable[int]) -> None:
         """Write where the cluster's nodes listen for each other; a running node looks again every second."""
         self._write("unicast_hosts.txt", "".join(f"127.0.0.1:{port}\n" for port in ports).encode())
 
@@ -261,7 +261,7 @@ SIZES = (1, 3)  # with two nodes a majority is both: either one's death would st
 
 
 @dataclass(frozen=True)
-class Member:
+class ClusterMember:
     """One node of a home, and what is remembered of its server.
 
     Attributes:
@@ -296,9 +296,9 @@ class Member:
     def _suffix(self) -> str:
         return "" if self.number == 1 else f"-{self.number}"
 
-    def state(self) -> State:
+    def state(self) -> ServerState:
         """What is remembered now."""
-        return State.read(self.state_file)
+        return ServerState.read(self.state_file)
 
     def status(self) -> NodeStatus:
         """Whether the node's server runs and was healthy, and where."""
@@ -309,7 +309,7 @@ class Member:
 
 
 @dataclass(frozen=True)
-class Place:
+class ServerHome:
     """Where the files of one home are.
 
     Attributes:
@@ -323,7 +323,7 @@ class Place:
     account: Account | None
 
     @classmethod
-    def of(cls, home: Path) -> Place:
+    def of(cls, home: Path) -> ServerHome:
         """Look at the home; nothing is made."""
         account = server_account()
         home = home.absolute()
@@ -334,9 +334,9 @@ class Place:
         """How many nodes the home has; 1 where it has none yet."""
         return SIZES[any(member.node.folder.is_dir() for member in self.members(SIZES[1])[1:])]
 
-    def members(self, size: int | None = None) -> list[Member]:
+    def members(self, size: int | None = None) -> list[ClusterMember]:
         """The nodes of the home, or those that it would have with ``size`` nodes."""
-        return [Member(self.base, number) for number in range(1, (size or self.size) + 1)]
+        return [ClusterMember(self.base, number) for number in range(1, (size or self.size) + 1)]
 
     def server(self, suits: Callable[[str], bool] = lambda _: True) -> Server | None:
         """The cluster by its first node that runs and whose address ``suits``, or None."""

@@ -65,13 +65,13 @@ def launch(node: Node, java: Java, account: Account | None, console: Path, nodes
 
 def terminate(*processes: psutil.Process, patience: float = STOP_SECONDS) -> None:
     """Ask the processes to stop, all at once; after ``patience`` seconds, kill them."""
-    asked = []
+    signalled = []
     for process in processes:
         with _ours(process):
             process.terminate()
-            asked.append(process)
+            signalled.append(process)
     deadline = time.monotonic() + patience
-    for process in asked:
+    for process in signalled:
         if not _gone(process, deadline - time.monotonic()):
             with _ours(process):
                 process.kill()

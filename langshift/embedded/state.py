@@ -111,7 +111,7 @@ MAIN_CLASS = "org.opensearch.bootstrap.OpenSearch"
 
 
 @dataclass(frozen=True)
-class State:
+class ServerState:
     """One server's state, kept as JSON in the home.
 
     Attributes:
@@ -133,7 +133,7 @@ class State:
     version: str | None = None
 
     @classmethod
-    def read(cls, file: Path) -> State:
+    def read(cls, file: Path) -> ServerState:
         """Read a state file; one that is missing or was damaged is like none."""
         try:
             document = json.loads(file.read_text(encoding="utf-8"))
@@ -147,7 +147,7 @@ class State:
         temporary.write_text(json.dumps(asdict(self)), encoding="utf-8")
         temporary.replace(file)
 
-    def stopped(self) -> State:
+    def stopped(self) -> ServerState:
         """The same without a process: only what a later start prefers is kept."""
         return replace(self, pid=None, created=None, ready=False)
 
@@ -168,13 +168,13 @@ class State:
             return None
 
 
-def find_server(node: Path) -> State | None:
+def find_server(node: Path) -> ServerState | None:
     """Look through all processes for a server of this node; its state as far as it shows, or None."""
     for process in psutil.process_iter():
         try:
             command = process.cmdline()
             if path_home_option(node) in command and command[-1] == MAIN_CLASS:
-                return State(pid=process.pid, created=process.create_time(), java=command[0])
+                return ServerState(pid=process.pid, created=process.create_time(), java=command[0])
         except psutil.Error:
             continue
     return None

@@ -11,13 +11,13 @@ from tenacity import RetryCallState, Retrying, retry_if_exception_type
 
 from langshift.plugin.metadata import window
 from langshift.plugin.transfer import reindex_tasks
-from langshift.plugin.transfer.reindex_tasks import Broken, Copied
-from langshift.plugin.transfer.state import Run
+from langshift.plugin.transfer.reindex_tasks import CopyCounts, TaskInterrupted
+from langshift.plugin.transfer.state import Transfer
 from langshift.retry import BACKOFF
 from langshift.server_errors import Unreadable
 
 
-def carry_mappings(run: Run) -> None:
+def carry_mappings(run: Transfer) -> None:
     """Give the target each field that it lacks, before documents with it come and are mapped by guess."""
 
     def carry() -> None:
@@ -28,7 +28,7 @@ def carry_mappings(run: Run) -> None:
         if lacking := _lacking(there, here):
             run.client.indices.put_mapping(index=run.target, body={"properties": lacking})
 
-    run.ask(carry)
+    run.retry(carry)
 
 
 def _lacking(there: Mapping[str, Any], here: Mapping[str, Any]) -> dict[str, Any]:
@@ -46,7 +46,7 @@ def _lacking(there: Mapping[str, Any], here: Mapping[str, Any]) -> dict[str, Any
 Identity = tuple[str, str | None]
 
 
-def delete_gone(run: Run) -> int:
+def delete_gone(run: Transfer) -> int:
     """Delete in the target what was deleted in the live version; returns how many documents.
 
     Called after ``catch_up``, when the target has every document of the live version that it had when that began:
@@ -56,21 +56,21 @@ def delete_gone(run: Run) -> int:
         TakenOver: by another run.
     """
     for index in (run.source, run.target):
-        run.ask(lambda index=index: reindex_tasks.refresh(run.client, index))  # type: ignore[misc]
+        run.retry(lambda index=index: reindex_tasks.refresh(run.client, index))  # type: ignore[misc]
     here, there = (
-        run.ask(lambda index=index: reindex_tasks.count(run.client, index))  # type: ignore[misc]
+        run.retry(lambda index=index: reindex_tasks.count(run.client, index))  # type: ignore[misc]
         for index in (run.target, run.source)
     )
     if here <= there:
         return 0
-    run.tell("deleting", 0, here)
+    run.report("deleting", 0, here)
     # A node that dies takes the search along: what was deleted by then is found no more.
-    deleted = run.ask(lambda: _scan(run, here))
+    deleted = run.retry(lambda: _scan(run, here))
     run.deleted += deleted
     return deleted
 
 
-def remove(run: Run, documents: Sequence[Identity]) -> None:
+def remove(run: Transfer, documents: Sequence[Identity]) -> None:
     """Delete documents in the target.
 
     Raises:
@@ -90,7 +90,7 @@ def remove(run: Run, documents: Sequence[Identity]) -> None:
             raise Unreadable(f"Documents of {run.target} could not be deleted: {error.get('reason', error)}.")
 
 
-def _scan(run: Run, total: int) -> int:
+def _scan(run: Transfer, total: int) -> int:
     deleted = seen = 0
     for hits in reindex_tasks.pages(run.client, run.target, {"_source": False}):
         ours = [(hit["_id"], hit.get("_routing")) for hit in hits]
@@ -98,11 +98,11 @@ def _scan(run: Run, total: int) -> int:
         gone = [identity for identity in ours if identity not in live]
         remove(run, gone)
         deleted, seen = deleted + len(gone), seen + len(hits)
-        run.tell("deleting", seen, total)
+        run.report("deleting", seen, total)
     return deleted
 
 
-def _live(run: Run, documents: Sequence[Identity]) -> set[Identity]:
+def _live(run: Transfer, documents: Sequence[Identity]) -> set[Identity]:
     """Those of some documents that the live version has."""
     ids = list(dict.fromkeys(id_ for id_, _ in documents))
     body: dict[str, Any] = {"query": {"ids": {"values": ids}}, "_source": False, "size": 2 * len(documents)}
@@ -115,7 +115,7 @@ _AT_A_TIME = 1000
 _PAUSE, _TRIES = 0.1, 100
 
 
-def settle_conflicts(run: Run, source: Mapping[str, Any], copy: Callable[[Sequence[str]], Copied]) -> int:
+def resolve_conflicts(run: Transfer, source: Mapping[str, Any], copy: Callable[[Sequence[str]], CopyCounts]) -> int:
     """Delete in the target what it has in a later version than the live one, and copy it anew with its own.
 
     Versions stay as they are, so that whoever writes with versions of his own can go on. A document that is written
@@ -133,23 +133,23 @@ def settle_conflicts(run: Run, source: Mapping[str, Any], copy: Callable[[Sequen
     Raises:
         Unreadable: a document that nobody writes cannot be copied.
     """
-    todo = list(run.ask(lambda: _differing(run, source)).items())
+    todo = list(run.retry(lambda: _differing(run, source)).items())
     parts = (dict(todo[start : start + _AT_A_TIME]) for start in range(0, len(todo), _AT_A_TIME))
-    return sum(_settled(run, part, copy) for part in parts)
+    return sum(_resolve_batch(run, part, copy) for part in parts)
 
 
-def _settled(run: Run, some: dict[Identity, _Differs], copy: Callable[[Sequence[str]], Copied]) -> int:
+def _resolve_batch(run: Transfer, some: dict[Identity, _Differs], copy: Callable[[Sequence[str]], CopyCounts]) -> int:
     written = 0
     for _ in range(_TRIES):
         later = [identity for identity, differs in some.items() if differs.later]
-        run.ask(lambda later=later: remove(run, later))  # type: ignore[misc]
+        run.retry(lambda later=later: remove(run, later))  # type: ignore[misc]
         ids = list(dict.fromkeys(id_ for id_, _ in some))
         copied = copy(ids)
         written += copied.written
         if not copied.conflicts:
             return written
         time.sleep(_PAUSE)
-        now = run.ask(lambda ids=ids: _differing(run, {"query": {"ids": {"values": ids}}}))  # type: ignore[misc]
+        now = run.retry(lambda ids=ids: _differing(run, {"query": {"ids": {"values": ids}}}))  # type: ignore[misc]
         some = {one: differs for one, differs in now.items() if one in some and differs.written == some[one].written}
         if not some:
             return written
@@ -169,13 +169,13 @@ class _Differs(NamedTuple):
     later: bool
 
 
-def _differing(run: Run, source: Mapping[str, Any]) -> dict[Identity, _Differs]:
+def _differing(run: Transfer, source: Mapping[str, Any]) -> dict[Identity, _Differs]:
     """Documents of a pass that the target lacks after it, and those that it has in a later version."""
     found: dict[Identity, _Differs] = {}
     body = {**source, "_source": False, "version": True, "seq_no_primary_term": True}
     for hits in reindex_tasks.pages(run.client, run.source, body):
-        asked = [_place(hit) for hit in hits]
-        answer = run.client.mget(index=run.target, body={"docs": asked}, params={"_source": "false"})
+        docs = [_place(hit) for hit in hits]
+        answer = run.client.mget(index=run.target, body={"docs": docs}, params={"_source": "false"})
         for hit, there in zip(hits, answer["docs"], strict=True):
             if "error" in there:
                 raise Unreadable(f"Index {run.target} does not answer for the document {hit['_id']}.")
@@ -198,27 +198,27 @@ _BATCH = 1000
 _FEW = 5000
 
 
-def copy_all(run: Run) -> None:
+def copy_all(run: Transfer) -> None:
     """Copy every document, or go on with that; what is written meanwhile is left to ``catch_up``.
 
     Raises:
         GivenUp: a document cannot be copied, or the live version is gone.
         OpenSearchException: the cluster could not be reached for as long as patience lasts.
     """
-    if run.ask(run.mark.read).get("copied"):
+    if run.retry(run.mark.read).get("copied"):
         return
-    run.ask(lambda: reindex_tasks.refresh(run.client, run.source))
-    total = run.ask(lambda: reindex_tasks.count(run.client, run.source))
+    run.retry(lambda: reindex_tasks.refresh(run.client, run.source))
+    total = run.retry(lambda: reindex_tasks.count(run.client, run.source))
     furthest = 0
 
-    def told(copied: Copied) -> None:
+    def report_progress(copied: CopyCounts) -> None:
         nonlocal furthest
         if copied.written > furthest:
             run.patience.taken()
         furthest = max(furthest, copied.written)
-        run.tell("copying", min(copied.all, total), total)
+        run.report("copying", min(copied.all, total), total)
 
-    run.tell("copying", 0, total)
+    run.report("copying", 0, total)
     carry_mappings(run)
     going = _going_on(run)
 
@@ -228,14 +228,14 @@ def copy_all(run: Run) -> None:
         if task is None:
             # A document that is there already is passed over: this pass may have broken off before.
             task = reindex_tasks.start(run, _body(run, {}, "external"), **_params(run, run.slices))
-            run.ask(lambda: run.mark.note(task=task))
-        reindex_tasks.follow(run, task, told)
+            run.retry(lambda: run.mark.note(task=task))
+        reindex_tasks.wait_for_task(run, task, report_progress)
 
     _until_done(run, copy)
-    run.ask(lambda: run.mark.note(copied=True, task=None))
+    run.retry(lambda: run.mark.note(copied=True, task=None))
 
 
-def catch_up(run: Run) -> int:
+def catch_up(run: Transfer) -> int:
     """Copy what was written since the last time; returns how many documents.
 
     Deletes are left to ``delete_gone``.
@@ -243,8 +243,8 @@ def catch_up(run: Run) -> int:
     Raises:
         GivenUp: a document cannot be copied, or the live version is gone.
     """
-    now = run.ask(lambda: reindex_tasks.shards(run.client, run.source))
-    run.ask(lambda: reindex_tasks.refresh(run.client, run.source))
+    now = run.retry(lambda: reindex_tasks.shards(run.client, run.source))
+    run.retry(lambda: reindex_tasks.refresh(run.client, run.source))
     since = run.checkpoint
     later = [number for number, shard in enumerate(now) if shard.latest > since[number]]
     if not later:
@@ -253,28 +253,28 @@ def catch_up(run: Run) -> int:
     written = 0
     for query in _parts(run, later):
         written += _until_done(run, lambda query=query: _copy_some(run, query))  # type: ignore[misc]
-        run.tell("catching up", written)
+        run.report("catching up", written)
     # An operation that one copy of a shard lacks yet is copied again.
     run.checkpoint = tuple(max(shard.checkpoint, before) for shard, before in zip(now, since, strict=True))
-    run.ask(lambda: run.mark.note(checkpoint=list(run.checkpoint)))
+    run.retry(lambda: run.mark.note(checkpoint=list(run.checkpoint)))
     run.caught_up += written
     return written
 
 
-def _copy_some(run: Run, source: Mapping[str, Any]) -> int:
+def _copy_some(run: Transfer, source: Mapping[str, Any]) -> int:
     copied = _pass(run, source)
     if not copied.conflicts:
         return copied.written
     # The other documents of these are in the target by now: what is left is deleted there and copied anew.
-    return copied.written + settle_conflicts(run, source, lambda ids: _pass(run, {"query": {"ids": {"values": ids}}}))
+    return copied.written + resolve_conflicts(run, source, lambda ids: _pass(run, {"query": {"ids": {"values": ids}}}))
 
 
-def _pass(run: Run, source: Mapping[str, Any]) -> Copied:
+def _pass(run: Transfer, source: Mapping[str, Any]) -> CopyCounts:
     task = reindex_tasks.start(run, _body(run, source, "external_gte"), **_params(run, None))
-    return reindex_tasks.follow(run, task, lambda _: None)
+    return reindex_tasks.wait_for_task(run, task, lambda _: None)
 
 
-def _parts(run: Run, shards: list[int]) -> list[dict[str, Any]]:
+def _parts(run: Transfer, shards: list[int]) -> list[dict[str, Any]]:
     """Sources of tasks that together copy what was written to some shards.
 
     The numbers of operations are each shard's own, and a query knows no shards: what is new in one has lower numbers
@@ -282,7 +282,7 @@ def _parts(run: Run, shards: list[int]) -> list[dict[str, Any]]:
     """
     several = len(run.checkpoint)
     lowest = _since(min(run.checkpoint[number] for number in shards))
-    if several == 1 or run.ask(lambda: reindex_tasks.count(run.client, run.source, lowest)) <= _FEW:
+    if several == 1 or run.retry(lambda: reindex_tasks.count(run.client, run.source, lowest)) <= _FEW:
         return [{"query": lowest}]
     slices = [{"id": number, "max": several} for number in shards]
     return [{"query": _since(run.checkpoint[one["id"]]), "slice": one} for one in slices]
@@ -292,7 +292,7 @@ def _since(checkpoint: int) -> dict[str, Any]:
     return {"range": {"_seq_no": {"gt": checkpoint}}}
 
 
-def _body(run: Run, source: Mapping[str, Any], version_type: str) -> dict[str, Any]:
+def _body(run: Transfer, source: Mapping[str, Any], version_type: str) -> dict[str, Any]:
     batch = min(_BATCH, window(run.settings(run.source)))
     size = batch if run.throttle is None else max(1, min(batch, round(run.throttle)))
     return {
@@ -300,30 +300,30 @@ def _body(run: Run, source: Mapping[str, Any], version_type: str) -> dict[str, A
         "source": {"index": run.source, "size": size, **source},
         # Pipelines have seen these documents already.
         "dest": {"index": run.target, "version_type": version_type, "pipeline": "_none"},
-        "script": {"id": run.way.script, "params": run.way.params},
+        "script": {"id": run.transform.script, "params": run.transform.params},
     }
 
 
-def _params(run: Run, slices: int | None) -> dict[str, Any]:
+def _params(run: Transfer, slices: int | None) -> dict[str, Any]:
     params: dict[str, Any] = {} if slices is None or slices == 1 else {"slices": slices}
     if run.throttle is not None:
         params["requests_per_second"] = run.throttle
     return params
 
 
-def _going_on(run: Run) -> str | None:
+def _going_on(run: Transfer) -> str | None:
     """The task of a run that broke off, where it still runs or has ended since."""
-    noted: str | None = run.ask(run.mark.read).get("task")
-    active = run.ask(lambda: reindex_tasks.running(run.client, run.target))
+    noted: str | None = run.retry(run.mark.read).get("task")
+    active = run.retry(lambda: reindex_tasks.running(run.client, run.target))
     if noted is None and len(active) == 1:
         (noted,) = active
     if noted is not None and noted in active and run.throttle is not None:
         rate = {"requests_per_second": run.throttle}
-        run.ask(lambda: run.client.reindex_rethrottle(task_id=noted, params=rate))
+        run.retry(lambda: run.client.reindex_rethrottle(task_id=noted, params=rate))
     return noted
 
 
-def _until_done(run: Run, action: Callable[[], T]) -> T:
+def _until_done(run: Transfer, action: Callable[[], T]) -> T:
     """Do it again where a node died meanwhile, until nothing has moved for as long as patience lasts."""
 
     def note(_: RetryCallState) -> None:
@@ -334,7 +334,7 @@ def _until_done(run: Run, action: Callable[[], T]) -> T:
     trying = Retrying(
         wait=BACKOFF,
         stop=lambda _: run.patience.over,
-        retry=retry_if_exception_type(Broken),
+        retry=retry_if_exception_type(TaskInterrupted),
         before_sleep=note,
         reraise=True,
     )

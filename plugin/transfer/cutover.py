@@ -13,38 +13,38 @@ from numpy.typing import NDArray
 from opensearchpy import OpenSearch
 from opensearchpy.exceptions import NotFoundError, TransportError
 
-from langshift.output import counted
+from langshift.output import pluralize
 from langshift.plugin import metadata
 from langshift.plugin.metadata import is_write_blocked, uuid_of, value_at
 from langshift.plugin.transfer import reindex_tasks
 from langshift.plugin.transfer.copying import catch_up, delete_gone
-from langshift.plugin.transfer.state import GivenUp, Run
+from langshift.plugin.transfer.state import Transfer, TransferAborted
 from langshift.plugin.versions import version_behind
 from langshift.server_errors import Unreadable
 
 
-def block(run: Run) -> bool:
+def block(run: Transfer) -> bool:
     """Let the live version take no writes any more; those under way are done when this returns.
 
     Returns:
         Whether somebody had blocked it before: then the version that takes its place is blocked too.
     """
-    theirs = not run.ask(run.mark.read).get("blocked") and is_blocked(run, run.source)
+    theirs = not run.retry(run.mark.read).get("blocked") and is_blocked(run, run.source)
     if not theirs:
         # Noted first: a run that is killed between the two leaves a block that the next one knows for its own.
-        run.ask(lambda: run.mark.note(blocked=True))
-        run.ask(lambda: set_block(run.client, run.source))
+        run.retry(lambda: run.mark.note(blocked=True))
+        run.retry(lambda: set_block(run.client, run.source))
     return theirs
 
 
-def unblock(run: Run) -> None:
+def unblock(run: Transfer) -> None:
     """Let the live version take writes again, where this transfer has blocked it."""
-    if run.ask(run.mark.read).get("blocked"):
-        run.ask(lambda: lift_block(run.client, run.source, run.uuid))
-        run.ask(lambda: run.mark.note(blocked=False))
+    if run.retry(run.mark.read).get("blocked"):
+        run.retry(lambda: lift_block(run.client, run.source, run.uuid))
+        run.retry(lambda: run.mark.note(blocked=False))
 
 
-def is_blocked(run: Run, index: str) -> bool:
+def is_blocked(run: Transfer, index: str) -> bool:
     """Whether a version takes no writes."""
     return is_write_blocked(run.settings(index))
 
@@ -79,36 +79,36 @@ _LASTING = ("reindex", "byquery")
 
 # The server chooses the pipeline of a request when that begins, and the version that the alias stands for when the
 # pipeline is through: one that makes the vectors by a model takes seconds, in which an alias may have moved.
-def mend_strays(run: Run) -> int:
+def fix_late_writes(run: Transfer) -> int:
     """Give what was written past the transfer the target's shift; called after the swap.
 
     Returns:
         How many documents it was.
     """
-    stray = run.way.stray
-    if stray is None:
+    late_writes = run.transform.late_writes
+    if late_writes is None:
         return 0
     _wait_for_writes(run)
-    body = {"query": stray, "script": {"id": run.way.script, "params": run.way.params}}
+    body = {"query": late_writes, "script": {"id": run.transform.script, "params": run.transform.params}}
     # What somebody has just written again is looked at again.
     params = {"conflicts": "proceed", "pipeline": "_none"}
     mended = 0
     for _ in range(_TRIES):
-        run.ask(lambda: reindex_tasks.refresh(run.client, run.target))
-        if not run.ask(lambda: reindex_tasks.count(run.client, run.target, dict(stray))):
+        run.retry(lambda: reindex_tasks.refresh(run.client, run.target))
+        if not run.retry(lambda: reindex_tasks.count(run.client, run.target, dict(late_writes))):
             break
-        told = run.ask(lambda: run.client.update_by_query(index=run.target, body=body, params=params))
-        mended += int(told["updated"])
+        response = run.retry(lambda: run.client.update_by_query(index=run.target, body=body, params=params))
+        mended += int(response["updated"])
     return mended
 
 
-def _wait_for_writes(run: Run) -> None:
+def _wait_for_writes(run: Transfer) -> None:
     """Wait until the writes that are under way are done; no longer than a minute."""
-    before = run.ask(lambda: _writes(run.client))
+    before = run.retry(lambda: _writes(run.client))
     deadline = time.monotonic() + _LONGEST
     while before and time.monotonic() < deadline:
         time.sleep(_PAUSE)
-        before &= run.ask(lambda: _writes(run.client))
+        before &= run.retry(lambda: _writes(run.client))
 
 
 def _writes(client: OpenSearch) -> set[str]:
@@ -125,7 +125,7 @@ _SAMPLED = 200
 _TOLERANCE = 1e-6  # of the vector's norm
 
 
-def verify(run: Run) -> int:
+def verify(run: Transfer) -> int:
     """Compare the target with the live version: the numbers of documents, and a sample of them.
 
     Returns:
@@ -135,48 +135,48 @@ def verify(run: Run) -> int:
         GivenUp: they differ.
     """
     for index in (run.source, run.target):
-        run.ask(lambda index=index: reindex_tasks.refresh(run.client, index))  # type: ignore[misc]
+        run.retry(lambda index=index: reindex_tasks.refresh(run.client, index))  # type: ignore[misc]
     there, here = (
-        run.ask(lambda index=index: reindex_tasks.count(run.client, index))  # type: ignore[misc]
+        run.retry(lambda index=index: reindex_tasks.count(run.client, index))  # type: ignore[misc]
         for index in (run.source, run.target)
     )
     if there != here:
-        raise _differs(run, f"it has {counted(here, 'document')}, not {there:,}")
-    now = run.ask(lambda: reindex_tasks.shards(run.client, run.source))
+        raise _differs(run, f"it has {pluralize(here, 'document')}, not {there:,}")
+    now = run.retry(lambda: reindex_tasks.shards(run.client, run.source))
     if any(shard.latest > known for shard, known in zip(now, run.checkpoint, strict=True)):
         raise _differs(run, f"somebody has written to {run.source} although that takes no writes")
-    sample = run.ask(lambda: _sample(run))
-    expected = run.way.expected([hit["_source"] for hit in sample]) if sample else []
-    copies = run.ask(lambda: _copies(run, sample)) if sample else []
+    sample = run.retry(lambda: _sample(run))
+    expected = run.transform.expected([hit["_source"] for hit in sample]) if sample else []
+    copies = run.retry(lambda: _copies(run, sample)) if sample else []
     for number, (hit, vector, copy) in enumerate(zip(sample, expected, copies, strict=True), 1):
         if difference := _difference(run, hit, vector, copy):
             raise _differs(run, f"{difference} of the document {hit['_id']}")
-        run.tell("verifying", number, len(sample))
+        run.report("verifying", number, len(sample))
     return here
 
 
-def _sample(run: Run) -> list[dict[str, Any]]:
+def _sample(run: Transfer) -> list[dict[str, Any]]:
     size = min(_SAMPLED, reindex_tasks.page_size(run.client, run.source))
     body = {"size": size, "version": True, "query": {"function_score": {"random_score": {}}}}
     hits: list[dict[str, Any]] = reindex_tasks.search(run.client, body, index=run.source)["hits"]["hits"]
     return hits
 
 
-def _copies(run: Run, sample: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _copies(run: Transfer, sample: list[dict[str, Any]]) -> list[dict[str, Any]]:
     docs = [{"_id": hit["_id"], **({"routing": hit["_routing"]} if "_routing" in hit else {})} for hit in sample]
     found: list[dict[str, Any]] = run.client.mget(index=run.target, body={"docs": docs})["docs"]
     return found
 
 
 def _difference(
-    run: Run, hit: Mapping[str, Any], expected: NDArray[np.floating[Any]] | None, copy: Mapping[str, Any]
+    run: Transfer, hit: Mapping[str, Any], expected: NDArray[np.floating[Any]] | None, copy: Mapping[str, Any]
 ) -> str:
     """In what a document differs from what it must be; empty where in nothing."""
     if not copy.get("found"):
         return "it lacks a copy"
     if copy["_version"] != hit["_version"]:
         return f"it has version {copy['_version']}, not {hit['_version']},"
-    vector = run.way.vector_field
+    vector = run.transform.vector_field
     live, here = value_at(hit["_source"], vector), value_at(copy["_source"], vector)
     if not _same(here, expected, live):
         return f"it has another {vector} than expected"
@@ -195,10 +195,10 @@ def _same(here: Any, expected: NDArray[np.floating[Any]] | None, live: Any) -> b
     return bool(np.linalg.norm(found - expected) <= _TOLERANCE * norm)
 
 
-def _others(run: Run, source: Mapping[str, Any]) -> dict[str, Any]:
+def _others(run: Transfer, source: Mapping[str, Any]) -> dict[str, Any]:
     """A document without the fields that the script may change."""
     others = deepcopy(dict(source))
-    for path in (run.way.vector_field, run.way.stamp_field):
+    for path in (run.transform.vector_field, run.transform.stamp_field):
         _remove(others, path)
     return others
 
@@ -217,8 +217,8 @@ def _remove(source: dict[str, Any], path: str) -> None:
                 del source[".".join(parts[:cut])]
 
 
-def _differs(run: Run, how: str) -> GivenUp:
-    return GivenUp(
+def _differs(run: Transfer, how: str) -> TransferAborted:
+    return TransferAborted(
         f"{run.target} is not what {run.source} should have become ({how}), so {run.name} stands for {run.source} as "
         "before: run it again."
     )
@@ -226,31 +226,31 @@ def _differs(run: Run, how: str) -> GivenUp:
 
 # So few documents of a pass are copied in no time: the next may be the one that writers wait for.
 _FEW, _PASSES = 500, 6
-_SETTLED_SECONDS = 60
+_REPLICA_TIMEOUT = 60
 
 
-def bring_up(run: Run) -> None:
+def sync_changes(run: Transfer) -> None:
     """Copy and delete what was written and deleted meanwhile, until little of it is left."""
     for _ in range(_PASSES):
-        run.tell("catching up")
+        run.report("catching up")
         if catch_up(run) + delete_gone(run) <= _FEW:
             return
 
 
-def settle(run: Run) -> None:
+def wait_for_replicas(run: Transfer) -> None:
     """Wait until the target has as many copies as the live version, so that a node may die after the swap too.
 
     No longer than a minute: a cluster that cannot make them may never.
     """
-    run.tell("settling")
-    there = run.ask(lambda: run.client.indices.stats(index=run.source, metric="docs"))["_shards"]["successful"]
-    params = {"wait_for_active_shards": there, "timeout": f"{_SETTLED_SECONDS}s"}
+    run.report("settling")
+    there = run.retry(lambda: run.client.indices.stats(index=run.source, metric="docs"))["_shards"]["successful"]
+    params = {"wait_for_active_shards": there, "timeout": f"{_REPLICA_TIMEOUT}s"}
     # The server says 408 where the time is over.
     with suppress(TransportError):
-        run.client.cluster.health(index=run.target, params={**params, "request_timeout": _SETTLED_SECONDS + 10})
+        run.client.cluster.health(index=run.target, params={**params, "request_timeout": _REPLICA_TIMEOUT + 10})
 
 
-def finish(run: Run) -> tuple[int, float]:
+def cut_over(run: Transfer) -> tuple[int, float]:
     """Block the live version, copy what is left, compare, and let the alias stand for the target.
 
     Returns:
@@ -261,36 +261,36 @@ def finish(run: Run) -> tuple[int, float]:
     """
     run.require_unchanged()
     run.throttle = None
-    run.tell("blocked")
+    run.report("blocked")
     began = time.monotonic()
     theirs = block(run)
     catch_up(run)
     delete_gone(run)
     # None may write any more that was begun by a request whose answer was lost.
-    run.ask(lambda: reindex_tasks.cancel(run.client, run.target))
+    run.retry(lambda: reindex_tasks.cancel(run.client, run.target))
     documents = verify(run)
     _prepare(run, theirs)
-    run.tell("swapping")
+    run.report("swapping")
     run.require_unchanged()
-    run.ask(run.mark.read)
-    run.ask(lambda: swap(run))
+    run.retry(run.mark.read)
+    run.retry(lambda: swap(run))
     return documents, time.monotonic() - began
 
 
-def _prepare(run: Run, blocked: bool) -> None:
+def _prepare(run: Transfer, blocked: bool) -> None:
     """Give the target its own settings back, and note what is its origin from now on."""
-    settings = dict((run.ask(lambda: metadata.unfinished(run.client, run.target)) or {}).get("restore", {}))
+    settings = dict((run.retry(lambda: metadata.unfinished(run.client, run.target)) or {}).get("restore", {}))
     if blocked:
         settings["blocks.write"] = True
-    run.ask(lambda: run.client.indices.put_settings(index=run.target, body={"index": settings}))
+    run.retry(lambda: run.client.indices.put_settings(index=run.target, body={"index": settings}))
     if run.mark.kind == "retune":
         # A version that goes back in its place keeps its own origin.
-        checkpoint = [shard.latest for shard in run.ask(lambda: reindex_tasks.shards(run.client, run.target))]
-        found = run.ask(lambda: metadata.made(run.client, "retune", run.source, checkpoint))
-        run.ask(lambda: metadata.change(run.client, run.target, {metadata.ORIGIN: found.to_dict()}))
+        checkpoint = [shard.latest for shard in run.retry(lambda: reindex_tasks.shards(run.client, run.target))]
+        found = run.retry(lambda: metadata.new_origin(run.client, "retune", run.source, checkpoint))
+        run.retry(lambda: metadata.change(run.client, run.target, {metadata.ORIGIN: found.to_dict()}))
 
 
-def swap(run: Run) -> None:
+def swap(run: Transfer) -> None:
     """Let the alias stand for the target, in one request: no search may find both versions, or none.
 
     May be called again where its answer was lost.

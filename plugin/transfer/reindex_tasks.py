@@ -13,7 +13,7 @@ from opensearchpy.exceptions import NotFoundError, OpenSearchException
 
 from langshift.errors import ClusterError
 from langshift.plugin import metadata
-from langshift.plugin.transfer.state import GivenUp, Run
+from langshift.plugin.transfer.state import Transfer, TransferAborted
 from langshift.server_errors import INDEX_NOT_FOUND, Unreadable, is_gone
 
 # A request of so many ids of 512 bytes is one that any server takes.
@@ -41,7 +41,7 @@ def shards(client: OpenSearch, index: str) -> tuple[Shard, ...]:
     Raises:
         Unreadable: one has no primary at this moment.
     """
-    settings = metadata.read(client, index)
+    settings = metadata.read_settings(client, index)
     answer = client.indices.stats(index=index, metric="docs", params={"level": "shards"})
     found: dict[int, Shard] = {}
     for number, copies in answer.get("indices", {}).get(index, {}).get("shards", {}).items():
@@ -91,10 +91,10 @@ def pages(client: OpenSearch, index: str, body: dict[str, Any]) -> Iterator[list
     pit = client.create_pit(index=index, params=params)["pit_id"]
     try:
         size = page_size(client, index)
-        asked = {**body, "size": size, "sort": [{"_shard_doc": "asc"}], "track_total_hits": False}
+        request = {**body, "size": size, "sort": [{"_shard_doc": "asc"}], "track_total_hits": False}
         while True:
             try:
-                answer = search(client, {**asked, "pit": {"id": pit, "keep_alive": "10m"}})
+                answer = search(client, {**request, "pit": {"id": pit, "keep_alive": "10m"}})
             except NotFoundError as error:
                 raise Unreadable(f"A node that held a part of {index} is gone.") from error
             hits = answer["hits"]["hits"]
@@ -102,7 +102,7 @@ def pages(client: OpenSearch, index: str, body: dict[str, Any]) -> Iterator[list
                 yield hits
             if len(hits) < size:
                 return
-            asked["search_after"] = hits[-1]["sort"]
+            request["search_after"] = hits[-1]["sort"]
     finally:
         with suppress(OpenSearchException):
             client.delete_pit(body={"pit_id": [pit]})
@@ -110,7 +110,7 @@ def pages(client: OpenSearch, index: str, body: dict[str, Any]) -> Iterator[list
 
 def page_size(client: OpenSearch, index: str) -> int:
     """How many ids of a version may be asked for at a time: each might be there twice, with two routings."""
-    return max(1, min(_PAGE, metadata.window(metadata.read(client, index)) // 2))
+    return max(1, min(_PAGE, metadata.window(metadata.read_settings(client, index)) // 2))
 
 
 _ACTION = "indices:data/write/reindex"
@@ -121,14 +121,14 @@ _SCROLL_GONE = "scroll_id references node"
 _NO_SCRIPT = "unable to find script ["
 
 
-class Broken(ClusterError):
+class TaskInterrupted(ClusterError):
     """A task ended before its work was done, and may be begun again."""
 
     def __init__(self, why: str) -> None:
         super().__init__(f"Copying documents inside the cluster broke off ({why}): run again, which goes on from here.")
 
 
-class Missing(GivenUp):
+class MissingResource(TransferAborted):
     """A task ended because the node that was copying did not know an index, or the script.
 
     Attributes:
@@ -140,7 +140,7 @@ class Missing(GivenUp):
         self.index = index
 
 
-class Copied(NamedTuple):
+class CopyCounts(NamedTuple):
     """What a task has done so far.
 
     Attributes:
@@ -157,7 +157,7 @@ class Copied(NamedTuple):
         return self.written + self.conflicts
 
 
-def start(run: Run, body: Mapping[str, Any], **params: Any) -> str:  # noqa: ANN401 - parameters of a request
+def start(run: Transfer, body: Mapping[str, Any], **params: Any) -> str:  # noqa: ANN401 - parameters of a request
     """Begin a task, after ending whatever else still writes to the target; its id."""
 
     def begin() -> str:
@@ -166,50 +166,52 @@ def start(run: Run, body: Mapping[str, Any], **params: Any) -> str:  # noqa: ANN
         given = {"wait_for_completion": "false", **params}
         return str(run.client.reindex(body=body, params=given)["task"])
 
-    run.ask(run.mark.read)
-    return run.ask(begin)
+    run.retry(run.mark.read)
+    return run.retry(begin)
 
 
-def follow(run: Run, task: str, told: Callable[[Copied], None]) -> Copied:
+def wait_for_task(run: Transfer, task: str, on_progress: Callable[[CopyCounts], None]) -> CopyCounts:
     """Wait until a task ends.
 
     Args:
         run: the run.
         task: its id.
-        told: is told how far it is, again and again.
+        on_progress: is told how far it is, again and again.
 
     Raises:
         Broken: it is gone, or has failed for something that passes.
         GivenUp: it has failed for what a document holds, or somebody has deleted what it needs.
     """
     try:
-        return _followed(run, task, told)
-    except Missing as missing:
-        if run.ask(partial(_is_gone, run, missing)):
+        return _followed(run, task, on_progress)
+    except MissingResource as missing:
+        if run.retry(partial(_is_gone, run, missing)):
             raise
         # A cluster manager that has just started hides all indices and scripts from every node for a moment.
-        raise Broken("the cluster was being started") from missing
+        raise TaskInterrupted("the cluster was being started") from missing
 
 
-def _is_gone(run: Run, missing: Missing) -> bool:
+def _is_gone(run: Transfer, missing: MissingResource) -> bool:
     if missing.index is not None:
         return is_gone(run.client, missing.index)
     try:
-        run.client.get_script(id=run.way.script)
+        run.client.get_script(id=run.transform.script)
     except NotFoundError:
         return True
     return False
 
 
-def _followed(run: Run, task: str, told: Callable[[Copied], None]) -> Copied:
+def _followed(run: Transfer, task: str, on_progress: Callable[[CopyCounts], None]) -> CopyCounts:
     pause = _FIRST_PAUSE
     while True:
         try:
-            answer = run.ask(lambda: run.client.tasks.get(task_id=task))
+            answer = run.retry(lambda: run.client.tasks.get(task_id=task))
         except NotFoundError as error:
-            raise Broken("the node that was copying is gone") from error
+            raise TaskInterrupted("the node that was copying is gone") from error
         if not _writes_to(answer["task"], run.target):
-            raise Broken("the node that was copying was started anew")  # and has given the number to another task
+            raise TaskInterrupted(
+                "the node that was copying was started anew"
+            )  # and has given the number to another task
         if answer.get("error"):
             raise _failed(answer["error"])
         if answer["completed"]:
@@ -218,9 +220,9 @@ def _followed(run: Run, task: str, told: Callable[[Copied], None]) -> Copied:
         for one in slices:
             # The task goes on with its other slices for as long as it takes.
             if isinstance(one, Mapping) and "type" in one:
-                run.ask(lambda: cancel(run.client, run.target))
+                run.retry(lambda: cancel(run.client, run.target))
                 raise _failed(one)
-        told(_sum(answer["task"]["status"], run.ask(lambda: _children(run.client, task)) if slices else {}))
+        on_progress(_sum(answer["task"]["status"], run.retry(lambda: _children(run.client, task)) if slices else {}))
         time.sleep(pause)
         pause = min(pause * 1.5, _LONGEST_PAUSE)
 
@@ -228,8 +230,8 @@ def _followed(run: Run, task: str, told: Callable[[Copied], None]) -> Copied:
 def running(client: OpenSearch, target: str) -> list[str]:
     """The tasks that copy documents into a version at this moment."""
     found = []
-    for task, told in _listed(client, {}):
-        if "parent_task_id" not in told and _writes_to(told, target):
+    for task, details in _listed(client, {}):
+        if "parent_task_id" not in details and _writes_to(details, target):
             found.append(task)
     return found
 
@@ -248,8 +250,8 @@ def _writes_to(task: Mapping[str, Any], target: str) -> bool:
 
 def _children(client: OpenSearch, task: str) -> dict[int, Mapping[str, Any]]:
     """Status of each slice of a task that is under way, by its number."""
-    told = [one["status"] for _, one in _listed(client, {"parent_task_id": task}) if one.get("status")]
-    return {status["slice_id"]: status for status in told if "slice_id" in status}
+    statuses = [one["status"] for _, one in _listed(client, {"parent_task_id": task}) if one.get("status")]
+    return {status["slice_id"]: status for status in statuses if "slice_id" in status}
 
 
 def _listed(client: OpenSearch, params: Mapping[str, str]) -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -258,31 +260,31 @@ def _listed(client: OpenSearch, params: Mapping[str, str]) -> Iterator[tuple[str
         yield from node["tasks"].items()
 
 
-def _sum(status: Mapping[str, Any], children: Mapping[int, Mapping[str, Any]]) -> Copied:
+def _sum(status: Mapping[str, Any], children: Mapping[int, Mapping[str, Any]]) -> CopyCounts:
     slices = status.get("slices")
     if not slices:
         return _counted(status)
     parts = [_counted(children.get(number, one) or {}) for number, one in enumerate(slices)]
-    return Copied(sum(part.written for part in parts), sum(part.conflicts for part in parts))
+    return CopyCounts(sum(part.written for part in parts), sum(part.conflicts for part in parts))
 
 
-def _counted(status: Mapping[str, Any]) -> Copied:
+def _counted(status: Mapping[str, Any]) -> CopyCounts:
     written = status.get("created", 0) + status.get("updated", 0) + status.get("noops", 0)
-    return Copied(written, status.get("version_conflicts", 0))
+    return CopyCounts(written, status.get("version_conflicts", 0))
 
 
-def _result(response: Mapping[str, Any]) -> Copied:
+def _result(response: Mapping[str, Any]) -> CopyCounts:
     for one in response.get("failures") or []:
         cause = one.get("cause") or one.get("reason") or {}
         cause = cause if isinstance(cause, Mapping) else {"reason": str(cause)}
         for kind in (kind for kind in _causes(cause) if kind.get("type") == INDEX_NOT_FOUND):
             index = str(kind.get("index") or one.get("index"))
-            raise Missing(f"Index {index} was deleted by somebody while it was being made: run again.", index)
+            raise MissingResource(f"Index {index} was deleted by somebody while it was being made: run again.", index)
         if "id" in one and isinstance(one.get("status"), int) and one["status"] < 500 and one["status"] != 429:
-            raise GivenUp(f"The document {one['id']} cannot be copied: {_reason(_causes(cause))}.")
+            raise TransferAborted(f"The document {one['id']} cannot be copied: {_reason(_causes(cause))}.")
         raise _failed(cause)
     if response.get("canceled") or response.get("timed_out"):
-        raise Broken(f"it was cancelled ({response.get('canceled', 'out of time')})")
+        raise TaskInterrupted(f"it was cancelled ({response.get('canceled', 'out of time')})")
     return _counted(response)
 
 
@@ -292,14 +294,14 @@ def _failed(error: Mapping[str, Any]) -> Exception:
     reason, kinds = _reason(causes), {str(cause.get("type")) for cause in causes}
     # A node that dies takes the scroll along that read there, which the others call an illegal argument.
     if "circuit_breaking_exception" in kinds or _SCROLL_GONE in reason:
-        return Broken(reason)
+        return TaskInterrupted(reason)
     if "script_exception" in kinds:
         # The script's own sentence, which names the document.
-        return GivenUp(reason)
-    told = f"The cluster cannot copy the documents: {reason}."
+        return TransferAborted(reason)
+    message = f"The cluster cannot copy the documents: {reason}."
     if _NO_SCRIPT in reason:
-        return Missing(told)
-    return GivenUp(told) if kinds & _FOR_GOOD else Broken(reason)
+        return MissingResource(message)
+    return TransferAborted(message) if kinds & _FOR_GOOD else TaskInterrupted(reason)
 
 
 def _causes(error: Mapping[str, Any]) -> list[Mapping[str, Any]]:

@@ -18,27 +18,35 @@ from langshift.plugin import metadata, pipelines, version_writer
 from langshift.plugin.metadata import Origin, uuid_of
 from langshift.plugin.transfer import reindex_tasks
 from langshift.plugin.transfer.copying import copy_all
-from langshift.plugin.transfer.cutover import bring_up, finish, lift_block, mend_strays, settle, swap, unblock
+from langshift.plugin.transfer.cutover import (
+    cut_over,
+    fix_late_writes,
+    lift_block,
+    swap,
+    sync_changes,
+    unblock,
+    wait_for_replicas,
+)
 from langshift.plugin.transfer.state import (
-    GivenUp,
+    DocumentTransform,
     Kind,
-    Mark,
-    Plan,
-    RolledBack,
-    Run,
-    TakenOver,
-    Transferred,
-    Watch,
-    Way,
+    RollbackResult,
+    Transfer,
+    TransferAborted,
+    TransferListener,
+    TransferMark,
+    TransferPlan,
+    TransferResult,
+    TransferSuperseded,
     new_token,
-    noted,
+    read_transfer_note,
 )
 from langshift.plugin.versions import unfinished, version_behind, versions_of
-from langshift.retry import Patience
+from langshift.retry import RetryBudget
 from langshift.server_errors import failure
 
 
-def finish_left_behind(client: OpenSearch, name: str) -> Transferred | RolledBack | None:
+def finish_abandoned(client: OpenSearch, name: str) -> TransferResult | RollbackResult | None:
     """Finish what was killed right after it had let the alias stand for its version; None where nothing was.
 
     To be called before anybody looks what is live.
@@ -47,17 +55,17 @@ def finish_left_behind(client: OpenSearch, name: str) -> Transferred | RolledBac
         ClusterError: ``name`` is an index, or an alias of several.
     """
     live = version_behind(client, name)
-    found = noted(client, live) if live is not None else None
+    found = read_transfer_note(client, live) if live is not None else None
     if live is None or found is None:
         return None
     kind, note = found
     metadata.note_unfinished(client, live, None)
     if kind == "rollback":
-        return RolledBack(name, live, note["from"], "retune")
-    return Transferred(name, live, note["from"], asked=note["asked"])
+        return RollbackResult(name, live, note["from"], "retune")
+    return TransferResult(name, live, note["from"], requested=note["asked"])
 
 
-def release_left_behind(client: OpenSearch, name: str) -> None:
+def release_abandoned(client: OpenSearch, name: str) -> None:
     """Before unfinished versions of a name are dropped: end their tasks, and let the live one take writes again.
 
     A run that works on one of them at this moment stops.
@@ -65,30 +73,30 @@ def release_left_behind(client: OpenSearch, name: str) -> None:
     Raises:
         ClusterError: ``name`` is an index, or an alias of several.
     """
-    for index, kind, note in left_behind(client, name):
+    for index, kind, note in abandoned(client, name):
         _release(client, index, kind, note)
 
 
-def clear_left_behind(client: OpenSearch, name: str) -> None:
+def clear_abandoned(client: OpenSearch, name: str) -> None:
     """Clear away what transfers have left unfinished, and let the live version take writes again.
 
     Raises:
         ClusterError: ``name`` is an index, or an alias of several.
     """
-    for index, kind, note in left_behind(client, name):
-        give_up(client, index, kind, note)
+    for index, kind, note in abandoned(client, name):
+        discard(client, index, kind, note)
 
 
-def left_behind(client: OpenSearch, name: str) -> list[tuple[str, Kind, dict[str, Any]]]:
+def abandoned(client: OpenSearch, name: str) -> list[tuple[str, Kind, dict[str, Any]]]:
     """Versions that transfers have left unfinished, oldest first, with what they have noted.
 
     Versions that loads are making are none of these.
     """
-    found = [(index, noted(client, index)) for index in unfinished(client, name)]
+    found = [(index, read_transfer_note(client, index)) for index in unfinished(client, name)]
     return [(index, *one) for index, one in found if one is not None]
 
 
-def give_up(client: OpenSearch, index: str, kind: Kind, note: Mapping[str, Any]) -> None:
+def discard(client: OpenSearch, index: str, kind: Kind, note: Mapping[str, Any]) -> None:
     """Clear away what a transfer has made of a version, whoever works on it.
 
     A version that a retune was making is removed, with its pipeline. One that was to be rolled back to is as it was
@@ -116,15 +124,15 @@ def _release(client: OpenSearch, index: str, kind: Kind, note: Mapping[str, Any]
     reindex_tasks.cancel(client, index)
     if note.get("blocked"):
         lift_block(client, note["from"], note["uuid"])
-        Mark(client, index, kind, token).note(blocked=False)
+        TransferMark(client, index, kind, token).note(blocked=False)
 
 
-class Useless(Exception):
+class GateRejected(Exception):
     """What was being made is refused by whoever asked for it, with the error that this was raised from."""
 
 
 @contextmanager
-def tidied(run: Run) -> Iterator[None]:
+def cleaned_up_on_error(run: Transfer) -> Iterator[None]:
     """Around the steps of a run up to the swap.
 
     What breaks off for want of a node, or because somebody interrupts it, stays and can be gone on with, but for a
@@ -135,49 +143,49 @@ def tidied(run: Run) -> Iterator[None]:
             yield
         except NotFoundError:
             # Somebody has deleted something: that is the better thing to say.
-            run.ask(run.mark.read)
+            run.retry(run.mark.read)
             run.require_unchanged()
             raise
-    except TakenOver:
+    except TransferSuperseded:
         _remove_impostor(run)
         raise
     except BaseException as error:
-        useless = isinstance(error, GivenUp | Useless)
+        useless = isinstance(error, TransferAborted | GateRejected)
         _leave(run, error, useless=useless or run.mark.kind == "rollback")
-        if isinstance(error, Useless) and error.__cause__ is not None:
+        if isinstance(error, GateRejected) and error.__cause__ is not None:
             raise error.__cause__ from None
         raise
 
 
-def _leave(run: Run, error: BaseException, *, useless: bool) -> None:
+def _leave(run: Transfer, error: BaseException, *, useless: bool) -> None:
     try:
         note = run.mark.read()
         if version_behind(run.client, run.name) == run.target:
             return  # all that is left is to clear the mark, which the next run does
         if useless:
-            give_up(run.client, run.target, run.mark.kind, note)
+            discard(run.client, run.target, run.mark.kind, note)
         else:
             reindex_tasks.cancel(run.client, run.target)
             run.mark.note(task=None)
             unblock(run)
-    except TakenOver:
+    except TransferSuperseded:
         return
     except (OpenSearchException, LangshiftError) as trouble:
-        told = failure(error, address(run.client)) if isinstance(error, OpenSearchException) else error
-        if not isinstance(told, LangshiftError):
+        original = failure(error, address(run.client)) if isinstance(error, OpenSearchException) else error
+        if not isinstance(original, LangshiftError):
             return
         why = failure(trouble, address(run.client)) if isinstance(trouble, OpenSearchException) else trouble
         raise ClusterError(
-            f"{told} Clearing up failed too, so {run.source} may take no writes until the same command, run again, "
+            f"{original} Clearing up failed too, so {run.source} may take no writes until the same command, run again, "
             f"releases it: {why}"
         ) from error
 
 
-def _remove_impostor(run: Run) -> None:
+def _remove_impostor(run: Transfer) -> None:
     """Remove what a task of this run has made of the target's name after another run had removed it."""
     try:
-        kept = metadata.read_metadata(run.client, run.target)
-        if metadata.FINGERPRINT not in kept and noted(run.client, run.target) is None:
+        meta = metadata.read_metadata(run.client, run.target)
+        if metadata.FINGERPRINT not in meta and read_transfer_note(run.client, run.target) is None:
             run.client.indices.delete(index=run.target, ignore_unavailable=True)
     except OpenSearchException:
         return
@@ -193,12 +201,12 @@ _LEAST_SLICES, _MOST_SLICES = 2, 8
 
 def transfer(
     client: OpenSearch,
-    plan: Plan,
+    plan: TransferPlan,
     *,
-    watch: Watch,
+    watch: TransferListener,
     gate: Callable[[str], None] | None = None,
     patience: float,
-) -> Transferred:
+) -> TransferResult:
     """Make a new version of an index out of the live one, and let the alias stand for it.
 
     What is written, updated and deleted meanwhile is in the new version too, with the same ids, routing and versions
@@ -220,23 +228,23 @@ def transfer(
         OpenSearchException: the cluster refuses, or cannot be reached.
     """
     started = time.monotonic()
-    finished = finish_left_behind(client, plan.name)
-    if isinstance(finished, Transferred) and finished.asked == plan.asked:
+    finished = finish_abandoned(client, plan.name)
+    if isinstance(finished, TransferResult) and finished.requested == plan.requested:
         return finished
     run = _begin(client, plan, watch, patience)
-    with tidied(run):
+    with cleaned_up_on_error(run):
         unblock(run)
         copy_all(run)
-        bring_up(run)
+        sync_changes(run)
         if gate is not None:
             _pass_gate(run, gate)
-            bring_up(run)
-        settle(run)
-        documents, blocked = finish(run)
-        mend_strays(run)
-        run.ask(run.mark.clear)
-    run.tell("done", documents, documents)
-    return Transferred(
+            sync_changes(run)
+        wait_for_replicas(run)
+        documents, blocked = cut_over(run)
+        fix_late_writes(run)
+        run.retry(run.mark.clear)
+    run.report("done", documents, documents)
+    return TransferResult(
         name=plan.name,
         index=run.target,
         live=run.source,
@@ -245,20 +253,20 @@ def transfer(
         deleted=run.deleted,
         seconds=time.monotonic() - started,
         blocked=blocked,
-        asked=plan.asked,
+        requested=plan.requested,
     )
 
 
-def _pass_gate(run: Run, gate: Callable[[str], None]) -> None:
-    run.ask(lambda: reindex_tasks.refresh(run.client, run.target))
-    run.tell("checking")
+def _pass_gate(run: Transfer, gate: Callable[[str], None]) -> None:
+    run.retry(lambda: reindex_tasks.refresh(run.client, run.target))
+    run.report("checking")
     try:
         gate(run.target)
     except Exception as error:
-        raise Useless from error
+        raise GateRejected from error
 
 
-def _begin(client: OpenSearch, plan: Plan, watch: Watch, patience: float) -> Run:
+def _begin(client: OpenSearch, plan: TransferPlan, watch: TransferListener, patience: float) -> Transfer:
     """The version that another run has left unfinished, or a new one."""
     live = version_behind(client, plan.name)
     if live is None:
@@ -270,27 +278,27 @@ def _begin(client: OpenSearch, plan: Plan, watch: Watch, patience: float) -> Run
             f"Index {live} leaves fields out of _source, so that a version made of it would lack them: load it anew."
         )
     uuid, token, mine = uuid_of(client, live), new_token(), None
-    for index, kind, note in left_behind(client, plan.name):
-        same = kind == "retune" and (note["asked"], note["from"], note["uuid"]) == (plan.asked, live, uuid)
+    for index, kind, note in abandoned(client, plan.name):
+        same = kind == "retune" and (note["asked"], note["from"], note["uuid"]) == (plan.requested, live, uuid)
         if mine is None and same:
             mine = index
         else:
-            give_up(client, index, kind, note)
-    run = Run(
+            discard(client, index, kind, note)
+    run = Transfer(
         client=client,
         name=plan.name,
         source=live,
         uuid=uuid,
         target=mine or _next(client, plan.name),
-        way=plan.way,
-        mark=Mark(client, mine or _next(client, plan.name), "retune", token),
+        transform=plan.transform,
+        mark=TransferMark(client, mine or _next(client, plan.name), "retune", token),
         watch=watch,
-        patience=Patience(patience),
+        patience=RetryBudget(patience),
         throttle=plan.throttle,
     )
     if mine is None:
-        run.checkpoint = tuple(shard.checkpoint for shard in run.ask(lambda: reindex_tasks.shards(client, live)))
-        run.ask(lambda: _make(run, plan, token))
+        run.checkpoint = tuple(shard.checkpoint for shard in run.retry(lambda: reindex_tasks.shards(client, live)))
+        run.retry(lambda: _make(run, plan, token))
     else:
         _take_over(run, token)
     run.slices = plan.slices or max(_LEAST_SLICES, min(len(run.checkpoint), _MOST_SLICES))
@@ -303,13 +311,13 @@ def _next(client: OpenSearch, name: str) -> str:
     return f"{name}-v{number:04}"
 
 
-def _make(run: Run, plan: Plan, token: str) -> None:
+def _make(run: Transfer, plan: TransferPlan, token: str) -> None:
     body: dict[str, Any] = deepcopy(dict(plan.body))
-    restore = version_writer.quickened(body["settings"]["index"], fast=False, more=APART)
+    restore = version_writer.add_load_settings(body["settings"]["index"], fast=False, more=APART)
     body["mappings"].setdefault("_meta", {})[metadata.UNFINISHED] = {
         **restore,
         "retune": {
-            "asked": dict(plan.asked),
+            "asked": dict(plan.requested),
             "from": run.source,
             "uuid": run.uuid,
             "checkpoint": list(run.checkpoint),
@@ -324,25 +332,27 @@ def _make(run: Run, plan: Plan, token: str) -> None:
     except RequestError as error:
         if error.error != "resource_already_exists_exception":
             raise
-        found = noted(run.client, run.target)
+        found = read_transfer_note(run.client, run.target)
         if found is None or found[1].get("token") != token:
             raise ClusterError(
                 f"Another run is making a version of {run.name} at this moment: run again when it is done."
             ) from error
 
 
-def _take_over(run: Run, token: str) -> None:
+def _take_over(run: Transfer, token: str) -> None:
     """Go on with what another run has left; that one does nothing more, should it still be alive."""
-    unfinished = run.ask(lambda: metadata.unfinished(run.client, run.target)) or {}
+    unfinished = run.retry(lambda: metadata.unfinished(run.client, run.target)) or {}
     note = {**unfinished["retune"], "token": token}
-    run.ask(lambda: metadata.note_unfinished(run.client, run.target, {**unfinished, "retune": note}))
+    run.retry(lambda: metadata.note_unfinished(run.client, run.target, {**unfinished, "retune": note}))
     run.checkpoint = tuple(note["checkpoint"])
     # A kill right before the swap left the target with settings of its own, perhaps with a block of its users.
-    run.ask(lambda: lift_block(run.client, run.target, uuid_of(run.client, run.target)))
-    run.ask(lambda: version_writer.quicken(run.client, run.target, fast=False, more=APART))
+    run.retry(lambda: lift_block(run.client, run.target, uuid_of(run.client, run.target)))
+    run.retry(lambda: version_writer.apply_load_settings(run.client, run.target, fast=False, more=APART))
 
 
-def roll_back(client: OpenSearch, name: str, way: Way | None, *, watch: Watch, patience: float) -> RolledBack:
+def roll_back(
+    client: OpenSearch, name: str, transform: DocumentTransform | None, *, watch: TransferListener, patience: float
+) -> RollbackResult:
     """Let the alias stand again for the version that the live one was made of or has replaced.
 
     Where a retune made the live one, whatever was written, updated and deleted in it since is carried over; it takes
@@ -351,7 +361,7 @@ def roll_back(client: OpenSearch, name: str, way: Way | None, *, watch: Watch, p
     Args:
         client: the cluster.
         name: the alias.
-        way: how a document of the live version becomes one of the previous version; None where a load made it.
+        transform: how a document of the live version becomes one of the previous version; None where a load made it.
         watch: is told how far it is; what it raises breaks the rollback off.
         patience: seconds to wait for a cluster that cannot be reached, or that copies no document.
 
@@ -361,18 +371,18 @@ def roll_back(client: OpenSearch, name: str, way: Way | None, *, watch: Watch, p
         OpenSearchException: the cluster refuses, or cannot be reached.
     """
     started = time.monotonic()
-    finished = finish_left_behind(client, name)
-    if isinstance(finished, RolledBack):
+    finished = finish_abandoned(client, name)
+    if isinstance(finished, RollbackResult):
         return finished
     live, before, found = previous(client, name)
-    clear_left_behind(client, name)
+    clear_abandoned(client, name)
     if found.kind == "load":
-        run = _run(client, name, live, before, Way("", {}, lambda _: [], "", ""), watch, patience)
+        run = _run(client, name, live, before, DocumentTransform("", {}, lambda _: [], "", ""), watch, patience)
         back = _plain(run)
     else:
-        if way is None:
+        if transform is None:
             raise ValueError("a retune is rolled back with a way")
-        run = _run(client, name, live, before, way, watch, patience)
+        run = _run(client, name, live, before, transform, watch, patience)
         run.checkpoint = found.checkpoint
         back = _carried(run)
     return replace(back, kind=found.kind, seconds=time.monotonic() - started)
@@ -396,24 +406,24 @@ def previous(client: OpenSearch, name: str) -> tuple[str, str, Origin]:
     return live, found.version, found
 
 
-def _plain(run: Run) -> RolledBack:
-    run.tell("swapping")
-    run.ask(lambda: swap(run))
-    documents = run.ask(lambda: reindex_tasks.count(run.client, run.target))
-    run.tell("done", documents, documents)
-    return RolledBack(run.name, run.target, run.source, "load", documents=documents)
+def _plain(run: Transfer) -> RollbackResult:
+    run.report("swapping")
+    run.retry(lambda: swap(run))
+    documents = run.retry(lambda: reindex_tasks.count(run.client, run.target))
+    run.report("done", documents, documents)
+    return RollbackResult(run.name, run.target, run.source, "load", documents=documents)
 
 
-def _carried(run: Run) -> RolledBack:
+def _carried(run: Transfer) -> RollbackResult:
     _open(run)
-    with tidied(run):
-        bring_up(run)
-        settle(run)
-        documents, blocked = finish(run)
-        mend_strays(run)
-        run.ask(run.mark.clear)
-    run.tell("done", documents, documents)
-    return RolledBack(
+    with cleaned_up_on_error(run):
+        sync_changes(run)
+        wait_for_replicas(run)
+        documents, blocked = cut_over(run)
+        fix_late_writes(run)
+        run.retry(run.mark.clear)
+    run.report("done", documents, documents)
+    return RollbackResult(
         run.name,
         run.target,
         run.source,
@@ -425,21 +435,29 @@ def _carried(run: Run) -> RolledBack:
     )
 
 
-def _run(client: OpenSearch, name: str, live: str, before: str, way: Way, watch: Watch, patience: float) -> Run:
-    return Run(
+def _run(
+    client: OpenSearch,
+    name: str,
+    live: str,
+    before: str,
+    transform: DocumentTransform,
+    watch: TransferListener,
+    patience: float,
+) -> Transfer:
+    return Transfer(
         client=client,
         name=name,
         source=live,
         uuid=uuid_of(client, live),
         target=before,
-        way=way,
-        mark=Mark(client, before, "rollback", new_token()),
+        transform=transform,
+        mark=TransferMark(client, before, "rollback", new_token()),
         watch=watch,
-        patience=Patience(patience),
+        patience=RetryBudget(patience),
     )
 
 
-def _open(run: Run) -> None:
+def _open(run: Transfer) -> None:
     """Let the previous version take what is carried over to it."""
     note = {
         "from": run.source,
@@ -448,7 +466,7 @@ def _open(run: Run) -> None:
         "blocked": False,
         "token": run.mark.token,
     }
-    run.ask(lambda: metadata.note_unfinished(run.client, run.target, {"rollback": note}))
-    run.ask(lambda: version_writer.quicken(run.client, run.target, fast=False, more=APART))
-    uuid = run.ask(lambda: uuid_of(run.client, run.target))
-    run.ask(lambda: lift_block(run.client, run.target, uuid))
+    run.retry(lambda: metadata.note_unfinished(run.client, run.target, {"rollback": note}))
+    run.retry(lambda: version_writer.apply_load_settings(run.client, run.target, fast=False, more=APART))
+    uuid = run.retry(lambda: uuid_of(run.client, run.target))
+    run.retry(lambda: lift_block(run.client, run.target, uuid))

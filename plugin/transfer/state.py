@@ -16,16 +16,16 @@ from langshift.errors import ClusterError, LangshiftError
 from langshift.plugin import metadata
 from langshift.plugin.metadata import uuid_of
 from langshift.plugin.versions import version_behind
-from langshift.retry import Patience, waited_out
+from langshift.retry import RetryBudget, retry_until_available
 
 Kind = Literal["retune", "rollback"]
 
 
-class GivenUp(ClusterError):
+class TransferAborted(ClusterError):
     """What was being made can never become live, and goes."""
 
 
-class TakenOver(LangshiftError):
+class TransferSuperseded(LangshiftError):
     """Another run works on the same version by now: this one may do nothing more there."""
 
 
@@ -34,17 +34,17 @@ def new_token() -> str:
     return secrets.token_hex(8)
 
 
-def noted(client: OpenSearch, index: str) -> tuple[Kind, dict[str, Any]] | None:
+def read_transfer_note(client: OpenSearch, index: str) -> tuple[Kind, dict[str, Any]] | None:
     """What a transfer has noted in a version; None where none has, or where the version is gone."""
     try:
-        return of_meta(metadata.read_metadata(client, index))
+        return transfer_note_from_metadata(metadata.read_metadata(client, index))
     except NotFoundError:
         return None
 
 
-def of_meta(kept: Mapping[str, Any]) -> tuple[Kind, dict[str, Any]] | None:
+def transfer_note_from_metadata(meta: Mapping[str, Any]) -> tuple[Kind, dict[str, Any]] | None:
     """What a transfer has noted, from a version's whole ``_meta``."""
-    unfinished = kept.get(metadata.UNFINISHED)
+    unfinished = meta.get(metadata.UNFINISHED)
     kinds: tuple[Kind, ...] = ("retune", "rollback")
     for kind in kinds:
         if isinstance(unfinished, Mapping) and kind in unfinished:
@@ -52,7 +52,7 @@ def of_meta(kept: Mapping[str, Any]) -> tuple[Kind, dict[str, Any]] | None:
     return None
 
 
-class Mark:
+class TransferMark:
     """The note of one run.
 
     Two runs never both act on a version: each writes its token there when it begins, and looks whether it is still
@@ -74,9 +74,9 @@ class Mark:
         Raises:
             TakenOver: by another run, or nothing is noted any more.
         """
-        found = noted(self._client, self.index)
+        found = read_transfer_note(self._client, self.index)
         if found is None or found[0] != self.kind or found[1].get("token") != self.token:
-            raise TakenOver(
+            raise TransferSuperseded(
                 f"Another run of retune or rollback has taken over {self.index}, or removed it, so this one stops: "
                 "let that one end, or run again."
             )
@@ -110,7 +110,7 @@ Expected = Callable[[Sequence[Mapping[str, Any]]], Sequence[NDArray[np.floating[
 
 
 @dataclass(frozen=True)
-class Way:
+class DocumentTransform:
     """How a document of one version becomes one of another.
 
     Attributes:
@@ -119,8 +119,8 @@ class Way:
         expected: ``_source`` of documents of the one version -> the vectors that the other must hold.
         vector_field: where the vector is, a path with dots.
         stamp_field: the other field that the script may change; all others stay as they are.
-        stray: a query for documents of the other version that the script has yet to change; None where none can be
-            told.
+        late_writes: a query for documents of the other version that the script has yet to change; None where there is
+            no way to tell.
     """
 
     script: str
@@ -128,32 +128,32 @@ class Way:
     expected: Expected
     vector_field: str
     stamp_field: str
-    stray: Mapping[str, Any] | None = None
+    late_writes: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True)
-class Plan:
+class TransferPlan:
     """A version that is to be made out of the live one.
 
     Attributes:
         name: the alias.
         body: the new version's settings and mappings, as ``copied_body`` gives them, with ``_meta``.
-        asked: JSON that says what is being made; only a run that asks for the same goes on with what another left.
-        way: how a document becomes one of the new version.
+        requested: JSON that says what is being made; only a run that asks for the same goes on with what another left.
+        transform: how a document becomes one of the new version.
         slices: how many parts are copied at a time; None for one a shard, at least two and at most eight.
         throttle: documents a second at most; None for as many as the cluster manages.
     """
 
     name: str
     body: Mapping[str, Any]
-    asked: Mapping[str, Any]
-    way: Way
+    requested: Mapping[str, Any]
+    transform: DocumentTransform
     slices: int | None = None
     throttle: float | None = None
 
 
 @dataclass(frozen=True)
-class Progress:
+class TransferProgress:
     """How far a transfer is.
 
     Attributes:
@@ -167,11 +167,11 @@ class Progress:
     total: int | None = None
 
 
-Watch = Callable[[Progress], None]
+TransferListener = Callable[[TransferProgress], None]
 
 
 @dataclass(frozen=True)
-class Transferred:
+class TransferResult:
     """A new version that is live.
 
     Attributes:
@@ -183,7 +183,7 @@ class Transferred:
         deleted: documents deleted meanwhile.
         seconds: how long it took.
         blocked: for how many of them no document could be written.
-        asked: what was asked for.
+        requested: what was asked for.
     """
 
     name: str
@@ -194,11 +194,11 @@ class Transferred:
     deleted: int = 0
     seconds: float = 0.0
     blocked: float = 0.0
-    asked: Mapping[str, Any] = field(default_factory=dict)
+    requested: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
-class RolledBack:
+class RollbackResult:
     """A previous version that is live again.
 
     Attributes:
@@ -228,7 +228,7 @@ T = TypeVar("T")
 
 
 @dataclass
-class Run:
+class Transfer:
     """What the steps of a transfer share.
 
     Attributes:
@@ -237,7 +237,7 @@ class Run:
         source: the live version, which people search and write to.
         uuid: its id.
         target: the version that is to take its place.
-        way: how a document of the one becomes one of the other.
+        transform: how a document of the one becomes one of the other.
         mark: the run's note in the target.
         watch: is told how far it is.
         patience: how long no document may be taken.
@@ -253,23 +253,23 @@ class Run:
     source: str
     uuid: str
     target: str
-    way: Way
-    mark: Mark
-    watch: Watch
-    patience: Patience
+    transform: DocumentTransform
+    mark: TransferMark
+    watch: TransferListener
+    patience: RetryBudget
     checkpoint: tuple[int, ...] = ()
     slices: int = 1
     throttle: float | None = None
     caught_up: int = 0
     deleted: int = 0
 
-    def ask(self, action: Callable[[], T]) -> T:
+    def retry(self, action: Callable[[], T]) -> T:
         """Do what may be done again, and wait for a cluster that cannot be reached."""
-        return waited_out(action, Patience(self.patience.seconds))
+        return retry_until_available(action, RetryBudget(self.patience.seconds))
 
-    def tell(self, stage: Stage, done: int = 0, total: int | None = None) -> None:
+    def report(self, stage: Stage, done: int = 0, total: int | None = None) -> None:
         """Say how far the run is."""
-        self.watch(Progress(stage, done, total))
+        self.watch(TransferProgress(stage, done, total))
 
     def require_unchanged(self) -> None:
         """Refuse to go on where what was live is not.
@@ -278,23 +278,26 @@ class Run:
             GivenUp: somebody has deleted it, or let the alias stand for another version.
             TakenOver: another run has finished this one's work.
         """
-        if self.ask(lambda: uuid_of(self.client, self.source)) != self.uuid:
-            raise GivenUp(
+        if self.retry(lambda: uuid_of(self.client, self.source)) != self.uuid:
+            raise TransferAborted(
                 f"Index {self.source} was deleted by somebody while {self.target} was being made of it: run again."
             )
         try:
-            now = self.ask(lambda: version_behind(self.client, self.name))
+            now = self.retry(lambda: version_behind(self.client, self.name))
         except ClusterError as error:
-            raise GivenUp(str(error)) from error
+            raise TransferAborted(str(error)) from error
         if now == self.target:
-            raise TakenOver(f"Another run has let {self.name} stand for {self.target} meanwhile, so this one stops.")
+            raise TransferSuperseded(
+                f"Another run has let {self.name} stand for {self.target} meanwhile, so this one stops."
+            )
         if now != self.source:
-            told = f"stands for {now}" if now else "is gone"
-            raise GivenUp(
-                f"{self.name} stood for {self.source} when this run began and {told} by now, so {self.target} was not "
+            status = f"stands for {now}" if now else "is gone"
+            raise TransferAborted(
+                f"{self.name} stood for {self.source} when this run began and {status} by now, so {self.target} was "
+                "not "
                 "put in its place: run it again."
             )
 
     def settings(self, index: str) -> dict[str, Any]:
         """The ``index`` part of a version's settings."""
-        return self.ask(lambda: metadata.read(self.client, index))
+        return self.retry(lambda: metadata.read_settings(self.client, index))

@@ -10,13 +10,13 @@ import numpy as np
 from opensearchpy import OpenSearch
 
 from langshift.errors import ClusterError
-from langshift.output import counted
+from langshift.output import pluralize
 from langshift.plugin import metadata
-from langshift.plugin.versions import LiveIndex
-from langshift.retrieval.anchor_model import Trust
+from langshift.plugin.versions import IndexInfo
+from langshift.retrieval.anchor_model import AnchorModel
 from langshift.retrieval.calibration.fit import (
     LEAST_WORTH,
-    Evidence,
+    CalibrationEvidence,
     at_even_odds,
     chance_of_loss,
     fitted_worth,
@@ -26,10 +26,17 @@ from langshift.retrieval.calibration.fit import (
     measured_priors,
     measured_spread,
 )
-from langshift.retrieval.calibration.questions import Asked, ask, draw_passages, evidence, finds, finds_translations
-from langshift.retrieval.calibration.stored import Calibration, FirstHits, OfLanguage
-from langshift.retrieval.searcher import Asker
-from langshift.retrieval.settings import Mode, Target
+from langshift.retrieval.calibration.questions import (
+    CalibrationQuestion,
+    draw_passages,
+    evidence,
+    finds,
+    finds_translations,
+    make_questions,
+)
+from langshift.retrieval.calibration.stored import Calibration, FirstHits, LanguageCalibration
+from langshift.retrieval.searcher import QueryEncoder
+from langshift.retrieval.settings import Mode, SearchContext
 
 _SPREAD_DOCUMENTS: Final = 300
 _FEWEST_QUESTIONS: Final = 30
@@ -37,7 +44,7 @@ _FEWEST_QUESTIONS: Final = 30
 _STEPS: Final = 4
 
 
-def require_languages(index: LiveIndex) -> None:
+def require_languages(index: IndexInfo) -> None:
     """Refuse an index in which there is nothing to lead to.
 
     Raises:
@@ -49,34 +56,38 @@ def require_languages(index: LiveIndex) -> None:
         raise ClusterError(f"{index.name} holds {what}: anchored search leads from one language to others.")
 
 
-def calibrate(client: OpenSearch, asker: Asker, sample: int) -> Calibration:
+def calibrate(client: OpenSearch, query_encoder: QueryEncoder, sample: int) -> Calibration:
     """Measure what of the rule of trust is an index's own; nothing is written.
 
     Args:
         client: the cluster.
-        asker: makes the index's questions.
+        query_encoder: makes the index's questions.
         sample: how many questions to ask at most.
 
     Raises:
         UsageError: the encoder makes no vectors of queries.
         ClusterError: the index has too few documents to ask by.
     """
-    index = asker.index
-    window = metadata.window(metadata.read(client, index.index))
+    index = query_encoder.index
+    window = metadata.window(metadata.read_settings(client, index.index))
     passages = draw_passages(client, index, sample, window)
     if len(passages) < _FEWEST_QUESTIONS:
         raise ClusterError(
-            f"Of {index.name} only {counted(len(passages), 'document')} can be asked about (in a language that has "
+            f"Of {index.name} only {pluralize(len(passages), 'document')} can be asked about (in a language that has "
             f"five documents, with a vector and a sentence), and a calibration needs {_FEWEST_QUESTIONS}: anchored "
             "search goes on with usual figures."
         )
-    asked = ask(client, asker, passages)
-    gathered = evidence(client, asker, asked)
+    questions = make_questions(client, query_encoder, passages)
+    gathered = evidence(client, query_encoder, questions)
     spread = measured_spread(client, index, min(_SPREAD_DOCUMENTS, window))
     grouped = has_groups(client, index)
     priors = measured_priors(client, index, window) if grouped else {}
-    trust = Trust(spread, fitted_worth(gathered, spread, priors), priors, calibrated=True)
-    return _checked(_Trial(client, asker, asked, _translated(client, asker, asked) if grouped else []), trust, gathered)
+    trust = AnchorModel(spread, fitted_worth(gathered, spread, priors), priors, calibrated=True)
+    return _checked(
+        _Trial(client, query_encoder, questions, _translated(client, query_encoder, questions) if grouped else []),
+        trust,
+        gathered,
+    )
 
 
 class _Trial:
@@ -86,27 +97,39 @@ class _Trial:
         translated: the questions of which translations of the answer are there.
     """
 
-    def __init__(self, client: OpenSearch, asker: Asker, asked: Sequence[Asked], translated: Sequence[Asked]) -> None:
-        self._client, self._asker, self._asked = client, asker, asked
+    def __init__(
+        self,
+        client: OpenSearch,
+        query_encoder: QueryEncoder,
+        questions: Sequence[CalibrationQuestion],
+        translated: Sequence[CalibrationQuestion],
+    ) -> None:
+        self._client, self._query_encoder, self._questions = client, query_encoder, questions
         self.translated = translated
         self._dense_hidden = self._hidden("dense", None) if translated else []
 
-    def there(self, trust: Trust) -> FirstHits:
+    def there(self, trust: AnchorModel) -> FirstHits:
         """As the index is."""
         dense, anchored = (
-            finds(self._client, self._asker, self._asked, mode, Target(self._asker.index, trust=trust))
+            finds(
+                self._client,
+                self._query_encoder,
+                self._questions,
+                mode,
+                SearchContext(self._query_encoder.index, trust=trust),
+            )
             for mode in _MODES
         )
         return _compared(dense, anchored)
 
-    def hidden(self, trust: Trust) -> tuple[FirstHits, bool]:
+    def hidden(self, trust: AnchorModel) -> tuple[FirstHits, bool]:
         """With what the questions were cut out of hidden; also whether anchored search loses."""
         anchored = self._hidden("anchored", at_even_odds(trust))
         return _compared(self._dense_hidden, anchored), loses(self._dense_hidden, anchored)
 
-    def _hidden(self, mode: Mode, trust: Trust | None) -> list[bool]:
-        target = Target(self._asker.index, trust=trust)
-        return finds_translations(self._client, self._asker, self.translated, mode, target)
+    def _hidden(self, mode: Mode, trust: AnchorModel | None) -> list[bool]:
+        target = SearchContext(self._query_encoder.index, trust=trust)
+        return finds_translations(self._client, self._query_encoder, self.translated, mode, target)
 
 
 _MODES: Final[tuple[Mode, Mode]] = ("dense", "anchored")
@@ -116,7 +139,7 @@ def _compared(dense: Sequence[bool], anchored: Sequence[bool]) -> FirstHits:
     return FirstHits(len(dense), float(np.mean(dense)), float(np.mean(anchored)), chance_of_loss(dense, anchored))
 
 
-def _checked(trial: _Trial, trust: Trust, gathered: Sequence[Evidence]) -> Calibration:
+def _checked(trial: _Trial, trust: AnchorModel, gathered: Sequence[CalibrationEvidence]) -> Calibration:
     """The calibration; with a lower ``k`` where translations would be lost to it, as far as that helps."""
     fitted, hidden, lost = None, None, False
     if trial.translated:
@@ -127,7 +150,9 @@ def _checked(trial: _Trial, trust: Trust, gathered: Sequence[Evidence]) -> Calib
     return Calibration(trust, _by_language(trust, gathered), trial.there(trust), hidden, fitted, lost)
 
 
-def lowered(hidden: Callable[[Trust], tuple[FirstHits, bool]], trust: Trust) -> tuple[Trust, FirstHits, bool]:
+def lowered(
+    hidden: Callable[[AnchorModel], tuple[FirstHits, bool]], trust: AnchorModel
+) -> tuple[AnchorModel, FirstHits, bool]:
     """The trust with the highest ``k`` at which nothing is lost.
 
     Args:
@@ -138,23 +163,23 @@ def lowered(hidden: Callable[[Trust], tuple[FirstHits, bool]], trust: Trust) -> 
         The trust, from the lowest ``k`` up as long as nothing is lost, what comes of it, and whether even the lowest
         loses.
     """
-    kept = replace(trust, words=LEAST_WORTH)
-    first, lost = hidden(kept)
+    accepted = replace(trust, words=LEAST_WORTH)
+    first, lost = hidden(accepted)
     for worth in [] if lost else np.geomspace(LEAST_WORTH, trust.words, _STEPS)[1:-1]:
         tried = replace(trust, words=round(float(worth), 2))
         found, loses_too = hidden(tried)
         if loses_too:
             break
-        kept, first = tried, found
-    return kept, first, lost
+        accepted, first = tried, found
+    return accepted, first, lost
 
 
-def _by_language(trust: Trust, gathered: Sequence[Evidence]) -> list[OfLanguage]:
-    by_language: dict[str, list[Evidence]] = {}
+def _by_language(trust: AnchorModel, gathered: Sequence[CalibrationEvidence]) -> list[LanguageCalibration]:
+    by_language: dict[str, list[CalibrationEvidence]] = {}
     for one in gathered:
         by_language.setdefault(one.language, []).append(one)
     return [
-        OfLanguage(
+        LanguageCalibration(
             language,
             len(of),
             float(np.mean([one.trusts_most(trust) for one in of])),
@@ -165,7 +190,11 @@ def _by_language(trust: Trust, gathered: Sequence[Evidence]) -> list[OfLanguage]
     ]
 
 
-def _translated(client: OpenSearch, asker: Asker, asked: Sequence[Asked]) -> list[Asked]:
-    groups = {one.passage.group for one in asked if one.passage.group is not None}
-    found: Mapping[str, set[str]] = languages_of(client, asker.index, groups)
-    return [one for one in asked if one.passage.group is not None and found[one.passage.group] - {one.passage.language}]
+def _translated(
+    client: OpenSearch, query_encoder: QueryEncoder, questions: Sequence[CalibrationQuestion]
+) -> list[CalibrationQuestion]:
+    groups = {one.passage.group for one in questions if one.passage.group is not None}
+    found: Mapping[str, set[str]] = languages_of(client, query_encoder.index, groups)
+    return [
+        one for one in questions if one.passage.group is not None and found[one.passage.group] - {one.passage.language}
+    ]

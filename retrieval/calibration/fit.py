@@ -12,12 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 from opensearchpy import OpenSearch
 
-from langshift.plugin.versions import LiveIndex
+from langshift.plugin.versions import IndexInfo
 from langshift.retrieval import dsl
-from langshift.retrieval.anchor_model import Trust, trusted
-from langshift.retrieval.anchored import Gathered, bringing_vectors, brought
+from langshift.retrieval.anchor_model import AnchorModel, anchor_probabilities
+from langshift.retrieval.anchored import Candidates, body_with_vectors, hit_vectors
 from langshift.retrieval.hits import GROUP
-from langshift.retrieval.steps import Exchange, carry_out
+from langshift.retrieval.steps import SearchPlan, execute
 
 #: Between these ``k`` lies; in indices whose answers were judged by people it came out from 8 to 16.
 LEAST_WORTH: Final = 6.0
@@ -26,7 +26,7 @@ _LEAST_PROBABILITY: Final = 1e-4
 _BEYOND_CHANCE: Final = 0.05
 
 
-class Evidence(NamedTuple):
+class CalibrationEvidence(NamedTuple):
     """What a search gathers for one question.
 
     Attributes:
@@ -38,33 +38,35 @@ class Evidence(NamedTuple):
 
     language: str
     answers: Collection[str]
-    there: Gathered
-    hidden: Gathered
+    there: Candidates
+    hidden: Candidates
 
-    def found(self, trust: Trust) -> float:
+    def found(self, trust: AnchorModel) -> float:
         """How far the answers are trusted where they are there."""
         return self._trusted(self.there, trust, [name in self.answers for name in self.there.ids])
 
-    def trusts_most(self, trust: Trust) -> bool:
+    def trusts_most(self, trust: AnchorModel) -> bool:
         """Whether nothing else is trusted more than one of the answers, where they are there."""
         if not self.there.ids:
             return False
         return self.there.ids[int(np.argmax(self._probabilities(self.there, trust)))] in self.answers
 
-    def deceived(self, trust: Trust) -> float:
+    def deceived(self, trust: AnchorModel) -> float:
         """How far documents in the question's language are trusted where none of them can be right."""
         return self._trusted(self.hidden, trust, [one.own for one in self.hidden.candidates])
 
-    def _trusted(self, gathered: Gathered, trust: Trust, which: Sequence[bool]) -> float:
+    def _trusted(self, gathered: Candidates, trust: AnchorModel, which: Sequence[bool]) -> float:
         if not gathered.ids:
             return 0.0
         return float(self._probabilities(gathered, trust)[np.array(which)].sum())
 
-    def _probabilities(self, gathered: Gathered, trust: Trust) -> NDArray[np.float64]:
-        return trusted(gathered.candidates, trust, self.language, documents=gathered.documents, words=gathered.words)
+    def _probabilities(self, gathered: Candidates, trust: AnchorModel) -> NDArray[np.float64]:
+        return anchor_probabilities(
+            gathered.candidates, trust, self.language, documents=gathered.documents, words=gathered.words
+        )
 
 
-def at_even_odds(trust: Trust) -> Trust:
+def at_even_odds(trust: AnchorModel) -> AnchorModel:
     """The trust where answers are hidden from the question's language as often as not: no prior above 0.
 
     The prior of an index that has everything in every language speaks against what hiding makes of it.
@@ -72,7 +74,7 @@ def at_even_odds(trust: Trust) -> Trust:
     return replace(trust, priors={language: min(prior, 0.0) for language, prior in trust.priors.items()})
 
 
-def fitted_worth(evidence: Sequence[Evidence], spread: float, priors: Mapping[str, float]) -> float:
+def fitted_worth(evidence: Sequence[CalibrationEvidence], spread: float, priors: Mapping[str, float]) -> float:
     """The ``k`` of the rule of trust by maximum likelihood, from ``LEAST_WORTH`` to ``MOST_WORTH``.
 
     ``-mean (w ln p(answers | there) + (1 - w) ln (1 - Σ p(own language) | hidden))``, where ``p`` is at least 0.0001
@@ -86,7 +88,7 @@ def fitted_worth(evidence: Sequence[Evidence], spread: float, priors: Mapping[st
     from scipy.optimize import minimize_scalar
     from scipy.special import expit
 
-    usual = Trust(spread, priors=priors)
+    usual = AnchorModel(spread, priors=priors)
     there = np.array([expit(usual.prior(one.language)) for one in evidence])
 
     def loss(logarithm: float) -> float:
@@ -144,7 +146,7 @@ def spread_of(vectors: NDArray[np.floating[Any]]) -> float:
     return max(_LEAST, _NORMAL * float(np.median(np.abs(cosines - np.median(cosines)))))
 
 
-def measured_spread(client: OpenSearch, index: LiveIndex, documents: int) -> float:
+def measured_spread(client: OpenSearch, index: IndexInfo, documents: int) -> float:
     """The spread of a sample of an index's documents, the same each time; one request.
 
     Args:
@@ -152,7 +154,7 @@ def measured_spread(client: OpenSearch, index: LiveIndex, documents: int) -> flo
         index: the index.
         documents: how many to draw.
     """
-    return carry_out(client, index.index, _spread(index, documents))
+    return execute(client, index.index, _spread(index, documents))
 
 
 def drawn(among: dict[str, Any]) -> dict[str, Any]:
@@ -161,14 +163,14 @@ def drawn(among: dict[str, Any]) -> dict[str, Any]:
     return {"function_score": drawing}
 
 
-def _spread(index: LiveIndex, documents: int) -> Exchange[float]:
+def _spread(index: IndexInfo, documents: int) -> SearchPlan[float]:
     among = drawn({"exists": {"field": index.fields.vector}})
-    (response,) = yield (bringing_vectors(among, documents, index.fields),)
-    return spread_of(np.array(list(brought(response).values())))
+    (response,) = yield (body_with_vectors(among, documents, index.fields),)
+    return spread_of(np.array(list(hit_vectors(response).values())))
 
 
 # Exact figures are not needed: of so many documents the groups are looked at.
-_LOOKED_AT: Final = 2_000
+_SAMPLED_DOCUMENTS: Final = 2_000
 _PAGE: Final = 5_000
 _LOWEST, _HIGHEST = -0.5, 2.0
 # Where an answer is missing in the searcher's language, trust in that language costs what is seldom won back: only a
@@ -176,13 +178,13 @@ _LOWEST, _HIGHEST = -0.5, 2.0
 _CAUTION: Final = 2.0
 
 
-def has_groups(client: OpenSearch, index: LiveIndex) -> bool:
+def has_groups(client: OpenSearch, index: IndexInfo) -> bool:
     """Whether documents of an index can name a translation group: in an adopted one the field may be another thing."""
     kinds = client.field_caps(index=index.index, fields=GROUP)["fields"].get(GROUP, {})
     return bool(kinds) and all(kind["type"] == "keyword" and kind["aggregatable"] for kind in kinds.values())
 
 
-def measured_priors(client: OpenSearch, index: LiveIndex, documents: int) -> dict[str, float]:
+def measured_priors(client: OpenSearch, index: IndexInfo, documents: int) -> dict[str, float]:
     """The prior of each language, from how much of what is there in other languages is there in this one, too.
 
     Args:
@@ -190,9 +192,9 @@ def measured_priors(client: OpenSearch, index: LiveIndex, documents: int) -> dic
         index: an index with groups.
         documents: how many are looked at at most, and how many one request to the index may ask for.
     """
-    looked_at = carry_out(client, index.index, _grouped(index, min(_LOOKED_AT, documents)))
-    found = languages_of(client, index, {group for _, group in looked_at})
-    return priors(looked_at, found, index.languages)
+    sampled = execute(client, index.index, _grouped(index, min(_SAMPLED_DOCUMENTS, documents)))
+    found = languages_of(client, index, {group for _, group in sampled})
+    return priors(sampled, found, index.languages)
 
 
 def priors(
@@ -217,15 +219,15 @@ def priors(
     return made
 
 
-def languages_of(client: OpenSearch, index: LiveIndex, groups: Collection[str]) -> dict[str, set[str]]:
+def languages_of(client: OpenSearch, index: IndexInfo, groups: Collection[str]) -> dict[str, set[str]]:
     """Group -> the languages of its documents."""
     found: dict[str, set[str]] = defaultdict(set)
     names = {"group": GROUP, "language": index.fields.language}
-    asked: dict[str, Any] = {"size": _PAGE, "sources": [{n: {"terms": {"field": f}}} for n, f in names.items()]}
+    composite: dict[str, Any] = {"size": _PAGE, "sources": [{n: {"terms": {"field": f}}} for n, f in names.items()]}
     body = {
         "size": 0,
         "query": {"bool": {"filter": dsl.filter_clauses({GROUP: sorted(groups)})}},
-        "aggs": {"pairs": {"composite": asked}},
+        "aggs": {"pairs": {"composite": composite}},
     }
     while groups:
         answer = client.search(index=index.index, body=body)["aggregations"]["pairs"]
@@ -233,11 +235,11 @@ def languages_of(client: OpenSearch, index: LiveIndex, groups: Collection[str]) 
             found[bucket["key"]["group"]].add(bucket["key"]["language"])
         if len(answer["buckets"]) < _PAGE:
             break
-        asked["after"] = answer["after_key"]
+        composite["after"] = answer["after_key"]
     return found
 
 
-def _grouped(index: LiveIndex, size: int) -> Exchange[list[tuple[str, str]]]:
+def _grouped(index: IndexInfo, size: int) -> SearchPlan[list[tuple[str, str]]]:
     language = index.fields.language
     clauses = [{"exists": {"field": GROUP}}, {"exists": {"field": language}}]
     body = dsl.body(drawn({"bool": {"filter": clauses}}), size, index.fields, source=False)

@@ -13,16 +13,16 @@ from numpy.typing import NDArray
 from opensearchpy import OpenSearch
 
 from langshift.errors import LangshiftError
-from langshift.plugin.metadata import Fields
-from langshift.plugin.versions import LiveIndex
+from langshift.plugin.metadata import FieldNames
+from langshift.plugin.versions import IndexInfo
 from langshift.retrieval import dsl, modes
-from langshift.retrieval.anchored import bringing_vectors, brought, gather
-from langshift.retrieval.calibration.fit import Evidence, drawn
+from langshift.retrieval.anchored import body_with_vectors, collect_candidates, hit_vectors
+from langshift.retrieval.calibration.fit import CalibrationEvidence, drawn
 from langshift.retrieval.dsl import MOST_CLAUSES
-from langshift.retrieval.hits import GROUP, Candidate, Found, group_of, to_hit, without_legs
-from langshift.retrieval.searcher import Asker
-from langshift.retrieval.settings import Mode, Question, Setting, Target
-from langshift.retrieval.steps import Exchange, carry_out, carry_out_all
+from langshift.retrieval.hits import GROUP, RankedHits, ScoredDoc, group_of, to_hit, without_legs
+from langshift.retrieval.searcher import QueryEncoder
+from langshift.retrieval.settings import Mode, SearchContext, SearchQuery, SearchSettings
+from langshift.retrieval.steps import SearchPlan, execute, execute_many
 
 _SENTENCE: Final = re.compile(r"(?<=[.!?؟۔])\s+|(?<=[。！？।॥])\s*|\n+")
 _WORDS: Final = 10
@@ -33,7 +33,7 @@ _LONGEST: Final = 300
 assert _LONGEST < MOST_CLAUSES // 2  # noqa: S101 - whatever an analyzer makes of it, the server takes it
 
 
-def cut(text: str, language: str, name: str) -> str | None:
+def extract_question(text: str, language: str, name: str) -> str | None:
     """A question of about ten words out of one sentence.
 
     Args:
@@ -68,19 +68,19 @@ def _parts(sentence: str, language: str) -> tuple[list[str], str] | None:
 T = TypeVar("T")
 
 
-def hiding(exchange: Exchange[T], gone: Sequence[Mapping[str, Any]]) -> Exchange[T]:
+def masked(plan: SearchPlan[T], gone: Sequence[Mapping[str, Any]]) -> SearchPlan[T]:
     """An exchange, in every step of which the documents that match one of the clauses are left out.
 
     Scores stay as they are. Nearest neighbours are left out after they were found: the few that are hidden are less
     than what is looked at beside those that are wanted.
     """
     try:
-        asked = next(exchange)
+        bodies = next(plan)
         while True:
             without = tuple(
-                body | {"query": {"bool": {"must": [body["query"]], "must_not": list(gone)}}} for body in asked
+                body | {"query": {"bool": {"must": [body["query"]], "must_not": list(gone)}}} for body in bodies
             )
-            asked = exchange.send((yield without))
+            bodies = plan.send((yield without))
     except StopIteration as end:
         result: T = end.value
         return result
@@ -91,7 +91,7 @@ _FEW: Final = 5
 _FIELDS: Final = ("title", "text")
 
 
-class Passage(NamedTuple):
+class CalibrationPassage(NamedTuple):
     """A document that a question is cut out of.
 
     Attributes:
@@ -109,7 +109,7 @@ class Passage(NamedTuple):
     vector: NDArray[np.float32]
 
 
-def draw_passages(client: OpenSearch, index: LiveIndex, sample: int, window: int) -> list[Passage]:
+def draw_passages(client: OpenSearch, index: IndexInfo, sample: int, window: int) -> list[CalibrationPassage]:
     """Documents with a vector and a sentence to ask by, the same each time.
 
     Args:
@@ -118,9 +118,9 @@ def draw_passages(client: OpenSearch, index: LiveIndex, sample: int, window: int
         sample: how many at most; every language gets as even a share as it has documents for.
         window: how many documents one request to the index may ask for.
     """
-    found: list[Passage] = []
+    found: list[CalibrationPassage] = []
     for language, share in shares(index.counts, sample).items():
-        found += carry_out(client, index.index, _draw(index, language, share, window))
+        found += execute(client, index.index, _draw(index, language, share, window))
     return found
 
 
@@ -136,23 +136,23 @@ def shares(counts: Mapping[str, int], sample: int) -> dict[str, int]:
     return dict(sorted(wanted.items()))
 
 
-def _draw(index: LiveIndex, language: str, share: int, window: int) -> Exchange[list[Passage]]:
+def _draw(index: IndexInfo, language: str, share: int, window: int) -> SearchPlan[list[CalibrationPassage]]:
     fields = index.fields
     clauses = [{"term": {fields.language: language}}, {"exists": {"field": fields.vector}}]
     brings = [*(fields.texts or _FIELDS), GROUP]
     # Some have no sentence to ask by.
     size = min(window, share + share // 2 + _FEW)
-    (response,) = yield (bringing_vectors(drawn({"bool": {"filter": clauses}}), size, fields) | {"_source": brings},)
-    vectors, made = brought(response), list[Passage]()
+    (response,) = yield (body_with_vectors(drawn({"bool": {"filter": clauses}}), size, fields) | {"_source": brings},)
+    vectors, made = hit_vectors(response), list[CalibrationPassage]()
     for found in without_legs(response, fields):
-        words = cut(text_of(found, fields), language, found.id)
+        words = extract_question(text_of(found, fields), language, found.id)
         if found.id in vectors and words is not None:
             vector = vectors[found.id].astype(np.float32)
-            made.append(Passage(found.id, language, words, group_of(found.source), vector))
+            made.append(CalibrationPassage(found.id, language, words, group_of(found.source), vector))
     return made[:share]
 
 
-def text_of(found: Candidate, fields: Fields) -> str:
+def text_of(found: ScoredDoc, fields: FieldNames) -> str:
     """The words of a document that a question is cut out of."""
     if not fields.texts:
         hit = to_hit(found, fields)
@@ -165,7 +165,7 @@ def text_of(found: Candidate, fields: Fields) -> str:
 _COPY: Final = 0.999
 
 
-class Asked(NamedTuple):
+class CalibrationQuestion(NamedTuple):
     """A question of which the answer is known.
 
     Attributes:
@@ -175,79 +175,98 @@ class Asked(NamedTuple):
         hides: clauses for these, and for all in the language that the passage's translation group has.
     """
 
-    question: Question
-    passage: Passage
+    question: SearchQuery
+    passage: CalibrationPassage
     answers: frozenset[str]
     hides: Sequence[Mapping[str, Any]]
 
 
-def ask(client: OpenSearch, asker: Asker, passages: Sequence[Passage]) -> list[Asked]:
+def make_questions(
+    client: OpenSearch, query_encoder: QueryEncoder, passages: Sequence[CalibrationPassage]
+) -> list[CalibrationQuestion]:
     """The questions of passages, encoded and moved as those of a searcher would be.
 
     Raises:
         UsageError: the encoder makes no vectors of queries.
     """
     tags = [passage.language for passage in passages]
-    vectors = asker.move(asker.encode([passage.words for passage in passages]), tags)
-    copies = all_of(client, asker, (_copies(passage, asker) for passage in passages))
-    asked = []
+    vectors = query_encoder.move(query_encoder.encode([passage.words for passage in passages]), tags)
+    copies = execute_all(client, query_encoder, (_copies(passage, query_encoder) for passage in passages))
+    questions = []
     for passage, vector, found in zip(passages, vectors, copies, strict=True):
         answers = frozenset((passage.id, *found))
         hides = dsl.filter_clauses({"_id": sorted(answers)})
         if passage.group is not None:
-            own = {asker.index.fields.language: [passage.language], GROUP: [passage.group]}
+            own = {query_encoder.index.fields.language: [passage.language], GROUP: [passage.group]}
             hides.append({"bool": {"filter": dsl.filter_clauses(own)}})
-        asked.append(Asked(Question(passage.words, passage.language, vector), passage, answers, hides))
-    return asked
+        questions.append(
+            CalibrationQuestion(SearchQuery(passage.words, passage.language, vector), passage, answers, hides)
+        )
+    return questions
 
 
-def evidence(client: OpenSearch, asker: Asker, asked: Sequence[Asked]) -> list[Evidence]:
+def evidence(
+    client: OpenSearch, query_encoder: QueryEncoder, questions: Sequence[CalibrationQuestion]
+) -> list[CalibrationEvidence]:
     """What an anchored search gathers for each question, in both situations."""
-    target = Target(asker.index)
-    there = all_of(client, asker, (gather(one.question, target) for one in asked))
-    hidden = all_of(client, asker, (hiding(gather(one.question, target), one.hides) for one in asked))
+    target = SearchContext(query_encoder.index)
+    there = execute_all(client, query_encoder, (collect_candidates(one.question, target) for one in questions))
+    hidden = execute_all(
+        client, query_encoder, (masked(collect_candidates(one.question, target), one.hides) for one in questions)
+    )
     return [
-        Evidence(one.passage.language, one.answers, *gathered)
-        for one, *gathered in zip(asked, there, hidden, strict=True)
+        CalibrationEvidence(one.passage.language, one.answers, *gathered)
+        for one, *gathered in zip(questions, there, hidden, strict=True)
     ]
 
 
-def finds(client: OpenSearch, asker: Asker, asked: Sequence[Asked], mode: Mode, target: Target) -> list[bool]:
+def finds(
+    client: OpenSearch,
+    query_encoder: QueryEncoder,
+    questions: Sequence[CalibrationQuestion],
+    mode: Mode,
+    target: SearchContext,
+) -> list[bool]:
     """Whether the first hit of each question is what it was cut out of."""
-    found = all_of(client, asker, (_first(one, mode, target) for one in asked))
-    return [bool({hit.id for hit in one.hits} & of.answers) for one, of in zip(found, asked, strict=True)]
+    found = execute_all(client, query_encoder, (_first(one, mode, target) for one in questions))
+    return [bool({hit.id for hit in one.hits} & of.answers) for one, of in zip(found, questions, strict=True)]
 
 
 def finds_translations(
-    client: OpenSearch, asker: Asker, asked: Sequence[Asked], mode: Mode, target: Target
+    client: OpenSearch,
+    query_encoder: QueryEncoder,
+    questions: Sequence[CalibrationQuestion],
+    mode: Mode,
+    target: SearchContext,
 ) -> list[bool]:
     """Whether the first hit of each question, with what it was cut out of hidden, is a translation of that."""
-    found = all_of(client, asker, (hiding(_first(one, mode, target), one.hides) for one in asked))
+    found = execute_all(client, query_encoder, (masked(_first(one, mode, target), one.hides) for one in questions))
     return [
-        any(group_of(hit.source) == of.passage.group for hit in one.hits) for one, of in zip(found, asked, strict=True)
+        any(group_of(hit.source) == of.passage.group for hit in one.hits)
+        for one, of in zip(found, questions, strict=True)
     ]
 
 
-def all_of(client: OpenSearch, asker: Asker, exchanges: Iterable[Exchange[T]]) -> list[T]:
+def execute_all(client: OpenSearch, query_encoder: QueryEncoder, plans: Iterable[SearchPlan[T]]) -> list[T]:
     """What all the exchanges return.
 
     Raises:
         LangshiftError: one of them failed.
     """
     returned: list[T] = []
-    for outcome in carry_out_all(client, asker.index.index, exchanges):
+    for outcome in execute_many(client, query_encoder.index.index, plans):
         if isinstance(outcome, LangshiftError):
             raise outcome
         returned.append(outcome)
     return returned
 
 
-def _first(asked: Asked, mode: Mode, target: Target) -> Exchange[Found]:
-    return modes.search(asked.question, Setting(mode), target, size=1, source=[GROUP])
+def _first(question: CalibrationQuestion, mode: Mode, target: SearchContext) -> SearchPlan[RankedHits]:
+    return modes.search(question.question, SearchSettings(mode), target, size=1, source=[GROUP])
 
 
-def _copies(passage: Passage, asker: Asker) -> Exchange[list[str]]:
-    fields = asker.index.fields
+def _copies(passage: CalibrationPassage, query_encoder: QueryEncoder) -> SearchPlan[list[str]]:
+    fields = query_encoder.index.fields
     query = dsl.knn(passage.vector, dsl.LEAST_CANDIDATES, [{"term": {fields.language: passage.language}}], fields)
     body = dsl.body(query, dsl.LEAST_CANDIDATES, fields, source=False) | {"min_score": (1 + _COPY) / 2}
     (response,) = yield (body,)

@@ -11,12 +11,12 @@ from opensearchpy import OpenSearch
 
 from langshift.errors import ClusterError
 from langshift.plugin import metadata
-from langshift.plugin.versions import LiveIndex
-from langshift.retrieval.anchor_model import Trust
+from langshift.plugin.versions import IndexInfo
+from langshift.retrieval.anchor_model import AnchorModel
 from langshift.retrieval.calibration.fit import has_groups, measured_priors, measured_spread
 
 
-class OfLanguage(NamedTuple):
+class LanguageCalibration(NamedTuple):
     """What the questions of one language came to.
 
     Attributes:
@@ -64,8 +64,8 @@ class Calibration:
         lost: whether anchored search loses against dense even with the lowest ``k``.
     """
 
-    trust: Trust
-    languages: Sequence[OfLanguage]
+    trust: AnchorModel
+    languages: Sequence[LanguageCalibration]
     there: FirstHits
     hidden: FirstHits | None
     fitted: float | None = None
@@ -110,7 +110,7 @@ _GROUPED_DOCUMENTS: Final = 300
 _MUCH: Final = 2
 
 
-def trust_of(client: OpenSearch, index: LiveIndex) -> Trust:
+def trust_of(client: OpenSearch, index: IndexInfo) -> AnchorModel:
     """The index's own part of the rule of anchored search: calibrated, else what a sample tells at once.
 
     That is the spread, and the priors where the index has translation groups; words have their usual worth.
@@ -118,14 +118,16 @@ def trust_of(client: OpenSearch, index: LiveIndex) -> Trust:
     Raises:
         ClusterError: what the index keeps cannot be read.
     """
-    kept = _kept(client, index)
-    if kept is not None:
-        return kept.trust
+    calibration = _read_calibration(client, index)
+    if calibration is not None:
+        return calibration.trust
     spread = measured_spread(client, index, _MEASURED_DOCUMENTS)
-    return Trust(spread, priors=measured_priors(client, index, _GROUPED_DOCUMENTS) if has_groups(client, index) else {})
+    return AnchorModel(
+        spread, priors=measured_priors(client, index, _GROUPED_DOCUMENTS) if has_groups(client, index) else {}
+    )
 
 
-def remarks_on(client: OpenSearch, index: LiveIndex, trust: Trust) -> list[str]:
+def remarks_on(client: OpenSearch, index: IndexInfo, trust: AnchorModel) -> list[str]:
     """What a searcher should know of a calibration; empty where all is as it should be.
 
     Args:
@@ -138,14 +140,14 @@ def remarks_on(client: OpenSearch, index: LiveIndex, trust: Trust) -> list[str]:
     """
     if not trust.calibrated:
         return [f"{index.name} is not calibrated for anchored search, so usual figures are used: {_command(index)}."]
-    kept = _kept(client, index)
-    changed = [] if kept is None else _changed(kept, index)
+    calibration = _read_calibration(client, index)
+    changed = [] if calibration is None else _changed(calibration, index)
     if not changed:
         return []
     return [f"{index.name} was calibrated for anchored search with {' and '.join(changed)}: {_again(index)}."]
 
 
-def keep(client: OpenSearch, index: LiveIndex, calibration: Calibration) -> None:
+def store_calibration(client: OpenSearch, index: IndexInfo, calibration: Calibration) -> None:
     """Keep a calibration in the index's mapping, with what it was measured with and came to."""
     measured = {
         "at": datetime.now(timezone.utc).isoformat(timespec="seconds"),
@@ -157,7 +159,7 @@ def keep(client: OpenSearch, index: LiveIndex, calibration: Calibration) -> None
     metadata.change(client, index.index, {metadata.ANCHORS: {**calibration.trust.to_dict(), **measured}})
 
 
-def measured_with(index: LiveIndex) -> dict[str, Any]:
+def measured_with(index: IndexInfo) -> dict[str, Any]:
     """What a calibration holds for: the shift of the documents, and about as many of them."""
     made = index.fingerprint
     return {
@@ -169,7 +171,7 @@ def measured_with(index: LiveIndex) -> dict[str, Any]:
     }
 
 
-class _Kept(NamedTuple):
+class _StoredCalibration(NamedTuple):
     """A calibration as an index keeps it.
 
     Attributes:
@@ -178,23 +180,23 @@ class _Kept(NamedTuple):
         documents: how many the index had then.
     """
 
-    trust: Trust
+    trust: AnchorModel
     measured_with: Mapping[str, Any]
     documents: int
 
 
-def _kept(client: OpenSearch, index: LiveIndex) -> _Kept | None:
+def _read_calibration(client: OpenSearch, index: IndexInfo) -> _StoredCalibration | None:
     """What an index keeps of its calibration; None if it was never calibrated.
 
     Raises:
         ClusterError: it cannot be read.
     """
-    kept = metadata.read_metadata(client, index.index).get(metadata.ANCHORS)
-    if kept is None:
+    values = metadata.read_metadata(client, index.index).get(metadata.ANCHORS)
+    if values is None:
         return None
     try:
-        then = kept.get("measured_with", {})
-        return _Kept(Trust.from_dict(kept), then, int(then.get("documents", 0)))
+        then = values.get("measured_with", {})
+        return _StoredCalibration(AnchorModel.from_dict(values), then, int(then.get("documents", 0)))
     except (AttributeError, KeyError, OverflowError, TypeError, ValueError):
         raise ClusterError(
             f"The calibration in the mapping of {index.index} (_meta.{metadata.ANCHORS}) cannot be read: "
@@ -202,23 +204,23 @@ def _kept(client: OpenSearch, index: LiveIndex) -> _Kept | None:
         ) from None
 
 
-def _changed(kept: _Kept, index: LiveIndex) -> list[str]:
-    now, then = measured_with(index), kept.measured_with
+def _changed(calibration: _StoredCalibration, index: IndexInfo) -> list[str]:
+    now, then = measured_with(index), calibration.measured_with
     changed = []
     if any(then.get(name) != now[name] for name in ("vectors", "method")):
         changed.append("other language vectors")
     elif (then.get("alpha"), then.get("alphas")) != (now["alpha"], now["alphas"]):
         same = then.get("alpha") == now["alpha"]
-        told = "other alphas of single languages" if same else f"alpha {then.get('alpha')}, not {now['alpha']}"
-        changed.append(told)
-    if not kept.documents / _MUCH <= index.documents <= kept.documents * _MUCH:
-        changed.append(f"{kept.documents:,} documents, not {index.documents:,}")
+        difference = "other alphas of single languages" if same else f"alpha {then.get('alpha')}, not {now['alpha']}"
+        changed.append(difference)
+    if not calibration.documents / _MUCH <= index.documents <= calibration.documents * _MUCH:
+        changed.append(f"{calibration.documents:,} documents, not {index.documents:,}")
     return changed
 
 
-def _command(index: LiveIndex) -> str:
+def _command(index: IndexInfo) -> str:
     return f"`langshift anchors calibrate {index.name}`"
 
 
-def _again(index: LiveIndex) -> str:
+def _again(index: IndexInfo) -> str:
     return f"{_command(index)} measures again"

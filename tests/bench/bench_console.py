@@ -22,11 +22,11 @@ from langshift.debias.detector import open_detector
 from langshift.debias.encoders import open_encoder
 from langshift.evaluate.datasets.dataset import load_dataset
 from langshift.evaluate.demo import FOLDER
-from langshift.evaluate.replay.plan import Asked, Plan
-from langshift.ingest.config import choose
+from langshift.evaluate.replay.plan import ReplayOptions, ReplayPlan
+from langshift.ingest.config import build_pipeline
 from langshift.ingest.load import load
 from langshift.retrieval.searcher import Searcher
-from langshift.web.search.searching import Searches
+from langshift.web.search.searching import SearchCache
 
 QUESTIONS, WARM_UP, ROUNDS = 40, 8, 3
 SIZES = (10, 50)
@@ -56,10 +56,10 @@ def test_xquad(client, cluster_url, index_name, dataset, tmp_path):
 def compare(client, url, name, dataset, folder):
     names, encoder = (f"{name}-plain", f"{name}-shifted"), open_encoder("use-m")
     for side, alpha in zip(names, (0.0, 1.0), strict=True):
-        load(client, str(dataset.folder / "corpus.jsonl"), side, choose(encoder, open_detector(), None, alpha))
+        load(client, str(dataset.folder / "corpus.jsonl"), side, build_pipeline(encoder, open_detector(), None, alpha))
         client.indices.refresh(index=side)
     searcher = Searcher(client, names[0])
-    asked = [one.words for one in Asked.of([searcher], dataset, Plan()).ways[0].questions]
+    asked = [one.words for one in ReplayPlan.of([searcher], dataset, ReplayOptions()).targets[0].questions]
     questions = asked[:: max(1, len(asked) // QUESTIONS)][:QUESTIONS]
     print(f"\n{searcher.index.documents:,} documents, {len(questions)} questions, {ROUNDS} times each")
     for size in SIZES:
@@ -81,7 +81,7 @@ class Browser:
     def page(self, way, words, place):
         """A page of a way."""
         if way == NEW:
-            self._console._kept.pop(Searches, None)
+            self._console._shared.pop(SearchCache, None)
         changes = MOVES[way](place) if way in MOVES else {}
         return self._get("/search", {**self._state, "q": words, **changes}, SCRIPT if way in MOVES else PERSON)
 

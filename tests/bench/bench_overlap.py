@@ -15,12 +15,12 @@ import pytest
 from langshift.debias.detector import open_detector
 from langshift.debias.encoders import open_encoder
 from langshift.evaluate.demo import FOLDER
-from langshift.ingest.bulk.writer import open_stream
-from langshift.ingest.config import choose
+from langshift.ingest.bulk.writer import open_bulk_writer
+from langshift.ingest.config import build_pipeline
 from langshift.ingest.load import load
 from langshift.ingest.resume import LoadOptions
 from langshift.ingest.sources import open_source
-from langshift.ingest.transform import Maker
+from langshift.ingest.transform import ActionBuilder
 from langshift.plugin import version_writer
 from langshift.plugin.inventory import drop_all
 
@@ -85,7 +85,7 @@ def corpus(tmp_path):
 
 def encode(corpus, making):
     """All that comes before writing, and nothing else."""
-    maker = Maker(making, Refusals(), 1 << 40, lambda _: False)
+    maker = ActionBuilder(making, Refusals(), 1 << 40, lambda _: False)
     with open_source(corpus) as source:
         reads = list(source.read(()))
     return [item for first in range(0, len(reads), BATCH) for item in maker.items(reads[first : first + BATCH])]
@@ -93,7 +93,7 @@ def encode(corpus, making):
 
 def write(client, name, making, items):
     target = version_writer.open_for_writing(client, name, making.fingerprint())
-    with open_stream(client, target, lambda _: None, 60) as stream:
+    with open_bulk_writer(client, target, lambda _: None, 60) as stream:
         for item in items:
             stream.send(item)
     version_writer.publish(client, target)
@@ -101,7 +101,7 @@ def write(client, name, making, items):
 
 @pytest.mark.usefixtures("pinned")
 def test_encoding_and_writing_overlap(client, index_name, corpus):
-    making = choose(open_encoder("use-m"), open_detector(), None, None)
+    making = build_pipeline(open_encoder("use-m"), open_detector(), None, None)
     times = {"encoding": [], "writing": [], "whole": []}
     for _ in range(REPETITIONS):
         began = time.perf_counter()

@@ -13,13 +13,13 @@ import numpy as np
 
 from langshift.debias.detector import open_detector
 from langshift.debias.encoders import open_encoder
-from langshift.evaluate.replay.group_scores import ask_groups
+from langshift.evaluate.replay.group_scores import fetch_group_scores
 from langshift.evaluate.replay.journal import begin
 from langshift.evaluate.replay.load_generator import percentiles, send
-from langshift.evaluate.replay.plan import Asked, Plan
+from langshift.evaluate.replay.plan import ReplayOptions, ReplayPlan
 from langshift.evaluate.replay.replay import replay_all
-from langshift.evaluate.replay.requests import Load
-from langshift.ingest.config import choose
+from langshift.evaluate.replay.requests import LoadProfile
+from langshift.ingest.config import build_pipeline
 from langshift.ingest.load import load
 from langshift.retrieval.searcher import Searcher
 
@@ -35,7 +35,7 @@ def test_replay(client, index_name, dataset, tmp_path):
             client,
             str(dataset.folder / "corpus.jsonl"),
             name,
-            choose(open_encoder("use-m"), open_detector(), None, alpha),
+            build_pipeline(open_encoder("use-m"), open_detector(), None, alpha),
         )
         client.indices.forcemerge(index=f"{name}-v0001", max_num_segments=1)
         searchers.append(Searcher(client, name))
@@ -48,8 +48,8 @@ def test_replay(client, index_name, dataset, tmp_path):
 def _throughput(client, searcher, dataset, folder):
     """Answers a second of replay, with its journal, beside a loop that sends the same bytes and forgets the answers."""
     for concurrency in (1, 4):
-        plan = Plan(load=Load(concurrency=concurrency, warm_up=0))
-        requests = Asked.of([searcher], dataset, plan).requests
+        plan = ReplayOptions(load=LoadProfile(concurrency=concurrency, warm_up=0))
+        requests = ReplayPlan.of([searcher], dataset, plan).requests
         numbers = count()
 
         def ours(plan=plan, requests=requests, numbers=numbers):
@@ -92,8 +92,8 @@ def _bare(client, requests, concurrency):
 
 def _shifted(client, searchers, dataset):
     """Median time of a query on either index, query by query in turn."""
-    plan = Plan(load=Load(warm_up=20))
-    asked = Asked.of(searchers, dataset, plan)
+    plan = ReplayOptions(load=LoadProfile(warm_up=20))
+    asked = ReplayPlan.of(searchers, dataset, plan)
     found = {clock: {"plain": [], "shifted": []} for clock in ("wall", "took")}
     for _ in range(ROUNDS):
         for name, one in zip(("plain", "shifted"), replay_all([client], asked, plan), strict=True):
@@ -107,17 +107,17 @@ def _shifted(client, searchers, dataset):
 
 def _recall(client, searchers, dataset):
     """Share of the exact first k that the approximate first k have, by the question's language."""
-    plan = Plan()
-    asked = Asked.of(searchers, dataset, plan)
+    plan = ReplayOptions()
+    asked = ReplayPlan.of(searchers, dataset, plan)
     print("\nRecall of approximate against exact search, by the question's language")
     print(f"{'':10}{'':>8}" + "".join(f"{f'plain@{k}':>12}{f'shifted@{k}':>12}" for k in DEPTHS))
     recalls = {}
     for place, one in enumerate(replay_all([client], asked, plan)):
-        way = asked.ways[place]
+        way = asked.targets[place]
         questions = {query.id: question for query, question in zip(dataset.queries, way.questions, strict=True)}
         everything = {query.id: list(dataset.documents) for query in dataset.queries}
         heard = {answer.query: answer for answer in one.answers}
-        scores, errors = ask_groups(client, way.searcher, way.setting, questions, everything, heard)
+        scores, errors = fetch_group_scores(client, way.searcher, way.setting, questions, everything, heard)
         assert not errors
         for answer in one.answers:
             given = {name: score for name, score in scores[answer.query].items() if score is not None}

@@ -18,7 +18,7 @@ from given_data import run
 from shifted_index import language_vectors, saved
 
 from langshift.plugin.index_body import copied_body
-from langshift.plugin.retune import Wanted, retune, roll_back
+from langshift.plugin.retune import RetuneRequest, retune, roll_back
 from langshift.plugin.versions import live
 
 DOCUMENTS, DIMENSION, ROUNDS = 100_000, 512, 3
@@ -107,7 +107,7 @@ def plain(client, name, index, processor):
 def retuned(client, name, processor):
     """Seconds of a retune, its processor time and its write block; and of the way back, which leaves all as it was."""
     began, before = time.perf_counter(), processor()
-    done = retune(client, name, Wanted(alpha=0.75))
+    done = retune(client, name, RetuneRequest(alpha=0.75))
     taken = time.perf_counter() - began, processor() - before
     assert done.documents == DOCUMENTS
     began = time.perf_counter()

@@ -15,12 +15,12 @@ from large_corpus import LargeCorpus
 
 from langshift.debias.detector import open_detector
 from langshift.debias.encoders import open_encoder
-from langshift.evaluate.replay.plan import Asked, Plan
-from langshift.ingest.config import choose
+from langshift.evaluate.replay.plan import ReplayOptions, ReplayPlan
+from langshift.ingest.config import build_pipeline
 from langshift.ingest.load import load
 from langshift.retrieval.searcher import Searcher
-from langshift.retrieval.settings import Setting
-from langshift.retrieval.steps import carry_out
+from langshift.retrieval.settings import SearchSettings
+from langshift.retrieval.steps import execute
 
 QUESTIONS, WARM_UP, ROUNDS = 160, 16, 3
 SIZES = (20, 100)
@@ -28,25 +28,25 @@ BETA = 0.02
 PLAIN = "dense"
 # Way -> setting, and whether the legs are put together by the client.
 WAYS = {
-    PLAIN: (Setting(), False),
-    "dense, preference": (Setting(preference=BETA), False),
-    "dense, spread": (Setting(preference=-BETA), False),
-    "lexical": (Setting("lexical"), False),
-    "hybrid, plugin": (Setting("hybrid"), False),
-    "hybrid, client": (Setting("hybrid"), True),
-    "balanced": (Setting("balanced"), False),
-    "anchored": (Setting("anchored"), False),
-    "one per group": (Setting(one_per_group=True), False),
+    PLAIN: (SearchSettings(), False),
+    "dense, preference": (SearchSettings(preference=BETA), False),
+    "dense, spread": (SearchSettings(preference=-BETA), False),
+    "lexical": (SearchSettings("lexical"), False),
+    "hybrid, plugin": (SearchSettings("hybrid"), False),
+    "hybrid, client": (SearchSettings("hybrid"), True),
+    "balanced": (SearchSettings("balanced"), False),
+    "anchored": (SearchSettings("anchored"), False),
+    "one per group": (SearchSettings(one_per_group=True), False),
 }
 GOALS = {"dense, preference": 1.2, "anchored": 2.5}
 CLOCKS = {"wall": "client's", "took": "server's"}
 
 
 def test_xquad(client, index_name, dataset):
-    making = choose(open_encoder("use-m"), open_detector(), None, 1.0)
+    making = build_pipeline(open_encoder("use-m"), open_detector(), None, 1.0)
     load(client, str(dataset.folder / "corpus.jsonl"), index_name, making)
     searcher = opened(client, index_name)
-    questions = Asked.of([searcher], dataset, Plan()).ways[0].questions
+    questions = ReplayPlan.of([searcher], dataset, ReplayOptions()).targets[0].questions
     step = max(1, len(questions) // QUESTIONS)
     compare(client, searcher, questions[::step][:QUESTIONS])
 
@@ -102,7 +102,7 @@ def ask(client, searcher, question, way, size):
     setting, by_client = WAYS[way]
     began = perf_counter()
     exchange = searcher.exchange(question, setting, size=size, source=False, legs=by_client)
-    found = carry_out(client, searcher.index.index, exchange)
+    found = execute(client, searcher.index.index, exchange)
     return (perf_counter() - began) * 1000, found.took
 
 

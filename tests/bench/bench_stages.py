@@ -16,13 +16,13 @@ from langshift.debias.detector import open_detector
 from langshift.debias.encoders import open_encoder
 from langshift.evaluate.demo import FOLDER
 from langshift.ingest import transform
-from langshift.ingest.config import choose
+from langshift.ingest.config import build_pipeline
 from langshift.ingest.load import load
 from langshift.languages import parse_tag, text_language
 from langshift.plugin.inventory import drop_all
 
 # Stage -> the function that it is, of those that make documents.
-CALLS = {"detect": "tell", "encode": "document_vectors", "shift": "move"}
+CALLS = {"detect": "detect_language", "encode": "document_vectors", "shift": "debias_batch"}
 STAGES = (*CALLS, "rest")
 REPETITIONS = 3
 PASSAGES_A_LANGUAGE = 12
@@ -110,7 +110,7 @@ def test_share_of_each_stage(client, index_name, tmp_path, monkeypatch):
     seconds = {name: {stage: [] for stage in STAGES} for name in MAKINGS}
     for _ in range(REPETITIONS):
         for name, options in MAKINGS.items():
-            making = choose(encoder, detector, None, **options)
+            making = build_pipeline(encoder, detector, None, **options)
             with monkeypatch.context() as patch:
                 clock = CpuClock(patch)
                 load(client, str(corpus), index_name, making)

@@ -14,7 +14,7 @@ from langshift.errors import UsageError
 from langshift.plugin import versions
 from langshift.retrieval.filters import FilterCheck
 from langshift.retrieval.searcher import Searcher
-from langshift.retrieval.settings import Setting
+from langshift.retrieval.settings import SearchSettings
 
 TEXTS = {
     "tides-en": "The sea rises and falls twice a day because the Moon pulls at it.",
@@ -108,9 +108,9 @@ def test_it_is_searched_by_meaning_and_by_words_and_filtered_by_language(client,
     searcher = Searcher(client, new)
     found = searcher.search("Why does the water level change?", size=2).hits
     assert {hit.id for hit in found} == {"tides-en", "tides-de"}
-    (first, *_) = searcher.search("Mond", Setting("lexical")).hits
+    (first, *_) = searcher.search("Mond", SearchSettings("lexical")).hits
     assert (first.id, first.language, first.text) == ("tides-de", "de", TEXTS["tides-de"])
-    (cut,) = searcher.search("Worte", Setting("lexical")).hits
+    (cut,) = searcher.search("Worte", SearchSettings("lexical")).hits
     assert (cut.id, cut.text) == ("bare", "Nur Worte und nichts als Worte, sonst nichts \ufffd")
     german = searcher.search("bread", filters={"language": ["de"]}).hits
     assert {hit.id for hit in german} == {"tides-de", "bread-de"}
@@ -121,7 +121,7 @@ def test_groups_that_cannot_be_asked_for_are_refused(client, adopted, index_name
     remedy = "copy the documents to an index that maps 'group' as keyword, and adopt that."
     searcher = Searcher(client, adopted[1])
     with pytest.raises(UsageError) as refused:
-        searcher.search("Moon", Setting(one_per_group=True))
+        searcher.search("Moon", SearchSettings(one_per_group=True))
     beginning = "cannot be searched for one document of each group, for its field 'group'"
     assert str(refused.value) == f"Index {adopted[1]} {beginning} is not in its mapping: {remedy}"
     # As dynamic mapping makes it of strings.

@@ -16,13 +16,13 @@ from shifted_index import printed, refused
 
 from langshift.errors import ClusterError
 from langshift.plugin import metadata, versions
-from langshift.retrieval.anchor_model import USUAL_PRIOR, USUAL_WORDS, Trust
+from langshift.retrieval.anchor_model import USUAL_PRIOR, USUAL_WORDS, AnchorModel
 from langshift.retrieval.calibration.fit import measured_spread, spread_of
-from langshift.retrieval.calibration.questions import all_of, ask, draw_passages, evidence
+from langshift.retrieval.calibration.questions import draw_passages, evidence, execute_all, make_questions
 from langshift.retrieval.calibration.stored import remarks_on, trust_of
 from langshift.retrieval.dsl import MOST
-from langshift.retrieval.searcher import Asker, Searcher, SearchOptions
-from langshift.retrieval.settings import Setting
+from langshift.retrieval.searcher import QueryEncoder, Searcher, SearchOptions
+from langshift.retrieval.settings import SearchSettings
 
 from .security_plugin import Guard
 from .tls_proxy import proxy
@@ -90,7 +90,7 @@ def test_what_is_measured_is_told_and_kept_and_all_else_stays(client, plain, nam
         **{part: round(told[part], 4) for part in ("found", "deceived")},
     }
     trust = trust_of(client, plain)
-    assert trust == Trust(told["spread"], told["words"], told["priors"], calibrated=True)
+    assert trust == AnchorModel(told["spread"], told["words"], told["priors"], calibrated=True)
     assert remarks_on(client, plain, trust) == []
 
 
@@ -127,7 +127,9 @@ def test_a_person_is_told_in_words(client, plain, name):
 
 def test_without_a_calibration_a_sample_is_measured_and_a_note_says_so(client, plain, name):
     trust = trust_of(client, plain)
-    assert trust == Trust(measured_spread(client, plain, 200), priors={"de": 2.0, "en": -0.5, "th": 2.0, "zh": 2.0})
+    assert trust == AnchorModel(
+        measured_spread(client, plain, 200), priors={"de": 2.0, "en": -0.5, "th": 2.0, "zh": 2.0}
+    )
     assert (trust.words, trust.prior("ru"), trust.calibrated) == (USUAL_WORDS, USUAL_PRIOR, False)
     hits = client.search(index=plain.index, body={"size": 1000, "_source": ["embedding"]})["hits"]["hits"]
     every = np.array([hit["_source"]["embedding"] for hit in hits], np.float32)
@@ -168,10 +170,10 @@ def test_a_calibration_that_was_measured_with_something_else_is_told_of(client, 
 @pytest.mark.parametrize("then", [{"documents": "many"}, {"documents": None}, "alpha 1", [1], None])
 def test_what_a_calibration_was_measured_with_and_cannot_be_read_is_told_in_a_sentence(client, plain, name, then):
     before = metadata.read_metadata(client, plain.index).get(metadata.ANCHORS)
-    kept = {**Trust(0.1).to_dict(), "measured_with": then}
+    kept = {**AnchorModel(0.1).to_dict(), "measured_with": then}
     metadata.change(client, plain.index, {metadata.ANCHORS: kept})
     try:
-        for read in (trust_of, lambda *index: remarks_on(*index, Trust(0.1, calibrated=True))):
+        for read in (trust_of, lambda *index: remarks_on(*index, AnchorModel(0.1, calibrated=True))):
             with pytest.raises(ClusterError) as caught:
                 read(client, plain)
             assert str(caught.value) == (
@@ -188,8 +190,8 @@ def test_a_retune_takes_the_calibration_along_and_a_note_tells(client, tmp_path,
     assert run("retune", index_name, "--alpha", "0.5").exit_code == 0
     index = versions.live(client, index_name)
     assert index.index == f"{index_name}-v0002"
-    assert trust_of(client, index) == Trust(told["spread"], told["words"], told["priors"], calibrated=True)
-    found = Searcher(client, index_name).search("Warum steigt das Meer?", Setting("anchored"))
+    assert trust_of(client, index) == AnchorModel(told["spread"], told["words"], told["priors"], calibrated=True)
+    found = Searcher(client, index_name).search("Warum steigt das Meer?", SearchSettings("anchored"))
     assert found.notes == (
         f"{index_name} was calibrated for anchored search with alpha 1.0, not 0.5: "
         f"`langshift anchors calibrate {index_name}` measures again.",
@@ -216,11 +218,11 @@ def test_behind_a_write_block_an_index_is_calibrated_all_the_same(client, plain,
 
 
 def test_what_a_question_was_cut_out_of_is_found_and_with_it_hidden_is_not(client, plain):
-    asker = Asker(client, plain, SearchOptions(), {})
+    asker = QueryEncoder(client, plain, SearchOptions(), {})
     copy = client.search(index=plain.index, body={"size": 1, "query": {"term": {"language": "de"}}})["hits"]["hits"][0]
     client.index(index=plain.index, id="copy", body=copy["_source"] | {"group": "other"}, refresh=True)
     try:
-        asked = ask(client, asker, draw_passages(client, plain, 200, MOST))
+        asked = make_questions(client, asker, draw_passages(client, plain, 200, MOST))
         gathered = evidence(client, asker, asked)
     finally:
         client.delete(index=plain.index, id="copy", refresh=True)
@@ -245,7 +247,7 @@ def test_a_search_that_fails_is_told_as_it_is(client, plain):
         yield ({"query": {"unheard_of": {}}},)
 
     with pytest.raises(Exception, match="unknown query \\[unheard_of\\]"):
-        all_of(client, Asker(client, plain, SearchOptions(), {}), [wrong()])
+        execute_all(client, QueryEncoder(client, plain, SearchOptions(), {}), [wrong()])
 
 
 def test_who_may_load_may_calibrate_and_who_may_search_may_not(

@@ -15,7 +15,7 @@ from searched import HOSTILE, TEXTS, a_name, drop, make_index
 import langshift
 from langshift.debias.detector import open_detector
 from langshift.debias.encoders import open_encoder
-from langshift.ingest.config import choose
+from langshift.ingest.config import build_pipeline
 from langshift.ingest.load import load
 from langshift.ingest.resume import LoadOptions
 from langshift.plugin import metadata
@@ -50,7 +50,7 @@ def test_a_search_gives_typed_results(name):
     found = langshift.search(name, QUESTION, size=3, filters={"language": ["th", "DE"]}, prefer_language=0.02)
     assert isinstance(found, langshift.SearchResult)
     assert (found.index, found.language, found.setting) == (
-        f"{name}-v0001", "en", langshift.Setting(preference=0.02)
+        f"{name}-v0001", "en", langshift.SearchSettings(preference=0.02)
     )  # fmt: skip
     first = found.hits[0]
     assert isinstance(first, langshift.Hit)
@@ -268,7 +268,7 @@ def test_a_preference_for_an_unknown_language_is_noted(name, cluster_env):
 
 def load_again(client, name, path, alpha, if_exists="replace"):
     """Load into an index that is there; usually another version comes in the place of its own."""
-    making = choose(open_encoder("use-m"), open_detector(), None, alpha)
+    making = build_pipeline(open_encoder("use-m"), open_detector(), None, alpha)
     load(client, str(path), name, making, options=LoadOptions(if_exists=if_exists))
 
 

@@ -11,7 +11,7 @@ from nothing_lost import read_letters
 from safetensors.numpy import save_file
 
 from langshift.debias.vectors import LanguageVectors, shipped
-from langshift.ingest.bulk.journal_store import LoadPlace
+from langshift.ingest.bulk.journal_store import LoadWorkspace
 from langshift.settings import Settings
 
 GOOD = {"_id": "a", "text": "The sea rises and falls twice a day."}
@@ -45,7 +45,7 @@ BAD_LINES = [
 
 def letters(client, name):
     """Where the dead letters are, and what each says: line, type, sentence, document."""
-    path = LoadPlace.of(Settings.from_env().home, client, name).dead_letters
+    path = LoadWorkspace.of(Settings.from_env().home, client, name).dead_letters
     return path, [
         tuple(letter[field] for field in ("line", "_id", "type", "reason", "stage", "document", "corpus"))
         for letter in read_letters(path)

@@ -114,6 +114,6 @@ def test_a_file_of_deletions_alone_is_taken_by_an_index_of_given_vectors(load, c
 def test_closed_standard_input_is_told_so(load):
     command = 'exec "$0" ingest - --index "$1" --encoder given <&-'
     done = subprocess.run(
-        ["sh", "-c", command, LANGSHIFT, load.index], capture_output=True, text=True, check=False, timeout=300
+        ["/bin/sh", "-c", command, LANGSHIFT, load.index], capture_output=True, text=True, check=False, timeout=300
     )
     assert refusal(done) == "Standard input is closed: give a file, or pipe the corpus in."

@@ -8,12 +8,12 @@ from command_line import langshift
 
 from langshift.errors import ClusterError, UsageError
 from langshift.settings import Settings
-from langshift.web.context import Console
+from langshift.web.context import AppContext
 
 
 @pytest.fixture
 def console(cluster_url, tmp_path):
-    made = Console(replace(Settings.from_env(), url=cluster_url), tmp_path, {})
+    made = AppContext(replace(Settings.from_env(), url=cluster_url), tmp_path, {})
     yield made
     made.close()
 
@@ -32,12 +32,12 @@ def test_threads_that_open_an_index_at_once_share_it_and_its_encoder(console, ma
     assert {id(one) for one in found} == {id(console.opened(made))}
     version = console.opened(f"{made}-v0001")
     assert version is not found[0]
-    assert version.standing().searcher.encoder is found[0].standing().searcher.encoder
+    assert version.current().searcher.encoder is found[0].current().searcher.encoder
 
 
 def test_many_threads_search_at_once(console, made):
     def search(number):
-        searcher, found = console.carry_out(
+        searcher, found = console.execute(
             made, lambda searcher: searcher.exchange(searcher.question(f"tides {number}"), size=3)
         )
         return searcher.index.index, len(found.hits)
@@ -62,6 +62,6 @@ def test_what_pages_keep_is_made_once_and_closed(console):
             self.closed = True
 
     with ThreadPoolExecutor(8) as threads:
-        (kept,) = set(threads.map(lambda _: console.kept(Kept, Kept), range(16)))
+        (kept,) = set(threads.map(lambda _: console.shared(Kept, Kept), range(16)))
     console.close()
     assert kept.closed

@@ -12,7 +12,7 @@ from plain_index import PLAIN, made
 from searched import drop, make_index
 
 from langshift.ingest.bulk.dead_letters import DeadLetter, DeadLetters
-from langshift.ingest.bulk.journal_store import LoadPlace
+from langshift.ingest.bulk.journal_store import LoadWorkspace
 from langshift.plugin import version_writer
 from langshift.plugin.description import confidence
 from langshift.plugin.metadata import USUAL
@@ -39,7 +39,7 @@ def name(client, home, tmp_path_factory):
     make_index(client, tmp_path_factory.mktemp("corpus") / "corpus.jsonl", chosen)
     client.index(index=chosen, id="odd", body={"language": HOSTILE, "language_confidence": 0.25}, refresh=True)
     client.index(index=chosen, id="none", body={"text": {"und": "?"}}, refresh=True)
-    place = LoadPlace.of(home, client, chosen)
+    place = LoadWorkspace.of(home, client, chosen)
     place.make()
     letter = DeadLetter("{}", 3, HOSTILE, "bad_line", f"{HOSTILE} is no date", "write", "2026-11-21", "c.jsonl", 3)
     DeadLetters(place.dead_letters).add([letter, letter._replace(line=4, version=4, reason="no text")])

@@ -13,8 +13,8 @@ from langshift.debias.encoders import open_encoder
 from langshift.plugin import metadata
 from langshift.plugin.versions import live
 from langshift.retrieval.searcher import USUAL_OPTIONS
-from langshift.retrieval.service import Opened
-from langshift.retrieval.steps import carry_out
+from langshift.retrieval.service import VersionedSearcher
+from langshift.retrieval.steps import execute
 from langshift.web.language_map.measure import draw, measure
 
 LANGUAGES = ("de", "en", "th")
@@ -46,7 +46,7 @@ def given(client, cluster_url, tmp_path_factory):
 
 def measured(client, name):
     told = []
-    return measure(client, name, lambda: Opened(client, name, USUAL_OPTIONS), told.append), told
+    return measure(client, name, lambda: VersionedSearcher(client, name, USUAL_OPTIONS), told.append), told
 
 
 def the_map(browser, name):
@@ -75,7 +75,7 @@ def test_figures_are_what_numpy_says_of_the_texts(client, name):
     assert told[0] == "Drawing documents"
     assert "Encoding questions: 0 of 6" in told
     index = live(client, name)
-    drawn = carry_out(client, index.index, draw(index, LANGUAGES, None))
+    drawn = execute(client, index.index, draw(index, LANGUAGES, None))
     questions = open_encoder("use-m").encode_queries([one.words for one in drawn]).astype(np.float64)
     # The title is encoded, too.
     sources = client.search(index=name, body={"size": 10})["hits"]["hits"]
@@ -107,7 +107,7 @@ def taken(client, name, stamp):
 
 def test_the_sample_is_the_same_each_time(client, given):
     index = live(client, given)
-    first, second = (carry_out(client, index.index, draw(index, index.languages, None, 5)) for _ in range(2))
+    first, second = (execute(client, index.index, draw(index, index.languages, None, 5)) for _ in range(2))
     assert [one.id for one in first] == [one.id for one in second]
     assert {one.language for one in first} == set(index.languages)
     assert len(first) == 5 * len(index.languages)

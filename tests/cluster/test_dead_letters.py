@@ -195,15 +195,15 @@ def test_killed_while_it_replays_nothing_is_lost(client, load):
 
 def test_letters_of_an_index_made_otherwise_are_refused(with_letters):
     load = with_letters
-    making = json.loads(load.place.making.read_text())
-    load.place.making.write_text(json.dumps({**making, "encoder": "given:other"}))
+    making = json.loads(load.place.pipeline_options.read_text())
+    load.place.pipeline_options.write_text(json.dumps({**making, "encoder": "given:other"}))
     before = load.place.dead_letters.read_bytes()
     said = refusal(dead_letters(load, "replay"))
     assert said.startswith(f"Index {load.index} was made with encoder given, not given:other")
     assert said.endswith(": load these documents again, with what the index was made with.")
-    load.place.making.unlink()
+    load.place.pipeline_options.unlink()
     assert refusal(dead_letters(load, "replay")) == (
-        f"{load.place.making} does not tell how the documents of {load.index} are made: load those of "
+        f"{load.place.pipeline_options} does not tell how the documents of {load.index} are made: load those of "
         f"{load.place.dead_letters} again with `langshift ingest`."
     )
     assert load.place.dead_letters.read_bytes() == before

@@ -11,11 +11,11 @@ from toy_encoder import ToyEncoder
 from langshift.debias.detector import open_detector
 from langshift.debias.vectors import LanguageVectors, shipped
 from langshift.errors import FingerprintError, UsageError
-from langshift.ingest.config import choose
+from langshift.ingest.config import build_pipeline
 from langshift.ingest.load import load
 from langshift.ingest.resume import LoadOptions
 from langshift.plugin import metadata, version_writer, versions
-from langshift.plugin.stored_shift import IndexShift
+from langshift.plugin.stored_shift import StoredShift
 
 TEXTS = {
     "en": "The sea rises and falls twice a day because the Moon pulls at it.",
@@ -103,7 +103,7 @@ def rounding(norm):
 
 @pytest.mark.parametrize("norm", [1, 7, 50])
 def test_a_shift_with_scales_of_single_languages(client, index_name, corpus, detector, known, file, norm):
-    making = choose(ToyEncoder(norm), detector, file(alpha=0.75, alphas={"th": 0.5, "nl": 0.0}), None)
+    making = build_pipeline(ToyEncoder(norm), detector, file(alpha=0.75, alphas={"th": 0.5, "nl": 0.0}), None)
     summary = load(client, corpus, index_name, making)
     assert (summary.shifted, summary.without_vector) == (3, {"vi": 1})
     assert summary.to_dict()["alphas"] == {"nl": 0.0, "th": 0.5}
@@ -125,14 +125,14 @@ def test_a_shift_with_scales_of_single_languages(client, index_name, corpus, det
 def test_who_is_not_moved_only_for_its_scale_keeps_what_would_move_it(
     client, index_name, corpus, detector, known, file
 ):
-    summary = load(client, corpus, index_name, choose(ToyEncoder(), detector, file(alphas={"th": 0.5}), 0.0))
+    summary = load(client, corpus, index_name, build_pipeline(ToyEncoder(), detector, file(alphas={"th": 0.5}), 0.0))
     assert (summary.shifted, summary.without_vector) == (0, {})
     found = sources(client, index_name)
     plain = {"vectors": known.hash, "alpha": 0.0}
     assert found["th"]["shift"] == {**plain, "language": "th"}
     assert found["named"]["shift"] == {**plain, "language": "de", "tag": "de-AT"}
     assert [found[name]["shift"] for name in ("en", "vi", "und", "none")] == [plain] * 4
-    kept = IndexShift.from_meta(metadata.read_metadata(client, f"{index_name}-v0001"))
+    kept = StoredShift.from_meta(metadata.read_metadata(client, f"{index_name}-v0001"))
     assert {tag: (vector == known.vectors[tag]).all() for tag, vector in kept.vectors.items()} == dict.fromkeys(
         TAGS, True
     )
@@ -140,7 +140,7 @@ def test_who_is_not_moved_only_for_its_scale_keeps_what_would_move_it(
 
 def test_a_soft_shift_keeps_languages_of_scale_0(client, index_name, corpus, detector, file):
     path = file(alpha=0.5, alphas={"de": 0.0, "nl": 0.0})
-    summary = load(client, corpus, index_name, choose(ToyEncoder(), detector, path, None, soft=True))
+    summary = load(client, corpus, index_name, build_pipeline(ToyEncoder(), detector, path, None, soft=True))
     found, z = sources(client, index_name), raw(7)
     named = found["named"]
     assert named["shift"]["alpha"] == 0.0
@@ -159,7 +159,7 @@ def test_a_soft_shift_keeps_languages_of_scale_0(client, index_name, corpus, det
 def test_an_affine_map(client, index_name, corpus, detector, known, file, norm):
     # What a file recommends was measured for the shift: the map is not scaled by it.
     path = file(alpha=0.75, alphas={"th": 0.5})
-    summary = load(client, corpus, index_name, choose(ToyEncoder(norm), detector, path, None, method="affine"))
+    summary = load(client, corpus, index_name, build_pipeline(ToyEncoder(norm), detector, path, None, method="affine"))
     assert (summary.shifted, summary.without_vector) == (3, {"vi": 1})
     assert summary.to_dict()["method"] == "affine"
     found, z = sources(client, index_name), raw(norm)
@@ -178,7 +178,7 @@ def test_an_affine_map(client, index_name, corpus, detector, known, file, norm):
 
 @pytest.mark.parametrize("norm", [1, 7, 50])
 def test_a_soft_shift(client, index_name, corpus, detector, known, file, norm):
-    making = choose(ToyEncoder(norm), detector, file(alpha=0.75, alphas={"th": 0.5}), None, soft=True)
+    making = build_pipeline(ToyEncoder(norm), detector, file(alpha=0.75, alphas={"th": 0.5}), None, soft=True)
     summary = load(client, corpus, index_name, making)
     assert summary.to_dict()["soft"] is True
     assert (summary.languages["und"], summary.without_vector) == (3, {"vi": 1})
@@ -212,7 +212,7 @@ def test_a_soft_shift(client, index_name, corpus, detector, known, file, norm):
 
 
 def test_posteriors_are_kept_in_the_stamp_and_make_no_fields(client, index_name, corpus, detector, file):
-    load(client, corpus, index_name, choose(ToyEncoder(), detector, file(), None, soft=True))
+    load(client, corpus, index_name, build_pipeline(ToyEncoder(), detector, file(), None, soft=True))
     mapping = client.indices.get_mapping(index=index_name)[f"{index_name}-v0001"]["mappings"]["properties"]["shift"]
     assert mapping["properties"]["languages"] == {"type": "object", "enabled": False}
     by_language = {"term": {"shift.language": "th"}}
@@ -235,10 +235,10 @@ def test_posteriors_are_kept_in_the_stamp_and_make_no_fields(client, index_name,
 )
 def test_another_method_is_refused(client, index_name, corpus, detector, file, first, then, told):
     path = file()
-    load(client, corpus, index_name, choose(ToyEncoder(), detector, path, None, **first))
+    load(client, corpus, index_name, build_pipeline(ToyEncoder(), detector, path, None, **first))
     before = sources(client, index_name)
     with pytest.raises(FingerprintError) as refused:
-        load(client, corpus, index_name, choose(ToyEncoder(), detector, path, None, **then), options=APPEND)
+        load(client, corpus, index_name, build_pipeline(ToyEncoder(), detector, path, None, **then), options=APPEND)
     assert str(refused.value) == (
         f"Index {index_name} was made with {told}: give what it was made with, or choose another index name."
     )
@@ -246,13 +246,19 @@ def test_another_method_is_refused(client, index_name, corpus, detector, file, f
 
 
 def test_other_scales_are_refused_with_both(client, index_name, corpus, detector, file):
-    load(client, corpus, index_name, choose(ToyEncoder(), detector, file(alphas={"th": 0.5}), None))
+    load(client, corpus, index_name, build_pipeline(ToyEncoder(), detector, file(alphas={"th": 0.5}), None))
     with pytest.raises(FingerprintError, match=r" was made with alphas \{'th': 0\.5\}, not \{\}: give"):
-        load(client, corpus, index_name, choose(ToyEncoder(), detector, file(alphas={"th": 0.5}), 1.0), options=APPEND)
+        load(
+            client,
+            corpus,
+            index_name,
+            build_pipeline(ToyEncoder(), detector, file(alphas={"th": 0.5}), 1.0),
+            options=APPEND,
+        )
 
 
 def test_an_index_made_before_there_were_methods_takes_more_documents(client, index_name, corpus, detector, file):
-    making = choose(ToyEncoder(), detector, file(), None)
+    making = build_pipeline(ToyEncoder(), detector, file(), None)
     old = making.fingerprint().to_dict()
     for name in ("method", "soft", "alphas"):
         del old[name]
@@ -266,13 +272,13 @@ def test_an_index_made_before_there_were_methods_takes_more_documents(client, in
 def test_methods_that_an_index_cannot_have(detector, file):
     for method in ("centering", "lir"):
         with pytest.raises(UsageError) as refused:
-            choose(ToyEncoder(), detector, file(), None, method=method)
+            build_pipeline(ToyEncoder(), detector, file(), None, method=method)
         assert str(refused.value) == (
             f"The method {method} changes queries too, which an index cannot: choose shift or affine, "
             f"or try {method} with `langshift evaluate offline --method {method}`."
         )
     with pytest.raises(UsageError, match=r"^Only the method shift can be soft, not affine\.$"):
-        choose(ToyEncoder(), detector, file(), None, method="affine", soft=True)
+        build_pipeline(ToyEncoder(), detector, file(), None, method="affine", soft=True)
 
 
 def test_the_command_line_says_what_was_done(cluster_env, index_name, corpus, tmp_path):

@@ -14,7 +14,7 @@ from searched import TEXTS, a_name, drop, make_index
 from langshift.debias.encoders import open_encoder
 from langshift.plugin import metadata
 from langshift.retrieval.searcher import Searcher, SearchOptions
-from langshift.retrieval.settings import Setting
+from langshift.retrieval.settings import SearchSettings
 
 QUESTION = "Why does the sea level change twice a day?"
 ENCODERS = {}
@@ -66,7 +66,7 @@ def test_before_the_shift_is_as_the_encoder_made_it(client, make, how):
     searcher = opened(client, make(**how))
     before = cosines(searcher.encode([QUESTION])[0], TEXTS)
     for mode in ("dense", "lexical", "hybrid", "anchored"):
-        result = searcher.search(QUESTION, Setting(mode), language="en", explain=True)
+        result = searcher.search(QUESTION, SearchSettings(mode), language="en", explain=True)
         assert result.hits
         assert result.compared == len(TEXTS)
         for hit in result.hits:
@@ -125,7 +125,7 @@ def test_what_cannot_be_known_is_left_out_and_said(client, make):
     assert found["bread-de"].similarity_before == found["bread-de"].similarity_after
     assert {effect.rank_before for effect in found.values()} == {None}
     assert result.notes == ("Some documents were shifted by other language vectors than the index's own.",)
-    result = searcher.search("ยีสต์", Setting("lexical"), language="th", explain=True)
+    result = searcher.search("ยีสต์", SearchSettings("lexical"), language="th", explain=True)
     assert [(hit.id, hit.shift) for hit in result.hits] == [("bread-th", None)]
 
 
@@ -174,7 +174,7 @@ def test_anchors_are_explained_with_what_they_were_trusted_for(client, name, clu
     first = answer["anchors"][0]
     assert first["id"] == "tides-de"
     assert 0 < first["weight"] < first["trust"] < 1
-    words = opened(client, name).search("Mond und Meer", Setting("lexical"), language="de").hits[0].score
+    words = opened(client, name).search("Mond und Meer", SearchSettings("lexical"), language="de").hits[0].score
     assert first["evidence"] == {
         "words": pytest.approx(words, rel=0.05), "cosine": pytest.approx(cosine_of(client, name), abs=1e-5),
         "own_language": 1.0,
@@ -235,7 +235,7 @@ def test_json_has_all_of_it(client, name, cluster_env):
     for hit in answer["hits"]:
         assert set(hit["shift"]) == {"moved", "similarity_before", "similarity_after", "rank_before", "rank_after"}
         assert all(set(leg) == {"score", "rank"} for leg in hit["legs"].values())
-    library = opened(client, name).search("Moon Mond", Setting("hybrid"), explain=True)
+    library = opened(client, name).search("Moon Mond", SearchSettings("hybrid"), explain=True)
     assert [hit["shift"] for hit in answer["hits"]] == [asdict(hit.shift) for hit in library.hits]
 
 

@@ -17,13 +17,13 @@ from langshift.debias.encoders import identity, open_encoder
 from langshift.errors import ClusterError, FingerprintError, UsageError
 from langshift.evaluate.datasets.texts import indexed_languages
 from langshift.plugin import inventory, version_writer, versions
-from langshift.plugin.metadata import Fields
-from langshift.retrieval.hits import How
+from langshift.plugin.metadata import FieldNames
+from langshift.retrieval.hits import ScoringContext
 from langshift.retrieval.searcher import Searcher
-from langshift.retrieval.settings import USUAL, Setting
-from langshift.retrieval.steps import carry_out
+from langshift.retrieval.settings import USUAL, SearchSettings
+from langshift.retrieval.steps import execute
 
-OWN = Fields(
+OWN = FieldNames(
     vector="vectors.body",
     language="langshift.language",
     confidence="langshift.confidence",
@@ -107,11 +107,10 @@ def test_dense_finds_by_the_indexs_own_vectors_and_shows_its_own_text(searcher):
 
 
 def test_lexical_looks_into_the_indexs_own_texts(searcher):
-    assert [hit.id for hit in searcher.search("rising", Setting("lexical"), filters={"language": ["en"]}).hits] == [
-        "tides-en", "bread-en"
-    ]  # fmt: skip
-    assert {hit.id for hit in searcher.search("about", Setting("lexical")).hits} == set(TEXTS)
-    (bare,) = searcher.search("xyzzy", Setting("lexical")).hits
+    found = searcher.search("rising", SearchSettings("lexical"), filters={"language": ["en"]})
+    assert [hit.id for hit in found.hits] == ["tides-en", "bread-en"]
+    assert {hit.id for hit in searcher.search("about", SearchSettings("lexical")).hits} == set(TEXTS)
+    (bare,) = searcher.search("xyzzy", SearchSettings("lexical")).hits
     assert (bare.id, bare.language, bare.title, bare.text) == ("bare", "und", "", "Nothing but words: xyzzy.")
 
 
@@ -130,8 +129,10 @@ def test_a_filter_by_language_is_by_langshifts_field_under_either_name(name, sea
 
 def test_exact_scores_are_those_of_the_search_and_leave_out_what_has_no_vector(client, searcher):
     wanted = [*TEXTS, "bare"]
-    scores = carry_out(
-        client, searcher.index.index, searcher.scores(searcher.question(QUESTIONS["q1"]), USUAL, How(), wanted)
+    scores = execute(
+        client,
+        searcher.index.index,
+        searcher.scores(searcher.question(QUESTIONS["q1"]), USUAL, ScoringContext(), wanted),
     )
     found = {hit.id: hit.score for hit in searcher.search(QUESTIONS["q1"]).hits}
     assert scores == {**{key: pytest.approx(score, rel=1e-5) for key, score in found.items()}, "bare": None}

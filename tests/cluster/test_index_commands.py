@@ -18,11 +18,11 @@ from langshift.errors import ClusterError, LangshiftError, UsageError
 from langshift.plugin import inventory, metadata, pipelines, version_writer, versions
 from langshift.plugin import inventory as overview
 from langshift.plugin.description import describe, remarks
-from langshift.plugin.metadata import USUAL, Fields
-from langshift.plugin.stored_shift import IndexShift
+from langshift.plugin.metadata import USUAL, FieldNames
+from langshift.plugin.stored_shift import StoredShift
 
 SHIFTED = replace(PLAIN, vectors="0123456789abcdef", pivot="en", alpha=0.5, alphas={"th": 0.25})
-SHIFT = IndexShift.of(SHIFTED, {tag: np.ones(4, np.float32) for tag in ("de", "th")})
+SHIFT = StoredShift.of(SHIFTED, {tag: np.ones(4, np.float32) for tag in ("de", "th")})
 BY_ALPHA = {"vectors": SHIFTED.vectors, "alpha": 0.5, "language": "de"}
 
 
@@ -35,7 +35,7 @@ def newer(client, name, fingerprint=PLAIN, **options):
 
 def shifted(client, name):
     """A version with documents that agree with its fingerprint, and with some that do not."""
-    index = newer(client, name, SHIFTED, kept={metadata.VECTORS: SHIFT.to_dict()})
+    index = newer(client, name, SHIFTED, extra_meta={metadata.VECTORS: SHIFT.to_dict()})
     vector = {"embedding": [1.0, 2.0, 3.0, 4.0]}
     documents = [
         {**vector, "language": "de", "text": {"de": "Gut."}, "shift": BY_ALPHA},
@@ -156,7 +156,7 @@ def test_describe_tells_a_person_all_of_it(client, index_name, cluster_env):
 
 
 def test_describe_reads_an_index_with_fields_of_its_own(client, index_name):
-    own = Fields(vector="v.v", language="l.l", confidence="l.c", stamp="l.s", texts=("body", "body.exact", "gone"))
+    own = FieldNames(vector="v.v", language="l.l", confidence="l.c", stamp="l.s", texts=("body", "body.exact", "gone"))
     vector = {"type": "knn_vector", "dimension": 2, "method": {"name": "hnsw", "engine": "lucene"}}
     body_field = {"type": "text", "fields": {"exact": {"type": "text", "analyzer": "whitespace"}}}
     properties = {
@@ -220,7 +220,7 @@ def test_the_whole_goes_with_its_pipelines_and_leaves_what_is_not_langshifts(cli
     left = version_writer.open_for_writing(client, index_name, PLAIN, if_exists="new-version").index
     foreign = f"{index_name}-v0009"
     client.indices.create(index=foreign)
-    pipelines.install(client, second, IndexShift(), USUAL, None)
+    pipelines.install(client, second, StoredShift(), USUAL, None)
     client.ingest.put_pipeline(id=pipelines.name_for(first), body={"processors": []})
     try:
         done = langshift("index", "drop", index_name, "--yes", url=cluster_env)
@@ -262,7 +262,7 @@ def test_nobody_to_ask_is_a_refusal(client, index_name, cluster_env):
     done = langshift("index", "drop", index_name, url=cluster_env)
     assert done.returncode == 2
     (one,) = overview.versions_of(client, index_name)
-    told = inventory.planned(client, index_name, None).in_words()
+    told = inventory.plan_drop(client, index_name, None).in_words()
     assert refusal(done) == f"This would remove {told}: without a terminal to ask at, say so with --yes."
     assert told.startswith(f"the index {index_name} with {one.version} (live, 1 document, ")
     assert versions.live(client, index_name).documents == 1
@@ -293,7 +293,7 @@ def test_who_is_asked_decides(client, index_name, cluster_env, answer, code, las
 def test_what_has_changed_since_it_was_shown_is_not_removed(client, index_name):
     first = made(client, index_name).index
     second = newer(client, index_name)
-    wanted = inventory.planned(client, index_name, "1")
+    wanted = inventory.plan_drop(client, index_name, "1")
     client.indices.update_aliases(
         body={
             "actions": [
@@ -311,10 +311,10 @@ def test_what_has_changed_since_it_was_shown_is_not_removed(client, index_name):
 
 
 @pytest.mark.parametrize("name", ["*", "_all", "näws", "News", "a,b", "news*"])
-@pytest.mark.parametrize("command", [describe, inventory.planned])
+@pytest.mark.parametrize("command", [describe, inventory.plan_drop])
 def test_what_cannot_be_a_name_is_refused(client, command, name):
     with pytest.raises(UsageError) as refused:
-        command(client, name, *([None] if command is inventory.planned else []))
+        command(client, name, *([None] if command is inventory.plan_drop else []))
     assert str(refused.value) == (
         f"{name!r} cannot be an index's name: use lower-case letters a-z, digits, '-', '_' and '.', beginning with a "
         "letter or digit."
@@ -354,7 +354,7 @@ def test_what_is_not_langshifts_is_refused(client, index_name):
     }
     for (command, name), sentence in told.items():
         with pytest.raises(LangshiftError) as refused:
-            describe(client, name) if command == "describe" else inventory.planned(client, name, None)
+            describe(client, name) if command == "describe" else inventory.plan_drop(client, name, None)
         assert str(refused.value) == sentence
     assert set(client.indices.get(index=f"{index_name}*")) == before
     assert describe(client, prod).version.version == target.index

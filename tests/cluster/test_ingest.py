@@ -12,8 +12,8 @@ from langshift.debias.detector import open_detector
 from langshift.debias.encoders import open_encoder
 from langshift.debias.vectors import LanguageVectors, shipped
 from langshift.errors import ClusterError, FingerprintError, UsageError
-from langshift.ingest.bulk.journal_store import LoadPlace
-from langshift.ingest.config import choose
+from langshift.ingest.bulk.journal_store import LoadWorkspace
+from langshift.ingest.config import build_pipeline
 from langshift.ingest.load import load
 from langshift.ingest.resume import LoadOptions
 from langshift.plugin import inventory, version_writer, versions
@@ -31,7 +31,7 @@ TEXTS = {
 
 @pytest.fixture(scope="module")
 def making():
-    return choose(open_encoder("use-m"), open_detector(), None, None)
+    return build_pipeline(open_encoder("use-m"), open_detector(), None, None)
 
 
 @pytest.fixture
@@ -45,7 +45,7 @@ def corpus(tmp_path):
 
 
 def journal(client, name):
-    return LoadPlace.of(Settings.from_env().home, client, name).journal
+    return LoadWorkspace.of(Settings.from_env().home, client, name).journal
 
 
 def stored(client, index, identifier):
@@ -104,7 +104,7 @@ def test_a_documents_own_language_wins_and_a_region_is_used_and_reduced(client, 
 
 
 def test_below_the_confidence_a_document_is_undetermined_and_not_shifted(client, index_name, corpus):
-    strict = choose(open_encoder("use-m"), open_detector(), None, None, least_confidence=0.9999)
+    strict = build_pipeline(open_encoder("use-m"), open_detector(), None, None, least_confidence=0.9999)
     path = corpus({"_id": "a", "text": "Hotel Bar"}, {"_id": "b", "text": "123"}, {"_id": "c", "text": TEXTS["th"]})
     summary = load(client, path, index_name, strict)
     assert summary.languages["und"] == 3 - summary.languages["th"]
@@ -160,7 +160,7 @@ def test_standard_input_compressed(client, cluster_env, index_name):
 def test_another_fingerprint_is_refused_and_nothing_changes(client, index_name, corpus, making):
     load(client, corpus({"_id": "a", "text": TEXTS["de"]}), index_name, making)
     before = stored(client, index_name, "a")
-    plain = choose(open_encoder("use-m"), open_detector(), None, 0.0)
+    plain = build_pipeline(open_encoder("use-m"), open_detector(), None, 0.0)
     with pytest.raises(FingerprintError) as refused:
         load(client, corpus({"_id": "a", "text": TEXTS["en"]}), index_name, plain, options=APPEND)
     assert str(refused.value) == (
@@ -297,7 +297,13 @@ def test_an_interrupted_load_is_not_left_without_a_word(client, index_name, maki
 def test_a_load_that_has_changed_is_not_gone_on_with(client, index_name, corpus, interrupted):
     corpus({"_id": "other", "text": TEXTS["de"]})
     with pytest.raises(UsageError) as refused:
-        load(client, interrupted, index_name, choose(open_encoder("use-m"), open_detector(), None, 0.5), options=RESUME)
+        load(
+            client,
+            interrupted,
+            index_name,
+            build_pipeline(open_encoder("use-m"), open_detector(), None, 0.5),
+            options=RESUME,
+        )
     assert str(refused.value) == (
         f"The load of {interrupted} into {index_name} cannot be resumed, because since then the content of "
         f"{interrupted} and the alpha (1.0, not 0.5) changed: run it with what it began with, or remove "

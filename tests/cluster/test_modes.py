@@ -7,27 +7,27 @@ from dataclasses import replace
 import pytest
 from searched_index import Corpus, asked, found, scored
 
-from langshift.retrieval.hits import How
+from langshift.retrieval.hits import ScoringContext
 from langshift.retrieval.hybrid import hybrid_search
-from langshift.retrieval.settings import Setting
-from langshift.retrieval.steps import carry_out
+from langshift.retrieval.settings import SearchSettings
+from langshift.retrieval.steps import execute
 
 CORPUS = Corpus()
 SETTINGS = [
-    Setting(),
-    Setting(preference=0.1),
-    Setting(preference=-0.1),
-    Setting("lexical"),
-    Setting("lexical", preference=0.1),
-    Setting("hybrid"),
-    Setting("hybrid", fusion="rrf"),
-    Setting("hybrid", preference=0.1),
-    Setting("hybrid", preference=-0.1, fusion="rrf"),
-    Setting("balanced"),
-    Setting("balanced", preference=0.1),
-    Setting("anchored"),
-    Setting("anchored", preference=0.1),
-    Setting("anchored", preference=-0.3),
+    SearchSettings(),
+    SearchSettings(preference=0.1),
+    SearchSettings(preference=-0.1),
+    SearchSettings("lexical"),
+    SearchSettings("lexical", preference=0.1),
+    SearchSettings("hybrid"),
+    SearchSettings("hybrid", fusion="rrf"),
+    SearchSettings("hybrid", preference=0.1),
+    SearchSettings("hybrid", preference=-0.1, fusion="rrf"),
+    SearchSettings("balanced"),
+    SearchSettings("balanced", preference=0.1),
+    SearchSettings("anchored"),
+    SearchSettings("anchored", preference=0.1),
+    SearchSettings("anchored", preference=-0.3),
 ]
 
 
@@ -58,7 +58,7 @@ def preferred(question, beta):
 def test_the_preference_is_exact(client, target, beta, filters):
     for seed in range(4):
         question = asked(seed)
-        hits = found(client, target, question, Setting(preference=beta), filters=filters, source=False).hits
+        hits = found(client, target, question, SearchSettings(preference=beta), filters=filters, source=False).hits
         wanted = [(n, s) for n, s in preferred(question, beta) if not filters or CORPUS.years[n] == 2001][:20]
         assert [hit.id for hit in hits] == [name for name, _ in wanted]
         assert [hit.score for hit in hits] == pytest.approx([score for _, score in wanted], abs=1e-6)
@@ -71,16 +71,16 @@ def test_the_preference_is_exact(client, target, beta, filters):
 def test_there_is_no_preference_for_no_language(client, target):
     question = asked(language="und")
     plain = found(client, target, question, source=False)
-    assert found(client, target, question, Setting(preference=0.5), source=False)._replace(took=0) == plain._replace(
+    assert found(client, target, question, SearchSettings(preference=0.5), source=False)._replace(
         took=0
-    )
+    ) == plain._replace(took=0)
 
 
 @pytest.mark.parametrize("fusion", ["min-max", "rrf"])
 @pytest.mark.parametrize("weight", [0.0, 0.3, 0.5, 1.0])
 @pytest.mark.parametrize("words", ["sun moon tide", "comet", "twin", "nothing"])
 def test_the_clients_fusion_is_the_plugins(client, target, fusion, weight, words):
-    setting = Setting("hybrid", fusion=fusion, lexical_weight=weight)
+    setting = SearchSettings("hybrid", fusion=fusion, lexical_weight=weight)
     for filters in ({}, {"year": ["2001"]}, {"language": ["th"]}, {"year": ["1900"]}):
         question = asked(words=words)
         theirs = found(client, target, question, setting, size=60, filters=filters, source=False)
@@ -107,9 +107,11 @@ def test_documents_below_the_cut_are_scored_on_the_scale_of_the_run(client, targ
         deep = found(client, target, question, setting, size=90, source=False)
         given = scored(client, target, question, setting, shallow.how, [hit.id for hit in deep.hits])
         assert given == {hit.id: pytest.approx(hit.score, abs=1e-6) for hit in deep.hits}, setting
-    every = scored(client, target, question, Setting(preference=0.1), How(), list(CORPUS.vectors))
+    every = scored(client, target, question, SearchSettings(preference=0.1), ScoringContext(), list(CORPUS.vectors))
     assert every == {name: pytest.approx(score, abs=1e-6) for name, score in preferred(question, 0.1)}
-    none = scored(client, target, question._replace(words="nothing"), Setting("lexical"), How(), ["d0", "d1"])
+    none = scored(
+        client, target, question._replace(words="nothing"), SearchSettings("lexical"), ScoringContext(), ["d0", "d1"]
+    )
     assert none == {"d0": None, "d1": None}
 
 
@@ -155,11 +157,11 @@ def test_scores_do_not_go_with_the_size(client, target):
 @pytest.mark.parametrize("mode", ["lexical", "hybrid"])
 def test_in_other_modes_the_bonus_is_as_much_of_their_scores_as_beta_is_of_the_cosines(client, target, mode, beta):
     question = asked()
-    plain = found(client, target, question, Setting(mode), size=100, source=False)
+    plain = found(client, target, question, SearchSettings(mode), size=100, source=False)
     cosines = sorted(CORPUS.cosines(question.vector).values(), reverse=True)[:100]
     own = [hit.score for hit in plain.hits]
     bonus = abs(beta) * (own[0] - own[-1]) / (cosines[0] - cosines[-1])
-    run = found(client, target, question, Setting(mode, preference=beta), size=20, source=False)
+    run = found(client, target, question, SearchSettings(mode, preference=beta), size=20, source=False)
     assert run.how.bonus == pytest.approx(math.copysign(bonus, beta), rel=1e-4)
     wanted = {h.id: h.score + bonus * ((h.language == "de") == (beta > 0)) for h in plain.hits}
     best = sorted(wanted.values(), reverse=True)[:20]
@@ -171,10 +173,10 @@ def test_in_other_modes_the_bonus_is_as_much_of_their_scores_as_beta_is_of_the_c
 def test_a_strong_preference_also_finds_what_was_below_the_pool(client, target, mode):
     question = asked(words="sun sand wind")
     for fusion in ("min-max", "rrf"):
-        setting = Setting(mode, preference=9.0, fusion=fusion)
+        setting = SearchSettings(mode, preference=9.0, fusion=fusion)
         hits = found(client, target, question, setting, size=45, source=False).hits
         assert [hit.language for hit in hits] == ["de"] * 45
-        pool = found(client, target, question, Setting(mode, fusion=fusion), size=100, source=False).hits
+        pool = found(client, target, question, SearchSettings(mode, fusion=fusion), size=100, source=False).hits
         assert not {hit.id for hit in hits} <= {hit.id for hit in pool}
         spread = found(client, target, question, replace(setting, preference=-9.0), size=60, source=False).hits
         assert "de" not in {hit.language for hit in spread}
@@ -187,11 +189,11 @@ def test_balanced_gives_every_language_its_best_five_of_the_fifty_nearest(client
     for name, cosine in nearest:
         if sum(CORPUS.languages[other] == CORPUS.languages[name] for other, _ in wanted) < 5:
             wanted.append((name, cosine))
-    hits = found(client, target, question, Setting("balanced"), size=50).hits
+    hits = found(client, target, question, SearchSettings("balanced"), size=50).hits
     assert [hit.id for hit in hits] == [name for name, _ in wanted]
     assert [hit.score for hit in hits] == pytest.approx([(1 + cosine) / 2 for _, cosine in wanted], abs=1e-6)
     assert {hit.language for hit in hits} == {"en", "de", "th", "und"}
-    moved = found(client, target, question, Setting("balanced", preference=9.0), size=50).hits
+    moved = found(client, target, question, SearchSettings("balanced", preference=9.0), size=50).hits
     assert [hit.language for hit in moved[:5]] == ["de"] * 5
     assert sorted(hit.id for hit in moved) == sorted(hit.id for hit in hits)
 
@@ -199,9 +201,9 @@ def test_balanced_gives_every_language_its_best_five_of_the_fifty_nearest(client
 @pytest.mark.parametrize("fusion", ["min-max", "rrf"])
 @pytest.mark.parametrize("beta", [0.0, 0.1, -0.1])
 def test_hybrid_gives_0_and_the_bonus_to_what_no_leg_retrieved(client, target, fusion, beta):
-    question, setting = asked(words="comet"), Setting("hybrid", preference=beta, fusion=fusion)
+    question, setting = asked(words="comet"), SearchSettings("hybrid", preference=beta, fusion=fusion)
     exchange = hybrid_search(question, setting, target, size=1000, depth=100, filters={}, source=False)
-    run = carry_out(client, target.index.index, exchange)
+    run = execute(client, target.index.index, exchange)
     given = scored(client, target, question, setting, run.how, [*CORPUS.vectors, "not-there"])
     assert given.pop("not-there") is None
     rest = given.keys() - {hit.id for hit in run.hits}
@@ -213,11 +215,13 @@ def test_hybrid_gives_0_and_the_bonus_to_what_no_leg_retrieved(client, target, f
 
 def test_what_a_leg_did_not_rank_has_no_rank(client, target):
     question = asked()
-    legs = [hit.legs["dense"] for hit in found(client, target, question, Setting(preference=0.2), source=False).hits]
+    legs = [
+        hit.legs["dense"] for hit in found(client, target, question, SearchSettings(preference=0.2), source=False).hits
+    ]
     assert {leg.rank for leg in legs} == {None}
-    setting = Setting("hybrid", preference=0.2)
+    setting = SearchSettings("hybrid", preference=0.2)
     exchange = hybrid_search(question, setting, target, size=1000, depth=100, filters={}, source=False)
-    run = carry_out(client, target.index.index, exchange)
+    run = execute(client, target.index.index, exchange)
     ranks = [hit.legs["dense"].rank for hit in run.hits if "dense" in hit.legs]
     retrieved = [rank for rank in ranks if rank is not None]
     assert sorted(retrieved) == list(range(1, len(retrieved) + 1))

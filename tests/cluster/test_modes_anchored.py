@@ -7,11 +7,11 @@ import pytest
 from anchored_reference import CORPUS, KEPT, WITHOUT_VECTOR, Reference, bm25
 from searched_index import asked, found, scored
 
-from langshift.retrieval.anchor_model import Trust
-from langshift.retrieval.hits import Found
-from langshift.retrieval.settings import Setting
+from langshift.retrieval.anchor_model import AnchorModel
+from langshift.retrieval.hits import RankedHits
+from langshift.retrieval.settings import SearchSettings
 
-ANCHORED = Setting("anchored")
+ANCHORED = SearchSettings("anchored")
 
 
 @pytest.fixture(scope="module", params=[1, 3], ids=["one-shard", "three-shards"])
@@ -38,7 +38,7 @@ def shard_of(client, target):
 
 def check(client, target, shard_of, question, beta=0.0, size=20, years=()):
     """Compare all of a run with NumPy; give both."""
-    setting = Setting("anchored", preference=beta)
+    setting = SearchSettings("anchored", preference=beta)
     filters = {"year": [str(year) for year in years]} if years else {}
     run = found(client, target, question, setting, size=size, filters=filters, source=False)
     wanted = Reference(client, target, question, beta, years)
@@ -58,7 +58,7 @@ def check(client, target, shard_of, question, beta=0.0, size=20, years=()):
 @pytest.mark.parametrize("words", ["sun moon tide", "comet", "twin twin sun", "nothing here", "?!"])
 @pytest.mark.parametrize("language", ["de", "fr", "und"])
 def test_what_is_found_is_what_the_equations_say(client, target, shard_of, language, words, spread):
-    trusting = replace(target, trust=Trust(spread, 9.0, {"de": -0.25}))
+    trusting = replace(target, trust=AnchorModel(spread, 9.0, {"de": -0.25}))
     for seed in (1, 2):
         question = asked(seed, language, words)
         for size in (1, 20, 100):
@@ -69,7 +69,7 @@ def test_what_is_found_is_what_the_equations_say(client, target, shard_of, langu
 @pytest.mark.parametrize("spread", [0.02, 0.3])
 @pytest.mark.parametrize("beta", [0.05, -0.004, -0.05, 2.0, -2.0])
 def test_a_preference_is_added_to_the_modes_own_bonus_whatever_their_signs(client, target, shard_of, beta, spread):
-    trusting = replace(target, trust=Trust(spread, 9.0, {"de": -0.25}))
+    trusting = replace(target, trust=AnchorModel(spread, 9.0, {"de": -0.25}))
     for words in ("sun moon tide", "twin", "nothing"):
         question = asked(words=words)
         run, _ = check(client, trusting, shard_of, question, beta, size=45)
@@ -78,9 +78,11 @@ def test_a_preference_is_added_to_the_modes_own_bonus_whatever_their_signs(clien
             assert {hit.language == "de" for hit in run.hits} == {beta > 0}
     if beta == -0.004 and spread == 0.3:
         # Less than the mode gives of its own accord.
-        assert found(client, trusting, asked(), Setting("anchored", preference=beta)).how.bonus > 0
+        assert found(client, trusting, asked(), SearchSettings("anchored", preference=beta)).how.bonus > 0
     unknown, _ = check(client, trusting, shard_of, asked(language="fr"), 0.0)
-    preferring = found(client, trusting, asked(language="fr"), Setting("anchored", preference=beta), source=False)
+    preferring = found(
+        client, trusting, asked(language="fr"), SearchSettings("anchored", preference=beta), source=False
+    )
     assert preferring.hits == unknown.hits
     assert preferring.how.bonus == 0
 
@@ -88,7 +90,7 @@ def test_a_preference_is_added_to_the_modes_own_bonus_whatever_their_signs(clien
 @pytest.mark.parametrize("words", ["sun moon tide", "comet", "twin", "nothing"])
 @pytest.mark.parametrize("beta", [0.0, 0.1, -0.2])
 def test_every_document_is_scored_as_the_equations_say(client, target, words, beta):
-    setting = Setting("anchored", preference=beta)
+    setting = SearchSettings("anchored", preference=beta)
     for language in ("de", "fr", "und"):
         question = asked(3, language, words)
         run = found(client, target, question, setting, size=5, filters={"year": ["2001"]}, source=False)
@@ -100,7 +102,7 @@ def test_every_document_is_scored_as_the_equations_say(client, target, words, be
 
 def test_evidence_names_what_trust_was_computed_from(client, target):
     question = asked(words="twin")
-    run = found(client, replace(target, trust=Trust(1.0)), question, ANCHORED)
+    run = found(client, replace(target, trust=AnchorModel(1.0)), question, ANCHORED)
     best = bm25(client, target, "twin", ["de", "und"], [{"term": {"language": "de"}}])
     first = next(anchor for anchor in run.how.anchors if anchor.id == "d22")
     cosine = CORPUS.cosines(question.vector)["d22"]
@@ -141,7 +143,7 @@ def test_legs_say_what_each_part_of_the_score_does(client, target, grouped):
 
 
 def test_where_no_words_match_and_the_nearest_alone_is_trusted_it_stays_first(client, target):
-    sure = replace(target, trust=Trust(1e-4))
+    sure = replace(target, trust=AnchorModel(1e-4))
     for seed in range(20):
         for language in ("und", "fr"):
             question = asked(seed, language, "nothing")
@@ -160,4 +162,4 @@ def test_anchors_match_the_filters_too(client, target):
     assert {CORPUS.years[name] for name in anchors} <= {2000, 2001}
     assert run.how.bonus == 0
     nothing = found(client, target, question, ANCHORED, filters={"year": ["1"]}, source=False)
-    assert nothing._replace(took=0) == Found(())
+    assert nothing._replace(took=0) == RankedHits(())

@@ -9,16 +9,16 @@ from plain_index import PLAIN
 from searched_index import found, scored
 
 from langshift.errors import UsageError
-from langshift.plugin.metadata import USUAL, Fields, value_at
-from langshift.plugin.versions import LiveIndex
-from langshift.retrieval.anchor_model import AnchorEvidence, Trust, trusted, weights
+from langshift.plugin.metadata import USUAL, FieldNames, value_at
+from langshift.plugin.versions import IndexInfo
+from langshift.retrieval.anchor_model import AnchorEvidence, AnchorModel, anchor_probabilities, weights
 from langshift.retrieval.modes import search
-from langshift.retrieval.settings import Question, Setting, Target
-from langshift.retrieval.steps import answers, complete, lines
+from langshift.retrieval.settings import SearchContext, SearchQuery, SearchSettings
+from langshift.retrieval.steps import check_response, msearch_body, split_msearch
 
-ANCHORED = Setting("anchored")
-OWN = Fields(vector="parts.vec", language="tongue", texts=("body", "head.line"))
-TRUST = Trust(0.2)
+ANCHORED = SearchSettings("anchored")
+OWN = FieldNames(vector="parts.vec", language="tongue", texts=("body", "head.line"))
+TRUST = AnchorModel(0.2)
 # Candidates of less are left out.
 LEAST_WEIGHT = 0.001
 
@@ -45,8 +45,8 @@ def write(client, name, documents, shards=1, fields=USUAL):
     counts = Counter(source[fields.language] for source in documents.values() if fields.language in source)
     mapped = client.indices.get_mapping(index=name)[name]["mappings"]["properties"].get("text", {})
     texts = frozenset(mapped.get("properties", {}))
-    live = LiveIndex(name, name, PLAIN, fields, tuple(counts), len(documents), shards, counts, texts)
-    return Target(live, trust=TRUST)
+    live = IndexInfo(name, name, PLAIN, fields, tuple(counts), len(documents), shards, counts, texts)
+    return SearchContext(live, trust=TRUST)
 
 
 def expected(query, gathered, language, vectors, *, documents, words):
@@ -63,7 +63,7 @@ def expected(query, gathered, language, vectors, *, documents, words):
     units = {name: np.float64(one) / np.linalg.norm(np.float64(one)) for name, one in vectors.items()}
     query = np.float64(query) / np.linalg.norm(np.float64(query))
     known = [AnchorEvidence(*said, float(query @ units[name])) for name, said in gathered.items()]
-    probable = trusted(known, TRUST, language, documents=documents, words=words)
+    probable = anchor_probabilities(known, TRUST, language, documents=documents, words=words)
     weighted = {
         name: weight for name, weight in zip(gathered, weights(probable), strict=True) if weight >= LEAST_WEIGHT
     }
@@ -91,14 +91,14 @@ def test_an_index_with_fields_of_its_own(client, index_name, shards):
     gathered = {"c": (False, 0.0), "b": (False, 0.0), "a": (True, words["a"])}
     # Fields that all languages share: their words are as rare as they are among all documents.
     cosines, bonus, weighted = expected(query, gathered, "de", vectors, documents=4 / shards, words=2)
-    run = found(client, target, Question("zwei Worte zwei", "de", query), ANCHORED, source=["body"])
+    run = found(client, target, SearchQuery("zwei Worte zwei", "de", query), ANCHORED, source=["body"])
     wanted = {name: (1 + cosine + bonus * (name == "a")) / 2 for name, cosine in cosines.items()}
     assert {hit.id: hit.score for hit in run.hits} == pytest.approx(wanted, abs=1e-5)
     assert {anchor.id: anchor.weight for anchor in run.how.anchors} == pytest.approx(weighted, abs=1e-5)
     assert {hit.id: (hit.language, value_at(hit.source, "body")) for hit in run.hits} == {
         "a": ("de", "zwei worte"), "b": ("en", "three more"), "c": ("und", "numbers")
     }  # fmt: skip
-    question = Question("zwei Worte zwei", "de", query)
+    question = SearchQuery("zwei Worte zwei", "de", query)
     given = scored(client, target, question, ANCHORED, run.how, list(documents))
     assert given == {"bare": None, **{name: pytest.approx(score, abs=1e-5) for name, score in wanted.items()}}
 
@@ -106,7 +106,7 @@ def test_an_index_with_fields_of_its_own(client, index_name, shards):
 @pytest.mark.parametrize("shards", [1, 3])
 def test_an_empty_index_and_one_with_empty_shards(client, index_name, shards):
     empty = write(client, f"{index_name}-empty", {}, shards)
-    question = Question("Mond", "de", vector(1, 0, 0))
+    question = SearchQuery("Mond", "de", vector(1, 0, 0))
     for setting in (ANCHORED, replace(ANCHORED, preference=0.1), replace(ANCHORED, one_per_group=True)):
         run = found(client, empty, question, setting)
         assert (run.hits, run.how.anchors, run.how.bonus) == ((), (), 0)
@@ -122,10 +122,10 @@ def test_an_empty_index_and_one_with_empty_shards(client, index_name, shards):
 def test_a_query_that_words_cannot_be_searched_for(client, index_name):
     target = write(client, index_name, {"a": {"language": "de", "text": {"de": "x"}, "embedding": [1, 0, 0]}})
     with pytest.raises(UsageError) as refused:
-        found(client, target, Question("wort " * 501, "de", vector(1, 0, 0)), ANCHORED)
+        found(client, target, SearchQuery("wort " * 501, "de", vector(1, 0, 0)), ANCHORED)
     assert str(refused.value) == "The query has too many words for a word search: at most 500 fit."
     with pytest.raises(UsageError) as refused:
-        found(client, target, Question("wort", "de"), ANCHORED)
+        found(client, target, SearchQuery("wort", "de"), ANCHORED)
     assert str(refused.value) == "The question has no vector, and this way of searching needs one: encode its words."
 
 
@@ -133,7 +133,7 @@ def test_a_query_of_zeros_is_refused_as_by_a_dense_search(client, index_name):
     target = write(client, index_name, {"a": {"language": "de", "text": {"de": "x"}, "embedding": [1, 0, 0]}})
     for mode in ("dense", "anchored"):
         with pytest.raises(UsageError) as refused:
-            found(client, target, Question("x", "de", vector(0, 0, 0)), Setting(mode))
+            found(client, target, SearchQuery("x", "de", vector(0, 0, 0)), SearchSettings(mode))
         assert str(refused.value) == (
             "The vector of the query 'x' is all zeros, so nothing is near to it: ask it in other words, or by mode "
             "lexical."
@@ -142,7 +142,7 @@ def test_a_query_of_zeros_is_refused_as_by_a_dense_search(client, index_name):
 
 def test_the_one_document_may_lie_opposite_the_query(client, index_name):
     target = write(client, index_name, {"a": {"language": "de", "text": {"de": "x"}, "embedding": [-1, -2, -3]}})
-    (hit,) = found(client, target, Question("y", "en", vector(1, 2, 3)), ANCHORED).hits
+    (hit,) = found(client, target, SearchQuery("y", "en", vector(1, 2, 3)), ANCHORED).hits
     assert hit.score == pytest.approx(0, abs=1e-5)
 
 
@@ -157,7 +157,7 @@ def test_a_language_without_a_field_of_texts(client, index_name, text):
     vectors = {name: source["embedding"] for name, source in documents.items()}
     # BM25 counts a word as often as it is asked for.
     words = 3 * np.log(4 / 3) / (1 + 1.2) if text else 0.0
-    run = found(client, target, Question("worte zwei worte", "de", vector(1, 1, 1)), ANCHORED)
+    run = found(client, target, SearchQuery("worte zwei worte", "de", vector(1, 1, 1)), ANCHORED)
     gathered = {"a": (True, words), "b": (False, 0.0)}
     cosines, bonus, _ = expected(vector(1, 1, 1), gathered, "de", vectors, documents=1, words=2)
     assert {hit.id: hit.score for hit in run.hits} == pytest.approx(
@@ -171,14 +171,16 @@ def test_documents_of_no_known_language_are_found_by_words_though_there_is_no_ot
     documents["und"] = {"language": "und", "text": {"und": "other"}, "embedding": [0, 1, -1]}
     target = write(client, index_name, documents)
     live = replace(target.index, languages=("de",), counts={"de": 5})
-    target = replace(target, trust=Trust(5.0))
-    run = found(client, replace(target, index=live), Question("4711", "de", vector(1, 2, 0)), ANCHORED)
+    target = replace(target, trust=AnchorModel(5.0))
+    run = found(client, replace(target, index=live), SearchQuery("4711", "de", vector(1, 2, 0)), ANCHORED)
     anchor = next(anchor for anchor in run.how.anchors if anchor.id == "none")
     assert anchor.evidence["own_language"] == 0
     assert anchor.evidence["words"] > 0
     assert run.how.given.keys() == {"none"}
     mine = replace(live, documents=5)
-    assert found(client, replace(target, index=mine), Question("4711", "de", vector(1, 2, 0)), ANCHORED).how.given == {}
+    assert (
+        found(client, replace(target, index=mine), SearchQuery("4711", "de", vector(1, 2, 0)), ANCHORED).how.given == {}
+    )
 
 
 def test_an_anchor_that_is_gone_meanwhile_has_moved_the_query_all_the_same(client, index_name):
@@ -189,16 +191,16 @@ def test_an_anchor_that_is_gone_meanwhile_has_moved_the_query_all_the_same(clien
         )
     }  # fmt: skip
     target = write(client, index_name, documents)
-    question = Question("mond", "de", vector(0.9, 0.2, 0.1))
+    question = SearchQuery("mond", "de", vector(0.9, 0.2, 0.1))
     whole = found(client, target, question, ANCHORED)
 
     exchange = search(question, ANCHORED, target, size=10)
     asked = next(exchange)
-    first = answers(client.msearch(index=index_name, body=lines(asked)), len(asked))
-    second = exchange.send([complete(one) for one in first])
+    first = split_msearch(client.msearch(index=index_name, body=msearch_body(asked)), len(asked))
+    second = exchange.send([check_response(one) for one in first])
     client.delete(index=index_name, id="a", params={"refresh": "true"})
     with pytest.raises(StopIteration) as end:
-        exchange.send([complete(client.search(index=index_name, body=second[0]))])
+        exchange.send([check_response(client.search(index=index_name, body=second[0]))])
     run = end.value.value
     assert run.how == whole.how
     assert {hit.id for hit in run.hits} == {"b", "c"}

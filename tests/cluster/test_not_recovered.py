@@ -123,7 +123,7 @@ def test_a_task_that_did_not_know_an_index_or_the_script_is_begun_again(client, 
     target = f"{index_name}-v0002"
     script = {
         "type": "resource_not_found_exception",
-        "reason": f"unable to find script [{way.way.script}] in cluster state",
+        "reason": f"unable to find script [{way.transform.script}] in cluster state",
     }
     cause = unknown_target(type("Named", (), {"target": target})).error
     failures = [{"index": target, "id": "3", "cause": cause, "status": 404}]

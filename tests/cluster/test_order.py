@@ -12,7 +12,7 @@ from nothing_lost import read_letters
 from langshift.debias.detector import open_detector
 from langshift.debias.encoders import open_encoder
 from langshift.debias.vectors import LanguageVectors, shipped
-from langshift.ingest.config import choose
+from langshift.ingest.config import build_pipeline
 from langshift.ingest.load import load
 from langshift.ingest.progress import last_line, remarks
 from langshift.ingest.resume import LoadOptions
@@ -26,7 +26,7 @@ APPEND = LoadOptions(if_exists="append")
 
 @pytest.fixture(scope="module")
 def making():
-    return choose(open_encoder("use-m"), open_detector(), None, None)
+    return build_pipeline(open_encoder("use-m"), open_detector(), None, None)
 
 
 @pytest.fixture

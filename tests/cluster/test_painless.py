@@ -8,14 +8,14 @@ import orjson
 import pytest
 from opensearchpy.exceptions import RequestError, TransportError
 
-from langshift.debias.debiaser import Debias
+from langshift.debias.debiaser import Debiaser
 from langshift.debias.vectors import LanguageVectors
-from langshift.ingest.config import Making
-from langshift.ingest.transform import Told, move
-from langshift.languages import told_language
+from langshift.ingest.config import EmbeddingPipeline
+from langshift.ingest.transform import DocumentLanguage, debias_batch
+from langshift.languages import document_language
 from langshift.plugin import shift_script
-from langshift.plugin.metadata import USUAL, Fields, value_at
-from langshift.plugin.stored_shift import IndexShift, expected, of_debias
+from langshift.plugin.metadata import USUAL, FieldNames, value_at
+from langshift.plugin.stored_shift import StoredShift, expected, of_debias
 
 # Dimension -> how many documents: 1,000 in all, and 10,000 where `make evidence` says so.
 TIMES = 10 if os.environ.get("LANGSHIFT_EVIDENCE") else 1
@@ -23,13 +23,13 @@ DOCUMENTS = {1: 150, 2: 150, 3: 100, 8: 150, 64: 150, 384: 100, 512: 100, 1024: 
 TAGS = ("ar", "de", "no", "pt", "th", "zh", "zh-TW")
 NAMES = ("de", "th", "TH", "zh-Hant", "zh_HK", "ara", "nn", "pt_BR", "en-GB", "vi", "English", None)
 NEAR, BACK = 2e-7, 1e-6
-OWN = Fields(
+OWN = FieldNames(
     vector="a.vector",
     language="langshift.language",
     confidence="langshift.sure",
     stamp="langshift.shift",
     texts=("words",),
-    told="meta.lang",
+    declared_language="meta.lang",
 )
 
 
@@ -39,7 +39,7 @@ def language_vectors(dimension, seed=0):
 
 
 def shift_of(dimension=3, alpha=0.5, seed=0, **alphas):
-    return of_debias(Debias(language_vectors(dimension, seed), alpha=alpha, alphas=alphas))
+    return of_debias(Debiaser(language_vectors(dimension, seed), alpha=alpha, alphas=alphas))
 
 
 def vectors_of(dimension, count, seed=2, norms=(1, 50)):
@@ -119,23 +119,23 @@ def far(found, wanted, raw):
 def debias_of(shift):
     size = len(shift.vectors["de"]) if shift.vectors else 1
     known = next((known for seed in (0, 1) if (known := language_vectors(size, seed)).hash == shift.hash), None)
-    return Debias(known, "shift", shift.alpha, shift.alphas)
+    return Debiaser(known, "shift", shift.alpha, shift.alphas)
 
 
 def loaded(raw, told, shift, *, soft=False):
     """Vectors and stamps as a load writes them."""
-    return move(raw, told, Making(None, debias_of(shift), None, soft=soft))
+    return debias_batch(raw, told, EmbeddingPipeline(None, debias_of(shift), None, soft=soft))
 
 
 def stamps(raw, tags, shift):
-    return loaded(raw, [Told(tag, 1.0, {}) for tag in tags], shift)[1]
+    return loaded(raw, [DocumentLanguage(tag, 1.0, {}) for tag in tags], shift)[1]
 
 
 @pytest.mark.parametrize("dimension", DOCUMENTS)
 def test_documents_as_numpy_shifts_them_there_and_back(client, pipelines, index, dimension):
     raw = vectors_of(dimension, TIMES * DOCUMENTS[dimension])
     names = [NAMES[place % len(NAMES)] for place in range(len(raw))]
-    tags = [told_language(name) for name in names]
+    tags = [document_language(name) for name in names]
     first = shift_of(dimension, 0.75, th=0.5, zh=0.0)
     one = index(dimension, pipelines(first))
     write(client, one, [{"embedding": row.tolist(), "language": name} for row, name in zip(raw, names, strict=True)])
@@ -145,7 +145,7 @@ def test_documents_as_numpy_shifts_them_there_and_back(client, pipelines, index,
 
     shifts = {"alpha": shift_of(dimension, 0.3, de=1.0, zh=0.9), "vectors": shift_of(dimension, 1.0, seed=1)}
     there, now = one, first
-    for name, shift in {**shifts, "none": IndexShift(), "back": first}.items():
+    for name, shift in {**shifts, "none": StoredShift(), "back": first}.items():
         other = index(dimension)
         retune(client, there, other, now, shift)
         wanted = expected(now, shift, USUAL)(sources_of(client, there))
@@ -215,11 +215,11 @@ def test_how_a_pipeline_reads_a_language(client, told, language, key, tag):
         "text": {language: "x"},
         "shift": stamp,
     }
-    wanted = debias_of(shift).documents(vectors, [told_language(told)])
+    wanted = debias_of(shift).documents(vectors, [document_language(told)])
     assert far([made["embedding"]], wanted, [raw]) <= NEAR
     # Where nothing moves, nothing is touched: whole numbers stay whole.
     assert key or str(made["embedding"]) == "[1, 2, 3]"
-    assert stamps(vectors, [told_language(told)], shift) == [stamp]
+    assert stamps(vectors, [document_language(told)], shift) == [stamp]
 
 
 def test_what_passes_a_pipeline_as_it_is(client):
@@ -389,7 +389,7 @@ def test_a_soft_shift_there_and_back(client, index, dimension):
     for place in range(len(raws)):
         some = random.dirichlet(np.ones(4)).tolist()
         posterior = dict(zip(random.permutation([*TAGS, "en", "vi", "nn"]).tolist(), some, strict=False))
-        told.append(Told("und" if place % 2 else "de-AT", 0.4, {} if place % 10 == 1 else posterior))
+        told.append(DocumentLanguage("und" if place % 2 else "de-AT", 0.4, {} if place % 10 == 1 else posterior))
 
     def made(shift):
         return loaded(raws, told, shift, soft=True)

@@ -12,8 +12,8 @@ from langshift.commands.index import pipeline as command
 from langshift.errors import ClusterError, UsageError
 from langshift.plugin import shift_script
 from langshift.plugin.metadata import USUAL
-from langshift.plugin.pipelines import First, default, install, installed, name_for, read
-from langshift.plugin.stored_shift import IndexShift
+from langshift.plugin.pipelines import PrecedingPipeline, default, install, installed, name_for, read
+from langshift.plugin.stored_shift import StoredShift
 
 SHIFT = made_shift(alpha=0.75, alphas={"th": 0.5})
 
@@ -151,7 +151,7 @@ def test_a_pipeline_that_is_asked_for_runs_first_and_goes_with_the_shift(client,
     # It stays where another install does not name it, and makes room where that names another.
     assert run(cluster_env, "install", index_name)[0].startswith("Nothing to do: ")
     assert run(cluster_env, "install", index_name, "--after", second)[0].startswith("Brought up to date: ")
-    assert installed(client, index).first == First(second, was_default=False)
+    assert installed(client, index).first == PrecedingPipeline(second, was_default=False)
     said, _ = run(cluster_env, "remove", index_name)
     assert said == f"Removed langshift-{index}: {index} has no default pipeline now. Its documents stay as they are.\n"
     assert default(client, index) is None
@@ -190,11 +190,11 @@ def test_a_pipeline_of_somebody_that_runs_langshifts_is_left_working(client, clu
 
 def test_the_pipeline_of_another_version_is_not_run_before_this_ones(client, cluster_env, index, index_name, own):
     first = own("first")
-    install(client, index, SHIFT, USUAL, First(first, was_default=True))
+    install(client, index, SHIFT, USUAL, PrecedingPipeline(first, was_default=True))
     second = make_index(client, index_name, SHIFT, if_exists="new-version")
     put_default(client, second, f"langshift-{index}")
     run(cluster_env, "install", index_name)
-    assert installed(client, second).first == First(first, was_default=True)
+    assert installed(client, second).first == PrecedingPipeline(first, was_default=True)
     assert default(client, index) == f"langshift-{index}"
 
 
@@ -253,7 +253,7 @@ def test_an_index_that_no_pipeline_can_shift_is_refused(client, cluster_env, pip
 
 
 def test_an_index_without_language_vectors_has_its_documents_stamped(client, cluster_env, pipelines):
-    index = make_index(client, pipelines, IndexShift())
+    index = make_index(client, pipelines, StoredShift())
     said, noted = run(cluster_env, "install", pipelines)
     assert said == f"Installed langshift-{index}, the default pipeline of {index}.\n"
     assert noted == f"{index} has no language vectors: documents get a stamp, and no vector moves.\n"

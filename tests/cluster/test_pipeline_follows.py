@@ -6,9 +6,9 @@ from given_data import run
 from opensearchpy.exceptions import AuthorizationException
 from shifted_index import Corpus, language_vectors, refused, saved
 
-from langshift.debias.debiaser import Debias
+from langshift.debias.debiaser import Debiaser
 from langshift.plugin import pipelines as pipelines_module
-from langshift.plugin.pipelines import First, follow_load, install, installed
+from langshift.plugin.pipelines import PrecedingPipeline, inherit_pipeline_on_load, install, installed
 from langshift.plugin.versions import Target
 
 pytestmark = pytest.mark.usefixtures("cluster_env")
@@ -65,7 +65,7 @@ def test_what_runs_before_the_shift_goes_on_running(client, name, corpus, vector
     client.ingest.put_pipeline(id=f"{name}-first", body={"processors": [step]})
     assert run("pipeline", "install", name, "--after", f"{name}-first").exit_code == 0
     load(corpus, name, "--vectors", vectors, "--if-exists", "new-version")
-    assert installed(client, f"{name}-v0002").first == First(f"{name}-first", was_default=False)
+    assert installed(client, f"{name}-v0002").first == PrecedingPipeline(f"{name}-first", was_default=False)
     require_shifted(client, name, 0.75)
     assert client.get(index=name, id="theirs")["_source"]["seen"]
 
@@ -96,7 +96,7 @@ def test_a_method_that_no_pipeline_knows_is_told(client, name, capsys):
     assert run("pipeline", "install", name).exit_code == 0
     target = Target(name, f"{name}-v0002", "", created=True, live=f"{name}-v0001", if_exists="replace")
     capsys.readouterr()
-    follow_load(client, target, Debias(None, "affine"))
+    inherit_pipeline_on_load(client, target, Debiaser(None, "affine"))
     assert capsys.readouterr().err == (
         f"{name}-v0001 shifts what other clients write, and {name}-v0002 does not: no pipeline can apply the "
         "method affine. Write to it with `langshift ingest`.\n"

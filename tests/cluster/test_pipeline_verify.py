@@ -10,8 +10,8 @@ from click.testing import CliRunner
 from piped_index import made_shift, make_foreign_index, make_index, raw_vector, shifted_by
 
 from langshift.commands.index import pipeline as command
-from langshift.plugin.metadata import USUAL, Fields
-from langshift.plugin.pipelines import First, install
+from langshift.plugin.metadata import USUAL, FieldNames
+from langshift.plugin.pipelines import PrecedingPipeline, install
 
 SHIFT = made_shift(alpha=0.75, alphas={"th": 0.5, "zh": 0.0})
 LANGUAGES = ("de", "de-AT", "th", "zh", "zh-TW", "en", "vi", "und")
@@ -90,7 +90,7 @@ def test_no_more_documents_are_asked_for_than_the_index_gives_at_a_time(client, 
 def test_a_pipeline_that_runs_first_is_left_out_and_may_fail(client, cluster_env, index, index_name, pipelines):
     write(client, index)
     client.ingest.put_pipeline(id=f"{pipelines}-fails", body={"processors": [{"fail": {"message": "no model"}}]})
-    first = First(f"{pipelines}-fails", was_default=False)
+    first = PrecedingPipeline(f"{pipelines}-fails", was_default=False)
     install(client, index, SHIFT, USUAL, first)
     code, _, wrong = verify(cluster_env, index_name)
     assert (code, wrong) == (0, [])
@@ -217,7 +217,7 @@ def test_a_pipeline_that_refuses_is_told_with_its_reason(client, cluster_env, in
 
 
 def test_an_index_with_fields_of_its_own(client, cluster_env, pipelines):
-    fields = Fields("vectors.body", "detected", "sure", "ls", ("body",), "lang")
+    fields = FieldNames("vectors.body", "detected", "sure", "ls", ("body",), "lang")
     properties = {
         "vectors": {
             "properties": {

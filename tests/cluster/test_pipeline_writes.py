@@ -8,9 +8,9 @@ import pytest
 from opensearchpy.exceptions import RequestError
 from piped_index import made_shift, make_foreign_index, make_index, raw_vector, shifted_by
 
-from langshift.plugin.metadata import USUAL, Fields
-from langshift.plugin.pipelines import First, install, name_for
-from langshift.plugin.stored_shift import IndexShift
+from langshift.plugin.metadata import USUAL, FieldNames
+from langshift.plugin.pipelines import PrecedingPipeline, install, name_for
+from langshift.plugin.stored_shift import StoredShift
 
 SHIFT = made_shift(alpha=0.75, alphas={"th": 0.5})
 RAW, OTHER = raw_vector(1), raw_vector(2)
@@ -295,8 +295,8 @@ def test_two_clients_at_once_leave_what_one_of_them_wrote(client, index):
 
 
 def test_an_index_without_language_vectors_stamps_and_moves_nothing(client, pipelines):
-    index = make_index(client, pipelines, IndexShift())
-    install(client, index, IndexShift(), USUAL, None)
+    index = make_index(client, pipelines, StoredShift())
+    install(client, index, StoredShift(), USUAL, None)
     client.index(index=index, id="1", body=german())
     found = source(client, index, "1")
     assert found["shift"] == {"vectors": None, "alpha": 0.0}
@@ -304,7 +304,7 @@ def test_an_index_without_language_vectors_stamps_and_moves_nothing(client, pipe
 
 
 def test_an_index_with_fields_of_its_own(client, pipelines):
-    fields = Fields("vectors.body", "detected", "sure", "ls", ("body",), "meta.lang")
+    fields = FieldNames("vectors.body", "detected", "sure", "ls", ("body",), "meta.lang")
     properties = {
         "vectors": {
             "properties": {
@@ -341,7 +341,7 @@ def embedding(client, pipelines):
     source = "if (ctx.passage != null) { ctx.embedding = new ArrayList(params[ctx.passage]) }"
     step = {"script": {"source": source, "params": {"Ebbe": RAW, "Flut": OTHER}}}
     client.ingest.put_pipeline(id=name, body={"processors": [step]})
-    return First(name, was_default=False)
+    return PrecedingPipeline(name, was_default=False)
 
 
 def test_a_vector_that_a_pipeline_makes_first_is_shifted_however_often_it_is_made(client, index, embedding):
@@ -370,12 +370,12 @@ def test_a_vector_that_a_pipeline_makes_first_is_shifted_however_often_it_is_mad
 
 
 def test_a_vector_made_first_in_an_index_with_fields_of_its_own(client, pipelines):
-    fields = Fields("vectors.body", "detected", "sure", "own.ls", ("passage",), "lang")
+    fields = FieldNames("vectors.body", "detected", "sure", "own.ls", ("passage",), "lang")
     made = "if (ctx.passage != null) { ctx.vectors = ['body': new ArrayList(params.v)] }"
     step = {"script": {"source": made, "params": {"v": RAW}}}
     client.ingest.put_pipeline(id=f"{pipelines}-embedding", body={"processors": [step]})
     index = make_foreign_index(client, pipelines, SHIFT, fields, {"detected": {"type": "keyword"}})
-    install(client, index, SHIFT, fields, First(f"{pipelines}-embedding", was_default=False))
+    install(client, index, SHIFT, fields, PrecedingPipeline(f"{pipelines}-embedding", was_default=False))
     client.index(index=index, id="1", body={"passage": "Ebbe", "lang": "de"})
     client.update(index=index, id="1", body={"doc": {"group": "g"}})
     found = source(client, index, "1")

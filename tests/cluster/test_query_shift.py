@@ -16,12 +16,12 @@ from langshift.debias.encoders import open_encoder
 from langshift.debias.vectors import LanguageVectors, shipped
 from langshift.errors import UsageError
 from langshift.evaluate.datasets.dataset import load_dataset
-from langshift.evaluate.replay.plan import Asked, Plan, open_journals
-from langshift.ingest.config import choose
+from langshift.evaluate.replay.plan import ReplayOptions, ReplayPlan, open_journals
+from langshift.ingest.config import build_pipeline
 from langshift.ingest.load import load
 from langshift.plugin import inventory, metadata, versions
 from langshift.plugin.metadata import QueryVectors
-from langshift.plugin.stored_shift import IndexShift
+from langshift.plugin.stored_shift import StoredShift
 from langshift.retrieval.searcher import Searcher, SearchOptions
 
 PIVOT, GERMAN = "Why does the sea rise and fall?", "Warum steigt und fällt das Meer?"
@@ -46,7 +46,7 @@ def made(client, folder, known, tmp_path_factory):
         path = tmp_path_factory.mktemp("vectors") / "v.safetensors"
         replace(known, **fields).save(path)
         names.append(f"langshift-test-{uuid.uuid4().hex[:8]}")
-        making = choose(open_encoder("use-m"), open_detector(), path, alpha, method=method)
+        making = build_pipeline(open_encoder("use-m"), open_detector(), path, alpha, method=method)
         load(client, str(folder / "corpus.jsonl"), names[-1], making)
         return names[-1]
 
@@ -112,10 +112,10 @@ def bodies(asked, name):
 
 
 def test_replaying(client, indices, dataset):
-    plan, asked = Plan(), {}
+    plan, asked = ReplayOptions(), {}
     for recommended, name in indices.items():
         for wanted in ("auto", "always", "never"):
-            made = Asked.of([searcher(client, name, wanted)], dataset, plan)
+            made = ReplayPlan.of([searcher(client, name, wanted)], dataset, plan)
             asked[recommended, wanted] = bodies(made, name)
     never = asked[True, "never"]
     german, english = ({query.id for query in dataset.queries if query.language == tag} for tag in ("de", "en"))
@@ -135,13 +135,13 @@ def test_indices_share_encodings_but_not_what_shifts_them(client, indices, made,
     encoded, encoder = [], opened[0].encoder
     encode = encoder.encode_queries
     monkeypatch.setattr(encoder, "encode_queries", lambda texts: encoded.extend(texts) or encode(texts))
-    asked = Asked.of(opened, dataset, Plan())
+    asked = ReplayPlan.of(opened, dataset, ReplayOptions())
     assert len(encoded) == 20
     found = [bodies(asked, one.index.name) for one in opened]
     for one, its in zip(opened, found, strict=True):
-        assert its == bodies(Asked.of([one], dataset, Plan()), one.index.name)
+        assert its == bodies(ReplayPlan.of([one], dataset, ReplayOptions()), one.index.name)
     # An index whose documents are not shifted is asked with queries as they are.
-    assert found[0] == bodies(Asked.of([searcher(client, plain, "never")], dataset, Plan()), plain)
+    assert found[0] == bodies(ReplayPlan.of([searcher(client, plain, "never")], dataset, ReplayOptions()), plain)
     assert found[1] == found[2]
     assert found[0] != found[1] != found[3]
 
@@ -170,8 +170,10 @@ def test_the_result_says_so_and_resuming_keeps_to_it(client, folder, indices, tm
     assert lexical["shift_queries"] is False
     # A replay that was cut off is gone on with as it began.
     output = tmp_path / "cut-off"
-    begun = Asked.of([searcher(client, indices[True], "never")], load_dataset(folder), Plan(group_scores=True))
-    with open_journals(output, begun, Plan(group_scores=True))[0]:
+    begun = ReplayPlan.of(
+        [searcher(client, indices[True], "never")], load_dataset(folder), ReplayOptions(group_scores=True)
+    )
+    with open_journals(output, begun, ReplayOptions(group_scores=True))[0]:
         pass
     with pytest.raises(UsageError) as refused:
         replay(indices[True], "--shift-queries", "always", "--output", output, "--resume")
@@ -244,7 +246,7 @@ def test_an_index_of_another_method_keeps_nothing_either(client, made, known):
 
 def test_what_the_index_holds_is_the_files_numbers(client, indices, known):
     noted = metadata.read_metadata(client, f"{indices[True]}-v0001")
-    kept, documents = QueryVectors.from_dict(noted["langshift_queries"]), IndexShift.from_meta(noted)
+    kept, documents = QueryVectors.from_dict(noted["langshift_queries"]), StoredShift.from_meta(noted)
     assert kept.recommended is True
     # Only what is not the documents' own.
     assert set(kept.vectors) == set(known.query_vectors)

@@ -20,9 +20,9 @@ from langshift.evaluate.datasets.dataset import Dataset, load_dataset
 from langshift.evaluate.measures import score
 from langshift.evaluate.measures.base import Material
 from langshift.evaluate.replay.load_generator import GIVE_UP_AFTER, send_all
-from langshift.evaluate.replay.replay import Replay
-from langshift.evaluate.replay.requests import WARM_UP, Request, Step, ask
-from langshift.retrieval.hits import Found, candidates
+from langshift.evaluate.replay.replay import ReplayResult
+from langshift.evaluate.replay.requests import WARM_UP, PreparedQuery, SerializedStep, send_query
+from langshift.retrieval.hits import RankedHits, candidates
 from langshift.retrieval.searcher import Searcher
 
 
@@ -165,7 +165,7 @@ class Failing:
         return self._client.search(**request)
 
 
-def failing(client: OpenSearch, searcher: Searcher, dataset: Dataset, which: range) -> tuple[Failing, Replay]:
+def failing(client: OpenSearch, searcher: Searcher, dataset: Dataset, which: range) -> tuple[Failing, ReplayResult]:
     wrapped = Failing(client, which)
     return wrapped, replayed(wrapped, searcher, dataset)
 
@@ -191,14 +191,17 @@ def test_a_cluster_that_dies_is_not_asked_for_ever(client, searcher, dataset):
 def one_step(body):
     """A search of one step."""
     (response,) = yield (body,)
-    return Found(tuple(candidates(response, "any")), took=response["took"])
+    return RankedHits(tuple(candidates(response, "any")), took=response["took"])
 
 
 def test_what_the_server_refuses_is_an_error_of_that_query_alone(client, index):
     good = {"query": {"match_all": {}}, "size": 3, "_source": False}
     bodies = {"q1": good, "q2": {"query": {"nonsense": {}}}, "q3": good}
-    requests = [Request(0, index, query, Step.of((body,)), partial(one_step, body)) for query, body in bodies.items()]
-    answers = [done.answer for batch in send_all([partial(ask, client)], requests) for done in batch]
+    requests = [
+        PreparedQuery(0, index, query, SerializedStep.of((body,)), partial(one_step, body))
+        for query, body in bodies.items()
+    ]
+    answers = [done.answer for batch in send_all([partial(send_query, client)], requests) for done in batch]
     assert [len(answer.hits) for answer in answers] == [3, 0, 3]
     assert [answer.error for answer in answers] == [
         None,

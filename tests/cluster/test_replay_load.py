@@ -20,13 +20,13 @@ from langshift.debias.encoders import open_encoder
 from langshift.errors import FingerprintError, LangshiftError, UsageError
 from langshift.evaluate.datasets.dataset import load_dataset
 from langshift.evaluate.replay import requests
-from langshift.evaluate.replay.plan import Asked, Plan
+from langshift.evaluate.replay.plan import ReplayOptions, ReplayPlan
 from langshift.evaluate.replay.replay import replay_all
-from langshift.evaluate.replay.requests import Load
-from langshift.ingest.config import choose
+from langshift.evaluate.replay.requests import LoadProfile
+from langshift.ingest.config import build_pipeline
 from langshift.ingest.load import load
 from langshift.retrieval.searcher import Searcher
-from langshift.retrieval.settings import Setting
+from langshift.retrieval.settings import SearchSettings
 
 from .tls_proxy import client_of, proxy
 
@@ -46,8 +46,8 @@ def searches(seen, name):
 
 def test_indices_get_the_same_queries_in_alternation(client, cluster_url, indices, dataset):
     searchers = [Searcher(client, name) for name in indices]
-    plan = Plan(load=Load(warm_up=2))
-    asked = Asked.of(searchers, dataset, plan)
+    plan = ReplayOptions(load=LoadProfile(warm_up=2))
+    asked = ReplayPlan.of(searchers, dataset, plan)
     with proxy(cluster_url) as (address, server), client_of(address) as other:
         found = replay_all([other], asked, plan)
         seen = [path.split("/")[1] for path, _ in server.seen if path.endswith("/_search")]
@@ -65,8 +65,8 @@ def test_indices_get_the_same_queries_in_alternation(client, cluster_url, indice
 
 def test_several_at_once_find_the_same(client, indices, dataset):
     searcher = Searcher(client, indices[1])
-    plan = Plan(load=Load(concurrency=6))
-    (found,) = replay_all([client], Asked.of([searcher], dataset, plan), plan)
+    plan = ReplayOptions(load=LoadProfile(concurrency=6))
+    (found,) = replay_all([client], ReplayPlan.of([searcher], dataset, plan), plan)
     alone = replayed(client, searcher, dataset)
     assert [(answer.query, answer.hits) for answer in found.answers] == [
         (answer.query, answer.hits) for answer in alone.answers
@@ -149,8 +149,8 @@ def exact_scores(client, searcher, dataset, vectors):
 def test_group_scores_are_numpys_cosine_also_below_the_cut(client, indices, dataset, monkeypatch):
     monkeypatch.setattr(requests, "TOP_K", 2)
     searcher = Searcher(client, indices[1])
-    plan = Plan(measures=["LPR"], group_scores=True)
-    (found,) = replay_all([client], Asked.of([searcher], dataset, plan), plan)
+    plan = ReplayOptions(measures=["LPR"], group_scores=True)
+    (found,) = replay_all([client], ReplayPlan.of([searcher], dataset, plan), plan)
     assert {len(answer.hits) for answer in found.answers} == {2}
     exact = exact_scores(client, searcher, dataset, found.vectors)
     wanted = 0
@@ -166,8 +166,8 @@ def test_group_scores_are_numpys_cosine_also_below_the_cut(client, indices, data
 
 def test_group_scores_of_words_are_those_of_the_run(client, indices, dataset):
     searcher = Searcher(client, indices[0])
-    plan = Plan([Setting("lexical")], group_scores=True)
-    (found,) = replay_all([client], Asked.of([searcher], dataset, plan), plan)
+    plan = ReplayOptions([SearchSettings("lexical")], group_scores=True)
+    (found,) = replay_all([client], ReplayPlan.of([searcher], dataset, plan), plan)
     none = 0
     for answer in found.answers:
         run_scores = dict(answer.hits)
@@ -179,8 +179,8 @@ def test_group_scores_of_words_are_those_of_the_run(client, indices, dataset):
 
 def test_group_scores_that_cannot_be_had_are_told(client, cluster_url, indices, dataset):
     searcher = Searcher(client, indices[0])
-    plan = Plan(measures=["LPR"], group_scores=True, load=Load(warm_up=0))
-    asked = Asked.of([searcher], dataset, plan)
+    plan = ReplayOptions(measures=["LPR"], group_scores=True, load=LoadProfile(warm_up=0))
+    asked = ReplayPlan.of([searcher], dataset, plan)
     busy = json.dumps({"error": {"reason": "rejected execution", "type": "x"}, "status": 429}).encode()
     with proxy(cluster_url) as (address, server), client_of(address) as other:
         server.rewrite = lambda path, status, content: (429, busy) if path.endswith("/_msearch") else (status, content)
@@ -314,8 +314,8 @@ def test_errors_of_the_cluster_are_kept_with_their_reason(cluster_url, dataset, 
     numbers = iter(range(1000))
     strange = {2: (429, busy), 3: (200, b'{"took": 1}'), 4: (200, b"<html>")}
     searcher = Searcher(client, indices[0])
-    plan = Plan(load=Load(warm_up=0))
-    asked = Asked.of([searcher], dataset, plan)
+    plan = ReplayOptions(load=LoadProfile(warm_up=0))
+    asked = ReplayPlan.of([searcher], dataset, plan)
     with proxy(cluster_url) as (address, server), client_of(address) as other:
         server.rewrite = lambda path, status, content: (
             strange.get(next(numbers), (status, content)) if path.endswith("/_search") else (status, content)
@@ -341,8 +341,8 @@ def test_queries_behind_a_stop_of_the_cluster_carry_its_time(cluster_url, datase
         return status, content
 
     searcher = Searcher(client, indices[0])
-    plan = Plan(load=Load(concurrency=1, rate=200.0, warm_up=0))
-    asked = Asked.of([searcher], dataset, plan)
+    plan = ReplayOptions(load=LoadProfile(concurrency=1, rate=200.0, warm_up=0))
+    asked = ReplayPlan.of([searcher], dataset, plan)
     with proxy(cluster_url) as (address, server), client_of(address) as other:
         server.rewrite = stop
         (found,) = replay_all([other], asked, plan)
@@ -354,7 +354,7 @@ def test_queries_behind_a_stop_of_the_cluster_carry_its_time(cluster_url, datase
 @pytest.mark.usefixtures("cluster_env")
 def test_an_index_of_another_model_is_refused(client, folder, indices, index_name):
     encoder, detector = open_encoder("use-m"), open_detector()
-    made = choose(encoder, detector, None, 0.0)
+    made = build_pipeline(encoder, detector, None, 0.0)
     load(client, str(folder / "corpus.jsonl"), index_name, made)
     mapping = client.indices.get_mapping(index=f"{index_name}-v0001")[f"{index_name}-v0001"]["mappings"]["_meta"]
     mapping["langshift"]["revision"] = "0123456789ab"

@@ -9,9 +9,9 @@ from click.testing import CliRunner
 from langshift.commands.evaluate import evaluate
 from langshift.errors import LangshiftError, UsageError
 from langshift.evaluate.replay import requests
-from langshift.evaluate.replay.plan import Asked, Plan, open_journals
+from langshift.evaluate.replay.plan import ReplayOptions, ReplayPlan, open_journals
 from langshift.evaluate.replay.replay import replay_all
-from langshift.evaluate.replay.requests import Load
+from langshift.evaluate.replay.requests import LoadProfile
 from langshift.evaluate.replay.result import result
 from langshift.plugin import metadata
 from langshift.retrieval.options import read_setting
@@ -52,8 +52,8 @@ def test_group_scores_are_those_of_the_run_and_there_are_some_below_its_cut(clie
     # Each leg looks at a hundred documents all the same.
     monkeypatch.setattr(requests, "TOP_K", 4)
     setting = read_setting(text)
-    plan = Plan([setting], measures=["LPR", "nDCG@20"], group_scores=True)
-    (found,) = replay_all([client], Asked.of([Searcher(client, index)], dataset, plan), plan)
+    plan = ReplayOptions([setting], measures=["LPR", "nDCG@20"], group_scores=True)
+    (found,) = replay_all([client], ReplayPlan.of([Searcher(client, index)], dataset, plan), plan)
     assert not found.failed
     assert found.setting == setting
     assert list(found.group_scores) == [query.id for query in dataset.queries]
@@ -99,8 +99,8 @@ def steps(server):
 
 
 def test_the_times_of_all_steps_are_added(client, cluster_url, index, dataset):
-    plan = Plan([read_setting("dense --one-per-group")], load=Load(warm_up=0))
-    asked = Asked.of([Searcher(client, index)], dataset, plan)
+    plan = ReplayOptions([read_setting("dense --one-per-group")], load=LoadProfile(warm_up=0))
+    asked = ReplayPlan.of([Searcher(client, index)], dataset, plan)
     with proxy(cluster_url) as (address, server), client_of(address) as other:
         server.rewrite = lambda _, status, content: (status, re.sub(rb'"took":\d+', b'"took":10', content))
         (found,) = replay_all([other], asked, plan)
@@ -118,8 +118,8 @@ def test_the_times_of_all_steps_are_added(client, cluster_url, index, dataset):
 
 
 def test_a_step_that_fails_fails_its_query_alone(client, cluster_url, index, dataset):
-    plan = Plan([read_setting("dense --one-per-group")], load=Load(warm_up=0))
-    asked = Asked.of([Searcher(client, index)], dataset, plan)
+    plan = ReplayOptions([read_setting("dense --one-per-group")], load=LoadProfile(warm_up=0))
+    asked = ReplayPlan.of([Searcher(client, index)], dataset, plan)
     busy = json.dumps({"error": {"reason": "rejected execution", "type": "x"}, "status": 429}).encode()
     seen = []
 
@@ -201,9 +201,9 @@ def test_a_mode_of_several_searches_is_gone_on_with(cluster_url, folder, index, 
 
 def test_figures_of_anchored_hold_what_they_rest_on(client, index, dataset, tmp_path):
     """A calibration in between makes it another replay, and one that is not calibrated says so."""
-    plan = Plan([read_setting("anchored")], measures=["nDCG@20"])
+    plan = ReplayOptions([read_setting("anchored")], measures=["nDCG@20"])
     searcher = Searcher(client, index)
-    asked = Asked.of([searcher], dataset, plan)
+    asked = ReplayPlan.of([searcher], dataset, plan)
     (found,) = replay_all([client], asked, plan)
     assert found.trust == searcher.trust
     assert result(found, "3.6.0")["trust"] == {**searcher.trust.to_dict(), "calibrated": False}
@@ -216,13 +216,13 @@ def test_figures_of_anchored_hold_what_they_rest_on(client, index, dataset, tmp_
     metadata.change(client, version, {metadata.ANCHORS: {**searcher.trust.to_dict(), "words": 7.0}})
     try:
         with pytest.raises(UsageError) as caught:
-            open_journals(tmp_path, Asked.of([Searcher(client, index)], dataset, plan), plan)
+            open_journals(tmp_path, ReplayPlan.of([Searcher(client, index)], dataset, plan), plan)
     finally:
         metadata.change(client, version, {metadata.ANCHORS: None})
     assert str(caught.value) == (
         f"{tmp_path} holds an unfinished replay of something else (trust words 13.0, not 7.0): name another --output, "
         "or go on with the command that began it."
     )
-    dense = Plan([read_setting("dense")], measures=["nDCG@20"])
-    (other,) = replay_all([client], Asked.of([searcher], dataset, dense), dense)
+    dense = ReplayOptions([read_setting("dense")], measures=["nDCG@20"])
+    (other,) = replay_all([client], ReplayPlan.of([searcher], dataset, dense), dense)
     assert (other.trust, result(other, "3.6.0")["trust"]) == (None, None)

@@ -8,8 +8,8 @@ from langshift.debias.detector import open_detector
 from langshift.debias.encoders import open_encoder
 from langshift.errors import ClusterError, LangshiftError
 from langshift.ingest.bulk.dead_letters import DeadLetters
-from langshift.ingest.bulk.journal_store import LoadPlace
-from langshift.ingest.config import choose
+from langshift.ingest.bulk.journal_store import LoadWorkspace
+from langshift.ingest.config import build_pipeline
 from langshift.ingest.load import load, load_source
 from langshift.ingest.resume import LoadOptions
 from langshift.ingest.sources import open_source
@@ -22,7 +22,7 @@ LINES = [json.dumps({"_id": name, "text": "Das Meer steigt und fällt."}) for na
 
 @pytest.fixture(scope="module")
 def making():
-    return choose(open_encoder("use-m"), open_detector(), None, None)
+    return build_pipeline(open_encoder("use-m"), open_detector(), None, None)
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ def corpus(tmp_path):
 
 @pytest.fixture
 def place(client, index_name):
-    return LoadPlace.of(Settings.from_env().home, client, index_name)
+    return LoadWorkspace.of(Settings.from_env().home, client, index_name)
 
 
 def test_lines_that_were_lost_and_written_by_another_run_are_counted_once(client, index_name, corpus, making):

@@ -10,17 +10,17 @@ from given_data import run
 from shifted_index import Corpus, language_vectors, printed, refused, require_vectors, saved, sources
 
 from langshift import __version__
-from langshift.debias.debiaser import Debias
+from langshift.debias.debiaser import Debiaser
 from langshift.debias.detector import open_detector
-from langshift.debias.encoders import Brought, open_encoder
+from langshift.debias.encoders import VectorSpec, open_encoder
 from langshift.errors import ClusterError
-from langshift.ingest.config import Making
+from langshift.ingest.config import EmbeddingPipeline
 from langshift.plugin import metadata, pipelines, stored_shift, versions
-from langshift.plugin.metadata import Fields
-from langshift.plugin.retune import Wanted, retune
-from langshift.plugin.stored_shift import entries
+from langshift.plugin.metadata import FieldNames
+from langshift.plugin.retune import RetuneRequest, retune
+from langshift.plugin.stored_shift import to_metadata
 from langshift.retrieval.searcher import Searcher
-from langshift.retrieval.steps import carry_out
+from langshift.retrieval.steps import execute
 
 pytestmark = pytest.mark.usefixtures("cluster_env")
 KNOWN = language_vectors(alpha=0.75, alphas={"th": 0.5}, shift_queries=True)
@@ -105,8 +105,8 @@ def test_searching_and_queries_follow(client, name, tmp_path):
     vector = np.ones((1, 6), np.float32)
     moved = opened.move(vector, ["de"])[0].astype(np.float64)
     assert np.abs(moved - (1 - 0.5 * KNOWN.vectors["de"].astype(np.float64))).max() < 1e-6
-    found = opened.exchange(opened.question("words", language="de", vector=vector[0]), size=5)
-    assert len(carry_out(client, opened.index.index, found).hits) == 5
+    found = opened.plan(opened.question("words", language="de", vector=vector[0]), size=5)
+    assert len(execute(client, opened.index.index, found).hits) == 5
     run("retune", name, "--vectors", saved(tmp_path, OTHERS, "others.safetensors"))
     assert stored_shift.of_index(client, versions.live(client, name), "auto") == stored_shift.UNMOVED
     moved = stored_shift.of_index(client, versions.live(client, name), "always").queries(vector, ["en"])[0]
@@ -183,7 +183,7 @@ def test_what_a_killed_run_has_left_goes_where_nothing_is_left_to_do(client, nam
     with monkeypatch.context() as patch:
         patch.setattr("langshift.plugin.transfer.run._leave", lambda *_, **__: None)
         with pytest.raises(KeyboardInterrupt):
-            retune(client, name, Wanted(1.0), watch=interrupt)
+            retune(client, name, RetuneRequest(1.0), watch=interrupt)
     settings = client.indices.get_settings(index=f"{name}-v0001")[f"{name}-v0001"]["settings"]["index"]
     assert settings["blocks"] == {"write": "true"}
     assert not printed(run("retune", name, "--alpha-for", "th=0.5", "--json"))["changed"]
@@ -241,7 +241,7 @@ def test_what_is_written_before_it_goes_live_is_caught_up_with(client, name, cor
         client.index(index=name, id=added, body=body)
         client.delete(index=name, id="th-0")
 
-    done = retune(client, name, Wanted(1.0), check=write)
+    done = retune(client, name, RetuneRequest(1.0), check=write)
     assert (done.documents, done.caught_up, done.deleted) == (23, 1, 1)
     corpus.raw[added] = corpus.raw["de-1"]
     del corpus.languages["th-0"]
@@ -263,7 +263,7 @@ def test_a_pipeline_follows(client, name):
         raise ClusterError("not this one")
 
     with pytest.raises(ClusterError, match=r"^not this one$"):
-        retune(client, name, Wanted(0.5), check=refuse)
+        retune(client, name, RetuneRequest(0.5), check=refuse)
     assert set(client.ingest.get_pipeline(id=f"langshift-{name}-*")) == {
         f"langshift-{name}-v0001",
         f"langshift-{name}-v0002",
@@ -291,15 +291,21 @@ def test_a_pipeline_that_is_installed_meanwhile_follows_too(client, name):
         if progress.stage == "copying" and pipelines.installed(client, f"{name}-v0001") is None:
             printed(run("pipeline", "install", name, "--json"))
 
-    retune(client, name, Wanted(1.0), watch=install)
+    retune(client, name, RetuneRequest(1.0), watch=install)
     assert pipelines.installed(client, f"{name}-v0002") is not None
     client.ingest.delete_pipeline(id=f"langshift-{name}-*")
 
 
 def test_an_index_with_fields_of_its_own(client, index_name):
-    fields = Fields(vector="dense.v1", language="lang", confidence="sure", stamp="moved", texts=("body",))
-    making = Making(open_encoder("given", brought=Brought(6, False)), Debias(KNOWN, alpha=0.0), open_detector())
-    kept = {"langshift": making.fingerprint().to_dict(), "langshift_fields": fields.to_dict(), **entries(making.debias)}
+    fields = FieldNames(vector="dense.v1", language="lang", confidence="sure", stamp="moved", texts=("body",))
+    making = EmbeddingPipeline(
+        open_encoder("given", vector_spec=VectorSpec(6, False)), Debiaser(KNOWN, alpha=0.0), open_detector()
+    )
+    kept = {
+        "langshift": making.fingerprint().to_dict(),
+        "langshift_fields": fields.to_dict(),
+        **to_metadata(making.debias),
+    }
     method = {"name": "hnsw", "engine": "lucene", "space_type": "l2"}
     properties = {
         "dense": {"properties": {"v1": {"type": "knn_vector", "dimension": 6, "method": method}}},

@@ -34,7 +34,7 @@ class Index:
         """A command that changes something, and the scale that the index has after it."""
         now = live(self.client, self.name)
         # A rollback that was killed right after the swap is finished by the next, which goes back no further.
-        former = before(self.client, now) if state.noted(self.client, now) is None else None
+        former = before(self.client, now) if state.read_transfer_note(self.client, now) is None else None
         if former is not None and self.chance.random() < 0.3:
             return ("rollback", self.name), self.alpha(former)
         alpha = self.chance.choice([alpha for alpha in ALPHAS if alpha != self.alpha(now)])

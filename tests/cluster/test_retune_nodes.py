@@ -14,7 +14,7 @@ from three_nodes import NAMES, long_form
 
 from langshift.client import make_client
 from langshift.errors import LangshiftError
-from langshift.plugin.retune import Wanted, retune
+from langshift.plugin.retune import RetuneRequest, retune
 from langshift.plugin.transfer import reindex_tasks
 from langshift.settings import Settings
 
@@ -79,7 +79,7 @@ class Kill:
 
 def begin(url, watch, patience):
     with make_client(Settings.from_env(), url) as client:
-        return retune(client, INDEX, Wanted(alpha=1.0), throttle=SLOW, patience=patience, watch=watch)
+        return retune(client, INDEX, RetuneRequest(alpha=1.0), throttle=SLOW, patience=patience, watch=watch)
 
 
 @pytest.mark.parametrize("index", [f"{INDEX}-v0001", f"{INDEX}-v0002"], ids=["live version", "new version"])

@@ -11,7 +11,7 @@ from retuned_index import PATIENCE, live
 from shifted_index import DIMENSION, LANGUAGES, Corpus, language_vectors, refused, saved
 
 from langshift.ingest.load import LoadRun
-from langshift.plugin.retune import Wanted, retune, roll_back
+from langshift.plugin.retune import RetuneRequest, retune, roll_back
 
 pytestmark = pytest.mark.usefixtures("cluster_env")
 KNOWN = language_vectors()
@@ -49,7 +49,7 @@ def test_nothing_written_is_lost_and_no_search_fails_or_comes_back_empty(client,
         return {**given(corpus), **{one: document for writer in writers for one, document in writer.held.items()}}
 
     with busy(*actions):
-        forth = retune(client, name, Wanted(alpha=1.0), throttle=SLOW)
+        forth = retune(client, name, RetuneRequest(alpha=1.0), throttle=SLOW)
     assert (live(client, name), forth.before) == (f"{name}-v0002", f"{name}-v0001")
     require_held(client, name, held(), KNOWN, 1.0)
     with busy(*actions):
@@ -114,7 +114,7 @@ def test_documents_made_anew_without_end_do_not_keep_a_retune_from_its_end(clien
                 remaking.anew(one)
         stages.append(progress.stage)
 
-    done = retune(through, name, Wanted(alpha=1.0), watch=watch)
+    done = retune(through, name, RetuneRequest(alpha=1.0), watch=watch)
     assert live(client, name) == done.index
     assert remaking.turns
     require_held(client, name, given(corpus) | dict.fromkeys(ids, remaking.document), KNOWN, 1.0)
@@ -136,10 +136,10 @@ def slow(client, pipelines):
 def test_a_request_that_began_before_the_swap_and_ends_after_it_has_the_new_shift(client, name, slow, corpus, command):
     writers = [Writer(client, name, number, batch=BATCH) for number in range(2)]
     if command == "rollback":
-        retune(client, name, Wanted(alpha=1.0))
+        retune(client, name, RetuneRequest(alpha=1.0))
     assert run("pipeline", "install", name, "--after", slow).exit_code == 0
     with busy(*(one.write for one in writers)):
-        done = retune(client, name, Wanted(alpha=1.0)) if command == "retune" else roll_back(client, name)
+        done = retune(client, name, RetuneRequest(alpha=1.0)) if command == "retune" else roll_back(client, name)
     held = {**given(corpus), **{one: document for writer in writers for one, document in writer.held.items()}}
     assert live(client, name) == done.index
     require_held(client, name, held, KNOWN, 1.0 if command == "retune" else 0.5)
@@ -170,9 +170,9 @@ def adding(client, name, corpus, tmp_path, monkeypatch):
             told.append(stage)
             if moment == "between" and stage == "shift" and told.count("shift") == 2:
                 first_batch_is_written()
-                retune(client, name, Wanted(alpha=1.0))
+                retune(client, name, RetuneRequest(alpha=1.0))
             if moment == "after" and (stage, documents) == ("write", 0):
-                retune(client, name, Wanted(alpha=1.0))
+                retune(client, name, RetuneRequest(alpha=1.0))
 
         monkeypatch.setattr(LoadRun, "_stage", stage)
         vectors = saved(folder, KNOWN)

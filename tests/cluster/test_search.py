@@ -11,11 +11,11 @@ from command_line import langshift
 from langshift.debias.detector import open_detector
 from langshift.debias.encoders import open_encoder
 from langshift.errors import ClusterError, FingerprintError, UsageError
-from langshift.ingest.config import choose
+from langshift.ingest.config import build_pipeline
 from langshift.ingest.load import load
 from langshift.plugin import inventory, metadata
 from langshift.retrieval.searcher import Searcher
-from langshift.retrieval.settings import MODES, Setting
+from langshift.retrieval.settings import MODES, SearchSettings
 
 TEXTS = {
     "tides-en": "The sea rises and falls twice a day because the Moon pulls at it.",
@@ -36,7 +36,7 @@ def name(client, tmp_path_factory):
         for n, (i, t) in enumerate(TEXTS.items())
     ]
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    load(client, str(path), name, choose(open_encoder("use-m"), open_detector(), None, None))
+    load(client, str(path), name, build_pipeline(open_encoder("use-m"), open_detector(), None, None))
     yield name
     inventory.drop_all(client, name)
 
@@ -55,28 +55,30 @@ def test_dense_finds_the_meaning_in_every_language(searcher):
 
 
 def test_lexical_takes_the_language_given_or_detected(searcher):
-    assert [hit.id for hit in searcher.search("zweimal gestiegen", Setting("lexical"), language="de").hits] == [
+    assert [hit.id for hit in searcher.search("zweimal gestiegen", SearchSettings("lexical"), language="de").hits] == [
         "tides-de"
     ]
     assert searcher.language("Warum steigt das Meer?").language == "de"
-    assert [hit.id for hit in searcher.search("Warum steigen die Meere?", Setting("lexical")).hits] == ["tides-de"]
-    assert [hit.id for hit in searcher.search("ดวงจันทร์", Setting("lexical")).hits] == ["tides-th"]
+    assert [hit.id for hit in searcher.search("Warum steigen die Meere?", SearchSettings("lexical")).hits] == [
+        "tides-de"
+    ]
+    assert [hit.id for hit in searcher.search("ดวงจันทร์", SearchSettings("lexical")).hits] == ["tides-th"]
 
 
 @pytest.mark.parametrize("mode", MODES)
 def test_filters_hold_in_every_mode(searcher, mode):
     hits = searcher.search(
-        "Moon Mond ดวงจันทร์", Setting(mode), filters={"language": ["de", "th"], "group": ["tides"]}
+        "Moon Mond ดวงจันทร์", SearchSettings(mode), filters={"language": ["de", "th"], "group": ["tides"]}
     ).hits
     assert {hit.id for hit in hits} == {"tides-de", "tides-th"}
-    assert searcher.search("Moon", Setting(mode), filters={"year": ["1950"]}).hits == ()
-    assert {hit.language for hit in searcher.search("Moon", Setting(mode), filters={"language": ["DE-at"]}).hits} <= {
-        "de"
-    }
+    assert searcher.search("Moon", SearchSettings(mode), filters={"year": ["1950"]}).hits == ()
+    assert {
+        hit.language for hit in searcher.search("Moon", SearchSettings(mode), filters={"language": ["DE-at"]}).hits
+    } <= {"de"}
 
 
 def test_anchored_finds_the_same_content_in_every_language_by_words_of_one(searcher):
-    result = searcher.search("Mond zweimal am Tag", Setting("anchored"), language="de", size=3)
+    result = searcher.search("Mond zweimal am Tag", SearchSettings("anchored"), language="de", size=3)
     assert {hit.id for hit in result.hits} == {"tides-en", "tides-de", "tides-th"}
     first = result.anchors[0]
     assert (first.id, first.evidence["own_language"]) == ("tides-de", 1.0)
@@ -90,7 +92,7 @@ def test_a_calibration_that_cannot_be_reckoned_with_is_refused(client, name):
     metadata.change(client, f"{name}-v0001", {metadata.ANCHORS: kept})
     try:
         with pytest.raises(ClusterError) as refused:
-            Searcher(client, name).search("Mond", Setting("anchored"), language="de")
+            Searcher(client, name).search("Mond", SearchSettings("anchored"), language="de")
     finally:
         metadata.change(client, f"{name}-v0001", {metadata.ANCHORS: None})
     assert str(refused.value) == (
@@ -119,7 +121,7 @@ def test_what_cannot_be_searched_is_refused(client, name, searcher):
         with pytest.raises(UsageError, match=rf"^Index {name} has no field {re.escape(repr(field))} that can be"):
             searcher.search("Moon", filters={field: ["x"]})
     with pytest.raises(UsageError, match=r"^'tlhx' is no language: use a BCP 47 tag such as th or zh-TW\.$"):
-        searcher.search("Moon", Setting("lexical"), language="tlhx")
+        searcher.search("Moon", SearchSettings("lexical"), language="tlhx")
     with pytest.raises(ClusterError, match=r"^There is no index nothing-here: make it with `langshift ingest CORPUS"):
         Searcher(client, "nothing-here")
 

@@ -9,17 +9,17 @@ from searched_index import DIMENSION, Corpus, asked, found
 
 from langshift.debias.encoders import open_encoder
 from langshift.errors import UsageError
-from langshift.plugin.stored_shift import IndexShift
+from langshift.plugin.stored_shift import StoredShift
 from langshift.retrieval import alpha_preview
-from langshift.retrieval.alpha_preview import account, rank_at
+from langshift.retrieval.alpha_preview import rank_at, similarity_breakdown
 from langshift.retrieval.searcher import Searcher, SearchOptions
-from langshift.retrieval.settings import Question, Setting
-from langshift.retrieval.shortlist import gather, rank, rankable
-from langshift.retrieval.steps import carry_out
+from langshift.retrieval.settings import SearchQuery, SearchSettings
+from langshift.retrieval.shortlist import build_shortlist, rank, rankable
+from langshift.retrieval.steps import execute
 
 CORPUS = Corpus()
 NUMBERS = np.random.default_rng(8)
-SHIFT = IndexShift(
+SHIFT = StoredShift(
     "made",
     "en",
     {tag: NUMBERS.standard_normal(DIMENSION).astype(np.float32) for tag in ("de", "th")},
@@ -27,7 +27,7 @@ SHIFT = IndexShift(
     {"th": 0.75},
 )
 SETTINGS = [
-    Setting(mode, preference=preference, fusion=fusion, lexical_weight=weight)
+    SearchSettings(mode, preference=preference, fusion=fusion, lexical_weight=weight)
     for mode in ("dense", "balanced", "lexical", "hybrid")
     for preference in (0, 0.1, -0.1, 2.0)
     for fusion, weight in (
@@ -56,7 +56,7 @@ def target(client, request):
 
 
 def shortlisted(client, target, question, filters=None, lacks=None):
-    return carry_out(client, target.index.index, gather(question, target, filters or {}, lacks or {}))
+    return execute(client, target.index.index, build_shortlist(question, target, filters or {}, lacks or {}))
 
 
 @pytest.mark.parametrize(
@@ -82,19 +82,25 @@ def test_what_a_leg_lacks_is_said_where_a_setting_needs_it(client, target):
     sentence = "The query has too many words for a word search: at most 500 fit."
     assert shortlist.lacks == {"lexical": sentence}
     near_ties_aside(
-        rank(shortlist, Setting(preference=0.1)).hits,
-        found(client, target, many, Setting(preference=0.1), size=100).hits,
+        rank(shortlist, SearchSettings(preference=0.1)).hits,
+        found(client, target, many, SearchSettings(preference=0.1), size=100).hits,
     )
     for mode in ("lexical", "hybrid"):
         with pytest.raises(UsageError) as raised:
-            rank(shortlist, Setting(mode))
+            rank(shortlist, SearchSettings(mode))
         assert str(raised.value) == sentence
-    nowhere = Question("sun moon", "de", np.zeros(DIMENSION, np.float32))
+    nowhere = SearchQuery("sun moon", "de", np.zeros(DIMENSION, np.float32))
     shortlist = shortlisted(client, target, nowhere)
     near_ties_aside(
-        rank(shortlist, Setting("lexical")).hits, found(client, target, nowhere, Setting("lexical"), size=100).hits
+        rank(shortlist, SearchSettings("lexical")).hits,
+        found(client, target, nowhere, SearchSettings("lexical"), size=100).hits,
     )
-    for setting in (Setting(), Setting("balanced"), Setting("hybrid"), Setting("lexical", preference=0.1)):
+    for setting in (
+        SearchSettings(),
+        SearchSettings("balanced"),
+        SearchSettings("hybrid"),
+        SearchSettings("lexical", preference=0.1),
+    ):
         with pytest.raises(UsageError, match="is all zeros"):
             rank(shortlist, setting)
 
@@ -137,7 +143,7 @@ def shifted(client):
 
 def both(client, one, question, filters=None):
     shortlist = shortlisted(client, one.target, question, filters)
-    return shortlist, carry_out(client, one.name, alpha_preview.fetch(shortlist, SHIFT))
+    return shortlist, execute(client, one.name, alpha_preview.fetch(shortlist, SHIFT))
 
 
 @pytest.mark.parametrize("filters", [{}, {"year": ["2001"]}, {"language": ["th"]}], ids=["all", "year", "th"])
@@ -147,15 +153,20 @@ def test_it_ranks_at_any_alpha_as_an_index_of_that_alpha(client, shifted, filter
         shortlist, vectors = both(client, shifted[None], question, filters)
         assert not vectors.unmovable
         for alpha in (0.0, 0.9):
-            for setting in (Setting(), Setting(preference=0.1), Setting(preference=-0.1), Setting("balanced")):
+            for setting in (
+                SearchSettings(),
+                SearchSettings(preference=0.1),
+                SearchSettings(preference=-0.1),
+                SearchSettings("balanced"),
+            ):
                 live = found(client, shifted[alpha].target, question, setting, size=20, filters=filters).hits
                 hits = rank_at(shortlist, vectors, setting, alpha, size=20).hits
                 near_ties_aside(hits, live)
                 plain = [{**hit.source, "shift": None} for hit in live]
                 assert [{**hit.source, "shift": None} for hit in hits] == plain
-        assert rank_at(shortlist, vectors, Setting("hybrid"), None) == rank(shortlist, Setting("hybrid"))
-        lexical = rank(shortlist, Setting("lexical"))
-        assert rank_at(shortlist, vectors, Setting("lexical"), 0.9) == lexical
+        assert rank_at(shortlist, vectors, SearchSettings("hybrid"), None) == rank(shortlist, SearchSettings("hybrid"))
+        lexical = rank(shortlist, SearchSettings("lexical"))
+        assert rank_at(shortlist, vectors, SearchSettings("lexical"), 0.9) == lexical
 
 
 def test_at_the_indexs_own_alpha_it_ranks_as_indexed(client, shifted):
@@ -177,13 +188,13 @@ def test_it_accounts_for_a_similarity(client, shifted):
                 (factor * SHIFT.vectors[tag].astype(np.float64) for tag, factor in by.items()), np.zeros(DIMENSION)
             )
             length = np.linalg.norm(raw - taken)
-            told_of = account(vectors, name, alpha)
+            told_of = similarity_breakdown(vectors, name, alpha)
             assert told_of.before == pytest.approx(query @ raw / np.linalg.norm(raw), abs=1e-6)
             assert told_of.moved == pytest.approx(query @ (raw - taken) / length, abs=1e-6)
             assert told_of.own_part == pytest.approx(query @ raw / length, abs=1e-6)
             assert told_of.language_part == pytest.approx(-(query @ taken) / length, abs=1e-6)
             assert told_of.by == pytest.approx({tag: factor for tag, factor in by.items() if factor})
-    assert account(vectors, "d-none", 1.0) is None
+    assert similarity_breakdown(vectors, "d-none", 1.0) is None
 
 
 def test_documents_of_unknown_shift_stay_as_indexed(client):
@@ -201,11 +212,11 @@ def test_documents_of_unknown_shift_stay_as_indexed(client):
         known = set(vectors.ids) & {"d1", "d4", "d7"}
         assert vectors.unmovable == known
         for name in known:
-            told_of = account(vectors, name, 0.2)
+            told_of = similarity_breakdown(vectors, name, 0.2)
             assert (told_of.before, told_of.moved, told_of.own_part, told_of.language_part) == (None,) * 4
             assert vectors.similarities(0.2)[vectors.places[name]] == told_of.indexed
         assert "d2" not in vectors.ids
-        assert account(vectors, "d2", 0.2) is None
+        assert similarity_breakdown(vectors, "d2", 0.2) is None
     finally:
         client.indices.delete(index=one.name)
 
@@ -228,7 +239,7 @@ def made(client, tmp_path_factory):
 def test_a_searcher_makes_the_shortlist_and_its_vectors(client, made):
     searcher, plain = made(), made(alpha=0.0)
     words = "Why does the sea rise twice a day?"
-    shortlist = carry_out(client, searcher.index.index, searcher.shortlist(words))
+    shortlist = execute(client, searcher.index.index, searcher.shortlist(words))
     assert (shortlist.question.language, set(shortlist.ids)) == ("en", set(TEXTS))
     for setting in SETTINGS:
         wanted = searcher.search(words, setting)
@@ -236,18 +247,18 @@ def test_a_searcher_makes_the_shortlist_and_its_vectors(client, made):
         near_ties_aside(hits, wanted.hits)
         assert {hit.id: hit.source for hit in hits} == {hit.id: hit.source for hit in wanted.hits}, told(setting)
     assert searcher.shiftable is None
-    vectors = carry_out(client, searcher.index.index, searcher.vectors(shortlist))
+    vectors = execute(client, searcher.index.index, searcher.vectors(shortlist))
     before = plain.search(words)
-    at = rank_at(shortlist, vectors, Setting(), 0.0).hits
+    at = rank_at(shortlist, vectors, SearchSettings(), 0.0).hits
     assert [hit.id for hit in at] == [hit.id for hit in before.hits]
     assert [hit.score for hit in at] == pytest.approx([hit.score for hit in before.hits], abs=1e-6)
     with pytest.raises(UsageError, match="qqqqq"):
         searcher.shortlist(words, language="qqqqq")
-    german = carry_out(client, searcher.index.index, searcher.shortlist(words, filters={"language": ["de"]}))
+    german = execute(client, searcher.index.index, searcher.shortlist(words, filters={"language": ["de"]}))
     assert set(german.ids) == {"tides-de", "bread-de"}
 
 
 def test_settings_that_search_on_from_what_they_found_are_searched_live():
     assert all(map(rankable, SETTINGS))
-    assert not rankable(Setting("anchored"))
-    assert not rankable(Setting(one_per_group=True))
+    assert not rankable(SearchSettings("anchored"))
+    assert not rankable(SearchSettings(one_per_group=True))

@@ -9,14 +9,14 @@ from toy_encoder import ToyEncoder
 from langshift.debias.detector import open_detector
 from langshift.errors import ClusterError, UsageError
 from langshift.ingest.bulk.journal import Journal
-from langshift.ingest.bulk.journal_store import LoadPlace
-from langshift.ingest.config import choose
+from langshift.ingest.bulk.journal_store import LoadWorkspace
+from langshift.ingest.config import build_pipeline
 from langshift.ingest.load import load
-from langshift.ingest.progress import unwatched
+from langshift.ingest.progress import no_progress
 from langshift.ingest.resume import LoadOptions
 from langshift.plugin import metadata, versions
 from langshift.plugin.index_body import has_native_libraries, vectors_come_back_normalised
-from langshift.plugin.user_template import Shape, Template
+from langshift.plugin.user_template import IndexOptions, Template
 from langshift.retrieval import dsl
 from langshift.settings import Settings
 
@@ -50,7 +50,7 @@ NO_FAISS = (
 
 @pytest.fixture(scope="module")
 def making():
-    return choose(ToyEncoder(), open_detector(), None, 0.0)
+    return build_pipeline(ToyEncoder(), open_detector(), None, 0.0)
 
 
 @pytest.fixture
@@ -75,7 +75,9 @@ def loaded(client, index_name, corpus, making):
     """Load the documents into an index of a shape."""
 
     def run(template=None, engine=None, **options):
-        return load(client, corpus, index_name, making, options=LoadOptions(shape=Shape(template, engine), **options))
+        return load(
+            client, corpus, index_name, making, options=LoadOptions(shape=IndexOptions(template, engine), **options)
+        )
 
     return run
 
@@ -93,7 +95,7 @@ def found(client, index_name):
 
 def left_behind(client, name):
     """Versions, and what the journal says was begun."""
-    with Journal.open(LoadPlace.of(Settings.from_env().home, client, name).journal) as journal:
+    with Journal.open(LoadWorkspace.of(Settings.from_env().home, client, name).journal) as journal:
         return versions.versions_of(client, name), journal.begun, journal.fact("planned")
 
 
@@ -234,24 +236,24 @@ def test_a_template_counts_only_where_a_version_is_made(loaded, template, index_
     assert loaded(if_exists="append").documents == 3
 
 
-@pytest.mark.parametrize("given", [lambda own: Shape(own, "lucene"), lambda _own: Shape()])
+@pytest.mark.parametrize("given", [lambda own: IndexOptions(own, "lucene"), lambda _own: IndexOptions()])
 def test_a_load_that_made_its_version_goes_on_with_the_same_template_or_none(
     client, index_name, corpus, making, template, given
 ):
     own = template({**PREFIXES, "analyzers": {"en": "prefixes"}})
-    journal = LoadPlace.of(Settings.from_env().home, client, index_name).journal
+    journal = LoadWorkspace.of(Settings.from_env().home, client, index_name).journal
 
     def kill(stage, documents, _seconds):
         if stage == "write" and documents:
             raise KeyboardInterrupt
 
-    def run(shape, on_stage=unwatched, resume=True):
+    def run(shape, on_stage=no_progress, resume=True):
         load(client, corpus, index_name, making, on_stage, LoadOptions(resume=resume, shape=shape))
 
     with pytest.raises(KeyboardInterrupt):
-        run(Shape(own), kill, resume=False)
+        run(IndexOptions(own), kill, resume=False)
     with pytest.raises(UsageError) as refused:
-        run(Shape(template({"settings": {"number_of_replicas": 0}}), "faiss"))
+        run(IndexOptions(template({"settings": {"number_of_replicas": 0}}), "faiss"))
     assert str(refused.value) == (
         f"The load into {index_name} that was cut off has made its version with another --template and --engine: leave "
         f"--template and --engine out to go on with it, or remove {journal} to give it up."

@@ -130,7 +130,7 @@ def test_a_kill_right_after_the_swap_is_finished_and_not_another_step_back(clien
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("langshift.plugin.transfer.state.Mark.clear", interrupt)
+        patch.setattr("langshift.plugin.transfer.state.TransferMark.clear", interrupt)
         with pytest.raises(KeyboardInterrupt):
             back(client, index_name)
     done = back(client, index_name)

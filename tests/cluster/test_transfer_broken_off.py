@@ -16,7 +16,7 @@ from transferring import (
 )
 
 from langshift.plugin.transfer import reindex_tasks
-from langshift.plugin.transfer.run import finish_left_behind, release_left_behind, transfer
+from langshift.plugin.transfer.run import finish_abandoned, release_abandoned, transfer
 
 PATIENCE = 60.0
 STAGES = ["copying", "catching up", "checking", "settling", "blocked", "verifying", "swapping"]
@@ -67,7 +67,7 @@ def test_what_is_being_copied_still_is_watched_to_its_end(client, index_name, mo
     # As if killed: nothing is cleared up, and the task runs on.
     with monkeypatch.context() as patch:
         patch.setattr("langshift.plugin.transfer.run._leave", lambda *_, **__: None)
-        patch.setattr(reindex_tasks, "follow", lambda *_: interrupt())
+        patch.setattr(reindex_tasks, "wait_for_task", lambda *_: interrupt())
         slow = plan(client, index_name, throttle=2.0)
         with pytest.raises(Interrupted):
             transfer(client, slow, watch=unwatched, patience=PATIENCE)
@@ -94,7 +94,7 @@ def test_another_call_ends_what_still_runs(client, index_name, monkeypatch, brok
     old = index(client, index_name, 30)
     with monkeypatch.context() as patch:
         patch.setattr("langshift.plugin.transfer.run._leave", lambda *_, **__: None)
-        patch.setattr(reindex_tasks, "follow", lambda *_: interrupt())
+        patch.setattr(reindex_tasks, "wait_for_task", lambda *_: interrupt())
         with pytest.raises(Interrupted):
             transfer(client, plan(client, index_name, throttle=2.0), watch=unwatched, patience=PATIENCE)
     if broken == "gone":
@@ -123,7 +123,7 @@ def test_what_a_killed_run_has_blocked_is_released_before_its_version_is_dropped
     with monkeypatch.context() as patch:
         patch.setattr("langshift.plugin.transfer.run._leave", lambda *_, **__: None)
         broken_off(client, index_name, "swapping")
-    release_left_behind(client, index_name)
+    release_abandoned(client, index_name)
     assert not blocked(client, old.index)
     client.indices.delete(index=f"{index_name}-v0002")
     client.index(index=index_name, id="new", body=document(9))
@@ -131,16 +131,16 @@ def test_what_a_killed_run_has_blocked_is_released_before_its_version_is_dropped
 
 def test_a_kill_right_after_the_swap_is_finished_quietly(client, index_name, monkeypatch):
     old = index(client, index_name, 20)
-    monkeypatch.setattr("langshift.plugin.transfer.state.Mark.clear", lambda _: interrupt())
+    monkeypatch.setattr("langshift.plugin.transfer.state.TransferMark.clear", lambda _: interrupt())
     with pytest.raises(Interrupted):
         transfer(client, plan(client, index_name), watch=unwatched, patience=PATIENCE)
     monkeypatch.undo()
     assert behind(client, index_name) == [f"{index_name}-v0002"]
     assert blocked(client, old.index)
     done = transfer(client, plan(client, index_name), watch=unwatched, patience=PATIENCE)
-    assert (done.index, done.live, done.asked) == (f"{index_name}-v0002", old.index, {"add": 0.25})
+    assert (done.index, done.live, done.requested) == (f"{index_name}-v0002", old.index, {"add": 0.25})
     assert unfinished(client, done.index) is None
-    assert finish_left_behind(client, index_name) is None
+    assert finish_abandoned(client, index_name) is None
 
 
 @pytest.mark.parametrize("stage", ["copying", "settling"])

@@ -13,14 +13,14 @@ from langshift.errors import ClusterError
 from langshift.plugin import shift_script
 from langshift.plugin.index_body import copied_body
 from langshift.plugin.metadata import USUAL
-from langshift.plugin.stored_shift import IndexShift
+from langshift.plugin.stored_shift import StoredShift
 from langshift.plugin.transfer.run import roll_back, transfer
-from langshift.plugin.transfer.state import Plan, Way
+from langshift.plugin.transfer.state import DocumentTransform, TransferPlan
 
 PATIENCE = 60.0
 LANGUAGES = ("de", "th", "zh")
 VECTORS = {tag: np.arange(4, dtype=np.float32) * 0.3 + number for number, tag in enumerate(LANGUAGES)}
-OLD = IndexShift("aaaaaaaa", "en", VECTORS, 0.5)
+OLD = StoredShift("aaaaaaaa", "en", VECTORS, 0.5)
 NEW = replace(OLD, alpha=0.25)
 
 
@@ -34,7 +34,7 @@ def way(client, old, new):
         ]
 
     params = shift_script.params(old, new, USUAL, pipeline=False)
-    return Way(shift_script.install(client), params, expected, "embedding", "shift")
+    return DocumentTransform(shift_script.install(client), params, expected, "embedding", "shift")
 
 
 def document(number, alpha):
@@ -101,7 +101,7 @@ def test_there_and_back_while_people_write_and_search_all_the_time(client, index
         client.index(index=old.index, id=str(number), body=document(number, 0.5))
     client.indices.refresh(index=old.index)
     with Writers(client, index_name, 300) as writers:
-        asked = Plan(index_name, copied_body(client, index_name), {"alpha": 0.25}, way(client, OLD, NEW))
+        asked = TransferPlan(index_name, copied_body(client, index_name), {"alpha": 0.25}, way(client, OLD, NEW))
         done = transfer(client, asked, watch=unwatched, patience=PATIENCE)
         rolled = roll_back(client, index_name, way(client, NEW, OLD), watch=unwatched, patience=PATIENCE)
     assert writers.trouble == []
@@ -122,7 +122,9 @@ def test_a_document_that_was_shifted_by_other_vectors_is_named_by_the_script(cli
     strange = document(1, 0.5)
     strange["shift"]["vectors"] = "bbbbbbbb"
     client.index(index=old.index, id="strange", body=strange)
-    asked = Plan(index_name, copied_body(client, index_name), {"alpha": 0.25}, way(client, OLD, NEW), slices=slices)
+    asked = TransferPlan(
+        index_name, copied_body(client, index_name), {"alpha": 0.25}, way(client, OLD, NEW), slices=slices
+    )
     with pytest.raises(ClusterError, match="strange") as raised:
         transfer(client, asked, watch=unwatched, patience=PATIENCE)
     assert "runtime error" not in str(raised.value)

@@ -16,12 +16,12 @@ from opensearchpy import OpenSearch, helpers
 
 from langshift.client import address, make_client
 from langshift.ingest.bulk import journal_store
-from langshift.ingest.bulk.chunks import Item
+from langshift.ingest.bulk.chunks import BulkAction
 from langshift.ingest.bulk.dead_letters import DeadLetters
 from langshift.ingest.bulk.journal import Journal, Ledger
 from langshift.ingest.bulk.verification import check
-from langshift.ingest.bulk.writer import open_stream
-from langshift.ingest.documents import body
+from langshift.ingest.bulk.writer import open_bulk_writer
+from langshift.ingest.documents import bulk_lines
 from langshift.plugin.versions import Target
 from langshift.settings import Settings
 
@@ -80,16 +80,18 @@ def by_langshift(client, index, vectors, documents, written):
     client = make_client(replace(Settings.from_env(), timeout=120), address(client), retries=0)
     uuid = client.indices.get_settings(index=index)[index]["settings"]["index"]["uuid"]
     target = Target(index, index, uuid, True, None, "fail")
-    base, likely = 1 << 40, journal_store.likely(documents)
+    base, likely = 1 << 40, journal_store.priority_cutoff(documents)
     with tempfile.TemporaryDirectory() as folder, Journal.open(Path(folder) / "journal.sqlite") as journal:
         journal.begin({"corpus": "rows"}, {})
         ledger = Ledger(journal, DeadLetters(Path(folder) / "dead-letters.jsonl"), "rows", base, lambda _: None)
-        with open_stream(client, target, ledger.settle, 60) as stream:
+        with open_bulk_writer(client, target, ledger.settle, 60) as stream:
             for line, row in enumerate(vectors, start=1):
                 name = str(line - 1)
-                lines = body("index", name, base + line, {"embedding": row})
-                vector = row.tobytes() if journal_store.rank(line) <= likely and journal.wants(line) else None
-                stream.send(Item(line, name, "index", lines, lines, vector))
+                lines = bulk_lines("index", name, base + line, {"embedding": row})
+                vector = (
+                    row.tobytes() if journal_store.sample_priority(line) <= likely and journal.wants(line) else None
+                )
+                stream.send(BulkAction(line, name, "index", lines, lines, vector))
         written()
         checked = check(client, target, journal, base)
         assert not checked.missing

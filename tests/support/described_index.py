@@ -8,7 +8,7 @@ from langshift.plugin.description import Description
 from langshift.plugin.index_body import VectorField
 from langshift.plugin.inventory import Version
 from langshift.plugin.metadata import USUAL
-from langshift.plugin.shift_script import Stamps
+from langshift.plugin.shift_script import StampCounts
 
 MADE = replace(PLAIN, vectors="0123456789abcdef", pivot="en", alpha=0.6, alphas={"th": 0.3, "zh-TW": 0.0})
 LIVE = Version(
@@ -33,7 +33,7 @@ WELL = Description(
     documents=9,
     languages={"en": 6, "und": 3},
     without_vector=0,
-    stamps=Stamps(9, 0, 0, 0),
+    stamps=StampCounts(9, 0, 0, 0),
     vector=VectorField("lucene", "cosinesimil", derived=True),
     texts=[],
     default_pipeline=None,

@@ -25,7 +25,7 @@ from piped_index import fingerprint_of
 
 from langshift.plugin import pipelines, shift_script
 from langshift.plugin.metadata import USUAL
-from langshift.plugin.stored_shift import IndexShift
+from langshift.plugin.stored_shift import StoredShift
 
 ROOT = Path(__file__).resolve().parents[2]
 README, DOCS = ROOT / "README.md", ROOT / "docs"
@@ -234,7 +234,7 @@ _CHANGES = re.compile(r"\b([a-z]{2,3}) ([+-]\.\d{3}),?")
 _NEAR = 0.006
 
 # What docs/clients.md is about: an index with vectors of 4 numbers.
-SHIFT = IndexShift(
+SHIFT = StoredShift(
     "0123456789abcdef",
     "en",
     {"de": np.float32([0.5, -0.25, 0.125, 0.0]), "th": np.float32([0.25, 0.5, -0.5, 0.125])},
@@ -270,7 +270,7 @@ def cut_short(body):
 
 def installed_body(index="news-v0001", first="my-embedding"):
     """What ``langshift pipeline install news --after my-embedding`` puts, cut short."""
-    chained = pipelines.First(first, was_default=False)
+    chained = pipelines.PrecedingPipeline(first, was_default=False)
     return cut_short(pipelines.body(index, SHIFT, USUAL, chained, shift_script.script_id()))
 
 

@@ -5,9 +5,9 @@ from pathlib import Path
 import numpy as np
 
 from langshift.debias.vectors import LanguageVectors
-from langshift.evaluate.datasets.dataset import Dataset, Document, Query
-from langshift.evaluate.datasets.texts import Languages
-from langshift.evaluate.offline.encoding import Encoded
+from langshift.evaluate.datasets.dataset import Dataset, DatasetDocument, DatasetQuery
+from langshift.evaluate.datasets.texts import DatasetLanguages
+from langshift.evaluate.offline.encoding import EncodedDataset
 
 
 def encoded(documents, queries, tags, asked, groups=None, qrels=None):
@@ -18,17 +18,17 @@ def encoded(documents, queries, tags, asked, groups=None, qrels=None):
     names = [f"q{number}" for number in range(len(queries))]
     dataset = Dataset(
         Path("data"),
-        {name: Document(tag, group) for name, tag, group in zip(ids, primary, groups, strict=True)},
-        tuple(Query(name, "?", tag, None) for name, tag in zip(names, asked, strict=True)),
+        {name: DatasetDocument(tag, group) for name, tag, group in zip(ids, primary, groups, strict=True)},
+        tuple(DatasetQuery(name, "?", tag, None) for name, tag in zip(names, asked, strict=True)),
         qrels or {},
     )
-    languages = Languages(
+    languages = DatasetLanguages(
         dict(zip(ids, tags, strict=True)),
         dict(zip(ids, primary, strict=True)),
         dict(zip(names, asked, strict=True)),
         (),
     )
-    return Encoded(dataset, ids, np.array(documents, np.float32), np.array(queries, np.float32), languages)
+    return EncodedDataset(dataset, ids, np.array(documents, np.float32), np.array(queries, np.float32), languages)
 
 
 def vectors(of, pivot="en", **parts):

@@ -12,8 +12,8 @@ from fault_proxy import FaultProxy
 from nothing_lost import assert_nothing_lost, read_letters
 from opensearchpy import OpenSearch
 
-from langshift.ingest.bulk.journal_store import LoadPlace
-from langshift.output import counted
+from langshift.ingest.bulk.journal_store import LoadWorkspace
+from langshift.output import pluralize
 
 
 class FaultyLoad:
@@ -29,7 +29,7 @@ class FaultyLoad:
     def __init__(self, client: OpenSearch, proxy: FaultProxy, index: str, folder: Path) -> None:
         self.proxy, self.index, self.corpus = proxy, index, folder / "corpus.jsonl"
         self._client, self._home = client, folder / "home"
-        self.place = LoadPlace.of(self._home, client, index)
+        self.place = LoadWorkspace.of(self._home, client, index)
 
     @property
     def arguments(self) -> list[str]:
@@ -63,12 +63,12 @@ class FaultyLoad:
         assert done.returncode == (3 if letters else 0), done
         lines = sum(1 for line in self.corpus.read_bytes().split(b"\n") if line.strip())
         present = self._client.count(index=self.index)["count"]
-        told = f"All {counted(lines, 'line')} of {shown or self.corpus} are accounted for: "
-        told += f"{counted(present, 'document')} on the server, checked"
+        told = f"All {pluralize(lines, 'line')} of {shown or self.corpus} are accounted for: "
+        told += f"{pluralize(present, 'document')} on the server, checked"
         if deleted:
             told += f", {deleted:,} deleted"
         if letters:
-            told += f", {counted(len(letters), 'dead letter')}"
+            told += f", {pluralize(len(letters), 'dead letter')}"
             told += f" (langshift dead-letters list --index {self.index} says why)"
         assert done.stdout.splitlines()[-1] == f"{told}."
         return sorted(letters, key=itemgetter("line"))

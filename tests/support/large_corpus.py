@@ -3,7 +3,7 @@
 import numpy as np
 import orjson
 
-from langshift.retrieval.settings import Question
+from langshift.retrieval.settings import SearchQuery
 
 LANGUAGES = ("ar", "de", "en", "es", "ru", "th", "tr", "zh")
 GROUPS, THEMES, DIMENSION = 2500, 150, 256
@@ -51,7 +51,7 @@ class LargeCorpus:
         asked = [(int(self._numbers.integers(GROUPS)), LANGUAGES[i % len(LANGUAGES)]) for i in range(count)]
         words = [" ".join(self._numbers.choice(self._texts[one], ASKED_WORDS, replace=False)) for one in asked]
         told = zip(words, asked, self._vectors(asked), strict=True)
-        return [Question(text, tag, vector) for text, (_, tag), vector in told]
+        return [SearchQuery(text, tag, vector) for text, (_, tag), vector in told]
 
     def _vectors(self, named):
         noise = _NOISE * self._directions(len(named))

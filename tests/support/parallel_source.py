@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from langshift.debias.encoders import Brought
-from langshift.debias.encoders.precomputed import Given
-from langshift.debias.parallel.columns import Rows
+from langshift.debias.encoders import VectorSpec
+from langshift.debias.encoders.precomputed import PrecomputedEncoder
+from langshift.debias.parallel.columns import ParallelRows
 
 
 class Texts:
@@ -21,7 +21,7 @@ class Texts:
         for start in range(0, self.total, size):
             part = slice(start, start + size)
             texts = {tag: lines[part] for tag, lines in self.texts.items()}
-            yield Rows([f"line {start + i + 1}" for i in range(len(texts[self.languages[0]]))], texts, {})
+            yield ParallelRows([f"line {start + i + 1}" for i in range(len(texts[self.languages[0]]))], texts, {})
 
 
 class Vectors:
@@ -37,9 +37,9 @@ class Vectors:
     def batches(self, size):
         for start in range(0, self.total, size):
             vectors = {tag: rows[start : start + size] for tag, rows in self.vectors.items()}
-            yield Rows([f"row {start + i + 1}" for i in range(len(vectors[self.languages[0]]))], {}, vectors)
+            yield ParallelRows([f"row {start + i + 1}" for i in range(len(vectors[self.languages[0]]))], {}, vectors)
 
 
 def given_encoder():
     """The encoder of given vectors; how long they are is their source's business."""
-    return Given("", Brought(0, normalised=False))
+    return PrecomputedEncoder("", VectorSpec(0, normalised=False))

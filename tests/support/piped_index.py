@@ -6,7 +6,7 @@ import numpy as np
 
 from langshift.debias.fingerprint import Fingerprint
 from langshift.plugin import metadata, version_writer
-from langshift.plugin.stored_shift import IndexShift
+from langshift.plugin.stored_shift import StoredShift
 
 DIMENSION = 8
 MADE = Fingerprint(
@@ -28,7 +28,7 @@ def made_shift(alpha=1.0, alphas=None, tags=("de", "th", "zh", "zh-TW"), seed=7,
     """A shift by random vectors of norms about 3."""
     random = np.random.default_rng(seed)
     vectors = {tag: random.standard_normal(DIMENSION).astype(np.float32) for tag in tags}
-    return IndexShift(hash_, "en", vectors, alpha, alphas or {})
+    return StoredShift(hash_, "en", vectors, alpha, alphas or {})
 
 
 def fingerprint_of(shift, **changes):

@@ -65,7 +65,7 @@ class Process:
 def note(client: OpenSearch, name: str) -> tuple[str, dict[str, Any]] | None:
     """The version that a command works on, and what it has noted there."""
     for index in reversed(versions.versions_of(client, name)):
-        if found := state.noted(client, index):
+        if found := state.read_transfer_note(client, index):
             return index, found[1]
     return None
 

@@ -5,7 +5,7 @@ import uuid
 
 from langshift.debias.detector import open_detector
 from langshift.debias.encoders import open_encoder
-from langshift.ingest.config import choose
+from langshift.ingest.config import build_pipeline
 from langshift.ingest.load import load
 from langshift.plugin import inventory
 
@@ -30,7 +30,7 @@ def documents():
 def make_index(client, path, name, *, alpha=None, lines=None, **how):
     """Load the corpus, or other lines, into an index, as ``choose`` is told."""
     path.write_text("".join(json.dumps(line) + "\n" for line in lines or documents()), encoding="utf-8")
-    load(client, str(path), name, choose(open_encoder("use-m"), open_detector(), None, alpha, **how))
+    load(client, str(path), name, build_pipeline(open_encoder("use-m"), open_detector(), None, alpha, **how))
 
 
 def a_name():

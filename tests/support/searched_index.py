@@ -6,15 +6,15 @@ import numpy as np
 from plain_index import PLAIN
 
 from langshift.plugin.metadata import USUAL
-from langshift.plugin.versions import LiveIndex
-from langshift.retrieval.anchor_model import Trust
+from langshift.plugin.versions import IndexInfo
+from langshift.retrieval.anchor_model import AnchorModel
 from langshift.retrieval.modes import scores, search
-from langshift.retrieval.settings import Question, Setting, Target
-from langshift.retrieval.steps import carry_out
+from langshift.retrieval.settings import SearchContext, SearchQuery, SearchSettings
+from langshift.retrieval.steps import execute
 
 DIMENSION = 12
 LANGUAGES = ("en", "de", "th")
-TRUST = Trust(0.1, 9.0, {"de": -0.25})
+TRUST = AnchorModel(0.1, 9.0, {"de": -0.25})
 WORDS = ["sun", "moon", "tide", "sea", "bread", "oven", "yeast", "star", "ship", "port", "wind", "sand"]
 
 
@@ -56,8 +56,8 @@ class Corpus:
             lines += [{"index": {"_id": name}}, {k: v for k, v in document.items() if v is not None}]
         assert not client.bulk(index=index, body=lines, refresh=True)["errors"]
         counts = Counter(language for language in self.languages.values() if language)
-        live = LiveIndex(index, index, PLAIN, USUAL, LANGUAGES, len(self.vectors), shards, counts, frozenset(LANGUAGES))
-        return Target(live, fuses=True, trust=TRUST)
+        live = IndexInfo(index, index, PLAIN, USUAL, LANGUAGES, len(self.vectors), shards, counts, frozenset(LANGUAGES))
+        return SearchContext(live, fuses=True, trust=TRUST)
 
     def cosines(self, vector):
         """Id -> cosine with a vector, in double precision."""
@@ -68,14 +68,14 @@ class Corpus:
 
 def asked(seed=1, language="de", words="sun moon tide"):
     """A question."""
-    return Question(words, language, np.random.default_rng(seed).standard_normal(DIMENSION).astype(np.float32))
+    return SearchQuery(words, language, np.random.default_rng(seed).standard_normal(DIMENSION).astype(np.float32))
 
 
 def found(client, target, question, setting=None, *, size=20, **more):
     """What a search finds."""
-    return carry_out(client, target.index.index, search(question, setting or Setting(), target, size=size, **more))
+    return execute(client, target.index.index, search(question, setting or SearchSettings(), target, size=size, **more))
 
 
 def scored(client, target, question, setting, how, ids):
     """What a search would have given documents."""
-    return carry_out(client, target.index.index, scores(question, setting, target, how, ids))
+    return execute(client, target.index.index, scores(question, setting, target, how, ids))

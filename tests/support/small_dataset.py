@@ -8,9 +8,9 @@ from langshift.debias.encoders import open_encoder
 from langshift.evaluate.convert.pool import write_dataset
 from langshift.evaluate.datasets.dataset import load_dataset
 from langshift.evaluate.demo import FOLDER
-from langshift.evaluate.replay.plan import Asked, Plan
+from langshift.evaluate.replay.plan import ReplayOptions, ReplayPlan
 from langshift.evaluate.replay.replay import replay_all
-from langshift.ingest.config import choose
+from langshift.ingest.config import build_pipeline
 from langshift.ingest.load import load
 
 TOPICS, LANGUAGES = 5, {"de", "en", "th"}
@@ -57,12 +57,14 @@ def write_topics(folder, chosen):
 def index_of(client, folder, alpha):
     """Index the dataset in a folder, shifted with a scale; gives the index's name, which no other test uses."""
     name = f"langshift-test-small-{uuid.uuid4().hex[:8]}"
-    load(client, str(folder / "corpus.jsonl"), name, choose(open_encoder("use-m"), open_detector(), None, alpha))
+    load(
+        client, str(folder / "corpus.jsonl"), name, build_pipeline(open_encoder("use-m"), open_detector(), None, alpha)
+    )
     return name
 
 
 def replayed(client, searcher, dataset):
     """The replay of a dataset in the usual way."""
-    plan = Plan()
-    (found,) = replay_all([client], Asked.of([searcher], dataset, plan), plan)
+    plan = ReplayOptions()
+    (found,) = replay_all([client], ReplayPlan.of([searcher], dataset, plan), plan)
     return found

@@ -16,7 +16,7 @@ from langshift.client import Json
 from langshift.retrieval.searcher import Searcher
 from langshift.settings import Settings
 from langshift.web.app import make_app
-from langshift.web.context import Console
+from langshift.web.context import AppContext
 from langshift.web.security import Access
 
 
@@ -53,7 +53,7 @@ class Page(NamedTuple):
 @contextmanager
 def serving(url, folder):
     """The console in this process, on a free port."""
-    console = Console(Settings.from_env({**os.environ, "OPENSEARCH_URL": url}), folder, {})
+    console = AppContext(Settings.from_env({**os.environ, "OPENSEARCH_URL": url}), folder, {})
     port = _free_port()
     app = make_app(console, Access("127.0.0.1", port))
     # As `langshift serve` runs it.

@@ -14,7 +14,7 @@ from plain_index import PLAIN
 
 from langshift.plugin import metadata, version_writer
 from langshift.plugin.index_body import copied_body
-from langshift.plugin.transfer.state import Plan, Progress, Way
+from langshift.plugin.transfer.state import DocumentTransform, TransferPlan, TransferProgress
 from langshift.plugin.versions import Target
 
 _METHOD = {"space_type": "cosinesimil", "method": {"name": "hnsw", "engine": "lucene"}}
@@ -52,7 +52,7 @@ def document(number: int) -> dict[str, Any]:
     return {"n": number, "embedding": [1.0 + number, 2.0, 3.0, 4.5], "shift": {"alpha": 0.0}}
 
 
-def way(client: OpenSearch, add: float = 0.25) -> Way:
+def way(client: OpenSearch, add: float = 0.25) -> DocumentTransform:
     """Adds a number to each component."""
     client.put_script(id=SCRIPT, body={"script": {"lang": "painless", "source": _SOURCE}})
 
@@ -60,13 +60,13 @@ def way(client: OpenSearch, add: float = 0.25) -> Way:
         vectors = (source.get("embedding") for source in sources)
         return [None if vector is None else np.asarray(vector, dtype=np.float64) + add for vector in vectors]
 
-    return Way(SCRIPT, {"add": add, "alpha": add}, expected, "embedding", "shift")
+    return DocumentTransform(SCRIPT, {"add": add, "alpha": add}, expected, "embedding", "shift")
 
 
-def plan(client: OpenSearch, name: str, add: float = 0.25, **values: Any) -> Plan:
+def plan(client: OpenSearch, name: str, add: float = 0.25, **values: Any) -> TransferPlan:
     """Adds a number to each vector of the live version."""
     body = deepcopy(copied_body(client, name))
-    return Plan(name, body, {"add": add}, way(client, add), **values)
+    return TransferPlan(name, body, {"add": add}, way(client, add), **values)
 
 
 class Meanwhile:
@@ -76,14 +76,14 @@ class Meanwhile:
         self._actions = {stage.replace("_", " "): action for stage, action in actions.items()}
         self.stages: list[str] = []
 
-    def __call__(self, progress: Progress) -> None:
+    def __call__(self, progress: TransferProgress) -> None:
         if progress.stage not in self.stages:
             self.stages.append(progress.stage)
         if action := self._actions.pop(progress.stage, None):
             action()
 
 
-def unwatched(_: Progress) -> None:
+def unwatched(_: TransferProgress) -> None:
     """A watch that does nothing."""
 
 

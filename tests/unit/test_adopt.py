@@ -6,13 +6,13 @@ import pytest
 from msgspec import Raw
 
 from langshift.ingest.adopt.adopt import keep_norms
-from langshift.ingest.adopt.reader import changed
+from langshift.ingest.adopt.reader import edit_source
 from langshift.ingest.adopt.transform import document_of, strings_at
-from langshift.ingest.documents import Bad
+from langshift.ingest.documents import InvalidRow
 from langshift.plugin.index_body import VectorField
-from langshift.plugin.metadata import Fields, value_at
+from langshift.plugin.metadata import FieldNames, value_at
 
-FIELDS = Fields("meta.vec", texts=("head", "parts.body"), told="meta.lang")
+FIELDS = FieldNames("meta.vec", texts=("head", "parts.body"), declared_language="meta.lang")
 
 
 def hit(source):
@@ -23,7 +23,7 @@ def test_all_but_the_vector_stays_byte_for_byte():
     source = Raw(
         b'{ "n": 12345678901234567890123,\r\n "d": 0.10000000000000000001e-400, "t": "\\u00e9\\ud800", "vec": [1] }'
     )
-    assert changed(source, "vec", b"[2.0]", {"language": b'"de"'}) == (
+    assert edit_source(source, "vec", b"[2.0]", {"language": b'"de"'}) == (
         b'{"n":12345678901234567890123,"d":0.10000000000000000001e-400,"t":"\\u00e9\\ud800","vec":[2.0],"language":"de"}'
     )
 
@@ -38,14 +38,14 @@ def test_all_but_the_vector_stays_byte_for_byte():
     ],
 )
 def test_a_vector_is_replaced_where_its_path_leads(source, path, expected):
-    made = changed(Raw(source), path, b"[2]", {})
+    made = edit_source(Raw(source), path, b"[2]", {})
     assert made == expected
     assert value_at(orjson.loads(made), path) == [2]
 
 
 def test_lines_of_a_document_become_one():
     source = Raw(b'{\n  "a": {\n    "b": [1,\r\n 2]\n  }\n}')
-    assert changed(source, "vec", None, {}) == b'{"a":{     "b": [1,   2]   }}'
+    assert edit_source(source, "vec", None, {}) == b'{"a":{     "b": [1,   2]   }}'
 
 
 def test_strings_are_found_within_lists_and_under_names_with_dots():
@@ -81,13 +81,13 @@ def test_texts_are_joined_and_half_a_surrogate_pair_is_no_text():
 
 @pytest.mark.parametrize("vector", [b"[1]", b'"AAAA"', b'["a", "b"]', b"[[1, 2]]", b'{"x": 1}'])
 def test_what_is_no_list_of_numbers_is_told(vector):
-    assert document_of(hit(b'{"meta": {"vec": %s}}' % vector), FIELDS, 2) == Bad(
+    assert document_of(hit(b'{"meta": {"vec": %s}}' % vector), FIELDS, 2) == InvalidRow(
         "invalid_embedding", "the field 'meta.vec' is not one list of 2 numbers."
     )
 
 
 def test_a_field_of_langshifts_own_name_that_no_mapping_knows_is_never_written_over():
-    assert document_of(hit(b'{"shift": "night", "meta": {"vec": [1, 2]}}'), FIELDS, 2) == Bad(
+    assert document_of(hit(b'{"shift": "night", "meta": {"vec": [1, 2]}}'), FIELDS, 2) == InvalidRow(
         "field_taken", "has a field 'shift' that the mapping does not know, and that langshift needs."
     )
 

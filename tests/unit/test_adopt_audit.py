@@ -5,15 +5,31 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from langshift.debias.similarity import Draws, Rows, Sides, same_language_nearest, spread, with_norm_1
-from langshift.evaluate.audit.audit import Audit, Fit, Gap, Interval, Judged, Near, fit, taken_share
+from langshift.debias.similarity import (
+    Draws,
+    LanguageRows,
+    NormalisedVectors,
+    same_language_nearest,
+    spread,
+    with_norm_1,
+)
+from langshift.evaluate.audit.audit import (
+    Audit,
+    Interval,
+    LanguageFinding,
+    NearestShare,
+    ShiftFit,
+    SimilarityGap,
+    fit,
+    removed_share,
+)
 from langshift.evaluate.audit.report import document, show, verdict
-from langshift.evaluate.audit.sample import Asking, Mix
+from langshift.evaluate.audit.sample import AuditQueries, LanguageMix
 
 
 def rows_of(queries, documents, *, own):
     asked, languages = (list(dict.fromkeys(of)) for of in (queries, documents))
-    return Rows(
+    return LanguageRows(
         languages,
         asked,
         [np.flatnonzero(np.array(queries) == tag) for tag in asked],
@@ -37,7 +53,7 @@ def made():
 
 
 def test_mean_cosines_are_those_of_all_pairs(made):
-    sides = Sides(made.queries, made.documents)
+    sides = NormalisedVectors(made.queries, made.documents)
     rows = rows_of(made.asked, made.tags, own=False)
     cosines = made.queries @ made.documents.T
     expected = [[cosines[np.ix_(of, down)].mean() for down in rows.documents] for of in rows.queries]
@@ -45,7 +61,7 @@ def test_mean_cosines_are_those_of_all_pairs(made):
 
 
 def test_a_document_is_not_compared_with_itself(made):
-    sides = Sides(made.documents, made.documents)
+    sides = NormalisedVectors(made.documents, made.documents)
     rows = rows_of(made.tags, made.tags, own=True)
     cosines = made.documents @ made.documents.T
     np.fill_diagonal(cosines, np.nan)
@@ -58,7 +74,7 @@ def test_a_document_is_not_compared_with_itself(made):
 
 def test_a_language_of_one_document_has_no_cosine_with_itself(made):
     rows = rows_of(["en"] * 39 + ["th"], ["en"] * 39 + ["th"], own=True)
-    found = Draws(rows).cosines(Sides(made.documents, made.documents))[0]
+    found = Draws(rows).cosines(NormalisedVectors(made.documents, made.documents))[0]
     assert np.isnan(found).tolist() == [[False, False], [False, True]]
 
 
@@ -69,7 +85,7 @@ def test_the_nearest_documents_are_those_of_a_full_sort(made):
     nearest = np.argsort(-cosines, axis=1)[:, :5]
     same = np.array(made.tags)[nearest] == np.array(made.tags)[:, np.newaxis]
     expected = [same[of].mean() for of in rows.queries]
-    assert same_language_nearest(Sides(made.documents, made.documents), rows, 5) == pytest.approx(expected)
+    assert same_language_nearest(NormalisedVectors(made.documents, made.documents), rows, 5) == pytest.approx(expected)
 
 
 def test_of_documents_that_are_as_near_as_the_last_a_part_counts():
@@ -77,11 +93,11 @@ def test_of_documents_that_are_as_near_as_the_last_a_part_counts():
     queries = np.array([[1.0, 0.0]] * 2)
     documents = np.array([[1.0, 0.0]] * 2 + [[0.0, 1.0]] * 10)
     # Two nearer ones in English; one of ten for the four that are left.
-    assert same_language_nearest(Sides(queries, documents), rows, 6) == [pytest.approx((2 + 4 / 10) / 6)]
+    assert same_language_nearest(NormalisedVectors(queries, documents), rows, 6) == [pytest.approx((2 + 4 / 10) / 6)]
 
 
 def test_the_spread_is_that_of_one_query_among_documents(made):
-    sides = Sides(made.documents, made.documents)
+    sides = NormalisedVectors(made.documents, made.documents)
     of = np.arange(20)
     expected = np.mean([np.std(np.delete(made.documents[:20] @ made.documents[row], row)) for row in of])
     assert spread(sides, of, of, own=True) == pytest.approx(expected)
@@ -98,7 +114,7 @@ def test_how_much_of_what_is_taken_is_there():
         assert found.there.low < found.there.value < found.there.high
         assert found.cosine == pytest.approx(np.sign(there), abs=0.05)
     assert fit(raw, raw, reference, reference) is None
-    assert taken_share(2 * raw, raw) == pytest.approx(0.5)
+    assert removed_share(2 * raw, raw) == pytest.approx(0.5)
 
 
 ALL = Interval(1, 0.9, 1.1)
@@ -122,16 +138,18 @@ def audit_of(gaps, *, there=ALL, near=(), spread=0.1, share=0.3, encoder="given"
         old=SimpleNamespace(name="old", index="old", uuid="u", shown="old"),
         reader=SimpleNamespace(total=1, bearing=1),
         fields=SimpleNamespace(vector="vec"),
-        making=making,
+        pipeline=making,
     )
     all_tags = np.repeat(tags, counts).tolist()
     sample = SimpleNamespace(tags=all_tags, unusable=0)
     judged = [
-        Judged(tag, 50, tag if tag in gaps else None, share if tag in gaps else 0.0, gap and Fit(0.9, there), gap)
+        LanguageFinding(
+            tag, 50, tag if tag in gaps else None, share if tag in gaps else 0.0, gap and ShiftFit(0.9, there), gap
+        )
         for tag, gap in {"en": None, **gaps}.items()
     ]
-    mixes = [Mix(tag, 50, 0.1, 0.999, 50, 49, 1, 1.2345, 1.1, 1.3) for tag in tags]
-    asking = Asking(None, len(all_tags), all_tags, np.empty((0, 0), np.float32))
+    mixes = [LanguageMix(tag, 50, 0.1, 0.999, 50, 49, 1, 1.2345, 1.1, 1.3) for tag in tags]
+    asking = AuditQueries(None, len(all_tags), all_tags, np.empty((0, 0), np.float32))
     return Audit(opened, sample, mixes, [], asking, rows, means, means, list(near), "en", spread, judged)
 
 
@@ -157,24 +175,24 @@ AS_NEAR = "lie about as near to queries in en as those in en"
     ],
 )  # fmt: skip
 def test_what_is_said_of_a_gap(before, after, change, told):
-    assert said(audit_of({"th": Gap(before, after, change)}), "gap") == [f"Documents in th {told}."]
+    assert said(audit_of({"th": SimilarityGap(before, after, change)}), "gap") == [f"Documents in th {told}."]
 
 
-MOVED = Gap(FAR, LEVEL, FAR)
+MOVED = SimilarityGap(FAR, LEVEL, FAR)
 
 
 def test_what_is_said_first():
     def first(*given, **more):
         return verdict(audit_of(*given, **more))[0].kind
 
-    still = Gap(LEVEL, LEVEL, LEVEL)
+    still = SimilarityGap(LEVEL, LEVEL, LEVEL)
     assert first({"th": MOVED}) == "fits"
     assert first({"th": MOVED}, there=Interval(0.1, 0, 0.2)) == "not_fitting"
     assert first({"th": MOVED}, there=Interval(0.5, 0.2, 0.8)) == "unsure"
     assert first({"th": still}) == "little_to_gain"
-    assert first({"th": still}, near=[Near("th", 50, 0.1, 0.12, 0.1)]) == "little_to_gain"
+    assert first({"th": still}, near=[NearestShare("th", 50, 0.1, 0.12, 0.1)]) == "little_to_gain"
     # Documents may lie apart by nearness alone, as those of a language about which nobody asks.
-    assert first({"th": still}, near=[Near("th", 50, 0.1, 0.4, 0.1)]) == "fits"
+    assert first({"th": still}, near=[NearestShare("th", 50, 0.1, 0.4, 0.1)]) == "fits"
     assert first({"th": None}) == "too_few"
     assert first({"th": MOVED}, share=0.0) == "unmoved"
 
@@ -186,7 +204,7 @@ def test_vectors_that_are_hardly_as_long_as_rounding():
 
 
 def test_nearest_documents_in_words():
-    near = [Near("en", 50, 0.5, 0.9, 0.6), Near("th", 50, 0.3, 0.7, 0.4)]
+    near = [NearestShare("en", 50, 0.5, 0.9, 0.6), NearestShare("th", 50, 0.3, 0.7, 0.4)]
     assert said(audit_of({"th": MOVED}, near=near), "nearest") == [
         "Of the 20 nearest documents, 80.0% are in the query's language, mean over languages, and 50.0% after the "
         "shift; in an even mix they would be 40.0%."

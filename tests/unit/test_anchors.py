@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 from langshift.commands.search import remarks
-from langshift.retrieval.anchor_model import AnchorEvidence, Trust
-from langshift.retrieval.anchored import Gathered
+from langshift.retrieval.anchor_model import AnchorEvidence, AnchorModel
+from langshift.retrieval.anchored import Candidates
 from langshift.retrieval.calibration.calibrate import lowered
 from langshift.retrieval.calibration.fit import (
     LEAST_WORTH,
     MOST_WORTH,
-    Evidence,
+    CalibrationEvidence,
     at_even_odds,
     chance_of_loss,
     fitted_worth,
@@ -21,8 +21,8 @@ from langshift.retrieval.calibration.fit import (
     priors,
     spread_of,
 )
-from langshift.retrieval.calibration.questions import cut, hiding, shares
-from langshift.retrieval.calibration.stored import Calibration, FirstHits, OfLanguage
+from langshift.retrieval.calibration.questions import extract_question, masked, shares
+from langshift.retrieval.calibration.stored import Calibration, FirstHits, LanguageCalibration
 
 SENTENCE = "The sea rises and falls twice a day because the Moon pulls at the water of it"
 
@@ -30,36 +30,36 @@ SENTENCE = "The sea rises and falls twice a day because the Moon pulls at the wa
 def test_a_question_is_ten_words_in_a_row_of_one_sentence():
     text = f"Short one. {SENTENCE}. {SENTENCE.upper()}!"
     for number in range(50):
-        question = cut(text, "en", f"d{number}")
+        question = extract_question(text, "en", f"d{number}")
         assert len(question.split()) == 10
         assert question in f"{SENTENCE}." or question in f"{SENTENCE.upper()}!"
-    assert len({cut(text, "en", f"d{number}") for number in range(50)}) > 10
-    assert cut(text, "en", "d1") == cut(text, "en", "d1")
+    assert len({extract_question(text, "en", f"d{number}") for number in range(50)}) > 10
+    assert extract_question(text, "en", "d1") == extract_question(text, "en", "d1")
 
 
 def test_a_short_sentence_is_a_question_as_a_whole_and_a_shorter_one_is_none():
-    assert cut("Yeast makes dough rise.\nToo short.", "en", "d") == "Yeast makes dough rise."
-    assert cut("Much too short.", "en", "d") is None
-    assert cut("", "en", "d") is None
-    assert cut(" \n ", "zh", "d") is None
+    assert extract_question("Yeast makes dough rise.\nToo short.", "en", "d") == "Yeast makes dough rise."
+    assert extract_question("Much too short.", "en", "d") is None
+    assert extract_question("", "en", "d") is None
+    assert extract_question(" \n ", "zh", "d") is None
 
 
 @pytest.mark.parametrize(("language", "length"), [("zh", 18), ("ja", 18), ("th", 40)])
 def test_where_words_have_no_spaces_characters_are_counted(language, length):
     sentence = "月球的引力使海水每天涨落两次" * 6
-    question = cut(f"{sentence}。{sentence}。", language, "d")
+    question = extract_question(f"{sentence}。{sentence}。", language, "d")
     assert len(question) == length
     assert question in sentence
-    assert cut("潮汐。", language, "d") is None
+    assert extract_question("潮汐。", language, "d") is None
 
 
 def test_a_question_is_never_longer_than_a_search_takes():
-    assert len(cut(" ".join(["x" * 900] * 20), "en", "d")) == 300
+    assert len(extract_question(" ".join(["x" * 900] * 20), "en", "d")) == 300
 
 
 def test_halves_of_characters_are_left_out():
-    assert cut("Only words and \ud83dnothing else", "en", "d") == "Only words and nothing else"
-    assert cut(SENTENCE, "en", "half \ud83d of a pair") is not None
+    assert extract_question("Only words and \ud83dnothing else", "en", "d") == "Only words and nothing else"
+    assert extract_question(SENTENCE, "en", "half \ud83d of a pair") is not None
 
 
 def test_the_languages_of_a_sample_get_even_shares():
@@ -105,14 +105,14 @@ def test_only_a_language_that_has_nearly_everything_is_given_more_than_usual():
 def gathered(*candidates):
     """What may answer: (id, own, words, cosine) each."""
     ids = [name for name, *_ in candidates]
-    return Gathered(
+    return Candidates(
         ids, [AnchorEvidence(*rest) for _, *rest in candidates], np.zeros((len(ids), 1)), np.zeros(1), 10, 1.0, 100.0
     )
 
 
 def made(there, hidden):
     """Evidence of a question whose words match so well where the answer is there, and so well where it is hidden."""
-    return Evidence(
+    return CalibrationEvidence(
         "en",
         {"answer"},
         gathered(("answer", True, there, 0.5), ("far", False, 0.0, 0.6), ("near", False, 1.0, 0.4)),
@@ -126,7 +126,7 @@ def test_words_are_worth_what_tells_best_whether_the_answer_is_there():
     assert LEAST_WORTH < worth < MOST_WORTH
 
     def loss(k):
-        trust, there = Trust(0.1, k, {"en": 1.0}), math.e / (1 + math.e)
+        trust, there = AnchorModel(0.1, k, {"en": 1.0}), math.e / (1 + math.e)
         return -np.mean(
             [there * math.log(one.found(trust)) + (1 - there) * math.log(1 - one.deceived(trust)) for one in mixed]
         )
@@ -140,14 +140,14 @@ def test_the_worth_of_words_stays_in_its_bounds():
 
 
 def test_a_question_that_gathers_nothing_is_no_evidence_of_anything():
-    nothing = Evidence("en", {"answer"}, gathered(), gathered())
-    trust = Trust(0.1)
+    nothing = CalibrationEvidence("en", {"answer"}, gathered(), gathered())
+    trust = AnchorModel(0.1)
     assert (nothing.found(trust), nothing.trusts_most(trust), nothing.deceived(trust)) == (0.0, False, 0.0)
     assert LEAST_WORTH <= fitted_worth([nothing], 0.1, {}) <= MOST_WORTH
 
 
 def test_copies_are_answers_too():
-    trust = Trust(0.1)
+    trust = AnchorModel(0.1)
     assert not made(0, 0).trusts_most(trust)
     copied = made(0, 0)._replace(answers={"far", "answer"})
     assert copied.trusts_most(trust)
@@ -155,7 +155,9 @@ def test_copies_are_answers_too():
 
 
 def test_where_answers_are_hidden_no_prior_speaks_for_them():
-    assert at_even_odds(Trust(0.1, 9.0, {"en": 2.0, "de": -0.5})) == Trust(0.1, 9.0, {"en": 0.0, "de": -0.5})
+    assert at_even_odds(AnchorModel(0.1, 9.0, {"en": 2.0, "de": -0.5})) == AnchorModel(
+        0.1, 9.0, {"en": 0.0, "de": -0.5}
+    )
 
 
 def test_a_loss_is_beyond_chance_or_none():
@@ -174,7 +176,7 @@ def test_hiding_leaves_the_rest_of_every_body_as_it_is():
         return first, second
 
     gone = [{"terms": {"_id": ["x"]}}]
-    hidden = hiding(exchange(), gone)
+    hidden = masked(exchange(), gone)
     assert next(hidden) == (
         {"size": 1, "query": {"bool": {"must": [{"match_all": {}}], "must_not": gone}}, "suggest": {}},
         {"query": {"bool": {"must": [{"term": {"a": 1}}], "must_not": gone}}},
@@ -190,16 +192,16 @@ def test_trust_is_lowered_as_far_as_it_takes_and_no_further(loses_above, kept):
     def hidden(trust):
         return FirstHits(100, 0.5, trust.words / 100, 0.5), trust.words > loses_above
 
-    trust, first, lost = lowered(hidden, Trust(0.1, 10.1, {"en": 1.0}, calibrated=True))
-    assert trust == Trust(0.1, kept, {"en": 1.0}, calibrated=True)
+    trust, first, lost = lowered(hidden, AnchorModel(0.1, 10.1, {"en": 1.0}, calibrated=True))
+    assert trust == AnchorModel(0.1, kept, {"en": 1.0}, calibrated=True)
     assert first.anchored == kept / 100
     assert lost == (loses_above == 5)
 
 
 def test_a_person_is_told_where_trust_was_lowered():
     made = Calibration(
-        Trust(0.1, 6.0),
-        [OfLanguage("de", 30, 1.0, 0.1, -0.5), OfLanguage("en", 10, 0.6, 0.3, 0.2)],
+        AnchorModel(0.1, 6.0),
+        [LanguageCalibration("de", 30, 1.0, 0.1, -0.5), LanguageCalibration("en", 10, 0.6, 0.3, 0.2)],
         FirstHits(40, 0.5, 0.9, 1.0),
         FirstHits(40, 0.5, 0.4, 0.01),
     )

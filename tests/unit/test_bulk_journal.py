@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from langshift.debias.fingerprint import Fingerprint
 from langshift.errors import UsageError
 from langshift.ingest.bulk.journal import Journal
-from langshift.ingest.bulk.journal_store import Acknowledged, Lines, Sampled
+from langshift.ingest.bulk.journal_store import Acknowledged, LineRanges, Sampled
 
 IDS = st.sampled_from(["a", "b", "c", "Ä", "\0", "z\0z"])
 ROWS = st.builds(
@@ -208,7 +208,7 @@ def test_the_same_load_goes_on_also_with_another_langshift(journal):
 
 @given(steps=RANGES)
 def test_lines_hold_what_a_set_would_hold(steps):
-    lines, model = Lines(), set()
+    lines, model = LineRanges(), set()
     for first, length in steps:
         lines.add(first, first + length)
         model.update(range(first, first + length + 1))
@@ -220,7 +220,7 @@ def test_lines_hold_what_a_set_would_hold(steps):
 
 
 def test_lines_that_come_in_disorder_end_as_one_range():
-    lines = Lines()
+    lines = LineRanges()
     for first in (*range(1, 10_001, 20), *range(11, 10_001, 20)):
         lines.add(first, first + 9)
     assert lines.ranges() == [(1, 10_000)]
@@ -228,7 +228,7 @@ def test_lines_that_come_in_disorder_end_as_one_range():
 
 
 def test_a_range_that_runs_backwards_is_refused():
-    lines = Lines()
+    lines = LineRanges()
     with pytest.raises(ValueError, match=r"^3 to 2 is no range\.$"):
         lines.add(3, 2)
     assert lines.ranges() == []

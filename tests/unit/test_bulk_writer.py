@@ -16,10 +16,10 @@ from tenacity import wait_none
 
 from langshift.errors import ClusterError
 from langshift.ingest.bulk import delivery
-from langshift.ingest.bulk.chunks import Chunk, Chunker, Item, Limit
-from langshift.ingest.bulk.delivery import Courier, Stopped
-from langshift.ingest.bulk.writer import Sender, Stream
-from langshift.retry import Patience
+from langshift.ingest.bulk.chunks import AdaptiveConcurrency, BulkAction, BulkChunk, Chunker
+from langshift.ingest.bulk.delivery import ChunkSender, Stopped
+from langshift.ingest.bulk.writer import BulkWriter, SenderPool
+from langshift.retry import RetryBudget
 
 OPERATIONS = st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from(["index", "delete"]), st.integers(1, 40)))
 
@@ -31,11 +31,11 @@ def at_once(monkeypatch):
 
 
 def item(name, operation="index", line=1):
-    return Item(line, name, operation, f"{operation} {name}\n".encode(), b"{}")
+    return BulkAction(line, name, operation, f"{operation} {name}\n".encode(), b"{}")
 
 
 def chunk(*names, operation="index"):
-    return Chunk([item(name, operation) for name in names])
+    return BulkChunk([item(name, operation) for name in names])
 
 
 class Cluster:
@@ -69,7 +69,7 @@ def but(place, status, kind=None, **more):
 
 
 def courier(cluster, settle, patience=None, stopping=None, doubtful=0):
-    return Courier(cluster, {}, settle, patience or Patience(60), stopping or threading.Event(), doubtful)
+    return ChunkSender(cluster, {}, settle, patience or RetryBudget(60), stopping or threading.Event(), doubtful)
 
 
 @contextmanager
@@ -77,8 +77,8 @@ def opened(cluster, **options):
     """A stream of items to a cluster, and what becomes of them."""
     settled, stopping = [], threading.Event()
     carrying = courier(cluster, settled.extend, stopping=stopping, **options)
-    with Sender(carrying.deliver, stopping) as sender:
-        stream = Stream(carrying, sender)
+    with SenderPool(carrying.deliver, stopping) as sender:
+        stream = BulkWriter(carrying, sender)
         yield stream, settled
         stream.drain()
 
@@ -101,7 +101,7 @@ def gathered(items, **limits):
 
 @given(OPERATIONS)
 def test_all_come_through_in_order_within_the_limits(operations):
-    items = [Item(n, name, op, b"x" * size, b"") for n, (name, op, size) in enumerate(operations)]
+    items = [BulkAction(n, name, op, b"x" * size, b"") for n, (name, op, size) in enumerate(operations)]
     chunks = gathered(items, count=4, size=50)
     assert [item for chunk in chunks for item in chunk.items] == items
     for chunk in chunks:
@@ -112,7 +112,7 @@ def test_all_come_through_in_order_within_the_limits(operations):
 
 
 def test_an_item_beyond_the_size_is_a_chunk_of_its_own():
-    items = [Item(n, str(n), "index", b"x" * size, b"") for n, size in enumerate((10, 500, 10))]
+    items = [BulkAction(n, str(n), "index", b"x" * size, b"") for n, size in enumerate((10, 500, 10))]
     assert [len(chunk.body) for chunk in gathered(items, size=50)] == [10, 500, 10]
 
 
@@ -148,7 +148,7 @@ def test_each_document_goes_its_own_way():
         for name in "abc":
             stream.send(item(name))
         stream.drain()
-        assert (stream.courier.retries, stream.courier.limit.at_once) == (1, 2)
+        assert (stream.chunk_sender.retries, stream.chunk_sender.limit.at_once) == (1, 2)
     assert [(one.item.id, one.state, one.type, one.reason) for one in settled] == [
         ("a", "done", "", ""),
         ("c", "dead", "mapper_parsing_exception", "why"),
@@ -181,13 +181,13 @@ def test_fewer_requests_are_sent_at_once_where_the_cluster_has_too_much_to_do(st
             stream.send(item(name))
             stream.drain()
         # Three were taken after the fault.
-        assert stream.courier.limit.at_once == at_once
+        assert stream.chunk_sender.limit.at_once == at_once
 
 
 def test_a_cluster_that_takes_nothing_is_given_up_with_its_last_words():
     with (
         pytest.raises(ClusterError) as given_up,
-        opened(Cluster(but(0, 429, "busy")), patience=Patience(0)) as (stream, _),
+        opened(Cluster(but(0, 429, "busy")), patience=RetryBudget(0)) as (stream, _),
     ):
         stream.send(item("a"))
     assert str(given_up.value) == "The cluster has taken no document for 0 seconds (last: why)."
@@ -283,7 +283,7 @@ def overload(limit):
 
 
 def test_it_grows_by_one_a_round_up_to_the_most():
-    limit = Limit(4)
+    limit = AdaptiveConcurrency(4)
     assert limit.at_once == 2
     through(limit, 2 + 1)
     assert limit.at_once == 3
@@ -292,7 +292,7 @@ def test_it_grows_by_one_a_round_up_to_the_most():
 
 
 def test_overload_halves_it_down_to_one_and_it_recovers():
-    limit = Limit(8)
+    limit = AdaptiveConcurrency(8)
     through(limit, 100)
     overload(limit)
     assert limit.at_once == 4
@@ -304,7 +304,7 @@ def test_overload_halves_it_down_to_one_and_it_recovers():
 
 
 def test_requests_that_were_under_way_together_halve_it_once():
-    limit = Limit(8)
+    limit = AdaptiveConcurrency(8)
     through(limit, 100)
     with limit.request() as first, limit.request() as second:
         first.overloaded = second.overloaded = True
@@ -312,7 +312,7 @@ def test_requests_that_were_under_way_together_halve_it_once():
 
 
 def test_what_was_neither_taken_nor_too_much_changes_nothing():
-    limit = Limit(8)
+    limit = AdaptiveConcurrency(8)
     with limit.request():
         pass
     with pytest.raises(ValueError, match="lost"), limit.request():
@@ -321,7 +321,7 @@ def test_what_was_neither_taken_nor_too_much_changes_nothing():
 
 
 def test_never_more_at_once_than_the_limit_says():
-    limit, seen, lock, under_way = Limit(3), [], threading.Lock(), set()
+    limit, seen, lock, under_way = AdaptiveConcurrency(3), [], threading.Lock(), set()
 
     def work(number):
         for _ in range(50):
@@ -370,7 +370,7 @@ def in_thread(function):
 
 def test_everything_is_delivered_before_the_block_ends():
     done = []
-    with Sender(done.append, threading.Event()) as sender:
+    with SenderPool(done.append, threading.Event()) as sender:
         for n in range(100):
             sender.submit(chunk(str(n)))
         sender.drain()
@@ -380,7 +380,7 @@ def test_everything_is_delivered_before_the_block_ends():
 
 def test_who_submits_waits_when_enough_is_waiting():
     gate = Gate()
-    with Sender(gate, threading.Event()) as sender:
+    with SenderPool(gate, threading.Event()) as sender:
         submitted = []
 
         def submit():
@@ -404,7 +404,7 @@ def test_who_submits_waits_when_enough_is_waiting():
 @pytest.mark.parametrize(("first", "second"), [("index", "delete"), ("delete", "index"), ("delete", "delete")])
 def test_a_delete_and_another_operation_on_its_document_are_never_under_way_together(first, second):
     gate = Gate()
-    with Sender(gate, threading.Event()) as sender:
+    with SenderPool(gate, threading.Event()) as sender:
         sender.submit(chunk("a", "b", operation=first))
         gate.wait_for(1)
         sender.submit(chunk("c", operation=second))
@@ -421,7 +421,7 @@ def test_a_delete_and_another_operation_on_its_document_are_never_under_way_toge
 
 def test_two_writes_of_a_document_may_be_under_way_together():
     gate = Gate()
-    with Sender(gate, threading.Event()) as sender:
+    with SenderPool(gate, threading.Event()) as sender:
         sender.submit(chunk("a"))
         sender.submit(chunk("a"))
         gate.wait_for(2)
@@ -435,7 +435,7 @@ def test_an_error_is_raised_by_the_next_call_and_stops_the_others():
         raise ValueError(some.items[0].id)
 
     def run():
-        with Sender(fail, stopping) as sender:
+        with SenderPool(fail, stopping) as sender:
             for n in range(100):
                 sender.submit(chunk(str(n)))
             sender.drain()
@@ -449,7 +449,7 @@ def test_leaving_by_an_error_waits_for_what_is_under_way_and_drops_what_waits():
     gate, stopping = Gate(), threading.Event()
 
     def run():
-        with Sender(gate, stopping) as sender:
+        with SenderPool(gate, stopping) as sender:
             sender.submit(chunk("a"))
             gate.wait_for(1)
             threading.Timer(0.2, gate.open.set).start()
@@ -465,7 +465,7 @@ def test_stopped_is_no_error():
     def stop(_):
         raise Stopped
 
-    with Sender(stop, threading.Event()) as sender:
+    with SenderPool(stop, threading.Event()) as sender:
         sender.submit(chunk("a"))
         sender.drain()
 
@@ -501,7 +501,7 @@ def test_after_a_stop_nothing_is_sent_that_only_waited_for_its_turn():
 
 
 def test_patience_that_ends_just_as_another_request_is_taken_goes_on():
-    class Renewed(Patience):
+    class Renewed(RetryBudget):
         """Over when it is first asked, and then renewed by another thread."""
 
         asked = 0

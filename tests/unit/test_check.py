@@ -10,12 +10,12 @@ from parallel_source import Vectors, given_encoder
 
 from langshift.debias.fitting.alignment import Alignment
 from langshift.debias.fitting.fit import fit
-from langshift.debias.fitting.reliability import HALVES_ENOUGH, HALVES_LEAST, Evidence, Reliability, judge
+from langshift.debias.fitting.reliability import HALVES_ENOUGH, HALVES_LEAST, LanguageEvidence, Reliability, judge
 from langshift.debias.vectors import LanguageVectors
 
 SURE = Reliability(0.9, 0.88, 0.92, 0.03, 0.97, 300, ((1, 0.2), (1000, 0.98)))
 ALIGNED = Alignment(1000, 2.4, True, 0, ())
-EVIDENCE = Evidence(1000, 0, 1.0, 1.0, SURE, ALIGNED)
+EVIDENCE = LanguageEvidence(1000, 0, 1.0, 1.0, SURE, ALIGNED)
 DIMENSION = 64
 
 
@@ -93,7 +93,7 @@ def test_other_text_may_point_elsewhere():
 
 
 def test_all_doubts_are_told_together():
-    doubtful = Evidence(1000, 0, 1.0, 1.0, replace(SURE, split_half=0.5), replace(ALIGNED, count=500))
+    doubtful = LanguageEvidence(1000, 0, 1.0, 1.0, replace(SURE, split_half=0.5), replace(ALIGNED, count=500))
     assert verdict(doubtful) == (
         "use with care",
         "halves of the pairs agree a little (0.50); about 300 pairs would be enough; 50% of the pairs look misaligned, "

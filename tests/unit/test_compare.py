@@ -8,7 +8,7 @@ import math
 import pytest
 from data_folder import write_dataset, write_run
 
-from langshift.evaluate.compare.breakdowns import extremes, matrices
+from langshift.evaluate.compare.breakdowns import example_queries, matrices
 from langshift.evaluate.compare.comparison import (
     ALL,
     CROSS,
@@ -22,10 +22,10 @@ from langshift.evaluate.compare.comparison import (
     load,
     slices,
 )
-from langshift.evaluate.compare.findings import document, in_words
+from langshift.evaluate.compare.findings import describe_test, document
 from langshift.evaluate.compare.summary import advice
 from langshift.evaluate.datasets.dataset import clusters
-from langshift.evaluate.datasets.texts import Languages
+from langshift.evaluate.datasets.texts import DatasetLanguages
 from langshift.evaluate.report.tables import by_language_text, by_slice_text, cut, figures_text, matrix, probability
 
 # Twenty topics in English, German and Thai, each asked about in English and in Thai.
@@ -62,7 +62,7 @@ def folder(tmp_path):
 def compared(folder, *runs, names=("nDCG@2", "R@2", "TLR@2", "SLR@2")):
     places = [write_run(folder.parent / f"run{number}.trec", rankings) for number, rankings in enumerate(runs)]
     dataset, candidates = load(places, folder)
-    return compare(dataset, Languages.of(dataset, {}), clusters(dataset), candidates, columns(names))
+    return compare(dataset, DatasetLanguages.of(dataset, {}), clusters(dataset), candidates, columns(names))
 
 
 def test_measures_stand_apart_by_the_documents_language():
@@ -130,7 +130,7 @@ def test_tables(folder):
     assert (first.pair, second.pair, first.measure) == (("a", "b"), ("a", "c"), "R@2")
     cell = first.cells["th"]["th"]
     assert (cell.before, cell.after, cell.tested.queries) == (1.0, 0.0, 20)
-    assert in_words(found.clusters) == (
+    assert describe_test(found.clusters) == (
         "Significant: p below 0.05 by a paired randomisation test that flips the signs of whole clusters, 20 by group, "
         "in 100,000 random ways (seed 20260), corrected for several tests after Benjamini and Yekutieli "
         "(scipy.stats.false_discovery_control, method 'by')."
@@ -139,7 +139,7 @@ def test_tables(folder):
 
 def test_winners_and_losers_by_name(folder):
     after = {**BEFORE, "t03-qen": ["t03-en", "t03-de"], "t05-qth": [], "t07-qth": ["t07-en", "t09-th"]}
-    found = extremes(compared(folder, BEFORE, after), 1, Column(ALL, "nDCG@2"), many=2)[0]
+    found = example_queries(compared(folder, BEFORE, after), 1, Column(ALL, "nDCG@2"), many=2)[0]
     assert (found.better, found.worse, found.same) == (1, 2, 37)
     assert [example.query.id for example in found.winners] == ["t03-qen"]
     # From 1 to 0, and from 1 to one answer of two places: the largest loss first.
@@ -210,7 +210,9 @@ def test_measures_without_a_good_direction_choose_nothing(folder):
 def test_the_document_holds_everything(folder):
     found = compared(folder, BEFORE, AFTER)
     made = json.loads(
-        json.dumps(document(found, matrices(found), extremes(found, 1, found.primary), advice(found), [], ["one"]))
+        json.dumps(
+            document(found, matrices(found), example_queries(found, 1, found.primary), advice(found), [], ["one"])
+        )
     )
     assert [run["name"] for run in made["runs"]] == ["run0", "run1"]
     assert made["test"]["clustered_by"] == "group"

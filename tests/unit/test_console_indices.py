@@ -7,11 +7,11 @@ from described_index import LIVE, MADE, RETUNE, WELL
 from plain_index import PLAIN
 
 from langshift.ingest.bulk.dead_letters import DeadLetter, DeadLetters
-from langshift.ingest.bulk.journal_store import LoadPlace
-from langshift.plugin.description import Confidence, Sureness
-from langshift.web.indices import bins, fingerprint_rows, language_rows, letters, version_rows
+from langshift.ingest.bulk.journal_store import LoadWorkspace
+from langshift.plugin.description import Confidence, LanguageConfidence
+from langshift.web.indices import bins, fingerprint_rows, language_rows, summarize_dead_letters, version_rows
 
-SURE = Confidence(10, [1, 0, 0, 0, 0, 0, 0, 0, 2, 7], {"en": Sureness(6, 0.95, 0.0, 0.25)})
+SURE = Confidence(10, [1, 0, 0, 0, 0, 0, 0, 0, 2, 7], {"en": LanguageConfidence(6, 0.95, 0.0, 0.25)})
 
 
 def test_languages_come_with_how_sure_the_detector_was():
@@ -56,7 +56,7 @@ def test_a_version_is_told_as_the_command_line_tells_it():
 
 @pytest.fixture
 def place(tmp_path):
-    made = LoadPlace(tmp_path / "news", "news")
+    made = LoadWorkspace(tmp_path / "news", "news")
     made.folder.mkdir()
     return made
 
@@ -67,19 +67,19 @@ def letter(line, reason="no text"):
 
 def test_dead_letters_are_counted_by_reason(place):
     DeadLetters(place.dead_letters).add([letter(1), letter(2, "no id"), letter(3)])
-    found = letters(place)
+    found = summarize_dead_letters(place)
     assert [(one.reason, one.count) for one in found.groups] == [("no text", 2), ("no id", 1)]
     assert found.remark is None
 
 
 def test_an_index_without_dead_letters_has_none(place):
-    assert letters(place) == ([], None)
+    assert summarize_dead_letters(place) == ([], None)
 
 
 @pytest.mark.parametrize("bound", [{"most": 2}, {"seconds": -1.0}])
 def test_of_many_dead_letters_the_first_are_counted_and_that_is_said(place, bound):
     DeadLetters(place.dead_letters).add([letter(line) for line in range(1, 6)])
-    found = letters(place, **bound)
+    found = summarize_dead_letters(place, **bound)
     count = bound.get("most", 1)
     assert [one.count for one in found.groups] == [count]
     assert found.remark == (
@@ -90,12 +90,12 @@ def test_of_many_dead_letters_the_first_are_counted_and_that_is_said(place, boun
 
 def test_as_many_as_are_counted_at_most_are_all(place):
     DeadLetters(place.dead_letters).add([letter(1), letter(2)])
-    assert letters(place, most=2).remark is None
+    assert summarize_dead_letters(place, most=2).remark is None
 
 
 def test_a_file_that_holds_something_else_is_said_and_breaks_no_page(place):
     place.dead_letters.write_text("nonsense\n")
-    found = letters(place)
+    found = summarize_dead_letters(place)
     assert found.groups == []
     assert found.remark.startswith(
         f"The dead letters cannot be counted: {place.dead_letters}, line 1, is no dead letter"
@@ -104,4 +104,7 @@ def test_a_file_that_holds_something_else_is_said_and_breaks_no_page(place):
 
 def test_a_file_that_cannot_be_read_is_said_and_breaks_no_page(place):
     place.dead_letters.mkdir()
-    assert letters(place).remark == "The dead letters cannot be read (Is a directory): see to it that they can be."
+    assert (
+        summarize_dead_letters(place).remark
+        == "The dead letters cannot be read (Is a directory): see to it that they can be."
+    )

@@ -11,9 +11,9 @@ import pytest
 
 from langshift.errors import LangshiftError, UsageError
 from langshift.evaluate.demo import FOLDER
-from langshift.retrieval.settings import USUAL, Setting
-from langshift.web.evaluations.jobs import Answered, Job, Jobs, Process, read_job, write_job
-from langshift.web.evaluations.results import setting
+from langshift.retrieval.settings import USUAL, SearchSettings
+from langshift.web.evaluations.jobs import AnsweredQueries, Job, Jobs, Process, read_job, write_job
+from langshift.web.evaluations.results import settings_from_form
 
 
 def line(query, *, reached=True):
@@ -44,7 +44,7 @@ def replaying(results):
 
 def test_a_journal_is_counted_on_from_where_it_was_read_to(tmp_path):
     path = tmp_path / "per-query.jsonl"
-    answered = Answered(path)
+    answered = AnsweredQueries(path)
     assert answered.count() == 0
     path.write_bytes(line("a") + line("b", reached=False) + b"damaged\n" + line("c")[:-5])
     assert answered.count() == 1
@@ -58,11 +58,13 @@ def test_a_journal_is_counted_on_from_where_it_was_read_to(tmp_path):
 
 
 def test_a_form_is_a_setting():
-    assert setting({}) == USUAL
-    assert setting({"mode": "lexical", "prefer": "", "fusion": "rrf", "weight": "0.5"}) == Setting(mode="lexical")
-    assert setting({"mode": "hybrid", "prefer": "-.1", "fusion": "rrf", "weight": "0.5", "one": "1"}) == Setting(
-        "hybrid", -0.1, "rrf", 0.5, one_per_group=True
+    assert settings_from_form({}) == USUAL
+    assert settings_from_form({"mode": "lexical", "prefer": "", "fusion": "rrf", "weight": "0.5"}) == SearchSettings(
+        mode="lexical"
     )
+    assert settings_from_form(
+        {"mode": "hybrid", "prefer": "-.1", "fusion": "rrf", "weight": "0.5", "one": "1"}
+    ) == SearchSettings("hybrid", -0.1, "rrf", 0.5, one_per_group=True)
 
 
 @pytest.mark.parametrize(
@@ -78,7 +80,7 @@ def test_a_form_is_a_setting():
 )
 def test_a_form_that_cannot_be_used_is_a_sentence(form, sentence):
     with pytest.raises(UsageError) as refused:
-        setting(form)
+        settings_from_form(form)
     assert str(refused.value) == sentence
 
 
@@ -115,7 +117,9 @@ def test_a_console_that_was_started_again_knows_the_replay_that_lives(results, r
 
     assert not psutil.pid_exists(replaying.pid)
     assert jobs.running() is None
-    assert jobs.told == ("The replay news-1 was cut off; 2 of 3 queries are answered and kept. It was cancelled.")
+    assert jobs.last_message == (
+        "The replay news-1 was cut off; 2 of 3 queries are answered and kept. It was cancelled."
+    )
     assert jobs.why(results / "news-1") == "It was cancelled."
     with pytest.raises(UsageError, match=r"^The replay 'news-1' is not running any more: there is nothing to cancel.$"):
         jobs.cancel("news-1")

@@ -6,16 +6,16 @@ import numpy as np
 import pytest
 
 from langshift.web.language_map.measure import (
-    Asked,
-    Drawn,
-    answering,
+    DrawnDocument,
+    EncodedQuestions,
+    answer_mask,
     comparable,
-    fit,
+    fit_axes,
     in_rounds,
-    lead,
     mean_similarities,
+    measure_nearness,
     most_frequent,
-    near,
+    own_language_lead,
     pictured,
     placed,
     unit,
@@ -24,7 +24,7 @@ from langshift.web.language_map.measure import (
 
 def drawn(name, language="en", group=None, words="some words", stored=(1, 0), made=(1, 0)):
     made = None if made is None else np.array(made, np.float32)
-    return Drawn(name, language, group, words, np.array(stored, np.float32), made)
+    return DrawnDocument(name, language, group, words, np.array(stored, np.float32), made)
 
 
 def test_the_languages_with_the_most_documents_are_shown_the_first_by_tag_of_equals():
@@ -38,11 +38,11 @@ def test_rows_are_brought_to_length_1_and_zeros_stay_zeros():
 
 def test_a_question_is_not_compared_with_its_own_document_nor_with_translations_of_it():
     documents = [drawn("a", group="g"), drawn("b", group="g"), drawn("c"), drawn("d")]
-    assert answering([documents[0], documents[2]], documents).tolist() == [
+    assert answer_mask([documents[0], documents[2]], documents).tolist() == [
         [True, True, False, False],
         [False, False, True, False],
     ]
-    assert answering([], documents).shape == (0, 4)
+    assert answer_mask([], documents).shape == (0, 4)
 
 
 def test_similarities_are_the_mean_cosine_of_every_pair_of_languages():
@@ -64,9 +64,9 @@ def test_a_language_of_which_every_pair_is_left_out_has_no_similarity():
 
 def test_the_lead_of_a_language_is_over_all_others_that_are_known():
     known = np.array([[0.9, 0.5, 0.3], [0.2, 0.8, np.nan], [np.nan, np.nan, np.nan]])
-    assert lead(known) == pytest.approx(((0.9 - 0.4) + (0.8 - 0.2)) / 2)
-    assert lead(np.array([[0.9]])) is None
-    assert lead(np.full((2, 2), np.nan)) is None
+    assert own_language_lead(known) == pytest.approx(((0.9 - 0.4) + (0.8 - 0.2)) / 2)
+    assert own_language_lead(np.array([[0.9]])) is None
+    assert own_language_lead(np.full((2, 2), np.nan)) is None
 
 
 def test_questions_are_asked_in_rounds_of_a_few_of_every_language():
@@ -80,7 +80,7 @@ def test_questions_are_asked_in_rounds_of_a_few_of_every_language():
 
 def test_the_axes_are_the_directions_in_which_vectors_differ_most():
     vectors = np.array([[2.0, 0, 5], [-2.0, 0, 5], [0, 1, 5], [0, -1, 5]])
-    axes = fit(vectors)
+    axes = fit_axes(vectors)
     assert axes.centre.tolist() == [0, 0, 5]
     assert axes.directions == pytest.approx(np.array([[1, 0, 0], [0, 1, 0]]))
     assert axes.share == pytest.approx((0.8, 0.2))
@@ -90,18 +90,18 @@ def test_the_axes_are_the_directions_in_which_vectors_differ_most():
 
 def test_the_same_vectors_the_other_way_round_have_the_same_axes():
     vectors = np.random.default_rng(1).standard_normal((9, 5))
-    assert fit(vectors[::-1]).directions == pytest.approx(fit(vectors).directions)
+    assert fit_axes(vectors[::-1]).directions == pytest.approx(fit_axes(vectors).directions)
 
 
 @pytest.mark.parametrize("vectors", [np.ones((1, 3)), np.ones((4, 3)), np.zeros((2, 3))])
 def test_vectors_that_do_not_differ_lie_in_one_point(vectors):
-    axes = fit(vectors)
+    axes = fit_axes(vectors)
     assert axes.share == (0, 0)
     assert not placed(vectors, axes).any()
 
 
 def test_vectors_on_a_line_have_one_direction():
-    axes = fit(np.array([[1.0, 1], [2, 2], [3, 3]]))
+    axes = fit_axes(np.array([[1.0, 1], [2, 2], [3, 3]]))
     assert axes.share == pytest.approx((1, 0))
     assert not axes.directions[1].any()
 
@@ -122,7 +122,7 @@ def test_where_the_shift_is_not_known_all_are_shown_as_they_are(made, held):
         ["What was before the shift is not shown: news-v0001 does not hold what could take it back exactly."],
     )
     assert pictured(documents).before is None
-    assert near(asked(documents), documents, ["en"]).before is None
+    assert measure_nearness(asked(documents), documents, ["en"]).before is None
 
 
 def test_an_index_without_documents_says_so():
@@ -134,12 +134,12 @@ def test_an_index_without_documents_says_so():
 
 def asked(documents, raw=None, moved=None):
     vectors = np.array([one.stored for one in documents])
-    return Asked(documents, vectors if raw is None else raw, vectors if moved is None else moved, True)
+    return EncodedQuestions(documents, vectors if raw is None else raw, vectors if moved is None else moved, True)
 
 
 def test_before_is_of_vectors_as_the_encoder_made_them_and_after_of_those_searched():
     documents = [drawn("a", "en"), drawn("b", "de", stored=(3, 0), made=(0, 2))]
-    found = near(
+    found = measure_nearness(
         asked(documents, raw=np.array([[1.0, 0], [0, 1]]), moved=np.array([[1.0, 0], [1, 0]])), documents, ["en", "de"]
     )
     assert found.before[0, 1] == 0
@@ -153,13 +153,13 @@ def test_before_is_of_vectors_as_the_encoder_made_them_and_after_of_those_search
 
 def test_where_nothing_was_moved_there_is_no_before():
     documents = [drawn("a"), drawn("b", "de")]
-    assert near(asked(documents), documents, ["en", "de"]).before is None
+    assert measure_nearness(asked(documents), documents, ["en", "de"]).before is None
     assert pictured(documents).before is None
 
 
 def test_where_only_questions_are_moved_there_is_a_before():
     documents = [drawn("a"), drawn("b", "de")]
-    found = near(asked(documents, moved=np.array([[1.0, 0], [0, 1]])), documents, ["en", "de"])
+    found = measure_nearness(asked(documents, moved=np.array([[1.0, 0], [0, 1]])), documents, ["en", "de"])
     assert found.before[1, 0] == 1
     assert found.after[1, 0] == 0
 
@@ -169,7 +169,7 @@ class TestMaps:
 
     @pytest.fixture
     def maps(self):
-        return pytest.importorskip("langshift.web.language_map.view").Maps()
+        return pytest.importorskip("langshift.web.language_map.view").LanguageMapJobs()
 
     def test_a_map_is_measured_in_the_background_and_kept(self, maps):
         go, done, calls = threading.Event(), threading.Event(), []
@@ -183,7 +183,7 @@ class TestMaps:
         assert work.done is None
         go.set()
         until(lambda: work.done == "map", done)
-        assert work.told == "Encoding"
+        assert work.progress == "Encoding"
         assert maps.of("u", 3, measuring) is work
         # Documents come all the time: a map is not measured again at once.
         assert maps.of("u", 4, measuring) is work

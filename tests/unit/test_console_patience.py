@@ -20,7 +20,7 @@ async def what_comes(sent):
     """What a server that waits for 0.2 seconds says to these bytes before it closes the connection."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         config = uvicorn.Config(
-            answer, http=app.Patient, log_config=None, log_level="critical", lifespan="off", loop="asyncio"
+            answer, http=app.IdleTimeoutProtocol, log_config=None, log_level="critical", lifespan="off", loop="asyncio"
         )
         server = uvicorn.Server(config)
         serving = asyncio.create_task(server.serve(sockets=[listener]))

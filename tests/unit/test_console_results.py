@@ -7,8 +7,8 @@ import orjson
 import pytest
 from starlette.exceptions import HTTPException
 
-from langshift.web.evaluations.jobs import inside, stored_report
-from langshift.web.evaluations.results import DEPTH, described, results
+from langshift.web.evaluations.jobs import path_inside, stored_report
+from langshift.web.evaluations.results import DEPTH, describe_run, results
 
 RESULT = {
     "complete": True,
@@ -141,7 +141,7 @@ def test_a_pipe_is_no_run_and_nobody_waits_for_it(tmp_path):
     (tmp_path / "pipe").mkdir()
     os.mkfifo(tmp_path / "pipe" / "result.json")
     assert results(tmp_path, {}).runs == []
-    assert described(tmp_path / "pipe", "pipe", {}).problem == "It holds no result.json, so it is no run."
+    assert describe_run(tmp_path / "pipe", "pipe", {}).problem == "It holds no result.json, so it is no run."
 
 
 def test_a_name_that_is_no_text_is_left_out(tmp_path):
@@ -173,7 +173,7 @@ def test_a_name_that_could_lead_out_is_refused(tmp_path, name):
     write_run(tmp_path / "outside", RESULT)
 
     with pytest.raises(HTTPException) as refused:
-        inside(tmp_path / "results", name)
+        path_inside(tmp_path / "results", name)
 
     assert refused.value.status_code == 403
     assert refused.value.detail == f"{name!r} is no name of a run: choose one of those in the table."
@@ -187,7 +187,7 @@ def test_a_link_that_leads_out_is_refused_and_what_is_not_there_is_not_found(tmp
 
     for name, status in (("link", 403), ("circle", 404), ("missing", 404), ("x" * 300, 404)):
         with pytest.raises(HTTPException) as refused:
-            inside(root, name)
+            path_inside(root, name)
         assert refused.value.status_code == status
 
 

@@ -10,39 +10,39 @@ from hypothesis import strategies as st
 from plain_index import PLAIN
 
 from langshift.errors import UsageError
-from langshift.plugin.metadata import Fields
+from langshift.plugin.metadata import FieldNames
 from langshift.retrieval.hits import Hit, Other
-from langshift.retrieval.settings import FUSIONS, MODES, Setting
-from langshift.web.context import Kept
+from langshift.retrieval.settings import FUSIONS, MODES, SearchSettings
+from langshift.web.context import LruCache
 from langshift.web.search.searching import (
-    Gathered,
-    brief_hit,
-    brief_sources,
-    cut,
+    CachedShortlist,
     excerpt,
     ordinal,
     places,
     rows,
     shares,
     snippet,
+    truncate,
+    truncated_hit,
+    truncated_sources,
 )
-from langshift.web.search.state import Choice, Side, State, settled, state_of
+from langshift.web.search.state import IndexChoice, SearchSide, SearchState, parse_state, resolve_state
 from langshift.web.search.why import beginning
 
 TAGS = st.sampled_from(["ar", "de", "en", "he", "th", "und", "zh"])
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
 SIDES = st.builds(
-    Side,
+    SearchSide,
     index=st.none() | st.sampled_from(["news", "langshift-demo-plain", "rp8-v0001", "no-such-index"]),
     setting=st.one_of(
         st.builds(
-            Setting,
+            SearchSettings,
             mode=st.sampled_from([mode for mode in MODES if mode != "hybrid"]),
             preference=st.floats(-0.2, 0.2).map(lambda value: value + 0.0),
             one_per_group=st.booleans(),
         ),
         st.builds(
-            Setting,
+            SearchSettings,
             mode=st.just("hybrid"),
             preference=st.floats(-0.2, 0.2).map(lambda value: value + 0.0),
             fusion=st.sampled_from(FUSIONS),
@@ -53,7 +53,7 @@ SIDES = st.builds(
     alpha=st.none() | st.floats(0, 1).map(lambda value: value + 0.0),
 )
 STATES = st.builds(
-    State,
+    SearchState,
     words=TEXTS.map(lambda words: words if words.strip() else ""),
     language=st.none() | TAGS,
     size=st.integers(1, 100),
@@ -63,24 +63,24 @@ STATES = st.builds(
 )
 
 
-def read(address: str) -> State:
-    return state_of(parse_qsl(urlsplit(address).query, keep_blank_values=True))
+def read(address: str) -> SearchState:
+    return parse_state(parse_qsl(urlsplit(address).query, keep_blank_values=True))
 
 
 @given(STATES)
-def test_a_link_gives_back_the_state_it_was_written_from(state: State) -> None:
+def test_a_link_gives_back_the_state_it_was_written_from(state: SearchState) -> None:
     assert read(state.address()) == state
 
 
 @given(STATES)
-def test_every_state_has_one_link(state: State) -> None:
+def test_every_state_has_one_link(state: SearchState) -> None:
     assert read(state.address()).address() == state.address()
 
 
 @given(st.lists(st.tuples(st.sampled_from(["q", "lang", "size", "filter", "left", "left.alpha", "right.mode"]), TEXTS)))
 def test_whatever_stands_in_an_address_is_a_state_or_told_in_one_sentence(pairs: list[tuple[str, str]]) -> None:
     try:
-        state = state_of(pairs)
+        state = parse_state(pairs)
     except UsageError as error:
         told = str(error)
         assert told.endswith(".")
@@ -90,13 +90,22 @@ def test_whatever_stands_in_an_address_is_a_state_or_told_in_one_sentence(pairs:
 
 
 def test_what_is_usual_is_left_out_of_a_link() -> None:
-    assert State().address() == "/search"
-    assert State(words="rivers & lakes", left=Side("news")).address() == "/search?q=rivers+%26+lakes&left=news"
+    assert SearchState().address() == "/search"
+    assert (
+        SearchState(words="rivers & lakes", left=SearchSide("news")).address() == "/search?q=rivers+%26+lakes&left=news"
+    )
 
 
 def test_a_link_names_all_that_differs_from_what_is_usual() -> None:
-    hybrid = Setting(mode="hybrid", preference=-0.05, fusion="rrf", lexical_weight=0.25)
-    state = State("river", "de", 20, ("de", "th"), Side("news", hybrid, 0.5), Side("news", Setting(one_per_group=True)))
+    hybrid = SearchSettings(mode="hybrid", preference=-0.05, fusion="rrf", lexical_weight=0.25)
+    state = SearchState(
+        "river",
+        "de",
+        20,
+        ("de", "th"),
+        SearchSide("news", hybrid, 0.5),
+        SearchSide("news", SearchSettings(one_per_group=True)),
+    )
     assert state.address() == (
         "/search?q=river&lang=de&size=20&filter=de&filter=th&left=news&left.mode=hybrid&left.alpha=0.5"
         "&left.prefer=-0.05&left.weight=0.25&left.fusion=rrf&right=news&right.one=1"
@@ -142,16 +151,16 @@ def test_a_value_that_cannot_be_used_is_named(query: str, told: str) -> None:
 
 
 def test_empty_values_are_not_given() -> None:
-    assert read("/search?q=&lang=&left=&left.alpha=&filter=&size=") == State()
+    assert read("/search?q=&lang=&left=&left.alpha=&filter=&size=") == SearchState()
 
 
 def test_the_alpha_of_an_index_that_is_no_longer_chosen_is_dropped() -> None:
-    assert read("/search?left=news&left.for=old&left.alpha=0.3").left == Side("news")
-    assert read("/search?left=news&left.for=news&left.alpha=0.3").left == Side("news", alpha=0.3)
+    assert read("/search?left=news&left.for=old&left.alpha=0.3").left == SearchSide("news")
+    assert read("/search?left=news&left.for=news&left.alpha=0.3").left == SearchSide("news", alpha=0.3)
 
 
 def test_what_hybrid_alone_has_is_kept_in_hybrid_alone() -> None:
-    assert read("/search?left.weight=0.5&left.fusion=rrf").left == Side()
+    assert read("/search?left.weight=0.5&left.fusion=rrf").left == SearchSide()
     assert read("/search?left.weight=0.5&left.mode=hybrid").left.setting.lexical_weight == 0.5
 
 
@@ -162,7 +171,7 @@ def hit(name, language="en", others=()):
 
 def choice(name, alpha, documents=9, live=True):
     made = replace(PLAIN, alpha=alpha, vectors="v")
-    return Choice(name, f"{name}-v0001" if live else name, name, live, made, documents)
+    return IndexChoice(name, f"{name}-v0001" if live else name, name, live, made, documents)
 
 
 def test_the_place_on_the_other_side_is_told_in_words():
@@ -203,7 +212,7 @@ def test_a_snippet_is_around_the_first_of_the_querys_words():
 
 def test_a_snippet_is_the_beginning_where_the_words_are_there_or_nowhere():
     text = "river " * 100
-    assert snippet(text, "river") == snippet(text, "nothing") == cut(text, 240)
+    assert snippet(text, "river") == snippet(text, "nothing") == truncate(text, 240)
 
 
 @pytest.mark.parametrize(
@@ -221,55 +230,67 @@ def test_of_what_is_kept_of_a_text_lists_make_the_same_as_of_the_whole(text):
     kept = excerpt(text, "the river")
     assert len(kept) <= 2_000
     assert snippet(kept, "the river") == snippet(text, "the river")
-    assert cut(excerpt(text), 160) == cut(text, 160)
+    assert truncate(excerpt(text), 160) == truncate(text, 160)
 
 
 def test_of_documents_nothing_is_kept_that_lists_do_not_show():
     long = "the river floods " * 60_000
     source = {"title": long, "text": {"en": long}, "group": ["a", "b"], "body": {"main": long}, "more": long}
-    (kept,) = brief_sources({"1": source}, Fields(), "river").values()
+    (kept,) = truncated_sources({"1": source}, FieldNames(), "river").values()
     assert kept == {"title": long[:2_000], "text": long[:2_000], "group": "a"}
-    (kept,) = brief_sources({"1": source}, Fields(texts=("body.main",)), "river").values()
+    (kept,) = truncated_sources({"1": source}, FieldNames(texts=("body.main",)), "river").values()
     assert kept == {"body.main": long[:2_000], "group": "a"}
     other = Other("2", None, "de", long, long, source)
-    found = brief_hit(Hit("1", 0.5, "en", long, long, "a", others=(other,), source=source), "river")
+    found = truncated_hit(Hit("1", 0.5, "en", long, long, "a", others=(other,), source=source), "river")
     assert found == Hit("1", 0.5, "en", long[:2_000], long[:2_000], "a", others=found.others)
     assert found.others == (Other("2", None, "de", long[:2_000], long[:2_000]),)
 
 
 def test_what_is_cut_keeps_a_character_with_its_marks():
-    assert cut("e\u0301" * 200, 241) == "e\u0301" * 121 + "…"
+    assert truncate("e\u0301" * 200, 241) == "e\u0301" * 121 + "…"
 
 
 @pytest.mark.parametrize(
     ("known", "left", "right"),
     [
-        ([choice("a-plain", 0), choice("a-shifted", 1), choice("b", 1)], Side("a-plain"), Side("a-shifted")),
-        ([choice("few", 0, 3), choice("b", 1), choice("b-v0001", 0, live=False)], Side("b-v0001"), Side("b")),
-        ([choice("b", 1)], Side("b", alpha=0.0), Side("b")),
-        ([choice("b", 0)], Side("b"), Side("b")),
+        (
+            [choice("a-plain", 0), choice("a-shifted", 1), choice("b", 1)],
+            SearchSide("a-plain"),
+            SearchSide("a-shifted"),
+        ),
+        (
+            [choice("few", 0, 3), choice("b", 1), choice("b-v0001", 0, live=False)],
+            SearchSide("b-v0001"),
+            SearchSide("b"),
+        ),
+        ([choice("b", 1)], SearchSide("b", alpha=0.0), SearchSide("b")),
+        ([choice("b", 0)], SearchSide("b"), SearchSide("b")),
     ],
 )
 def test_what_belongs_together_is_put_side_by_side(known, left, right):
-    state = settled(State(), known)
+    state = resolve_state(SearchState(), known)
     assert (state.left, state.right) == (left, right)
 
 
 def test_a_side_that_is_open_is_filled_with_what_fits_the_other():
     known = [choice("plain", 0), choice("shifted", 1), choice("other", 1, 3)]
-    assert settled(State(left=Side("plain")), known).right == Side("shifted")
-    assert settled(State(right=Side("other")), known).left == Side("other", alpha=0.0)
+    assert resolve_state(SearchState(left=SearchSide("plain")), known).right == SearchSide("shifted")
+    assert resolve_state(SearchState(right=SearchSide("other")), known).left == SearchSide("other", alpha=0.0)
 
 
 def test_the_alpha_of_the_index_itself_is_as_indexed():
     known = [choice("plain", 0), choice("shifted", 0.6)]
-    state = settled(State(left=Side("plain", alpha=0.0), right=Side("shifted", alpha=0.6)), known)
+    state = resolve_state(
+        SearchState(left=SearchSide("plain", alpha=0.0), right=SearchSide("shifted", alpha=0.6)), known
+    )
     assert (state.left.alpha, state.right.alpha) == (None, None)
 
 
 def test_a_version_that_has_become_the_live_one_is_found_by_its_own_name():
     known = [choice("news", 1)]
-    assert settled(State(left=Side("news-v0001"), right=Side("news")), known).left == Side("news")
+    assert resolve_state(
+        SearchState(left=SearchSide("news-v0001"), right=SearchSide("news")), known
+    ).left == SearchSide("news")
 
 
 def test_of_a_very_long_text_the_beginning_is_shown_whole():
@@ -279,13 +300,13 @@ def test_of_a_very_long_text_the_beginning_is_shown_whole():
 
 def test_marks_upon_one_character_have_an_end():
     piled = "z" + "\u0301" * 100_000
-    assert len(cut(piled, 160)) < 200
+    assert len(truncate(piled, 160)) < 200
     assert len(snippet(f"{'a' * 300} {piled} river", "river")) < 300
 
 
 def test_an_index_that_is_not_there_is_named():
     with pytest.raises(UsageError) as caught:
-        settled(State(right=Side("gone")), [choice("plain", 0)])
+        resolve_state(SearchState(right=SearchSide("gone")), [choice("plain", 0)])
     assert str(caught.value) == (
         "right is 'gone', but there is no such index or version on the cluster: choose one from the list at /search, "
         "or make it with `langshift ingest`."
@@ -293,14 +314,14 @@ def test_an_index_that_is_not_there_is_named():
 
 
 def test_what_was_used_longest_ago_is_kept_no_longer():
-    kept = Kept(2)
+    kept = LruCache(2)
     made = [kept.of(key, lambda key=key: key.upper()) for key in ("a", "b", "a", "c")]
     assert made == ["A", "B", "A", "C"]
     assert [kept.get(key) for key in ("a", "b", "c")] == ["A", None, "C"]
 
 
 def test_what_is_to_be_fresh_is_made_again():
-    kept = Kept(2)
+    kept = LruCache(2)
     assert [kept.of("a", lambda: 1), kept.of("a", lambda: 2), kept.of("a", lambda: 3, fresh=True)] == [1, 1, 3]
     assert kept.get("a") == 3
 
@@ -315,4 +336,4 @@ def test_what_is_to_be_fresh_is_made_again():
     ],
 )
 def test_alpha_stays_where_the_index_or_the_query_has_nothing_to_move(shiftable, lacks, fixed):
-    assert Gathered(SimpleNamespace(shiftable=shiftable), SimpleNamespace(lacks=lacks)).fixed == fixed
+    assert CachedShortlist(SimpleNamespace(shiftable=shiftable), SimpleNamespace(lacks=lacks)).fixed == fixed

@@ -23,7 +23,7 @@ from langshift.evaluate.convert.common import pick, tagged
 from langshift.evaluate.convert.miracl import read_miracl
 from langshift.evaluate.convert.multieup import read_multieup
 from langshift.evaluate.convert.neuclir import read_neuclir
-from langshift.evaluate.convert.pool import Choice, Passage, Question, Source, build
+from langshift.evaluate.convert.pool import JudgedQuestion, Passage, PoolOptions, PoolSource, build
 from langshift.evaluate.convert.posir import read_posir
 from langshift.evaluate.convert.squad import read_mlqa
 from langshift.evaluate.datasets.dataset import load_dataset
@@ -31,7 +31,7 @@ from langshift.evaluate.datasets.dataset import load_dataset
 TAGS = ["ar", "de", "en", "zh"]
 
 
-def parallel(groups: int = 40, tags=TAGS, backwards: bool = False) -> Source:
+def parallel(groups: int = 40, tags=TAGS, backwards: bool = False) -> PoolSource:
     """Groups of one passage a language, two groups an article, one question in each language."""
     numbers = list(range(groups))
 
@@ -41,14 +41,14 @@ def parallel(groups: int = 40, tags=TAGS, backwards: bool = False) -> Source:
                 yield Passage(f"g{n}-{tag}", f"{tag} text {n}", tag, f"g{n}", f"article {n // 2}")
 
     questions = [
-        Question(f"q{n}", f"{tag} {n}?", tag, {f"g{n}-{one}": 1 for one in tags}, f"g{n}", f"article {n // 2}")
+        JudgedQuestion(f"q{n}", f"{tag} {n}?", tag, {f"g{n}-{one}": 1 for one in tags}, f"g{n}", f"article {n // 2}")
         for tag in tags
         for n in numbers
     ]
-    return Source(Path("made-up"), tags, questions, passages)
+    return PoolSource(Path("made-up"), tags, questions, passages)
 
 
-def refusal(tmp_path: Path, source, choice: Choice = Choice()) -> str:  # noqa: B008 - frozen
+def refusal(tmp_path: Path, source, choice: PoolOptions = PoolOptions()) -> str:  # noqa: B008 - frozen
     out = tmp_path / "taken-by-nobody"
     before = sorted(tmp_path.rglob("*"))
     with pytest.raises(UsageError) as caught:
@@ -62,7 +62,7 @@ def kept(folder: Path) -> set[str]:
 
 
 def test_each_source_language_makes_a_set_of_its_own(tmp_path):
-    made = build(tmp_path / "out", parallel, Choice(pivots=["zh", "de"]))
+    made = build(tmp_path / "out", parallel, PoolOptions(pivots=["zh", "de"]))
     assert [(one.folder, one.pivot, one.queries) for one in made] == [
         (str(tmp_path / "out/zh"), "zh", 40),
         (str(tmp_path / "out/de"), "de", 40),
@@ -73,12 +73,12 @@ def test_each_source_language_makes_a_set_of_its_own(tmp_path):
 
 def test_thinned_pools_depend_on_nothing_but_group_and_languages(tmp_path):
     sets = {
-        "once": (parallel(), Choice(keep=2)),
-        "again": (parallel(backwards=True), Choice(keep=2)),
-        "pivot": (parallel(), Choice(pivots=["zh"], keep=2)),
-        "every": (parallel(), Choice(pivots=None, keep=2)),
-        "more": (parallel(), Choice(keep=3)),
-        "all": (parallel(), Choice(keep=9)),
+        "once": (parallel(), PoolOptions(keep=2)),
+        "again": (parallel(backwards=True), PoolOptions(keep=2)),
+        "pivot": (parallel(), PoolOptions(pivots=["zh"], keep=2)),
+        "every": (parallel(), PoolOptions(pivots=None, keep=2)),
+        "more": (parallel(), PoolOptions(keep=3)),
+        "all": (parallel(), PoolOptions(keep=9)),
     }
     for name, (source, choice) in sets.items():
         build(tmp_path / name, lambda source=source: source, choice)
@@ -98,7 +98,7 @@ def test_thinned_pools_depend_on_nothing_but_group_and_languages(tmp_path):
 
 
 def test_halves_share_the_corpus_and_no_article(tmp_path):
-    made = build(tmp_path / "out", parallel, Choice(by_article=True, with_language=False))
+    made = build(tmp_path / "out", parallel, PoolOptions(by_article=True, with_language=False))
     assert [(one.folder, one.documents, one.queries) for one in made] == [
         (str(tmp_path / "out/dev"), 160, 20),
         (str(tmp_path / "out/test"), 160, 20),
@@ -109,45 +109,45 @@ def test_halves_share_the_corpus_and_no_article(tmp_path):
     assert {query.article for query in dev.queries} == {f"article {n}" for n in range(0, 20, 2)}
     assert {query.article for query in test.queries} == {f"article {n}" for n in range(1, 20, 2)}
     # Halves are the same in every language, and what is done to one corpus is not done to the other.
-    build(tmp_path / "zh", lambda: parallel(backwards=True), Choice(pivots=["zh"], by_article=True))
+    build(tmp_path / "zh", lambda: parallel(backwards=True), PoolOptions(pivots=["zh"], by_article=True))
     assert {query.article for query in load_dataset(tmp_path / "zh/dev").queries} == {q.article for q in dev.queries}
 
 
 def test_passages_are_read_one_by_one_and_counted(tmp_path):
     steps = []
-    build(tmp_path / "out", lambda: parallel(700), Choice(), steps.append)
+    build(tmp_path / "out", lambda: parallel(700), PoolOptions(), steps.append)
     assert sum(steps) == 2800
     assert max(steps) == 1000
 
 
 def test_pools_that_cannot_be_made(tmp_path):
-    assert refusal(tmp_path, parallel(), Choice(pivots=["en", "th"])) == (
+    assert refusal(tmp_path, parallel(), PoolOptions(pivots=["en", "th"])) == (
         "made-up has no questions in the language 'th': it has ar, de, en, zh."
     )
-    alone = Source(
-        Path("made-up"), ["en"], [Question("q", "?", "en", {"d": 1})], lambda: iter([Passage("d", "text", "en")])
+    alone = PoolSource(
+        Path("made-up"), ["en"], [JudgedQuestion("q", "?", "en", {"d": 1})], lambda: iter([Passage("d", "text", "en")])
     )
-    assert refusal(tmp_path, alone, Choice(keep=1)) == (
+    assert refusal(tmp_path, alone, PoolOptions(keep=1)) == (
         "made-up has no translation groups, so no translations can be chosen: leave --keep out."
     )
-    assert refusal(tmp_path, alone, Choice(by_article=True)) == (
+    assert refusal(tmp_path, alone, PoolOptions(by_article=True)) == (
         "made-up names no article for its questions, so they cannot be split: leave --split-by-article out."
     )
-    assert refusal(tmp_path, parallel(2), Choice(by_article=True)) == (
+    assert refusal(tmp_path, parallel(2), PoolOptions(by_article=True)) == (
         "made-up has questions on one article only, so they cannot be split in two."
     )
-    empty = Source(Path("made-up"), ["en"], alone.questions, lambda: iter(()))
+    empty = PoolSource(Path("made-up"), ["en"], alone.questions, lambda: iter(()))
     assert refusal(tmp_path, empty) == "made-up gives no passage at all: nothing was written."
-    twice = Source(Path("made-up"), ["en"], [*alone.questions, *alone.questions], alone.passages)
+    twice = PoolSource(Path("made-up"), ["en"], [*alone.questions, *alone.questions], alone.passages)
     assert refusal(tmp_path, twice) == "made-up has two questions of the id 'q-en': fetch it again."
-    unjudged = Source(Path("made-up"), ["en"], [Question("q", "?", "en", {"d": 0})], alone.passages)
+    unjudged = PoolSource(Path("made-up"), ["en"], [JudgedQuestion("q", "?", "en", {"d": 0})], alone.passages)
     assert refusal(tmp_path, unjudged) == (
         f"made-up gives no question with a relevant passage for {tmp_path / 'taken-by-nobody'}: nothing was written."
     )
     (tmp_path / "full").mkdir()
     (tmp_path / "full/mine").write_text("mine")
     with pytest.raises(UsageError) as caught:
-        build(tmp_path / "full", parallel, Choice())
+        build(tmp_path / "full", parallel, PoolOptions())
     assert (
         str(caught.value)
         == f"{tmp_path / 'full'} is not empty: name a folder that does not exist yet, or empty this one."
@@ -222,27 +222,27 @@ def test_bad_miracl(tmp_path):
     docs = folder / "miracl-corpus-v1.0-sw/docs-0.jsonl.gz"
     packed = docs.read_bytes()
     docs.write_bytes(packed[: len(packed) // 2])
-    assert refusal(tmp_path, lambda: read_miracl(folder, None, "dev"), Choice(pivots=None)).startswith(
+    assert refusal(tmp_path, lambda: read_miracl(folder, None, "dev"), PoolOptions(pivots=None)).startswith(
         f"{docs} breaks off or is damaged after line "
     )
     docs.write_text(jsonl([{"docid": "a b", "text": "x"}]))
-    assert refusal(tmp_path, lambda: read_miracl(folder, None, "dev"), Choice(pivots=None)) == (
+    assert refusal(tmp_path, lambda: read_miracl(folder, None, "dev"), PoolOptions(pivots=None)) == (
         f"{docs}, line 1, has the docid 'a b', but an id with white space cannot stand in a TREC run: "
         "take the white space out."
     )
     docs.write_text(jsonl([{"docid": "41#0", "text": "x"}]))
     judged = folder / "miracl-v1.0-sw/qrels/qrels.miracl-v1.0-sw-dev.tsv"
-    assert refusal(tmp_path, lambda: read_miracl(folder, None, "dev"), Choice(pivots=None)) == (
+    assert refusal(tmp_path, lambda: read_miracl(folder, None, "dev"), PoolOptions(pivots=None)) == (
         f"{judged}, line 1, judges the passage '39#0-sw', which the corpus lacks: fetch all of it, or remove the line."
     )
     docs.unlink()
-    assert refusal(tmp_path, lambda: read_miracl(folder, None, "dev"), Choice(pivots=None)) == (
+    assert refusal(tmp_path, lambda: read_miracl(folder, None, "dev"), PoolOptions(pivots=None)) == (
         f"{folder} holds no corpus of the language 'sw': MIRACL has miracl-v1.0-<language>/topics and /qrels, "
         "and miracl-corpus-v1.0-<language>/docs-0.jsonl.gz."
     )
     topics = folder / "miracl-v1.0-en/topics/topics.miracl-v1.0-en-dev.tsv"
     topics.write_text("0 What is albedo?\n")
-    assert refusal(tmp_path, lambda: read_miracl(folder, ["en"], "dev"), Choice(pivots=None)) == (
+    assert refusal(tmp_path, lambda: read_miracl(folder, ["en"], "dev"), PoolOptions(pivots=None)) == (
         f"{topics}, line 1, cannot be read: give an id and a question, parted by a tab."
     )
 
@@ -325,7 +325,7 @@ def test_bad_beir(tmp_path):
     (folder / "corpus.jsonl").write_text('{"_id": "1", "text": "x"}\n{"_id": "2", "text": \n')
     (folder / "queries.jsonl").write_text('{"_id": "a", "text": "x?"}\n')
     (folder / "qrels/dev.tsv").write_text("query-id\tcorpus-id\tscore\na\t1\t1\na\t3\t1\n")
-    every = Choice(pivots=None)
+    every = PoolOptions(pivots=None)
     assert refusal(tmp_path, lambda: read_beir(folder, None, "test"), every) == (
         f"{folder} has no qrels/test.tsv: name another --split, of which it has dev."
     )
@@ -344,7 +344,7 @@ def test_bad_beir(tmp_path):
     assert refusal(tmp_path, lambda: read_beir(folder, ["klingonese"], "dev"), every) == (
         "'klingonese' is no language tag: give some such as en or zh."
     )
-    assert refusal(tmp_path, lambda: read_beir(folder, None, "dev"), Choice()) == (
+    assert refusal(tmp_path, lambda: read_beir(folder, None, "dev"), PoolOptions()) == (
         f"{folder} has no questions in the language 'en': it has none whose language it names."
     )
     (folder / "corpus.jsonl").write_text(json.dumps({"_id": "1", "text": "x", "language": "de"}))

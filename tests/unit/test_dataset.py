@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from langshift.errors import UsageError
-from langshift.evaluate.datasets.dataset import Document, Query, load_dataset
+from langshift.evaluate.datasets.dataset import DatasetDocument, DatasetQuery, load_dataset
 
 CORPUS = """\
 {"_id": "tides-en", "title": "Tides", "text": "The sea rises.", "language": "en", "group": "tides"}
@@ -48,13 +48,13 @@ def test_a_dataset_is_read_without_texts(folder):
     dataset = load_dataset(folder)
     assert dataset.folder == folder
     assert dataset.documents == {
-        "tides-en": Document("en", "tides"),
-        "tides-zh": Document("zh", "tides"),
-        "rain": Document(None, None),
+        "tides-en": DatasetDocument("en", "tides"),
+        "tides-zh": DatasetDocument("zh", "tides"),
+        "rain": DatasetDocument(None, None),
     }
     assert dataset.queries == (
-        Query("q1", "Why does the beach vanish?", "en", "tides"),
-        Query("2", "What falls?", None, None),
+        DatasetQuery("q1", "Why does the beach vanish?", "en", "tides"),
+        DatasetQuery("2", "What falls?", None, None),
     )
     assert dataset.qrels == {"q1": {"tides-en": 2, "tides-zh": 1}, "2": {"rain": 1, "tides-en": 0}}
 
@@ -84,7 +84,7 @@ def test_languages_tsv_speaks_only_where_the_corpus_is_silent(folder):
 @pytest.mark.parametrize("language", ["null", '""', '"und"'])
 def test_an_undetermined_language_is_none(folder, language):
     write(folder, "corpus.jsonl", CORPUS.replace('"zh-TW"', language))
-    assert load_dataset(folder).documents["tides-zh"] == Document(None, "tides")
+    assert load_dataset(folder).documents["tides-zh"] == DatasetDocument(None, "tides")
 
 
 def test_no_folder(tmp_path):

@@ -13,7 +13,7 @@ from convert_sources import jsonl
 from langshift.commands.dataset import dataset as command
 from langshift.debias.detector import open_detector
 from langshift.errors import UsageError
-from langshift.evaluate.datasets.check import Repeats, check_dataset, repeated
+from langshift.evaluate.datasets.check import DuplicateFinder, check_dataset, find_duplicates
 from langshift.evaluate.demo import FOLDER
 
 TEXTS = {
@@ -179,11 +179,15 @@ def test_the_command(folder):
 
 def test_repeats_are_found_among_many():
     keys = [f"k{n}" for n in range(5000)] + ["k7", "k4999", "k7"]
-    noted = Repeats()
+    noted = DuplicateFinder()
     for key in keys:
         noted.add(key)
     suspects = noted.suspects()
     assert len(suspects) == 2
     places = ((key, f"{number}") for number, key in enumerate(keys))
-    assert list(repeated(places, suspects)) == [("k7", "7", "5000"), ("k4999", "4999", "5001"), ("k7", "7", "5002")]
-    assert Repeats().suspects() == frozenset()
+    assert list(find_duplicates(places, suspects)) == [
+        ("k7", "7", "5000"),
+        ("k4999", "4999", "5001"),
+        ("k7", "7", "5002"),
+    ]
+    assert DuplicateFinder().suspects() == frozenset()

@@ -12,9 +12,9 @@ from click.testing import CliRunner, Result
 from langshift import output
 from langshift.commands.ingest import dead_letters
 from langshift.errors import UsageError
-from langshift.ingest.bulk.chunks import Item, Outcome
+from langshift.ingest.bulk.chunks import ActionResult, BulkAction
 from langshift.ingest.bulk.dead_letters import DeadLetter, DeadLetters, grouped, kind_of
-from langshift.ingest.bulk.journal_store import LoadPlace
+from langshift.ingest.bulk.journal_store import LoadWorkspace
 from langshift.ingest.dead_letter_replay import Verdicts
 
 LETTER = DeadLetter(
@@ -48,7 +48,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def place(home: Path, name: str, *letters: DeadLetter, cluster: str = "c1") -> Path:
-    path = LoadPlace(home / "loads" / cluster / name, name).dead_letters
+    path = LoadWorkspace(home / "loads" / cluster / name, name).dead_letters
     DeadLetters(path).add(letters)
     return path
 
@@ -196,12 +196,14 @@ def test_stages_and_types_are_told_apart() -> None:
 def test_a_letter_goes_only_when_its_document_was_confirmed() -> None:
     verdicts = Verdicts()
     done, superseded, dead, refused, never_sent = (letter(n) for n in range(5))
-    items = [Item(one.version or 0, f"new{one.line}", "index", b"", one.document) for one in (done, superseded, dead)]
+    items = [
+        BulkAction(one.version or 0, f"new{one.line}", "index", b"", one.document) for one in (done, superseded, dead)
+    ]
     verdicts.settle(
         [
-            Outcome(items[0], "done", "created"),
-            Outcome(items[1], "superseded"),
-            Outcome(items[2], "dead", "", "other_exception", "worse"),
+            ActionResult(items[0], "done", "created"),
+            ActionResult(items[1], "superseded"),
+            ActionResult(items[2], "dead", "", "other_exception", "worse"),
         ]
     )
     verdicts.refuse(refused.version or 0, None, "invalid_json", "still none", b"", "read")

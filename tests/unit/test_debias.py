@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from langshift.debias import debiaser as module
-from langshift.debias.debiaser import INDEX_SIDE, METHODS, Debias
+from langshift.debias.debiaser import INDEX_SIDE, METHODS, Debiaser
 from langshift.debias.vectors import LanguageVectors
 from langshift.errors import UsageError
 
@@ -47,7 +47,7 @@ def texts(seed, count, norm=1.0):
 @given(SEEDS, NORMS, LANGUAGES, st.floats(0.05, 1))
 def test_each_document_moves_by_its_own_language_alone(seed, norm, languages, alpha):
     file, given_ = known(seed, norm), texts(seed + 1, len(languages), norm)
-    moved = Debias(file, alpha=alpha, alphas={"th": alpha / 2}).documents(given_, languages)
+    moved = Debiaser(file, alpha=alpha, alphas={"th": alpha / 2}).documents(given_, languages)
     for before, after, tag in zip(given_, moved, languages, strict=True):
         key = file.key(tag) if tag != "und" else None
         step = 0 if key is None else (alpha / 2 if key == "th" else alpha) * file.vectors[key].astype(np.float64)
@@ -56,15 +56,15 @@ def test_each_document_moves_by_its_own_language_alone(seed, norm, languages, al
 
 @given(SEEDS, NORMS, LANGUAGES)
 def test_shifting_there_and_back(seed, norm, languages):
-    debias, given_ = Debias(known(seed, norm), alpha=0.7), texts(seed + 1, len(languages), norm)
-    back = Debias(debias.vectors, alpha=-0.7).documents(debias.documents(given_, languages), languages)
+    debias, given_ = Debiaser(known(seed, norm), alpha=0.7), texts(seed + 1, len(languages), norm)
+    back = Debiaser(debias.vectors, alpha=-0.7).documents(debias.documents(given_, languages), languages)
     assert (np.linalg.norm(back - given_, axis=1) <= 1e-5 * norm).all()
 
 
 @pytest.mark.parametrize("method", METHODS)
 @given(seed=SEEDS, norm=NORMS, languages=LANGUAGES)
 def test_alpha_0_changes_nothing_bit_for_bit(method, seed, norm, languages):
-    debias, given_ = Debias(known(seed, norm), method, 0.0, shift_queries=True), texts(seed + 1, len(languages), norm)
+    debias, given_ = Debiaser(known(seed, norm), method, 0.0, shift_queries=True), texts(seed + 1, len(languages), norm)
     assert np.array_equal(debias.documents(given_, languages), given_)
     assert np.array_equal(debias.queries(given_, languages), given_)
 
@@ -72,7 +72,7 @@ def test_alpha_0_changes_nothing_bit_for_bit(method, seed, norm, languages):
 @pytest.mark.parametrize("method", INDEX_SIDE)
 @given(seed=SEEDS, norm=NORMS, languages=LANGUAGES)
 def test_the_pivot_is_never_touched(method, seed, norm, languages):
-    debias, given_ = Debias(known(seed, norm), method, shift_queries=True), texts(seed + 1, len(languages), norm)
+    debias, given_ = Debiaser(known(seed, norm), method, shift_queries=True), texts(seed + 1, len(languages), norm)
     pivot = np.array([tag in ("en", "en-GB", "und", "fr", "pt-BR") for tag in languages])
     for moved in (debias.documents(given_, languages), debias.queries(given_, languages)):
         assert np.array_equal(moved[pivot], given_[pivot])
@@ -81,27 +81,27 @@ def test_the_pivot_is_never_touched(method, seed, norm, languages):
 @settings(deadline=None)
 @given(SEEDS, NORMS, LANGUAGES, st.floats(0, 1))
 def test_a_hard_posterior_makes_the_soft_shift_the_shift_bit_for_bit(seed, norm, languages, alpha):
-    debias, given_ = Debias(known(seed, norm), alpha=alpha, alphas={"de": 0.3}), texts(seed + 1, len(languages), norm)
+    debias, given_ = Debiaser(known(seed, norm), alpha=alpha, alphas={"de": 0.3}), texts(seed + 1, len(languages), norm)
     soft = debias.soft(given_, [{} if tag == "und" else {tag: 1.0} for tag in languages])
     assert np.array_equal(soft, debias.documents(given_, languages))
 
 
 @given(SEEDS, NORMS, st.floats(0, 1))
 def test_languages_of_one_vector_share_a_posterior(seed, norm, alpha):
-    debias, rows = Debias(known(seed, norm), alpha=alpha), texts(seed + 1, 1, norm)
+    debias, rows = Debiaser(known(seed, norm), alpha=alpha), texts(seed + 1, 1, norm)
     soft = debias.soft(rows, [{"zh": 0.625, "zh-HK": 0.375}])
     assert np.array_equal(soft, debias.documents(rows, ["zh-HK"]))
 
 
 @given(SEEDS, NORMS)
 def test_what_the_pivot_and_strangers_are_probable_by_moves_nothing(seed, norm):
-    debias, rows = Debias(known(seed, norm), alphas={"th": 0.0}), texts(seed + 1, 2, norm)
+    debias, rows = Debiaser(known(seed, norm), alphas={"th": 0.0}), texts(seed + 1, 2, norm)
     assert np.array_equal(debias.soft(rows, [{"en": 0.5, "en-GB": 0.2, "fr": 0.2, "und": 0.1}, {"th": 1.0}]), rows)
 
 
 def test_an_uncertain_document_moves_by_what_is_expected():
     file, (row,) = known(), texts(1, 1)
-    (moved,) = Debias(file, alpha=0.5, alphas={"th": 1.0}).soft(row[np.newaxis], [{"de": 0.5, "th": 0.25, "en": 0.2}])
+    (moved,) = Debiaser(file, alpha=0.5, alphas={"th": 1.0}).soft(row[np.newaxis], [{"de": 0.5, "th": 0.25, "en": 0.2}])
     expected = row - 0.5 * 0.5 * file.vectors["de"] - 0.25 * file.vectors["th"]
     assert np.abs(moved - expected).max() < 1e-6
 
@@ -109,8 +109,8 @@ def test_an_uncertain_document_moves_by_what_is_expected():
 def test_queries_move_only_where_asked_and_by_their_own_vectors():
     file, rows = known(queries=True), texts(1, 3)
     languages = ["en", "de", None]
-    assert np.array_equal(Debias(file).queries(rows, languages), rows)
-    moved = Debias(file, shift_queries=True).queries(rows, languages)
+    assert np.array_equal(Debiaser(file).queries(rows, languages), rows)
+    moved = Debiaser(file, shift_queries=True).queries(rows, languages)
     assert np.array_equal(moved[[0, 2]], rows[[0, 2]])
     assert np.abs(moved[1] - (rows[1] - file.query_vectors["de"])).max() < 1e-6
 
@@ -118,13 +118,13 @@ def test_queries_move_only_where_asked_and_by_their_own_vectors():
 def test_queries_move_as_documents_do_where_nothing_was_fitted_for_them():
     rows, languages = texts(1, 4), ["en", "de", "zh-HK", "zh-TW"]
     for method in INDEX_SIDE:
-        debias = Debias(known(), method, 0.5, shift_queries=True)
+        debias = Debiaser(known(), method, 0.5, shift_queries=True)
         assert np.array_equal(debias.queries(rows, languages), debias.documents(rows, languages))
 
 
 @pytest.mark.parametrize("method", ["centering", "lir"])
 def test_methods_of_both_sides_change_the_pivot_and_queries_too(method):
-    debias, rows = Debias(known(), method), texts(1, 2)
+    debias, rows = Debiaser(known(), method), texts(1, 2)
     moved = debias.documents(rows, ["en", "und"])
     assert not np.array_equal(moved[0], rows[0])
     assert np.array_equal(moved[1], rows[1])
@@ -135,8 +135,8 @@ def test_methods_of_both_sides_change_the_pivot_and_queries_too(method):
 @given(seed=SEEDS, norm=NORMS, alpha=st.floats(0.05, 1))
 def test_alpha_goes_part_of_the_way(method, seed, norm, alpha):
     file, rows, languages = known(seed, norm), texts(seed + 1, 4, norm), ["de", "zh-HK", "zh-TW", "th"]
-    entire = Debias(file, method).documents(rows, languages).astype(np.float64)
-    part = Debias(file, method, 0.0, dict.fromkeys(TAGS, alpha)).documents(rows, languages)
+    entire = Debiaser(file, method).documents(rows, languages).astype(np.float64)
+    part = Debiaser(file, method, 0.0, dict.fromkeys(TAGS, alpha)).documents(rows, languages)
     size = np.abs(entire).max() + norm
     assert np.abs(part - (rows + alpha * (entire - rows))).max() <= 1e-6 * size
     assert (part != rows).any(axis=1).all()
@@ -144,7 +144,7 @@ def test_alpha_goes_part_of_the_way(method, seed, norm, alpha):
 
 @pytest.mark.parametrize("method", METHODS)
 def test_regional_tags_take_the_nearest_vector(method):
-    debias = Debias(known(), method)
+    debias = Debiaser(known(), method)
     found = [debias.key(tag) for tag in ("zh-TW", "zh-HK", "cmn", "de-AT", "fr", "und")]
     assert found == ([None] * 6 if method == "none" else ["zh-TW", "zh", "zh", "de", None, None])
     assert debias.key("en-GB") == ("en" if METHODS[method].query_side else None)
@@ -152,7 +152,7 @@ def test_regional_tags_take_the_nearest_vector(method):
 
 def test_a_language_without_a_map_stays():
     file = known()
-    debias = Debias(replace(file, maps={"de": file.maps["de"]}), "affine")
+    debias = Debiaser(replace(file, maps={"de": file.maps["de"]}), "affine")
     rows = texts(1, 2)
     moved = debias.documents(rows, ["de", "th"])
     assert not np.array_equal(moved[0], rows[0])
@@ -162,13 +162,13 @@ def test_a_language_without_a_map_stays():
 def test_many_documents_go_in_parts(monkeypatch):
     rows, languages = texts(1, 50), [*TAGS, "en"] * 10
     posteriors = [{tag: 0.75, "th": 0.25} for tag in languages]
-    debiases = [Debias(known(), method, 0.7) for method in METHODS]
+    debiases = [Debiaser(known(), method, 0.7) for method in METHODS]
     at_once = [debias.documents(rows, languages) for debias in debiases]
-    soft = Debias(known()).soft(rows, posteriors)
+    soft = Debiaser(known()).soft(rows, posteriors)
     monkeypatch.setattr(module, "_AT_ONCE", 3)
     for debias, expected in zip(debiases, at_once, strict=True):
         assert np.abs(debias.documents(rows, languages) - expected).max() <= 1e-6
-    assert np.abs(Debias(known()).soft(rows, posteriors) - soft).max() <= 1e-6
+    assert np.abs(Debiaser(known()).soft(rows, posteriors) - soft).max() <= 1e-6
 
 
 def test_vectors_on_disk_are_read_and_left_alone(tmp_path):
@@ -176,28 +176,31 @@ def test_vectors_on_disk_are_read_and_left_alone(tmp_path):
     np.save(tmp_path / "rows.npy", rows)
     kept = np.load(tmp_path / "rows.npy", mmap_mode="r")
     for method in METHODS:
-        moved = Debias(known(), method).documents(kept, ["de", "en", "th", "und"])
+        moved = Debiaser(known(), method).documents(kept, ["de", "en", "th", "und"])
         assert (type(moved), moved.dtype, moved.flags.writeable) == (np.ndarray, np.float32, True)
-    assert type(Debias(None).soft(kept, [{}] * 4)) is np.ndarray
+    assert type(Debiaser(None).soft(kept, [{}] * 4)) is np.ndarray
     assert np.array_equal(kept, rows)
 
 
 def test_without_language_vectors_nothing_moves():
     rows = texts(1, 2)
-    assert np.array_equal(Debias(None).documents(rows, ["de", "th"]), rows)
-    assert np.array_equal(Debias(None).soft(rows, [{"de": 1.0}, {}]), rows)
+    assert np.array_equal(Debiaser(None).documents(rows, ["de", "th"]), rows)
+    assert np.array_equal(Debiaser(None).soft(rows, [{"de": 1.0}, {}]), rows)
 
 
 def test_refusals():
     bare = LanguageVectors("en", {"de": np.ones(2, np.float32)}, {"de": 9}, "toy", "1", "", 2, False, "made up")
     for make, told in (
-        (lambda: Debias(None, "magic"), "There is no method 'magic'; there are: none, shift, centering, lir, affine."),
         (
-            lambda: Debias(bare, "affine"),
+            lambda: Debiaser(None, "magic"),
+            "There is no method 'magic'; there are: none, shift, centering, lir, affine.",
+        ),
+        (
+            lambda: Debiaser(bare, "affine"),
             "The language vectors hold nothing for the method affine: fit them with "
             "`langshift vectors fit --methods affine`.",
         ),
-        (lambda: Debias(known(), "affine").soft(texts(1, 1), [{}]), "Only the method shift can be soft, not affine."),
+        (lambda: Debiaser(known(), "affine").soft(texts(1, 1), [{}]), "Only the method shift can be soft, not affine."),
     ):
         with pytest.raises(UsageError) as error:
             make()

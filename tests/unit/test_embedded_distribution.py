@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from langshift.embedded.artifacts import MODULES, Artifact, Lock, assemble, descriptor, is_assembled, read_lock
+from langshift.embedded.artifacts import MODULES, Artifact, ArtifactLock, assemble, descriptor, is_assembled, read_lock
 
 
-def made_of(folder: Path, digest: str) -> tuple[Lock, dict[Artifact, Path]]:
+def made_of(folder: Path, digest: str) -> tuple[ArtifactLock, dict[Artifact, Path]]:
     """A lock file with a jar that two modules share and a plugin's zip, and their downloads."""
     jar, plugin = folder / "shared.jar", folder / "plugin.zip"
     jar.write_bytes(b"jar")
@@ -23,7 +23,7 @@ def made_of(folder: Path, digest: str) -> tuple[Lock, dict[Artifact, Path]]:
         Artifact("g:shared:1", "jar", "", 3, ("lib", "agent", *folders)),
         Artifact("g:plugin:1", "zip", "", 0, ("plugins/p",)),
     )
-    return Lock("3.6.0", artifacts, digest), {artifacts[0]: jar, artifacts[1]: plugin}
+    return ArtifactLock("3.6.0", artifacts, digest), {artifacts[0]: jar, artifacts[1]: plugin}
 
 
 def test_it_is_laid_out_and_readable_by_all(tmp_path: Path) -> None:

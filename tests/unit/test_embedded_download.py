@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from langshift.embedded.artifacts import Artifact, Lock, download, read_lock
+from langshift.embedded.artifacts import Artifact, ArtifactLock, download, read_lock
 from langshift.errors import LangshiftError
 
 CONTENT = {"one-1.0.jar": b"first jar" * 1000, "two-2.0.zip": b"second" * 5000}
@@ -28,7 +28,7 @@ def artifact(filename: str) -> Artifact:
     return Artifact(f"org.example:{name}:{version}", packaging, digest, len(body), ("lib",))
 
 
-LOCK = Lock("9.9", tuple(artifact(name) for name in CONTENT), "digest")
+LOCK = ArtifactLock("9.9", tuple(artifact(name) for name in CONTENT), "digest")
 
 
 class Repository(ThreadingHTTPServer):

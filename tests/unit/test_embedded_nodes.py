@@ -10,7 +10,7 @@ import psutil
 import pytest
 
 from langshift import embedded
-from langshift.embedded.node import Place, apart, heap, member_settings, single_node_settings
+from langshift.embedded.node import ServerHome, apart, heap, member_settings, single_node_settings
 from langshift.errors import UsageError
 
 # As the release before several nodes wrote it.
@@ -25,11 +25,11 @@ OLD_STATE = {
 }
 
 
-def place(home: Path) -> Place:
-    return Place(home, home, None)
+def place(home: Path) -> ServerHome:
+    return ServerHome(home, home, None)
 
 
-def three(home: Path) -> Place:
+def three(home: Path) -> ServerHome:
     for name in ("node", "node-2", "node-3"):
         (home / name).mkdir(parents=True)
     return place(home)
@@ -100,7 +100,7 @@ def test_nodes_that_start_at_once_do_not_take_each_other_s_ports() -> None:
 
 def test_fewer_nodes_than_there_are_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     home = three(tmp_path / "home")
-    monkeypatch.setattr(Place, "of", lambda _: home)
+    monkeypatch.setattr(ServerHome, "of", lambda _: home)
     with pytest.raises(UsageError) as caught:
         embedded.up(home.home, 1)
     assert str(caught.value) == (
@@ -111,7 +111,7 @@ def test_fewer_nodes_than_there_are_is_refused(tmp_path: Path, monkeypatch: pyte
 
 def test_processes_that_are_gone_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     home = three(tmp_path / "home")
-    monkeypatch.setattr(Place, "of", lambda _: home)
+    monkeypatch.setattr(ServerHome, "of", lambda _: home)
     assert embedded.why_not_running(home.home) == "The embedded OpenSearch is not running; langshift up starts it."
     me = psutil.Process()
     for member in home.members():

@@ -17,7 +17,7 @@ import pytest
 from langshift.embedded.java import Java, choose_java
 from langshift.embedded.node import Node, check_folder, heap, port_range
 from langshift.embedded.process import terminate
-from langshift.embedded.state import SHARED, Account, State, make_folder, path_home_option, reachable_base
+from langshift.embedded.state import SHARED, Account, ServerState, make_folder, path_home_option, reachable_base
 from langshift.errors import UsageError
 
 NOBODY = Account("nobody", 65534, 65534)
@@ -120,18 +120,18 @@ def running(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
 
 def test_a_process_is_ours_by_number_start_and_command_line(tmp_path: Path, running: subprocess.Popen[bytes]) -> None:
     node, created = tmp_path / "no de", psutil.Process(running.pid).create_time()
-    found = State(pid=running.pid, created=created).process(node)
+    found = ServerState(pid=running.pid, created=created).process(node)
     assert found is not None
     assert found.pid == running.pid
-    assert State(pid=running.pid, created=created).process(tmp_path / "other") is None
-    assert State(pid=running.pid, created=created - 60).process(node) is None
-    assert State(pid=running.pid).process(node) is None
-    assert State().process(node) is None
+    assert ServerState(pid=running.pid, created=created).process(tmp_path / "other") is None
+    assert ServerState(pid=running.pid, created=created - 60).process(node) is None
+    assert ServerState(pid=running.pid).process(node) is None
+    assert ServerState().process(node) is None
     me = psutil.Process()
-    assert State(pid=me.pid, created=me.create_time()).process(node) is None
+    assert ServerState(pid=me.pid, created=me.create_time()).process(node) is None
 
     terminate(found, patience=0.2)
-    assert State(pid=running.pid, created=created).process(node) is None
+    assert ServerState(pid=running.pid, created=created).process(node) is None
     terminate(found)  # a second time is no error
 
 
@@ -139,19 +139,19 @@ def test_a_process_is_ours_by_number_start_and_command_line(tmp_path: Path, runn
 def test_a_damaged_state_file_is_like_none(tmp_path: Path, text: str) -> None:
     file = tmp_path / "server.json"
     file.write_text(text)
-    assert State.read(file) == State()
+    assert ServerState.read(file) == ServerState()
 
 
 @pytest.mark.parametrize("pid", ['"1"', "-5", "1e30", "[1]", "99999999999999999999"])
 def test_a_state_file_with_an_impossible_pid_names_no_process(tmp_path: Path, pid: str) -> None:
     file = tmp_path / "server.json"
     file.write_text(f'{{"pid": {pid}, "created": 1.0}}')
-    assert State.read(file).process(tmp_path) is None
+    assert ServerState.read(file).process(tmp_path) is None
 
 
 def test_after_a_stop_only_the_ports_are_remembered(tmp_path: Path) -> None:
     file = tmp_path / "server.json"
-    State(pid=4, created=2.0, ready=True, port=9205, transport=9301, java="j", version="v").stopped().write(file)
+    ServerState(pid=4, created=2.0, ready=True, port=9205, transport=9301, java="j", version="v").stopped().write(file)
     assert json.loads(file.read_text()) == {
         "pid": None,
         "created": None,

@@ -10,18 +10,18 @@ from data_folder import write_dataset
 from given_data import DIMENSION, Made, run, write_lines
 from toy_encoder import ToyEncoder
 
-from langshift.debias.encoders import Brought, have_norm_1, is_given, open_encoder
+from langshift.debias.encoders import VectorSpec, have_norm_1, is_given, open_encoder
 from langshift.debias.vectors import LanguageVectors
 from langshift.errors import FingerprintError, UsageError
-from langshift.evaluate.datasets.dataset import Dataset, Query, load_dataset
+from langshift.evaluate.datasets.dataset import Dataset, DatasetQuery, load_dataset
 from langshift.evaluate.offline.encoding import encode as encode_dataset
-from langshift.evaluate.replay.plan import Logged, merged
+from langshift.evaluate.replay.plan import LoggedQuery, merged
 from langshift.evaluate.replay.requests import encode, prepare
 from langshift.evaluate.runs import read_run
 from langshift.ingest.documents import parse_document, read_corpus
 from langshift.ingest.sources import open_source
 from langshift.ingest.transform import document_vectors, query_vectors
-from langshift.retrieval.settings import USUAL, Question
+from langshift.retrieval.settings import USUAL, SearchQuery
 
 NOWHERE = "http://127.0.0.1:1"
 
@@ -52,12 +52,12 @@ def test_a_documents_own_vector(tmp_path):
         [{"_id": "a", "text": "A", "embedding": [1, 2.5, -3], "year": 1}, {"text": "B", "embedding": [0.5, 0, 0]}],
     )
     with open_source(str(path), embeddings="needed") as source:
-        assert source.brought == Brought(3, normalised=False)
+        assert source.vector_spec == VectorSpec(3, normalised=False)
         first, second = (read.content for read in source.read(()))
     assert first.embedding.dtype == np.float32
     assert first.embedding.tolist() == [1, 2.5, -3]
     assert first.other == {"year": 1}
-    assert document_vectors(open_encoder("given", brought=source.brought), [second, first]).tolist() == [
+    assert document_vectors(open_encoder("given", vector_spec=source.vector_spec), [second, first]).tolist() == [
         [0.5, 0, 0],
         [1, 2.5, -3],
     ]
@@ -159,7 +159,7 @@ def test_norms_around_1_are_not_norms_of_1():
 
 @pytest.mark.parametrize(("name", "revision"), [("given", ""), ("given:e5 mine", "e5 mine")])
 def test_the_encoder_stands_for_vectors_and_makes_none(name, revision):
-    encoder = open_encoder(name, brought=Brought(3, normalised=True))
+    encoder = open_encoder(name, vector_spec=VectorSpec(3, normalised=True))
     assert (encoder.id, encoder.revision, encoder.dimension, encoder.normalised) == (name, revision, 3, True)
     assert is_given(encoder.id)
     assert not is_given("givens")
@@ -289,17 +289,17 @@ def vector(*numbers):
 
 def test_a_replay_asks_with_the_queries_own_vectors():
     searcher = SimpleNamespace(
-        encoder=open_encoder("given", brought=Brought(2, normalised=False)),
-        exchange=lambda question, *_, **__: iter([({"vector": question.vector.tolist()},)]),
+        encoder=open_encoder("given", vector_spec=VectorSpec(2, normalised=False)),
+        plan=lambda question, *_, **__: iter([({"vector": question.vector.tolist()},)]),
     )
     queries = [
-        Query("a", "same", "en", None, None, vector(1, 2)),
-        Query("b", "same", "en", None, None, vector(3, 4)),
-        Query("c", "same", "en", None, None, vector(1, 2)),
+        DatasetQuery("a", "same", "en", None, None, vector(1, 2)),
+        DatasetQuery("b", "same", "en", None, None, vector(3, 4)),
+        DatasetQuery("c", "same", "en", None, None, vector(1, 2)),
     ]
     vectors = encode(searcher, queries)
     assert vectors.tolist() == [[1, 2], [3, 4], [1, 2]]
-    questions = [Question(query.text, "en", row) for query, row in zip(queries, vectors, strict=True)]
+    questions = [SearchQuery(query.text, "en", row) for query, row in zip(queries, vectors, strict=True)]
     known: dict[bytes, bytes] = {}
     first, second, third = (made.first.content for made in prepare(searcher, USUAL, questions, known))
     assert json.loads(first)["vector"] == [1, 2]
@@ -315,10 +315,14 @@ def test_a_replay_asks_with_the_queries_own_vectors():
 
 
 def test_a_logged_query_has_the_vector_of_the_same_text_alone(tmp_path):
-    known = Query("q1", "words", "en", None, None, vector(1, 2))
+    known = DatasetQuery("q1", "words", "en", None, None, vector(1, 2))
     dataset = Dataset(tmp_path, {}, (known,), {})
     same, other = merged(
-        [Logged(1.0, Query("q1", "words", None, None)), Logged(2.0, Query("q1", "others", None, None))], dataset
+        [
+            LoggedQuery(1.0, DatasetQuery("q1", "words", None, None)),
+            LoggedQuery(2.0, DatasetQuery("q1", "others", None, None)),
+        ],
+        dataset,
     )
     assert same.embedding is known.embedding
     assert other.embedding is None

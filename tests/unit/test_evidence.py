@@ -10,7 +10,7 @@ from langshift.debias.encoders import open_encoder
 from langshift.debias.fitting import sums as sums_module
 from langshift.debias.fitting.alignment import AlignmentCheck, Histogram
 from langshift.debias.fitting.fit import fit
-from langshift.debias.fitting.reliability import Evidence, reliability
+from langshift.debias.fitting.reliability import LanguageEvidence, reliability
 from langshift.debias.fitting.sums import Blocks
 from langshift.evaluate.demo import FOLDER
 
@@ -28,7 +28,7 @@ def pairs(rows, kept=0.8, seed=0, topics=None):
 
 def evidence(pivot, language):
     made = fit(Vectors({"en": pivot, "th": language}), ["en"], given_encoder())["en"]
-    return Evidence.from_json(made.evidence["th"])
+    return LanguageEvidence.from_json(made.evidence["th"])
 
 
 def places(alignment):
@@ -197,7 +197,7 @@ def test_evidence_lives_in_json():
     pivot, language = pairs(1000)
     found = evidence(pivot, language[shuffled(1000, (300, 351), [])[0]])
     document = json.loads(json.dumps(found.to_json()))
-    again = Evidence.from_json(document)
+    again = LanguageEvidence.from_json(document)
     assert again.to_json() == document
     assert again == found
     assert len(json.dumps(document)) < 6000
@@ -216,7 +216,7 @@ def test_evidence_lives_in_json():
         {**document, "more": 1},
     ):
         with pytest.raises(ValueError):  # noqa: PT011 - any reason will do
-            Evidence.from_json(damaged)
+            LanguageEvidence.from_json(damaged)
 
 
 def test_real_translations_out_of_place_are_found_and_those_in_place_are_not():
@@ -231,6 +231,6 @@ def test_real_translations_out_of_place_are_found_and_those_in_place_are_not():
     order, wrong = shuffled(44, (20, 30), [(3, 9)])
     rows["de"] = [rows["de"][row] for row in order]
     made = fit(Texts(rows), ["en"], open_encoder("use-m"))["en"]
-    german, thai = (Evidence.from_json(made.evidence[tag]).alignment for tag in ("de", "th"))
+    german, thai = (LanguageEvidence.from_json(made.evidence[tag]).alignment for tag in ("de", "th"))
     assert (german.told, german.count, thai.told, thai.count) == (True, 12, True, 0)
     assert {int(one.place.removeprefix("line ")) - 1 for one in german.worst} == wrong

@@ -16,7 +16,7 @@ from urllib3.exceptions import ConnectTimeoutError, ReadTimeoutError
 
 from langshift.client import address, make_client, version_tuple
 from langshift.errors import ClusterError, UnavailableError
-from langshift.server_errors import Again, UnreachableError, failure, lacking, meaning
+from langshift.server_errors import Retryable, UnreachableError, classify, failure, missing_permissions
 from langshift.settings import Settings
 
 URL = "https://search.example:9200"
@@ -172,7 +172,7 @@ def test_the_embedded_one_is_named_where_no_address_is_set(monkeypatch):
     ],
 )
 def test_what_the_security_plugin_says_of_permissions(words, end):
-    assert str(lacking(words)) == end
+    assert str(missing_permissions(words)) == end
 
 
 @pytest.mark.parametrize(
@@ -184,7 +184,7 @@ def test_what_the_security_plugin_says_of_permissions(words, end):
     ],
 )
 def test_other_words_are_not_of_permissions(words):
-    assert lacking(words) is None
+    assert missing_permissions(words) is None
 
 
 @pytest.mark.parametrize(
@@ -206,7 +206,7 @@ def test_other_words_are_not_of_permissions(words):
 )
 def test_default_action_group(permission, group):
     named = f"the permission {permission}" + (f" (the action group {group} has it);" if group else ";")
-    assert named in str(lacking(f"no permissions for [{permission}] and {LOADER}"))
+    assert named in str(missing_permissions(f"no permissions for [{permission}] and {LOADER}"))
 
 
 def test_what_may_work_a_moment_later_is_told_apart():
@@ -224,8 +224,8 @@ def test_what_may_work_a_moment_later_is_told_apart():
 
 def test_a_tls_connection_that_breaks_off_is_trouble_that_passes():
     broken = SSLError("N/A", "EOF occurred in violation of protocol", OSError("EOF occurred in violation of protocol"))
-    found = meaning(broken, "https://127.0.0.1:9200")
-    assert isinstance(found, Again)
+    found = classify(broken, "https://127.0.0.1:9200")
+    assert isinstance(found, Retryable)
     assert (str(found), found.lost) == ("the connection broke off", True)
 
 
@@ -246,11 +246,11 @@ def test_a_tls_connection_that_breaks_off_is_trouble_that_passes():
     ids=["certificate", "credentials"],
 )
 def test_what_no_waiting_mends_ends_a_load(error, message):
-    found = meaning(error, "https://127.0.0.1:9200")
+    found = classify(error, "https://127.0.0.1:9200")
     assert isinstance(found, ClusterError)
     assert str(found) == message
 
 
 def test_an_error_of_an_event_loop_is_none_of_credentials():
-    error = meaning(UnreachableError("N/A", "", RuntimeError("Event loop is closed")), "http://127.0.0.1:9200")
-    assert isinstance(error, Again)
+    error = classify(UnreachableError("N/A", "", RuntimeError("Event loop is closed")), "http://127.0.0.1:9200")
+    assert isinstance(error, Retryable)

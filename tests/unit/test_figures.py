@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from langshift.errors import LangshiftError
-from langshift.evaluate.figures.charts import Line, Panel, Point, bars, curves, frontier, percentiles, scatter
+from langshift.evaluate.figures.charts import FrontierPoint, Line, Panel, bars, curves, frontier, percentiles, scatter
 from langshift.evaluate.figures.heatmap import heatmap
 from langshift.evaluate.figures.theme import require_plotting
 
@@ -44,7 +44,7 @@ def of_curves(names, said=SAID):
 
 
 def of_frontier(names, said=SAID):
-    points = [Point(name, 0.5, place / 10, path=name) for place, name in enumerate(names)]
+    points = [FrontierPoint(name, 0.5, place / 10, path=name) for place, name in enumerate(names)]
     return frontier(points, x_title=names[0], y_title=names[0], **said)
 
 
@@ -119,7 +119,7 @@ def test_nothing_to_draw_is_still_a_figure():
         heatmap([], [], [], **said),
         heatmap(["en"], ["de"], [[np.nan]], **said),
         curves([], **said),
-        frontier([Point("a", np.nan, 1)], x_title="x", y_title="y", **said),
+        frontier([FrontierPoint("a", np.nan, 1)], x_title="x", y_title="y", **said),
         bars([], ["right"], [], **said),
         percentiles([], [], **said),
         scatter([], **said),

@@ -9,7 +9,7 @@ from xml.etree import ElementTree as ET
 import numpy as np
 import pytest
 
-from langshift.evaluate.figures.charts import Line, Panel, Point, bars, curves, frontier, percentiles, scatter
+from langshift.evaluate.figures.charts import FrontierPoint, Line, Panel, bars, curves, frontier, percentiles, scatter
 from langshift.evaluate.figures.heatmap import heatmap
 from langshift.evaluate.figures.theme import BLACK, INK, MORE, WHITE, letters_on, luminance, marking
 
@@ -95,12 +95,12 @@ def test_percentiles_say_what_was_not_measured():
 
 def test_a_frontier_connects_points_of_one_path_only_and_names_every_point():
     points = [
-        Point("β 0", 0.9, 0.2, "balanced"),
-        Point("β 1", 0.8, 0.9, "balanced"),
-        Point("a", 0.7, 0.7),
-        Point("b", 0.6, 0.6),
+        FrontierPoint("β 0", 0.9, 0.2, "balanced"),
+        FrontierPoint("β 1", 0.8, 0.9, "balanced"),
+        FrontierPoint("a", 0.7, 0.7),
+        FrontierPoint("b", 0.6, 0.6),
     ]
-    svg = frontier([*points, Point("gone", float("nan"), 0.1)], x_title="nDCG@20", y_title="LPR", **SAID)
+    svg = frontier([*points, FrontierPoint("gone", float("nan"), 0.1)], x_title="nDCG@20", y_title="LPR", **SAID)
     assert {"β 0", "β 1", "a", "b", "balanced", "nDCG@20", "LPR"} <= set(texts(svg))
     assert "gone" not in texts(svg)
     assert len(re.findall("stroke: #0072b2; stroke-width: 1.2", svg)) == 2
@@ -109,7 +109,11 @@ def test_a_frontier_connects_points_of_one_path_only_and_names_every_point():
 
 def test_names_of_points_keep_clear_of_each_other_and_of_the_edge():
     names = [f"candidate {number}" for number in range(8)]
-    points = [*(Point(name, 0.5, 0.5) for name in names), Point("lowest", 0, 0), Point("highest", 1, 1)]
+    points = [
+        *(FrontierPoint(name, 0.5, 0.5) for name in names),
+        FrontierPoint("lowest", 0, 0),
+        FrontierPoint("highest", 1, 1),
+    ]
     svg = ET.fromstring(frontier(points, x_title="x", y_title="y", **SAID))
     boxes = []
     for element in svg.iter(f"{SVG}text"):

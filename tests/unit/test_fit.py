@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 from parallel_source import Texts, Vectors, given_encoder
 from toy_encoder import ToyEncoder
 
-from langshift.debias.debiaser import Debias
+from langshift.debias.debiaser import Debiaser
 from langshift.debias.fitting import sums
 from langshift.debias.fitting.fit import fit
-from langshift.debias.fitting.sums import Embedding
+from langshift.debias.fitting.sums import BatchEncoder
 from langshift.errors import LangshiftError, UsageError
 
 TEXTS = {
@@ -158,7 +158,7 @@ def test_each_method_gets_what_it_needs():
     assert sorted(made.maps) == ["de", "th"]
     rows = vectors["de"]
     plain = np.square(rows - made.vectors["de"] - vectors["en"]).mean()
-    mapped = Debias(made, "affine").documents(rows, ["de"] * len(rows))
+    mapped = Debiaser(made, "affine").documents(rows, ["de"] * len(rows))
     assert np.square(mapped - vectors["en"]).mean() < plain
     shifted = fit(Vectors(vectors), ["en"], given_encoder(), methods=["shift", "centering"])["en"]
     assert (shifted.directions, shifted.maps, sorted(shifted.means)) == ({}, {}, ["de", "en", "th"])
@@ -236,4 +236,4 @@ def test_an_encoder_that_gives_no_number_is_caught_at_its_place():
 
 def test_batches_of_vectors_are_as_large_as_a_processor_likes():
     narrow, wide = (Vectors({"de": np.ones((2, d)), "en": np.ones((2, d))}) for d in (384, 100_000))
-    assert [Embedding(source, given_encoder()).batch for source in (narrow, wide)] == [1344, 64]
+    assert [BatchEncoder(source, given_encoder()).batch for source in (narrow, wide)] == [1344, 64]

@@ -10,7 +10,7 @@ from langshift.errors import UsageError
 from langshift.plugin.description import in_words, remarks, scales
 from langshift.plugin.index_body import VectorField
 from langshift.plugin.inventory import _named
-from langshift.plugin.shift_script import Stamps
+from langshift.plugin.shift_script import StampCounts
 
 
 def test_where_all_is_well_nothing_is_remarked():
@@ -18,7 +18,7 @@ def test_where_all_is_well_nothing_is_remarked():
 
 
 def test_documents_that_do_not_agree_with_the_index_are_counted_with_the_remedy():
-    assert remarks(replace(WELL, without_vector=1, stamps=Stamps(8, 2, 1, 3))) == [
+    assert remarks(replace(WELL, without_vector=1, stamps=StampCounts(8, 2, 1, 3))) == [
         "1 document has no vector, and a dense search does not find what has none.",
         "2 documents have a vector and no stamp, so that nobody can tell whether it was shifted: write what has none "
         "again, by `langshift ingest` or after `langshift pipeline install news`.",
@@ -28,7 +28,7 @@ def test_documents_that_do_not_agree_with_the_index_are_counted_with_the_remedy(
         "`langshift retune news --alpha 0.6 --alpha-for th=0.3 --alpha-for zh-TW=0` brings all to one.",
     ]
     plain = replace(LIVE, fingerprint=PLAIN)
-    assert remarks(replace(WELL, version=plain, stamps=Stamps(9, 0, 2, 0))) == [
+    assert remarks(replace(WELL, version=plain, stamps=StampCounts(9, 0, 2, 0))) == [
         "2 documents were shifted all the same, and cannot be retuned: write what was again."
     ]
     assert remarks(replace(WELL, stamps=None)) == [

@@ -9,16 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langcodes.data_dicts import LANGUAGE_ALPHA3, MACROLANGUAGES
 
-from langshift.debias.debiaser import Debias
+from langshift.debias.debiaser import Debiaser
 from langshift.debias.fingerprint import Fingerprint
-from langshift.debias.stamps import difference, moved_by, shifted, taken_back
+from langshift.debias.stamps import difference, offset, shifted, undo
 from langshift.debias.vectors import LanguageVectors, shipped
 from langshift.errors import ClusterError
-from langshift.languages import codes, folds, parse_tag, primary, text_language, told_language
+from langshift.languages import codes, document_language, folds, parse_tag, primary, text_language
 from langshift.plugin import stored_shift
-from langshift.plugin.metadata import USUAL, Fields, QueryVectors
-from langshift.plugin.shift_script import agreeing, params, reason
-from langshift.plugin.stored_shift import IndexShift
+from langshift.plugin.metadata import USUAL, FieldNames, QueryVectors
+from langshift.plugin.shift_script import matching_stamp_query, params, reason
+from langshift.plugin.stored_shift import StoredShift
 
 KNOWN = ["de", "zh", "zh-TW", "ar", "no", "nn", "arz", "pt-BR", "en-GB", "sr", "sr-RS", "fil"]
 CODES = [*KNOWN, *LANGUAGE_ALPHA3, *LANGUAGE_ALPHA3.values(), *MACROLANGUAGES, "und", "mul"]
@@ -48,9 +48,9 @@ def looked_up(tag, keys):
 
 @given(TAGS, st.sets(st.sampled_from(KNOWN)), st.sampled_from(["en", "en-GB", "zh", "no", "ar"]))
 def test_a_language_takes_the_vector_that_it_takes_in_numpy(text, tags, pivot):
-    tag = told_language(text)
+    tag = document_language(text)
     known = file(pivot, sorted({"de", *tags} - {pivot}))
-    shift = stored_shift.of_debias(Debias(known))
+    shift = stored_shift.of_debias(Debiaser(known))
     assert shift.key(tag) == known.key(tag)
     assert looked_up(tag, shift.keys) == known.key(tag)
 
@@ -65,51 +65,51 @@ def test_codes_and_folds_are_what_a_load_makes_of_a_language(text):
 
 def test_how_others_spell_languages():
     told = {"pt_BR": "pt-BR", "EN": "en", "zho-Hant": "zh-TW", "ara": "ar", "English": "und", "": "und", None: "und"}
-    assert {text: told_language(text) for text in (*told, "xx")} == {**told, "xx": "und"}
+    assert {text: document_language(text) for text in (*told, "xx")} == {**told, "xx": "und"}
     lists = [(["th"], "th"), (["th", "de"], "und"), ([], "und"), ([["th"]], "und"), ([7], "und")]
-    assert all(told_language(told) == tag for told, tag in lists)
+    assert all(document_language(told) == tag for told, tag in lists)
     assert (codes()["ara"], codes()["zh-hant"], codes()["xx"], folds()["nn"]) == ("ar", "zh-TW", "und", "no")
 
 
 def test_the_vectors_are_kept_bit_for_bit():
     known = file(alphas={"de": 0.25, "zh-TW": 0.5})
-    shift = stored_shift.of_debias(Debias(known, alpha=0.5, alphas=known.alphas))
+    shift = stored_shift.of_debias(Debiaser(known, alpha=0.5, alphas=known.alphas))
     assert (shift.hash, shift.pivot, shift.alpha, shift.alphas) == (known.hash, "en", 0.5, {"de": 0.25})
     assert (shift.scale("de"), shift.scale("zh-TW")) == (0.25, 0.5)
     made = made_by(known, alphas={"de": 0.25})
     meta = {"langshift": made.to_dict(), "langshift_vectors": json.loads(json.dumps(shift.to_dict()))}
-    back = IndexShift.from_meta(meta)
+    back = StoredShift.from_meta(meta)
     assert replace(back, vectors={}) == replace(shift, vectors={})
     for tag, vector in known.vectors.items():
         assert back.vectors[tag].dtype == np.float32
         assert (back.vectors[tag] == vector).all()
     # Vectors of another name are none of this index's.
-    assert IndexShift.from_meta({**meta, "langshift": {**made.to_dict(), "vectors": "other"}}) is None
-    assert IndexShift.from_meta({"langshift": made.to_dict()}) is None
-    assert IndexShift.from_meta({"langshift": {**made.to_dict(), "vectors": None}}) == IndexShift()
+    assert StoredShift.from_meta({**meta, "langshift": {**made.to_dict(), "vectors": "other"}}) is None
+    assert StoredShift.from_meta({"langshift": made.to_dict()}) is None
+    assert StoredShift.from_meta({"langshift": {**made.to_dict(), "vectors": None}}) == StoredShift()
 
 
 def test_what_a_new_index_keeps():
     queries = {"de": NUMBERS}
     known = file(query_vectors=queries, shift_queries=True)
-    kept = stored_shift.entries(Debias(known, alpha=0.0))
+    kept = stored_shift.to_metadata(Debiaser(known, alpha=0.0))
     assert set(kept) == {"langshift_vectors", "langshift_queries"}
     assert set(QueryVectors.from_dict(kept["langshift_queries"]).vectors) == {"de"}
     maps = {tag: np.eye(3, dtype=np.float32) for tag in known.vectors}
-    assert stored_shift.entries(Debias(replace(known, maps=maps), "affine")) == {}
-    assert stored_shift.entries(Debias(None, alpha=0.0)) == {}
+    assert stored_shift.to_metadata(Debiaser(replace(known, maps=maps), "affine")) == {}
+    assert stored_shift.to_metadata(Debiaser(None, alpha=0.0)) == {}
 
 
 def test_the_vectors_of_indices_of_earlier_versions():
     known = file()
     made = made_by(known)
     queries = QueryVectors(None, known.vectors).to_dict()
-    found = stored_shift.of_meta({"langshift": made.to_dict(), "langshift_queries": queries}, "i")
+    found = stored_shift.from_metadata({"langshift": made.to_dict(), "langshift_queries": queries}, "i")
     assert (found.vectors["de"] == known.vectors["de"]).all()
     # By what comes with langshift, whose hash tells.
     use_m = LanguageVectors.load(shipped("use-m"))
     made = replace(made, encoder="use-m", vectors=use_m.hash)
-    assert set(stored_shift.of_meta({"langshift": made.to_dict()}, "i").vectors) == set(use_m.vectors)
+    assert set(stored_shift.from_metadata({"langshift": made.to_dict()}, "i").vectors) == set(use_m.vectors)
 
 
 @pytest.mark.parametrize(
@@ -132,17 +132,19 @@ def test_what_cannot_be_had_is_refused(fields, told):
     # Queries have vectors of their own there, so these are not the documents'.
     queries = QueryVectors(None, vectors("de")).to_dict()
     with pytest.raises(ClusterError) as refused:
-        stored_shift.of_meta({"langshift": made.to_dict(), "langshift_queries": queries}, "i")
+        stored_shift.from_metadata({"langshift": made.to_dict(), "langshift_queries": queries}, "i")
     assert str(refused.value) == told
     with pytest.raises(ClusterError) as refused:
-        stored_shift.of_meta({}, "i")
+        stored_shift.from_metadata({}, "i")
     assert str(refused.value) == "Index i carries no fingerprint of langshift: it was made by something else."
 
 
 def test_a_script_is_told_the_same_numbers():
     known = file()
-    old, new = (stored_shift.of_debias(Debias(known, alpha=alpha)) for alpha in (1.0, 0.5))
-    told = json.loads(json.dumps(params(old, new, Fields(vector="a.b", told="lang", texts=("t",)), pipeline=False)))
+    old, new = (stored_shift.of_debias(Debiaser(known, alpha=alpha)) for alpha in (1.0, 0.5))
+    told = json.loads(
+        json.dumps(params(old, new, FieldNames(vector="a.b", declared_language="lang", texts=("t",)), pipeline=False))
+    )
     assert (told["same"], told["old"], told["dimension"], told["split"]) == (
         True,
         {"hash": known.hash, "vectors": {}},
@@ -167,7 +169,7 @@ def test_the_reason_of_an_error_is_its_innermost():
 
 
 VECTORS = {"de": np.float32([1, 2]), "th": np.float32([4, -8])}
-SHIFT = IndexShift("0123", "en", VECTORS, 0.5, {"th": 0.25})
+SHIFT = StoredShift("0123", "en", VECTORS, 0.5, {"th": 0.25})
 
 
 @pytest.mark.parametrize(
@@ -188,21 +190,21 @@ SHIFT = IndexShift("0123", "en", VECTORS, 0.5, {"th": 0.25})
 )
 def test_what_a_stamp_says_was_subtracted(stamp, moved):
     raw = np.float32([3, 5])
-    assert (np.zeros(2) + moved_by(stamp, SHIFT.vectors) == moved).all()
+    assert (np.zeros(2) + offset(stamp, SHIFT.vectors) == moved).all()
     assert (shifted(raw, stamp, SHIFT.vectors) == raw - np.float32(moved)).all()
-    assert (taken_back(raw - np.float32(moved), stamp, SHIFT.vectors) == raw).all()
-    assert shifted(raw, stamp, SHIFT.vectors).dtype == taken_back(raw, stamp, SHIFT.vectors).dtype == np.float32
+    assert (undo(raw - np.float32(moved), stamp, SHIFT.vectors) == raw).all()
+    assert shifted(raw, stamp, SHIFT.vectors).dtype == undo(raw, stamp, SHIFT.vectors).dtype == np.float32
 
 
 @pytest.mark.parametrize("norm", [1, 50])
 def test_there_and_back_is_exact_to_float32(norm):
     random = np.random.default_rng(3)
-    known = IndexShift("0123", "en", {"de": random.standard_normal(512).astype(np.float32)}, 0.75)
+    known = StoredShift("0123", "en", {"de": random.standard_normal(512).astype(np.float32)}, 0.75)
     stamp = {"alpha": 0.75, "language": "de"}
     for _ in range(100):
         vector = random.standard_normal(512)
         raw = (norm * vector / np.linalg.norm(vector)).astype(np.float32)
-        again = taken_back(shifted(raw, stamp, known.vectors), stamp, known.vectors)
+        again = undo(shifted(raw, stamp, known.vectors), stamp, known.vectors)
         assert difference(again, raw, raw) <= 1e-6
 
 
@@ -214,10 +216,10 @@ def test_a_difference_is_relative_to_the_norm_of_the_vector():
 
 
 def test_agreeing_documents_have_the_scale_of_their_language():
-    query = agreeing(SHIFT, USUAL)["bool"]["filter"]
+    query = matching_stamp_query(SHIFT, USUAL)["bool"]["filter"]
     assert query[:2] == [{"exists": {"field": "embedding"}}, {"term": {"shift.vectors": "0123"}}]
     _, german, thai = query[2]["bool"]["should"]
     assert german["bool"]["filter"] == [{"terms": {"shift.language": ["de"]}}, {"term": {"shift.alpha": 0.5}}]
     assert thai["bool"]["filter"] == [{"terms": {"shift.language": ["th"]}}, {"term": {"shift.alpha": 0.25}}]
-    own = agreeing(IndexShift(), Fields(vector="v", stamp="ls"))["bool"]["filter"]
+    own = matching_stamp_query(StoredShift(), FieldNames(vector="v", stamp="ls"))["bool"]["filter"]
     assert own[:2] == [{"exists": {"field": "v"}}, {"bool": {"must_not": [{"exists": {"field": "ls.vectors"}}]}}]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy.stats import chi2, kruskal, rankdata
 
 from langshift.evaluate.measures import score
-from langshift.evaluate.measures.base import Cell, Material, Scores
+from langshift.evaluate.measures.base import Material, MeasureCell, Scores
 
 TAGS = ["en", "de", "th"]
 # Two topics of three translations each, and a passage in a language that nobody knows.
@@ -138,7 +138,7 @@ class TestTop1:
         part = one("Top1", dict.fromkeys(ASKED, A), FIRST, ASKED).over(["q1", "q2", "q7"])
         assert (part.mean, part.queries, part.left_out) == (0.5, 2, 1)
         assert part.table is not None
-        assert part.table.cells["all"]["lang_fail"] == Cell(0.5, 2)
+        assert part.table.cells["all"]["lang_fail"] == MeasureCell(0.5, 2)
 
 
 JUDGED = {"q1": {"a-en": 1, "b-en": 1, "a-de": 1, "x": 1}, "q2": {"a-en": 1}, "q3": A, "q4": A}

@@ -6,16 +6,16 @@ import numpy as np
 import pytest
 from encoded_data import encoded, vectors
 
-from langshift.debias.debiaser import Debias
+from langshift.debias.debiaser import Debiaser
 from langshift.errors import LangshiftError
 from langshift.evaluate.offline import ranking
-from langshift.evaluate.offline.encoding import Source, Told
-from langshift.evaluate.offline.ranking import place, rank, target_groups, top
+from langshift.evaluate.offline.encoding import DocumentLanguages, LanguageSource
+from langshift.evaluate.offline.ranking import debias_vectors, rank, target_groups, top
 
 TAGS = ("en", "de", "zh-TW", "th", "und")
 
 
-AS_THEY_ARE = Debias(None, "none")
+AS_THEY_ARE = Debiaser(None, "none")
 
 
 def random_case(seed):
@@ -51,7 +51,7 @@ def test_against_brute_force_in_any_size_of_blocks(seed, beta, depth, both_sides
         monkeypatch.setattr(ranking, "_SCORES_AT_ONCE", scores_at_once)
         monkeypatch.setattr(ranking, "_ROWS_AT_ONCE", rows_at_once)
         done = []
-        placed = place(data, Debias(known, "shift", alpha, alphas, both_sides))
+        placed = debias_vectors(data, Debiaser(known, "shift", alpha, alphas, both_sides))
         found = rank(data, placed, beta=beta, depth=depth, on_queries=done.append).rankings
         assert sum(done) == len(expected)
         for side in placed:
@@ -76,36 +76,36 @@ def test_by_hand():
     # Documents at 0, 90 and 45 degrees; the German one is shifted from 45 degrees onto the x axis.
     data = encoded([[2, 0], [0, 3], [1, 1]], [[1, 0]], ["en", "en", "de"], ["de"])
     known = vectors({"de": [0, 1]})
-    plain = rank(data, place(data, Debias(known, alpha=0.0))).rankings["q0"]
+    plain = rank(data, debias_vectors(data, Debiaser(known, alpha=0.0))).rankings["q0"]
     assert [name for name, _ in plain] == ["d0", "d2", "d1"]
     assert [score for _, score in plain] == pytest.approx([1, 0.5**0.5, 0])
-    shifted = rank(data, place(data, Debias(known))).rankings["q0"]
+    shifted = rank(data, debias_vectors(data, Debiaser(known))).rankings["q0"]
     assert shifted == [("d2", 1.0), ("d0", 1.0), ("d1", 0.0)]
-    half = rank(data, place(data, Debias(known, alphas={"de": 0.5})), beta=0.25).rankings["q0"]
+    half = rank(data, debias_vectors(data, Debiaser(known, alphas={"de": 0.5})), beta=0.25).rankings["q0"]
     assert dict(half) == pytest.approx({"d2": 2 / 5**0.5 + 0.25, "d0": 1, "d1": 0})
     # Without language vectors nothing moves, and only the direction of a vector counts.
-    assert rank(data, place(data, AS_THEY_ARE)).rankings["q0"] == plain
+    assert rank(data, debias_vectors(data, AS_THEY_ARE)).rankings["q0"] == plain
 
 
 def test_both_sides_by_hand():
     # The German question stands where the German document does: shifted alike, both lie on the x axis.
     data = encoded([[1, 0], [1, 1]], [[1, 1], [0, 2]], ["en", "de"], ["de", "en"])
     known = vectors({"de": [0, 1]}, means={"en": [0, 0.5], "de": [0, 2]}, directions={"en": [[0, 1]], "de": [[1, 0]]})
-    assert place(data, Debias(known)).queries == pytest.approx(np.array([[0.5, 0.5], [0, 1]]) ** 0.5)
-    moved = place(data, Debias(known, shift_queries=True))
+    assert debias_vectors(data, Debiaser(known)).queries == pytest.approx(np.array([[0.5, 0.5], [0, 1]]) ** 0.5)
+    moved = debias_vectors(data, Debiaser(known, shift_queries=True))
     assert moved.queries.tolist() == [[1, 0], [0, 1]]
     assert moved.documents.tolist() == [[1, 0], [1, 0]]
     # Centering and LIR move the pivot language, and queries, whatever is asked for.
-    centred = place(data, Debias(known, "centering"))
+    centred = debias_vectors(data, Debiaser(known, "centering"))
     assert centred.documents == pytest.approx(np.array([[2, -1], [1, -1]]) / np.sqrt([[5], [2]]))
     assert centred.queries == pytest.approx(np.array([[1, -1], [0, 1]]) / np.sqrt([[2], [1]]))
     # Languages told by somebody else move documents alone.
-    told = Told(Source("detected"), ["de", "und"])
-    assert place(data, Debias(known, shift_queries=True), told).documents == pytest.approx(
+    told = DocumentLanguages(LanguageSource("detected"), ["de", "und"])
+    assert debias_vectors(data, Debiaser(known, shift_queries=True), told).documents == pytest.approx(
         np.array([[0.5, -0.5], [0.5, 0.5]]) * 2**0.5
     )
-    soft = Told(Source("soft"), ["und", "und"], [{"de": 0.25}, {"de": 0.5, "fr": 0.5}])
-    assert place(data, Debias(known), soft).documents == pytest.approx(
+    soft = DocumentLanguages(LanguageSource("soft"), ["und", "und"], [{"de": 0.25}, {"de": 0.5, "fr": 0.5}])
+    assert debias_vectors(data, Debiaser(known), soft).documents == pytest.approx(
         np.array([[1, -0.25], [1, 0.5]]) / np.sqrt([[1.0625], [1.25]])
     )
 
@@ -114,13 +114,13 @@ def test_a_vector_of_which_nothing_is_left_is_named():
     data = encoded([[1, 0], [0, 2]], [[1, 0], [0, 1]], ["en", "de"], ["en", "de"])
     known = vectors({"de": [0, 1]}, directions={"en": [[0, 1]], "de": [[0, 1]]})
     with pytest.raises(LangshiftError) as caught:
-        place(data, Debias(known, "lir"))
+        debias_vectors(data, Debiaser(known, "lir"))
     assert str(caught.value) == (
         "Document 'd1': taking the language out leaves nothing of its vector, so it cannot be compared: "
         "take it out of the dataset, or choose another --method."
     )
     with pytest.raises(LangshiftError) as caught:
-        place(data, Debias(known, shift_queries=True))
+        debias_vectors(data, Debiaser(known, shift_queries=True))
     assert str(caught.value).startswith("Query 'q1': taking the language out leaves nothing of its vector")
 
 
@@ -135,7 +135,7 @@ def test_scores_of_the_whole_target_group():
         qrels,
     )
     assert target_groups(data.dataset) == {"q0": ["d0", "d2"], "q1": ["d3"], "q2": []}
-    found = rank(data, place(data, AS_THEY_ARE), beta=0.125, depth=1)
+    found = rank(data, debias_vectors(data, AS_THEY_ARE), beta=0.125, depth=1)
     assert found.rankings["q0"] == [("d0", 1.125)]
     assert found.group_scores.keys() == {"q0", "q1"}
     assert found.group_scores["q0"] == pytest.approx({"d0": 1.125, "d2": 0.5**0.5})

@@ -8,14 +8,14 @@ from data_folder import write_dataset
 from encoded_data import vectors
 from toy_encoder import ToyEncoder
 
-from langshift.debias.debiaser import Debias
+from langshift.debias.debiaser import Debiaser
 from langshift.debias.detector import open_detector
 from langshift.errors import UsageError
 from langshift.evaluate.datasets.dataset import load_dataset
-from langshift.evaluate.offline.encoding import GIVEN, Source, encode, tell
-from langshift.evaluate.offline.ranking import Setting, settings
+from langshift.evaluate.offline.encoding import GIVEN, LanguageSource, encode, resolve_document_languages
+from langshift.evaluate.offline.ranking import OfflineSettings, settings
 from langshift.evaluate.report.run_tables import show_offline, show_rows
-from langshift.ingest.config import Making
+from langshift.ingest.config import EmbeddingPipeline
 
 KNOWN = vectors(
     {"de": np.ones(8), "es": np.arange(8)},
@@ -23,7 +23,7 @@ KNOWN = vectors(
     directions={tag: np.eye(8)[:1] for tag in ("en", "de", "es")},
     maps={tag: np.eye(8) for tag in ("de", "es")},
 )
-BY_DETECTION = [GIVEN, Source("detected", 20)]
+BY_DETECTION = [GIVEN, LanguageSource("detected", 20)]
 
 
 def asked(known=KNOWN, methods=("shift",), alpha=None, shift_queries=("auto",), sources=(GIVEN,)):
@@ -87,7 +87,7 @@ def test_what_the_language_vectors_recommend():
             "`langshift vectors fit --methods centering`.",
         ),
         (
-            {"methods": ("shift", "affine"), "sources": (Source("soft", 20),)},
+            {"methods": ("shift", "affine"), "sources": (LanguageSource("soft", 20),)},
             "Only the method shift can be soft, not affine: leave affine out of --method, or soft:20 out of "
             "--language-from.",
         ),
@@ -101,9 +101,9 @@ def test_methods_that_cannot_be_used(options, expected):
 
 def test_sources_in_words():
     for text in ("given", "detected", "soft", "detected:20", "soft:1"):
-        assert str(Source.parse(text)) == text
+        assert str(LanguageSource.parse(text)) == text
     for text in ("", "Detected", "given:20", "detected:", "detected:0", "soft:-1", "soft:2.5", "detected:²"):
-        assert Source.parse(text) is None
+        assert LanguageSource.parse(text) is None
 
 
 DOCUMENTS = {
@@ -121,9 +121,9 @@ DOCUMENTS = {
 def test_detection_reads_as_much_as_it_is_told(tmp_path):
     folder = write_dataset(tmp_path / "data", DOCUMENTS, {"q": ("en", "a", None, "Fox?")}, {"q": {"a": 1}})
     data = encode(load_dataset(folder), ToyEncoder())
-    making = Making(ToyEncoder(), Debias(KNOWN), open_detector())
-    sources = [GIVEN, Source("detected"), Source("detected", 20), Source("soft", 20)]
-    told = tell(data, sources, making)
+    making = EmbeddingPipeline(ToyEncoder(), Debiaser(KNOWN), open_detector())
+    sources = [GIVEN, LanguageSource("detected"), LanguageSource("detected", 20), LanguageSource("soft", 20)]
+    told = resolve_document_languages(data, sources, making)
     given, whole, short, soft = (told[source] for source in sources)
     assert (given.tags, given.accuracy, given.judged) == (["en", "de", "es", "de"], None, 0)
     # The dataset names three languages; the fourth is detected, and judges nobody.
@@ -135,7 +135,7 @@ def test_detection_reads_as_much_as_it_is_told(tmp_path):
     assert all(posterior.keys() <= {"de", "es"} for posterior in soft.posteriors)
     assert soft.posteriors[2] == {}
     assert soft.posteriors[3]["de"] > 0.5
-    moved = soft.move(Debias(KNOWN), data.documents, slice(0, 4))
+    moved = soft.move(Debiaser(KNOWN), data.documents, slice(0, 4))
     assert np.array_equal(moved[2], data.documents[2])
     expected = sum(p * np.float64(KNOWN.vectors[tag]) for tag, p in soft.posteriors[3].items())
     assert data.documents[3] - moved[3] == pytest.approx(expected, abs=1e-5)
@@ -179,7 +179,7 @@ def test_a_table_leaves_out_what_says_nothing(tmp_path, capsys):
         "affine              1  documents     .5000    -",
         "affine              1  both sides    .5000    -",
     ]
-    rows = asked(methods=("none", "shift"), sources=(*BY_DETECTION, Source("soft", 20)))
+    rows = asked(methods=("none", "shift"), sources=(*BY_DETECTION, LanguageSource("soft", 20)))
     detection = {"accuracy": 0.75, "documents": 4, "unknown": 1200}
     detected = [None, None, detection, {**detection, "accuracy": None, "unknown": None}]
     show_rows(folder, [(row, found(0.5, one)) for row, one in zip(rows, detected, strict=True)])
@@ -196,15 +196,15 @@ def test_a_table_leaves_out_what_says_nothing(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("setting", "expected"),
     [
-        (Setting(Debias(KNOWN, alpha=0.0)), "alpha 0"),
-        (Setting(Debias(KNOWN, "none", 0.0)), "method none"),
-        (Setting(Debias(KNOWN, "affine", 0.5)), "method affine, alpha 0.5, pivot en"),
-        (Setting(Debias(KNOWN, "centering")), "method centering, both sides changed"),
+        (OfflineSettings(Debiaser(KNOWN, alpha=0.0)), "alpha 0"),
+        (OfflineSettings(Debiaser(KNOWN, "none", 0.0)), "method none"),
+        (OfflineSettings(Debiaser(KNOWN, "affine", 0.5)), "method affine, alpha 0.5, pivot en"),
+        (OfflineSettings(Debiaser(KNOWN, "centering")), "method centering, both sides changed"),
         (
-            Setting(Debias(KNOWN, shift_queries=True), Source("detected", 1000)),
+            OfflineSettings(Debiaser(KNOWN, shift_queries=True), LanguageSource("detected", 1000)),
             "alpha 1, pivot en, both sides changed, languages detected from the first 1,000 characters",
         ),
-        (Setting(Debias(KNOWN), Source("soft")), "alpha 1, pivot en, languages detected softly"),
+        (OfflineSettings(Debiaser(KNOWN), LanguageSource("soft")), "alpha 1, pivot en, languages detected softly"),
     ],
 )
 def test_one_setting_in_words(setting, expected, tmp_path, capsys):

@@ -9,7 +9,7 @@ import pytest
 from encoded_data import encoded, vectors
 
 from langshift.errors import UsageError
-from langshift.evaluate.datasets.dataset import Dataset, Document, Query, clusters
+from langshift.evaluate.datasets.dataset import Dataset, DatasetDocument, DatasetQuery, clusters
 from langshift.evaluate.offline.sweep import Sweeper, depth, halves, sweep
 from langshift.evaluate.report.run_tables import bars
 
@@ -36,17 +36,17 @@ def test_halves_share_no_article_and_are_as_large():
 
 def test_what_queries_are_kept_together_by():
     documents = {
-        "a-en": Document("en", "a"),
-        "a-de": Document("de", "a"),
-        "b-en": Document("en", "b"),
-        "c": Document("en", None),
+        "a-en": DatasetDocument("en", "a"),
+        "a-de": DatasetDocument("de", "a"),
+        "b-en": DatasetDocument("en", "b"),
+        "c": DatasetDocument("en", None),
     }
     qrels = {"q1": {"a-en": 1, "a-de": 1, "b-en": 0}, "q2": {"b-en": 1}}
 
     def by(*queries, judged=qrels):
         return clusters(Dataset(Path("data"), documents, queries, judged))
 
-    one, two = Query("q1", "?", "en", "a", "Moon"), Query("q2", "?", "en", None, "Sun")
+    one, two = DatasetQuery("q1", "?", "en", "a", "Moon"), DatasetQuery("q2", "?", "en", None, "Sun")
     assert by(one, two) == ({"q1": "Moon", "q2": "Sun"}, "article")
     # Not every query has an article: groups, of the query or of all its answers.
     assert by(one, two._replace(article=None)) == ({"q1": "a", "q2": "b"}, "group")

@@ -5,11 +5,11 @@ import pytest
 
 from langshift import __version__
 from langshift.plugin import pipelines, shift_script
-from langshift.plugin.metadata import USUAL, Fields
-from langshift.plugin.pipelines import First, found_in, steps
-from langshift.plugin.stored_shift import IndexShift
+from langshift.plugin.metadata import USUAL, FieldNames
+from langshift.plugin.pipelines import PrecedingPipeline, found_in, steps
+from langshift.plugin.stored_shift import StoredShift
 
-SHIFT = IndexShift("0123", "en", {"de": np.ones(2, np.float32)}, 0.6, {"th": 0.3, "ar": 0.0})
+SHIFT = StoredShift("0123", "en", {"de": np.ones(2, np.float32)}, 0.6, {"th": 0.3, "ar": 0.0})
 SCRIPT = "langshift-shift-01234567"
 
 
@@ -28,17 +28,19 @@ def test_alone_it_is_one_step():
     }
 
 
-@pytest.mark.parametrize("first", [None, First("theirs", was_default=True), First("theirs", was_default=False)])
+@pytest.mark.parametrize(
+    "first", [None, PrecedingPipeline("theirs", was_default=True), PrecedingPipeline("theirs", was_default=False)]
+)
 def test_what_runs_first_is_read_from_it_again(first):
     made = body(first)
     assert found_in(made["processors"]) == first
-    found = pipelines.Installed("langshift-news-v0001", first, made)
+    found = pipelines.InstalledPipeline("langshift-news-v0001", first, made)
     assert found.shift_step == made["processors"][-1]
     assert found.shift_step["script"]["id"] == SCRIPT
 
 
 def test_the_steps_around_another_pipeline_know_the_fields():
-    kept, run, drop = steps(First("theirs", was_default=False), Fields(vector="a.b", stamp="c.d.e"))
+    kept, run, drop = steps(PrecedingPipeline("theirs", was_default=False), FieldNames(vector="a.b", stamp="c.d.e"))
     assert kept["copy"]["source_field"] == "a.b"
     assert run == {"pipeline": {"name": "theirs"}}
     assert drop["script"]["params"] == {"vector": ["a", "b"], "within": ["c", "d"], "stamp": "e"}
@@ -46,6 +48,6 @@ def test_the_steps_around_another_pipeline_know_the_fields():
 
 
 def test_an_index_that_is_shifted_softly_has_one_step_more():
-    made = pipelines.body("news-v0001", SHIFT, Fields(stamp="a.b"), None, SCRIPT, soft=True)
+    made = pipelines.body("news-v0001", SHIFT, FieldNames(stamp="a.b"), None, SCRIPT, soft=True)
     assert [step["script"].get("params", {}).get("stamp") for step in made["processors"]] == [None, ["a", "b"]]
-    assert pipelines.Installed("langshift-news-v0001", None, made).shift_step["script"]["id"] == SCRIPT
+    assert pipelines.InstalledPipeline("langshift-news-v0001", None, made).shift_step["script"]["id"] == SCRIPT

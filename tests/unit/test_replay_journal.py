@@ -5,13 +5,13 @@ import json
 import pytest
 
 from langshift.errors import UsageError
-from langshift.evaluate.replay.journal import Journal, begin, resume, unfinished
-from langshift.evaluate.replay.requests import Answer
+from langshift.evaluate.replay.journal import ReplayJournal, begin, resume, unfinished
+from langshift.evaluate.replay.requests import QueryResult
 
 IDENTITY = {"queries": "abc", "index": "news-v0001", "load": {"loop": "closed", "rate": None}}
-GOOD = Answer("q1", (("d1", 0.5), ("d2", 0.1 + 0.2)), 3.0, 4.123456789, waited=1.5)
-REFUSED = Answer("q2", error="The cluster answered 400: no.")
-LOST = Answer("q3", error="The cluster cannot be reached.", reached=False)
+GOOD = QueryResult("q1", (("d1", 0.5), ("d2", 0.1 + 0.2)), 3.0, 4.123456789, waited=1.5)
+REFUSED = QueryResult("q2", error="The cluster answered 400: no.")
+LOST = QueryResult("q3", error="The cluster cannot be reached.", reached=False)
 
 
 def journal(folder, *answers):
@@ -28,11 +28,11 @@ def test_answers_are_kept_as_they_were_and_those_without_a_cluster_sent_again(tm
         "command": "langshift evaluate replay",
     }
     with resume(tmp_path, IDENTITY) as opened:
-        assert opened.kept == {"q1": GOOD, "q2": REFUSED}
+        assert opened.earlier_answers == {"q1": GOOD, "q2": REFUSED}
         assert opened.sent_again == 1
         opened.add(LOST._replace(error=None, reached=True))
     with resume(tmp_path, IDENTITY) as again:
-        assert set(again.kept) == {"q1", "q2", "q3"}
+        assert set(again.earlier_answers) == {"q1", "q2", "q3"}
         assert again.sent_again == 0
 
 
@@ -43,11 +43,11 @@ def test_a_last_line_that_was_cut_off_is_taken_away(tmp_path, cut):
     before = path.read_bytes()
     path.write_bytes(before + cut)
     with resume(tmp_path, IDENTITY) as opened:
-        assert set(opened.kept) == {"q1"}
+        assert set(opened.earlier_answers) == {"q1"}
         assert path.read_bytes() == before
         opened.add(REFUSED)
     with resume(tmp_path, IDENTITY) as again:
-        assert set(again.kept) == {"q1", "q2"}
+        assert set(again.earlier_answers) == {"q1", "q2"}
 
 
 def test_another_line_that_cannot_be_read_is_named(tmp_path):
@@ -93,5 +93,5 @@ def test_a_new_replay_removes_what_an_earlier_one_left_and_nothing_else(tmp_path
         *("mine.txt", "per-query.jsonl", "result.json", "unfinished.json"),
     ]
     assert (tmp_path / "per-query.jsonl").read_bytes() == b""
-    Journal.finish(tmp_path)
+    ReplayJournal.finish(tmp_path)
     assert not unfinished(tmp_path)

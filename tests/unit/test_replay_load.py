@@ -9,10 +9,19 @@ from time import perf_counter
 import numpy as np
 import pytest
 
-from langshift.evaluate.datasets.dataset import Query
-from langshift.evaluate.replay.load_generator import GIVE_UP_AFTER, Sending, corrected, percentiles, send_all
-from langshift.evaluate.replay.overlap import between, jaccard, mean_shares, rank_biased_overlap, shares
-from langshift.evaluate.replay.requests import Answer, Load, Prepared, Request, Step, alternating, arrivals, rotated
+from langshift.evaluate.datasets.dataset import DatasetQuery
+from langshift.evaluate.replay.load_generator import GIVE_UP_AFTER, LoadStats, corrected, percentiles, send_all
+from langshift.evaluate.replay.overlap import jaccard, mean_shares, measure_overlap, rank_biased_overlap, shares
+from langshift.evaluate.replay.requests import (
+    LoadProfile,
+    PreparedQuery,
+    PreparedSearch,
+    QueryResult,
+    SerializedStep,
+    alternating,
+    arrivals,
+    rotated,
+)
 
 
 def answered(batches):
@@ -21,7 +30,7 @@ def answered(batches):
 
 def requests(count, due=None):
     return [
-        Request(0, "news-v0001", f"q{n}", Step(b"{}"), never_begun, None if due is None else due[n])
+        PreparedQuery(0, "news-v0001", f"q{n}", SerializedStep(b"{}"), never_begun, None if due is None else due[n])
         for n in range(count)
     ]
 
@@ -44,16 +53,23 @@ def test_arrivals_keep_the_rate_and_come_as_a_poisson_process():
 
 
 def test_when_queries_are_due():
-    assert Load().due(3) == [None, None, None]
-    assert Load(rate=4.0).due(8) == arrivals(8, 4.0)
-    assert Load(speed=2.0).due(3, [100.0, 101.0, 105.0]) == [0.0, 0.5, 2.5]
-    assert [Load().open_loop, Load(rate=1.0).open_loop, Load(speed=1.0).open_loop] == [False, True, True]
+    assert LoadProfile().due(3) == [None, None, None]
+    assert LoadProfile(rate=4.0).due(8) == arrivals(8, 4.0)
+    assert LoadProfile(speed=2.0).due(3, [100.0, 101.0, 105.0]) == [0.0, 0.5, 2.5]
+    assert [LoadProfile().open_loop, LoadProfile(rate=1.0).open_loop, LoadProfile(speed=1.0).open_loop] == [
+        False,
+        True,
+        True,
+    ]
 
 
 def test_indices_alternate_and_each_comes_first_in_turn():
     assert [rotated(number, 3) for number in range(4)] == [[0, 1, 2], [1, 2, 0], [2, 0, 1], [0, 1, 2]]
-    queries = [Query(name, name, None, None) for name in ("a", "b", "c")]
-    content = [[Prepared(Step(f"{name}{place}".encode()), never_begun) for name in ("a", "b", "c")] for place in (0, 1)]
+    queries = [DatasetQuery(name, name, None, None) for name in ("a", "b", "c")]
+    content = [
+        [PreparedSearch(SerializedStep(f"{name}{place}".encode()), never_begun) for name in ("a", "b", "c")]
+        for place in (0, 1)
+    ]
     made = list(alternating(["plain", "shifted"], queries, content, [0.0, 1.0, 2.0]))
     assert [(request.target, request.first.content, request.due) for request in made] == [
         ("plain", b"a0", 0.0),
@@ -74,17 +90,19 @@ def test_every_request_is_sent_once_by_as_many_as_may():
         assert due is None
         together.wait()  # passes only when four are under way at once
         seen.append(request.query)
-        return Answer(request.query)
+        return QueryResult(request.query)
 
     answers = [answer.query for answer in answered(send_all([ask] * 4, requests(40)))]
     assert sorted(answers) == sorted(seen) == sorted(request.query for request in requests(40))
 
 
 def test_one_at_a_time_keeps_the_order():
-    assert [answer.query for answer in answered(send_all([lambda request, _: Answer(request.query)], requests(5)))] == [
+    assert [
+        answer.query for answer in answered(send_all([lambda request, _: QueryResult(request.query)], requests(5)))
+    ] == [
         *("q0", "q1", "q2", "q3", "q4"),
     ]
-    assert answered(send_all([lambda request, _: Answer(request.query)], [])) == []
+    assert answered(send_all([lambda request, _: QueryResult(request.query)], [])) == []
 
 
 def test_a_query_is_not_sent_before_it_is_due_and_its_time_is_told():
@@ -92,7 +110,7 @@ def test_a_query_is_not_sent_before_it_is_due_and_its_time_is_told():
 
     def ask(request, due):
         sent.append((perf_counter(), due))
-        return Answer(request.query)
+        return QueryResult(request.query)
 
     due = [0.0, 0.02, 0.05, 0.05]
     start = perf_counter()
@@ -109,7 +127,7 @@ def test_queries_behind_a_slow_one_are_late_by_what_is_left_of_it():
         late[request.query] = perf_counter() - due
         if request.query == "q0":
             threading.Event().wait(0.3)
-        return Answer(request.query)
+        return QueryResult(request.query)
 
     list(send_all([ask], requests(4, [0.0, 0.1, 0.2, 0.3])))
     # One user is at work: what was due during the 0.3 s had to wait for their end at least.
@@ -123,7 +141,7 @@ def test_no_cluster_is_not_asked_for_ever():
     def ask(request, _):
         asked.append(request.query)
         reached = request.query in {"q0", "q4"}
-        return Answer(request.query, error=None if reached else "refused", reached=reached)
+        return QueryResult(request.query, error=None if reached else "refused", reached=reached)
 
     answers = answered(send_all([ask], requests(30)))
     assert asked == [f"q{n}" for n in range(5 + GIVE_UP_AFTER)]
@@ -146,7 +164,7 @@ def test_sending_ends_when_nobody_listens_any_more():
 
     def ask(request, _):
         asked.append(request.query)
-        return Answer(request.query)
+        return QueryResult(request.query)
 
     coming = send_all([ask] * 2, requests(1000, [n / 10 for n in range(1000)]))
     next(coming)
@@ -158,8 +176,8 @@ def test_sending_ends_when_nobody_listens_any_more():
 
 
 def test_throughput_is_of_answers():
-    assert Sending(2.0, 5).throughput == 2.5
-    assert Sending().throughput is None
+    assert LoadStats(2.0, 5).throughput == 2.5
+    assert LoadStats().throughput is None
 
 
 def test_percentiles_are_numpys_to_three_digits():
@@ -210,7 +228,9 @@ def test_times_below_two_paces_hide_nothing():
 
 
 def answers(**rankings):
-    return [Answer(query, tuple((name, 1.0) for name in names.split()), 1.0, 1.0) for query, names in rankings.items()]
+    return [
+        QueryResult(query, tuple((name, 1.0) for name in names.split()), 1.0, 1.0) for query, names in rankings.items()
+    ]
 
 
 def extrapolated(one, other, p=0.9):
@@ -247,8 +267,8 @@ def test_only_the_first_twenty_count():
 def test_drift_by_query_language():
     documents = {"a": "en", "b": "de", "c": "en", "d": None}
     before = answers(q1="a c", q2="a b", q3="b a", q4="a")
-    after = [*answers(q1="a b", q2="a b", q3="d a"), Answer("q4", error="no")]
-    found = between(
+    after = [*answers(q1="a b", q2="a b", q3="d a"), QueryResult("q4", error="no")]
+    found = measure_overlap(
         ("plain", "shifted"), before, after, queries={"q1": "en", "q2": "en", "q3": "de"}, documents=documents
     )
     assert (found.before, found.after, found.left_out) == ("plain", "shifted", 1)
@@ -277,5 +297,7 @@ def test_drift_by_query_language():
 
 
 def test_nothing_was_answered_by_both():
-    found = between(("a", "b"), [Answer("q", error="no")], answers(q="a"), queries={"q": "en"}, documents={})
+    found = measure_overlap(
+        ("a", "b"), [QueryResult("q", error="no")], answers(q="a"), queries={"q": "en"}, documents={}
+    )
     assert (found.whole.queries, found.whole.rbo, found.whole.jaccard, found.left_out) == (0, None, None, 1)

@@ -6,9 +6,9 @@ import pytest
 
 from langshift.commands.evaluate import replay_command
 from langshift.errors import UsageError
-from langshift.evaluate.datasets.dataset import Dataset, Query
+from langshift.evaluate.datasets.dataset import Dataset, DatasetQuery
 from langshift.evaluate.replay import plan
-from langshift.evaluate.replay.plan import Logged, merged, read_log
+from langshift.evaluate.replay.plan import LoggedQuery, merged, read_log
 
 
 def log(folder, *lines):
@@ -35,10 +35,10 @@ def test_times_in_every_form_and_any_order(tmp_path):
     found = read_log(path)
     assert [time - 1772353800 for time, _ in found] == [0, 1, 2.5, 3]
     assert [query for _, query in found] == [
-        Query("2", "first", None, None),
-        Query("3", "second", None, None),
-        Query("a", "third", "zh", None),
-        Query("5", "fourth, in UTC", None, None),
+        DatasetQuery("2", "first", None, None),
+        DatasetQuery("3", "second", None, None),
+        DatasetQuery("a", "third", "zh", None),
+        DatasetQuery("5", "fourth, in UTC", None, None),
     ]
 
 
@@ -82,9 +82,17 @@ def test_no_file_no_query_and_too_many(tmp_path, monkeypatch):
 
 
 def test_a_logs_query_takes_what_the_dataset_knows_of_its_id(tmp_path):
-    dataset = Dataset(tmp_path, {}, (Query("q1", "old", "en", "g", "a"), Query("q2", "never asked", "en", None)), {})
-    asked = [Logged(1.0, Query("q1", "new", None, None)), Logged(2.0, Query("q9", "other", "de", None))]
-    assert merged(asked, dataset) == [Query("q1", "new", "en", "g", "a"), Query("q9", "other", "de", None)]
+    dataset = Dataset(
+        tmp_path, {}, (DatasetQuery("q1", "old", "en", "g", "a"), DatasetQuery("q2", "never asked", "en", None)), {}
+    )
+    asked = [
+        LoggedQuery(1.0, DatasetQuery("q1", "new", None, None)),
+        LoggedQuery(2.0, DatasetQuery("q9", "other", "de", None)),
+    ]
+    assert merged(asked, dataset) == [
+        DatasetQuery("q1", "new", "en", "g", "a"),
+        DatasetQuery("q9", "other", "de", None),
+    ]
 
 
 @pytest.mark.parametrize(

@@ -9,14 +9,14 @@ import pytest
 
 from langshift.debias.fingerprint import Fingerprint
 from langshift.errors import UsageError
-from langshift.evaluate.compare.summary import ReplayPair, in_words, short_figure, short_signed, side_by_side
-from langshift.evaluate.datasets.dataset import Dataset, Document, Query
+from langshift.evaluate.compare.summary import ReplayPair, describe_changes, short_figure, short_signed, side_by_side
+from langshift.evaluate.datasets.dataset import Dataset, DatasetDocument, DatasetQuery
 from langshift.evaluate.measures import DEFAULT_MEASURES, score
 from langshift.evaluate.measures.base import Material, Scores
-from langshift.evaluate.replay.replay import Replay, failures
-from langshift.evaluate.replay.requests import Answer
+from langshift.evaluate.replay.replay import ReplayResult, failures
+from langshift.evaluate.replay.requests import QueryResult
 from langshift.evaluate.replay.result import check_output, latency, result, write_files
-from langshift.retrieval.settings import Setting
+from langshift.retrieval.settings import SearchSettings
 
 MADE = Fingerprint(
     encoder="use-m",
@@ -34,25 +34,25 @@ MADE = Fingerprint(
 # Two topics in two languages: each question has one answer in its own language, and one in the other.
 DATASET = Dataset(
     Path("demo"),
-    {f"{topic}-{tag}": Document(tag, topic) for topic in ("a", "b") for tag in ("en", "de")},
-    tuple(Query(f"{topic}-{tag}-q", "?", tag, topic) for topic in ("a", "b") for tag in ("en", "de")),
+    {f"{topic}-{tag}": DatasetDocument(tag, topic) for topic in ("a", "b") for tag in ("en", "de")},
+    tuple(DatasetQuery(f"{topic}-{tag}-q", "?", tag, topic) for topic in ("a", "b") for tag in ("en", "de")),
     {f"{topic}-{tag}-q": {f"{topic}-en": 1, f"{topic}-de": 1} for topic in ("a", "b") for tag in ("en", "de")},
 )
 
 
-def replayed(answers: dict[str, list[str]], failed: tuple[str, ...] = ()) -> Replay:
+def replayed(answers: dict[str, list[str]], failed: tuple[str, ...] = ()) -> ReplayResult:
     """A replay in which each query got these documents, took 1, 2, 3 … ms, and twice that on the wall."""
     given = [
-        Answer(query, error="The cluster answered 500: no.")
+        QueryResult(query, error="The cluster answered 500: no.")
         if query in failed
-        else Answer(query, tuple((name, 1.0 - rank / 8) for rank, name in enumerate(names)), took, 2.0 * took)
+        else QueryResult(query, tuple((name, 1.0 - rank / 8) for rank, name in enumerate(names)), took, 2.0 * took)
         for took, (query, names) in enumerate(answers.items(), 1)
     ]
     languages = {query.id: query.language for query in DATASET.queries}
     documents = {name: document.language for name, document in DATASET.documents.items()}
     run = {answer.query: dict(answer.hits) for answer in given}
     scores = score(DEFAULT_MEASURES, Material(DATASET.qrels, run, languages, documents))
-    return Replay("news", "news-v0001", Setting("hybrid", 0.02), MADE, languages, given, scores, [])
+    return ReplayResult("news", "news-v0001", SearchSettings("hybrid", 0.02), MADE, languages, given, scores, [])
 
 
 BEFORE = {"a-en-q": ["a-en"], "a-de-q": ["a-de", "b-de", "a-en"], "b-en-q": ["b-en"], "b-de-q": ["b-de", "b-en"]}
@@ -146,7 +146,7 @@ def test_a_place_that_cannot_be_written_to_is_refused_at_once(tmp_path):
 
 
 def test_what_changed_in_words():
-    lines = in_words(ReplayPair(DATASET, replayed(BEFORE), replayed(AFTER)))
+    lines = describe_changes(ReplayPair(DATASET, replayed(BEFORE), replayed(AFTER)))
     assert lines == [
         "Over all 4 questions, nDCG@20 falls from .787 to .750, R@20 stays at .750, "
         "TLR@20 rises from .500 to .750 and SLR@20 falls from 1.000 to .750.",
@@ -165,7 +165,7 @@ def test_what_changed_in_words():
 
 
 def test_no_change_is_said_as_such():
-    lines = in_words(ReplayPair(DATASET, replayed(BEFORE), replayed(BEFORE)))
+    lines = describe_changes(ReplayPair(DATASET, replayed(BEFORE), replayed(BEFORE)))
     assert lines[0] == (
         "Over all 4 questions, nDCG@20 stays at .787, R@20 stays at .750, "
         "TLR@20 stays at .500 and SLR@20 stays at 1.000."

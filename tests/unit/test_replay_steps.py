@@ -8,15 +8,15 @@ import pytest
 from opensearchpy.exceptions import TransportError
 
 from langshift.errors import UsageError
-from langshift.evaluate.datasets.dataset import Dataset, Query
+from langshift.evaluate.datasets.dataset import Dataset, DatasetQuery
 from langshift.evaluate.replay import journal, requests
-from langshift.evaluate.replay.plan import Asked, Plan
-from langshift.evaluate.replay.requests import Request, Step, ask
-from langshift.retrieval.hits import Anchor, Candidate, Found, How
+from langshift.evaluate.replay.plan import ReplayOptions, ReplayPlan
+from langshift.evaluate.replay.requests import PreparedQuery, SerializedStep, send_query
+from langshift.retrieval.hits import Anchor, RankedHits, ScoredDoc, ScoringContext
 from langshift.retrieval.settings import USUAL as SETTING
-from langshift.retrieval.settings import Question, Setting
+from langshift.retrieval.settings import SearchQuery, SearchSettings
 
-USUAL = How()
+USUAL = ScoringContext()
 
 
 class Client:
@@ -52,16 +52,16 @@ def two_steps(known=USUAL):
     (name,) = (hit["_id"] for hit in first["hits"]["hits"])
     one, other = yield ({"near": name}, {"far": name})
     names = [hit["_id"] for part in (one, other) for hit in part["hits"]["hits"]]
-    return Found(tuple(Candidate(name, 2.0 - rank, "en") for rank, name in enumerate(names)), known, took=7)
+    return RankedHits(tuple(ScoredDoc(name, 2.0 - rank, "en") for rank, name in enumerate(names)), known, took=7)
 
 
 def request(begin=two_steps, scored=()):
-    return Request(0, "news-v0001", "q1", Step(b"made before"), begin, None, scored)
+    return PreparedQuery(0, "news-v0001", "q1", SerializedStep(b"made before"), begin, None, scored)
 
 
 def test_the_first_step_is_sent_as_it_was_made_and_the_next_comes_from_the_answer():
     client = Client(response("a"), {"responses": [response("b", "c"), response("d")]})
-    answer = ask(client, request())
+    answer = send_query(client, request())
     (first, made), (second, lines) = client.asked
     assert (first, made) == ("search", b"made before")
     assert second == "msearch"
@@ -79,32 +79,34 @@ def test_the_first_step_is_sent_as_it_was_made_and_the_next_comes_from_the_answe
     ],
 )
 def test_a_second_step_that_fails_fails_the_query(second, error, reached):
-    answer = ask(Client(response("a"), second), request())
+    answer = send_query(Client(response("a"), second), request())
     assert answer.error == f"The cluster answered {error}."
     assert (answer.hits, answer.took, answer.wall, answer.reached) == ((), None, None, reached)
 
 
 @pytest.mark.parametrize("second", [{"responses": 3}, {"took": 1}, "<html>", {"responses": [response("b"), {}]}])
 def test_a_second_answer_that_cannot_be_read(second):
-    answer = ask(Client(response("a"), second), request())
+    answer = send_query(Client(response("a"), second), request())
     assert answer.error.startswith("The cluster gave an answer that cannot be read: ")
     assert answer.reached
 
 
 def test_of_scores_that_only_the_run_knows_those_that_will_be_asked_for_are_kept():
-    known = How(bonus=0.5, kept={"a": 0.1, "b": 0.2, "c": 0.3})
+    known = ScoringContext(bonus=0.5, run_scores={"a": 0.1, "b": 0.2, "c": 0.3})
     client = Client(response("a"), {"responses": [response("b"), response()]})
-    answer = ask(client, request(lambda: two_steps(known), scored=["c", "x", "a"]))
-    assert answer.how == How(bonus=0.5, kept={"c": 0.3, "a": 0.1})
+    answer = send_query(client, request(lambda: two_steps(known), scored=["c", "x", "a"]))
+    assert answer.how == ScoringContext(bonus=0.5, run_scores={"c": 0.3, "a": 0.1})
 
 
 @pytest.mark.parametrize(
     ("known", "written"),
     [
-        (How(), {}),
-        (How(bonus=0.1 + 0.2, depth=100), {"bonus": 0.1 + 0.2, "depth": 100}),
+        (ScoringContext(), {}),
+        (ScoringContext(bonus=0.1 + 0.2, depth=100), {"bonus": 0.1 + 0.2, "depth": 100}),
         (
-            How(ranges={"dense": (0.1, 0.9)}, anchors=(Anchor("d1", 0.5, 1.5, {"gap": 2.0}),), kept={"d2": 0.3}),
+            ScoringContext(
+                ranges={"dense": (0.1, 0.9)}, anchors=(Anchor("d1", 0.5, 1.5, {"gap": 2.0}),), run_scores={"d2": 0.3}
+            ),
             {
                 "ranges": {"dense": [0.1, 0.9]},
                 "anchors": [{"id": "d1", "trust": 0.5, "weight": 1.5, "evidence": {"gap": 2.0}}],
@@ -119,23 +121,25 @@ def test_how_scores_were_put_together_is_written_compactly_and_read_again(known,
 
 
 def test_a_query_is_asked_in_the_language_that_the_index_names_its_documents_by():
-    queries = tuple(Query(tag, "Moon", tag, None) for tag in ("nn", "arz", "zh"))
+    queries = tuple(DatasetQuery(tag, "Moon", tag, None) for tag in ("nn", "arz", "zh"))
     index = SimpleNamespace(index=SimpleNamespace(index="news-v0001"))
-    index.exchange = lambda *_, **__: iter([({},)])
-    (way,) = Asked.of([index], Dataset(Path("here"), {}, queries, {}), Plan([Setting("lexical")])).ways
+    index.plan = lambda *_, **__: iter([({},)])
+    (way,) = ReplayPlan.of(
+        [index], Dataset(Path("here"), {}, queries, {}), ReplayOptions([SearchSettings("lexical")])
+    ).targets
     assert [question.language for question in way.questions] == ["no", "ar", "zh"]
 
 
 def test_more_requests_than_the_memory_may_hold_are_refused(monkeypatch):
     monkeypatch.setattr(requests, "MOST_BYTES", 10**9)
     known = {b"x": b"x", b"of another way": b"y"}
-    searcher = SimpleNamespace(exchange=lambda question, *_, **__: iter([({"words": question.words},)]))
-    questions = [Question(words) for words in ("one", "two", "one")]
+    searcher = SimpleNamespace(plan=lambda question, *_, **__: iter([({"words": question.words},)]))
+    questions = [SearchQuery(words) for words in ("one", "two", "one")]
     assert len(requests.prepare(searcher, SETTING, questions, known)) == 3
     assert len(known) == 4
     monkeypatch.setattr(requests, "MOST_BYTES", 60)
     with pytest.raises(UsageError) as caught:
-        requests.prepare(searcher, SETTING, [*questions, Question("three")], known)
+        requests.prepare(searcher, SETTING, [*questions, SearchQuery("three")], known)
     assert str(caught.value) == (
         "The first 3 of 4 queries fill 0 GB of memory as requests: split them, and replay the parts in turn, "
         "or fewer settings at once."

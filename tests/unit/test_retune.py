@@ -8,13 +8,13 @@ from given_data import Made, run
 from shifted_index import DIMENSION, language_vectors, refused, saved
 
 from langshift import __version__
-from langshift.debias.debiaser import Debias
+from langshift.debias.debiaser import Debiaser
 from langshift.debias.fingerprint import Fingerprint
 from langshift.errors import ClusterError, FingerprintError, UsageError
-from langshift.plugin.retune import Wanted, lagging_replicas, planned
-from langshift.plugin.stored_shift import entries
+from langshift.plugin.retune import RetuneRequest, lagging_replicas, plan_retune
+from langshift.plugin.stored_shift import to_metadata
 from langshift.plugin.transfer import reindex_tasks
-from langshift.plugin.transfer.state import GivenUp
+from langshift.plugin.transfer.state import TransferAborted
 
 KNOWN = language_vectors(alphas={"th": 0.5}, alpha=0.75, shift_queries=True)
 OTHERS = language_vectors(2, ("de", "fr"), pivot="es", alpha=0.5, alphas={"fr": 0.25})
@@ -32,22 +32,22 @@ MADE = Fingerprint(
     langshift="0.0.9",
     alphas={"th": 0.5},
 )
-MINE = {"theirs": {"a": 1}, **entries(Debias(KNOWN, alpha=0.75, alphas={"th": 0.5}))}
+MINE = {"theirs": {"a": 1}, **to_metadata(Debiaser(KNOWN, alpha=0.75, alphas={"th": 0.5}))}
 
 
 def made(wanted, fingerprint=MADE, mine=MINE):
     index = SimpleNamespace(name="news", index="news-v0001", fingerprint=fingerprint)
-    return planned(index, {**mine, "langshift": fingerprint.to_dict()}, wanted)
+    return plan_retune(index, {**mine, "langshift": fingerprint.to_dict()}, wanted)
 
 
 @pytest.mark.parametrize(
     ("wanted", "alpha", "alphas"),
     [
-        (Wanted(0.6), 0.6, {}),
-        (Wanted(0.0), 0.0, {}),
-        (Wanted(alphas={"de": 0.25}), 0.75, {"de": 0.25, "th": 0.5}),
-        (Wanted(alphas={"th": 0.75}), 0.75, {}),
-        (Wanted(0.6, {"th": 0.3, "de": 0.6}), 0.6, {"th": 0.3}),
+        (RetuneRequest(0.6), 0.6, {}),
+        (RetuneRequest(0.0), 0.0, {}),
+        (RetuneRequest(alphas={"de": 0.25}), 0.75, {"de": 0.25, "th": 0.5}),
+        (RetuneRequest(alphas={"th": 0.75}), 0.75, {}),
+        (RetuneRequest(0.6, {"th": 0.3, "de": 0.6}), 0.6, {"th": 0.3}),
     ],
 )
 def test_scales(wanted, alpha, alphas):
@@ -61,7 +61,9 @@ def test_scales(wanted, alpha, alphas):
 
 
 @pytest.mark.parametrize(
-    "wanted", [Wanted(0.75, {"th": 0.5}), Wanted(alphas={"th": 0.5}), Wanted(alphas={"de": 0.75})], ids=str
+    "wanted",
+    [RetuneRequest(0.75, {"th": 0.5}), RetuneRequest(alphas={"th": 0.5}), RetuneRequest(alphas={"de": 0.75})],
+    ids=str,
 )
 def test_nothing_changes(wanted):
     assert not made(wanted).changes
@@ -69,53 +71,53 @@ def test_nothing_changes(wanted):
 
 def test_other_vectors_come_with_what_they_recommend_unless_something_else_is_asked_for(tmp_path):
     path = saved(tmp_path, OTHERS)
-    plan = made(Wanted(vectors=path))
+    plan = made(RetuneRequest(vectors=path))
     assert (plan.new.hash, plan.new.pivot, plan.new.alpha, plan.new.alphas) == (OTHERS.hash, "es", 0.5, {"fr": 0.25})
     assert plan.old.hash == KNOWN.hash
     fingerprint = replace(
         MADE, alpha=0.5, alphas={"fr": 0.25}, vectors=OTHERS.hash, pivot="es", langshift=__version__
     ).to_dict()
-    assert plan.meta == {"theirs": {"a": 1}, **entries(Debias(OTHERS)), "langshift": fingerprint}
+    assert plan.meta == {"theirs": {"a": 1}, **to_metadata(Debiaser(OTHERS)), "langshift": fingerprint}
     for wanted, alpha, alphas in (
-        (Wanted(1.0, vectors=path), 1.0, {}),
-        (Wanted(None, {"de": 0.1}, path), 0.5, {"de": 0.1, "fr": 0.25}),
-        (Wanted(1.0, {"fr": 0.1}, path), 1.0, {"fr": 0.1}),
+        (RetuneRequest(1.0, vectors=path), 1.0, {}),
+        (RetuneRequest(None, {"de": 0.1}, path), 0.5, {"de": 0.1, "fr": 0.25}),
+        (RetuneRequest(1.0, {"fr": 0.1}, path), 1.0, {"fr": 0.1}),
     ):
         plan = made(wanted)
         assert (plan.new.alpha, plan.new.alphas) == (alpha, alphas)
 
 
 def test_the_same_vectors_with_another_recommendation_for_queries_are_a_change(tmp_path):
-    assert not made(Wanted(vectors=saved(tmp_path, KNOWN))).changes
+    assert not made(RetuneRequest(vectors=saved(tmp_path, KNOWN))).changes
     path = saved(tmp_path, replace(KNOWN, shift_queries=False))
-    plan = made(Wanted(vectors=path))
+    plan = made(RetuneRequest(vectors=path))
     assert plan.changes
     assert plan.meta["langshift_queries"]["recommended"] is False
 
 
 def test_an_index_without_vectors_gets_some(tmp_path):
     plain = replace(MADE, pivot=None, vectors=None, alpha=0.0, alphas={})
-    plan = made(Wanted(vectors=saved(tmp_path, OTHERS)), plain, {})
+    plan = made(RetuneRequest(vectors=saved(tmp_path, OTHERS)), plain, {})
     assert (plan.old.hash, plan.old.alpha) == (None, 0.0)
     assert (plan.new.hash, plan.new.alpha) == (OTHERS.hash, 0.5)
-    for wanted in (Wanted(0.5), Wanted(alphas={"th": 0.5})):
+    for wanted in (RetuneRequest(0.5), RetuneRequest(alphas={"th": 0.5})):
         with pytest.raises(UsageError) as refused:
             made(wanted, plain, {})
         assert str(refused.value) == (
             "Index news was made without language vectors, so nothing can be shifted: give some with --vectors."
         )
-    assert not made(Wanted(0.0), plain, {}).changes
+    assert not made(RetuneRequest(0.0), plain, {}).changes
 
 
 def test_an_index_of_an_earlier_langshift_takes_the_file_that_it_was_made_with(tmp_path):
     path = saved(tmp_path, KNOWN)
-    plan = made(Wanted(0.6, vectors=path), mine={})
+    plan = made(RetuneRequest(0.6, vectors=path), mine={})
     assert plan.old.alphas == {"th": 0.5}
     assert set(plan.old.vectors) == set(KNOWN.vectors)
-    assert plan.meta == {**entries(Debias(KNOWN)), "langshift": plan.meta["langshift"]}
+    assert plan.meta == {**to_metadata(Debiaser(KNOWN)), "langshift": plan.meta["langshift"]}
     # Nothing else is asked for, but now it holds them.
-    assert made(Wanted(vectors=path), mine={}).changes
-    for wanted in (Wanted(0.6), Wanted(vectors=saved(tmp_path, OTHERS, "o.safetensors"))):
+    assert made(RetuneRequest(vectors=path), mine={}).changes
+    for wanted in (RetuneRequest(0.6), RetuneRequest(vectors=saved(tmp_path, OTHERS, "o.safetensors"))):
         with pytest.raises(ClusterError) as refused:
             made(wanted, mine={})
         assert str(refused.value) == (
@@ -124,18 +126,18 @@ def test_an_index_of_an_earlier_langshift_takes_the_file_that_it_was_made_with(t
             "again."
         )
     unmoved = replace(MADE, alpha=0.0, alphas={})
-    assert made(Wanted(vectors=saved(tmp_path, OTHERS, "o.safetensors")), unmoved, {}).new.hash == OTHERS.hash
+    assert made(RetuneRequest(vectors=saved(tmp_path, OTHERS, "o.safetensors")), unmoved, {}).new.hash == OTHERS.hash
 
 
 def test_a_language_without_a_vector_cannot_be_scaled(tmp_path):
     for tag in ("vi", "en", "zh"):
         with pytest.raises(UsageError) as refused:
-            made(Wanted(0.5, {tag: 0.1}))
+            made(RetuneRequest(0.5, {tag: 0.1}))
         assert str(refused.value) == (
             f"There is no language vector for {tag} to scale: --alpha-for takes de, th, zh-TW."
         )
     with pytest.raises(UsageError, match=r"^There is no language vector for th to scale: --alpha-for takes de, fr\.$"):
-        made(Wanted(alphas={"th": 0.1}, vectors=saved(tmp_path, OTHERS)))
+        made(RetuneRequest(alphas={"th": 0.1}, vectors=saved(tmp_path, OTHERS)))
 
 
 def test_vectors_of_another_encoder_or_dimension_are_refused(tmp_path):
@@ -145,29 +147,29 @@ def test_vectors_of_another_encoder_or_dimension_are_refused(tmp_path):
     ):
         path = saved(tmp_path, replace(OTHERS, **fields))
         with pytest.raises(FingerprintError) as refused:
-            made(Wanted(vectors=path))
+            made(RetuneRequest(vectors=path))
         assert str(refused.value) == (
             f"{path}: these language vectors were fitted {told}: "
             "fit some for this encoder with `langshift vectors fit`."
         )
     path = saved(tmp_path, language_vectors(dimension=4))
     with pytest.raises(FingerprintError, match=r": these language vectors were fitted with dimension 4, not 6: fit "):
-        made(Wanted(vectors=path))
+        made(RetuneRequest(vectors=path))
 
 
 def test_a_soft_index_keeps_its_vectors(tmp_path):
     soft = replace(MADE, soft=True)
     with pytest.raises(UsageError) as refused:
-        made(Wanted(vectors=saved(tmp_path, OTHERS)), soft)
+        made(RetuneRequest(vectors=saved(tmp_path, OTHERS)), soft)
     assert str(refused.value) == (
         "Index news was shifted softly, and its documents keep how probable their languages are only for the vectors "
         "that it was made with: leave --vectors out, or index the corpus again with them."
     )
-    assert made(Wanted(0.5, vectors=saved(tmp_path, KNOWN)), soft).new.alpha == 0.5
+    assert made(RetuneRequest(0.5, vectors=saved(tmp_path, KNOWN)), soft).new.alpha == 0.5
 
 
 def test_a_soft_index_of_an_earlier_langshift_is_refused_where_it_lacks_posteriors(tmp_path):
-    given = Wanted(0.5, vectors=saved(tmp_path, KNOWN))
+    given = RetuneRequest(0.5, vectors=saved(tmp_path, KNOWN))
     with pytest.raises(ClusterError) as refused:
         made(given, replace(MADE, soft=True, alphas={"th": 0.0}), {})
     assert str(refused.value) == (
@@ -179,7 +181,7 @@ def test_a_soft_index_of_an_earlier_langshift_is_refused_where_it_lacks_posterio
 
 def test_another_method_than_shift_is_refused():
     with pytest.raises(ClusterError) as refused:
-        made(Wanted(0.5), replace(MADE, method="affine"))
+        made(RetuneRequest(0.5), replace(MADE, method="affine"))
     assert str(refused.value) == (
         "Index news-v0001 was made with the method affine, which the cluster can neither apply nor take back exactly: "
         "index the corpus again with the method shift."
@@ -271,6 +273,6 @@ def test_a_gate_is_read_before_a_cluster_is_asked_anything(tmp_path, monkeypatch
 def test_a_version_that_is_deleted_while_it_is_made_is_told_as_that_and_not_as_a_document():
     cause = {"type": "index_not_found_exception", "reason": "no such index [news-v0002]", "index": "news-v0002"}
     answer = {"failures": [{"index": "news-v0002", "id": "d0", "cause": cause, "status": 404}]}
-    with pytest.raises(GivenUp) as given_up:
+    with pytest.raises(TransferAborted) as given_up:
         reindex_tasks._result(answer)
     assert str(given_up.value) == "Index news-v0002 was deleted by somebody while it was being made: run again."

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from langshift.errors import UsageError
-from langshift.plugin.metadata import Fields
+from langshift.plugin.metadata import FieldNames
 from langshift.retrieval.dense import balanced_bodies, vector_of
 from langshift.retrieval.dsl import dense, dense_preferring, exact, filter_clauses, lexical
-from langshift.retrieval.settings import Question
+from langshift.retrieval.settings import SearchQuery
 
 
 def test_dense_looks_at_more_candidates_than_it_returns():
@@ -56,7 +56,7 @@ def test_an_accent_that_is_a_character_of_its_own_parts_no_word():
 
 
 def test_an_index_with_fields_of_its_own_is_searched_in_these_whatever_the_language():
-    own = Fields(vector="my.vector", texts=("body", "head"))
+    own = FieldNames(vector="my.vector", texts=("body", "head"))
     body = dense(np.ones(2, np.float32), size=3, fields=own)
     assert set(body["query"]["knn"]) == {"my.vector"}
     assert body["_source"] == {"excludes": ["my.vector"]}
@@ -70,7 +70,7 @@ def test_an_index_with_fields_of_its_own_is_searched_in_these_whatever_the_langu
 
 
 def test_hits_bring_all_but_the_vector_or_what_is_named_or_only_tell_their_language():
-    own = Fields(vector="my.vector", language="lang")
+    own = FieldNames(vector="my.vector", language="lang")
     brought = {source: dense(np.ones(2, np.float32), size=3, fields=own, source=source) for source in (True, False)}
     brought["some"] = dense(np.ones(2, np.float32), size=3, fields=own, source=["year"])
     told = {key: {k: v for k, v in body.items() if k not in ("size", "query")} for key, body in brought.items()}
@@ -113,7 +113,7 @@ def test_balanced_looks_at_the_50_nearest_and_at_the_50_nearest_of_the_favoured(
 
 def test_a_vector_of_zeros_is_refused_by_its_words():
     with pytest.raises(UsageError) as refused:
-        vector_of(Question("of the " * 50, "en", np.zeros(3, np.float32)))
+        vector_of(SearchQuery("of the " * 50, "en", np.zeros(3, np.float32)))
     assert str(refused.value) == (
         f"The vector of the query {('of the ' * 50)[:100]!r} is all zeros, so nothing is near to it: ask it in other "
         "words, or by mode lexical."

@@ -8,12 +8,12 @@ from langshift.errors import ClusterError
 from langshift.retrieval.steps import (
     ShardBody,
     advance,
-    alone,
-    answers,
-    carry_out,
-    carry_out_all,
-    complete,
-    lines,
+    check_response,
+    execute,
+    execute_many,
+    is_single,
+    msearch_body,
+    split_msearch,
     timed,
 )
 
@@ -27,12 +27,12 @@ WHOLE = {
 
 def refusal(response):
     with pytest.raises(ClusterError) as refused:
-        complete(response)
+        check_response(response)
     return str(refused.value)
 
 
 def test_a_whole_answer_is_taken_as_it_is():
-    assert complete(WHOLE) is WHOLE
+    assert check_response(WHOLE) is WHOLE
 
 
 def test_an_answer_of_some_shards_is_none():
@@ -73,18 +73,18 @@ def test_an_answer_that_is_none_is_told(response):
 
 
 def test_an_msearch_without_parts_is_told():
-    assert answers({"responses": [WHOLE]}, 1) == [WHOLE]
+    assert split_msearch({"responses": [WHOLE]}, 1) == [WHOLE]
     for odd in ({"took": 1}, {"responses": []}):
         with pytest.raises(ClusterError) as refused:
-            answers(odd, 1)
+            split_msearch(odd, 1)
         assert str(refused.value) == f"The cluster gave an answer that cannot be read: {odd}."
 
 
 def test_a_body_for_one_shard_says_so_in_its_header():
     body = {"size": 1}
-    sent = [json.loads(line) for line in lines([body, ShardBody(body, 2)]).splitlines()]
+    sent = [json.loads(line) for line in msearch_body([body, ShardBody(body, 2)]).splitlines()]
     assert sent == [{}, body, {"preference": "_shards:2"}, body]
-    assert [alone([body]), alone([body, body]), alone([ShardBody(body, 0)])] == [True, False, False]
+    assert [is_single([body]), is_single([body, body]), is_single([ShardBody(body, 0)])] == [True, False, False]
 
 
 def test_the_slowest_search_of_a_step_is_the_time_it_took():
@@ -117,9 +117,9 @@ def test_an_answer_without_what_was_asked_for_is_told_by_whoever_carries_it_out(
 
     told = f"The cluster gave an answer that cannot be read: {str(WHOLE)[:200]}."
     with pytest.raises(ClusterError) as refused:
-        carry_out(Client(), "news", counting())
+        execute(Client(), "news", counting())
     assert str(refused.value) == told
-    (outcome,) = carry_out_all(Client(), "news", [counting()])
+    (outcome,) = execute_many(Client(), "news", [counting()])
     assert isinstance(outcome, ClusterError)
     assert str(outcome) == told
     for odd in ({"languages": {"buckets": []}}, {"languages": 3}, []):

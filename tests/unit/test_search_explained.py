@@ -5,16 +5,16 @@ import pytest
 
 from langshift.commands import search
 from langshift.plugin.metadata import USUAL
-from langshift.plugin.stored_shift import IndexShift
+from langshift.plugin.stored_shift import StoredShift
 from langshift.retrieval.hits import Anchor, Hit, Leg, SearchResult, ShiftEffect, effects, known_shift
-from langshift.retrieval.settings import Setting
+from langshift.retrieval.settings import SearchSettings
 
 LEGS = {"dense": Leg(0.75, 1), "lexical": Leg(3.5, 12)}
 
 
 def result(hits, **given):
     usual = {
-        "index": "news-v0001", "setting": Setting("anchored", 0.02), "language": "de", "shift_queries": False,
+        "index": "news-v0001", "setting": SearchSettings("anchored", 0.02), "language": "de", "shift_queries": False,
         "bonus": 0.01, "anchors": (), "compared": 100, "notes": (), "took": 3.0, "requests": (),
     }  # fmt: skip
     return SearchResult(hits=tuple(hits), **(usual | given))
@@ -63,7 +63,7 @@ def test_the_table_has_what_is_known_and_a_mark_for_what_is_not(capsys, monkeypa
 def test_the_legs_of_an_anchored_search_are_told_as_what_they_are(capsys, monkeypatch):
     monkeypatch.setattr("langshift.output.out.width", 120)
     legs = {"dense": Leg(0.75, 2), "moved": Leg(0.875, 1), "lexical": Leg(3.5, 1)}
-    search.show(result([hit("a", "de", legs=legs)], setting=Setting("anchored"), bonus=0.25, compared=0))
+    search.show(result([hit("a", "de", legs=legs)], setting=SearchSettings("anchored"), bonus=0.25, compared=0))
     assert [line.rstrip() for line in capsys.readouterr().out.splitlines()] == [
         "",
         "rank  language       dense       moved     lexical    bonus  similarity  by vector  _id",
@@ -77,11 +77,11 @@ def test_the_legs_of_an_anchored_search_are_told_as_what_they_are(capsys, monkey
 def test_the_bonus_of_a_preference_and_of_spreading():
     mine, other = hit("a", "de"), hit("b", "th")
     assert [result([]).bonus_of(one) for one in (mine, other)] == [0.01, 0.0]
-    spread = result([], setting=Setting(preference=-0.02), bonus=-0.01)
+    spread = result([], setting=SearchSettings(preference=-0.02), bonus=-0.01)
     assert [spread.bonus_of(one) for one in (mine, other)] == [0.0, 0.01]
     # Anchored gives one of its own accord; a preference against the query's language may be less than that.
     for preference in (0.0, -0.02):
-        anchored = result([], setting=Setting("anchored", preference))
+        anchored = result([], setting=SearchSettings("anchored", preference))
         assert [anchored.bonus_of(one) for one in (mine, other)] == [0.01, 0.0]
 
 
@@ -94,7 +94,7 @@ def told(answers, shift, raw=(1.0, 0.0), moved=(1.0, 0.0), ids=("a",)):
 
 
 def test_a_soft_shift_is_taken_back_by_all_its_languages():
-    shift = IndexShift("h", "en", {"de": np.float32([0, 1]), "th": np.float32([1, 0])}, 1.0, {"th": 0.5})
+    shift = StoredShift("h", "en", {"de": np.float32([0, 1]), "th": np.float32([1, 0])}, 1.0, {"th": 0.5})
     stamp = {"vectors": "h", "languages": {"de": 0.5, "th": 0.5}, "alphas": {"de": 1.0, "th": 0.5}}
     document = {"embedding": [0.75, -0.5], "shift": stamp}
     found = told([{"a": document}, {"a": document}], shift)
@@ -105,7 +105,7 @@ def test_a_soft_shift_is_taken_back_by_all_its_languages():
 
 
 def test_nothing_divides_by_a_norm_of_zero_and_stamps_of_anybody_do_no_harm():
-    shift = IndexShift("h", "en", {"de": np.float32([0, 1])}, 1.0)
+    shift = StoredShift("h", "en", {"de": np.float32([0, 1])}, 1.0)
     documents = {
         "zero": {"embedding": [0.0, 0.0]},
         "strange": {"embedding": [1.0, 0.0], "shift": {"vectors": "h", "language": "xx", "alpha": 1.0}},

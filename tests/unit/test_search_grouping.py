@@ -4,10 +4,10 @@ import pytest
 from plain_index import PLAIN
 
 from langshift.plugin.metadata import USUAL
-from langshift.plugin.versions import LiveIndex
-from langshift.retrieval.hits import GROUP, Candidate, Found, group_of
+from langshift.plugin.versions import IndexInfo
+from langshift.retrieval.hits import GROUP, RankedHits, ScoredDoc, group_of
 from langshift.retrieval.modes import one_per_group
-from langshift.retrieval.settings import Question, Target
+from langshift.retrieval.settings import SearchContext, SearchQuery
 
 FULL = (
     "The groups found have 10,000 documents or more beside those that the search itself found: what is more than that "
@@ -27,14 +27,16 @@ def test_a_document_is_of_the_first_group_that_it_names(source, group):
 def test_where_not_all_documents_of_the_groups_can_be_shown_a_note_says_so(count, notes):
     def retrieve(*_):
         yield from ()
-        return Found((Candidate("a", 1.0, "de", {GROUP: "g"}),))
+        return RankedHits((ScoredDoc("a", 1.0, "de", {GROUP: "g"}),))
 
     def rescore(_, ids):
         yield from ()
         return dict.fromkeys(ids, 0.5)
 
-    target = Target(LiveIndex("news", "news-v0001", PLAIN, USUAL, ("de",), 20_000, 1, {"de": 20_000}, frozenset()))
-    exchange = one_per_group(retrieve, rescore, Question("x", "de"), target, size=1, filters={}, source=False)
+    target = SearchContext(
+        IndexInfo("news", "news-v0001", PLAIN, USUAL, ("de",), 20_000, 1, {"de": 20_000}, frozenset())
+    )
+    exchange = one_per_group(retrieve, rescore, SearchQuery("x", "de"), target, size=1, filters={}, source=False)
     (members,) = next(exchange)
     assert members["size"] == 10_000
     hits = [{"_id": f"d{i}", "_score": 0.0, "_source": {GROUP: "g"}} for i in range(count)]

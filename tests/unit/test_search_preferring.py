@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from langshift.plugin.metadata import Fields
+from langshift.plugin.metadata import FieldNames
 from langshift.retrieval.dense import best_of_each_language
-from langshift.retrieval.dsl import bonus, dense_preferring, is_favoured, preference_of
-from langshift.retrieval.hits import Candidate
-from langshift.retrieval.settings import Question, Setting
+from langshift.retrieval.dsl import bonus, dense_preferring, is_preferred, preference_of
+from langshift.retrieval.hits import ScoredDoc
+from langshift.retrieval.settings import SearchQuery, SearchSettings
 
 
 def test_a_preference_is_one_request_over_the_union_of_all_and_the_favoured():
@@ -38,7 +38,7 @@ def test_a_preference_is_one_request_over_the_union_of_all_and_the_favoured():
 
 
 def test_spread_favours_every_other_language():
-    body = dense_preferring(np.ones(2, np.float32), "de", -0.1, size=3, fields=Fields(language="lang"))
+    body = dense_preferring(np.ones(2, np.float32), "de", -0.1, size=3, fields=FieldNames(language="lang"))
     others = {"bool": {"must_not": [{"term": {"lang": "de"}}]}}
     assert body["query"]["bool"]["should"] == [{"constant_score": {"filter": others, "boost": 0.05}}]
     _, favoured = body["query"]["bool"]["must"][0]["dis_max"]["queries"]
@@ -46,9 +46,11 @@ def test_spread_favours_every_other_language():
 
 
 def test_who_is_favoured():
-    german, unknown = Question("Meer", "de"), Question("Meer")
+    german, unknown = SearchQuery("Meer", "de"), SearchQuery("Meer")
     told = {
-        (question.language, beta): [is_favoured(tag, question, Setting(preference=beta)) for tag in ("de", "en", "und")]
+        (question.language, beta): [
+            is_preferred(tag, question, SearchSettings(preference=beta)) for tag in ("de", "en", "und")
+        ]
         for question in (german, unknown)
         for beta in (0.1, 0.0, -0.1)
     }
@@ -58,7 +60,7 @@ def test_who_is_favoured():
         ("de", -0.1): [False, True, True],
         **{("und", beta): [False, False, False] for beta in (0.1, 0.0, -0.1)},
     }
-    assert preference_of(unknown, Setting(preference=0.1)) == 0
+    assert preference_of(unknown, SearchSettings(preference=0.1)) == 0
 
 
 def test_the_bonus_is_told_in_units_of_cosine():
@@ -107,12 +109,12 @@ def test_the_best_of_all_with_the_bonus_are_among_those_retrieved(seed, count, s
     random = np.random.default_rng(seed)
     tags = random.choice(["de", "en"], count, p=[0.1, 0.9] if preference > 0 else [0.9, 0.1])
     documents = list(zip(random.uniform(-1, 1, count).tolist(), tags.tolist(), strict=True))
-    question, setting = Question("Meer", "de"), Setting(preference=preference)
-    every = [(1 + c + abs(preference) * is_favoured(tag, question, setting)) / 2 for c, tag in documents]
+    question, setting = SearchQuery("Meer", "de"), SearchSettings(preference=preference)
+    every = [(1 + c + abs(preference) * is_preferred(tag, question, setting)) / 2 for c, tag in documents]
     body = dense_preferring(np.ones(2, np.float32), "de", preference, size=size)
     assert scores(body, documents) == pytest.approx(sorted(every, reverse=True)[:size], abs=1e-12)
 
 
 def test_the_best_of_each_language_stay_in_order():
-    hits = [Candidate(str(n), 1 - n / 10, tag) for n, tag in enumerate(["en", "en", "de", "en", "th", "de", "de"])]
+    hits = [ScoredDoc(str(n), 1 - n / 10, tag) for n, tag in enumerate(["en", "en", "de", "en", "th", "de", "de"])]
     assert [hit.id for hit in best_of_each_language(hits, 2)] == ["0", "1", "2", "4", "5"]

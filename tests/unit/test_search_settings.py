@@ -8,12 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from langshift.errors import UsageError
-from langshift.retrieval.options import read_setting, setting_options, written
-from langshift.retrieval.settings import FUSIONS, MODES, USUAL, Setting
-from langshift.retrieval.steps import Request
+from langshift.retrieval.options import format_settings, read_setting, setting_options
+from langshift.retrieval.settings import FUSIONS, MODES, USUAL, SearchSettings
+from langshift.retrieval.steps import HttpRequest
 
 settings = st.builds(
-    lambda mode, beta, fusion, weight, one: Setting(
+    lambda mode, beta, fusion, weight, one: SearchSettings(
         mode,
         beta,
         fusion if mode == "hybrid" else USUAL.fusion,
@@ -30,17 +30,20 @@ settings = st.builds(
 
 @given(settings)
 def test_what_is_written_is_read_again(setting):
-    assert read_setting(written(setting)) == setting
+    assert read_setting(format_settings(setting)) == setting
 
 
 def test_what_is_usual_is_not_written():
-    assert written(USUAL) == "dense"
-    assert written(Setting("hybrid", -0.02, "rrf", one_per_group=True)) == (
+    assert format_settings(USUAL) == "dense"
+    assert format_settings(SearchSettings("hybrid", -0.02, "rrf", one_per_group=True)) == (
         "hybrid --spread 0.02 --fusion rrf --one-per-group"
     )
-    assert written(Setting("hybrid", 2.0, lexical_weight=1.0)) == "hybrid --prefer-language 2 --lexical-weight 1"
-    assert written(Setting(preference=0.1234567)) == "dense --prefer-language 0.1234567"
-    assert read_setting("--prefer-language .02") == Setting(preference=0.02)
+    assert (
+        format_settings(SearchSettings("hybrid", 2.0, lexical_weight=1.0))
+        == "hybrid --prefer-language 2 --lexical-weight 1"
+    )
+    assert format_settings(SearchSettings(preference=0.1234567)) == "dense --prefer-language 0.1234567"
+    assert read_setting("--prefer-language .02") == SearchSettings(preference=0.02)
     assert read_setting("") == USUAL
 
 
@@ -84,7 +87,7 @@ def test_a_command_is_given_one_setting_among_its_own_options():
     @click.option("--size", default=3)
     def asked(name, setting, size):
         """Example: asked."""
-        click.echo(f"{name} {written(setting)} {size}")
+        click.echo(f"{name} {format_settings(setting)} {size}")
 
     assert CliRunner().invoke(asked, ["news", "--mode", "hybrid", "--size", "4"]).output == "news hybrid 4\n"
     assert [parameter.name for parameter in asked.params] == [
@@ -105,7 +108,7 @@ def test_the_command_refuses_before_it_asks_the_cluster():
 
 
 def test_a_request_is_one_line_for_a_shell_whatever_its_words():
-    request = Request("POST", "/news-v0001/_search", b'{"query":"it\'s `x` $HOME \\"y\\""}')
+    request = HttpRequest("POST", "/news-v0001/_search", b'{"query":"it\'s `x` $HOME \\"y\\""}')
     assert request.as_curl == (
         "curl -X POST \"$OPENSEARCH_URL/news-v0001/_search\" -H 'content-type: application/json' --data-binary "
         '\'{"query":"it\'"\'"\'s `x` $HOME \\"y\\""}\''
@@ -115,7 +118,7 @@ def test_a_request_is_one_line_for_a_shell_whatever_its_words():
 
 
 def test_a_request_of_several_searches_leaves_nothing_but_comments_above_what_dev_tools_take():
-    request = Request("POST", "/news-v0001/_msearch", b'{}\n{"size":1}\n{}\n{"size":2}\n')
+    request = HttpRequest("POST", "/news-v0001/_msearch", b'{}\n{"size":1}\n{}\n{"size":2}\n')
     assert request.in_dev_tools_and_for_curl == (
         "# curl -X POST \"$OPENSEARCH_URL/news-v0001/_msearch\" -H 'content-type: application/x-ndjson' "
         "--data-binary '{}\n"

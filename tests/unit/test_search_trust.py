@@ -8,9 +8,9 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from langshift.retrieval.anchor_model import AnchorEvidence, Trust, rarest, trusted, weights
+from langshift.retrieval.anchor_model import AnchorEvidence, AnchorModel, anchor_probabilities, rarest, weights
 
-TRUST = Trust(0.05, 13.0, {"de": -0.25})
+TRUST = AnchorModel(0.05, 13.0, {"de": -0.25})
 
 
 def candidates(least=1, farthest=1.0):
@@ -19,7 +19,7 @@ def candidates(least=1, farthest=1.0):
 
 
 def told(found, trust=TRUST, language="de", documents=1000.0, words=8):
-    return trusted(found, trust, language, documents=documents, words=words)
+    return anchor_probabilities(found, trust, language, documents=documents, words=words)
 
 
 def test_probabilities_are_those_of_the_equation():
@@ -36,7 +36,7 @@ def test_probabilities_are_those_of_the_equation():
         math.exp(1.43 * math.log(4)),
         math.exp(-1.95 * 0.2 / 0.08),
     ]
-    given = told(found, Trust(0.08, 9.0, {"de": 0.5, "th": -3.0}), documents=120, words=4)
+    given = told(found, AnchorModel(0.08, 9.0, {"de": 0.5, "th": -3.0}), documents=120, words=4)
     assert given == pytest.approx([one / sum(odds) for one in odds], rel=1e-12)
     assert told([AnchorEvidence(True, 0, 0), AnchorEvidence(False, 0, 0)], language="fr") == pytest.approx(
         [math.exp(-0.5) / (1 + math.exp(-0.5)), 1 / (1 + math.exp(-0.5))]
@@ -50,7 +50,7 @@ def test_a_words_worth_is_that_of_one_no_document_holds():
 
 @given(candidates(), st.floats(0.001, 1), st.floats(0, 1e6), st.integers(1, 500))
 def test_probabilities_are_a_distribution(found, spread, documents, words):
-    probabilities = told(found, Trust(spread), documents=documents, words=words)
+    probabilities = told(found, AnchorModel(spread), documents=documents, words=words)
     assert probabilities.shape == (len(found),)
     assert probabilities.sum() == pytest.approx(1)
     assert ((probabilities >= 0) & (probabilities <= 1)).all()
@@ -78,7 +78,7 @@ def test_more_words_and_a_nearer_vector_never_cost_trust(found, data):
 @given(candidates(farthest=0.5), st.floats(0.1, 2), st.floats(-0.4, 0.4))
 def test_how_wide_and_where_a_models_cosines_lie_changes_nothing(found, scale, shift):
     moved = [one._replace(cosine=one.cosine * scale + shift) for one in found]
-    assert told(moved, Trust(0.05 * scale)) == pytest.approx(told(found, Trust(0.05)), abs=1e-9)
+    assert told(moved, AnchorModel(0.05 * scale)) == pytest.approx(told(found, AnchorModel(0.05)), abs=1e-9)
 
 
 @given(candidates(), st.randoms())
@@ -115,7 +115,7 @@ def test_where_the_nearest_alone_is_trusted_it_stays_the_nearest(count, seed):
     first, second = np.sort(cosines)[::-1][:2]
     assume(first - second > 1e-6)
     found = [AnchorEvidence(False, 0.0, cosine) for cosine in cosines.tolist()]
-    probabilities = told(found, Trust((first - second) / 50))
+    probabilities = told(found, AnchorModel((first - second) / 50))
     assert probabilities.max() == pytest.approx(1)
     moved = query + weights(probabilities) @ np.array(vectors)
     assert (np.array(vectors) @ moved).argmax() == cosines.argmax()
@@ -123,12 +123,12 @@ def test_where_the_nearest_alone_is_trusted_it_stays_the_nearest(count, seed):
 
 @given(st.floats(1e-6, 1), st.floats(0, 100), st.dictionaries(st.sampled_from(["en", "de", "th"]), st.floats(-9, 9)))
 def test_what_is_kept_comes_back(spread, words, priors):
-    kept = json.loads(json.dumps(Trust(spread, words, priors).to_dict()))
-    assert Trust.from_dict({**kept, "at": "2020-01-01"}) == Trust(spread, words, priors, calibrated=True)
+    kept = json.loads(json.dumps(AnchorModel(spread, words, priors).to_dict()))
+    assert AnchorModel.from_dict({**kept, "at": "2020-01-01"}) == AnchorModel(spread, words, priors, calibrated=True)
 
 
 def test_a_language_without_a_prior_has_the_usual_one():
-    assert (TRUST.prior("de"), TRUST.prior("xx"), Trust(0.05).calibrated) == (-0.25, -0.5, False)
+    assert (TRUST.prior("de"), TRUST.prior("xx"), AnchorModel(0.05).calibrated) == (-0.25, -0.5, False)
 
 
 @pytest.mark.parametrize(
@@ -145,10 +145,10 @@ def test_a_language_without_a_prior_has_the_usual_one():
 )
 def test_figures_that_cannot_be_reckoned_with_are_refused(changed):
     with pytest.raises(ValueError, match=r"not finite|could not convert"):
-        Trust.from_dict({**TRUST.to_dict(), **changed})
+        AnchorModel.from_dict({**TRUST.to_dict(), **changed})
 
 
 @pytest.mark.parametrize("kept", [{}, {"spread": 0.1}, {"spread": 0.1, "words": 13, "priors": None}, [], "x"])
 def test_what_is_of_another_form_is_refused(kept):
     with pytest.raises((AttributeError, KeyError, TypeError)):
-        Trust.from_dict(kept)
+        AnchorModel.from_dict(kept)

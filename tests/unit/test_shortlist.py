@@ -5,33 +5,33 @@ import pytest
 from plain_index import PLAIN
 
 from langshift.errors import UsageError
-from langshift.plugin.metadata import Fields
-from langshift.plugin.stored_shift import IndexShift
-from langshift.plugin.versions import LiveIndex
+from langshift.plugin.metadata import FieldNames
+from langshift.plugin.stored_shift import StoredShift
+from langshift.plugin.versions import IndexInfo
 from langshift.retrieval import alpha_preview
-from langshift.retrieval.alpha_preview import account, rank_at
-from langshift.retrieval.hits import Candidate, Leg
-from langshift.retrieval.settings import Question, Setting, Target
-from langshift.retrieval.shortlist import Shortlist, gather, rank
+from langshift.retrieval.alpha_preview import rank_at, similarity_breakdown
+from langshift.retrieval.hits import Leg, ScoredDoc
+from langshift.retrieval.settings import SearchContext, SearchQuery, SearchSettings
+from langshift.retrieval.shortlist import Shortlist, build_shortlist, rank
 from langshift.retrieval.steps import ShardBody
 
 DIMENSION = 5
 NUMBERS = np.random.default_rng(5)
 LANGUAGES = ("de", "en", "th")
-SHIFT = IndexShift(
+SHIFT = StoredShift(
     "made", "en", {tag: NUMBERS.standard_normal(DIMENSION).astype(np.float32) for tag in ("de", "th")}, 0.6, {"th": 1.2}
 )
-FIELDS = Fields(vector="a.vector", stamp="a.stamp")
+FIELDS = FieldNames(vector="a.vector", stamp="a.stamp")
 
 
 def target(shards=1, fields=FIELDS, documents=20):
     counts = {"de": 9, "en": 6, "th": 5}
-    live = LiveIndex("news", "news-v0001", PLAIN, fields, LANGUAGES, documents, shards, counts, frozenset(LANGUAGES))
-    return Target(live)
+    live = IndexInfo("news", "news-v0001", PLAIN, fields, LANGUAGES, documents, shards, counts, frozenset(LANGUAGES))
+    return SearchContext(live)
 
 
 def asked(language="de", words="sun"):
-    return Question(words, language, np.array([3, 1, -2, 0.5, 1], np.float32))
+    return SearchQuery(words, language, np.array([3, 1, -2, 0.5, 1], np.float32))
 
 
 def bodies_of(exchange):
@@ -54,10 +54,10 @@ def ended(exchange, answers):
 
 
 def test_one_step_asks_for_all_that_a_preference_may_favour():
-    assert len(bodies_of(gather(asked(), target(), {}, {}))) == 6
+    assert len(bodies_of(build_shortlist(asked(), target(), {}, {}))) == 6
     # Without a language nothing is favoured.
-    assert len(bodies_of(gather(asked("und"), target(), {}, {}))) == 2
-    bodies = bodies_of(gather(asked(), target(3), {"year": ["1990"]}, {}))
+    assert len(bodies_of(build_shortlist(asked("und"), target(), {}, {}))) == 2
+    bodies = bodies_of(build_shortlist(asked(), target(3), {"year": ["1990"]}, {}))
     assert [body.shard for body in bodies if isinstance(body, ShardBody)] == [0, 1, 2]
     assert [body["size"] for body in bodies] == [300, 100, 100, 100, 100, 100, 100, 100]
     assert all('"year": ["1990"]' in str(body).replace("'", '"') for body in bodies)
@@ -65,18 +65,18 @@ def test_one_step_asks_for_all_that_a_preference_may_favour():
 
 
 def test_a_leg_that_cannot_be_asked_is_left_out_with_the_reason():
-    exchange = gather(Question("sun", "de"), target(), {}, {"dense": "There is no encoder."})
+    exchange = build_shortlist(SearchQuery("sun", "de"), target(), {}, {"dense": "There is no encoder."})
     assert len(bodies_of(exchange)) == 3
     with pytest.raises(StopIteration) as end:
         exchange.send([answer(("d1", 2.0, {"language": "de"}))] * 3)
     shortlist = end.value.value
     assert (shortlist.lacks, shortlist.ids, shortlist.took) == ({"dense": "There is no encoder."}, ("d1",), 7)
-    (hit,) = rank(shortlist, Setting("lexical")).hits
+    (hit,) = rank(shortlist, SearchSettings("lexical")).hits
     assert (hit.id, hit.score, hit.language, hit.source) == ("d1", 2.0, "de", {"language": "de"})
     with pytest.raises(UsageError) as raised:
-        rank(shortlist, Setting("hybrid"))
+        rank(shortlist, SearchSettings("hybrid"))
     assert str(raised.value) == "There is no encoder."
-    exchange = gather(Question("ทะเล" * 600), target(), {}, {"dense": "There is no encoder."})
+    exchange = build_shortlist(SearchQuery("ทะเล" * 600), target(), {}, {"dense": "There is no encoder."})
     with pytest.raises(StopIteration) as end:
         next(exchange)
     assert set(end.value.value.lacks) == {"dense", "lexical"}
@@ -84,14 +84,14 @@ def test_a_leg_that_cannot_be_asked_is_left_out_with_the_reason():
 
 
 def test_a_setting_that_it_cannot_rank_is_refused():
-    for setting in (Setting("anchored"), Setting(one_per_group=True)):
+    for setting in (SearchSettings("anchored"), SearchSettings(one_per_group=True)):
         with pytest.raises(ValueError, match="cannot be ranked"):
             rank(Shortlist(asked(), target(), {}, {}, {}), setting)
 
 
 def shortlist_of(languages, question=None, filters=None, **more):
     found = tuple(
-        Candidate(name, 0.9, language, legs={"dense": Leg(0.9, rank)})
+        ScoredDoc(name, 0.9, language, legs={"dense": Leg(0.9, rank)})
         for rank, (name, language) in enumerate(languages.items(), start=1)
     )
     return Shortlist(question or asked(), target(**more), filters or {}, {("dense", "all"): found}, {})
@@ -159,7 +159,7 @@ def test_similarities_at_any_alpha_are_exact():
             scales = {tag: p * (SHIFT.scale(tag) if alpha is None else alpha) for tag, p in probable.items()}
             moved = raw - sum((f * SHIFT.vectors[t].astype(np.float64) for t, f in scales.items()), np.zeros(DIMENSION))
             assert similarities[place] == pytest.approx(cosine(query, moved), abs=1e-9)
-            told = account(vectors, name, alpha)
+            told = similarity_breakdown(vectors, name, alpha)
             assert told.moved == similarities[place]
             assert told.own_part + told.language_part == pytest.approx(told.moved, abs=1e-12)
             assert told.own_part == pytest.approx(
@@ -180,7 +180,7 @@ def test_documents_are_ranked_at_an_alpha_with_the_preference():
                 vectors.ids, vectors.languages, vectors.similarities(0.4), strict=True
             )
         }
-        hits = rank_at(shortlist, vectors, Setting(preference=preference), 0.4, size=12).hits
+        hits = rank_at(shortlist, vectors, SearchSettings(preference=preference), 0.4, size=12).hits
         assert [hit.id for hit in hits] == sorted(scores, key=lambda name: -scores[name])[:12]
         assert [hit.score for hit in hits] == pytest.approx(sorted(scores.values(), reverse=True)[:12])
     assert all(hit.source == vectors.sources.get(hit.id, {}) for hit in hits)
@@ -206,7 +206,7 @@ def test_what_cannot_be_taken_back_stays_as_indexed(stamp):
         assert vectors.similarities(alpha)[vectors.places["d0"]] == pytest.approx(
             cosine(asked().vector, stored), abs=1e-7
         )
-        told = account(vectors, "d0", alpha)
+        told = similarity_breakdown(vectors, "d0", alpha)
         assert (told.before, told.moved, told.own_part, told.language_part) == (None, None, None, None)
         assert told.indexed == pytest.approx(cosine(asked().vector, stored), abs=1e-7)
 
@@ -227,4 +227,4 @@ def test_a_document_without_a_vector_is_not_there():
     del documents["d0"][2]["a"]["vector"]
     _, vectors = fetched(documents)
     assert "d0" not in vectors.ids
-    assert account(vectors, "d0", 1.0) is None
+    assert similarity_breakdown(vectors, "d0", 1.0) is None

@@ -8,10 +8,10 @@ import numpy as np
 import orjson
 import pytest
 
-from langshift.debias.encoders import Brought
+from langshift.debias.encoders import VectorSpec
 from langshift.errors import UsageError
-from langshift.ingest.bulk.journal_store import Lines
-from langshift.ingest.documents import Bad, Delete
+from langshift.ingest.bulk.journal_store import LineRanges
+from langshift.ingest.documents import Delete, InvalidRow
 from langshift.ingest.sources import open_source
 
 if sys.version_info >= (3, 14):
@@ -39,7 +39,7 @@ def refused(path, embeddings="refused"):
 
 
 def skipping(*ranges):
-    lines = Lines()
+    lines = LineRanges()
     for first, last in ranges:
         lines.add(first, last)
     return lines
@@ -90,7 +90,7 @@ def test_a_bad_line_is_told_and_its_neighbours_come_through(line, tmp_path):
     before, bad, after = read(write(tmp_path / "c", GOOD, line, GOOD))
     assert (before.line, before.content.id, before.original) == (1, "a", GOOD)
     assert (bad.line, bad.original) == (2, line)
-    assert isinstance(bad.content, Bad)
+    assert isinstance(bad.content, InvalidRow)
     if BAD[line]:
         assert bad.content == BAD[line]
     else:
@@ -120,7 +120,7 @@ def test_a_bad_vector_is_told_and_decides_nothing(vector, tmp_path):
     sound, bad = b'{"text": "t", "embedding": [1e30, -2.5]}', b'{"text": "t", "embedding": %s}' % vector
     first = bad if vector != b"[1, 2, 3]" else sound
     found = read(write(tmp_path / "c", first, sound, bad, sound), "needed")
-    assert found[2].content == Bad("invalid_embedding", BAD_VECTORS[vector])
+    assert found[2].content == InvalidRow("invalid_embedding", BAD_VECTORS[vector])
     for good in (found[1], found[3]):
         assert good.content.embedding.dtype == np.float32
         assert np.array_equal(good.content.embedding, np.float32([1e30, -2.5]))
@@ -160,7 +160,7 @@ def test_lines_are_counted_with_blank_ones_and_the_last_without_a_line_break(tmp
         path.write_bytes(pack(content))
         with open_source(str(path)) as source:
             assert (source.total, source.content) == (6, hashlib.sha256(content).hexdigest())
-            assert (source.resumable, source.shown, source.brought) == (True, str(path), None)
+            assert (source.resumable, source.shown, source.vector_spec) == (True, str(path), None)
             for _ in range(2):
                 assert [(one.line, one.original) for one in source.read(())] == [(1, GOOD), (4, GOOD), (6, GOOD)]
     with open_source(str(write(path, GOOD, GOOD))) as source:
@@ -181,9 +181,9 @@ def test_the_first_sound_vector_decides_even_where_its_line_is_skipped(tmp_path)
         b'{"text": "t", "embedding": [1, 2, 3]}',
     )
     with open_source(str(path), embeddings="needed") as source:
-        assert source.brought == Brought(2, normalised=False)
+        assert source.vector_spec == VectorSpec(2, normalised=False)
         (last,) = source.read(skipping((1, 2)))
-    assert isinstance(last.content, Bad)
+    assert isinstance(last.content, InvalidRow)
 
 
 def test_a_file_without_a_document_among_its_first_1000_lines_is_refused(tmp_path):

@@ -9,10 +9,10 @@ import numpy as np
 import orjson
 import pytest
 
-from langshift.debias.encoders import Brought
+from langshift.debias.encoders import VectorSpec
 from langshift.errors import LangshiftError, UsageError
-from langshift.ingest.bulk.journal_store import Lines
-from langshift.ingest.documents import Bad, Delete
+from langshift.ingest.bulk.journal_store import LineRanges
+from langshift.ingest.documents import Delete, InvalidRow
 from langshift.ingest.sources import open_source
 
 pa = pytest.importorskip("pyarrow", reason="Parquet needs an extra: pip install 'langshift[parquet]'")
@@ -59,7 +59,7 @@ def test_columns_are_fields(tmp_path):
         nothing=pa.nulls(2),
     )
     with open_source(str(path)) as source:
-        assert (source.total, source.resumable, source.shown, source.brought) == (2, True, str(path), None)
+        assert (source.total, source.resumable, source.shown, source.vector_spec) == (2, True, str(path), None)
         assert source.content == hashlib.sha256(path.read_bytes()).hexdigest()
         first, second = source.read(())
         assert len(list(source.read(()))) == 2
@@ -101,14 +101,19 @@ def vectors(kind):
 )
 def test_given_vectors(kind, tmp_path):
     found = read(save(tmp_path / "c", text=["t"] * 6, embedding=vectors(kind)), "needed")
-    sound = [one.content.embedding for one in found if not isinstance(one.content, Bad)]
+    sound = [one.content.embedding for one in found if not isinstance(one.content, InvalidRow)]
     assert [vector.dtype for vector in sound] == [np.float32] * 3
     assert np.array_equal(sound, [[1, 2], [3, 4], [5, 6]])
-    assert [(one.line, one.content) for one in found if isinstance(one.content, Bad)] == [
-        (2, Bad("invalid_embedding", "the document brings no 'embedding', which --encoder given needs; give it one.")),
+    assert [(one.line, one.content) for one in found if isinstance(one.content, InvalidRow)] == [
+        (
+            2,
+            InvalidRow(
+                "invalid_embedding", "the document brings no 'embedding', which --encoder given needs; give it one."
+            ),
+        ),
         (
             4,
-            Bad(
+            InvalidRow(
                 "invalid_embedding",
                 "the field 'embedding' must be a list of numbers that are not all zero: "
                 "such a vector has no direction.",
@@ -116,7 +121,7 @@ def test_given_vectors(kind, tmp_path):
         ),
         (
             5,
-            Bad(
+            InvalidRow(
                 "invalid_embedding",
                 "the field 'embedding' must be a list of numbers, but holds one that is not a number (NaN).",
             ),
@@ -131,8 +136,8 @@ def test_given_vectors(kind, tmp_path):
 def test_vectors_too_large_or_of_another_dimension(tmp_path):
     path = save(tmp_path / "c", text=["t"] * 4, embedding=[[0.6, 0.8], [1e39, 1.0], [1.0], [float("inf"), 1.0]])
     with open_source(str(path), embeddings="needed") as source:
-        assert source.brought.dimension == 2
-        reasons = [one.content.reason for one in source.read(()) if isinstance(one.content, Bad)]
+        assert source.vector_spec.dimension == 2
+        reasons = [one.content.reason for one in source.read(()) if isinstance(one.content, InvalidRow)]
     large = "the field 'embedding' must be a list of numbers, but holds one too large for 32 bits."
     assert reasons == [
         large,
@@ -148,7 +153,7 @@ def test_vectors_too_large_or_of_another_dimension(tmp_path):
 def test_norms_of_given_vectors(tmp_path):
     path = save(tmp_path / "c", text=["t"] * 3, embedding=[[0.6, 0.8]] * 3)
     with open_source(str(path), embeddings="needed") as source:
-        assert source.brought == Brought(2, normalised=True)
+        assert source.vector_spec == VectorSpec(2, normalised=True)
 
 
 def test_bad_rows_are_told_and_their_neighbours_come_through(tmp_path):
@@ -156,9 +161,9 @@ def test_bad_rows_are_told_and_their_neighbours_come_through(tmp_path):
     path = save(tmp_path / "c", _id=["a", "b", "c", "d", "e"], text=wrong, _op=[None, None, "index", None, "delete"])
     one, two, three, four, five = read(path)
     assert (one.content.id, three.content.id) == ("a", "c")
-    assert two.content == Bad("invalid_document", "holds text that is not UTF-8.")
+    assert two.content == InvalidRow("invalid_document", "holds text that is not UTF-8.")
     assert two.original == {"_id": "b", "text": "t\\xffo"}
-    assert four.content == Bad("invalid_document", "has neither a text nor a title.")
+    assert four.content == InvalidRow("invalid_document", "has neither a text nor a title.")
     assert five.content == Delete("e")
 
 
@@ -174,7 +179,7 @@ def test_a_date_that_python_does_not_know(tmp_path):
 @pytest.mark.parametrize("row_group_size", [None, 700, 5000])
 def test_rows_to_skip(tmp_path, row_group_size):
     path = save(tmp_path / "c", row_group_size, _id=[str(row) for row in range(1, 10_001)], text=["t"] * 10_000)
-    skip = Lines()
+    skip = LineRanges()
     for first, last in ((1, 4999), (5001, 8999), (9001, 10_000)):
         skip.add(first, last)
     assert [(one.line, one.content.id) for one in read(path, skip=skip)] == [(5000, "5000"), (9000, "9000")]

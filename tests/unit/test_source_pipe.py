@@ -10,9 +10,9 @@ from contextlib import suppress
 
 import pytest
 
-from langshift.debias.encoders import Brought
+from langshift.debias.encoders import VectorSpec
 from langshift.errors import LangshiftError, UsageError
-from langshift.ingest.documents import Bad
+from langshift.ingest.documents import InvalidRow
 from langshift.ingest.sources import open_source
 
 LINE = b'{"_id": "a", "text": "t"}\n'
@@ -46,7 +46,7 @@ def test_standard_input_is_read_once(monkeypatch, pack):
         assert (source.shown, source.resumable, source.total, source.content) == ("standard input", False, None, None)
         found = list(source.read(()))
         assert [one.line for one in found] == [1, *range(3, 3004)]
-        assert isinstance(found[1].content, Bad)
+        assert isinstance(found[1].content, InvalidRow)
         with pytest.raises(LangshiftError) as caught:
             source.read(())
     assert str(caught.value) == "standard input can be read only once: put the corpus into a file."
@@ -105,7 +105,11 @@ def test_vectors_that_a_pipe_brings(tmp_path):
     writer = threading.Thread(target=pipe.write_bytes, args=(lines,))
     writer.start()
     with open_source(str(pipe), embeddings="needed") as source:
-        assert (source.brought, source.resumable, source.shown) == (Brought(2, normalised=True), False, str(pipe))
+        assert (source.vector_spec, source.resumable, source.shown) == (
+            VectorSpec(2, normalised=True),
+            False,
+            str(pipe),
+        )
         assert sum(one.content.embedding.shape == (2,) for one in source.read(())) == 1500
     writer.join()
 

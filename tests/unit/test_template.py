@@ -7,7 +7,7 @@ from plain_index import PLAIN
 
 from langshift.errors import UsageError
 from langshift.plugin.index_body import index_body
-from langshift.plugin.user_template import Shape, Template
+from langshift.plugin.user_template import IndexOptions, Template
 
 EMPTY = {"mappings": {}, "settings": {}}
 RELIED = "langshift sets this itself; only method.parameters.m and ef_construction may be set."
@@ -27,7 +27,7 @@ def file(tmp_path):
 @pytest.fixture
 def merged(file):
     """The body of an index of small vectors with a template merged over it."""
-    return lambda content: Shape(Template.read(file(content))).applied(index_body(PLAIN))
+    return lambda content: IndexOptions(Template.read(file(content))).applied(index_body(PLAIN))
 
 
 def properties(**fields):

@@ -5,7 +5,7 @@ from plain_index import PLAIN
 
 from langshift.errors import ClusterError
 from langshift.plugin.index_body import ENGINES, engine_of, index_body, require_engine
-from langshift.plugin.user_template import Shape
+from langshift.plugin.user_template import IndexOptions
 
 COSINE = {"name": "hnsw", "engine": "faiss", "space_type": "cosinesimil"}
 OFFICIAL = {"attributes": {}, "settings": {"cluster": {"name": "docker-cluster"}, "node": {"name": "a"}}}
@@ -29,7 +29,7 @@ class Nodes:
 
 
 def body(engine):
-    return Shape(engine=engine).applied(index_body(PLAIN))
+    return IndexOptions(engine=engine).applied(index_body(PLAIN))
 
 
 @pytest.mark.parametrize(

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from planted import InMemory, PlantedEncoder, direction, known, parallel_text
 
-from langshift.debias.debiaser import Debias
+from langshift.debias.debiaser import Debiaser
 from langshift.evaluate.tune.task import make_task, sample_items
-from langshift.evaluate.tune.tune import ALPHAS, COST, MEASURES, TARGET, Judge, Setting, Weighing, groups, tune
+from langshift.evaluate.tune.tune import ALPHAS, COST, MEASURES, TARGET, Judge, ShiftSettings, Weighing, groups, tune
 
 OFFSETS = {tag: 2 * direction(seed) for tag, seed in (("de", 10), ("es", 11), ("ru", 12))}
 
@@ -18,7 +18,7 @@ def judged(encoder, vectors, languages=("de", "es", "ru"), seed=0):
 
 def test_a_planted_bias_is_taken_out_whole():
     found = tune(judged(PlantedEncoder(OFFSETS, {}), OFFSETS), 0.01)
-    assert found.setting == Setting(alpha=1.0)
+    assert found.setting == ShiftSettings(alpha=1.0)
     documents, queries, languages = found.steps
     assert (documents.taken, queries.taken, languages.taken) == (True, False, False)
     assert documents.change.low > 0.1
@@ -31,7 +31,7 @@ def test_a_planted_bias_is_taken_out_whole():
 def test_where_nothing_is_biased_nothing_is_shifted(seed):
     noise = {tag: 0.2 * direction(20 + 10 * seed + number) for number, tag in enumerate(("de", "es"))}
     found = tune(judged(PlantedEncoder({}), noise, ("de", "es"), seed), 0.01)
-    assert found.setting == Setting()
+    assert found.setting == ShiftSettings()
     assert found.last is None
     assert not any(step.taken for step in found.steps)
 
@@ -42,7 +42,7 @@ def test_a_wrong_vector_gets_an_alpha_of_its_own_and_the_others_theirs():
     documents, _, languages = found.steps
     # One for all is a compromise; without Russian the others are shifted whole.
     assert 0 < documents.setting.alpha < 1
-    assert found.setting == languages.setting == Setting(alpha=1.0, own=(("ru", 0.0),))
+    assert found.setting == languages.setting == ShiftSettings(alpha=1.0, own=(("ru", 0.0),))
     assert languages.change.low > 0
 
 
@@ -81,7 +81,7 @@ def test_no_alpha_costs_more_than_the_budget(biased_on_both_sides):
 
 def test_figures_are_those_of_an_exhaustive_search():
     judge = judged(PlantedEncoder(OFFSETS), OFFSETS)
-    for setting in (Setting(), Setting(0.6), Setting(0.6, (("ru", 0.1),), shift_queries=True)):
+    for setting in (ShiftSettings(), ShiftSettings(0.6), ShiftSettings(0.6, (("ru", 0.1),), shift_queries=True)):
         point = judge.at(setting)
         expected = exhaustive(judge.task, judge.vectors, setting)
         for measure, figures in expected.items():
@@ -92,7 +92,7 @@ def test_figures_are_those_of_an_exhaustive_search():
 
 def exhaustive(task, vectors, setting):
     """TLR@20 and SLR@20 of each query by NumPy alone."""
-    debias = Debias(vectors, "shift", setting.alpha, dict(setting.own), setting.shift_queries)
+    debias = Debiaser(vectors, "shift", setting.alpha, dict(setting.own), setting.shift_queries)
     tags = np.array([name.partition(" ")[2] for name in task.encoded.ids])
     documents = debias.documents(task.encoded.documents, tags.tolist()).astype(np.float64)
     queries = debias.queries(task.encoded.queries, task.languages.tolist()).astype(np.float64)
@@ -110,11 +110,11 @@ def test_each_fold_is_judged_without_its_share_in_vectors_fitted_on_the_same_tex
     task = make_task(sample_items(texts, "en", ["de"], 600), encoder)
     english, german = (task.encoded.documents[rows].astype(np.float64) for rows in (slice(0, 100), slice(100, 200)))
     vectors = known({"de": (german - english).mean(axis=0)}, pairs=100)
-    seen = Judge(task, vectors, same_text=False).at(Setting(1.0)).figures["nDCG@20"].mean()
-    unseen = Judge(task, vectors, same_text=True).at(Setting(1.0)).figures["nDCG@20"].mean()
+    seen = Judge(task, vectors, same_text=False).at(ShiftSettings(1.0)).figures["nDCG@20"].mean()
+    unseen = Judge(task, vectors, same_text=True).at(ShiftSettings(1.0)).figures["nDCG@20"].mean()
     assert unseen < seen
     # Where nothing is shifted there is nothing to take out.
-    plain = [Judge(task, vectors, same_text=same).at(Setting()).figures for same in (False, True)]
+    plain = [Judge(task, vectors, same_text=same).at(ShiftSettings()).figures for same in (False, True)]
     assert all((plain[0][measure] == plain[1][measure]).all() for measure in MEASURES)
 
 

@@ -24,9 +24,9 @@ from langshift.evaluate.datasets.dataset import FACTS, HOLDS, QUERIES, Dataset, 
 from langshift.evaluate.replay.journal import PER_QUERY, RESULT, UNFINISHED
 from langshift.evaluate.replay.result import check_output
 from langshift.evaluate.runs import parse_names
-from langshift.files import numbered_raw_lines, whole
-from langshift.retrieval.options import read_setting, written
-from langshift.retrieval.settings import Setting
+from langshift.files import atomic_write, numbered_raw_lines
+from langshift.retrieval.options import format_settings, read_setting
+from langshift.retrieval.settings import SearchSettings
 
 
 class _Line(msgspec.Struct):
@@ -34,7 +34,7 @@ class _Line(msgspec.Struct):
     reached: bool = True
 
 
-class Answered:
+class AnsweredQueries:
     """The queries that a journal has answers of; each call reads on from where the last one ended.
 
     A query that found no cluster is sent again by ``--resume``, so its first line does not count.
@@ -169,7 +169,7 @@ def read_job(folder: Path) -> Job | None:
 
 def write_job(folder: Path, job: Job) -> None:
     """Write it, whole or not at all."""
-    with whole(folder / JOB) as partial:
+    with atomic_write(folder / JOB) as partial:
         partial.write_bytes(msgspec.json.encode(job))
 
 
@@ -182,7 +182,7 @@ def remove_job(folder: Path) -> None:
             folder.rmdir()
 
 
-def last_words(folder: Path) -> str:
+def last_error(folder: Path) -> str:
     """The sentence with which a replay failed; empty where it said none."""
     try:
         with (folder / LOG).open("rb") as file:
@@ -220,7 +220,7 @@ MOST_BYTES = 64 * 2**20
 """No report is larger: it would be read into memory."""
 
 
-def inside(root: Path, name: str) -> Path:
+def path_inside(root: Path, name: str) -> Path:
     """The folder or file of a name below the results folder, links followed.
 
     Args:
@@ -249,7 +249,7 @@ def stored_report(root: Path, name: str) -> bytes:
     Raises:
         HTTPException: 403 for any other file, 404 where there is none.
     """
-    place = inside(root, name)
+    place = path_inside(root, name)
     if place.name != REPORT or PurePosixPath(name).name != REPORT:
         raise HTTPException(403, f"{name!r} is no report: of the results folder only files {REPORT} are shown.")
     if not place.is_file():
@@ -263,7 +263,7 @@ def stored_report(root: Path, name: str) -> bytes:
 
 
 @dataclass(frozen=True)
-class Running:
+class RunningReplay:
     """A replay under way.
 
     Attributes:
@@ -348,8 +348,8 @@ def launch(folder: Path, job: Job, dataset: Path, *, resume: bool) -> tuple[Job,
             remove_job(folder)
         if isinstance(error, UsageError):
             raise
-        told = error.strerror if isinstance(error, OSError) else str(error)
-        raise LangshiftError(f"The replay cannot be started in {folder}: {told}.") from None
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise LangshiftError(f"The replay cannot be started in {folder}: {reason}.") from None
     return job, process
 
 
@@ -379,12 +379,12 @@ class Jobs:
     """
 
     def __init__(self, results: Path, datasets: Mapping[str, Path]) -> None:
-        self.results, self.datasets, self.told = results, datasets, ""
+        self.results, self.datasets, self.last_message = results, datasets, ""
         self._lock = RLock()
         self._own: tuple[Path, Job, psutil.Popen] | None = None
-        self._journals: dict[Path, Answered] = {}
+        self._journals: dict[Path, AnsweredQueries] = {}
 
-    def start(self, dataset: str, index: str, setting: Setting) -> str:
+    def start(self, dataset: str, index: str, setting: SearchSettings) -> str:
         """Start a replay, and give the name of its folder.
 
         Args:
@@ -398,9 +398,9 @@ class Jobs:
         with self._lock:
             self._refuse_second()
             place = self._dataset(dataset)
-            job = Job(dataset, index, written(setting), count(place), time.time())
+            job = Job(dataset, index, format_settings(setting), count(place), time.time())
             folder = new_folder(self.results, index)
-            self._own, self.told = (folder, *launch(folder, job, place, resume=False)), ""
+            self._own, self.last_message = (folder, *launch(folder, job, place, resume=False)), ""
             return folder.name
 
     def resume(self, name: str) -> None:
@@ -417,7 +417,7 @@ class Jobs:
                 raise UsageError(f"{name!r} is no replay of this console that was cut off: start one anew.")
             place = self._dataset(job.dataset)
             now = msgspec.structs.replace(job, queries=count(place), began=time.time(), process=None, ended="")
-            self._own, self.told = (folder, *launch(folder, now, place, resume=True)), ""
+            self._own, self.last_message = (folder, *launch(folder, now, place, resume=True)), ""
 
     def cancel(self, name: str) -> None:
         """End the replay that is running; what was answered is kept.
@@ -431,28 +431,28 @@ class Jobs:
                 raise UsageError(f"The replay {name!r} is not running any more: there is nothing to cancel.")
             self._end(*found, "It was cancelled.")
 
-    def running(self) -> Running | None:
+    def running(self) -> RunningReplay | None:
         """The replay that is running, whichever console of this folder started it; None where none is."""
         with self._lock:
             found = self._living()
             if found is None:
                 return None
             folder, job, _ = found
-            return Running(folder.name, job, self.answered(folder), begun(folder, job))
+            return RunningReplay(folder.name, job, self.answered(folder), begun(folder, job))
 
     def answered(self, folder: Path) -> int:
         """How many queries of a replay are answered, by its journal."""
         with self._lock:
             if folder not in self._journals and len(self._journals) >= _MOST_JOURNALS:
                 self._journals.clear()
-            return self._journals.setdefault(folder, Answered(folder / PER_QUERY)).count()
+            return self._journals.setdefault(folder, AnsweredQueries(folder / PER_QUERY)).count()
 
     def why(self, folder: Path) -> str:
         """Why a replay that is not running was cut off, in a sentence."""
         job = read_job(folder)
         if job is None:
             return "It was begun by a command: that with --resume goes on, unless it is still running."
-        return last_words(folder) or job.ended or "Its process ended before it was done."
+        return last_error(folder) or job.ended or "Its process ended before it was done."
 
     def close(self) -> None:
         """End the replay that is running, unless another console that lives started it."""
@@ -512,19 +512,19 @@ class Jobs:
         """Say how a replay ended, and keep of it what can be gone on with."""
         name = folder.name
         if not folder.is_dir():
-            self.told = f"The replay {name} has ended, and its folder is gone: it was removed while it ran."
+            self.last_message = f"The replay {name} has ended, and its folder is gone: it was removed while it ran."
         elif (folder / UNFINISHED).is_file():
             killed = "" if code is None or code >= 0 else f"Its process was ended by {Signals(-code).name}."
             job = msgspec.structs.replace(job, ended=job.ended or killed)
             _tolerant(write_job, folder, job)
             so_far = f"{self.answered(folder):,} of {job.queries:,} queries are answered and kept"
-            self.told = f"The replay {name} was cut off; {so_far}. {self.why(folder)}"
+            self.last_message = f"The replay {name} was cut off; {so_far}. {self.why(folder)}"
         elif (folder / RESULT).is_file():
-            self.told = f"The replay {name} is done." + (f" {words}" if (words := last_words(folder)) else "")
+            self.last_message = f"The replay {name} is done." + (f" {words}" if (words := last_error(folder)) else "")
             remove_job(folder)
         else:
-            why = last_words(folder) or job.ended or "Its process ended."
-            self.told = f"The replay {name} ended before its first query was sent. {why}"
+            why = last_error(folder) or job.ended or "Its process ended."
+            self.last_message = f"The replay {name} ended before its first query was sent. {why}"
             remove_job(folder)
 
 

@@ -26,10 +26,19 @@ from langshift.evaluate.replay.result import RUN
 from langshift.evaluate.runs import GROUP_SCORES
 from langshift.files import is_text
 from langshift.plugin.inventory import all_versions
-from langshift.retrieval.options import written
-from langshift.retrieval.settings import FUSIONS, MODES, MOST_PREFERENCE, USUAL, Fusion, Mode, Setting, setting_of
-from langshift.web.context import Console, Kept, console_of, page
-from langshift.web.evaluations.jobs import FORBIDDEN, REPORT, Job, Jobs, inside, read_job, stored_report
+from langshift.retrieval.options import format_settings
+from langshift.retrieval.settings import (
+    FUSIONS,
+    MODES,
+    MOST_PREFERENCE,
+    USUAL,
+    Fusion,
+    Mode,
+    SearchSettings,
+    setting_of,
+)
+from langshift.web.context import AppContext, LruCache, context_of, page
+from langshift.web.evaluations.jobs import FORBIDDEN, REPORT, Job, Jobs, path_inside, read_job, stored_report
 from langshift.web.security import REPORT_POLICY
 
 _LABELS = {
@@ -52,7 +61,7 @@ def fields(request: Request) -> dict[str, str]:
     return from_thread.run(read)
 
 
-def setting(form: Mapping[str, str]) -> Setting:
+def settings_from_form(form: Mapping[str, str]) -> SearchSettings:
     """How to search: ``mode``, ``prefer`` (below 0 spreads), ``fusion``, ``weight``, ``one``; empty is what is usual.
 
     Raises:
@@ -77,7 +86,7 @@ def _label(name: str, value: object = None) -> str:
     return _LABELS[name] if value is None else f"{_LABELS[name]} {value}"
 
 
-_KEPT = 8
+_MOST_REPORTS = 8
 _PATIENCE_SECONDS = 60.0
 _FILES = (RESULT, RUN, GROUP_SCORES, PER_QUERY)
 
@@ -86,8 +95,8 @@ class Reports:
     """Makes one report at a time, for a large one takes seconds and much memory."""
 
     def __init__(self) -> None:
-        self._making = Lock()
-        self._made: Kept[str] = Kept(_KEPT)
+        self._build_lock = Lock()
+        self._made: LruCache[str] = LruCache(_MOST_REPORTS)
 
     def html(self, places: Sequence[Path], dataset: Path | None) -> str:
         """The page of these runs.
@@ -100,12 +109,12 @@ class Reports:
             UsageError: the runs cannot be compared, with the reason.
             LangshiftError: another report is being made for so long.
         """
-        if not self._making.acquire(timeout=_PATIENCE_SECONDS):
+        if not self._build_lock.acquire(timeout=_PATIENCE_SECONDS):
             raise LangshiftError("Another report is being made, one at a time: load this page again in a minute.")
         try:
             return self._made.of(_state(places, dataset), lambda: _page(places))
         finally:
-            self._making.release()
+            self._build_lock.release()
 
 
 def _page(places: Sequence[Path]) -> str:
@@ -133,7 +142,7 @@ def _stamp(path: Path) -> tuple[int, ...]:
 DEPTH, MOST_FOLDERS = 4, 5_000
 
 
-class Found(NamedTuple):
+class ResultFile(NamedTuple):
     """A file that was looked for.
 
     Attributes:
@@ -147,7 +156,7 @@ class Found(NamedTuple):
     folder: Path
 
 
-def look(root: Path, files: tuple[str, ...]) -> dict[str, list[Found]]:
+def find_files(root: Path, files: tuple[str, ...]) -> dict[str, list[ResultFile]]:
     """Look for files of these names, and give of each name the newest first.
 
     Args:
@@ -155,12 +164,12 @@ def look(root: Path, files: tuple[str, ...]) -> dict[str, list[Found]]:
         files: names without a folder.
     """
     whole = Path(os.path.realpath(root))
-    found: dict[str, list[Found]] = {file: [] for file in files}
+    found: dict[str, list[ResultFile]] = {file: [] for file in files}
     for folder, name in _folders(root, whole):
         for file in files:
             when = _written(folder / file, whole)
             if when is not None:
-                found[file].append(Found(when, name, folder))
+                found[file].append(ResultFile(when, name, folder))
     return {file: sorted(places, key=lambda one: (-one.when, one.name)) for file, places in found.items()}
 
 
@@ -233,7 +242,7 @@ class _Result(msgspec.Struct):
     version: str | None = None
     mode: str | None = None
     method: str | None = None
-    setting: Setting | None = None
+    setting: SearchSettings | None = None
     measures: dict[str, float | None] = {}
     queries: dict[str, int] = {}
     errors: int = 0
@@ -241,16 +250,16 @@ class _Result(msgspec.Struct):
     fingerprint: _Fingerprint | None = None
 
 
-class _Begun(msgspec.Struct):
+class _UnfinishedRun(msgspec.Struct):
     """Of ``unfinished.json``."""
 
     index: str
-    setting: Setting
+    setting: SearchSettings
     fingerprint: _Fingerprint
 
 
 @dataclass(frozen=True)
-class Run:
+class ListedRun:
     """A run.
 
     Attributes:
@@ -308,7 +317,7 @@ class Results:
         left_out: how many older ones there are that are not shown.
     """
 
-    runs: list[Run]
+    runs: list[ListedRun]
     reports: list[StoredReport]
     left_out: int
 
@@ -321,7 +330,7 @@ def results(root: Path, datasets: Mapping[str, Path]) -> Results:
         datasets: name -> folder, as the console calls them.
     """
     names = _names(datasets)
-    found = look(root, (RESULT, REPORT))
+    found = find_files(root, (RESULT, REPORT))
     # What lies in the root itself has no name.
     places = [one for one in found[RESULT] if one.name]
     runs = [_run(one.folder, one.name, _time(one.when), names) for one in places[:MOST_SHOWN]]
@@ -332,7 +341,7 @@ def results(root: Path, datasets: Mapping[str, Path]) -> Results:
     return Results(runs, reports, len(places) - len(runs) + len(found[REPORT]) - len(reports))
 
 
-def described(folder: Path, name: str, datasets: Mapping[str, Path]) -> Run:
+def describe_run(folder: Path, name: str, datasets: Mapping[str, Path]) -> ListedRun:
     """One run by its folder, as in ``results``."""
     try:
         found = (folder / RESULT).stat()
@@ -340,7 +349,7 @@ def described(folder: Path, name: str, datasets: Mapping[str, Path]) -> Run:
         found = None
     # Who opens a pipe waits for ever.
     if found is None or not stat.S_ISREG(found.st_mode):
-        return Run(name, folder, _time(0), f"It holds no {RESULT}, so it is no run.")
+        return ListedRun(name, folder, _time(0), f"It holds no {RESULT}, so it is no run.")
     return _run(folder, name, _time(found.st_mtime), _names(datasets))
 
 
@@ -356,13 +365,13 @@ def _time(seconds: float) -> datetime:
         return datetime.fromtimestamp(0).astimezone()
 
 
-def _run(folder: Path, name: str, when: datetime, names: Mapping[str, str]) -> Run:
-    run = Run(name, folder, when)
+def _run(folder: Path, name: str, when: datetime, names: Mapping[str, str]) -> ListedRun:
+    run = ListedRun(name, folder, when)
     try:
         if (folder / RESULT).stat().st_size > _MOST_BYTES:
             return replace(run, problem=f"{RESULT} is larger than any that langshift writes: remove it.")
         found = _decoded(folder / RESULT, _Result)
-        begun = _decoded(folder / UNFINISHED, _Begun) if (folder / UNFINISHED).is_file() else None
+        begun = _decoded(folder / UNFINISHED, _UnfinishedRun) if (folder / UNFINISHED).is_file() else None
         return _filled(run, found, begun, names)
     except OSError as error:
         return replace(run, problem=f"It cannot be read: {error.strerror}.")
@@ -375,7 +384,7 @@ def _decoded(path: Path, kind: type[_Kind]) -> _Kind:
     return msgspec.json.decode(path.read_bytes(), type=kind)
 
 
-def _filled(run: Run, found: _Result, begun: _Begun | None, names: Mapping[str, str]) -> Run:
+def _filled(run: ListedRun, found: _Result, begun: _UnfinishedRun | None, names: Mapping[str, str]) -> ListedRun:
     job = read_job(run.folder)
     setting = found.setting or (begun.setting if begun else None)
     made = found.fingerprint or (begun.fingerprint if begun else None)
@@ -387,7 +396,7 @@ def _filled(run: Run, found: _Result, begun: _Begun | None, names: Mapping[str, 
         index=found.index or (job.index if job else begun.index if begun else ""),
         version=found.version or (begun.index if begun else ""),
         alpha=made.alpha if made else None,
-        how=written(setting) if setting else " ".join(filter(None, (found.mode, found.method))),
+        how=format_settings(setting) if setting else " ".join(filter(None, (found.mode, found.method))),
         dataset=dataset,
         measures={name: value for name in MEASURES if (value := found.measures.get(name)) is not None},
         queries=found.queries.get("asked", job.queries if job else None),
@@ -406,7 +415,7 @@ _REPORT_HEADERS = {"content-security-policy": f"{REPORT_POLICY}; sandbox"}
 
 def evaluations(request: Request) -> Response:
     """The page: the replay that is running, a form to start one, runs to choose, and reports."""
-    console = console_of(request)
+    console = context_of(request)
     jobs = jobs_of(console)
     running = jobs.running()
     found = results(console.results, console.datasets)
@@ -418,7 +427,7 @@ def evaluations(request: Request) -> Response:
         request,
         "evaluations.html",
         running=running,
-        told=jobs.told,
+        last_message=jobs.last_message,
         runs=runs,
         reports=found.reports,
         left_out=found.left_out,
@@ -433,7 +442,7 @@ def evaluations(request: Request) -> Response:
     )
 
 
-def _indices(console: Console) -> tuple[list[str], str]:
+def _indices(console: AppContext) -> tuple[list[str], str]:
     """The live indices, or why they are not known: the results are there all the same."""
     try:
         return sorted(one.name for one in all_versions(console.client) if one.state == "live"), ""
@@ -441,7 +450,7 @@ def _indices(console: Console) -> tuple[list[str], str]:
         return [], str(console.failure(error))
 
 
-def _row(run: Run, jobs: Jobs) -> Mapping[str, Any]:
+def _row(run: ListedRun, jobs: Jobs) -> Mapping[str, Any]:
     """A run, and of one that was cut off how far it came, why, and whether the console can go on with it."""
     cut = not run.complete and not run.problem
     return {
@@ -453,34 +462,34 @@ def _row(run: Run, jobs: Jobs) -> Mapping[str, Any]:
     }
 
 
-def compared(request: Request) -> Response:
+def comparison_report(request: Request) -> Response:
     """A report of the runs that the address names.
 
     The others are compared with the run whose index has the smallest alpha, and of several such the oldest.
     """
-    console = console_of(request)
+    console = context_of(request)
     names = list(dict.fromkeys(request.query_params.getlist("run")))
     if not names:
         raise UsageError("Choose one run or more in the table: none is named.")
-    runs = [described(inside(console.results, name), name, console.datasets) for name in names]
+    runs = [describe_run(path_inside(console.results, name), name, console.datasets) for name in names]
     for run in runs:
         if run.problem:
             raise UsageError(f"{run.name}: {run.problem}")
     runs.sort(key=lambda run: (0.0 if run.alpha is None else run.alpha, run.when, run.name))
-    made = console.kept(Reports, Reports).html([run.folder for run in runs], runs[0].dataset_folder)
+    made = console.shared(Reports, Reports).html([run.folder for run in runs], runs[0].dataset_folder)
     return HTMLResponse(made, headers=_REPORT_HEADERS)
 
 
-def stored(request: Request) -> Response:
+def saved_report(request: Request) -> Response:
     """A report that lies in the results folder."""
-    content = stored_report(console_of(request).results, request.path_params["path"])
+    content = stored_report(context_of(request).results, request.path_params["path"])
     return HTMLResponse(content, headers=_REPORT_HEADERS)
 
 
 def start(request: Request) -> Response:
     """Start a replay."""
-    console, form = console_of(request), fields(request)
-    how, index = setting(form), form.get("index", "")
+    console, form = context_of(request), fields(request)
+    how, index = settings_from_form(form), form.get("index", "")
     names, away = _indices(console)
     if away:
         raise HTTPException(503, f"No replay can be started now. {away}")
@@ -492,13 +501,13 @@ def start(request: Request) -> Response:
 
 def resume(request: Request) -> Response:
     """Go on with a replay that was cut off."""
-    jobs_of(console_of(request)).resume(fields(request).get("run", ""))
+    jobs_of(context_of(request)).resume(fields(request).get("run", ""))
     return RedirectResponse(_HERE, 303)
 
 
 def cancel(request: Request) -> Response:
     """End the replay that is running."""
-    jobs_of(console_of(request)).cancel(fields(request).get("run", ""))
+    jobs_of(context_of(request)).cancel(fields(request).get("run", ""))
     return RedirectResponse(_HERE, 303)
 
 
@@ -507,16 +516,16 @@ def back(_: Request) -> Response:
     return RedirectResponse(_HERE, 303)
 
 
-def jobs_of(console: Console) -> Jobs:
+def jobs_of(console: AppContext) -> Jobs:
     """The console's replays."""
-    return console.kept(Jobs, lambda: Jobs(console.results, console.datasets))
+    return console.shared(Jobs, lambda: Jobs(console.results, console.datasets))
 
 
 _FORMS = {"start": start, "resume": resume, "cancel": cancel}
 ROUTES = [
     Route(_HERE, evaluations),
-    Route(f"{_HERE}/report", compared),
-    Route(f"{_HERE}/report/{{path:path}}", stored),
+    Route(f"{_HERE}/report", comparison_report),
+    Route(f"{_HERE}/report/{{path:path}}", saved_report),
     *(Route(f"{_HERE}/{name}", send, methods=["POST"]) for name, send in _FORMS.items()),
     *(Route(f"{_HERE}/{name}", back) for name in _FORMS),
 ]

@@ -12,19 +12,19 @@ import numpy as np
 from numpy.typing import NDArray
 from opensearchpy import OpenSearch
 
-from langshift.debias.stamps import moving
+from langshift.debias.stamps import nonzero_scales
 from langshift.errors import ClusterError, LangshiftError
-from langshift.output import counted
+from langshift.output import pluralize
 from langshift.plugin import metadata
-from langshift.plugin.metadata import Fields, value_at
-from langshift.plugin.stored_shift import IndexShift
-from langshift.plugin.versions import LiveIndex, live
+from langshift.plugin.metadata import FieldNames, value_at
+from langshift.plugin.stored_shift import StoredShift
+from langshift.plugin.versions import IndexInfo, live
 from langshift.retrieval import dsl
 from langshift.retrieval.calibration.fit import drawn
-from langshift.retrieval.calibration.questions import cut, text_of
-from langshift.retrieval.hits import GROUP, as_made, group_of, known_shift, without_legs
-from langshift.retrieval.service import Opened
-from langshift.retrieval.steps import Exchange, Response, carry_out
+from langshift.retrieval.calibration.questions import extract_question, text_of
+from langshift.retrieval.hits import GROUP, group_of, known_shift, unshifted_vector, without_legs
+from langshift.retrieval.service import VersionedSearcher
+from langshift.retrieval.steps import Response, SearchPlan, execute
 
 Matrix = NDArray[np.float64]
 
@@ -43,7 +43,7 @@ class Axes(NamedTuple):
     share: tuple[float, float]
 
 
-def fit(vectors: Matrix) -> Axes:
+def fit_axes(vectors: Matrix) -> Axes:
     """The first two principal components, by a singular value decomposition.
 
     The sign of each is such that its largest component is above 0, so that the same vectors give the same picture.
@@ -76,7 +76,7 @@ DOCUMENTS: Final = 40
 _FIELDS: Final = ("title", "text")
 
 
-class Drawn(NamedTuple):
+class DrawnDocument(NamedTuple):
     """A document of the sample.
 
     Attributes:
@@ -102,8 +102,8 @@ def most_frequent(counts: Mapping[str, int], most: int = LANGUAGES) -> tuple[str
 
 
 def draw(
-    index: LiveIndex, languages: Sequence[str], shift: IndexShift | None, each: int = DOCUMENTS
-) -> Exchange[list[Drawn]]:
+    index: IndexInfo, languages: Sequence[str], shift: StoredShift | None, each: int = DOCUMENTS
+) -> SearchPlan[list[DrawnDocument]]:
     """Documents with a vector, drawn at random and the same each time; one request.
 
     Args:
@@ -127,26 +127,26 @@ def draw(
     ]
 
 
-def _of(language: str, fields: Fields) -> list[dict[str, Any]]:
+def _of(language: str, fields: FieldNames) -> list[dict[str, Any]]:
     return [{"term": {fields.language: language}}, {"exists": {"field": fields.vector}}]
 
 
-def _read(response: Response, language: str, fields: Fields, shift: IndexShift | None) -> list[Drawn]:
-    made = list[Drawn]()
+def _read(response: Response, language: str, fields: FieldNames, shift: StoredShift | None) -> list[DrawnDocument]:
+    made = list[DrawnDocument]()
     for found in without_legs(response, fields):
         vector, stamp = value_at(found.source, fields.vector), value_at(found.source, fields.stamp) or {}
         if vector is None:
             continue
         stored = np.array(vector, np.float32)
-        by = moving(stamp)
-        words = cut(text_of(found, fields), language, found.id)
-        raw = as_made(stored, stamp, by, shift)
-        made.append(Drawn(found.id, language, group_of(found.source), words, stored, raw))
+        by = nonzero_scales(stamp)
+        words = extract_question(text_of(found, fields), language, found.id)
+        raw = unshifted_vector(stored, stamp, by, shift)
+        made.append(DrawnDocument(found.id, language, group_of(found.source), words, stored, raw))
     return made
 
 
 SinglePrecision = NDArray[np.float32]
-Tell = Callable[[str], None]
+ReportProgress = Callable[[str], None]
 
 QUESTIONS: Final = 16
 # So many of each language are encoded before the next ones, so that searches come in between.
@@ -155,7 +155,7 @@ _ROUND: Final = 4
 _LONGEST: Final = 30.0
 
 
-class Asked(NamedTuple):
+class EncodedQuestions(NamedTuple):
     """Questions with their vectors.
 
     Attributes:
@@ -165,19 +165,21 @@ class Asked(NamedTuple):
         all: whether no question was left out because encoding takes long.
     """
 
-    documents: Sequence[Drawn]
+    documents: Sequence[DrawnDocument]
     raw: SinglePrecision
     moved: SinglePrecision
     all: bool
 
 
-def ask(documents: Sequence[Drawn], opening: Callable[[], Opened], tell: Tell) -> Asked | None:
+def encode_questions(
+    documents: Sequence[DrawnDocument], opening: Callable[[], VersionedSearcher], report_progress: ReportProgress
+) -> EncodedQuestions | None:
     """Encode the questions of documents; None where no text has a sentence to ask by.
 
     Args:
         documents: the sample.
         opening: opens the version that the documents are of, with its encoder.
-        tell: is told how many are encoded.
+        report_progress: is told how many are encoded.
 
     Raises:
         LangshiftError: the encoder is not here, is another one, or makes no vectors of questions.
@@ -185,25 +187,27 @@ def ask(documents: Sequence[Drawn], opening: Callable[[], Opened], tell: Tell) -
     rounds = list(in_rounds(documents))
     if not rounds:
         return None
-    tell("Opening the encoder")
+    report_progress("Opening the encoder")
     opened = opening()
-    standing = opened.standing()
-    if opened.identity() != standing.identity:
-        standing = opened.renewed(standing)
+    open_version = opened.current()
+    if opened.identity() != open_version.identity:
+        open_version = opened.renewed(open_version)
     total, began = sum(map(len, rounds)), time.monotonic()
-    asked, vectors = list[Drawn](), list[SinglePrecision]()
+    encoded, vectors = list[DrawnDocument](), list[SinglePrecision]()
     for together in rounds:
-        if asked and time.monotonic() - began > _LONGEST:
+        if encoded and time.monotonic() - began > _LONGEST:
             break
-        tell(f"Encoding questions: {len(asked)} of {total}")
-        vectors.append(opened.encoded(standing, [one.words or "" for one in together]))
-        asked += together
+        report_progress(f"Encoding questions: {len(encoded)} of {total}")
+        vectors.append(opened.encoded(open_version, [one.words or "" for one in together]))
+        encoded += together
     raw = np.concatenate(vectors)
-    moved = standing.searcher.move(raw, [one.language for one in asked])
-    return Asked(asked, raw, moved, len(asked) == total)
+    moved = open_version.searcher.move(raw, [one.language for one in encoded])
+    return EncodedQuestions(encoded, raw, moved, len(encoded) == total)
 
 
-def in_rounds(documents: Sequence[Drawn], most: int = QUESTIONS, at_once: int = _ROUND) -> Iterator[list[Drawn]]:
+def in_rounds(
+    documents: Sequence[DrawnDocument], most: int = QUESTIONS, at_once: int = _ROUND
+) -> Iterator[list[DrawnDocument]]:
     """The documents whose questions are encoded together: of every language a few, the first drawn first.
 
     Args:
@@ -211,7 +215,7 @@ def in_rounds(documents: Sequence[Drawn], most: int = QUESTIONS, at_once: int = 
         most: how many of a language at most, all rounds together.
         at_once: how many of a language in a round.
     """
-    seen, rounds = Counter[str](), defaultdict[int, list[Drawn]](list)
+    seen, rounds = Counter[str](), defaultdict[int, list[DrawnDocument]](list)
     for one in documents:
         if one.words is not None and seen[one.language] < most:
             rounds[seen[one.language] // at_once].append(one)
@@ -227,27 +231,27 @@ def unit(vectors: NDArray[np.floating]) -> Matrix:
     return made
 
 
-def answering(asked: Sequence[Drawn], documents: Sequence[Drawn]) -> NDArray[np.bool_]:
+def answer_mask(question_documents: Sequence[DrawnDocument], documents: Sequence[DrawnDocument]) -> NDArray[np.bool_]:
     """Which documents may answer a question: the one that it was cut out of, and its translations.
 
     Args:
-        asked: the document of each question.
+        question_documents: the document of each question.
         documents: what questions are compared with.
 
     Returns:
         Shape (questions, documents).
     """
-    ids = np.array([[one.id == other.id for other in documents] for one in asked], bool)
-    groups = [[one.group is not None and one.group == other.group for other in documents] for one in asked]
-    found: NDArray[np.bool_] = (ids | np.array(groups, bool)).reshape(len(asked), len(documents))
+    ids = np.array([[one.id == other.id for other in documents] for one in question_documents], bool)
+    groups = [[one.group is not None and one.group == other.group for other in documents] for one in question_documents]
+    found: NDArray[np.bool_] = (ids | np.array(groups, bool)).reshape(len(question_documents), len(documents))
     return found
 
 
 def mean_similarities(
     questions: NDArray[np.floating],
     documents: NDArray[np.floating],
-    asked_in: Sequence[str],
-    written_in: Sequence[str],
+    question_languages: Sequence[str],
+    document_languages: Sequence[str],
     languages: Sequence[str],
     left_out: NDArray[np.bool_],
 ) -> Matrix:
@@ -256,8 +260,8 @@ def mean_similarities(
     Args:
         questions: vectors, shape (questions, dimension).
         documents: vectors, shape (documents, dimension).
-        asked_in: language of each question.
-        written_in: language of each document.
+        question_languages: language of each question.
+        document_languages: language of each document.
         languages: of the rows and of the columns.
         left_out: pairs that do not count, shape (questions, documents).
 
@@ -266,13 +270,13 @@ def mean_similarities(
     """
     counted = (~left_out).astype(np.float64)
     cosines = (unit(questions) @ unit(documents).T) * counted
-    rows, columns = _members(asked_in, languages), _members(written_in, languages)
+    rows, columns = _members(question_languages, languages), _members(document_languages, languages)
     sums, pairs = rows @ cosines @ columns.T, rows @ counted @ columns.T
     means: Matrix = np.divide(sums, pairs, out=np.full_like(sums, np.nan), where=pairs > 0)
     return means
 
 
-def lead(similarities: Matrix) -> float | None:
+def own_language_lead(similarities: Matrix) -> float | None:
     """How much nearer documents of the question's own language are than those of others, on average.
 
     The mean over languages of the similarity within a language, less that to each of the other languages; None where
@@ -345,7 +349,7 @@ class LanguageMap:
         remarks: what is not shown and why, in sentences.
     """
 
-    index: LiveIndex
+    index: IndexInfo
     languages: Sequence[str]
     drawn: Mapping[str, int]
     length: float
@@ -358,26 +362,28 @@ class LanguageMap:
     remarks: Sequence[str]
 
 
-def measure(client: OpenSearch, name: str, opening: Callable[[], Opened], tell: Tell) -> LanguageMap:
+def measure(
+    client: OpenSearch, name: str, opening: Callable[[], VersionedSearcher], report_progress: ReportProgress
+) -> LanguageMap:
     """Draw documents, ask questions that are cut out of them, and compare.
 
     Args:
         client: the cluster.
         name: the version.
         opening: opens it with its encoder.
-        tell: is told what is being done, in a few words.
+        report_progress: is told what is being done, in a few words.
 
     Raises:
         ClusterError: there is no such index, or it did not answer.
     """
-    tell("Drawing documents")
+    report_progress("Drawing documents")
     index = live(client, name)
     shift, _ = known_shift(metadata.read_metadata(client, index.index), index.index)
     languages = most_frequent(index.counts)
-    drawn = carry_out(client, index.index, draw(index, languages, shift)) if languages else []
+    drawn = execute(client, index.index, draw(index, languages, shift)) if languages else []
     documents, remarks = comparable(index.index, drawn, held=shift is not None)
-    nearness, more = _asked(documents, languages, opening, tell)
-    tell("Drawing the picture")
+    nearness, more = _nearness_and_remarks(documents, languages, opening, report_progress)
+    report_progress("Drawing the picture")
     taken = _taken(languages, shift)
     # The pivot language takes none.
     directions = np.array([*taken.values(), np.zeros(index.fingerprint.dimension)]) if taken else np.zeros((0, 0))
@@ -396,7 +402,7 @@ def measure(client: OpenSearch, name: str, opening: Callable[[], Opened], tell: 
     )
 
 
-def comparable(index: str, drawn: Sequence[Drawn], *, held: bool) -> tuple[list[Drawn], list[str]]:
+def comparable(index: str, drawn: Sequence[DrawnDocument], *, held: bool) -> tuple[list[DrawnDocument], list[str]]:
     """The documents to compare, with what is to be said of the others.
 
     Those whose vector before the shift is known; all, as they are, where the index does not hold its shift.
@@ -414,25 +420,32 @@ def comparable(index: str, drawn: Sequence[Drawn], *, held: bool) -> tuple[list[
         return list(drawn), [
             f"What was before the shift is not shown: {index} does not hold what could take it back exactly."
         ]
-    told = f"{gone:,} of the {counted(len(drawn), 'document')} drawn cannot be taken back exactly to before the shift"
-    return known, [f"{told}: left out here."] if gone else []
+    message = (
+        f"{gone:,} of the {pluralize(len(drawn), 'document')} drawn cannot be taken back exactly to before the shift"
+    )
+    return known, [f"{message}: left out here."] if gone else []
 
 
-def near(asked: Asked, documents: Sequence[Drawn], languages: Sequence[str]) -> Nearness:
+def measure_nearness(
+    questions: EncodedQuestions, documents: Sequence[DrawnDocument], languages: Sequence[str]
+) -> Nearness:
     """How near the questions are to the documents."""
-    asked_in, written_in = [one.language for one in asked.documents], [one.language for one in documents]
-    left_out = answering(asked.documents, documents)
+    question_languages, document_languages = (
+        [one.language for one in questions.documents],
+        [one.language for one in documents],
+    )
+    left_out = answer_mask(questions.documents, documents)
     stored = np.array([one.stored for one in documents])
-    after = mean_similarities(asked.moved, stored, asked_in, written_in, languages, left_out)
+    after = mean_similarities(questions.moved, stored, question_languages, document_languages, languages, left_out)
     made, before = _before(documents), None
     # Questions may be moved where no document is drawn that was.
-    if made is not None or (_known(documents) and not np.array_equal(asked.raw, asked.moved)):
+    if made is not None or (_known(documents) and not np.array_equal(questions.raw, questions.moved)):
         raw = stored if made is None else made
-        before = mean_similarities(asked.raw, raw, asked_in, written_in, languages, left_out)
-    return Nearness(before, after, Counter(asked_in))
+        before = mean_similarities(questions.raw, raw, question_languages, document_languages, languages, left_out)
+    return Nearness(before, after, Counter(question_languages))
 
 
-def pictured(documents: Sequence[Drawn], differing: Matrix | None = None) -> Picture:
+def pictured(documents: Sequence[DrawnDocument], differing: Matrix | None = None) -> Picture:
     """The documents in the plane in which vectors differ most.
 
     Args:
@@ -441,16 +454,16 @@ def pictured(documents: Sequence[Drawn], differing: Matrix | None = None) -> Pic
     """
     made, stored = _before(documents), unit(np.array([one.stored for one in documents]))
     before = None if made is None else unit(made)
-    axes = fit(differing if differing is not None else stored if before is None else before)
+    axes = fit_axes(differing if differing is not None else stored if before is None else before)
     points = None if before is None else placed(before, axes)
     return Picture([one.language for one in documents], points, placed(stored, axes), axes.share)
 
 
-def _known(documents: Sequence[Drawn]) -> bool:
+def _known(documents: Sequence[DrawnDocument]) -> bool:
     return all(one.made is not None for one in documents)
 
 
-def _before(documents: Sequence[Drawn]) -> Matrix | None:
+def _before(documents: Sequence[DrawnDocument]) -> Matrix | None:
     """The vectors as the encoder made them; None where that is not known, or no document was moved."""
     made = [one.made for one in documents if one.made is not None]
     if len(made) < len(documents) or np.array_equal(made, [one.stored for one in documents]):
@@ -458,37 +471,37 @@ def _before(documents: Sequence[Drawn]) -> Matrix | None:
     return np.array(made, np.float64)
 
 
-def _asked(
-    documents: Sequence[Drawn],
+def _nearness_and_remarks(
+    documents: Sequence[DrawnDocument],
     languages: Sequence[str],
-    opening: Callable[[], Opened],
-    tell: Tell,
+    opening: Callable[[], VersionedSearcher],
+    report_progress: ReportProgress,
 ) -> tuple[Nearness | None, list[str]]:
     """How near questions are, and what is to be said of it."""
     unshown = "How near questions are to documents is not shown:"
     if not documents:
         return None, []
     try:
-        asked = ask(documents, opening, tell)
+        questions = encode_questions(documents, opening, report_progress)
     except ClusterError:
         raise
     except LangshiftError as error:
         return None, [f"{unshown} {error}"]
-    if asked is None:
+    if questions is None:
         return None, [f"{unshown} no text has a sentence to ask by."]
-    found = near(asked, documents, languages)
+    found = measure_nearness(questions, documents, languages)
     fewer = f"Encoding takes long here, so {max(found.questions.values())} questions of a language were asked at most, "
-    return found, [] if asked.all else [f"{fewer}not {QUESTIONS}."]
+    return found, [] if questions.all else [f"{fewer}not {QUESTIONS}."]
 
 
-def _chosen(index: LiveIndex, languages: Sequence[str]) -> list[str]:
+def _chosen(index: IndexInfo, languages: Sequence[str]) -> list[str]:
     others = len(index.counts) - len(languages)
     if not others:
         return []
-    return [f"The {LANGUAGES} languages with the most documents are shown; {counted(others, 'other')} are not."]
+    return [f"The {LANGUAGES} languages with the most documents are shown; {pluralize(others, 'other')} are not."]
 
 
-def _taken(languages: Sequence[str], shift: IndexShift | None) -> dict[str, Matrix]:
+def _taken(languages: Sequence[str], shift: StoredShift | None) -> dict[str, Matrix]:
     """Language -> the language vector that its documents take, float64; those that take none are left out."""
     if shift is None:
         return {}

@@ -17,8 +17,8 @@ from starlette.routing import Route
 
 from langshift.evaluate.figures.charts import Panel, scatter
 from langshift.evaluate.figures.heatmap import heatmap
-from langshift.web.context import console_of, drawn, page
-from langshift.web.indices import known
+from langshift.web.context import context_of, page, trusted_markup
+from langshift.web.indices import resolve_version
 from langshift.web.language_map.measure import (
     DOCUMENTS,
     QUESTIONS,
@@ -26,13 +26,13 @@ from langshift.web.language_map.measure import (
     Matrix,
     Nearness,
     Picture,
-    Tell,
-    lead,
+    ReportProgress,
     measure,
+    own_language_lead,
 )
 
 
-class Similarity(NamedTuple):
+class MeanSimilarity(NamedTuple):
     """A mean similarity.
 
     Attributes:
@@ -44,7 +44,7 @@ class Similarity(NamedTuple):
     after: float | None
 
 
-class Row(NamedTuple):
+class LanguageMapRow(NamedTuple):
     """A language in the table.
 
     Attributes:
@@ -60,8 +60,8 @@ class Row(NamedTuple):
     tag: str
     documents: int
     questions: int
-    pivot: Similarity
-    own: Similarity
+    pivot: MeanSimilarity
+    own: MeanSimilarity
     length: float | None
     alpha: float | None
 
@@ -80,21 +80,21 @@ class Heatmap(NamedTuple):
     lead: float | None
 
 
-class Plane(NamedTuple):
+class ScatterPlot(NamedTuple):
     """A drawn picture.
 
     Attributes:
         name: what it is of.
-        told: how to read it.
+        explanation: how to read it.
         svg: the figure.
     """
 
     name: str
-    told: str
+    explanation: str
     svg: Markup
 
 
-class Shown(NamedTuple):
+class LanguageMapView(NamedTuple):
     """All of the page that takes time.
 
     Attributes:
@@ -105,23 +105,23 @@ class Shown(NamedTuple):
     """
 
     map: LanguageMap
-    rows: list[Row]
+    rows: list[LanguageMapRow]
     heatmaps: list[Heatmap]
-    pictures: list[Plane]
+    pictures: list[ScatterPlot]
 
 
-def shown(found: LanguageMap) -> Shown:
+def render_map(found: LanguageMap) -> LanguageMapView:
     """A map, drawn."""
-    return Shown(found, rows(found), heatmaps(found), pictures(found))
+    return LanguageMapView(found, rows(found), heatmaps(found), pictures(found))
 
 
-def rows(found: LanguageMap) -> list[Row]:
+def rows(found: LanguageMap) -> list[LanguageMapRow]:
     """The languages with their figures."""
     places = {tag: place for place, tag in enumerate(found.languages)}
     pivot = places.get(found.index.fingerprint.pivot or "")
     questions = {} if found.nearness is None else found.nearness.questions
     return [
-        Row(
+        LanguageMapRow(
             tag=tag,
             documents=found.index.counts[tag],
             questions=questions.get(tag, 0),
@@ -149,7 +149,7 @@ def heatmaps(found: LanguageMap) -> list[Heatmap]:
     return [
         Heatmap(
             name,
-            drawn(
+            trusted_markup(
                 heatmap(
                     tags,
                     tags,
@@ -165,30 +165,30 @@ def heatmaps(found: LanguageMap) -> list[Heatmap]:
                     vmax=highest,
                 )
             ),
-            lead(values),
+            own_language_lead(values),
         )
         for name, values in known.items()
     ]
 
 
-def pictures(found: LanguageMap) -> list[Plane]:
+def pictures(found: LanguageMap) -> list[ScatterPlot]:
     """The documents along language, and along what tells them apart most."""
-    made = list[Plane]()
+    made = list[ScatterPlot]()
     if found.along is not None:
-        told = (
+        explanation = (
             "Each point is a document, coloured by its language. The axes are the two directions in which the index's "
             f"language vectors differ most ({sum(found.along.share):.0%} of their variance): what the shift works "
             f"against.{_same(found.along)} Where points of one colour keep to themselves, language tells them apart."
         )
-        made.append(_plane("Along the language vectors", told, found.along))
+        made.append(_scatter_plot("Along the language vectors", explanation, found.along))
     if found.widest is not None:
         before = " before the shift" if found.widest.before is not None else ""
-        told = (
+        explanation = (
             f"The same documents along the two directions in which their vectors{before} differ most, whatever that is "
             f"due to ({sum(found.widest.share):.0%} of their variance).{_same(found.widest)} Where colours are mixed "
             "here, what a text says counts more than its language."
         )
-        made.append(_plane("Along what tells the documents apart most", told, found.widest))
+        made.append(_scatter_plot("Along what tells the documents apart most", explanation, found.widest))
     return made
 
 
@@ -196,30 +196,34 @@ def _same(seen: Picture) -> str:
     return "" if seen.before is None else " Both sides have the same axes."
 
 
-def _plane(name: str, told: str, seen: Picture) -> Plane:
+def _scatter_plot(name: str, explanation: str, seen: Picture) -> ScatterPlot:
     panels = [] if seen.before is None else [Panel("Before the shift", seen.before, list(seen.languages))]
     panels.append(Panel("As indexed", seen.after, list(seen.languages)))
-    return Plane(name, told, drawn(scatter(panels, title=f"{name}: documents by language", description=told)))
+    return ScatterPlot(
+        name,
+        explanation,
+        trusted_markup(scatter(panels, title=f"{name}: documents by language", description=explanation)),
+    )
 
 
-def _similarity(near: Nearness | None, asked: int | None, written: int) -> Similarity:
-    if near is None or asked is None:
-        return Similarity(None, None)
-    return Similarity(_cell(near.before, asked, written), _cell(near.after, asked, written))
+def _similarity(near: Nearness | None, row: int | None, column: int) -> MeanSimilarity:
+    if near is None or row is None:
+        return MeanSimilarity(None, None)
+    return MeanSimilarity(_cell(near.before, row, column), _cell(near.after, row, column))
 
 
 def _cell(values: Matrix | None, row: int, column: int) -> float | None:
     return None if values is None or np.isnan(values[row, column]) else float(values[row, column])
 
 
-Measuring = Callable[[Tell], Shown]
+Measuring = Callable[[ReportProgress], LanguageMapView]
 
-_KEPT: Final = 16
+_MOST_MAPS: Final = 16
 # Seconds after which a map of an index that has other documents now is measured again.
 _LASTS: Final = 300.0
 
 
-class Work:
+class LanguageMapJob:
     """One map, being measured or done.
 
     Attributes:
@@ -231,15 +235,15 @@ class Work:
 
     def __init__(self, documents: int | None) -> None:
         self.documents = documents
-        self.told = "Waiting for another map"
-        self.done: Shown | Exception | None = None
+        self.progress = "Waiting for another map"
+        self.done: LanguageMapView | Exception | None = None
         self.ended = 0.0
 
     def carry_out(self, measuring: Measuring, one_at_a_time: Lock) -> None:
         """Measure it."""
         with one_at_a_time:
             try:
-                done: Shown | Exception = measuring(self._tell)
+                done: LanguageMapView | Exception = measuring(self._set_progress)
             except Exception as error:
                 done = error
         self.ended = time.monotonic()
@@ -249,18 +253,18 @@ class Work:
         """Whether it is better measured again."""
         return self.done is not None and documents != self.documents and time.monotonic() - self.ended > _LASTS
 
-    def _tell(self, told: str) -> None:
-        self.told = told
+    def _set_progress(self, progress: str) -> None:
+        self.progress = progress
 
 
-class Maps:
+class LanguageMapJobs:
     """The maps that were asked for last; safe to use from several threads."""
 
     def __init__(self) -> None:
-        self._works: OrderedDict[str, Work] = OrderedDict()
+        self._works: OrderedDict[str, LanguageMapJob] = OrderedDict()
         self._lock, self._one_at_a_time = Lock(), Lock()
 
-    def of(self, uuid: str, documents: int | None, measuring: Measuring) -> Work:
+    def of(self, uuid: str, documents: int | None, measuring: Measuring) -> LanguageMapJob:
         """The map of an index; begun in the background where there is none yet.
 
         Args:
@@ -274,11 +278,11 @@ class Maps:
         with self._lock:
             work = self._works.get(uuid)
             if work is None or work.stale(documents):
-                work = self._works[uuid] = Work(documents)
+                work = self._works[uuid] = LanguageMapJob(documents)
                 # Whoever ends the console does not wait for it.
                 Thread(target=work.carry_out, args=(measuring, self._one_at_a_time), daemon=True).start()
             self._works.move_to_end(uuid)
-            while len(self._works) > _KEPT:
+            while len(self._works) > _MOST_MAPS:
                 self._works.popitem(last=False)
             if isinstance(work.done, Exception):
                 del self._works[uuid]
@@ -288,20 +292,22 @@ class Maps:
 
 def languages(request: Request) -> Response:
     """The map of one index, or what is being done to make it."""
-    console = console_of(request)
-    version, _ = known(console, request.path_params["name"])
+    console = context_of(request)
+    version, _ = resolve_version(console, request.path_params["name"])
     if version.state == "unfinished":
         raise HTTPException(404, f"{version.version} is not finished, so there is no map of it yet.")
-    work = console.kept(Maps, Maps).of(
+    work = console.shared(LanguageMapJobs, LanguageMapJobs).of(
         version.uuid,
         version.documents,
-        lambda tell: shown(measure(console.client, version.version, lambda: console.opened(version.version), tell)),
+        lambda report_progress: render_map(
+            measure(console.client, version.version, lambda: console.opened(version.version), report_progress)
+        ),
     )
     return page(
         request,
         "languages.html",
         this=version,
-        told=work.told,
+        progress=work.progress,
         shown=work.done,
         each=DOCUMENTS,
         questions=QUESTIONS,

@@ -13,39 +13,39 @@ from langshift.errors import LangshiftError, UsageError
 from langshift.languages import parse_tag
 from langshift.retrieval.settings import FUSIONS, MODES, MOST_CHARACTERS, USUAL
 from langshift.retrieval.shortlist import rankable
-from langshift.web.context import Console, console_of, page
-from langshift.web.search.searching import Asking, Outcome, told_of_one_side
+from langshift.web.context import AppContext, context_of, page
+from langshift.web.search.searching import SideResult, SideSearcher, side_error
 from langshift.web.search.state import (
     MOST_PREFERENCE,
     MOST_SIZE,
     PLACES,
     USUAL_SIZE,
-    Choice,
+    IndexChoice,
     Place,
-    State,
-    chosen,
+    SearchState,
+    choice_of,
     number,
-    settled,
-    state_of,
+    parse_state,
+    resolve_state,
 )
 from langshift.web.search.view import views
-from langshift.web.search.why import why
+from langshift.web.search.why import explain_hit
 
 
 def search(request: Request) -> Response:
     """The page with both lists."""
-    console, asking = console_of(request), Asking(console_of(request), fresh=is_page_load(request))
-    state = state_of(request.query_params.multi_items())
+    console, side_searcher = context_of(request), SideSearcher(context_of(request), fresh=is_page_load(request))
+    state = parse_state(request.query_params.multi_items())
     if is_page_load(request) and any(f"{place}.for" in request.query_params for place in PLACES):
         # What a form brings along for the server alone does not belong into a link.
         return RedirectResponse(state.address(), 303)
-    known = asking.choices()
+    known = side_searcher.choices()
     if not known:
         return page(request, "search.html", known=known)
-    state = settled(state, known)
-    outcomes: dict[Place, Outcome] = {}
+    state = resolve_state(state, known)
+    outcomes: dict[Place, SideResult] = {}
     if state.words:
-        outcomes = {place: asking.outcome(state, state.side(place), known) for place in PLACES}
+        outcomes = {place: side_searcher.outcome(state, state.side(place), known) for place in PLACES}
         _require_one(outcomes)
     return page(
         request,
@@ -65,35 +65,35 @@ def search(request: Request) -> Response:
 
 def hit(request: Request) -> Response:
     """Why a document is where it is."""
-    asking = Asking(console_of(request), fresh=is_page_load(request))
-    values, known = request.query_params, asking.choices()
-    state = settled(state_of(values.multi_items()), known)
+    side_searcher = SideSearcher(context_of(request), fresh=is_page_load(request))
+    values, known = request.query_params, side_searcher.choices()
+    state = resolve_state(parse_state(values.multi_items()), known)
     place = values.get("side", "left")
     if place not in PLACES:
         raise UsageError("side must be left or right: follow a link from /search.")
     if not state.words or not values.get("id"):
         raise UsageError("A hit needs a query (q) and the document (id): follow a link from /search.")
     side: Place = "left" if place == "left" else "right"
-    found = why(asking, console_of(request), state, side, values["id"], known)
+    found = explain_hit(side_searcher, context_of(request), state, side, values["id"], known)
     return page(request, "hit.html", state=state, why=found, number=number)
 
 
 def vectors(request: Request) -> Response:
     """Fetch what the alpha sliders need, ahead of their being moved."""
-    asking = Asking(console_of(request), fresh=False)
-    known = asking.choices()
-    state = settled(state_of(request.query_params.multi_items()), known)
+    side_searcher = SideSearcher(context_of(request), fresh=False)
+    known = side_searcher.choices()
+    state = resolve_state(parse_state(request.query_params.multi_items()), known)
     for place in PLACES if state.words else ():
         side = state.side(place)
         if not rankable(side.setting):
             continue
         try:
-            gathered = asking.gathered(state, chosen(side, known))
+            gathered = side_searcher.gathered(state, choice_of(side, known))
             if gathered.fixed is None:
-                asking.vectors(gathered)
+                side_searcher.vectors(gathered)
         except (LangshiftError, OpenSearchException) as error:
             # The search has told of it, and the other side may do better.
-            told_of_one_side(console_of(request), error)
+            side_error(context_of(request), error)
     return Response(status_code=204)
 
 
@@ -102,26 +102,28 @@ def is_page_load(request: Request) -> bool:
     return request.headers.get("sec-fetch-mode", "navigate") == "navigate"
 
 
-def _require_one(outcomes: Mapping[Place, Outcome]) -> None:
+def _require_one(outcomes: Mapping[Place, SideResult]) -> None:
     """Refuse what neither side can do anything with, such as a query that is too long."""
     (first, *others) = (one.trouble for one in outcomes.values())
     if first is not None and all(str(one) == str(first) for one in others):
         raise first
 
 
-def _movable(outcome: Outcome) -> bool:
+def _movable(outcome: SideResult) -> bool:
     return outcome.fixed is None
 
 
-def _languages(console: Console, state: State, known: Sequence[Choice], outcomes: Mapping[Place, Outcome]) -> list[str]:
+def _languages(
+    console: AppContext, state: SearchState, known: Sequence[IndexChoice], outcomes: Mapping[Place, SideResult]
+) -> list[str]:
     """What a query can be said to be in: the languages of both indices, and what was chosen."""
     found = {tag for one in outcomes.values() for tag in one.languages}
     for place in PLACES if not outcomes else ():
         try:
-            found.update(console.opened(chosen(state.side(place), known).name).standing().searcher.index.languages)
+            found.update(console.opened(choice_of(state.side(place), known).name).current().searcher.index.languages)
         except (LangshiftError, OpenSearchException) as error:
             # Told when it is searched, unless nothing can be.
-            told_of_one_side(console, error)
+            side_error(console, error)
     # Anybody may have written what is no tag into the field.
     chosen_ones = {*state.languages, *([state.language] if state.language else [])}
     return sorted({tag for tag in found if parse_tag(tag)} | chosen_ones)

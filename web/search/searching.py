@@ -16,22 +16,22 @@ from opensearchpy.exceptions import OpenSearchException
 from langshift.errors import LangshiftError, UnavailableError
 from langshift.languages import UNDETERMINED
 from langshift.plugin.inventory import all_versions
-from langshift.plugin.metadata import Fields
-from langshift.retrieval.alpha_preview import Vectors, rank_at
+from langshift.plugin.metadata import FieldNames
+from langshift.retrieval.alpha_preview import ShortlistVectors, rank_at
 from langshift.retrieval.hits import GROUP, Hit, SearchResult, group_of, title_and_text, to_hit
 from langshift.retrieval.searcher import Searcher, preference_notes
 from langshift.retrieval.settings import Filters
 from langshift.retrieval.shortlist import Shortlist, rankable
 from langshift.retrieval.shortlist import rank as plain_rank
-from langshift.retrieval.steps import Request, carry_out, request_of
-from langshift.web.context import Console, Kept
-from langshift.web.search.state import MOST_SIZE, Choice, Side, State, choices, chosen
+from langshift.retrieval.steps import HttpRequest, execute, request_of
+from langshift.web.context import AppContext, LruCache
+from langshift.web.search.state import MOST_SIZE, IndexChoice, SearchSide, SearchState, choice_of, choices
 
 # Two sides of some dozens of queries; with what lists show of its documents a shortlist is a few megabytes at most.
 _MOST: Final = 32
 
 
-class Asked(NamedTuple):
+class SearchKey(NamedTuple):
     """What is searched for, beside the setting.
 
     Attributes:
@@ -47,7 +47,7 @@ class Asked(NamedTuple):
     languages: tuple[str, ...]
 
 
-class Gathered:
+class CachedShortlist:
     """A shortlist, and the vectors that are fetched for it once.
 
     Attributes:
@@ -57,7 +57,7 @@ class Gathered:
 
     def __init__(self, searcher: Searcher, shortlist: Shortlist) -> None:
         self.searcher, self.shortlist = searcher, shortlist
-        self._vectors: Vectors | None = None
+        self._vectors: ShortlistVectors | None = None
         self._fetching = Lock()
 
     @property
@@ -65,7 +65,7 @@ class Gathered:
         """Why alpha cannot be moved here: by the index, or as the query has no vector; None where it can."""
         return self.searcher.shiftable or self.shortlist.lacks.get("dense")
 
-    def vectors(self, fetch: Callable[[], Vectors]) -> Vectors:
+    def vectors(self, fetch: Callable[[], ShortlistVectors]) -> ShortlistVectors:
         """The vectors; fetched by the first who asks, while others wait."""
         with self._fetching:
             if self._vectors is None:
@@ -73,7 +73,7 @@ class Gathered:
             return self._vectors
 
 
-class Searches:
+class SearchCache:
     """All that the search pages keep between requests.
 
     Attributes:
@@ -83,10 +83,10 @@ class Searches:
     """
 
     def __init__(self) -> None:
-        self.choices: Kept[list[Choice]] = Kept(1)
-        self.gathered: Kept[Gathered] = Kept(_MOST)
-        self.live: Kept[tuple[Searcher, SearchResult]] = Kept(_MOST)
-        self._encoded: Kept[NDArray[np.float32]] = Kept(256)
+        self.choices: LruCache[list[IndexChoice]] = LruCache(1)
+        self.gathered: LruCache[CachedShortlist] = LruCache(_MOST)
+        self.live: LruCache[tuple[Searcher, SearchResult]] = LruCache(_MOST)
+        self._encoded: LruCache[NDArray[np.float32]] = LruCache(256)
 
     def encoded(self, searcher: Searcher, words: str) -> NDArray[np.float32]:
         """The query's vector as the encoder makes it, shape (dimension,): made once for all indices of one encoder."""
@@ -95,7 +95,7 @@ class Searches:
         return self._encoded.of(key, lambda: searcher.encode([words])[0])
 
 
-class Outcome(NamedTuple):
+class SideResult(NamedTuple):
     """What a side found.
 
     Attributes:
@@ -110,13 +110,13 @@ class Outcome(NamedTuple):
         trouble: why nothing was found; None where the search went well.
     """
 
-    choice: Choice
-    side: Side
+    choice: IndexChoice
+    side: SearchSide
     hits: tuple[Hit, ...] = ()
     language: str = UNDETERMINED
     languages: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
-    requests: tuple[Request, ...] = ()
+    requests: tuple[HttpRequest, ...] = ()
     fixed: str | None = None
     trouble: LangshiftError | None = None
 
@@ -126,16 +126,16 @@ class Outcome(NamedTuple):
         return self.side.alpha is not None and self.fixed is None
 
 
-def told_of_one_side(console: Console, error: LangshiftError | OpenSearchException) -> LangshiftError:
+def side_error(console: AppContext, error: LangshiftError | OpenSearchException) -> LangshiftError:
     """Why one index cannot be searched, as an error with a sentence.
 
     Raises:
         UnavailableError: none can be for now.
     """
-    told = console.failure(error)
-    if isinstance(told, UnavailableError):
-        raise told
-    return told
+    langshift_error = console.failure(error)
+    if isinstance(langshift_error, UnavailableError):
+        raise langshift_error
+    return langshift_error
 
 
 SNIPPET: Final = 240
@@ -143,7 +143,7 @@ TITLE: Final = 160
 # How much of a text is shown before the first of the query's words in it.
 _BEFORE = 60
 # What is kept of a text, and how much of it before that word: more than any list shows.
-_KEPT, _KEPT_BEFORE = 2_000, 500
+_EXCERPT_LENGTH, _EXCERPT_BEFORE = 2_000, 500
 _SHORTEST_WORD = 3
 # No script puts more marks on a character.
 _MOST_MARKS = 16
@@ -153,7 +153,7 @@ _MOST_WORDS = 32
 Movement = Literal["up", "down", "same", "absent"]
 
 
-class Row(NamedTuple):
+class HitRow(NamedTuple):
     """One hit of a list.
 
     Attributes:
@@ -177,7 +177,7 @@ class Row(NamedTuple):
     others: tuple[tuple[str, str], ...]
 
 
-def rows(hits: Sequence[Hit], words: str, language: str, there: Mapping[str, int]) -> list[Row]:
+def rows(hits: Sequence[Hit], words: str, language: str, there: Mapping[str, int]) -> list[HitRow]:
     """The hits as they are listed.
 
     Args:
@@ -190,15 +190,15 @@ def rows(hits: Sequence[Hit], words: str, language: str, there: Mapping[str, int
     for rank, hit in enumerate(hits, start=1):
         movement, moved = _moved(rank, _place(hit, there))
         found.append(
-            Row(
+            HitRow(
                 rank=rank,
                 hit=hit,
-                title=cut(hit.title, TITLE),
+                title=truncate(hit.title, TITLE),
                 snippet=snippet(hit.text, words),
                 own=hit.language == language,
                 movement=movement,
                 moved=moved,
-                others=tuple((one.language, cut(one.title or one.text, TITLE)) for one in hit.others),
+                others=tuple((one.language, truncate(one.title or one.text, TITLE)) for one in hit.others),
             )
         )
     return found
@@ -224,14 +224,14 @@ def snippet(text: str, words: str, most: int = SNIPPET) -> str:
     text = " ".join(text.split())
     found = _first_word(text, words, most)
     if found is None:
-        return cut(text, most)
+        return truncate(text, most)
     start = max(0, min(found - _BEFORE, len(text) - most))
     space = text.find(" ", start, found)
     start = space + 1 if space >= 0 else _whole(text, start)
-    return f"…{cut(text[start:], most)}"
+    return f"…{truncate(text[start:], most)}"
 
 
-def cut(text: str, most: int) -> str:
+def truncate(text: str, most: int) -> str:
     """The beginning of a text, to the end of a word where one ends soon."""
     text = " ".join(text.split())
     if len(text) <= most:
@@ -244,14 +244,14 @@ def cut(text: str, most: int) -> str:
 def excerpt(text: str, words: str = "") -> str:
     """As much of a text as ``cut`` and ``snippet`` need to make the same of it as of the whole."""
     # Most are short, and to part them into words is the slowest here.
-    if len(text) <= _KEPT:
+    if len(text) <= _EXCERPT_LENGTH:
         return text
     text = " ".join(text.split())
-    if len(text) <= _KEPT:
+    if len(text) <= _EXCERPT_LENGTH:
         return text
     found = _first_word(text, words, SNIPPET)
-    start = 0 if found is None else max(0, found - _KEPT_BEFORE)
-    return text[start : start + _KEPT]
+    start = 0 if found is None else max(0, found - _EXCERPT_BEFORE)
+    return text[start : start + _EXCERPT_LENGTH]
 
 
 def ordinal(rank: int) -> str:
@@ -296,7 +296,9 @@ def _moved(rank: int, there: int | None) -> tuple[Movement, str]:
     return direction, f"{direction} {abs(there - rank)}, there {ordinal(there)}"
 
 
-def brief_sources(sources: Mapping[str, Mapping[str, Any]], fields: Fields, words: str) -> dict[str, Mapping[str, Any]]:
+def truncated_sources(
+    sources: Mapping[str, Mapping[str, Any]], fields: FieldNames, words: str
+) -> dict[str, Mapping[str, Any]]:
     """Documents with nothing but title, text and group, the texts cut down.
 
     Args:
@@ -313,13 +315,13 @@ def brief_sources(sources: Mapping[str, Mapping[str, Any]], fields: Fields, word
     return found
 
 
-def brief_hit(hit: Hit, words: str) -> Hit:
+def truncated_hit(hit: Hit, words: str) -> Hit:
     """A hit, and what is inside it, without any other fields, the texts cut down."""
     others = tuple(replace(one, title=excerpt(one.title), text=excerpt(one.text), source={}) for one in hit.others)
     return replace(hit, title=excerpt(hit.title), text=excerpt(hit.text, words), others=others, source={})
 
 
-class Asking:
+class SideSearcher:
     """One request's searches.
 
     Args:
@@ -327,16 +329,16 @@ class Asking:
         fresh: whether the cluster is asked again for what is known already.
     """
 
-    def __init__(self, console: Console, *, fresh: bool) -> None:
+    def __init__(self, console: AppContext, *, fresh: bool) -> None:
         self._console, self._fresh = console, fresh
-        self._kept: Searches = console.kept(Searches, Searches)
-        self._asked: dict[Asked, Gathered] = {}
+        self._cache: SearchCache = console.shared(SearchCache, SearchCache)
+        self._shortlists: dict[SearchKey, CachedShortlist] = {}
 
-    def choices(self) -> list[Choice]:
+    def choices(self) -> list[IndexChoice]:
         """All that can be searched."""
-        return self._kept.choices.of(None, lambda: choices(all_versions(self._console.client)), fresh=self._fresh)
+        return self._cache.choices.of(None, lambda: choices(all_versions(self._console.client)), fresh=self._fresh)
 
-    def outcome(self, state: State, side: Side, known: Sequence[Choice]) -> Outcome:
+    def outcome(self, state: SearchState, side: SearchSide, known: Sequence[IndexChoice]) -> SideResult:
         """What a side finds, or why it finds nothing.
 
         Args:
@@ -344,51 +346,53 @@ class Asking:
             side: which of its sides.
             known: what can be searched.
         """
-        choice = chosen(side, known)
+        choice = choice_of(side, known)
         try:
             if rankable(side.setting):
                 return self._ranked(state, side, choice)
             return self._live(state, side, choice)
         except (LangshiftError, OpenSearchException) as error:
             # The other side may do better.
-            told = told_of_one_side(self._console, error)
-            return Outcome(choice, side, fixed=str(told), trouble=told)
+            langshift_error = side_error(self._console, error)
+            return SideResult(choice, side, fixed=str(langshift_error), trouble=langshift_error)
 
-    def gathered(self, state: State, choice: Choice) -> Gathered:
+    def gathered(self, state: SearchState, choice: IndexChoice) -> CachedShortlist:
         """The shortlist for a query; both sides of an index share it."""
-        asked = _asked(state, choice)
+        key = _search_key(state, choice)
         # Within one request nothing is asked for twice, however fresh it is to be.
-        if asked not in self._asked:
-            made = self._kept.gathered.of(asked, lambda: self._gather(state, choice), fresh=self._fresh)
-            self._asked[asked] = made
-        return self._asked[asked]
+        if key not in self._shortlists:
+            made = self._cache.gathered.of(key, lambda: self._gather(state, choice), fresh=self._fresh)
+            self._shortlists[key] = made
+        return self._shortlists[key]
 
-    def vectors(self, gathered: Gathered) -> Vectors:
+    def vectors(self, gathered: CachedShortlist) -> ShortlistVectors:
         """The vectors of a shortlist, fetched if they are not there yet."""
         searcher, shortlist = gathered.searcher, gathered.shortlist
 
-        def fetch() -> Vectors:
-            found = carry_out(self._console.client, searcher.index.index, searcher.vectors(shortlist))
-            return replace(found, sources=brief_sources(found.sources, searcher.index.fields, shortlist.question.words))
+        def fetch() -> ShortlistVectors:
+            found = execute(self._console.client, searcher.index.index, searcher.vectors(shortlist))
+            return replace(
+                found, sources=truncated_sources(found.sources, searcher.index.fields, shortlist.question.words)
+            )
 
         return gathered.vectors(fetch)
 
-    def _gather(self, state: State, choice: Choice) -> Gathered:
+    def _gather(self, state: SearchState, choice: IndexChoice) -> CachedShortlist:
         filters = filters_of(state)
-        searcher, shortlist = self._console.carry_out(
+        searcher, shortlist = self._console.execute(
             choice.name,
             lambda searcher: searcher.shortlist(
                 state.words,
                 language=state.language,
                 filters=filters,
-                encoded=lambda: self._kept.encoded(searcher, state.words),
+                encoded=lambda: self._cache.encoded(searcher, state.words),
             ),
             filters,
         )
-        sources = brief_sources(shortlist.sources, searcher.index.fields, state.words)
-        return Gathered(searcher, replace(shortlist, sources=sources))
+        sources = truncated_sources(shortlist.sources, searcher.index.fields, state.words)
+        return CachedShortlist(searcher, replace(shortlist, sources=sources))
 
-    def _ranked(self, state: State, side: Side, choice: Choice) -> Outcome:
+    def _ranked(self, state: SearchState, side: SearchSide, choice: IndexChoice) -> SideResult:
         gathered = self.gathered(state, choice)
         searcher, shortlist = gathered.searcher, gathered.shortlist
         fixed, question = gathered.fixed, shortlist.question
@@ -399,8 +403,8 @@ class Asking:
             found = rank(gathered, side, self.vectors(gathered))
         if side.alpha is not None and fixed is not None:
             notes.append(f"Shown as indexed: {fixed}")
-        exchange = searcher.exchange(question, side.setting, size=state.size, filters=shortlist.filters)
-        return Outcome(
+        exchange = searcher.plan(question, side.setting, size=state.size, filters=shortlist.filters)
+        return SideResult(
             choice=choice,
             side=side,
             hits=found,
@@ -411,13 +415,13 @@ class Asking:
             fixed=fixed,
         )
 
-    def _live(self, state: State, side: Side, choice: Choice) -> Outcome:
-        key = (_asked(state, choice), side.setting)
-        searcher, result = self._kept.live.of(key, lambda: self._searched(state, side, choice), fresh=self._fresh)
+    def _live(self, state: SearchState, side: SearchSide, choice: IndexChoice) -> SideResult:
+        key = (_search_key(state, choice), side.setting)
+        searcher, result = self._cache.live.of(key, lambda: self._searched(state, side, choice), fresh=self._fresh)
         mode = "The mode anchored" if side.setting.mode == "anchored" else "One document per group"
         fixed = f"{mode} is searched for as the index is; alpha cannot be moved here."
         notes = [f"Shown as indexed: {fixed}"] if side.alpha is not None else []
-        return Outcome(
+        return SideResult(
             choice=choice,
             side=side,
             hits=result.hits,
@@ -428,18 +432,18 @@ class Asking:
             fixed=fixed,
         )
 
-    def _searched(self, state: State, side: Side, choice: Choice) -> tuple[Searcher, SearchResult]:
+    def _searched(self, state: SearchState, side: SearchSide, choice: IndexChoice) -> tuple[Searcher, SearchResult]:
         searcher, result = self.search(state, side, choice)
-        return searcher, replace(result, hits=tuple(brief_hit(one, state.words) for one in result.hits))
+        return searcher, replace(result, hits=tuple(truncated_hit(one, state.words) for one in result.hits))
 
     def search(
-        self, state: State, side: Side, choice: Choice, *, explain: bool = False
+        self, state: SearchState, side: SearchSide, choice: IndexChoice, *, explain: bool = False
     ) -> tuple[Searcher, SearchResult]:
         """A search by the cluster, for as many hits as a shortlist ranks."""
         filters = filters_of(state)
-        return self._console.carry_out(
+        return self._console.execute(
             choice.name,
-            lambda searcher: searcher.answering(
+            lambda searcher: searcher.result_plan(
                 state.words,
                 side.setting,
                 language=state.language,
@@ -451,7 +455,7 @@ class Asking:
         )
 
 
-def rank(gathered: Gathered, side: Side, vectors: Vectors | None) -> tuple[Hit, ...]:
+def rank(gathered: CachedShortlist, side: SearchSide, vectors: ShortlistVectors | None) -> tuple[Hit, ...]:
     """The hits of a side's setting, best first; at its alpha where there are vectors, else as indexed."""
     fields = gathered.searcher.index.fields
     if vectors is None:
@@ -461,10 +465,10 @@ def rank(gathered: Gathered, side: Side, vectors: Vectors | None) -> tuple[Hit, 
     return tuple(to_hit(one, fields) for one in found.hits)
 
 
-def filters_of(state: State) -> Filters:
+def filters_of(state: SearchState) -> Filters:
     """The filters of a state."""
     return {"language": list(state.languages)} if state.languages else {}
 
 
-def _asked(state: State, choice: Choice) -> Asked:
-    return Asked(choice.uuid, state.words, state.language, state.languages)
+def _search_key(state: SearchState, choice: IndexChoice) -> SearchKey:
+    return SearchKey(choice.uuid, state.words, state.language, state.languages)

@@ -13,7 +13,7 @@ from langshift.debias.fingerprint import Fingerprint
 from langshift.errors import UsageError
 from langshift.languages import require_language
 from langshift.plugin.inventory import Version
-from langshift.retrieval.settings import FUSIONS, MODES, USUAL, Setting
+from langshift.retrieval.settings import FUSIONS, MODES, USUAL, SearchSettings
 
 T = TypeVar("T", bound=str)
 Place = Literal["left", "right"]
@@ -28,7 +28,7 @@ _TAGS = 64
 
 
 @dataclass(frozen=True)
-class Side:
+class SearchSide:
     """One of the two searches.
 
     Attributes:
@@ -38,12 +38,12 @@ class Side:
     """
 
     index: str | None = None
-    setting: Setting = USUAL
+    setting: SearchSettings = USUAL
     alpha: float | None = None
 
 
 @dataclass(frozen=True)
-class State:
+class SearchState:
     """What a view of the search page depends on, beside the cluster.
 
     Attributes:
@@ -59,14 +59,14 @@ class State:
     language: str | None = None
     size: int = USUAL_SIZE
     languages: tuple[str, ...] = ()
-    left: Side = field(default_factory=Side)
-    right: Side = field(default_factory=Side)
+    left: SearchSide = field(default_factory=SearchSide)
+    right: SearchSide = field(default_factory=SearchSide)
 
-    def side(self, place: Place) -> Side:
+    def side(self, place: Place) -> SearchSide:
         """One of the two."""
         return self.left if place == "left" else self.right
 
-    def with_side(self, place: Place, side: Side) -> State:
+    def with_side(self, place: Place, side: SearchSide) -> SearchState:
         """The state with another left or right search."""
         return replace(self, left=side) if place == "left" else replace(self, right=side)
 
@@ -90,7 +90,7 @@ class State:
         return f"{path}?{written}" if written else path
 
 
-def state_of(given: Iterable[tuple[str, str]]) -> State:
+def parse_state(given: Iterable[tuple[str, str]]) -> SearchState:
     """The state that the names and values of an address give; names that mean nothing here are left aside.
 
     Of a name that comes twice the last counts, but of ``filter`` all. An empty value is one that was not given.
@@ -105,7 +105,7 @@ def state_of(given: Iterable[tuple[str, str]]) -> State:
     if len(tags) > _TAGS:
         raise UsageError(f"filter is given {len(tags):,} times, but at most {_TAGS} languages can be chosen.")
     words = values.get("q", "")
-    return State(
+    return SearchState(
         words=words if words.strip() else "",
         language=None if language is None else _tag("lang", language),
         size=_size(values),
@@ -115,7 +115,7 @@ def state_of(given: Iterable[tuple[str, str]]) -> State:
     )
 
 
-def _side(place: Place, values: Mapping[str, str]) -> Side:
+def _side(place: Place, values: Mapping[str, str]) -> SearchSide:
     index = values.get(place)
     alpha = _number(f"{place}.alpha", values, 0, 1)
     # A form whose index was just changed still holds the alpha of the one before.
@@ -125,7 +125,7 @@ def _side(place: Place, values: Mapping[str, str]) -> Side:
     fusion = _one_of(f"{place}.fusion", values, FUSIONS, USUAL.fusion)
     weight = _number(f"{place}.weight", values, 0, 1)
     hybrid = mode == "hybrid"
-    setting = Setting(
+    setting = SearchSettings(
         mode=mode,
         preference=_number(f"{place}.prefer", values, -MOST_PREFERENCE, MOST_PREFERENCE) or 0.0,
         # What only hybrid has is checked in every mode, and kept in none but hybrid.
@@ -133,10 +133,10 @@ def _side(place: Place, values: Mapping[str, str]) -> Side:
         lexical_weight=weight if hybrid and weight is not None else USUAL.lexical_weight,
         one_per_group=_is_on(f"{place}.one", values),
     )
-    return Side(index, setting, alpha)
+    return SearchSide(index, setting, alpha)
 
 
-def _side_items(place: Place, side: Side) -> list[tuple[str, str]]:
+def _side_items(place: Place, side: SearchSide) -> list[tuple[str, str]]:
     found: list[tuple[str, str]] = [] if side.index is None else [(place, side.index)]
     setting = side.setting
     if setting.mode != USUAL.mode:
@@ -214,7 +214,7 @@ def _cut(given: str) -> str:
     return repr(given if len(given) <= _SHOWN else f"{given[:_SHOWN]}…")
 
 
-class Choice(NamedTuple):
+class IndexChoice(NamedTuple):
     """One index that a side can search.
 
     Attributes:
@@ -245,10 +245,10 @@ class Choice(NamedTuple):
         return f"{self.alpha:g}" + (f" ({single})" if single and self.fingerprint.moves else "")
 
 
-def choices(versions: Iterable[Version]) -> list[Choice]:
+def choices(versions: Iterable[Version]) -> list[IndexChoice]:
     """All that can be searched, by name; a live index comes before the versions that are kept of it."""
     found = [
-        Choice(
+        IndexChoice(
             name=one.name if one.state == "live" else one.version,
             version=one.version,
             uuid=one.uuid,
@@ -262,7 +262,7 @@ def choices(versions: Iterable[Version]) -> list[Choice]:
     return sorted(found, key=lambda one: one.name)
 
 
-def settled(state: State, known: Sequence[Choice]) -> State:
+def resolve_state(state: SearchState, known: Sequence[IndexChoice]) -> SearchState:
     """The state with an index on both sides, and without an alpha that is the index's own.
 
     Raises:
@@ -276,32 +276,32 @@ def settled(state: State, known: Sequence[Choice]) -> State:
     if left.index is None and right.index is None:
         left, right = _pair(left, right, known)
     elif left.index is None:
-        left = _beside(left, chosen(right, known), known)
+        left = _beside(left, choice_of(right, known), known)
     elif right.index is None:
-        right = _beside(right, chosen(left, known), known)
+        right = _beside(right, choice_of(left, known), known)
     return replace(state, left=_as_indexed(left, known), right=_as_indexed(right, known))
 
 
-def chosen(side: Side, known: Sequence[Choice]) -> Choice:
+def choice_of(side: SearchSide, known: Sequence[IndexChoice]) -> IndexChoice:
     """What a side of a settled state searches."""
     return next(one for one in known if one.name == side.index)
 
 
-def _by_its_name(place: Place, side: Side, known: Sequence[Choice]) -> Side:
+def _by_its_name(place: Place, side: SearchSide, known: Sequence[IndexChoice]) -> SearchSide:
     """The side with the name by which its index is opened: a version that was kept may have become the live one."""
     if side.index is None or any(one.name == side.index for one in known):
         return side
     for one in known:
         if one.version == side.index:
             return replace(side, index=one.name)
-    told = side.index if len(side.index) <= 80 else f"{side.index[:80]}…"
+    shown_name = side.index if len(side.index) <= 80 else f"{side.index[:80]}…"
     raise UsageError(
-        f"{place} is {told!r}, but there is no such index or version on the cluster: choose one from the list at "
+        f"{place} is {shown_name!r}, but there is no such index or version on the cluster: choose one from the list at "
         "/search, or make it with `langshift ingest`."
     )
 
 
-def _pair(left: Side, right: Side, known: Sequence[Choice]) -> tuple[Side, Side]:
+def _pair(left: SearchSide, right: SearchSide, known: Sequence[IndexChoice]) -> tuple[SearchSide, SearchSide]:
     """The plain and the shifted index that belong together best; where none do, the first index against itself."""
     pairs = [
         (plain, shifted)
@@ -317,7 +317,7 @@ def _pair(left: Side, right: Side, known: Sequence[Choice]) -> tuple[Side, Side]
     return _against_itself(left, alone), replace(right, index=alone.name)
 
 
-def _beside(side: Side, other: Choice, known: Sequence[Choice]) -> Side:
+def _beside(side: SearchSide, other: IndexChoice, known: Sequence[IndexChoice]) -> SearchSide:
     """A side that was left open, with what is best seen beside the other one."""
     fitting = [
         one
@@ -331,13 +331,13 @@ def _beside(side: Side, other: Choice, known: Sequence[Choice]) -> Side:
     return _against_itself(side, other)
 
 
-def _against_itself(side: Side, choice: Choice) -> Side:
+def _against_itself(side: SearchSide, choice: IndexChoice) -> SearchSide:
     """The side over the index, as it would be without a shift."""
     unshifted = 0.0 if choice.alpha and side.alpha is None else side.alpha
     return replace(side, index=choice.name, alpha=unshifted)
 
 
-def _kinship(one: Choice, other: Choice) -> tuple[bool, bool, int]:
+def _kinship(one: IndexChoice, other: IndexChoice) -> tuple[bool, bool, int]:
     """How well two indices can be compared: by their documents, and by their names."""
     return (
         one.documents == other.documents,
@@ -346,12 +346,12 @@ def _kinship(one: Choice, other: Choice) -> tuple[bool, bool, int]:
     )
 
 
-def _same_encoder(one: Choice, other: Choice) -> bool:
+def _same_encoder(one: IndexChoice, other: IndexChoice) -> bool:
     return (one.fingerprint.encoder, one.fingerprint.revision) == (
         other.fingerprint.encoder,
         other.fingerprint.revision,
     )
 
 
-def _as_indexed(side: Side, known: Sequence[Choice]) -> Side:
-    return replace(side, alpha=None) if side.alpha == chosen(side, known).alpha else side
+def _as_indexed(side: SearchSide, known: Sequence[IndexChoice]) -> SearchSide:
+    return replace(side, alpha=None) if side.alpha == choice_of(side, known).alpha else side

@@ -7,16 +7,16 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
-from langshift.retrieval.steps import Request
-from langshift.web.search.searching import Outcome, Row, places, rows, shares
-from langshift.web.search.state import PLACES, Choice, Place, Side, State, chosen, number
+from langshift.retrieval.steps import HttpRequest
+from langshift.web.search.searching import HitRow, SideResult, places, rows, shares
+from langshift.web.search.state import PLACES, IndexChoice, Place, SearchSide, SearchState, choice_of, number
 
 # A list of more numbers is shown as how many it has.
 _MOST_NUMBERS: Final = 16
 _COLOURS: Final = 8
 
 
-class Shown(NamedTuple):
+class RequestView(NamedTuple):
     """A request as it is shown.
 
     Attributes:
@@ -45,18 +45,18 @@ class SideView(NamedTuple):
     """
 
     place: Place
-    side: Side
-    choice: Choice
+    side: SearchSide
+    choice: IndexChoice
     why: str
     step: str
-    outcome: Outcome | None = None
-    rows: Sequence[Row] = ()
+    outcome: SideResult | None = None
+    rows: Sequence[HitRow] = ()
     shares: Sequence[tuple[str, int, int]] = ()
-    requests: Sequence[Shown] = ()
+    requests: Sequence[RequestView] = ()
     retune: str | None = None
 
 
-def views(state: State, known: Sequence[Choice], outcomes: Mapping[Place, Outcome]) -> list[SideView]:
+def views(state: SearchState, known: Sequence[IndexChoice], outcomes: Mapping[Place, SideResult]) -> list[SideView]:
     """Both sides.
 
     Args:
@@ -71,24 +71,26 @@ def views(state: State, known: Sequence[Choice], outcomes: Mapping[Place, Outcom
     return [_side("left", state, left, right, colours), _side("right", state, right, left, colours)]
 
 
-def request_shown(request: Request) -> Shown:
+def request_view(request: HttpRequest) -> RequestView:
     """A request for a person to read, and to send."""
     bodies = [_readable(line) for line in request.to_dict()["lines"]]
     text = "\n".join(orjson.dumps(body, option=orjson.OPT_INDENT_2).decode() for body in bodies)
-    return Shown(f"{request.method} {request.path}\n{text}", request.as_curl)
+    return RequestView(f"{request.method} {request.path}\n{text}", request.as_curl)
 
 
-def _empty(place: Place, state: State, known: Sequence[Choice]) -> SideView:
+def _empty(place: Place, state: SearchState, known: Sequence[IndexChoice]) -> SideView:
     side = state.side(place)
-    choice = chosen(side, known)
+    choice = choice_of(side, known)
     return SideView(place, side, choice, _why(place, state), _step(choice.alpha))
 
 
-def _why(place: Place, state: State) -> str:
+def _why(place: Place, state: SearchState) -> str:
     return state.address("/search/hit", side=place)
 
 
-def _side(place: Place, state: State, outcome: Outcome, other: Outcome, colours: Mapping[str, int]) -> SideView:
+def _side(
+    place: Place, state: SearchState, outcome: SideResult, other: SideResult, colours: Mapping[str, int]
+) -> SideView:
     listed = outcome.hits[: state.size]
     retune = None
     if outcome.moved and outcome.side.alpha is not None and outcome.choice.live:
@@ -102,12 +104,12 @@ def _side(place: Place, state: State, outcome: Outcome, other: Outcome, colours:
         outcome=outcome,
         rows=rows(listed, state.words, outcome.language, places(other.hits)),
         shares=[(tag, count, colours.get(tag, _COLOURS)) for tag, count in shares(listed)],
-        requests=[request_shown(one) for one in outcome.requests],
+        requests=[request_view(one) for one in outcome.requests],
         retune=retune,
     )
 
 
-def _colours(outcomes: Mapping[Place, Outcome], size: int) -> dict[str, int]:
+def _colours(outcomes: Mapping[Place, SideResult], size: int) -> dict[str, int]:
     """Language -> number of its colour, the same on both sides; the most frequent ones have one of their own."""
     both = [hit for outcome in outcomes.values() for hit in outcome.hits[:size]]
     return {tag: place for place, (tag, _) in enumerate(shares(both)[:_COLOURS])}

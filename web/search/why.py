@@ -9,19 +9,19 @@ from typing import Any, Final, NamedTuple
 import orjson
 from starlette.exceptions import HTTPException
 
-from langshift.plugin.metadata import Fields
+from langshift.plugin.metadata import FieldNames
 from langshift.retrieval import dsl
-from langshift.retrieval.alpha_preview import account
-from langshift.retrieval.hits import GROUP, Anchor, Candidate, Hit, Leg, group_of, to_hit, without_legs
-from langshift.retrieval.settings import Setting
+from langshift.retrieval.alpha_preview import similarity_breakdown
+from langshift.retrieval.hits import GROUP, Anchor, Hit, Leg, ScoredDoc, group_of, to_hit, without_legs
+from langshift.retrieval.settings import SearchSettings
 from langshift.retrieval.shortlist import rankable
-from langshift.retrieval.steps import Exchange
-from langshift.web.context import Console
-from langshift.web.search.searching import Asking, Gathered, Outcome, places, rank
-from langshift.web.search.state import PLACES, Choice, Place, Side, State
+from langshift.retrieval.steps import SearchPlan
+from langshift.web.context import AppContext
+from langshift.web.search.searching import CachedShortlist, SideResult, SideSearcher, places, rank
+from langshift.web.search.state import PLACES, IndexChoice, Place, SearchSide, SearchState
 
 
-class Similarity(NamedTuple):
+class SimilarityAtAlpha(NamedTuple):
     """How near query and document are at one alpha.
 
     Attributes:
@@ -40,20 +40,25 @@ class Similarity(NamedTuple):
 
 
 def similarities(
-    asking: Asking, state: State, side: Side, name: str, explained: Hit | None, outcome: Outcome
-) -> tuple[list[Similarity], Mapping[str, float], str | None]:
+    side_searcher: SideSearcher,
+    state: SearchState,
+    side: SearchSide,
+    name: str,
+    explained: Hit | None,
+    outcome: SideResult,
+) -> tuple[list[SimilarityAtAlpha], Mapping[str, float], str | None]:
     """The table of similarities, what was subtracted of which language vector, and why more is not known."""
-    gathered = asking.gathered(state, outcome.choice)
+    gathered = side_searcher.gathered(state, outcome.choice)
     unknown = gathered.fixed
     if unknown is None:
-        return _accounted(asking, gathered, side, name, outcome)
+        return _accounted(side_searcher, gathered, side, name, outcome)
     effect = None if explained is None else explained.shift
     if effect is None:
         return [], {}, unknown
     return (
         [
-            Similarity("Before any shift", effect.similarity_before, rank=effect.rank_before),
-            Similarity(
+            SimilarityAtAlpha("Before any shift", effect.similarity_before, rank=effect.rank_before),
+            SimilarityAtAlpha(
                 f"As indexed: alpha {outcome.choice.alpha_in_words}", effect.similarity_after, rank=effect.rank_after
             ),
         ],
@@ -63,26 +68,28 @@ def similarities(
 
 
 def _accounted(
-    asking: Asking, gathered: Gathered, side: Side, name: str, outcome: Outcome
-) -> tuple[list[Similarity], Mapping[str, float], str | None]:
-    vectors = asking.vectors(gathered)
+    side_searcher: SideSearcher, gathered: CachedShortlist, side: SearchSide, name: str, outcome: SideResult
+) -> tuple[list[SimilarityAtAlpha], Mapping[str, float], str | None]:
+    vectors = side_searcher.vectors(gathered)
     wanted: list[tuple[str, float | None]] = [
         ("Before any shift: alpha 0", 0.0),
         (f"As indexed: alpha {outcome.choice.alpha_in_words}", None),
     ]
     if outcome.moved:
         wanted.append((f"As looked at: alpha {side.alpha:g}", side.alpha))
-    rows: list[Similarity] = []
+    rows: list[SimilarityAtAlpha] = []
     by: Mapping[str, float] = {}
     for where, alpha in wanted:
-        told = account(vectors, name, alpha)
-        if told is None:
+        breakdown = similarity_breakdown(vectors, name, alpha)
+        if breakdown is None:
             return [], {}, "The document has no vector, or is not among those that are nearest in its language."
         ranks = {}
         if rankable(side.setting):
-            ranks = places(rank(gathered, Side(side.index, side.setting, alpha), vectors))
-        rows.append(Similarity(where, told.moved, told.own_part, told.language_part, ranks.get(name)))
-        by = told.by
+            ranks = places(rank(gathered, SearchSide(side.index, side.setting, alpha), vectors))
+        rows.append(
+            SimilarityAtAlpha(where, breakdown.moved, breakdown.own_part, breakdown.language_part, ranks.get(name))
+        )
+        by = breakdown.by
     return rows, by, None
 
 
@@ -92,7 +99,7 @@ _MOST_OTHERS: Final = 50
 _MOST_TEXT: Final = 50_000
 
 
-class Part(NamedTuple):
+class LegContribution(NamedTuple):
     """What one leg of the search said.
 
     Attributes:
@@ -106,32 +113,39 @@ class Part(NamedTuple):
     weight: float | None
 
 
-class Why(NamedTuple):
+class HitExplanation(NamedTuple):
     """All that is told of one hit; ``similarities`` from before the shift to what is looked at."""
 
     place: Place
-    choice: Choice
-    side: Side
+    choice: IndexChoice
+    side: SearchSide
     language: str
     hit: Hit
     found: bool
     rank: int | None
     there: int | None
-    similarities: Sequence[Similarity]
+    similarities: Sequence[SimilarityAtAlpha]
     by: Mapping[str, float]
     unknown: str | None
-    parts: Sequence[Part]
+    parts: Sequence[LegContribution]
     bonus: float
     anchors: Sequence[tuple[Anchor, Hit | None]]
     others: Sequence[Hit]
     source: str
 
 
-def why(asking: Asking, console: Console, state: State, place: Place, name: str, known: Sequence[Choice]) -> Why:
+def explain_hit(
+    side_searcher: SideSearcher,
+    console: AppContext,
+    state: SearchState,
+    place: Place,
+    name: str,
+    known: Sequence[IndexChoice],
+) -> HitExplanation:
     """What there is to tell of one document.
 
     Args:
-        asking: the request's searches.
+        side_searcher: the request's searches.
         console: what the pages share.
         state: settled, with words.
         place: the side on which the document stands.
@@ -142,13 +156,13 @@ def why(asking: Asking, console: Console, state: State, place: Place, name: str,
         HTTPException: 404, there is no such document.
     """
     side = state.side(place)
-    outcome = asking.outcome(state, side, known)
-    other = asking.outcome(state, state.side(PLACES[1 - PLACES.index(place)]), known)
+    outcome = side_searcher.outcome(state, side, known)
+    other = side_searcher.outcome(state, state.side(PLACES[1 - PLACES.index(place)]), known)
     choice = outcome.choice
-    searcher, result = asking.search(state, side, choice, explain=True)
+    searcher, result = side_searcher.search(state, side, choice, explain=True)
     ids = [anchor.id for anchor in result.anchors]
     fields = searcher.index.fields
-    _, (documents, members) = console.carry_out(choice.name, lambda one: _documents(name, ids, one.index.fields))
+    _, (documents, members) = console.execute(choice.name, lambda one: _documents(name, ids, one.index.fields))
     if name not in documents:
         raise HTTPException(404, f"There is no document {name[:200]!r} in {choice.name}.")
     listed = {one.id: one for one in outcome.hits}
@@ -156,11 +170,11 @@ def why(asking: Asking, console: Console, state: State, place: Place, name: str,
     whole = to_hit(documents[name], fields)
     # What lists are made of holds the beginnings of texts only.
     hit = replace(listed.get(name) or explained.get(name) or whole, title=whole.title, text=beginning(whole.text))
-    near, by, unknown = similarities(asking, state, side, name, explained.get(name), outcome)
+    near, by, unknown = similarities(side_searcher, state, side, name, explained.get(name), outcome)
     # The shortlist tells what the legs say at the alpha that is looked at.
     legs = (hit if rankable(side.setting) and name in listed else explained.get(name, hit)).legs
     ranks = places(outcome.hits)
-    return Why(
+    return HitExplanation(
         place=place,
         choice=choice,
         side=side,
@@ -172,14 +186,14 @@ def why(asking: Asking, console: Console, state: State, place: Place, name: str,
         similarities=near,
         by=by,
         unknown=unknown,
-        parts=[Part(_LEGS.get(leg, leg), said, _weight(leg, side.setting)) for leg, said in legs.items()],
+        parts=[LegContribution(_LEGS.get(leg, leg), said, _weight(leg, side.setting)) for leg, said in legs.items()],
         bonus=result.bonus_of(hit),
         anchors=[
             (one, to_hit(documents[one.id], fields) if one.id in documents else None)
             for one in sorted(result.anchors, key=lambda one: -one.weight)
         ],
         others=[to_hit(one, fields) for one in members],
-        source=_told(documents[name].source),
+        source=_format_source(documents[name].source),
     )
 
 
@@ -190,15 +204,15 @@ _LEGS: Final = {
 }
 
 
-def _weight(leg: str, setting: Setting) -> float | None:
+def _weight(leg: str, setting: SearchSettings) -> float | None:
     if setting.mode != "hybrid":
         return None
     return setting.lexical_weight if leg == "lexical" else 1 - setting.lexical_weight
 
 
 def _documents(
-    name: str, anchors: Sequence[str], fields: Fields
-) -> Exchange[tuple[dict[str, Candidate], list[Candidate]]]:
+    name: str, anchors: Sequence[str], fields: FieldNames
+) -> SearchPlan[tuple[dict[str, ScoredDoc], list[ScoredDoc]]]:
     """The document and the anchors by id, and the other documents of its group."""
     (answer,) = yield (dsl.named(list(dict.fromkeys((name, *anchors))), fields),)
     found = {one.id: one for one in without_legs(answer, fields)}
@@ -211,7 +225,7 @@ def _documents(
     return found, sorted(members, key=lambda one: (one.language, one.id))
 
 
-def _told(source: Mapping[str, Any]) -> str:
+def _format_source(source: Mapping[str, Any]) -> str:
     """A document's fields as text."""
     return beginning(orjson.dumps(source, option=orjson.OPT_INDENT_2).decode())
 

@@ -1,0 +1,75 @@
+"""How large the source is, and whether that is within its budget.
+
+    python tools/source_budget.py
+
+The budget is tools/source_budget.json; the modules of a way are listed in docs/architecture.md, which a test compares
+with a traced run. Whoever raises a figure of the budget does so in a commit of its own, with the reason.
+"""
+
+from __future__ import annotations
+
+import ast
+import io
+import json
+import re
+import sys
+import tokenize
+from pathlib import Path
+
+from check_names import ROOMS, ROOT
+
+BUDGET = Path(__file__).with_suffix(".json")
+ARCHITECTURE = ROOT / "docs" / "architecture.md"
+WAYS = ("document", "query", "replay")
+_DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+_NO_CODE = {
+    tokenize.COMMENT,
+    tokenize.NL,
+    tokenize.NEWLINE,
+    tokenize.INDENT,
+    tokenize.DEDENT,
+    tokenize.ENDMARKER,
+}
+
+
+def main() -> int:
+    """Print each figure beside its budget; 1 where one is above."""
+    budget = json.loads(BUDGET.read_text(encoding="utf-8"))
+    figures = measure(ROOT)
+    for name, figure in figures.items():
+        over = figure - budget[name]
+        print(f"{name:32} {figure:6,} of {budget[name]:6,}" + (f"  {over:,} over the budget" if over > 0 else ""))
+    return int(any(figure > budget[name] for name, figure in figures.items()))
+
+
+def measure(root: Path) -> dict[str, int]:
+    """Return the modules with content, lines of code, lines of the largest file, and modules of each way."""
+    paths = [path for room in ROOMS for path in sorted((root / room).rglob("*.py"))]
+    code = {path: code_lines(path.read_text(encoding="utf-8")) for path in paths}
+    figures = {
+        "modules with content": sum(map(bool, code.values())),
+        "lines of code": sum(code.values()),
+        "lines of the largest file": max(len(path.read_text(encoding="utf-8").splitlines()) for path in paths),
+    }
+    text = ARCHITECTURE.read_text(encoding="utf-8") if ARCHITECTURE.exists() else ""
+    return figures | {f"modules of a {way}'s way": len(modules_of(way, text)) for way in WAYS}
+
+
+def code_lines(source: str) -> int:
+    """Return the lines of a module without comments, docstrings and blanks."""
+    documented = (node for node in ast.walk(ast.parse(source)) if isinstance(node, _DOCUMENTED))
+    strings = [node.body[0] for node in documented if ast.get_docstring(node, clean=False) is not None]
+    docstrings = {line for node in strings for line in range(node.lineno, (node.end_lineno or node.lineno) + 1)}
+    tokens = tokenize.generate_tokens(io.StringIO(source).readline)
+    lines = {line for one in tokens if one.type not in _NO_CODE for line in range(one.start[0], one.end[0] + 1)}
+    return len(lines - docstrings)
+
+
+def modules_of(way: str, text: str) -> list[str]:
+    """Return the modules that docs/architecture.md lists for a way, in its order."""
+    found = re.search(rf"<!-- way of a {way} -->\n(.*?)\n\n", text, re.DOTALL)
+    return re.findall(r"^\d+\. `([^`]+\.py)`", found[1], re.MULTILINE) if found else []
+
+
+if __name__ == "__main__":
+    sys.exit(main())
