@@ -1,15 +1,20 @@
-"""What is asked and how: the query, the setting, the index it is asked of."""
+"""What is asked and how: the query, the setting, also as options, the index it is asked of."""
 
 from __future__ import annotations
 
 import math
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, get_args
+
+import click
 
 from langshift.errors import UsageError
 from langshift.files import is_text
 from langshift.languages import UNDETERMINED
+from langshift.parameters import FiniteRange, Share, option_group
 from langshift.plugin.versions import IndexInfo
 from langshift.retrieval.anchor_model import AnchorModel
 
@@ -189,3 +194,84 @@ def _number(given: Any, name: str, most: float, spelt: Spelling) -> float | None
     if not 0 <= number <= most:
         raise UsageError(f"{spelt(name)} is {given!r}, but it must be a number from 0 to {most:g}.")
     return number
+
+
+setting_options = option_group(
+    "setting",
+    partial(setting_of, spelt=in_command),
+    click.option("--mode", type=click.Choice(MODES), default=USUAL.mode, show_default=True, help="How to search."),
+    click.option(
+        "--prefer-language",
+        type=FiniteRange(0, MOST_PREFERENCE),
+        metavar="B",
+        help="Documents in the searcher's language are given B more, in units of cosine, in every mode; .02 is little.",
+    ),
+    click.option(
+        "--spread",
+        type=FiniteRange(0, MOST_PREFERENCE),
+        metavar="B",
+        help="Documents in other languages than the searcher's are given B more; the opposite of --prefer-language.",
+    ),
+    click.option(
+        "--fusion",
+        type=click.Choice(FUSIONS),
+        help=f"How --mode hybrid puts vectors and words together: by scores or by ranks. [default: {USUAL.fusion}]",
+    ),
+    click.option(
+        "--lexical-weight",
+        type=Share(),
+        metavar="W",
+        help=f"The share of the words in --mode hybrid. [default: {USUAL.lexical_weight:g}]",
+    ),
+    click.option(
+        "--one-per-group",
+        is_flag=True,
+        help="Of documents that are translations of each other show one, in the searcher's language if there is one.",
+    ),
+)
+"""The options of a setting; the command is given them as one argument ``setting``."""
+
+
+def _unchanged(setting: SearchSettings) -> SearchSettings:
+    return setting
+
+
+def read_setting(text: str) -> SearchSettings:
+    """``hybrid --prefer-language .02`` as a setting; what begins with an option is of the usual mode.
+
+    Raises:
+        UsageError: it is none.
+    """
+    command = click.command(add_help_option=False)(setting_options(_unchanged))
+    try:
+        words = shlex.split(text)
+        if words and not words[0].startswith("-"):
+            words = ["--mode", *words]
+        found: SearchSettings = command.main(words, prog_name="--setting", standalone_mode=False)
+    except ValueError:
+        raise UsageError(f"The setting {text!r} is not complete: a quotation mark is missing.") from None
+    except click.ClickException as error:
+        raise UsageError(f"The setting {text!r} cannot be used: {error.format_message().rstrip('.')}.") from error
+    except UsageError as error:
+        raise UsageError(f"The setting {text!r} cannot be used: {error}") from error
+    return found
+
+
+def format_settings(setting: SearchSettings) -> str:
+    """A setting as ``read_setting`` reads it, without what is usual."""
+    words: list[str] = [setting.mode]
+    if setting.preference:
+        option = "prefer_language" if setting.preference > 0 else "spread"
+        words.append(in_command(option, _shortest(abs(setting.preference))))
+    if setting.fusion != USUAL.fusion:
+        words.append(in_command("fusion", setting.fusion))
+    if setting.lexical_weight != USUAL.lexical_weight:
+        words.append(in_command("lexical_weight", _shortest(setting.lexical_weight)))
+    if setting.one_per_group:
+        words.append(in_command("one_per_group"))
+    return " ".join(words)
+
+
+def _shortest(number: float) -> str:
+    """The fewest digits that are read as the very same number."""
+    return repr(float(number)).removesuffix(".0")

@@ -22,8 +22,7 @@ from langshift.evaluate.replay.journal import RESULT, unfinished
 from langshift.evaluate.replay.replay import ReplayResult
 from langshift.evaluate.replay.result import RUN
 from langshift.evaluate.runs import GROUP_SCORES, queries_by_language, read_group_scores, read_run, scored
-from langshift.retrieval.options import format_settings
-from langshift.retrieval.settings import SearchSettings
+from langshift.retrieval.settings import SearchSettings, format_settings
 
 # Those that have a superscript.
 LETTERS = "abcdefghijklmnoprstuvwxyz"

@@ -23,7 +23,7 @@ from langshift.evaluate.replay.replay import ReplayResult
 from langshift.evaluate.replay.requests import TOP_K
 from langshift.evaluate.runs import GROUP_SCORES, command, format_run
 from langshift.files import atomic_write
-from langshift.retrieval.options import format_settings
+from langshift.retrieval.settings import format_settings
 
 RUN = "run.trec"
 LATE_MS = 10.0

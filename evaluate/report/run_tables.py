@@ -19,7 +19,7 @@ from langshift.evaluate.replay.replay import ReplayResult
 from langshift.evaluate.replay.result import latency
 from langshift.evaluate.report.tables import TextTable, probability, star
 from langshift.output import format_change, format_score, heading, line
-from langshift.retrieval.options import format_settings
+from langshift.retrieval.settings import format_settings
 
 _BAR = 30
 

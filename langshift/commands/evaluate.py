@@ -30,9 +30,9 @@ from langshift.evaluate.replay.result import check_output, result, server_versio
 from langshift.evaluate.report.run_tables import show_drifts, show_replay, show_settings
 from langshift.evaluate.runs import parse_names
 from langshift.output import emit_json, heading, note, progress
-from langshift.retrieval.options import FiniteRange, format_settings, read_setting, setting_options
+from langshift.parameters import FiniteRange
 from langshift.retrieval.searcher import USUAL_OPTIONS, Searcher, SearchOptions
-from langshift.retrieval.settings import MODES, SearchSettings
+from langshift.retrieval.settings import MODES, SearchSettings, format_settings, read_setting, setting_options
 from langshift.retrieval.settings import USUAL as USUAL_SETTING
 from langshift.settings import Settings
 

@@ -49,9 +49,9 @@ from langshift.ingest.progress import (
 from langshift.ingest.resume import LoadOptions
 from langshift.ingest.sources import open_source
 from langshift.output import emit_json, note, out, pluralize, table
+from langshift.parameters import Share
 from langshift.plugin.index_body import ENGINES
 from langshift.plugin.versions import check_name, live
-from langshift.retrieval.options import Share
 from langshift.retry import sigterm_as_interrupt
 from langshift.server_errors import reason
 from langshift.settings import Settings

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 import click
 
 from langshift.commands.options import JSON, encoder_options, parse_list
-from langshift.retrieval.options import FiniteRange, Share
+from langshift.parameters import FiniteRange, Share
 
 if TYPE_CHECKING:
     from langshift.debias.encoders import Encoder

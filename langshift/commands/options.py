@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
-from langshift.retrieval.options import FiniteRange, Share
+from langshift.parameters import FiniteRange, Share
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 _KINDS = "use-m, st:NAME_OR_PATH, http:URL or given"

@@ -18,10 +18,10 @@ from langshift.errors import LangshiftError, UsageError
 from langshift.evaluate.compare.gate import Gate, GateResult, show
 from langshift.languages import parse_tag
 from langshift.output import line, pluralize
+from langshift.parameters import FiniteRange, Share
 from langshift.plugin.retune import RetuneRequest, RetuneResult, roll_back
 from langshift.plugin.retune import retune as retune_index
 from langshift.plugin.transfer.state import RollbackResult, Stage, TransferProgress
-from langshift.retrieval.options import FiniteRange, Share
 from langshift.retrieval.searcher import SearchOptions
 from langshift.retry import sigterm_as_interrupt
 

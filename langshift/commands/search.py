@@ -21,9 +21,8 @@ from langshift.retrieval.calibration.calibrate import calibrate as calibrate_ind
 from langshift.retrieval.calibration.calibrate import require_languages
 from langshift.retrieval.calibration.stored import Calibration, FirstHits, store_calibration
 from langshift.retrieval.hits import Hit, Other, SearchResult
-from langshift.retrieval.options import setting_options
 from langshift.retrieval.searcher import QueryEncoder, Searcher, SearchOptions
-from langshift.retrieval.settings import SearchSettings, require_query
+from langshift.retrieval.settings import SearchSettings, require_query, setting_options
 
 if TYPE_CHECKING:
     from langshift.plugin.stored_shift import ShiftQueries

@@ -30,7 +30,7 @@ from langshift.debias.vectors import LanguageVectors, shipped
 from langshift.errors import FingerprintError, UsageError
 from langshift.languages import parse_tag
 from langshift.output import emit_json, note, out, pluralize, printable, progress, table
-from langshift.retrieval.options import Share
+from langshift.parameters import Share
 
 if TYPE_CHECKING:
     from langshift.evaluate.tune.task import ParallelItems, TuningTask

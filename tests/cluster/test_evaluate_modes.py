@@ -12,7 +12,7 @@ from langshift.commands.evaluate import evaluate
 from langshift.errors import LangshiftError, UsageError
 from langshift.evaluate.datasets.dataset import load_dataset
 from langshift.plugin.inventory import drop_all
-from langshift.retrieval.options import read_setting
+from langshift.retrieval.settings import read_setting
 
 from .tls_proxy import proxy
 

@@ -14,8 +14,8 @@ from langshift.evaluate.replay.replay import replay_all
 from langshift.evaluate.replay.requests import LoadProfile
 from langshift.evaluate.replay.result import result
 from langshift.plugin import metadata
-from langshift.retrieval.options import read_setting
 from langshift.retrieval.searcher import Searcher
+from langshift.retrieval.settings import read_setting
 
 from .tls_proxy import client_of, proxy
 

@@ -11,7 +11,7 @@ from command_line import LANGSHIFT, langshift, refusal
 from documents import README
 
 from langshift.cli import COMMANDS, root
-from langshift.retrieval.options import FiniteRange, Share
+from langshift.parameters import FiniteRange, Share
 from langshift.web.context import FOLDER
 
 

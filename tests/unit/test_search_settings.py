@@ -8,8 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from langshift.errors import UsageError
-from langshift.retrieval.options import format_settings, read_setting, setting_options
-from langshift.retrieval.settings import FUSIONS, MODES, USUAL, SearchSettings
+from langshift.retrieval.settings import (
+    FUSIONS,
+    MODES,
+    USUAL,
+    SearchSettings,
+    format_settings,
+    read_setting,
+    setting_options,
+)
 from langshift.retrieval.steps import HttpRequest
 
 settings = st.builds(

@@ -25,8 +25,7 @@ from langshift.evaluate.replay.journal import PER_QUERY, RESULT, UNFINISHED
 from langshift.evaluate.replay.result import check_output
 from langshift.evaluate.runs import parse_names
 from langshift.files import atomic_write, numbered_raw_lines
-from langshift.retrieval.options import format_settings, read_setting
-from langshift.retrieval.settings import SearchSettings
+from langshift.retrieval.settings import SearchSettings, format_settings, read_setting
 
 
 class _Line(msgspec.Struct):

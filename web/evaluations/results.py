@@ -26,7 +26,6 @@ from langshift.evaluate.replay.result import RUN
 from langshift.evaluate.runs import GROUP_SCORES
 from langshift.files import is_text
 from langshift.plugin.inventory import all_versions
-from langshift.retrieval.options import format_settings
 from langshift.retrieval.settings import (
     FUSIONS,
     MODES,
@@ -35,6 +34,7 @@ from langshift.retrieval.settings import (
     Fusion,
     Mode,
     SearchSettings,
+    format_settings,
     setting_of,
 )
 from langshift.web.context import AppContext, LruCache, context_of, page
