@@ -29,25 +29,12 @@ from langshift.evaluate.measures.recall_by_language import SLR, TLR, TR
 from langshift.evaluate.measures.standard import StandardFamily, compute, find
 
 _STANDARD = (
-    StandardFamily(
-        "nDCG",
-        "normalised discounted cumulative gain, gain = grade, or what gains maps it to",
-        "high",
-        "trec_eval, ndcg_cut",
-        compute,
-        "nDCG@k",
-    ),
-    StandardFamily(
-        "R", "share of the relevant documents that is in the top k", "high", "trec_eval, recall", compute, "R@k"
-    ),
-    StandardFamily("P", "share of the top k that is relevant", "high", "trec_eval, P", compute, "P@k"),
-    StandardFamily("AP", "average precision", "high", "trec_eval, map", compute, "AP"),
-    StandardFamily(
-        "RR", "one by the rank of the first relevant document", "high", "trec_eval, recip_rank", compute, "RR"
-    ),
-    StandardFamily(
-        "Judged", "share of the top k that was judged", "report", "ir_measures, Judged", compute, "Judged@k"
-    ),
+    StandardFamily("nDCG@k", "high", "trec_eval, ndcg_cut", compute),
+    StandardFamily("R@k", "high", "trec_eval, recall", compute),
+    StandardFamily("P@k", "high", "trec_eval, P", compute),
+    StandardFamily("AP", "high", "trec_eval, map", compute),
+    StandardFamily("RR", "high", "trec_eval, recip_rank", compute),
+    StandardFamily("Judged@k", "report", "ir_measures, Judged", compute),
 )
 FAMILIES: dict[str, MeasureFamily] = {
     family.name: family

@@ -114,6 +114,11 @@ class RankedMaterial:
         """The relevant documents of a query, and their grades."""
         return {document: grade for document, grade in self.material.qrels.get(query, {}).items() if grade > 0}
 
+    def languages_of_relevant(self, query: str) -> dict[str, str]:
+        """The relevant documents of a query whose language is known, and that language."""
+        languages = {document: self.language(document) for document in self.relevant(query)}
+        return {document: language for document, language in languages.items() if language is not None}
+
     def by_language(self) -> dict[str, list[str]]:
         """Query language -> queries, sorted by language, without queries of unknown language."""
         queries: dict[str, list[str]] = {}
@@ -167,22 +172,27 @@ class Scores:
         note: what a reader must know of the figure, such as why there is none, to follow the name and a colon;
             or None.
         table: the figures behind it in rows and columns, where it has such.
+        pooled: the figure and how many queries it is over, where it belongs to a set of queries and is not the mean
+            of ``per_query``, which may be empty.
+        again: computes the same measure over other queries, where its figure or table changes with the set.
     """
 
     per_query: Mapping[str, float]
     left_out: int
     note: str | None = None
     table: MeasureTable | None = None
+    pooled: MeasureCell | None = None
+    again: Callable[[Collection[str]], Scores] | None = field(default=None, repr=False, compare=False)
 
     @property
     def queries(self) -> int:
         """How many queries the mean is over."""
-        return len(self.per_query)
+        return self.pooled.queries if self.pooled else len(self.per_query)
 
     @property
     def mean(self) -> float | None:
         """The mean over the queries; None where there is none."""
-        return fmean(self.per_query.values()) if self.per_query else None
+        return self.pooled.mean if self.pooled else mean_of(self.per_query.values())
 
     @property
     def cells(self) -> Mapping[str, Mapping[str, MeasureCell]]:
@@ -192,37 +202,15 @@ class Scores:
     def over(self, queries: Iterable[str]) -> Scores:
         """The same measure over some of the queries."""
         wanted = list(queries)
+        if self.again is not None:
+            return self.again(wanted)
         per_query = {query: self.per_query[query] for query in wanted if query in self.per_query}
         return Scores(per_query, len(wanted) - len(per_query))
 
 
-@dataclass(frozen=True)
-class PooledScores(Scores):
-    """A measure whose figure belongs to a set of queries, or whose table changes with the set.
-
-    Attributes:
-        figure: the mean; not that of ``per_query``, which may be empty.
-        counted: how many queries it is over.
-        again: computes the same measure over other queries.
-    """
-
-    figure: float | None = None
-    counted: int = 0
-    again: Callable[[Collection[str]], Scores] = field(default=lambda _: Scores({}, 0), repr=False, compare=False)
-
-    @property
-    def queries(self) -> int:
-        """How many queries the figure is over."""
-        return self.counted
-
-    @property
-    def mean(self) -> float | None:
-        """The figure; None where there is none."""
-        return self.figure
-
-    def over(self, queries: Iterable[str]) -> Scores:
-        """The same measure over some of the queries."""
-        return self.again(list(queries))
+def mean_of(figures: Collection[float]) -> float | None:
+    """The mean; None where there is no figure."""
+    return fmean(figures) if figures else None
 
 
 Direction = Literal["high", "low", "report"]
@@ -249,24 +237,25 @@ class MeasureFamily:
     """A measure less its cutoff and options.
 
     Attributes:
-        name: the name before the ``@``.
-        says: what it is, in a line.
+        written: how the name is written, with ``k`` for a rank.
         direction: which way is good.
         source: where it is defined.
         compute: gives the figures; its docstring is the definition.
-        written: how the name is written, with ``k`` for a rank.
         options: what the name may set.
         across: whether it compares languages by judgement, which data that is judged per language cannot.
     """
 
-    name: str
-    says: str
+    written: str
     direction: Direction
     source: str
     compute: Callable[[Measure, RankedMaterial], Scores]
-    written: str
     options: Mapping[str, MeasureOption] = field(default_factory=dict)
     across: bool = False
+
+    @property
+    def name(self) -> str:
+        """The name before the ``@``."""
+        return self.written.removesuffix("@k")
 
     def check(self, measure: Measure) -> None:
         """Refuse a cutoff or options that the family does not take.

@@ -17,9 +17,9 @@ from langshift.evaluate.measures.base import (
     MeasureFamily,
     MeasureOption,
     MeasureTable,
-    PooledScores,
     RankedMaterial,
     Scores,
+    mean_of,
 )
 from langshift.evaluate.measures.standard import calculate
 from langshift.languages import UNDETERMINED
@@ -44,8 +44,8 @@ def relevant_distribution(ranked: RankedMaterial, query: str) -> Distribution | 
     This stands in for LAURA's oracle (section 2.1), which is the language of the documents that give
     the best answer, several of them with the same weight where they tie: that needs utility scores.
     """
-    languages = {ranked.language(document) for document in ranked.relevant(query)} - {None}
-    return _even(language for language in languages if language) if languages else None
+    languages = set(ranked.languages_of_relevant(query).values())
+    return _even(languages) if languages else None
 
 
 def mean(distributions: Sequence[Distribution]) -> Distribution:
@@ -107,24 +107,15 @@ def over_query_languages(measure: Measure, ranked: RankedMaterial, figures: Sequ
         figures: for each query language, its figure and the number of queries behind it.
     """
     counted = sum(queries for _, queries in figures)
-    return PooledScores(
+    return Scores(
         {},
         len(ranked.queries) - counted,
-        figure=fmean(figure for figure, _ in figures) if figures else None,
-        counted=counted,
+        pooled=MeasureCell(mean_of([figure for figure, _ in figures]), counted),
         again=lambda queries: measure.family.compute(measure, ranked.only(queries)),
     )
 
 
-ENTROPY = MeasureFamily(
-    "Entropy",
-    "entropy of the languages' shares of the first k documents, in nats unless base says otherwise",
-    "report",
-    "LAURA, Table 4",
-    language_entropy,
-    "Entropy@k",
-    options={"base": BASE},
-)
+ENTROPY = MeasureFamily("Entropy@k", "report", "LAURA, Table 4", language_entropy, {"base": BASE})
 
 
 Pair = tuple[NDArray[np.float64], NDArray[np.float64]]
@@ -196,26 +187,11 @@ def _small(value: object) -> bool:
     return type(value) in (int, float) and 0 < value < 1  # type: ignore[operator]
 
 
-JS = MeasureFamily(
-    "JS",
-    "Jensen-Shannon distance of the languages found to those of the relevant documents (stand-in for LAURA's oracle)",
-    "low",
-    "LAURA, Table 4",
-    jensen_shannon,
-    "JS@k",
-    options={"base": BASE, "root": MeasureOption(True, "True or False", lambda value: isinstance(value, bool))},
-    across=True,
-)
-KL = MeasureFamily(
-    "KL",
-    "Kullback-Leibler divergence of the languages found from those of the relevant documents (stand-in for the oracle)",
-    "low",
-    "LAURA, Table 4",
-    kullback_leibler,
-    "KL@k",
-    options={"base": BASE, "smoothing": MeasureOption(1e-6, "a number between 0 and 1", _small)},
-    across=True,
-)
+_ROOT = MeasureOption(True, "True or False", lambda value: isinstance(value, bool))
+_SMOOTHING = MeasureOption(1e-6, "a number between 0 and 1", _small)
+_JS_OPTIONS, _KL_OPTIONS = {"base": BASE, "root": _ROOT}, {"base": BASE, "smoothing": _SMOOTHING}
+JS = MeasureFamily("JS@k", "low", "LAURA, Table 4", jensen_shannon, _JS_OPTIONS, across=True)
+KL = MeasureFamily("KL@k", "low", "LAURA, Table 4", kullback_leibler, _KL_OPTIONS, across=True)
 
 
 _ENOUGH = 2
@@ -242,30 +218,20 @@ def equal_expected_rank(measure: Measure, ranked: RankedMaterial) -> Scores:  # 
         ranks = _ranks(ranked, query)
         if sum(len(group) >= _ENOUGH for group in ranks) >= _ENOUGH:
             per_query[query] = float(kruskal(*ranks).pvalue)
-    left_out = len(ranked.queries) - len(per_query)
-    return Scores(per_query, left_out, note=None if per_query else _UNDEFINED)
+    return Scores(per_query, len(ranked.queries) - len(per_query), note=None if per_query else _UNDEFINED)
 
 
 def _ranks(ranked: RankedMaterial, query: str) -> list[list[int]]:
     """The ranks, from 1, of the relevant documents found, a list for each language."""
-    relevant = ranked.relevant(query)
+    languages = ranked.languages_of_relevant(query)
     ranks: dict[str, list[int]] = {}
     for rank, document in enumerate(ranked.rankings.get(query, ()), 1):
-        language = ranked.language(document) if document in relevant else None
-        if language is not None:
-            ranks.setdefault(language, []).append(rank)
+        if document in languages:
+            ranks.setdefault(languages[document], []).append(rank)
     return list(ranks.values())
 
 
-PEER = MeasureFamily(
-    "PEER",
-    "probability of equal expected rank: p of a Kruskal-Wallis test on the ranks of relevant documents by language",
-    "high",
-    "LAURA, appendix A, Eq. 6",
-    equal_expected_rank,
-    "PEER",
-    across=True,
-)
+PEER = MeasureFamily("PEER", "high", "LAURA, appendix A, Eq. 6", equal_expected_rank, across=True)
 
 
 BINS = 20
@@ -308,8 +274,7 @@ def position_sensitivity(measure: Measure, ranked: RankedMaterial) -> Scores:
     if not places:
         return Scores({}, len(ranked.queries), note=_NEEDS)
     qrels = {query: ranked.material.qrels[query] for query in places}
-    run = {query: ranked.run[query] for query in places if query in ranked.run}
-    found = calculate(ir_measures.nDCG @ measure.depth, qrels, run)
+    found = calculate(ir_measures.nDCG @ measure.depth, qrels, ranked.run)
     bins: dict[Place, list[float]] = {}
     for query, place in places.items():
         bins.setdefault(place, []).append(found[query])
@@ -317,13 +282,12 @@ def position_sensitivity(measure: Measure, ranked: RankedMaterial) -> Scores:
     defined = [index for index in indices.values() if index is not None]
     used = [name for name in BUCKETS if any(name == place[0] for place in bins)]
     empty = len(used) * BINS - len(bins)
-    return PooledScores(
+    return Scores(
         {},
         len(ranked.queries) - len(places),
         note=f"{empty} of {len(used) * BINS} position bins hold no query and are left out." if empty else None,
         table=_table(bins, indices, used),
-        figure=fmean(defined) if defined else None,
-        counted=len(places),
+        pooled=MeasureCell(mean_of(defined), len(places)),
         again=lambda queries: position_sensitivity(measure, ranked.only(queries)),
     )
 
@@ -358,14 +322,7 @@ def _table(bins: Mapping[Place, list[float]], indices: Mapping[str, float | None
     return MeasureTable("relative position of the evidence", "length of the document", head | cells)
 
 
-PSI = MeasureFamily(
-    "PSI",
-    "position sensitivity index: 1 - min/max of nDCG over where the evidence is in the document, by length",
-    "low",
-    "PosIR, sections 4.1 and 4.2",
-    position_sensitivity,
-    "PSI@k",
-)
+PSI = MeasureFamily("PSI@k", "low", "PosIR, sections 4.1 and 4.2", position_sensitivity)
 
 
 def language_share(measure: Measure, ranked: RankedMaterial) -> Scores:
@@ -389,21 +346,13 @@ def language_share(measure: Measure, ranked: RankedMaterial) -> Scores:
         for row, pairs in rows.items()
     }
     own = [fmean(per_query[query] for query, _ in pairs) for pairs in rows.values()]
-    return PooledScores(
+    return Scores(
         per_query,
         len(ranked.queries) - len(per_query),
         table=MeasureTable("query language", "document language", cells),
-        figure=fmean(own) if own else None,
-        counted=len(per_query),
+        pooled=MeasureCell(mean_of(own), len(per_query)),
         again=lambda queries: language_share(measure, ranked.only(queries)),
     )
 
 
-SHARE = MeasureFamily(
-    "Share",
-    "share of the first k documents that is in the query's language; its table has every language's share",
-    "report",
-    "LAURA, section 2.1",
-    language_share,
-    "Share@k",
-)
+SHARE = MeasureFamily("Share@k", "report", "LAURA, section 2.1", language_share)

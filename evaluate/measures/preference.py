@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from statistics import fmean
 
 from langshift.evaluate.measures.base import (
     Measure,
@@ -11,7 +10,6 @@ from langshift.evaluate.measures.base import (
     MeasureFamily,
     MeasureOption,
     MeasureTable,
-    PooledScores,
     RankedMaterial,
     Scores,
     as_float32,
@@ -35,33 +33,22 @@ def lang_ndcg(measure: Measure, ranked: RankedMaterial) -> Scores:
     qrels = {}
     for query, language in ranked.queries.items():
         if language is not None:
-            languages = {document: ranked.language(document) for document in ranked.relevant(query)}
-            grades = {doc: same if its == language else other for doc, its in languages.items() if its is not None}
+            languages = ranked.languages_of_relevant(query)
+            grades = {document: same if its == language else other for document, its in languages.items()}
             if any(grades.values()):
                 qrels[query] = grades
     gains = {grade: 2**grade - 1 for grade in (same, other)}
-    run = {query: ranked.run[query] for query in qrels if query in ranked.run}
     base = ir_measures.nDCG(gains=gains) @ measure.depth
-    return Scores(calculate(base, qrels, run), len(ranked.queries) - len(qrels))
+    return Scores(calculate(base, qrels, ranked.run), len(ranked.queries) - len(qrels))
 
 
 def _grade(value: object) -> bool:
     return type(value) is int and 0 <= value <= 20
 
 
-LANG_NDCG = MeasureFamily(
-    "Lang_nDCG",
-    "nDCG with gain 2^grade - 1, where a relevant document in the query's language has a higher grade than others",
-    "high",
-    "MLAIRE, section 3.2",
-    lang_ndcg,
-    "Lang_nDCG@k",
-    options={
-        "same": MeasureOption(2, "a whole number from 0 to 20", _grade),
-        "other": MeasureOption(1, "a whole number from 0 to 20", _grade),
-    },
-    across=True,
-)
+_HOW = "a whole number from 0 to 20"
+_GRADES = {"same": MeasureOption(2, _HOW, _grade), "other": MeasureOption(1, _HOW, _grade)}
+LANG_NDCG = MeasureFamily("Lang_nDCG@k", "high", "MLAIRE, section 3.2", lang_ndcg, _GRADES, across=True)
 
 
 _NO_SCORES = "undefined without the scores of the whole target group, also below the cut."
@@ -116,15 +103,7 @@ def _preference(ranked: RankedMaterial, given: Mapping[str, float], language: st
     return sum(ranked.language(document) == language for document in leaders) / len(leaders)
 
 
-LPR = MeasureFamily(
-    "LPR",
-    "language preference rate: share of queries whose best-scored passage of the target group is in their language",
-    "report",
-    "MLAIRE, section 3.2",
-    language_preference,
-    "LPR",
-    across=True,
-)
+LPR = MeasureFamily("LPR", "report", "MLAIRE, section 3.2", language_preference, across=True)
 
 
 OUTCOMES = ("perfect", "lang_fail", "sem_fail", "both_fail")
@@ -151,12 +130,10 @@ def first_document_outcomes(measure: Measure, ranked: RankedMaterial) -> Scores:
     cells = {row: _shares([found[query] for query in queries]) for row, queries in rows.items() if queries}
     if found:
         cells[ALL] = _shares(list(found.values()))
-    return PooledScores(
+    return Scores(
         per_query,
         len(ranked.queries) - len(found),
         table=MeasureTable("query language", "first document", cells),
-        figure=fmean(per_query.values()) if per_query else None,
-        counted=len(found),
         again=lambda queries: first_document_outcomes(measure, ranked.only(queries)),
     )
 
@@ -172,12 +149,4 @@ def _shares(outcomes: list[str]) -> dict[str, MeasureCell]:
     return {outcome: MeasureCell(outcomes.count(outcome) / len(outcomes), len(outcomes)) for outcome in OUTCOMES}
 
 
-TOP1 = MeasureFamily(
-    "Top1",
-    "share of first documents that are relevant and in the query's language; its table has the four outcomes",
-    "high",
-    "MLAIRE, section 3.3",
-    first_document_outcomes,
-    "Top1",
-    across=True,
-)
+TOP1 = MeasureFamily("Top1", "high", "MLAIRE, section 3.3", first_document_outcomes, across=True)

@@ -11,7 +11,6 @@ from langshift.evaluate.measures.base import (
     MeasureCell,
     MeasureFamily,
     MeasureTable,
-    PooledScores,
     RankedMaterial,
     Scores,
 )
@@ -46,31 +45,15 @@ def _recall(measure: Measure, ranked: RankedMaterial, counts: Callable[[str, str
     qrels = {}
     for query, language in ranked.queries.items():
         if language is not None:
-            languages = {document: ranked.language(document) for document in ranked.relevant(query)}
-            part = {document: 1 for document, its in languages.items() if its is not None and counts(its, language)}
+            languages = ranked.languages_of_relevant(query)
+            part = {document: 1 for document, its in languages.items() if counts(its, language)}
             if part:
                 qrels[query] = part
-    run = {query: ranked.run[query] for query in qrels if query in ranked.run}
-    return Scores(calculate(ir_measures.R @ measure.depth, qrels, run), len(ranked.queries) - len(qrels))
+    return Scores(calculate(ir_measures.R @ measure.depth, qrels, ranked.run), len(ranked.queries) - len(qrels))
 
 
-TLR = MeasureFamily(
-    "TLR",
-    "target-languages recall: recall over relevant documents not in the query's language",
-    "high",
-    "Shift (Jang et al., 2026), section 4.3",
-    target_languages,
-    "TLR@k",
-    across=True,
-)
-SLR = MeasureFamily(
-    "SLR",
-    "same-language recall: recall over relevant documents in the query's language",
-    "high",
-    "counterpart of TLR",
-    same_language,
-    "SLR@k",
-)
+TLR = MeasureFamily("TLR@k", "high", "Shift (Jang et al., 2026), section 4.3", target_languages, across=True)
+SLR = MeasureFamily("SLR@k", "high", "counterpart of TLR", same_language)
 
 
 def target_recall(measure: Measure, ranked: RankedMaterial) -> Scores:
@@ -87,10 +70,8 @@ def target_recall(measure: Measure, ranked: RankedMaterial) -> Scores:
     parts: dict[tuple[str, str], dict[str, int]] = {}
     for query, language in ranked.queries.items():
         if language is not None:
-            for document in ranked.relevant(query):
-                its = ranked.language(document)
-                if its is not None:
-                    parts.setdefault((query, its), {})[document] = 1
+            for document, its in ranked.languages_of_relevant(query).items():
+                parts.setdefault((query, its), {})[document] = 1
     # One query for each language of its relevant documents.
     names = {f"{language} {query}": (query, language) for query, language in parts}
     qrels = {name: parts[pair] for name, pair in names.items()}
@@ -102,12 +83,10 @@ def target_recall(measure: Measure, ranked: RankedMaterial) -> Scores:
     for name, (query, language) in names.items():
         figures.setdefault(query, {})[language] = found[name]
     per_query = {query: fmean(recalls.values()) for query, recalls in figures.items()}
-    return PooledScores(
+    return Scores(
         per_query,
         len(ranked.queries) - len(per_query),
         table=_table(ranked, figures),
-        figure=fmean(per_query.values()) if per_query else None,
-        counted=len(per_query),
         again=lambda queries: target_recall(measure, ranked.only(queries)),
     )
 
@@ -121,12 +100,4 @@ def _table(ranked: RankedMaterial, figures: dict[str, dict[str, float]]) -> Meas
     return MeasureTable("query language", "document language", cells)
 
 
-TR = MeasureFamily(
-    "TR",
-    "target recall: recall of each language's relevant documents, languages alike; the table's rows should be even",
-    "high",
-    "Shift (Jang et al., 2026), section 5.5",
-    target_recall,
-    "TR@k",
-    across=True,
-)
+TR = MeasureFamily("TR@k", "high", "Shift (Jang et al., 2026), section 5.5", target_recall, across=True)

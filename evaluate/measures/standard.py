@@ -21,8 +21,7 @@ class StandardFamily(MeasureFamily):
         Raises:
             UsageError: an unknown option, a value that does not fit, or no provider for it.
         """
-        base = _base(measure)
-        _provider(base, measure)
+        _provider(_base(measure), measure.name)
 
 
 def calculate(
@@ -43,7 +42,8 @@ def calculate(
         return {}
     # pytrec_eval takes dicts alone; the hits of the answers it only reads.
     given = {query: dict(judged) for query, judged in qrels.items()}
-    results = _provider(base, name or str(base)).evaluator([base], given).iter_calc(dict(run))
+    hits = {query: run[query] for query in qrels if query in run}
+    results = _provider(base, name or str(base)).evaluator([base], given).iter_calc(hits)
     found = {result.query_id: float(result.value) for result in results}
     return {query: found.get(query, 0.0) for query in qrels}
 
@@ -62,8 +62,7 @@ def compute(measure: Measure, ranked: RankedMaterial) -> Scores:
         grades = judged.values() if gains is None else (gains.get(grade, grade) for grade in judged.values())
         if any(grade >= least for grade in grades):
             qrels[query] = judged
-    run = {query: ranked.run[query] for query in qrels if query in ranked.run}
-    return Scores(calculate(base, qrels, run, measure.name), len(ranked.queries) - len(qrels))
+    return Scores(calculate(base, qrels, ranked.run, measure.name), len(ranked.queries) - len(qrels))
 
 
 def find(name: str) -> MeasureFamily | None:
@@ -76,12 +75,10 @@ def find(name: str) -> MeasureFamily | None:
     counts = isinstance(base.aggregator(), ir_measures.SumAgg)
     cut = base.SUPPORTED_PARAMS.get(base.AT_PARAM)
     return StandardFamily(
-        name,
-        base.SHORT_DESC.rstrip(".").lower(),
+        f"{name}@k" if cut is not None and cut.required else name,
         "report" if counts else "high",
         f"ir_measures, {base.NAME}",
         compute,
-        f"{name}@k" if cut is not None and cut.required else name,
     )
 
 
@@ -118,14 +115,13 @@ def _whole(gains: Mapping[object, object]) -> bool:
     return all(type(number) is int for pair in gains.items() for number in pair)
 
 
-def _provider(base: Any, measure: Measure | str) -> Any:  # noqa: ANN401
+def _provider(base: Any, name: str) -> Any:  # noqa: ANN401
+    """What computes a measure of ir_measures, which ``name`` stands for in an error."""
     import ir_measures
 
-    for name in _PROVIDERS:
-        provider = ir_measures.providers.registry[name]
+    for provider in map(ir_measures.providers.registry.get, _PROVIDERS):
         if provider.is_available() and provider.supports(base):
             return provider
-    name = measure.name if isinstance(measure, Measure) else measure
     if base.NAME == "nDCG" and base["dcg"] == "exp-log2":
         raise UsageError(
             f"{name!r} would call a Perl script: map grades to gains instead, "

@@ -141,7 +141,6 @@ def test_what_cannot_be_computed_is_refused(name):
 @pytest.mark.parametrize("name", ["IPrec@0.1", "SetP", "Compat(p=0.9)", "infAP", "MRR@10", "NumRet"])
 def test_anything_else_that_ir_measures_can_compute_goes_by_its_name(name):
     measure = parse_measure(name)
-    assert measure.family.says
     assert measure.family.direction == ("report" if name == "NumRet" else "high")
     found = score([name], material({"q0": {"d01": 1}}, {"q0": {"d01": 3.0}}))[name]
     assert found.mean == pytest.approx(1.0)
