@@ -119,7 +119,8 @@ def _provider(base: Any, name: str) -> Any:  # noqa: ANN401
     """What computes a measure of ir_measures, which ``name`` stands for in an error."""
     import ir_measures
 
-    for provider in map(ir_measures.providers.registry.get, _PROVIDERS):
+    registry = ir_measures.providers.registry
+    for provider in (registry[known] for known in _PROVIDERS):
         if provider.is_available() and provider.supports(base):
             return provider
     if base.NAME == "nDCG" and base["dcg"] == "exp-log2":
@@ -127,7 +128,7 @@ def _provider(base: Any, name: str) -> Any:  # noqa: ANN401
             f"{name!r} would call a Perl script: map grades to gains instead, "
             f"such as nDCG(gains={{2:3,3:7}}){name.partition(')')[2]} for 2^grade - 1."
         )
-    wanted = [ir_measures.providers.registry[name] for name in ("cwl_eval", "pyndeval")]
+    wanted = (registry[known] for known in ("cwl_eval", "pyndeval"))
     extra = next((provider.NAME for provider in wanted if provider.supports(base)), None)
     remedy = f"pip install 'ir-measures[{extra}]'" if extra else "ask for another, such as nDCG@20"
     raise UsageError(f"{name!r} is a measure of ir_measures that nothing here can compute: {remedy}.")
