@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from langshift.debias.fitting.linear_maps import map_affine, remove_directions
-from langshift.debias.vectors import LanguageVectors
+from langshift.debias.vectors import LanguageVectors, vector_tag
 from langshift.errors import UsageError
-from langshift.languages import UNDETERMINED, macrolanguage, primary
+from langshift.languages import UNDETERMINED
 
 
 class Method(NamedTuple):
@@ -119,8 +119,24 @@ _AT_ONCE = 4096
 Posterior = Mapping[str, float]
 
 
+class Scales:
+    """One scale for all languages, and those of single languages.
+
+    Attributes:
+        alpha: scale of all languages.
+        alphas: scales of single languages, by the tag of their vector, that differ from ``alpha``.
+    """
+
+    alpha: float
+    alphas: Mapping[str, float]
+
+    def scale(self, key: str) -> float:
+        """Return the scale of one language, by the tag of its vector."""
+        return self.alphas.get(key, self.alpha)
+
+
 @dataclass(frozen=True)
-class Debiaser:
+class Debiaser(Scales):
     """A method and its scales.
 
     Attributes:
@@ -159,19 +175,13 @@ class Debiaser:
     def named(self, language: str) -> str | None:
         """The tag under which documents of a language would be moved, whatever its scale; None where there is none."""
         known = self.vectors
-        if known is None or language == UNDETERMINED or self.method == "none":
+        if known is None or self.method == "none":
             return None
         if METHODS[self.method].query_side:
             # The pivot language changes, too.
-            tags = (language, primary(language), macrolanguage(language))
-            key = next((tag for tag in tags if tag in self._fitted), None)
-        else:
-            key = known.key(language)
-        return key if key is not None and key in self._fitted else None
-
-    def scale(self, key: str) -> float:
-        """The scale of one language, by the tag of its vector."""
-        return self.alphas.get(key, self.alpha)
+            return vector_tag(language, None, self._fitted)
+        key = known.key(language)
+        return key if key in self._fitted else None
 
     def documents(self, vectors: Matrix, languages: Sequence[str]) -> Matrix:
         """Documents moved by their language.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from importlib import resources
 from pathlib import Path
@@ -20,9 +20,30 @@ from langshift.debias.fingerprint import same_encoder
 from langshift.debias.parallel.columns import LONGEST
 from langshift.errors import FingerprintError, UsageError
 from langshift.files import atomic_write
-from langshift.languages import macrolanguage, parse_tag, primary
+from langshift.languages import UNDETERMINED, macrolanguage, parse_tag, primary
 
 Vectors = Mapping[str, NDArray[np.float32]]
+
+
+def vector_tag(language: str, pivot: str | None, tags: Container[str]) -> str | None:
+    """Return which vector a document of a language takes: its own, its primary tag's, or its macrolanguage's.
+
+    Args:
+        language: the document's language tag.
+        pivot: the pivot language; None where there is none, or where its documents are moved too.
+        tags: of the languages that have a vector.
+
+    Returns:
+        None for ``und``, the pivot language and languages without a vector: those are not shifted.
+    """
+    if language == UNDETERMINED:
+        return None
+    for tag in (language, primary(language), macrolanguage(language)):
+        if tag is not None and tag == pivot:
+            return None
+        if tag in tags:
+            return tag
+    return None
 
 
 @dataclass(frozen=True)
@@ -74,16 +95,8 @@ class LanguageVectors:
     tuning: Mapping[str, Any] = field(default_factory=dict)
 
     def key(self, language: str) -> str | None:
-        """Which vector a document of this language takes: its own, its primary tag's, or its macrolanguage's.
-
-        None for the pivot language and for languages without a vector: those are not shifted.
-        """
-        for tag in (language, primary(language), macrolanguage(language)):
-            if tag == self.pivot:
-                return None
-            if tag in self.vectors:
-                return tag
-        return None
+        """Return the tag of the vector that a document of this language takes; see ``vector_tag``."""
+        return vector_tag(language, self.pivot, self.vectors)
 
     @property
     def hash(self) -> str:

@@ -99,10 +99,12 @@ class LoadRun:
                 self._watch.begin(self._source.total, self._opened.resumed)
             self._write(target)
             checked = self._checked(target)
-            retry_until_available(
-                lambda: inherit_pipeline_on_load(self._client, target, self._pipeline.debias),
-                RetryBudget(self._patience),
-            )
+            before = target.live if target.created else None
+            if before is not None:
+                retry_until_available(
+                    lambda: inherit_pipeline_on_load(self._client, before, target, self._pipeline.debias),
+                    RetryBudget(self._patience),
+                )
             live = retry_until_available(
                 lambda: version_writer.publish(self._client, target), RetryBudget(self._patience)
             )

@@ -23,8 +23,7 @@ from langshift.ingest.progress import OnStage
 from langshift.ingest.transform import ActionBuilder, RejectionSink
 from langshift.output import note, pluralize
 from langshift.plugin import stored_shift, version_writer
-from langshift.plugin.index_body import LUCENE
-from langshift.plugin.user_template import DEFAULT_INDEX_OPTIONS, IndexOptions
+from langshift.plugin.index_body import DEFAULT_INDEX_OPTIONS, LUCENE, IndexOptions
 from langshift.plugin.versions import IfExists, Target, remove_impostor
 from langshift.server_errors import failure
 from langshift.settings import Settings

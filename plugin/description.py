@@ -14,10 +14,9 @@ from langshift.debias.fingerprint import Fingerprint
 from langshift.errors import ClusterError
 from langshift.languages import UNDETERMINED
 from langshift.output import pluralize
-from langshift.plugin import metadata
 from langshift.plugin.index_body import VectorField, engine_of
 from langshift.plugin.inventory import Version, versions_of
-from langshift.plugin.metadata import FieldNames, QueryVectors
+from langshift.plugin.metadata import FieldNames
 from langshift.plugin.pipelines import name_for
 from langshift.plugin.shift_script import StampCounts, count_stamps
 from langshift.plugin.stored_shift import StoredShift
@@ -218,7 +217,7 @@ def described(client: OpenSearch, version: Version, versions: Sequence[Version])
     analyzers = dict(_analyzers(found, settings, fields))
     counts = _counts(client, index, fields, list(analyzers))
     filled = counts["texts"]["buckets"] if analyzers else {}
-    shift = _shift(found["_meta"], version.fingerprint)
+    shift = StoredShift.from_meta(found["_meta"])
     languages = {one["key"]: int(one["doc_count"]) for one in counts["languages"]["buckets"]}
     if untold := int(counts["untold"]["doc_count"]):
         languages[UNDETERMINED] = languages.get(UNDETERMINED, 0) + untold
@@ -265,16 +264,6 @@ def chosen(client: OpenSearch, name: str) -> tuple[Version, list[Version]]:
     if not beside:
         raise ClusterError(f"There is no index {name}: `langshift index list` names those that there are.")
     return beside[-1], beside
-
-
-def _shift(meta: Mapping[str, Any], made: Fingerprint) -> StoredShift | None:
-    """How a version's documents are shifted, as far as stamps tell that; None where the version does not."""
-    shift = StoredShift.from_meta(meta)
-    if shift is not None:
-        return shift
-    # Earlier langshifts kept vectors with what queries are shifted by; a stamp names no more of them than the tag.
-    queries = meta.get(metadata.QUERIES)
-    return None if queries is None else StoredShift.of(made, QueryVectors.from_dict(queries).vectors)
 
 
 def _counts(client: OpenSearch, index: str, fields: FieldNames, texts: Sequence[str]) -> dict[str, Any]:

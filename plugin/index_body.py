@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator, Mapping
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from types import MappingProxyType
-from typing import Any, Final, Literal, get_args
+from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
 from opensearchpy import OpenSearch
 from opensearchpy.exceptions import AuthorizationException
@@ -20,6 +19,9 @@ from langshift.errors import ClusterError
 from langshift.languages import analyzers
 from langshift.plugin import metadata
 from langshift.plugin.metadata import is_on
+
+if TYPE_CHECKING:
+    from langshift.plugin.user_template import Template
 
 # What the server sets itself, or what says how the other index came to be; a block is no property of its documents.
 _OF_ONE_INDEX = (
@@ -55,11 +57,10 @@ def copied_body(client: OpenSearch, index: str) -> dict[str, Any]:
     mappings: dict[str, Any] = deepcopy(found["mappings"])
     meta = mappings.setdefault("_meta", {})
     meta.pop(metadata.ORIGIN, None)
-    unfinished = meta.pop(metadata.UNFINISHED, None)
+    unfinished = meta.pop(metadata.UNFINISHED, {})
     for name in _OF_ONE_INDEX:
         _remove(settings, name)
-    restored = unfinished.get("restore", {}) if isinstance(unfinished, dict) else {}
-    settings.update(restored)
+    settings.update(unfinished.get("restore", {}))
     return {
         "settings": {"index": {name: value for name, value in settings.items() if value is not None}},
         "mappings": mappings,
@@ -89,7 +90,6 @@ _STORAGE: dict[Engine, dict[str, str]] = {
 # Types of fields that hold vectors; `semantic` makes fields of the other type.
 _OF_VECTORS = {"knn_vector", "semantic"}
 _BETWEEN = {"properties", "fields", "dynamic_templates", "mapping"}
-_EMBEDDED = re.compile(r"langshift(-[0-9a-f]{12})?")
 
 
 @dataclass(frozen=True)
@@ -168,7 +168,7 @@ def has_native_libraries(client: OpenSearch) -> bool:
     except AuthorizationException:
         # Only the security plugin refuses this, which the embedded one does not have.
         return True
-    return not any(_is_embedded(node) for node in nodes.values())
+    return all(node.get("attributes", {}).get("langshift_native") != "false" for node in nodes.values())
 
 
 def require_engine(client: OpenSearch, body: Mapping[str, Any]) -> None:
@@ -214,13 +214,33 @@ def _vector_fields(part: Any, place: str) -> Iterator[tuple[str, Mapping[str, An
                 yield from _vector_fields(inner, place if name in _BETWEEN else f"{place}.{name}".lstrip("."))
 
 
-def _is_embedded(node: Mapping[str, Any]) -> bool:
-    """Whether a node is of langshift's own making, which has no native libraries; earlier ones do not say so."""
-    if node.get("attributes", {}).get("langshift_native") == "false":
-        return True
-    settings = node.get("settings", {})
-    names_ports = is_on(settings.get("node", {}).get("portsfile"))
-    return names_ports and bool(_EMBEDDED.fullmatch(settings.get("cluster", {}).get("name", "")))
+@dataclass(frozen=True)
+class IndexOptions:
+    """How a version is made, where a person says so; nothing of it counts for one that is there.
+
+    Attributes:
+        template: settings and mappings of their own.
+        engine: what indexes the vectors; None for Lucene.
+    """
+
+    template: Template | None = None
+    engine: Engine | None = None
+
+    @property
+    def given(self) -> str:
+        """The options that say it; empty where none does."""
+        options = {"--template": self.template, "--engine": self.engine}
+        return " and ".join(name for name, value in options.items() if value is not None)
+
+    def applied(self, body: dict[str, Any]) -> dict[str, Any]:
+        """The body of an index that is about to be made, as ``index_body`` gives it, changed in place."""
+        set_engine(body, self.engine or LUCENE)
+        if self.template is not None:
+            self.template.merge_into(body)
+        return body
+
+
+DEFAULT_INDEX_OPTIONS = IndexOptions()
 
 
 # What langshift itself writes into every document.

@@ -123,16 +123,13 @@ def unfinished(client: OpenSearch, index: str) -> dict[str, Any] | None:
     Raises:
         NotFoundError: there is no such index.
     """
-    noted = read_metadata(client, index).get(UNFINISHED)
-    if not noted:
-        return None
-    # Earlier langshifts noted nothing but ``true``.
-    return dict(noted) if isinstance(noted, Mapping) else {}
+    noted: dict[str, Any] | None = read_metadata(client, index).get(UNFINISHED)
+    return noted
 
 
 def note_unfinished(client: OpenSearch, index: str, noted: Mapping[str, Any] | None) -> None:
     """Note what the load of a version must still do there, or with None that nothing is left to do."""
-    change(client, index, {UNFINISHED: None if noted is None else noted or True})
+    change(client, index, {UNFINISHED: noted})
 
 
 def change(client: OpenSearch, index: str, values: Mapping[str, Any]) -> None:
@@ -235,7 +232,7 @@ class QueryVectors:
     Attributes:
         recommended: whether measurement recommends to shift queries; None where nobody measured.
         vectors: tag -> V_ℓ of texts encoded as queries, shape (dimension,), float32, where it is not the one that
-            documents are shifted by. Indices of earlier langshifts keep all of them here.
+            documents are shifted by.
     """
 
     recommended: bool | None

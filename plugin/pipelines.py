@@ -354,19 +354,18 @@ def inherit_pipeline(client: OpenSearch, before: str, version: str, shift: Store
         install(client, version, shift, fields, there.first)
 
 
-def inherit_pipeline_on_load(client: OpenSearch, target: Target, debias: Debiaser) -> None:
+def inherit_pipeline_on_load(client: OpenSearch, live: str, target: Target, debias: Debiaser) -> None:
     """Give a version that a load has made a pipeline where the live version has one; see ``follow``.
 
     Where no pipeline can shift what the load has made, that is told.
 
     Args:
         client: the cluster.
-        target: the version, which is not live yet.
+        live: the live version.
+        target: the version that the load has made, which is not live yet.
         debias: how the load moves documents.
     """
-    live, version = target.live, target.index
-    if not target.created or live is None:
-        return
+    version = target.index
     try:
         there = installed(client, live)
     except NotFoundError:

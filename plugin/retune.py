@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 from opensearchpy import OpenSearch
 
 from langshift.debias.debiaser import Debiaser, recommended
-from langshift.debias.fingerprint import Fingerprint
 from langshift.debias.vectors import LanguageVectors
 from langshift.errors import ClusterError, UsageError
 from langshift.output import pluralize
@@ -142,27 +141,6 @@ def shift_transform(client: OpenSearch, old: StoredShift, new: StoredShift, fiel
     )
 
 
-def shift_of(meta: Mapping[str, Any], index: str, other: StoredShift | None) -> StoredShift:
-    """How the documents of a version are shifted, also of one that holds no vectors since an earlier langshift made it.
-
-    Args:
-        meta: the version's whole ``_meta``.
-        index: its name, for the message.
-        other: vectors that may be those of the version; None where there are none.
-
-    Raises:
-        ClusterError: it was moved by another method, or its language vectors cannot be had.
-    """
-    if other is not None and metadata.VECTORS not in meta and metadata.FINGERPRINT in meta:
-        made = Fingerprint.from_dict(meta[metadata.FINGERPRINT])
-        if made.method == "shift" and made.vectors == other.hash:
-            return StoredShift.of(made, other.vectors)
-        if made.method == "shift" and not made.moves:
-            # There is nothing to take back.
-            return StoredShift.of(made, {})
-    return from_metadata(meta, index)
-
-
 @dataclass(frozen=True)
 class RetuneRequest:
     """What is asked for.
@@ -210,9 +188,7 @@ def plan_retune(index: IndexInfo, meta: Mapping[str, Any], wanted: RetuneRequest
     """
     made = index.fingerprint
     given = _given(index, wanted.vectors)
-    theirs = None if given is None else StoredShift(given.hash, given.pivot, given.vectors)
-    old = shift_of(meta, index.index, theirs)
-    _require_posteriors(index, meta, old)
+    old = from_metadata(meta, index.index)
     new = _new(index, old, given, wanted)
     fingerprint = replace(
         made, pivot=new.pivot, vectors=new.hash, alpha=new.alpha, alphas=dict(new.alphas), langshift=VERSION
@@ -239,21 +215,6 @@ def _given(index: IndexInfo, path: Path | None) -> LanguageVectors | None:
             "the vectors that it was made with: leave --vectors out, or index the corpus again with them."
         )
     return given
-
-
-def _require_posteriors(index: IndexInfo, meta: Mapping[str, Any], old: StoredShift) -> None:
-    """Refuse a soft index of an earlier langshift, which kept no posteriors of languages that did not move.
-
-    Raises:
-        ClusterError: there are such languages.
-    """
-    still = [tag for tag in sorted(old.vectors) if not old.scale(tag)]
-    if index.fingerprint.soft and metadata.VECTORS not in meta and still:
-        raise ClusterError(
-            f"Index {index.name} was shifted softly by an earlier langshift ({index.fingerprint.langshift}), whose "
-            f"documents do not keep how probable languages of scale 0 are ({', '.join(still)}), so it cannot be "
-            "retuned: index the corpus again."
-        )
 
 
 def _new(index: IndexInfo, old: StoredShift, given: LanguageVectors | None, wanted: RetuneRequest) -> StoredShift:
@@ -366,27 +327,22 @@ def retune(
     if pipelines.installed(client, index.index) is not None:
         # The new version gets one of its own, when it is complete.
         del body["settings"]["index"]["default_pipeline"]
+
+    def gate(version: str) -> None:
+        # Asked only now, as somebody may have put it there meanwhile: clients go on sending raw vectors.
+        inherit_pipeline(client, index.index, version, plan.new, index.fields)
+        if check is not None:
+            check(index.index, version)
+
     transform = shift_transform(client, plan.old, plan.new, index.fields)
     done = transfer(
         client,
         TransferPlan(name, body, requested, transform, throttle=throttle),
         watch=watch,
-        gate=_gate(client, index, plan.new, check),
+        gate=gate,
         patience=patience,
     )
     return _retuned(index, plan.new, done)
-
-
-def _gate(client: OpenSearch, index: IndexInfo, new: StoredShift, check: Check | None) -> Callable[[str], None]:
-    """What a new version goes through before it goes live."""
-
-    def gate(version: str) -> None:
-        # Asked only now, as somebody may have put it there meanwhile: clients go on sending raw vectors.
-        inherit_pipeline(client, index.index, version, new, index.fields)
-        if check is not None:
-            check(index.index, version)
-
-    return gate
 
 
 def _requested(new: StoredShift) -> dict[str, Any]:
@@ -445,7 +401,7 @@ def _rollback_transform(client: OpenSearch, name: str) -> DocumentTransform | No
         return None
     require_copied_from_primaries(client, index)
     now = stored_shift.read(client, index)
-    before, fields = shift_of(metadata.read_metadata(client, version), version, now), live(client, index).fields
+    before, fields = stored_shift.read(client, version), live(client, index).fields
     # Clients go on sending raw vectors through the alias, also where the live one alone has got a pipeline.
     inherit_pipeline(client, index, version, before, fields)
     return shift_transform(client, now, before, fields)

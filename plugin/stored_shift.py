@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
@@ -11,19 +11,19 @@ from langcodes.data_dicts import MACROLANGUAGES
 from numpy.typing import NDArray
 from opensearchpy import OpenSearch
 
-from langshift.debias.debiaser import Debiaser
+from langshift.debias.debiaser import Debiaser, Scales
 from langshift.debias.fingerprint import Fingerprint
 from langshift.debias.stamps import applied_scales, is_shifted, offset
-from langshift.debias.vectors import LanguageVectors, shipped
+from langshift.debias.vectors import LanguageVectors, vector_tag
 from langshift.errors import ClusterError, UsageError
-from langshift.languages import UNDETERMINED, macrolanguage, primary, text_language
+from langshift.languages import UNDETERMINED, text_language
 from langshift.plugin import metadata, versions
 from langshift.plugin.metadata import FINGERPRINT, VECTORS, FieldNames, QueryVectors, decoded, encoded, value_at
 from langshift.plugin.versions import IndexInfo
 
 
 @dataclass(frozen=True)
-class StoredShift:
+class StoredShift(Scales):
     """How the documents of an index are shifted: ``z̃ = z − α_ℓ V_ℓ``.
 
     Attributes:
@@ -41,18 +41,8 @@ class StoredShift:
     alphas: Mapping[str, float] = field(default_factory=dict)
 
     def key(self, language: str) -> str | None:
-        """Which vector a document of this language takes: its own, its primary tag's, or its macrolanguage's.
-
-        None for ``und``, the pivot language and languages without a vector: those are not shifted.
-        """
-        if language == UNDETERMINED:
-            return None
-        for tag in (language, primary(language), macrolanguage(language)):
-            if tag is not None and tag == self.pivot:
-                return None
-            if tag in self.vectors:
-                return tag
-        return None
+        """Return the tag of the vector that a document of this language takes; see ``vector_tag``."""
+        return vector_tag(language, self.pivot, self.vectors)
 
     @property
     def keys(self) -> dict[str, str]:
@@ -66,10 +56,6 @@ class StoredShift:
         members = {tag: self.key(tag) or "" for tag, wider in MACROLANGUAGES.items() if self._knows(wider)}
         own = {tag: tag for tag in self.vectors if tag != UNDETERMINED}
         return {tag.lower(): key for tag, key in {**members, **own, self.pivot: ""}.items()}
-
-    def scale(self, key: str) -> float:
-        """The scale of one language, by the tag of its vector."""
-        return self.alphas.get(key, self.alpha)
 
     def _knows(self, tag: str) -> bool:
         return tag in self.vectors or tag == self.pivot
@@ -85,24 +71,13 @@ class StoredShift:
         if made.vectors is None:
             return cls()
         entry = meta.get(VECTORS)
-        return cls.of(made, decoded(entry["vectors"])) if entry and entry["hash"] == made.vectors else None
-
-    @classmethod
-    def of(cls, made: Fingerprint, vectors: Mapping[str, NDArray[np.float32]]) -> StoredShift:
-        """The shift of an index of this fingerprint, by its vectors."""
-        return cls(made.vectors, made.pivot, vectors, made.alpha, made.alphas)
+        if not entry or entry["hash"] != made.vectors:
+            return None
+        return cls(made.vectors, made.pivot, decoded(entry["vectors"]), made.alpha, made.alphas)
 
 
 ShiftQueries = Literal["auto", "always", "never"]
 UNMOVED = Debiaser(None, alpha=0.0)
-
-
-def query_vectors_of(debias: Debiaser) -> QueryVectors | None:
-    """What an index of this making keeps to shift queries by, beside its documents' vectors; None where it cannot."""
-    known = debias.vectors
-    if known is None or debias.method != "shift":
-        return None
-    return QueryVectors(known.shift_queries, known.query_vectors)
 
 
 def of_index(client: OpenSearch, index: versions.IndexInfo, wanted: ShiftQueries) -> Debiaser:
@@ -120,22 +95,19 @@ def of_index(client: OpenSearch, index: versions.IndexInfo, wanted: ShiftQueries
     if wanted == "never" or not made.moves:
         return UNMOVED
     noted = metadata.read_metadata(client, index.index)
-    found = QueryVectors.from_dict(noted[metadata.QUERIES]) if metadata.QUERIES in noted else None
-    if found is None or made.method != "shift":
+    stored = noted.get(metadata.QUERIES) if made.method == "shift" else None
+    if stored is None:
         if wanted == "always":
-            raise UsageError(_refusal(index.name, made))
+            why = "does not hold what queries are shifted by: index the corpus again, or"
+            if made.method != "shift":
+                why = f"was made with the method {made.method}, and queries are shifted only where documents are:"
+            raise UsageError(f"Index {index.name} {why} search with --shift-queries never.")
         return UNMOVED
-    if wanted == "auto" and not found.recommended:
+    queries = QueryVectors.from_dict(stored)
+    if wanted == "auto" and not queries.recommended:
         return UNMOVED
-    # Earlier langshifts kept every vector among those of queries.
-    shift = StoredShift.from_meta(noted) or StoredShift.of(made, found.vectors)
-    known = replace(language_vectors(shift, made), query_vectors=found.vectors)
-    return Debiaser(known, "shift", made.alpha, made.alphas, shift_queries=True)
-
-
-def language_vectors(shift: StoredShift, made: Fingerprint) -> LanguageVectors:
-    """An index's vectors, as far as it knows them."""
-    return LanguageVectors(
+    shift = from_metadata(noted, index.index)
+    known = LanguageVectors(
         pivot=shift.pivot or "",
         vectors=shift.vectors,
         pairs={},
@@ -145,19 +117,9 @@ def language_vectors(shift: StoredShift, made: Fingerprint) -> LanguageVectors:
         dimension=made.dimension,
         normalised=made.normalised,
         source="the index",
+        query_vectors=queries.vectors,
     )
-
-
-def _refusal(name: str, made: Fingerprint) -> str:
-    if made.method != "shift":
-        return (
-            f"Index {name} was made with the method {made.method}, and queries are shifted only where documents "
-            "are: search with --shift-queries never."
-        )
-    return (
-        f"Index {name} was made by an earlier langshift ({made.langshift}) and does not hold what queries are "
-        "shifted by: index the corpus again, or search with --shift-queries never."
-    )
+    return Debiaser(known, "shift", made.alpha, made.alphas, shift_queries=True)
 
 
 Vector = NDArray[np.float32]
@@ -177,13 +139,12 @@ def to_metadata(debias: Debiaser) -> dict[str, Any]:
     """What an index of this making keeps under ``_meta``, so that whoever changes or searches it needs no file."""
     if debias.vectors is None or debias.method != "shift":
         return {}
-    queries = query_vectors_of(debias)
-    meta = {metadata.VECTORS: of_debias(debias).to_dict()}
-    return meta if queries is None else {**meta, metadata.QUERIES: queries.to_dict()}
+    queries = QueryVectors(debias.vectors.shift_queries, debias.vectors.query_vectors)
+    return {metadata.VECTORS: of_debias(debias).to_dict(), metadata.QUERIES: queries.to_dict()}
 
 
 def read(client: OpenSearch, index: str) -> StoredShift:
-    """The shift of an index; see ``of_meta``.
+    """The shift of an index; see ``from_metadata``.
 
     Raises:
         ClusterError: it cannot be had.
@@ -194,9 +155,6 @@ def read(client: OpenSearch, index: str) -> StoredShift:
 
 def from_metadata(meta: Mapping[str, Any], index: str) -> StoredShift:
     """The shift of an index by its whole ``_meta``.
-
-    Indices of earlier langshifts keep only what their queries are shifted by, or nothing: what they name may be that,
-    or the file that comes with langshift.
 
     Args:
         meta: the index's whole ``_meta``.
@@ -213,24 +171,12 @@ def from_metadata(meta: Mapping[str, Any], index: str) -> StoredShift:
             f"Index {index} was made with the method {made.method}, which the cluster can neither apply nor take back "
             "exactly: index the corpus again with the method shift."
         )
-    found = StoredShift.from_meta(meta) or _of_earlier(meta, made)
+    found = StoredShift.from_meta(meta)
     if found is None:
         raise ClusterError(
-            f"Index {index} was made by an earlier langshift ({made.langshift}) and does not hold its language vectors "
-            f"({made.vectors}): give the file that it was made with to `langshift retune --vectors`, or index the "
-            "corpus again."
+            f"Index {index} does not hold its language vectors ({made.vectors}): index the corpus again."
         )
     return found
-
-
-def _of_earlier(meta: Mapping[str, Any], made: Fingerprint) -> StoredShift | None:
-    path = shipped(made.encoder)
-    candidates = [LanguageVectors.load(path)] if path else []
-    if queries := meta.get(metadata.QUERIES):
-        shift = StoredShift.of(made, QueryVectors.from_dict(queries).vectors)
-        candidates.append(language_vectors(shift, made))
-    vectors = next((known.vectors for known in candidates if known.hash == made.vectors), None)
-    return None if vectors is None else StoredShift.of(made, vectors)
 
 
 def expected(

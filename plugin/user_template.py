@@ -15,7 +15,7 @@ from opensearchpy.exceptions import RequestError
 
 from langshift.errors import ClusterError, UsageError
 from langshift.languages import parse_tag, text_language
-from langshift.plugin.index_body import LUCENE, Engine, own_mappings, set_engine
+from langshift.plugin.index_body import own_mappings
 from langshift.server_errors import reason
 
 TOP = ("settings", "mappings", "analyzers")
@@ -298,35 +298,6 @@ class Template:
         if plugin:
             remedy = f"install the plugin {plugin} on every node (`opensearch-plugin install {plugin}`) and restart it"
         return ClusterError(f"The cluster makes no index as {self.path} has it: {message}; {remedy}.")
-
-
-@dataclass(frozen=True)
-class IndexOptions:
-    """How a version is made, where a person says so; nothing of it counts for one that is there.
-
-    Attributes:
-        template: settings and mappings of their own.
-        engine: what indexes the vectors; None for Lucene.
-    """
-
-    template: Template | None = None
-    engine: Engine | None = None
-
-    @property
-    def given(self) -> str:
-        """The options that say it; empty where none does."""
-        options = {"--template": self.template, "--engine": self.engine}
-        return " and ".join(name for name, value in options.items() if value is not None)
-
-    def applied(self, body: dict[str, Any]) -> dict[str, Any]:
-        """The body of an index that is about to be made, as ``index_body`` gives it, changed in place."""
-        set_engine(body, self.engine or LUCENE)
-        if self.template is not None:
-            self.template.merge_into(body)
-        return body
-
-
-DEFAULT_INDEX_OPTIONS = IndexOptions()
 
 
 def _flat(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

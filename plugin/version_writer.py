@@ -14,18 +14,18 @@ from langshift.debias.fingerprint import Fingerprint
 from langshift.errors import ClusterError, UsageError
 from langshift.output import pluralize
 from langshift.plugin import metadata, pipelines
-from langshift.plugin.index_body import index_body, require_engine
+from langshift.plugin.index_body import DEFAULT_INDEX_OPTIONS, IndexOptions, index_body, require_engine
 from langshift.plugin.metadata import USUAL, FieldNames, uuid_of
-from langshift.plugin.user_template import DEFAULT_INDEX_OPTIONS, IndexOptions
 from langshift.plugin.versions import (
     IfExists,
     Target,
+    move_alias,
+    next_version,
     read_fingerprint,
     remove_impostor,
     require_there,
     unfinished,
     version_behind,
-    versions_of,
 )
 
 
@@ -153,7 +153,12 @@ def publish(client: OpenSearch, target: Target) -> str:
         restore(client, target.index)
     client.indices.refresh(index=target.index)
     if now != target.index:
-        _swap(client, target)
+        try:
+            move_alias(client, target.name, target.live, target.index)
+        except NotFoundError:
+            require_there(client, target)
+            _require_unchanged(target, version_behind(client, target.name))
+            raise
     _finish(client, target.index)
     return target.index
 
@@ -201,18 +206,6 @@ def _require_unchanged(target: Target, now: str | None) -> None:
             f"{name} stood for {target.live} when this load began and {status} by now, so {index} was not put in its "
             "place: run it again."
         )
-
-
-def _swap(client: OpenSearch, target: Target) -> None:
-    drop = {"remove": {"index": target.live, "alias": target.name, "must_exist": True}}
-    add = {"add": {"index": target.index, "alias": target.name}}
-    try:
-        # One request: no search may find both versions, or none.
-        client.indices.update_aliases(body={"actions": [add] if target.live is None else [drop, add]})
-    except NotFoundError:
-        require_there(client, target)
-        _require_unchanged(target, version_behind(client, target.name))
-        raise
 
 
 def _finish(client: OpenSearch, index: str) -> None:
@@ -275,9 +268,7 @@ def open_for_writing(
             _require_usual_fields(client, name, live)
             there.require_same(fingerprint, name, "give what it was made with, or choose another index name")
             return Target(name, live, uuid_of(client, live), created=False, live=live, if_exists=if_exists)
-    existing = versions_of(client, name)
-    number = int(existing[-1].rpartition("-v")[2]) + 1 if existing else 1
-    index = f"{name}-v{number:04}"
+    index = next_version(client, name)
     made = deepcopy(dict(body)) if body is not None else shape.applied(index_body(fingerprint, extra_meta))
     require_engine(client, made)
     restore = add_load_settings(made["settings"]["index"], fast, during)

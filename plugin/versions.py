@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Literal
 
 from opensearchpy import OpenSearch
@@ -230,6 +231,33 @@ def versions_of(client: OpenSearch, name: str) -> Sequence[str]:
     pattern = re.compile(re.escape(name) + r"-v\d{4,}")
     found = client.indices.get(index=f"{name}-v*", expand_wildcards="all")
     return sorted((i for i in found if pattern.fullmatch(i)), key=lambda i: int(i.rpartition("-v")[2]))
+
+
+def next_version(client: OpenSearch, name: str) -> str:
+    """The name of the version after all that there are."""
+    existing = versions_of(client, name)
+    number = int(existing[-1].rpartition("-v")[2]) + 1 if existing else 1
+    return f"{name}-v{number:04}"
+
+
+def move_alias(
+    client: OpenSearch, name: str, before: str | None, index: str, properties: Mapping[str, Any] = MappingProxyType({})
+) -> None:
+    """Let an alias stand for a version, in one request: no search may find both versions, or none.
+
+    Args:
+        client: the cluster.
+        name: the alias.
+        before: the version that it stands for; None where there is no such alias.
+        index: the version that it is to stand for.
+        properties: what the alias has beside its index, such as a filter.
+
+    Raises:
+        NotFoundError: one of the versions is gone, or the alias does not stand for ``before``.
+    """
+    add = {"add": {"index": index, "alias": name, **properties}}
+    remove = {"remove": {"index": before, "alias": name, "must_exist": True}}
+    client.indices.update_aliases(body={"actions": [add] if before is None else [remove, add]})
 
 
 def check_name(name: str) -> None:

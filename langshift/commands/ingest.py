@@ -364,7 +364,8 @@ def ingest(
     """
     from langshift.ingest.config import PipelineOptions
     from langshift.ingest.resume import LoadOptions
-    from langshift.plugin.user_template import IndexOptions, Template
+    from langshift.plugin.index_body import IndexOptions
+    from langshift.plugin.user_template import Template
 
     shape = IndexOptions(Template.read(template) if template else None, engine)
     code = run_ingest(

@@ -19,7 +19,7 @@ from langshift.plugin.metadata import is_write_blocked, uuid_of, value_at
 from langshift.plugin.transfer import reindex_tasks
 from langshift.plugin.transfer.copying import catch_up, delete_gone
 from langshift.plugin.transfer.state import Transfer, TransferAborted
-from langshift.plugin.versions import version_behind
+from langshift.plugin.versions import move_alias, version_behind
 from langshift.server_errors import Unreadable
 
 
@@ -302,10 +302,8 @@ def swap(run: Transfer) -> None:
     if run.source not in aliases and version_behind(run.client, run.name) == run.target:
         return  # it was done, and the answer was lost
     properties: dict[str, Any] = aliases.get(run.source, {}).get("aliases", {}).get(run.name, {})
-    remove = {"remove": {"index": run.source, "alias": run.name, "must_exist": True}}
-    add = {"add": {"index": run.target, "alias": run.name, **properties}}
     try:
-        run.client.indices.update_aliases(body={"actions": [remove, add]})
+        move_alias(run.client, run.name, run.source, run.target, properties)
     except NotFoundError:
         run.require_unchanged()
         raise

@@ -41,7 +41,7 @@ from langshift.plugin.transfer.state import (
     new_token,
     read_transfer_note,
 )
-from langshift.plugin.versions import unfinished, version_behind, versions_of
+from langshift.plugin.versions import next_version, unfinished, version_behind
 from langshift.retry import RetryBudget
 from langshift.server_errors import failure
 
@@ -284,14 +284,15 @@ def _begin(client: OpenSearch, plan: TransferPlan, watch: TransferListener, pati
             mine = index
         else:
             discard(client, index, kind, note)
+    target = mine or next_version(client, plan.name)
     run = Transfer(
         client=client,
         name=plan.name,
         source=live,
         uuid=uuid,
-        target=mine or _next(client, plan.name),
+        target=target,
         transform=plan.transform,
-        mark=TransferMark(client, mine or _next(client, plan.name), "retune", token),
+        mark=TransferMark(client, target, "retune", token),
         watch=watch,
         patience=RetryBudget(patience),
         throttle=plan.throttle,
@@ -303,12 +304,6 @@ def _begin(client: OpenSearch, plan: TransferPlan, watch: TransferListener, pati
         _take_over(run, token)
     run.slices = plan.slices or max(_LEAST_SLICES, min(len(run.checkpoint), _MOST_SLICES))
     return run
-
-
-def _next(client: OpenSearch, name: str) -> str:
-    existing = versions_of(client, name)
-    number = int(existing[-1].rpartition("-v")[2]) + 1 if existing else 1
-    return f"{name}-v{number:04}"
 
 
 def _make(run: Transfer, plan: TransferPlan, token: str) -> None:

@@ -44,10 +44,10 @@ def read_transfer_note(client: OpenSearch, index: str) -> tuple[Kind, dict[str, 
 
 def transfer_note_from_metadata(meta: Mapping[str, Any]) -> tuple[Kind, dict[str, Any]] | None:
     """What a transfer has noted, from a version's whole ``_meta``."""
-    unfinished = meta.get(metadata.UNFINISHED)
+    unfinished = meta.get(metadata.UNFINISHED, {})
     kinds: tuple[Kind, ...] = ("retune", "rollback")
     for kind in kinds:
-        if isinstance(unfinished, Mapping) and kind in unfinished:
+        if kind in unfinished:
             return kind, dict(unfinished[kind])
     return None
 

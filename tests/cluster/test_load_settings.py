@@ -91,19 +91,6 @@ def test_a_run_that_dies_while_it_sets_them_leaves_what_can_be_put_back(client, 
     assert settings(client, target.index) == usual
 
 
-def test_the_mark_of_an_earlier_langshift_means_unfinished_and_changes_nothing(client, index_name):
-    made = version_writer.open_for_writing(client, index_name, PLAIN)
-    version_writer.restore(client, made.index)
-    metadata.note_unfinished(client, made.index, {})
-    assert metadata.read_metadata(client, made.index)[metadata.UNFINISHED] is True
-    before = settings(client, made.index)
-    assert versions.unfinished(client, index_name) == [made.index]
-    version_writer.restore(client, made.index)
-    assert settings(client, made.index) == before
-    version_writer.publish(client, made)
-    assert versions.unfinished(client, index_name) == []
-
-
 def test_adding_to_an_index_leaves_what_its_owner_has_set(client, index_name):
     version_writer.publish(client, version_writer.open_for_writing(client, index_name, PLAIN))
     index = f"{index_name}-v0001"

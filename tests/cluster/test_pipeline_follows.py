@@ -96,7 +96,7 @@ def test_a_method_that_no_pipeline_knows_is_told(client, name, capsys):
     assert run("pipeline", "install", name).exit_code == 0
     target = Target(name, f"{name}-v0002", "", created=True, live=f"{name}-v0001", if_exists="replace")
     capsys.readouterr()
-    inherit_pipeline_on_load(client, target, Debiaser(None, "affine"))
+    inherit_pipeline_on_load(client, f"{name}-v0001", target, Debiaser(None, "affine"))
     assert capsys.readouterr().err == (
         f"{name}-v0001 shifts what other clients write, and {name}-v0002 does not: no pipeline can apply the "
         "method affine. Write to it with `langshift ingest`.\n"

@@ -19,7 +19,7 @@ from langshift.evaluate.datasets.dataset import load_dataset
 from langshift.evaluate.replay.plan import ReplayOptions, ReplayPlan, open_journals
 from langshift.ingest.config import build_pipeline
 from langshift.ingest.load import load
-from langshift.plugin import inventory, metadata, versions
+from langshift.plugin import inventory, metadata
 from langshift.plugin.metadata import QueryVectors
 from langshift.plugin.stored_shift import StoredShift
 from langshift.retrieval.searcher import Searcher, SearchOptions
@@ -200,7 +200,7 @@ def test_the_command_says_whether_it_shifted(cluster_env, indices):
     assert lexical["shift_queries"] is False
 
 
-def test_an_index_of_an_earlier_version_holds_nothing_to_shift_queries_by(client, cluster_env, made, folder):
+def test_an_index_that_holds_nothing_to_shift_queries_by(client, cluster_env, made, folder):
     name = made(shift_queries=True)
     index = f"{name}-v0001"
     assert set(client.indices.get_mapping(index=index)[index]["mappings"]["_meta"]) == {
@@ -209,18 +209,13 @@ def test_an_index_of_an_earlier_version_holds_nothing_to_shift_queries_by(client
         "langshift_queries",
         "langshift_vectors",
     }
-    old = {
-        field: value
-        for field, value in versions.read_fingerprint(client, index).to_dict().items()
-        if field not in ("method", "soft")
-    }
-    client.indices.put_mapping(index=index, body={"_meta": {"langshift": old}})
+    metadata.change(client, index, {metadata.QUERIES: None})
     for wanted in ("auto", "never"):
         opened = searcher(client, name, wanted)
         assert (vector(opened, GERMAN) == opened.encode([GERMAN])[0]).all()
     refused = (
-        f"Index {name} was made by an earlier langshift ({old['langshift']}) and does not hold what queries are "
-        "shifted by: index the corpus again, or search with --shift-queries never."
+        f"Index {name} does not hold what queries are shifted by: index the corpus again, or search with "
+        "--shift-queries never."
     )
     with pytest.raises(UsageError) as caught:
         searcher(client, name, "always").search(GERMAN)
@@ -255,14 +250,3 @@ def test_what_the_index_holds_is_the_files_numbers(client, indices, known):
         assert (vector_ == known.vectors[tag]).all()
         assert tag not in kept.vectors or (kept.vectors[tag] == known.query_vectors[tag]).all()
     assert metadata.read_metadata(client, f"{indices[None]}-v0001")["langshift_queries"]["recommended"] is None
-
-
-def test_an_index_of_an_earlier_version_keeps_all_vectors_among_those_of_queries(client, made, known):
-    name = made(shift_queries=True)
-    index = f"{name}-v0001"
-    every = QueryVectors(True, {**known.vectors, **known.query_vectors}).to_dict()
-    old = {"langshift": metadata.read_metadata(client, index)["langshift"], "langshift_queries": every}
-    before = vector(searcher(client, name), GERMAN)
-    client.indices.put_mapping(index=index, body={"_meta": old})
-    assert set(metadata.read_metadata(client, index)) == set(old)
-    assert (vector(searcher(client, name), GERMAN) == before).all()

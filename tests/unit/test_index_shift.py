@@ -12,7 +12,7 @@ from langcodes.data_dicts import LANGUAGE_ALPHA3, MACROLANGUAGES
 from langshift.debias.debiaser import Debiaser
 from langshift.debias.fingerprint import Fingerprint
 from langshift.debias.stamps import difference, offset, shifted, undo
-from langshift.debias.vectors import LanguageVectors, shipped
+from langshift.debias.vectors import LanguageVectors
 from langshift.errors import ClusterError
 from langshift.languages import codes, document_language, folds, parse_tag, primary, text_language
 from langshift.plugin import stored_shift
@@ -100,25 +100,12 @@ def test_what_a_new_index_keeps():
     assert stored_shift.to_metadata(Debiaser(None, alpha=0.0)) == {}
 
 
-def test_the_vectors_of_indices_of_earlier_versions():
-    known = file()
-    made = made_by(known)
-    queries = QueryVectors(None, known.vectors).to_dict()
-    found = stored_shift.from_metadata({"langshift": made.to_dict(), "langshift_queries": queries}, "i")
-    assert (found.vectors["de"] == known.vectors["de"]).all()
-    # By what comes with langshift, whose hash tells.
-    use_m = LanguageVectors.load(shipped("use-m"))
-    made = replace(made, encoder="use-m", vectors=use_m.hash)
-    assert set(stored_shift.from_metadata({"langshift": made.to_dict()}, "i").vectors) == set(use_m.vectors)
-
-
 @pytest.mark.parametrize(
     ("fields", "told"),
     [
         (
             {},
-            "Index i was made by an earlier langshift (0.1.0) and does not hold its language vectors (abc): "
-            "give the file that it was made with to `langshift retune --vectors`, or index the corpus again.",
+            "Index i does not hold its language vectors (abc): index the corpus again.",
         ),
         (
             {"method": "affine"},

@@ -109,24 +109,13 @@ def test_an_index_without_vectors_gets_some(tmp_path):
     assert not made(RetuneRequest(0.0), plain, {}).changes
 
 
-def test_an_index_of_an_earlier_langshift_takes_the_file_that_it_was_made_with(tmp_path):
-    path = saved(tmp_path, KNOWN)
-    plan = made(RetuneRequest(0.6, vectors=path), mine={})
-    assert plan.old.alphas == {"th": 0.5}
-    assert set(plan.old.vectors) == set(KNOWN.vectors)
-    assert plan.meta == {**to_metadata(Debiaser(KNOWN)), "langshift": plan.meta["langshift"]}
-    # Nothing else is asked for, but now it holds them.
-    assert made(RetuneRequest(vectors=path), mine={}).changes
-    for wanted in (RetuneRequest(0.6), RetuneRequest(vectors=saved(tmp_path, OTHERS, "o.safetensors"))):
+def test_an_index_without_its_vectors_is_refused(tmp_path):
+    for wanted in (RetuneRequest(0.6), RetuneRequest(vectors=saved(tmp_path, KNOWN))):
         with pytest.raises(ClusterError) as refused:
             made(wanted, mine={})
         assert str(refused.value) == (
-            "Index news-v0001 was made by an earlier langshift (0.0.9) and does not hold its language vectors "
-            f"({KNOWN.hash}): give the file that it was made with to `langshift retune --vectors`, or index the corpus "
-            "again."
+            f"Index news-v0001 does not hold its language vectors ({KNOWN.hash}): index the corpus again."
         )
-    unmoved = replace(MADE, alpha=0.0, alphas={})
-    assert made(RetuneRequest(vectors=saved(tmp_path, OTHERS, "o.safetensors")), unmoved, {}).new.hash == OTHERS.hash
 
 
 def test_a_language_without_a_vector_cannot_be_scaled(tmp_path):
@@ -166,17 +155,6 @@ def test_a_soft_index_keeps_its_vectors(tmp_path):
         "that it was made with: leave --vectors out, or index the corpus again with them."
     )
     assert made(RetuneRequest(0.5, vectors=saved(tmp_path, KNOWN)), soft).new.alpha == 0.5
-
-
-def test_a_soft_index_of_an_earlier_langshift_is_refused_where_it_lacks_posteriors(tmp_path):
-    given = RetuneRequest(0.5, vectors=saved(tmp_path, KNOWN))
-    with pytest.raises(ClusterError) as refused:
-        made(given, replace(MADE, soft=True, alphas={"th": 0.0}), {})
-    assert str(refused.value) == (
-        "Index news was shifted softly by an earlier langshift (0.0.9), whose documents do not keep how probable "
-        "languages of scale 0 are (th), so it cannot be retuned: index the corpus again."
-    )
-    assert made(given, replace(MADE, soft=True), {}).new.alpha == 0.5
 
 
 def test_another_method_than_shift_is_refused():

@@ -6,8 +6,8 @@ import pytest
 from plain_index import PLAIN
 
 from langshift.errors import UsageError
-from langshift.plugin.index_body import index_body
-from langshift.plugin.user_template import IndexOptions, Template
+from langshift.plugin.index_body import IndexOptions, index_body
+from langshift.plugin.user_template import Template
 
 EMPTY = {"mappings": {}, "settings": {}}
 RELIED = "langshift sets this itself; only method.parameters.m and ef_construction may be set."

@@ -4,8 +4,7 @@ import pytest
 from plain_index import PLAIN
 
 from langshift.errors import ClusterError
-from langshift.plugin.index_body import ENGINES, engine_of, index_body, require_engine
-from langshift.plugin.user_template import IndexOptions
+from langshift.plugin.index_body import ENGINES, IndexOptions, engine_of, index_body, require_engine
 
 COSINE = {"name": "hnsw", "engine": "faiss", "space_type": "cosinesimil"}
 OFFICIAL = {"attributes": {}, "settings": {"cluster": {"name": "docker-cluster"}, "node": {"name": "a"}}}
@@ -55,8 +54,6 @@ def test_lucene_is_the_usual_engine():
     "node",
     [
         {**OFFICIAL, "attributes": {"langshift_native": "false"}},
-        {"attributes": {}, "settings": {"cluster": {"name": "langshift"}, "node": {"portsfile": "true"}}},
-        {"settings": {"cluster": {"name": "langshift-0123456789ab"}, "node": {"portsfile": "true"}}},
     ],
 )
 @pytest.mark.parametrize("engine", [engine for engine in ENGINES if engine != "lucene"])
