@@ -101,7 +101,7 @@ def measured(client, searcher, questions, size):
 def ask(client, searcher, question, way, size):
     setting, by_client = WAYS[way]
     began = perf_counter()
-    exchange = searcher.exchange(question, setting, size=size, source=False, legs=by_client)
+    exchange = searcher.plan(question, setting, size=size, source=False, legs=by_client)
     found = execute(client, searcher.index.index, exchange)
     return (perf_counter() - began) * 1000, found.took
 

@@ -38,8 +38,8 @@ def test_a_replay_is_started_watched_cancelled_and_gone_on_with(page, demo, way)
     expect(cut).to_be_visible()
     way.clear()
     page.get_by_role("button", name=re.compile("Go on with")).click()
-    # The page waits for the end, and then shows the run.
-    expect(page.get_by_role("button", name="Start")).to_be_visible()
+    # The page waits for the end, and then shows the run: a process that begins anew, on a machine that may be busy.
+    expect(page.get_by_role("button", name="Start")).to_be_visible(timeout=120_000)
     expect(cut).to_be_hidden()
     done = row(page, demo.plain)
     expect(done).to_contain_text("lexical")
