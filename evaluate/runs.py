@@ -158,20 +158,43 @@ def scored(
     return score(names, material)
 
 
-def by_language(scores: Mapping[str, Scores], languages: DatasetLanguages) -> dict[str, dict[str, Scores]]:
-    """Query language -> measure -> figures, sorted by language."""
+def by_language(scores: Mapping[str, Scores], languages: Mapping[str, str | None]) -> dict[str, dict[str, Scores]]:
+    """Query language -> measure -> figures, sorted by language; ``languages`` gives each query's."""
     return {
         language: {name: found.over(queries) for name, found in scores.items()}
         for language, queries in queries_by_language(languages).items()
     }
 
 
-def queries_by_language(languages: DatasetLanguages) -> dict[str, list[str]]:
+def queries_by_language(languages: Mapping[str, str | None]) -> dict[str, list[str]]:
     """Query language -> queries, sorted by language; ``und`` for those of unknown language."""
     queries: dict[str, list[str]] = {}
-    for query, language in languages.queries.items():
+    for query, language in languages.items():
         queries.setdefault(language or UNDETERMINED, []).append(query)
     return dict(sorted(queries.items()))
+
+
+def summary(scores: Mapping[str, Scores], **queries: int) -> dict[str, Any]:
+    """Means, and the numbers of queries that they are over, as they stand in ``result.json``.
+
+    Args:
+        scores: measure -> figures.
+        queries: further numbers of queries, by name; they come first.
+    """
+    return {
+        "measures": {name: found.mean for name, found in scores.items()},
+        "queries": queries | {name: found.queries for name, found in scores.items()},
+    }
+
+
+def summary_by_language(scores: Mapping[str, Scores], languages: Mapping[str, str | None]) -> dict[str, Any]:
+    """Query language -> the same over its queries."""
+    return {language: summary(part) for language, part in by_language(scores, languages).items()}
+
+
+def versions() -> dict[str, str]:
+    """The packages that a figure depends on."""
+    return {name: version(name) for name in ("langshift", "ir_measures")}
 
 
 def parse_names(given: str | None, dataset: Dataset) -> list[str]:
@@ -274,28 +297,16 @@ def document(found: ScoredRun) -> dict[str, Any]:
     return {
         "run": str(found.path),
         "dataset": identity(found.dataset),
-        "measures": _means(found.scores),
-        "queries": {"asked": len(found.dataset.queries), "answered": found.answered, **_counts(found.scores)},
+        **summary(found.scores, asked=len(found.dataset.queries), answered=found.answered),
         "left_out": {name: scores.left_out for name, scores in found.scores.items()},
         "direction": {name: family.direction for name, family in families.items()},
         "source": {name: family.source for name, family in families.items()},
-        "by_language": {
-            language: {"measures": _means(scores), "queries": _counts(scores)}
-            for language, scores in by_language(found.scores, found.languages).items()
-        },
+        "by_language": summary_by_language(found.scores, found.languages.queries),
         "tables": {name: _table(scores.table) for name, scores in found.scores.items() if scores.table is not None},
         "warnings": list(found.warnings),
-        "versions": {name: version(name) for name in ("langshift", "ir_measures")},
-        "command": shlex.join(["langshift", *sys.argv[1:]]),
+        "versions": versions(),
+        "command": command(),
     }
-
-
-def _means(scores: Mapping[str, Scores]) -> dict[str, float | None]:
-    return {name: found.mean for name, found in scores.items()}
-
-
-def _counts(scores: Mapping[str, Scores]) -> dict[str, int]:
-    return {name: found.queries for name, found in scores.items()}
 
 
 def _table(table: MeasureTable) -> dict[str, Any]:

@@ -65,7 +65,7 @@ def matrices(compared: Comparison) -> list[RecallMatrix]:
         for candidate in compared.candidates
     }
     first, *later = recalls
-    by_language = queries_by_language(compared.languages)
+    by_language = queries_by_language(compared.languages.queries)
     differences = {
         (letter, language, target): _of(changed(recalls[first][target], recalls[letter][target]), queries)
         for letter in later

@@ -363,7 +363,7 @@ class Comparison:
     @property
     def queries_by_language(self) -> Mapping[str, Sequence[str]]:
         """Query language -> queries."""
-        return queries_by_language(self.languages)
+        return queries_by_language(self.languages.queries)
 
     @property
     def primary(self) -> Column | None:
@@ -415,7 +415,7 @@ def compare(
         for column in columns
         for one, other in pairs
     }
-    by_language = _parts(changes, queries_by_language(languages))
+    by_language = _parts(changes, queries_by_language(languages.queries))
     parts = slices(dataset.qrels, languages.queries, languages.documents)
     by_slice = _parts({key: change for key, change in changes.items() if key[0].section == ALL}, parts)
     tested, apart, sliced = (paired_tests(family, clusters.of) for family in (changes, by_language, by_slice))

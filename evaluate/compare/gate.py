@@ -18,10 +18,10 @@ from langshift.debias.encoders import Encoder
 from langshift.errors import LangshiftError, UsageError
 from langshift.evaluate.compare.comparison import Column, Comparison, column_of
 from langshift.evaluate.datasets.dataset import Dataset, identity, load_dataset
+from langshift.evaluate.datasets.texts import query_languages
 from langshift.evaluate.measures import default_measures, parse_measure
 from langshift.evaluate.replay.plan import ReplayOptions, ReplayPlan
 from langshift.evaluate.replay.replay import ReplayResult, failures, replay_all
-from langshift.evaluate.replay.requests import languages
 from langshift.evaluate.runs import parse_names
 from langshift.files import atomic_write
 from langshift.languages import UNDETERMINED
@@ -352,7 +352,7 @@ class Gate:
 
     def _check_conditions(self) -> None:
         """Judge figures that are all the same: what is refused now is not refused after hours of copying."""
-        found = {query: tag or UNDETERMINED for query, tag in languages(self._dataset.queries).items()}
+        found = {query: tag or UNDETERMINED for query, tag in query_languages(self._dataset.queries).items()}
         for condition in self._conditions:
             judge(condition, sorted(set(found.values())), _nothing, _nothing)
 

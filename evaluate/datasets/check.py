@@ -30,10 +30,11 @@ from langshift.evaluate.datasets.dataset import (
     QRELS,
     QUERIES,
     parse_evidence,
+    primary_language,
     read_judged,
 )
 from langshift.files import identifier, numbered_raw_lines, parse_record
-from langshift.languages import UNDETERMINED, macrolanguage, parse_tag, primary
+from langshift.languages import macrolanguage, parse_tag, primary
 
 _SHOWN = 5  # examples kept of each kind of problem
 
@@ -160,43 +161,6 @@ def _hash(key: str) -> int:
     return int.from_bytes(blake2b(key.encode(), digest_size=8).digest(), "big")
 
 
-class DatasetFiles:
-    """The files of a dataset folder; lines that cannot be read are told to ``found`` and passed over."""
-
-    def __init__(self, folder: Path, found: DatasetProblems) -> None:
-        self.folder, self.found = folder, found
-
-    def columns(self, name: str) -> Iterator[tuple[str, list[str]]]:
-        """Place and tab-parted columns of each line of a file, if it is there."""
-        for place, line in self.lines(name):
-            try:
-                yield place, line.decode("utf-8").split("\t")
-            except UnicodeDecodeError:
-                self.found.add("line that cannot be read", name, f"{place}: not UTF-8")
-
-    def records(self, name: str, *, quiet: bool = False) -> Iterator[tuple[str, dict[str, Any]]]:
-        """Place and JSON object of each line; ``quiet`` tells nothing, for a second pass."""
-        for place, line in self.lines(name, quiet=quiet):
-            try:
-                record = parse_record(line, place)
-            except UsageError:
-                if not quiet:
-                    self.found.add("line that is no JSON object", name, place)
-                continue
-            yield place, record
-
-    def lines(self, name: str, *, quiet: bool = False) -> Iterator[tuple[str, bytes]]:
-        """Place and bytes of each line."""
-        if not (self.folder / name).is_file():
-            return
-        try:
-            for number, line in numbered_raw_lines(self.folder / name):
-                yield f"line {number}", line
-        except UsageError as error:
-            if not quiet:
-                self.found.add("cannot be read", name, str(error))
-
-
 _HEARD = 40  # characters
 _SURE = 0.9  # posterior
 _STEP = 1000  # documents between two reports of progress
@@ -225,7 +189,6 @@ class _Check:
     def __init__(self, folder: Path, detector: LanguageDetector, on_document: Callable[[int], None]) -> None:
         self.folder, self.detector, self.on_document = folder, detector, on_document
         self.found = DatasetProblems()
-        self.files = DatasetFiles(folder, self.found)
         self.languages: dict[str | None, LanguageCount] = {}
         self.judged: dict[str, dict[str, int]] = {}
         # Documents that a file names and the corpus has yet to show: id -> file and place.
@@ -261,8 +224,8 @@ class _Check:
             self.found.add("cannot be read", FACTS, str(error))
 
     def _queries(self) -> None:
-        for place, record in self.files.records(QUERIES):
-            name = self._id(record, QUERIES, place)
+        for place, record in self._records(QUERIES, self.found):
+            name, tag = self._id_and_tag(record, QUERIES, place, self.found)
             if name is not None:
                 if name in self.query_ids:
                     self.found.add("id there twice", QUERIES, f"{place}: {name!r}")
@@ -271,27 +234,21 @@ class _Check:
             text = text if isinstance(text, str) else ""
             if not text.strip():
                 self.found.add("empty text", QUERIES, f"{place}: {name!r}")
-            count = self._count(self._tag(record, QUERIES, place))
-            count.queries += 1
-            self._listen(count, text, QUERIES, f"{place}: {name!r}")
+            self._listen(tag, text, QUERIES, f"{place}: {name!r}").queries += 1
 
     def _corpus(self) -> None:
         ids, versions = DuplicateFinder(), DuplicateFinder()
-        for place, record in self.files.records(CORPUS):
+        for place, record, name, tag in self._corpus_lines(self.found):
             self.documents += 1
             if self.documents % _STEP == 0:
                 self.on_document(_STEP)
-            name = self._id(record, CORPUS, place)
             if name is not None:
                 ids.add(name)
                 self.missing.pop(name, None)
-            tag = self._tag(record, CORPUS, place) or self.listed_tags.get(name or "")
             text, title = (value if isinstance(value := record.get(field), str) else "" for field in ("text", "title"))
             if not text.strip() and not title.strip():
                 self.found.add("empty text", CORPUS, f"{place}: {name!r}")
-            count = self._count(tag)
-            count.documents += 1
-            self._listen(count, text or title, CORPUS, f"{place}: {name!r}")
+            self._listen(tag, text or title, CORPUS, f"{place}: {name!r}").documents += 1
             if (version := _version(record, tag)) is not None:
                 versions.add(version)
         self.on_document(self.documents % _STEP)
@@ -302,28 +259,28 @@ class _Check:
 
     def _repeats(self, ids: frozenset[int], versions: frozenset[int]) -> None:
         """Name what came twice, in a second pass; there is none where nothing did."""
+        known = DatasetProblems()  # the first pass has told them
         if ids:
-            names = ((self._name(record), place) for place, record in self.files.records(CORPUS, quiet=True))
-            for name, first, place in find_duplicates(((name, place) for name, place in names if name), ids):
+            names = ((name, place) for place, _, name, _ in self._corpus_lines(known) if name)
+            for name, first, place in find_duplicates(names, ids):
                 self.found.add("id there twice", CORPUS, f"{place}: {name!r}, as {first}")
         if versions:
-            keys: Iterator[tuple[str, str]] = (
-                (version, f"{place}: {self._name(record)!r}")
-                for place, record in self.files.records(CORPUS, quiet=True)
-                if (
-                    version := _version(
-                        record, self._known_tag(record) or self.listed_tags.get(self._name(record) or "")
-                    )
-                )
-            )
-            for version, first, place in find_duplicates(keys, versions):
+            lines = self._corpus_lines(known)
+            keys = ((_version(record, tag), f"{place}: {name!r}") for place, record, name, tag in lines)
+            for version, first, place in find_duplicates(((key, at) for key, at in keys if key), versions):
                 group, _, tag = version.partition("\n")
                 self.found.add(
                     "group with several passages in one language", CORPUS, f"{group!r} in {tag}: {first} and {place}"
                 )
 
+    def _corpus_lines(self, found: DatasetProblems) -> Iterator[tuple[str, dict[str, Any], str | None, str | None]]:
+        """Place, JSON object, id and language of each document."""
+        for place, record in self._records(CORPUS, found):
+            name, tag = self._id_and_tag(record, CORPUS, place, found)
+            yield place, record, name, tag or self.listed_tags.get(name or "")
+
     def _qrels(self) -> None:
-        for place, columns in self.files.columns(QRELS):
+        for place, columns in self._columns(QRELS):
             if columns == _QRELS_HEADER:
                 continue
             parts = split_judgement(columns)
@@ -366,51 +323,66 @@ class _Check:
             places.append((file, place))
 
     def _table(self, name: str, header: list[str], take: Callable[[list[str], str], None]) -> None:
-        for number, (place, columns) in enumerate(self.files.columns(name)):
+        for number, (place, columns) in enumerate(self._columns(name)):
             if number or columns != header[: len(columns)]:
                 take(columns, place)
 
-    def _id(self, record: dict[str, Any], file: str, place: str) -> str | None:
-        name = self._name(record)
-        if name is None:
-            self.found.add("no id, or one with white space", file, f"{place}: {record.get('_id')!r}")
-        return name
+    def _columns(self, name: str) -> Iterator[tuple[str, list[str]]]:
+        """Place and tab-parted columns of each line of a file, if it is there."""
+        for place, line in self._lines(name, self.found):
+            try:
+                yield place, line.decode("utf-8").split("\t")
+            except UnicodeDecodeError:
+                self.found.add("line that cannot be read", name, f"{place}: not UTF-8")
 
-    @staticmethod
-    def _name(record: dict[str, Any]) -> str | None:
-        try:
-            return identifier(record.get("_id"), "")
-        except UsageError:
-            return None
+    def _records(self, name: str, found: DatasetProblems) -> Iterator[tuple[str, dict[str, Any]]]:
+        """Place and JSON object of each line; those that are none are told to ``found`` and passed over."""
+        for place, line in self._lines(name, found):
+            try:
+                yield place, parse_record(line, place)
+            except UsageError:
+                found.add("line that is no JSON object", name, place)
 
-    def _tag(self, record: dict[str, Any], file: str, place: str) -> str | None:
-        value = record.get("language")
-        tag = self._known_tag(record)
-        if tag is None and value not in (None, "", UNDETERMINED):
-            self.found.add("language that is none", file, f"{place}: {value!r}")
-        return tag
-
-    @staticmethod
-    def _known_tag(record: dict[str, Any]) -> str | None:
-        value = record.get("language")
-        tag = parse_tag(value) if isinstance(value, str) and value not in ("", UNDETERMINED) else None
-        return None if tag is None else primary(tag)
-
-    def _count(self, tag: str | None) -> LanguageCount:
-        return self.languages.setdefault(tag, LanguageCount(tag))
-
-    def _listen(self, count: LanguageCount, text: str, file: str, example: str) -> None:
-        """Compare a text with the language that it is said to be in."""
-        if count.language is None or len(text) < _HEARD:
+    def _lines(self, name: str, found: DatasetProblems) -> Iterator[tuple[str, bytes]]:
+        """Place and bytes of each line."""
+        if not (self.folder / name).is_file():
             return
+        try:
+            for number, line in numbered_raw_lines(self.folder / name):
+                yield f"line {number}", line
+        except UsageError as error:
+            found.add("cannot be read", name, str(error))
+
+    @staticmethod
+    def _id_and_tag(
+        record: dict[str, Any], file: str, place: str, found: DatasetProblems
+    ) -> tuple[str | None, str | None]:
+        """The id and the language of a line; None where there is none, or one that is told to ``found``."""
+        name = tag = None
+        try:
+            name = identifier(record.get("_id"), "")
+        except UsageError:
+            found.add("no id, or one with white space", file, f"{place}: {record.get('_id')!r}")
+        try:
+            tag = primary_language(record.get("language"), "")
+        except UsageError:
+            found.add("language that is none", file, f"{place}: {record['language']!r}")
+        return name, tag
+
+    def _listen(self, tag: str | None, text: str, file: str, example: str) -> LanguageCount:
+        """Compare a text with the language that it is said to be in, and give what is counted in that."""
+        count = self.languages.setdefault(tag, LanguageCount(tag))
+        if tag is None or len(text) < _HEARD:
+            return count
         count.heard += 1
         heard = self.detector.detect(text)
-        if heard.confidence < _SURE or _same(heard.language, count.language):
-            return
+        if heard.confidence < _SURE or _same(heard.language, tag):
+            return count
         count.out_of_step += 1
         count.detected[heard.language] = count.detected.get(heard.language, 0) + 1
         shown = f"{example} is {heard.language} ({heard.confidence:.2f})"
-        self.found.add("text in another language", file, shown, count.language)
+        self.found.add("text in another language", file, shown, tag)
+        return count
 
 
 def _number(text: str) -> int | None:

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -213,6 +213,26 @@ class Dataset:
     qrels: Qrels
     judged: str = POOLED
 
+    def relevant(self, query: str) -> list[str]:
+        """The documents that were judged relevant for a query."""
+        return [name for name, grade in self.qrels.get(query, {}).items() if grade > 0]
+
+    def target_group(self, query: str, group: str | None = None) -> list[str]:
+        """The relevant documents of a query, then all others of their translation groups, and of ``group``."""
+        relevant = self.relevant(query)
+        groups = dict.fromkeys([*(self.documents[name].group for name in relevant), group])
+        together = (name for one in groups if one is not None for name in self.members.get(one, ()))
+        return list(dict.fromkeys([*relevant, *together]))
+
+    @cached_property
+    def members(self) -> Mapping[str, Sequence[str]]:
+        """Translation group -> its documents."""
+        members: dict[str, list[str]] = {}
+        for name, document in self.documents.items():
+            if document.group is not None:
+                members.setdefault(document.group, []).append(name)
+        return members
+
     @property
     def evidence(self) -> Mapping[str, Mapping[str, float]]:
         """Query id -> document id -> relative position of the evidence, 0 to 1; empty without ``evidence.tsv``.
@@ -281,7 +301,7 @@ def read_judged(path: Path) -> str:
 def _documents(corpus: Path, languages: Path) -> dict[str, DatasetDocument]:
     documents: dict[str, DatasetDocument] = {}
     for line, record in records(corpus):
-        language = _language(record.get("language"), corpus, line)
+        language = primary_language(record.get("language"), f"{corpus}, line {line}")
         documents[_id(record, corpus, line, documents)] = DatasetDocument(language, _word(record, "group"))
     if not documents:
         raise UsageError(f"{corpus} holds no document: put one JSON object with _id, title and text on each line.")
@@ -292,21 +312,20 @@ def _documents(corpus: Path, languages: Path) -> dict[str, DatasetDocument]:
 
 def _add_languages(documents: dict[str, DatasetDocument], path: Path) -> None:
     for line, columns in read_columns(path):
+        where = f"{path}, line {line}"
         if len(columns) != 2:
             raise UsageError(
-                f"{path}, line {line}, has {len(columns)} columns: it must have two, corpus-id and language, "
-                "parted by a tab."
+                f"{where}, has {len(columns)} columns: it must have two, corpus-id and language, parted by a tab."
             )
         if line == 1 and columns == ["corpus-id", "language"]:
             continue
         document, language = columns
         if document not in documents:
             raise UsageError(
-                f"{path}, line {line}, names the document {document!r}, which {CORPUS} lacks: "
-                "remove the line or add the document."
+                f"{where}, names the document {document!r}, which {CORPUS} lacks: remove the line or add the document."
             )
         if documents[document].language is None:
-            documents[document] = documents[document]._replace(language=_language(language, path, line))
+            documents[document] = documents[document]._replace(language=primary_language(language, where))
 
 
 def _queries(path: Path) -> Iterator[DatasetQuery]:
@@ -318,7 +337,7 @@ def _queries(path: Path) -> Iterator[DatasetQuery]:
         if not isinstance(text, str) or not text.strip():
             raise UsageError(f"{path}, line {line}, has no text: give the query {name!r} one, or remove it.")
         seen.add(name)
-        language = _language(record.get("language"), path, line)
+        language = primary_language(record.get("language"), f"{path}, line {line}")
         embedding = None
         if record.get(EMBEDDING) is not None:
             with invalid_as_usage_error(f"{path}, line {line}"):
@@ -343,15 +362,17 @@ def _word(record: dict[str, Any], field: str) -> str | None:
     return None if value is None else str(value)
 
 
-def _language(value: object, path: Path, line: int) -> str | None:
-    """Return the primary tag, or None where no language is named."""
+def primary_language(value: object, where: str) -> str | None:
+    """Return the primary tag, or None where no language is named.
+
+    Raises:
+        UsageError: beginning with ``where``, that it is no language tag.
+    """
     if value is None or value in ("", UNDETERMINED):
         return None
     tag = parse_tag(value) if isinstance(value, str) else None
     if tag is None:
-        raise UsageError(
-            f"{path}, line {line}, has the language {value!r}, which is no language tag: give one such as en or zh."
-        )
+        raise UsageError(f"{where}, has the language {value!r}, which is no language tag: give one such as en or zh.")
     return primary(tag)
 
 
@@ -372,8 +393,7 @@ def clusters(dataset: Dataset) -> Clusters:
         return Clusters(articles, "article")
     groups = {}
     for query in dataset.queries:
-        judged = dataset.qrels.get(query.id, {})
-        found = {dataset.documents[name].group for name, grade in judged.items() if grade > 0}
+        found = {dataset.documents[name].group for name in dataset.relevant(query.id)}
         group = query.group or (found.pop() if len(found) == 1 else None)
         if group:
             groups[query.id] = group

@@ -11,7 +11,7 @@ from opensearchpy import OpenSearch
 from opensearchpy.exceptions import OpenSearchException
 
 from langshift.debias.detector import LanguageDetector, open_detector
-from langshift.evaluate.datasets.dataset import CORPUS, Dataset
+from langshift.evaluate.datasets.dataset import CORPUS, Dataset, DatasetQuery
 from langshift.ingest.config import LEAST_CONFIDENCE
 from langshift.ingest.documents import read_corpus
 from langshift.languages import UNDETERMINED, text_language
@@ -86,6 +86,23 @@ def misfits(searcher: Searcher, dataset: Dataset, run: Mapping[str, Mapping[str,
             "and count as not relevant."
         )
     return warnings
+
+
+def query_languages(queries: Iterable[DatasetQuery]) -> dict[str, str | None]:
+    """Query id -> the language that the query names, else the detected one; None where it is not clear.
+
+    Detection is not restricted to an index's languages, as searching does: a question in a language that
+    the index lacks has no documents in its own language, and must not count as having some. Nor is a language taken
+    that is less than likely, as searching does: one that is not clear is asked as of no language.
+    """
+    found = {query.id: query.language for query in queries}
+    unnamed = [query for query in queries if query.language is None]
+    detector = open_detector() if unnamed else None
+    for query in unnamed:
+        detected = detector.detect(query.text) if detector else None
+        if detected and detected.confidence >= LEAST_CONFIDENCE:
+            found[query.id] = text_language(detected.language)
+    return found
 
 
 class DocumentText(NamedTuple):

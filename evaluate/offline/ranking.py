@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import orjson
 from numpy.typing import NDArray
 
 from langshift.debias.debiaser import METHODS, Debiaser, recommended
 from langshift.debias.fingerprint import Fingerprint
 from langshift.debias.vectors import LanguageVectors, Vectors
 from langshift.errors import LangshiftError, UsageError
-from langshift.evaluate.datasets.dataset import Dataset, identity
+from langshift.evaluate.datasets.dataset import identity
 from langshift.evaluate.measures.base import Scores
 from langshift.evaluate.offline.encoding import (
     GIVEN,
@@ -25,11 +23,11 @@ from langshift.evaluate.offline.encoding import (
     LanguageSource,
     given_languages,
 )
-from langshift.evaluate.replay.journal import PER_QUERY, RESULT, ReplayJournal
+from langshift.evaluate.replay.journal import ReplayJournal
 from langshift.evaluate.replay.load_generator import PERCENTILES
-from langshift.evaluate.replay.result import RUN, write_json
-from langshift.evaluate.runs import GROUP_SCORES, by_language, command, format_run, scored
-from langshift.files import atomic_write
+from langshift.evaluate.replay.requests import QueryResult
+from langshift.evaluate.replay.result import per_query, provenance, write_run
+from langshift.evaluate.runs import scored, summary, summary_by_language
 from langshift.ingest.config import EmbeddingPipeline
 from langshift.languages import UNDETERMINED, primary
 
@@ -134,7 +132,6 @@ def rank(
     names = [encoded.ids[place] for place in order]
     languages = np.array([encoded.languages.documents[name] or UNDETERMINED for name in names])
     place = {name: position for position, name in enumerate(names)}
-    targets = target_groups(encoded.dataset)
     rankings: dict[str, list[tuple[str, float]]] = {}
     groups: dict[str, dict[str, float]] = {}
     for first, scores in _blocks(placed, order):
@@ -144,8 +141,8 @@ def rank(
                 row[languages == language] += np.float32(beta)
             best = top(row, depth)
             rankings[query.id] = [(names[i], float(row[i])) for i in best]
-            if targets[query.id]:
-                groups[query.id] = {name: float(row[place[name]]) for name in targets[query.id]}
+            if target := encoded.dataset.target_group(query.id):
+                groups[query.id] = {name: float(row[place[name]]) for name in target}
         on_queries(len(scores))
     return ExactRankings(rankings, groups)
 
@@ -180,21 +177,6 @@ def top(scores: Matrix, depth: int) -> NDArray[np.intp]:
     candidates = np.flatnonzero(scores >= least)
     best: NDArray[np.intp] = candidates[np.argsort(-scores[candidates], kind="stable")[:depth]]
     return best
-
-
-def target_groups(dataset: Dataset) -> dict[str, Sequence[str]]:
-    """Query id -> its target group: the relevant documents, and all documents of their translation groups."""
-    members: dict[str, list[str]] = {}
-    for name, document in dataset.documents.items():
-        if document.group is not None:
-            members.setdefault(document.group, []).append(name)
-    targets: dict[str, Sequence[str]] = {}
-    for query in dataset.queries:
-        relevant = [name for name, grade in dataset.qrels.get(query.id, {}).items() if grade > 0]
-        groups = (dataset.documents[name].group for name in relevant)
-        together = (name for group in groups if group is not None for name in members[group])
-        targets[query.id] = list(dict.fromkeys([*relevant, *together]))
-    return targets
 
 
 def repivoted(vectors: LanguageVectors, pivot: str) -> LanguageVectors:
@@ -397,7 +379,6 @@ def score_ranked(names: Sequence[str], encoded: EncodedDataset, ranked: ExactRan
 def result(found: OfflineResult) -> dict[str, Any]:
     """The content of ``result.json``, in the form of a replay's; there is no cluster, so no times."""
     nothing: dict[str, None] = dict.fromkeys(f"p{p}" for p in PERCENTILES)
-    query_count = len(found.encoded.dataset.queries)
     return {
         "complete": True,
         "index": None,
@@ -409,24 +390,13 @@ def result(found: OfflineResult) -> dict[str, Any]:
         "detection": _detection(found.document_languages),
         "beta": found.beta,
         "top_k": TOP_K,
-        "measures": _means(found.scores),
-        "queries": {"asked": query_count, **_counts(found.scores)},
-        "by_language": {
-            language: {"measures": _means(scores), "queries": _counts(scores)}
-            for language, scores in by_language(found.scores, found.encoded.languages).items()
-        },
+        **summary(found.scores, asked=len(found.encoded.dataset.queries)),
+        "by_language": summary_by_language(found.scores, found.encoded.languages.queries),
         "latency_ms": {"took": nothing, "wall": nothing},
         "errors": 0,
         "warnings": warnings(found),
         "dataset": identity(found.encoded.dataset),
-        "fingerprint": found.fingerprint.to_dict(),
-        "versions": {
-            "opensearch": None,
-            "langshift": version("langshift"),
-            "ir_measures": version("ir_measures"),
-            "encoder": f"{found.fingerprint.encoder} {found.fingerprint.revision}",
-        },
-        "command": command(),
+        **provenance(found.fingerprint, None),
     }
 
 
@@ -447,14 +417,6 @@ def _detection(document_languages: DocumentLanguages) -> dict[str, Any] | None:
     }
 
 
-def _means(scores: Mapping[str, Scores]) -> dict[str, float | None]:
-    return {name: found.mean for name, found in scores.items()}
-
-
-def _counts(scores: Mapping[str, Scores]) -> dict[str, int]:
-    return {name: found.queries for name, found in scores.items()}
-
-
 def write_files(folder: Path, found: OfflineResult, document: Mapping[str, Any], tag: str) -> None:
     """Write the four files, each whole or not at all; those of an earlier evaluation are replaced.
 
@@ -464,33 +426,7 @@ def write_files(folder: Path, found: OfflineResult, document: Mapping[str, Any],
         document: the content of ``result.json``.
         tag: names the run in ``run.trec``.
     """
-    _write(folder / RUN, format_run(found.ranked.rankings, tag).encode())
-    groups = ({"query": query, "scores": scores} for query, scores in found.ranked.group_scores.items())
-    _write(folder / GROUP_SCORES, _lines(groups))
-    _write(folder / PER_QUERY, _lines(_per_query(found)))
-    write_json(folder / RESULT, document)
+    answers = [QueryResult(query, tuple(hits)) for query, hits in found.ranked.rankings.items()]
+    rows = per_query(answers, found.encoded.languages.queries, found.scores)
+    write_run(folder, document, answers, rows, found.ranked.group_scores, tag)
     ReplayJournal.finish(folder)
-
-
-def _per_query(found: OfflineResult) -> list[dict[str, Any]]:
-    return [
-        {
-            "query": query.id,
-            "language": found.encoded.languages.queries[query.id],
-            "measures": {name: scores.per_query.get(query.id) for name, scores in found.scores.items()},
-            "hits": len(found.ranked.rankings[query.id]),
-            "took_ms": None,
-            "wall_ms": None,
-            "error": None,
-        }
-        for query in found.encoded.dataset.queries
-    ]
-
-
-def _lines(rows: Any) -> bytes:  # noqa: ANN401 - any rows of JSON
-    return b"".join(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE) for row in rows)
-
-
-def _write(path: Path, content: bytes) -> None:
-    with atomic_write(path) as partial:
-        partial.write_bytes(content)

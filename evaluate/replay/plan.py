@@ -15,8 +15,8 @@ import orjson
 from numpy.typing import NDArray
 
 from langshift.errors import UsageError
-from langshift.evaluate.datasets.dataset import Dataset, DatasetQuery
-from langshift.evaluate.replay.group_scores import target_documents
+from langshift.evaluate.datasets.dataset import Dataset, DatasetQuery, primary_language
+from langshift.evaluate.datasets.texts import query_languages
 from langshift.evaluate.replay.journal import Identity, ReplayJournal, begin, resume, unfinished
 from langshift.evaluate.replay.requests import (
     TOP_K,
@@ -24,12 +24,11 @@ from langshift.evaluate.replay.requests import (
     PreparedQuery,
     alternating,
     encode,
-    languages,
     prepare,
 )
 from langshift.evaluate.runs import command
 from langshift.files import identifier, records, string
-from langshift.languages import UNDETERMINED, parse_tag, primary, text_language
+from langshift.languages import UNDETERMINED, text_language
 from langshift.retrieval.anchor_model import AnchorModel
 from langshift.retrieval.searcher import Searcher
 from langshift.retrieval.settings import USUAL, SearchQuery, SearchSettings
@@ -71,7 +70,7 @@ def read_log(path: Path) -> list[LoggedQuery]:
         text = string(record, "text", where, "give the query one, or remove the line")
         found[name] = LoggedQuery(
             _time(record.get("timestamp"), where),
-            DatasetQuery(name, text, _language(record.get("language"), where), None),
+            DatasetQuery(name, text, primary_language(record.get("language"), where), None),
         )
     if not found:
         raise UsageError(f"{path} holds no query: put one JSON object with timestamp and text on each line.")
@@ -89,15 +88,6 @@ def _time(value: object, where: str) -> float:
         raise UsageError(
             f"{where}, has the timestamp {value!r}: give one such as 2026-03-01T08:30:00.250Z, or seconds since 1970."
         ) from None
-
-
-def _language(value: object, where: str) -> str | None:
-    if value is None or value in ("", UNDETERMINED):
-        return None
-    tag = parse_tag(value) if isinstance(value, str) else None
-    if tag is None:
-        raise UsageError(f"{where}, has the language {value!r}, which is no language tag: give one such as en or zh.")
-    return primary(tag)
 
 
 Vectors = NDArray[np.float32]
@@ -189,7 +179,7 @@ class ReplayPlan:
             UsageError: a query that cannot be asked, queries to be shifted by nothing, or too much for the memory.
         """
         queries = dataset.queries if options.log is None else merged(options.log, dataset)
-        tags = languages(queries)
+        tags = query_languages(queries)
         encoded: dict[tuple[object, ...], Vectors] = {}
         replay_targets = []
         for searcher in searchers:
@@ -204,7 +194,8 @@ class ReplayPlan:
         content = [prepare(target.searcher, target.setting, target.questions, known) for target in replay_targets]
         names = [target.searcher.index.index for target in replay_targets]
         due = options.load.due(len(queries), None if options.log is None else [logged.time for logged in options.log])
-        scored = target_documents(dataset, queries) if options.group_scores else {}
+        groups = queries if options.group_scores and dataset.members else ()
+        scored = {query.id: names for query in groups if (names := dataset.target_group(query.id, query.group))}
         return cls(
             replay_targets, dataset, queries, tags, scored, list(alternating(names, queries, content, due, scored))
         )

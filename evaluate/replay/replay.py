@@ -10,19 +10,24 @@ from numpy.typing import NDArray
 from opensearchpy import OpenSearch
 
 from langshift.debias.fingerprint import Fingerprint
+from langshift.errors import LangshiftError
 from langshift.evaluate.datasets.dataset import Dataset
-from langshift.evaluate.datasets.texts import document_languages, misfits
-from langshift.evaluate.measures import default_measures, score
-from langshift.evaluate.measures.base import Material, Scores
-from langshift.evaluate.replay.group_scores import GroupScores, fetch_group_scores
+from langshift.evaluate.datasets.texts import DatasetLanguages, document_languages, misfits
+from langshift.evaluate.measures import default_measures
+from langshift.evaluate.measures.base import Scores
 from langshift.evaluate.replay.journal import ReplayJournal
 from langshift.evaluate.replay.load_generator import LoadStats, send
 from langshift.evaluate.replay.plan import ReplayOptions, ReplayPlan, ReplayTarget, detection_warnings
 from langshift.evaluate.replay.requests import LoadProfile, QueryResult
-from langshift.languages import UNDETERMINED
+from langshift.evaluate.runs import by_language, scored
 from langshift.plugin.metadata import USUAL, FieldNames
 from langshift.retrieval.anchor_model import AnchorModel
-from langshift.retrieval.settings import SearchSettings
+from langshift.retrieval.searcher import Searcher
+from langshift.retrieval.settings import SearchQuery, SearchSettings
+from langshift.retrieval.steps import execute_many
+
+GroupScores = Mapping[str, Mapping[str, "float | None"]]
+"""Query id -> every document of its target -> score, None where it has none."""
 
 
 @dataclass(frozen=True)
@@ -81,13 +86,7 @@ class ReplayResult:
 
     def by_language(self) -> dict[str, dict[str, Scores]]:
         """Query language -> measure -> figures, sorted by language."""
-        queries: dict[str, list[str]] = {}
-        for query, language in self.languages.items():
-            queries.setdefault(language or UNDETERMINED, []).append(query)
-        return {
-            language: {name: scores.over(queries[language]) for name, scores in self.scores.items()}
-            for language in sorted(queries)
-        }
+        return by_language(self.scores, self.languages)
 
 
 def failures(found: ReplayResult, *, resumable: bool = False) -> str:
@@ -160,7 +159,11 @@ def _build_result(
     group_scores, warnings = _group_scores(client, replay_plan, target, answers)
     run = {answer.query: dict(answer.hits) for answer in heard}
     documents, language_warnings = known
-    scores = _scores(options.measures, dataset, run, replay_plan.languages, documents, group_scores)
+    scores = {}
+    if dataset.qrels:
+        names = default_measures(dataset.judged) if options.measures is None else options.measures
+        matched = {query: {n: s for n, s in its.items() if s is not None} for query, its in group_scores.items()}
+        scores = scored(names, dataset, DatasetLanguages({}, documents, replay_plan.languages, ()), run, matched)
     notes = [f"{name}: {found.note}" for name, found in scores.items() if found.note]
     return ReplayResult(
         index=searcher.index.name,
@@ -216,28 +219,45 @@ def _group_scores(
     ]
 
 
-def _scores(
-    names: Sequence[str] | None,
-    dataset: Dataset,
-    run: Mapping[str, Mapping[str, float]],
-    queries: Mapping[str, str | None],
-    documents: Mapping[str, str | None],
-    group_scores: GroupScores,
-) -> dict[str, Scores]:
-    if not dataset.qrels:
-        return {}
-    material = Material(
-        dataset.qrels,
-        run,
-        queries,
-        documents,
-        groups={name: document.group for name, document in dataset.documents.items()},
-        group_scores={
-            query: {name: score for name, score in given.items() if score is not None}
-            for query, given in group_scores.items()
-        },
-        evidence=dataset.evidence,
-        lengths=dataset.lengths,
-        judged=dataset.judged,
-    )
-    return score(default_measures(dataset.judged) if names is None else names, material)
+# Whether a searcher's language is preferred (LPR) is a question about the translations of one passage among
+# themselves, and some of these may be far below the hundred best. So each query is asked again over these
+# alone, in the setting of its own run and with what the run knows of its scores (``how``): each leg is scored
+# apart, and one that the run normalised by its lowest and highest score is normalised by the same two, not by
+# those of the group. A passage that the search does not match has no score (null in the file): it is behind
+# every passage that has one.
+def fetch_group_scores(
+    client: OpenSearch,
+    searcher: Searcher,
+    setting: SearchSettings,
+    questions: Mapping[str, SearchQuery],
+    wanted: Mapping[str, Sequence[str]],
+    heard: Mapping[str, QueryResult],
+) -> tuple[GroupScores, dict[str, str]]:
+    """Ask for the scores, many queries to a request.
+
+    Args:
+        client: the cluster.
+        searcher: over the index.
+        setting: how it was searched.
+        questions: query id -> the question as it was asked.
+        wanted: query id -> the documents to score.
+        heard: query id -> the answer of the run, which says how its scores were put together.
+
+    Returns:
+        The scores, and query id -> reason for those that could not be had. Nothing is asked for a query that failed
+        in the run: as it has no answer, its documents have no score.
+    """
+    scores: dict[str, dict[str, float | None]] = {}
+    errors: dict[str, str] = {}
+    answered = [query for query in wanted if heard[query].error is None]
+    exchanges = (searcher.scores(questions[query], setting, heard[query].how, wanted[query]) for query in answered)
+    for query, found in zip(answered, execute_many(client, searcher.index.index, exchanges), strict=True):
+        if isinstance(found, LangshiftError):
+            errors[query] = str(found)
+        else:
+            scores[query] = found
+    failed: dict[str, dict[str, float | None]] = {
+        query: dict.fromkeys(names) for query, names in wanted.items() if heard[query].error is not None
+    }
+    known = scores | failed
+    return {query: known[query] for query in wanted if query in known}, errors

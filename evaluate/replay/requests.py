@@ -16,13 +16,10 @@ from opensearchpy import OpenSearch
 from opensearchpy.exceptions import ConnectionError as UnreachableError
 from opensearchpy.exceptions import OpenSearchException
 
-from langshift.debias.detector import open_detector
 from langshift.debias.encoders import is_given
 from langshift.errors import LangshiftError, UsageError
 from langshift.evaluate.datasets.dataset import DatasetQuery
-from langshift.ingest.config import LEAST_CONFIDENCE
 from langshift.ingest.transform import query_vectors
-from langshift.languages import text_language
 from langshift.retrieval import steps
 from langshift.retrieval.hits import RankedHits, ScoringContext
 from langshift.retrieval.searcher import Searcher
@@ -262,23 +259,6 @@ def encode(
         batches.append(searcher.encode(batch))
         on_batch(len(batch))
     return np.concatenate(batches)[[rows[query.text] for query in queries]]
-
-
-def languages(queries: Sequence[DatasetQuery]) -> dict[str, str | None]:
-    """Query id -> the language that the query names, else the detected one; None where it is not clear.
-
-    Detection is not restricted to an index's languages, as searching does: a question in a language that
-    the index lacks has no documents in its own language, and must not count as having some. Nor is a language taken
-    that is less than likely, as searching does: one that is not clear is asked as of no language.
-    """
-    found = {query.id: query.language for query in queries}
-    unnamed = [query for query in queries if query.language is None]
-    detector = open_detector() if unnamed else None
-    for query in unnamed:
-        detected = detector.detect(query.text) if detector else None
-        if detected and detected.confidence >= LEAST_CONFIDENCE:
-            found[query.id] = text_language(detected.language)
-    return found
 
 
 def prepare(

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -13,15 +12,15 @@ import orjson
 from opensearchpy import OpenSearch
 
 from langshift.client import cluster_version
+from langshift.debias.fingerprint import Fingerprint
 from langshift.errors import UsageError
 from langshift.evaluate.datasets.dataset import identity
 from langshift.evaluate.measures.base import Scores
-from langshift.evaluate.replay.group_scores import format_group_scores
 from langshift.evaluate.replay.journal import PER_QUERY, RESULT, unfinished
 from langshift.evaluate.replay.load_generator import Percentiles, corrected, percentiles
-from langshift.evaluate.replay.replay import ReplayResult
-from langshift.evaluate.replay.requests import TOP_K
-from langshift.evaluate.runs import GROUP_SCORES, command, format_run
+from langshift.evaluate.replay.replay import GroupScores, ReplayResult
+from langshift.evaluate.replay.requests import TOP_K, QueryResult
+from langshift.evaluate.runs import GROUP_SCORES, command, format_run, summary, summary_by_language, versions
 from langshift.files import atomic_write
 from langshift.retrieval.settings import format_settings
 
@@ -46,24 +45,28 @@ def result(replay: ReplayResult, server: str) -> dict[str, Any]:
         "shift_queries": replay.shift_queries,
         "trust": None if replay.trust is None else {**replay.trust.to_dict(), "calibrated": replay.trust.calibrated},
         "top_k": TOP_K,
-        "measures": _means(replay.scores),
-        "queries": {"asked": len(replay.answers), **_counts(replay.scores)},
-        "by_language": {
-            language: {"measures": _means(scores), "queries": _counts(scores)}
-            for language, scores in replay.by_language().items()
-        },
+        **summary(replay.scores, asked=len(replay.answers)),
+        "by_language": summary_by_language(replay.scores, replay.languages),
         "latency_ms": latency(replay),
         "load": load(replay),
         "errors": len(replay.failed),
         "warnings": list(replay.warnings),
         "dataset": identity(replay.dataset) if replay.dataset and replay.dataset.documents else None,
-        "fingerprint": replay.fingerprint.to_dict(),
-        "versions": {
-            "opensearch": server,
-            "langshift": version("langshift"),
-            "ir_measures": version("ir_measures"),
-            "encoder": f"{replay.fingerprint.encoder} {replay.fingerprint.revision}",
-        },
+        **provenance(replay.fingerprint, server),
+    }
+
+
+def provenance(fingerprint: Fingerprint, server: str | None) -> dict[str, Any]:
+    """What made the figures, as it stands in ``result.json``.
+
+    Args:
+        fingerprint: what made the vectors.
+        server: the version of OpenSearch; None where none was asked.
+    """
+    encoder = f"{fingerprint.encoder} {fingerprint.revision}"
+    return {
+        "fingerprint": fingerprint.to_dict(),
+        "versions": {"opensearch": server, **versions(), "encoder": encoder},
         "command": command(),
     }
 
@@ -122,16 +125,66 @@ def write_files(folder: Path, replay: ReplayResult, document: Mapping[str, Any])
 
     ``per-query.jsonl`` stays as it is where it is the journal of a replay that is to be gone on with.
     """
-    rankings = {answer.query: answer.hits for answer in replay.answers}
-    _replace(folder / RUN, format_run(rankings, f"{replay.index} {format_settings(replay.setting)}").encode())
-    if replay.group_scores:
-        _replace(folder / GROUP_SCORES, format_group_scores(replay.group_scores))
+    rows = per_query(replay.answers, replay.languages, replay.scores, waited=replay.load.open_loop)
+    tag = f"{replay.index} {format_settings(replay.setting)}"
+    journal = unfinished(folder) and not replay.complete
+    write_run(folder, document, replay.answers, None if journal else rows, replay.group_scores, tag)
+
+
+def write_run(
+    folder: Path,
+    document: Mapping[str, Any],
+    answers: Sequence[QueryResult],
+    rows: Iterable[Mapping[str, Any]] | None,
+    group_scores: GroupScores,
+    tag: str,
+) -> None:
+    """Write the files of a run, each whole or not at all; those of an earlier one are replaced.
+
+    Args:
+        folder: where; made if it is not there.
+        document: the content of ``result.json``.
+        answers: what was found.
+        rows: the lines of ``per-query.jsonl``; None leaves that as it is.
+        group_scores: the lines of ``group-scores.jsonl``; without any there is no such file.
+        tag: names the run in ``run.trec``.
+    """
+    _replace(folder / RUN, format_run({answer.query: answer.hits for answer in answers}, tag).encode())
+    if group_scores:
+        _replace(folder / GROUP_SCORES, _lines({"query": query, "scores": its} for query, its in group_scores.items()))
     else:
         (folder / GROUP_SCORES).unlink(missing_ok=True)
-    if replay.complete or not unfinished(folder):
-        lines = (orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE) for row in per_query(replay))
-        _replace(folder / PER_QUERY, b"".join(lines))
+    if rows is not None:
+        _replace(folder / PER_QUERY, _lines(rows))
     write_json(folder / RESULT, document)
+
+
+def per_query(
+    answers: Iterable[QueryResult],
+    languages: Mapping[str, str | None],
+    scores: Mapping[str, Scores],
+    *,
+    waited: bool = False,
+) -> Iterator[dict[str, Any]]:
+    """Yield one object a query; a measure that leaves the query out is null.
+
+    Args:
+        answers: what came back.
+        languages: query id -> language.
+        scores: measure -> figures.
+        waited: whether queries were due at a time, so that how long each waited tells something.
+    """
+    for answer in answers:
+        yield {
+            "query": answer.query,
+            "language": languages[answer.query],
+            "measures": {name: measured.per_query.get(answer.query) for name, measured in scores.items()},
+            "hits": len(answer.hits),
+            "took_ms": answer.took,
+            "wall_ms": None if answer.wall is None else round(answer.wall, 3),
+            **({"waited_ms": round(answer.waited, 3)} if waited else {}),
+            "error": answer.error,
+        }
 
 
 def write_json(path: Path, document: Mapping[str, Any]) -> None:
@@ -139,29 +192,8 @@ def write_json(path: Path, document: Mapping[str, Any]) -> None:
     _replace(path, orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
 
 
-def per_query(replay: ReplayResult) -> list[dict[str, Any]]:
-    """One object a query; a measure that leaves the query out is null."""
-    return [
-        {
-            "query": answer.query,
-            "language": replay.languages[answer.query],
-            "measures": {name: measured.per_query.get(answer.query) for name, measured in replay.scores.items()},
-            "hits": len(answer.hits),
-            "took_ms": answer.took,
-            "wall_ms": None if answer.wall is None else round(answer.wall, 3),
-            **({"waited_ms": round(answer.waited, 3)} if replay.load.open_loop else {}),
-            "error": answer.error,
-        }
-        for answer in replay.answers
-    ]
-
-
-def _means(scores: Mapping[str, Scores]) -> dict[str, float | None]:
-    return {name: found.mean for name, found in scores.items()}
-
-
-def _counts(scores: Mapping[str, Scores]) -> dict[str, int]:
-    return {name: found.queries for name, found in scores.items()}
+def _lines(rows: Iterable[Mapping[str, Any]]) -> bytes:
+    return b"".join(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE) for row in rows)
 
 
 def _replace(path: Path, content: bytes) -> None:

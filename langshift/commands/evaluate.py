@@ -539,7 +539,7 @@ def show(found: ScoredRun) -> None:
     ]
     columns = ["measure", "mean", "good is", "queries", "left out"]
     output.table(None, columns, rows, right={"mean", "queries", "left out"})
-    languages = by_language(found.scores, found.languages)
+    languages = by_language(found.scores, found.languages.queries)
     if len(languages) > 1:
         heading("\nBy query language")
         rows = [[tag, *(format_score(scores.mean) for scores in part.values())] for tag, part in languages.items()]

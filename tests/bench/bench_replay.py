@@ -13,11 +13,10 @@ import numpy as np
 
 from langshift.debias.detector import open_detector
 from langshift.debias.encoders import open_encoder
-from langshift.evaluate.replay.group_scores import fetch_group_scores
 from langshift.evaluate.replay.journal import begin
 from langshift.evaluate.replay.load_generator import percentiles, send
 from langshift.evaluate.replay.plan import ReplayOptions, ReplayPlan
-from langshift.evaluate.replay.replay import replay_all
+from langshift.evaluate.replay.replay import fetch_group_scores, replay_all
 from langshift.evaluate.replay.requests import LoadProfile
 from langshift.ingest.config import build_pipeline
 from langshift.ingest.load import load

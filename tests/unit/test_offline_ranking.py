@@ -10,7 +10,7 @@ from langshift.debias.debiaser import Debiaser
 from langshift.errors import LangshiftError
 from langshift.evaluate.offline import ranking
 from langshift.evaluate.offline.encoding import DocumentLanguages, LanguageSource
-from langshift.evaluate.offline.ranking import debias_vectors, rank, target_groups, top
+from langshift.evaluate.offline.ranking import debias_vectors, rank, top
 
 TAGS = ("en", "de", "zh-TW", "th", "und")
 
@@ -134,7 +134,8 @@ def test_scores_of_the_whole_target_group():
         ["a", "b", "a", None],
         qrels,
     )
-    assert target_groups(data.dataset) == {"q0": ["d0", "d2"], "q1": ["d3"], "q2": []}
+    groups = {query.id: data.dataset.target_group(query.id) for query in data.dataset.queries}
+    assert groups == {"q0": ["d0", "d2"], "q1": ["d3"], "q2": []}
     found = rank(data, debias_vectors(data, AS_THEY_ARE), beta=0.125, depth=1)
     assert found.rankings["q0"] == [("d0", 1.125)]
     assert found.group_scores.keys() == {"q0", "q1"}
