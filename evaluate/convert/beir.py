@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from langshift.errors import UsageError
-from langshift.evaluate.convert.common import collect, place_of
+from langshift.evaluate.convert.common import collect, located, place_of, require_folder, title_and_text
 from langshift.evaluate.convert.pool import JudgedQuestion, Passage, PoolSource
 from langshift.evaluate.datasets.dataset import (
     CORPUS,
@@ -21,10 +21,12 @@ from langshift.evaluate.datasets.dataset import (
     LANGUAGES,
     QUERIES,
     EvidencePositions,
+    optional_tag,
+    optional_word,
     read_evidence,
     read_judged,
 )
-from langshift.files import identifier, read_columns, records, string
+from langshift.files import identifier, read_columns, string
 from langshift.languages import parse_tag, primary
 
 _OWN = {"_id", "text", "title", "language", "group", "article"}
@@ -41,8 +43,7 @@ def read_beir(folder: Path, languages: Sequence[str] | None, split: str) -> Pool
     Raises:
         UsageError: a missing file, a language that no document has, or a line of another layout.
     """
-    if not folder.is_dir():
-        raise UsageError(f"There is no folder {folder}: a BEIR folder holds {CORPUS}, {QUERIES} and qrels/{split}.tsv.")
+    require_folder(folder, f"a BEIR folder holds {CORPUS}, {QUERIES} and qrels/{split}.tsv")
     corpus, queries, qrels = _find(folder, CORPUS), _find(folder, QUERIES), folder / "qrels" / f"{split}.tsv"
     if not qrels.is_file():
         found = ", ".join(sorted(path.stem for path in qrels.parent.glob("*.tsv"))) or "none"
@@ -85,57 +86,40 @@ def _read_languages(path: Path) -> dict[str, str]:
     return {columns[0]: columns[1] for line, columns in read_columns(path) if len(columns) == 2 and line > 1}
 
 
-def _language(record: Mapping[str, Any], where: str) -> str | None:
-    value = record.get("language")
-    if value is None or value in ("", "und"):
-        return None
-    tag = parse_tag(value) if isinstance(value, str) else None
-    if tag is None:
-        raise UsageError(f"{where}, has the language {value!r}, which is no language tag: give one such as en or zh.")
-    return tag
-
-
 def _questions(
     path: Path, judged: Mapping[str, Mapping[str, int]], evidence: EvidencePositions
 ) -> Iterator[JudgedQuestion]:
     query_ids = set()
-    for line, record in records(path):
-        where = f"{path}, line {line}"
+    for where, record in located(path):
         name = identifier(record.get("_id"), where)
         query_ids.add(name)
         if name in judged:
             text = string(record, "text", where, f"give the query {name!r} one, or remove it")
-            at = {
-                document: (position, evidence.lengths.get(document))
-                for document, position in evidence.positions.get(name, {}).items()
-            }
-            tag, group, article = _language(record, where), _word(record, "group"), _word(record, "article")
-            yield JudgedQuestion(name, text, tag, judged[name], group, article, at or None)
+            positions = evidence.positions.get(name, {})
+            at = {document: (position, evidence.lengths.get(document)) for document, position in positions.items()}
+            tag = optional_tag(record.get("language"), where)
+            yield JudgedQuestion(name, text, tag, judged[name], *_group_and_article(record), at or None)
     if unknown := judged.keys() - query_ids:
         raise UsageError(f"{path} lacks the query {min(unknown)!r}, which the judgements name: fetch the file again.")
 
 
+def _group_and_article(record: Mapping[str, Any]) -> tuple[str | None, str | None]:
+    return optional_word(record, "group"), optional_word(record, "article")
+
+
 def _passages(path: Path, document_languages: Mapping[str, str], wanted: Sequence[str] | None) -> Iterator[Passage]:
     present: set[str] = set()
-    for line, record in records(path):
-        where = f"{path}, line {line}"
+    for where, record in located(path):
         name = identifier(record.get("_id"), where)
-        tag = _language(record, where) or document_languages.get(name)
+        tag = optional_tag(record.get("language"), where) or document_languages.get(name)
         if wanted is not None:
             if tag is None:
                 raise UsageError(f"{where}, names no language, so none can be chosen: leave --languages out.")
             present.add(tag)
             if tag not in wanted and primary(tag) not in wanted:
                 continue
-        title, text = record.get("title") or "", record.get("text") or ""
-        if not isinstance(title, str) or not isinstance(text, str):
-            raise UsageError(f"{where}, has a title or text that is no string: correct or remove the line.")
+        title, text = title_and_text(record, where, "correct or remove the line")
         more = {field: value for field, value in record.items() if field not in _OWN}
-        yield Passage(name, text, tag, _word(record, "group"), _word(record, "article"), title, more)
+        yield Passage(name, text, tag, *_group_and_article(record), title, more)
     if missing := [tag for tag in wanted or () if tag not in present and tag not in {primary(one) for one in present}]:
         raise UsageError(f"{path} has no document in the language {missing[0]!r}: it has {', '.join(sorted(present))}.")
-
-
-def _word(record: Mapping[str, Any], field: str) -> str | None:
-    value = record.get(field)
-    return None if value is None else str(value)

@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from langshift.errors import UsageError
-from langshift.evaluate.convert.common import choose, tagged
+from langshift.evaluate.convert.common import choose, find_by_code, located, tagged
 from langshift.evaluate.convert.pool import JudgedQuestion, Passage, PoolSource
-from langshift.files import records, string
+from langshift.files import string
 
 _FILE = re.compile(r"([a-z]{3}_[A-Za-z]{4})\.jsonl(?:\.gz)?")
 _LAYOUT = "each line of Belebele has link, question_number, flores_passage and question"
@@ -44,7 +44,13 @@ def read_belebele(folder: Path, languages: Sequence[str] | None, pivots: Sequenc
     Raises:
         UsageError: a language without a file, a line that is not Belebele's, or files that do not run parallel.
     """
-    files = _files(folder)
+    files = find_by_code(
+        folder,
+        ("", "data"),
+        _FILE,
+        "name the one that holds Belebele's eng_Latn.jsonl and so on",
+        "Belebele file: they are named eng_Latn.jsonl, for each language variant",
+    )
     chosen = choose(tagged(files), languages, pivots, folder)
     variants = {code: _read(files[code]) for code in chosen}
     first = next(iter(chosen))
@@ -62,16 +68,10 @@ def read_belebele(folder: Path, languages: Sequence[str] | None, pivots: Sequenc
                 yield Passage(f"{_group(link)}-{code}", variants[code].passages[link], tag, _group(link), link)
 
     questions = [
-        JudgedQuestion(
-            f"{_group(link)}-q{number}",
-            text,
-            tag,
-            {f"{_group(link)}-{other}": 1 for other in chosen},
-            _group(link),
-            link,
-        )
+        JudgedQuestion(f"{group}-q{number}", text, tag, {f"{group}-{other}": 1 for other in chosen}, group, link)
         for code, tag in chosen.items()
         for (link, number), text in sorted(variants[code].questions.items())
+        for group in (_group(link),)
     ]
     return PoolSource(folder, list(chosen.values()), questions, passages)
 
@@ -81,20 +81,9 @@ def _group(link: str) -> str:
     return f"b{blake2b(link.encode(), digest_size=5).hexdigest()}"
 
 
-def _files(folder: Path) -> dict[str, Path]:
-    if not folder.is_dir():
-        raise UsageError(f"There is no folder {folder}: name the one that holds Belebele's eng_Latn.jsonl and so on.")
-    for place in (folder, folder / "data"):
-        paths = sorted(place.iterdir()) if place.is_dir() else []
-        if files := {match[1]: path for path in paths if (match := _FILE.fullmatch(path.name))}:
-            return files
-    raise UsageError(f"{folder} holds no Belebele file: they are named eng_Latn.jsonl, for each language variant.")
-
-
 def _read(path: Path) -> _Variant:
     variant = _Variant({}, {})
-    for line, record in records(path):
-        where = f"{path}, line {line}"
+    for where, record in located(path):
         link = string(record, "link", where, _LAYOUT)
         text = string(record, "flores_passage", where, _LAYOUT)
         key = (link, str(record.get("question_number")))

@@ -2,34 +2,26 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any
 
 from langshift.errors import UsageError
-from langshift.files import read_columns
+from langshift.evaluate.datasets.dataset import QRELS_HEADER, split_judgement
+from langshift.files import read_columns, records
+from langshift.ingest.parquet import rows
 from langshift.languages import macrolanguage, parse_tag, primary
 
-_HEADER = ["query-id", "corpus-id", "score"]
 
-
-class Judgement(NamedTuple):
-    """One line: the grade of a document for a query."""
-
-    line: int
-    query: str
-    document: str
-    grade: int
-
-
-def read_judgements(path: Path) -> Iterator[Judgement]:
-    """Yield the lines of a TREC or BEIR file.
+def read_judgements(path: Path) -> Iterator[tuple[int, str, str, int]]:
+    """Yield line number, query, document and grade of each line of a TREC or BEIR file.
 
     Raises:
         UsageError: a line of another form.
     """
     for line, columns in read_columns(path):
-        if columns == _HEADER:
+        if columns == list(QRELS_HEADER):
             continue
         parts = split_judgement(columns)
         if parts is None:
@@ -38,22 +30,12 @@ def read_judgements(path: Path) -> Iterator[Judgement]:
                 "or TREC's four columns (query, 0, document, grade)."
             )
         try:
-            yield Judgement(line, parts[0], parts[1], int(parts[2]))
+            yield line, parts[0], parts[1], int(parts[2])
         except ValueError as error:
             raise UsageError(
                 f"{path}, line {line}, has the score {parts[2]!r}: "
                 "give a whole number, 0 for not relevant, 1 or more for relevant."
             ) from error
-
-
-def split_judgement(columns: list[str]) -> tuple[str, str, str] | None:
-    """Query, document and grade of BEIR's three columns or TREC's four; None where there are others."""
-    if len(columns) == 1 and len(trec := columns[0].split()) == 4:
-        columns = trec
-    parts = [part.strip() for part in columns]
-    if len(parts) == 4:
-        del parts[1]
-    return (parts[0], parts[1], parts[2]) if len(parts) == 3 else None
 
 
 def collect(paths: Sequence[Path]) -> dict[str, dict[str, int]]:
@@ -79,20 +61,65 @@ def collect(paths: Sequence[Path]) -> dict[str, dict[str, int]]:
 def place_of(paths: Sequence[Path], document: str) -> str:
     """File and line that first judge a document."""
     for path in paths:
-        for judgement in read_judgements(path):
-            if judgement.document == document:
-                return f"{path}, line {judgement.line},"
+        for line, _, judged, _ in read_judgements(path):
+            if judged == document:
+                return f"{path}, line {line},"
     return ", ".join(map(str, paths))
 
 
-def tag_of(code: str) -> str | None:
-    """The tag of a collection's language code: ``zh`` of ``zho_Hans``, ``zh-TW`` of ``zho_Hant``."""
-    return parse_tag(code)
+def require_folder(folder: Path, remedy: str) -> None:
+    """Refuse a folder that is not there; the message ends with the remedy."""
+    if not folder.is_dir():
+        raise UsageError(f"There is no folder {folder}: {remedy}.")
+
+
+def find_by_code(
+    folder: Path, places: Sequence[str], pattern: re.Pattern[str], remedy: str, lacking: str
+) -> dict[str, Path]:
+    """Find what a collection has of each language.
+
+    Args:
+        folder: where to look.
+        places: folders in it, "" for itself; the first that has anything counts.
+        pattern: of names; its group is the language's code.
+        remedy: what the message ends with where there is no folder.
+        lacking: what a folder has not that has nothing, for its message.
+
+    Returns:
+        Code -> path, sorted by name.
+
+    Raises:
+        UsageError: there is no folder, or it has nothing.
+    """
+    require_folder(folder, remedy)
+    for home in (folder / place for place in places):
+        paths = sorted(home.iterdir()) if home.is_dir() else []
+        if found := {match[1]: path for path in paths if (match := pattern.fullmatch(path.name))}:
+            return found
+    raise UsageError(f"{folder} holds no {lacking}.")
+
+
+def located(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield file and line, with which a message begins, and the object of each line of JSON Lines or row of Parquet."""
+    for line, record in rows(path) if path.suffix == ".parquet" else records(path):
+        yield f"{path}, line {line}", record
+
+
+def title_and_text(record: Mapping[str, Any], where: str, remedy: str) -> tuple[str, str]:
+    """The title and text of a passage, "" where it has none.
+
+    Raises:
+        UsageError: beginning with ``where``, that one of them is no string.
+    """
+    title, text = record.get("title") or "", record.get("text") or ""
+    if not isinstance(title, str) or not isinstance(text, str):
+        raise UsageError(f"{where}, has a title or text that is no string: {remedy}.")
+    return title, text
 
 
 def tagged(codes: Iterable[str]) -> dict[str, str]:
-    """Code -> tag of those codes that name a language."""
-    return {code: tag for code in codes if (tag := tag_of(code))}
+    """Code -> tag of those codes that name a language: ``zh`` of ``zho_Hans``, ``zh-TW`` of ``zho_Hant``."""
+    return {code: tag for code in codes if (tag := parse_tag(code))}
 
 
 def pick(available: Mapping[str, str], wanted: str) -> str | None:

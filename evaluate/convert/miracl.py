@@ -21,10 +21,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from langshift.errors import UsageError
-from langshift.evaluate.convert.common import choose, collect, place_of, tag_of
+from langshift.evaluate.convert.common import choose, collect, find_by_code, located, place_of, title_and_text
 from langshift.evaluate.convert.pool import JudgedQuestion, Passage, PoolSource
 from langshift.evaluate.datasets.dataset import PER_LANGUAGE
-from langshift.files import identifier, read_columns, records
+from langshift.files import identifier, read_columns
+from langshift.languages import parse_tag
 
 _TOPICS, _CORPUS = re.compile(r"miracl-v1\.0-([a-z]{2})"), "miracl-corpus-v1.0-{}"
 _LAYOUT = "MIRACL has miracl-v1.0-<language>/topics and /qrels, and miracl-corpus-v1.0-<language>/docs-0.jsonl.gz"
@@ -41,8 +42,8 @@ def read_miracl(folder: Path, languages: Sequence[str] | None, split: str) -> Po
     Raises:
         UsageError: a language without topics, judgements or corpus, or a line of another layout.
     """
-    homes = _homes(folder)
-    chosen = choose({code: tag_of(code) or code for code in homes}, languages, None, folder, "no topics in")
+    homes = find_by_code(folder, ("", "miracl"), _TOPICS, _LAYOUT, f"topics: {_LAYOUT}")
+    chosen = choose({code: parse_tag(code) or code for code in homes}, languages, None, folder, "no topics in")
     corpora = {code: _corpus(folder, code) for code in chosen}
     qrels = {code: _file(homes[code], "qrels", code, split) for code in chosen}
     questions = [
@@ -58,17 +59,6 @@ def read_miracl(folder: Path, languages: Sequence[str] | None, split: str) -> Po
     return PoolSource(
         folder, list(chosen.values()), questions, lambda: _passages(corpora, chosen), judged=PER_LANGUAGE, place=place
     )
-
-
-def _homes(folder: Path) -> dict[str, Path]:
-    """Language -> the folder of its topics and judgements."""
-    if not folder.is_dir():
-        raise UsageError(f"There is no folder {folder}: {_LAYOUT}.")
-    for place in (folder, folder / "miracl"):
-        paths = sorted(place.iterdir()) if place.is_dir() else []
-        if homes := {match[1]: path for path in paths if (match := _TOPICS.fullmatch(path.name))}:
-            return homes
-    raise UsageError(f"{folder} holds no topics: {_LAYOUT}.")
 
 
 def _file(home: Path, kind: str, code: str, split: str) -> Path:
@@ -100,11 +90,8 @@ def _questions(path: Path, judged: Mapping[str, Mapping[str, int]], code: str, t
 def _passages(corpora: Mapping[str, Sequence[Path]], chosen: Mapping[str, str]) -> Iterator[Passage]:
     for code, paths in corpora.items():
         for path in paths:
-            for line, record in records(path):
-                where = f"{path}, line {line}"
+            for where, record in located(path):
                 name = identifier(record.get("docid"), where, "docid")
-                title, text = record.get("title") or "", record.get("text") or ""
-                if not isinstance(title, str) or not isinstance(text, str):
-                    raise UsageError(f"{where}, has a title or text that is no string: fetch the file again.")
+                title, text = title_and_text(record, where, "fetch the file again")
                 article = f"{name.partition('#')[0]}-{code}" if "#" in name else None
                 yield Passage(f"{name}-{code}", text, chosen[code], None, article, title)

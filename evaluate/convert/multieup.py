@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from langshift.errors import UsageError
-from langshift.evaluate.convert.common import choose, tag_of
+from langshift.evaluate.convert.common import choose, tagged
 from langshift.evaluate.convert.pool import JudgedQuestion, Passage, PoolSource
 from langshift.files import identifier
 
@@ -42,7 +42,7 @@ def read_multieup(source: Path, languages: Sequence[str] | None, pivots: Sequenc
         raise UsageError(f"There is no file {path}: name MultiEuP's {_NAME}, or the folder that holds it.")
     with _table(path) as (columns, _):
         codes = [name.removeprefix(_TITLE) for name in columns if name.startswith(_TITLE)]
-    available = {code: tag for code in codes if f"{_ID}{code}" in columns and (tag := tag_of(code))}
+    available = tagged(code for code in codes if f"{_ID}{code}" in columns)
     if not available or not {"did", "TEXT", "LANGUAGE"} <= set(columns):
         raise UsageError(f"{path} is not MultiEuP's file: {_LAYOUT}.")
     chosen = choose(available, languages, pivots, path, "no titles in")

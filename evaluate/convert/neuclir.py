@@ -19,9 +19,18 @@ from pathlib import Path
 from typing import Any
 
 from langshift.errors import UsageError
-from langshift.evaluate.convert.common import choose, collect, place_of, tag_of, tagged
+from langshift.evaluate.convert.common import (
+    choose,
+    collect,
+    located,
+    place_of,
+    require_folder,
+    tagged,
+    title_and_text,
+)
 from langshift.evaluate.convert.pool import JudgedQuestion, Passage, PoolSource
-from langshift.files import identifier, records, string
+from langshift.files import identifier, string
+from langshift.languages import parse_tag
 
 _SHARD = re.compile(r"([a-z]{3})-\d{5}-of-\d{5}\.jsonl(?:\.gz)?")
 _DOCS = ("docs.jsonl", "docs.jsonl.gz")
@@ -40,8 +49,7 @@ def read_neuclir(folder: Path, languages: Sequence[str] | None) -> PoolSource:
     Raises:
         UsageError: a language without documents, no topics or judgements, or a line of another layout.
     """
-    if not folder.is_dir():
-        raise UsageError(f"There is no folder {folder}: {_LAYOUT}.")
+    require_folder(folder, _LAYOUT)
     files = _documents(folder)
     chosen = choose(tagged(files), languages, None, folder, "no documents in")
     qrels = _qrels(folder)
@@ -62,7 +70,7 @@ def read_neuclir(folder: Path, languages: Sequence[str] | None) -> PoolSource:
 
 def _documents(folder: Path) -> dict[str, list[Path]]:
     files: dict[str, list[Path]] = {}
-    for home in sorted(path for path in folder.iterdir() if path.is_dir() and tag_of(path.name)):
+    for home in sorted(path for path in folder.iterdir() if path.is_dir() and parse_tag(path.name)):
         if paths := [home / name for name in _DOCS if (home / name).is_file()]:
             files[home.name] = paths[:1]
     for place in (folder, folder / "data"):
@@ -83,12 +91,11 @@ def _qrels(folder: Path) -> list[Path]:
 
 
 def _questions(path: Path, judged: Mapping[str, Mapping[str, int]]) -> Iterator[JudgedQuestion]:
-    for line, record in records(path):
-        where = f"{path}, line {line}"
+    for where, record in located(path):
         name = identifier(record.get("topic_id"), where, "topic_id")
         versions: dict[str, tuple[int, str]] = {}
         for topic in record.get("topics") or ():
-            tag = tag_of(str(topic.get("lang"))) if isinstance(topic, dict) else None
+            tag = parse_tag(str(topic.get("lang"))) if isinstance(topic, dict) else None
             if tag is None:
                 raise UsageError(f"{where}, has a topic without a language: each of topics[] has lang and topic_title.")
             rank = {_ORIGINAL: 0, _HUMAN: 1}.get(str(topic.get("source")), 2)
@@ -108,9 +115,6 @@ def _words(topic: Mapping[str, Any], where: str) -> str:
 def _passages(files: Mapping[str, Sequence[Path]], chosen: Mapping[str, str]) -> Iterator[Passage]:
     for code, tag in chosen.items():
         for path in files[code]:
-            for line, record in records(path):
-                where = f"{path}, line {line}"
-                title, text = record.get("title") or "", record.get("text") or ""
-                if not isinstance(title, str) or not isinstance(text, str):
-                    raise UsageError(f"{where}, has a title or text that is no string: fetch the file again.")
+            for where, record in located(path):
+                title, text = title_and_text(record, where, "fetch the file again")
                 yield Passage(identifier(record.get("id"), where, "id"), text, tag, title=title)

@@ -39,6 +39,7 @@ from langshift.evaluate.datasets.dataset import (
     LANGUAGES,
     POOLED,
     QRELS,
+    QRELS_HEADER,
     QUERIES,
     write_evidence,
 )
@@ -145,9 +146,8 @@ def halves(source: PoolSource, questions: Sequence[JudgedQuestion]) -> dict[str,
         raise UsageError(
             f"{source.where} names no article for its questions, so they cannot be split: leave --split-by-article out."
         )
-    numbers: dict[str | None, int] = {}
-    for one in source.questions:
-        numbers.setdefault(one.article, len(numbers))
+    articles = dict.fromkeys(one.article for one in source.questions)
+    numbers = {article: number for number, article in enumerate(articles)}
     halves = {
         name: [one for one in questions if numbers[one.article] % 2 == odd] for odd, name in enumerate(("dev", "test"))
     }
@@ -183,29 +183,6 @@ def new_folder(out: Path) -> Iterator[Path]:
         shutil.rmtree(partial, ignore_errors=True)
 
 
-def write_dataset(
-    folder: Path,
-    documents: Iterable[Record],
-    queries: Iterable[Record],
-    judgements: Iterable[tuple[str, str, int]],
-    languages: Iterable[tuple[str, str]] = (),
-) -> None:
-    """Write the files of a dataset into an empty folder.
-
-    Args:
-        folder: an existing folder.
-        documents: lines of ``corpus.jsonl``.
-        queries: lines of ``queries.jsonl``.
-        judgements: query id, document id, grade.
-        languages: document id and language, for documents whose line names none; no file is
-            written when there are none.
-    """
-    write_corpus(folder, documents)
-    write_questions(folder, queries, judgements)
-    if tags := "".join(f"{document}\t{language}\n" for document, language in languages):
-        (folder / LANGUAGES).write_text("corpus-id\tlanguage\n" + tags, encoding="utf-8", newline="\n")
-
-
 def write_corpus(folder: Path, documents: Iterable[Record], *, with_language: bool = True) -> None:
     """Write ``corpus.jsonl``, one document at a time.
 
@@ -234,7 +211,7 @@ def write_questions(folder: Path, queries: Iterable[Record], judgements: Iterabl
         file.writelines(orjson.dumps(record, option=orjson.OPT_APPEND_NEWLINE) for record in queries)
     write_table(
         folder / QRELS,
-        ("query-id", "corpus-id", "score"),
+        QRELS_HEADER,
         ((query, name, f"{grade}") for query, name, grade in judgements),
     )
 
@@ -329,7 +306,8 @@ class _Pool:
         self.judged = {name for question in self.questions for name in question.judged}
         self.seen: set[str] = set()
         self.included: set[str] = set()
-        self.languages: dict[str, int] = {}
+        # In the order in which they come.
+        self.languages: dict[str, None] = {}
         self.documents = self.empty = 0
         self.groups = self._groups() if choice.keep or (source.partly_parallel and pivot) else None
 
@@ -345,27 +323,22 @@ class _Pool:
             )
         if self.source.partly_parallel and self.pivot:
             present = {group: tags for group, tags in present.items() if self.pivot in tags}
-        keep = self.choice.keep
         return {
-            group: frozenset(sorted(tags, key=lambda tag: rank(group, tag))[:keep]) for group, tags in present.items()
+            group: frozenset(sorted(tags, key=lambda tag: rank(group, tag))[: self.choice.keep])
+            for group, tags in present.items()
         }
 
     def write(self, partial: Path, out: Path) -> list[ConvertedDataset]:
         """Fill ``partial``, which will be ``out``."""
         parts = halves(self.source, self.questions) if self.choice.by_article else {"": self.questions}
-        made = []
-        written: Path | None = None
-        for name, questions in parts.items():
-            folder = partial / name
-            folder.mkdir(exist_ok=True)
-            if written is None:
-                write_corpus(folder, self._documents(), with_language=self.choice.with_language)
-                self._check()
-                written = folder
-            else:
-                _link(written, folder)
-            made.append(self._write_questions(folder, out / name, questions))
-        return made
+        first, *others = (partial / name for name in parts)
+        first.mkdir(exist_ok=True)
+        write_corpus(first, self._documents(), with_language=self.choice.with_language)
+        self._check()
+        for other in others:
+            other.mkdir()
+            _link(first, other)
+        return [self._write_questions(partial / name, out / name, questions) for name, questions in parts.items()]
 
     def _documents(self) -> Iterator[dict[str, Any]]:
         number = 0
@@ -381,10 +354,11 @@ class _Pool:
                 continue
             self.documents += 1
             if passage.language:
-                self.languages[passage.language] = self.languages.get(passage.language, 0) + 1
+                self.languages[passage.language] = None
             if passage.id in self.judged:
                 self.included.add(passage.id)
-            yield _record(passage)
+            record = {"_id": passage.id, "title": passage.title, "text": passage.text}
+            yield {**(passage.more or {}), **record, **_labels(passage)}
         self.on_passage(number % _STEP)
 
     def _stays(self, passage: Passage) -> bool:
@@ -404,26 +378,17 @@ class _Pool:
             )
 
     def _write_questions(self, folder: Path, out: Path, questions: Sequence[JudgedQuestion]) -> ConvertedDataset:
-        judged = {
-            one.id: {name: grade for name, grade in one.judged.items() if name in self.included} for one in questions
-        }
+        judged = {one.id: {name: one.judged[name] for name in one.judged if name in self.included} for one in questions}
         stay = [one for one in questions if any(grade > 0 for grade in judged[one.id].values())]
         if not stay:
             raise UsageError(
                 f"{self.source.where} gives no question with a relevant passage for {out}: nothing was written."
             )
         rows = [(one.id, name, grade) for one in stay for name, grade in judged[one.id].items()]
-        write_questions(folder, map(_query, stay), rows)
+        write_questions(folder, ({"_id": one.id, "text": one.text, **_labels(one)} for one in stay), rows)
         if any(one.evidence for one in stay):
-            write_evidence(
-                folder / EVIDENCE,
-                (
-                    (one.id, name, *at)
-                    for one in stay
-                    for name, at in (one.evidence or {}).items()
-                    if name in self.included
-                ),
-            )
+            rows_of_evidence = ((one.id, name, *at) for one in stay for name, at in (one.evidence or {}).items())
+            write_evidence(folder / EVIDENCE, (row for row in rows_of_evidence if row[1] in self.included))
         if self.source.judged != POOLED:
             (folder / FACTS).write_bytes(orjson.dumps({"judged": self.source.judged}, option=orjson.OPT_APPEND_NEWLINE))
         left_out = {
@@ -431,8 +396,7 @@ class _Pool:
             "queries": len(questions) - len(stay),
             "judgements": sum(name not in self.seen for one in stay for name in one.judged),
         }
-        named = [tag for tag in self.source.languages if tag in self.languages]
-        named += [tag for tag in self.languages if tag not in named]
+        named = list(dict.fromkeys([*(tag for tag in self.source.languages if tag in self.languages), *self.languages]))
         return ConvertedDataset(str(out), named, self.pivot, self.documents, len(stay), len(rows), left_out)
 
 
@@ -446,16 +410,6 @@ def _link(written: Path, folder: Path) -> None:
                 shutil.copyfile(written / name, folder / name)
 
 
-def _record(passage: Passage) -> dict[str, Any]:
-    record = {"_id": passage.id, "title": passage.title, "text": passage.text}
-    labels = {"language": passage.language, "group": passage.group, "article": passage.article}
-    return {**(passage.more or {}), **record, **{name: value for name, value in labels.items() if value is not None}}
-
-
-def _query(question: JudgedQuestion) -> dict[str, Any]:
-    labels = {"language": question.language, "group": question.group, "article": question.article}
-    return {
-        "_id": question.id,
-        "text": question.text,
-        **{name: value for name, value in labels.items() if value is not None},
-    }
+def _labels(one: Passage | JudgedQuestion) -> dict[str, str]:
+    labels = {"language": one.language, "group": one.group, "article": one.article}
+    return {name: value for name, value in labels.items() if value is not None}

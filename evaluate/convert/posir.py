@@ -20,10 +20,9 @@ from pathlib import Path
 from typing import Any
 
 from langshift.errors import UsageError
-from langshift.evaluate.convert.common import choose, collect, tagged
+from langshift.evaluate.convert.common import choose, collect, located, require_folder, tagged
 from langshift.evaluate.convert.pool import JudgedQuestion, Passage, PoolSource
-from langshift.files import identifier, records, string
-from langshift.ingest.parquet import rows
+from langshift.files import identifier, string
 
 _CODE = re.compile(r"[a-z]{3}[-_][A-Z][a-z]{3}")
 _NATIVE = ("cmn-Hans", "zho-Hans", "cmn_Hans", "zho_Hans")  # written in its language, not translated
@@ -47,8 +46,7 @@ def read_posir(
     Raises:
         UsageError: a language or domain that is not there, or a row of another layout.
     """
-    if not folder.is_dir():
-        raise UsageError(f"There is no folder {folder}: {_LAYOUT}.")
+    require_folder(folder, _LAYOUT)
     codes = sorted(path.name for path in folder.iterdir() if path.is_dir() and _CODE.fullmatch(path.name))
     if not codes:
         raise UsageError(f"{folder} holds no folder of a language: {_LAYOUT}.")
@@ -59,13 +57,11 @@ def read_posir(
 
     def named(code: str, domain: str, name: str) -> str:
         own = f"{_NATIVE_PREFIX}-{name}" if code in _NATIVE else name
-        return f"{_slug(domain)}-{own}" if several else own
+        return f"{'_'.join(domain.split())}-{own}" if several else own
 
     def passages() -> Iterator[Passage]:
         for (code, domain), home in homes.items():
-            path = _table(home, "corpus")
-            for line, row in _rows(path):
-                where = f"{path}, line {line}"
+            for where, row in located(_table(home, "corpus")):
                 group = named(code, domain, identifier(row.get("_id"), where))
                 title, text = str(row.get("title") or ""), str(row.get("text") or "")
                 yield Passage(f"{group}-{chosen[code]}", text, chosen[code], group, None, title)
@@ -74,29 +70,17 @@ def read_posir(
     for (code, domain), home in homes.items():
         versions = [chosen[other] for other in chosen if (other in _NATIVE) == (code in _NATIVE)]
         judged = _judged(home)
-        path = _table(home, "queries")
-        for line, row in _rows(path):
-            where = f"{path}, line {line}"
+        for where, row in located(_table(home, "queries")):
             name = identifier(row.get("_id"), where)
             text = string(row, "text", where, "give the question one, or remove it")
-            grades = {
-                f"{named(code, domain, document)}-{tag}": grade
-                for document, grade in judged.get(name, {}).items()
-                for tag in versions
-            }
+            groups = {named(code, domain, document): grade for document, grade in judged.get(name, {}).items()}
+            grades = {f"{group}-{tag}": grade for group, grade in groups.items() for tag in versions}
             at = _position(row, where)
             evidence = {document: at for document, grade in grades.items() if grade > 0} if at else None
-            group = next(
-                (named(code, domain, document) for document, grade in judged.get(name, {}).items() if grade > 0), None
-            )
-            questions.append(
-                JudgedQuestion(named(code, domain, name), text, chosen[code], grades, group, None, evidence)
-            )
+            group = next((group for group, grade in groups.items() if grade > 0), None)
+            name = named(code, domain, name)
+            questions.append(JudgedQuestion(name, text, chosen[code], grades, group, None, evidence))
     return PoolSource(folder, list(chosen.values()), questions, passages, whole=False)
-
-
-def _slug(domain: str) -> str:
-    return "_".join(domain.split())
 
 
 def _domains(folder: Path, code: str, wanted: Sequence[str] | None) -> list[str]:
@@ -116,20 +100,15 @@ def _table(home: Path, name: str) -> Path:
     raise UsageError(f"{home} has no {name}.parquet: {_LAYOUT}.")
 
 
-def _rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    return rows(path) if path.suffix == ".parquet" else records(path)
-
-
 def _judged(home: Path) -> Mapping[str, Mapping[str, int]]:
     if (plain := home / "qrels" / "test.tsv").is_file():
         return collect([plain])
-    path = _table(home / "qrels", "test")
     judged: dict[str, dict[str, int]] = {}
-    for line, row in _rows(path):
+    for where, row in located(_table(home / "qrels", "test")):
         try:
             judged.setdefault(str(row["query-id"]), {})[str(row["corpus-id"])] = int(row["score"])
         except (KeyError, TypeError, ValueError):
-            raise UsageError(f"{path}, line {line}, cannot be read: give query-id, corpus-id and score.") from None
+            raise UsageError(f"{where}, cannot be read: give query-id, corpus-id and score.") from None
     return judged
 
 

@@ -10,8 +10,9 @@ from typing import NamedTuple
 import orjson
 
 from langshift.errors import UsageError
-from langshift.evaluate.convert.common import choose, tag_of
-from langshift.evaluate.convert.pool import ConvertedDataset, JudgedQuestion, Passage, PoolOptions, PoolSource, build
+from langshift.evaluate.convert.common import choose, find_by_code
+from langshift.evaluate.convert.pool import JudgedQuestion, Passage, PoolSource
+from langshift.languages import parse_tag
 
 
 class Paragraph(NamedTuple):
@@ -81,8 +82,14 @@ def read_mlqa(folder: Path, languages: Sequence[str] | None, pivots: Sequence[st
     Raises:
         UsageError: a language without a file, or a file that is not MLQA's.
     """
-    files = _mlqa_files(folder, split)
-    chosen = choose({code: tag_of(code) or code for code in files}, languages, pivots, folder)
+    files = find_by_code(
+        folder,
+        ("", split, f"MLQA_V1/{split}"),
+        re.compile(rf"{split}-context-([a-z]{{2,3}})-question-\1\.json"),
+        f"name the one that holds MLQA's files; {_NAMED}",
+        f"MLQA file of the split {split}: {_NAMED}",
+    )
+    chosen = choose({code: parse_tag(code) or code for code in files}, languages, pivots, folder)
     # Text -> question ids, in each language, in the order of the file.
     texts: dict[str, dict[str, list[str]]] = {code: {} for code in chosen}
     questions: dict[str, dict[str, str]] = {code: {} for code in chosen}
@@ -112,17 +119,6 @@ def read_mlqa(folder: Path, languages: Sequence[str] | None, pivots: Sequence[st
         for name, text in questions[code].items()
     ]
     return PoolSource(folder, list(chosen.values()), judged_questions, passages, partly_parallel=True)
-
-
-def _mlqa_files(folder: Path, split: str) -> dict[str, Path]:
-    if not folder.is_dir():
-        raise UsageError(f"There is no folder {folder}: name the one that holds MLQA's files; {_NAMED}.")
-    pattern = re.compile(rf"{split}-context-([a-z]{{2,3}})-question-\1\.json")
-    for place in (folder, folder / split, folder / "MLQA_V1" / split):
-        paths = sorted(place.iterdir()) if place.is_dir() else []
-        if files := {match[1]: path for path in paths if (match := pattern.fullmatch(path.name))}:
-            return files
-    raise UsageError(f"{folder} holds no MLQA file of the split {split}: {_NAMED}.")
 
 
 def _together(bundles: list[list[str]]) -> dict[str, str]:
@@ -162,35 +158,25 @@ _FILE = re.compile(r"(?:xquad\.)?([a-z]{2,3})\.json")
 #
 # Layout (google-deepmind/xquad): ``xquad.<language>.json`` in SQuAD's layout, the same paragraphs and
 # question ids in the same order in every file.
-def convert_xquad(
-    folder: Path, out: Path, *, languages: Sequence[str] | None, pivot: str, with_language: bool
-) -> ConvertedDataset:
-    """Make a dataset folder from XQuAD's files.
+def read_xquad(folder: Path, languages: Sequence[str] | None, pivots: Sequence[str] | None) -> PoolSource:
+    """XQuAD as a source of pools.
 
     Args:
         folder: holds ``<lang>.json`` or ``xquad.<lang>.json`` for each language.
-        out: the folder to make; must not exist, or be empty.
         languages: the languages to pool; None takes all that ``folder`` has.
-        pivot: the language of the queries, one of ``languages``.
-        with_language: whether ``corpus.jsonl`` names each passage's language; if not, it stands in
-            ``languages.tsv``, which evaluation reads and ingest does not.
-
-    Raises:
-        UsageError: a language without a file, a file that is not XQuAD's, files that do not run
-            parallel, or an ``out`` that is taken.
-    """
-    choice = PoolOptions(pivots=[pivot], with_language=with_language)
-    return build(out, lambda: read_xquad(folder, languages, [pivot]), choice)[0]
-
-
-def read_xquad(folder: Path, languages: Sequence[str] | None, pivots: Sequence[str] | None) -> PoolSource:
-    """XQuAD as a source of pools.
+        pivots: languages of the questions, to be checked; None takes all.
 
     Raises:
         UsageError: a language without a file, a file that is not XQuAD's, or files that do not run parallel.
     """
-    files = _xquad_files(folder)
-    chosen = choose({code: tag_of(code) or code for code in files}, languages, pivots, folder)
+    files = find_by_code(
+        folder,
+        ("",),
+        _FILE,
+        "name the one that holds XQuAD's <language>.json files",
+        "XQuAD file: they are named en.json or xquad.en.json, for each language",
+    )
+    chosen = choose({code: parse_tag(code) or code for code in sorted(files)}, languages, pivots, folder)
     paragraphs = {code: read_squad(files[code], "XQuAD") for code in chosen}
     # The first pivot's file is the one that messages compare with: a person knows it best.
     first = next((code for code, tag in chosen.items() if pivots and pivots[0] in (code, tag)), next(iter(chosen)))
@@ -217,16 +203,6 @@ def read_xquad(folder: Path, languages: Sequence[str] | None, pivots: Sequence[s
 
 def _group(number: int) -> str:
     return f"p{number + 1:04d}"
-
-
-def _xquad_files(folder: Path) -> dict[str, Path]:
-    """Find the file of each language."""
-    if not folder.is_dir():
-        raise UsageError(f"There is no folder {folder}: name the one that holds XQuAD's <language>.json files.")
-    files = {match[1]: path for path in sorted(folder.iterdir()) if (match := _FILE.fullmatch(path.name))}
-    if not files:
-        raise UsageError(f"{folder} holds no XQuAD file: they are named en.json or xquad.en.json, for each language.")
-    return dict(sorted(files.items()))
 
 
 def _check_parallel(path: Path, paragraphs: list[Paragraph], pivot: Path, expected: list[Paragraph]) -> None:

@@ -19,7 +19,6 @@ import numpy as np
 
 from langshift.debias.detector import LanguageDetector
 from langshift.errors import UsageError
-from langshift.evaluate.convert.common import split_judgement
 from langshift.evaluate.datasets.dataset import (
     CORPUS,
     EVIDENCE,
@@ -28,10 +27,12 @@ from langshift.evaluate.datasets.dataset import (
     HOLDS,
     LANGUAGES,
     QRELS,
+    QRELS_HEADER,
     QUERIES,
     parse_evidence,
     primary_language,
     read_judged,
+    split_judgement,
 )
 from langshift.files import identifier, numbered_raw_lines, parse_record
 from langshift.languages import macrolanguage, parse_tag, primary
@@ -164,7 +165,7 @@ def _hash(key: str) -> int:
 _HEARD = 40  # characters
 _SURE = 0.9  # posterior
 _STEP = 1000  # documents between two reports of progress
-_QRELS_HEADER, _LANGUAGES_HEADER = ["query-id", "corpus-id", "score"], ["corpus-id", "language"]
+_LANGUAGES_HEADER = ["corpus-id", "language"]
 
 
 def check_dataset(
@@ -281,7 +282,7 @@ class _Check:
 
     def _qrels(self) -> None:
         for place, columns in self._columns(QRELS):
-            if columns == _QRELS_HEADER:
+            if columns == list(QRELS_HEADER):
                 continue
             parts = split_judgement(columns)
             grade = _number(parts[2]) if parts else None

@@ -118,6 +118,7 @@ def parse_evidence(columns: list[str], where: str) -> tuple[str, str, float, int
 Qrels = Mapping[str, Mapping[str, int]]
 """Query id -> document id -> grade; a grade above 0 is relevant."""
 
+QRELS_HEADER = ("query-id", "corpus-id", "score")
 _FORMS = "three columns parted by tabs (query-id, corpus-id, score) or TREC's four (query, 0, document, grade)"
 
 
@@ -130,7 +131,7 @@ def read_qrels(path: Path, documents: Collection[str], queries: Collection[str])
     """
     qrels: dict[str, dict[str, int]] = {}
     for line, columns in read_columns(path):
-        if line == 1 and columns == ["query-id", "corpus-id", "score"]:
+        if line == 1 and columns == list(QRELS_HEADER):
             continue
         query, document, grade = _judgement(path, line, columns)
         where = f"{path}, line {line},"
@@ -153,14 +154,21 @@ def _remedy(what: str) -> str:
     return f"remove the line or add the {what}"
 
 
-def _judgement(path: Path, line: int, columns: list[str]) -> tuple[str, str, int]:
+def split_judgement(columns: list[str]) -> tuple[str, str, str] | None:
+    """Query, document and grade of BEIR's three columns or TREC's four; None where there are others."""
     if len(columns) == 1 and len(trec := columns[0].split()) == 4:
         columns = trec
-    if len(columns) == 4:
-        columns = [columns[0], columns[2], columns[3]]
-    if len(columns) != 3:
+    parts = [part.strip() for part in columns]
+    if len(parts) == 4:
+        del parts[1]
+    return (parts[0], parts[1], parts[2]) if len(parts) == 3 else None
+
+
+def _judgement(path: Path, line: int, columns: list[str]) -> tuple[str, str, int]:
+    parts = split_judgement(columns)
+    if parts is None:
         raise UsageError(f"{path}, line {line}, cannot be read: give {_FORMS}.")
-    query, document, grade = (column.strip() for column in columns)
+    query, document, grade = parts
     number = int(grade) if re.fullmatch(r"[+-]?\d{1,6}", grade, re.ASCII) else None
     if number is None:
         raise UsageError(
@@ -302,7 +310,7 @@ def _documents(corpus: Path, languages: Path) -> dict[str, DatasetDocument]:
     documents: dict[str, DatasetDocument] = {}
     for line, record in records(corpus):
         language = primary_language(record.get("language"), f"{corpus}, line {line}")
-        documents[_id(record, corpus, line, documents)] = DatasetDocument(language, _word(record, "group"))
+        documents[_id(record, corpus, line, documents)] = DatasetDocument(language, optional_word(record, "group"))
     if not documents:
         raise UsageError(f"{corpus} holds no document: put one JSON object with _id, title and text on each line.")
     if languages.is_file():
@@ -344,7 +352,8 @@ def _queries(path: Path) -> Iterator[DatasetQuery]:
                 embedding = parse_embedding(record[EMBEDDING])
                 dimension = dimension or len(embedding)
                 require_dimension(embedding, dimension)
-        yield DatasetQuery(name, text, language, _word(record, "group"), _word(record, "article"), embedding)
+        group, article = optional_word(record, "group"), optional_word(record, "article")
+        yield DatasetQuery(name, text, language, group, article, embedding)
     if not seen:
         raise UsageError(f"{path} holds no query: put one JSON object with _id and text on each line.")
 
@@ -357,9 +366,24 @@ def _id(record: dict[str, Any], path: Path, line: int, seen: Mapping[str, object
     return name
 
 
-def _word(record: dict[str, Any], field: str) -> str | None:
+def optional_word(record: Mapping[str, Any], field: str) -> str | None:
+    """Return a field's value as text, or None where there is none."""
     value = record.get(field)
     return None if value is None else str(value)
+
+
+def optional_tag(value: object, where: str) -> str | None:
+    """Return the tag that names a language, or None where none is named.
+
+    Raises:
+        UsageError: beginning with ``where``, that it is no tag.
+    """
+    if value is None or value in ("", UNDETERMINED):
+        return None
+    tag = parse_tag(value) if isinstance(value, str) else None
+    if tag is None:
+        raise UsageError(f"{where}, has the language {value!r}, which is no language tag: give one such as en or zh.")
+    return tag
 
 
 def primary_language(value: object, where: str) -> str | None:
@@ -368,12 +392,8 @@ def primary_language(value: object, where: str) -> str | None:
     Raises:
         UsageError: beginning with ``where``, that it is no language tag.
     """
-    if value is None or value in ("", UNDETERMINED):
-        return None
-    tag = parse_tag(value) if isinstance(value, str) else None
-    if tag is None:
-        raise UsageError(f"{where}, has the language {value!r}, which is no language tag: give one such as en or zh.")
-    return primary(tag)
+    tag = optional_tag(value, where)
+    return tag and primary(tag)
 
 
 class Clusters(NamedTuple):

@@ -10,7 +10,8 @@ import pytrec_eval
 from command_line import langshift
 
 from langshift.debias.encoders import open_encoder
-from langshift.evaluate.convert.squad import convert_xquad
+from langshift.evaluate.convert.pool import PoolOptions, build
+from langshift.evaluate.convert.squad import read_xquad
 from langshift.evaluate.runs import format_run
 
 LANGUAGES = ["ar", "de", "en", "es", "ru", "th", "tr", "zh"]
@@ -21,7 +22,7 @@ MEASURES = "nDCG@20 R@20 TLR@20 SLR@20 LPR Lang_nDCG@20 TR@20 Share@20 PEER RR"
 def searched(tmp_path_factory, encoded_xquad):
     """The folder of dataset and run, passages, questions, the scores of all passages, and the rankings."""
     folder = tmp_path_factory.mktemp("xquad")
-    convert_xquad(encoded_xquad, folder / "data", languages=LANGUAGES, pivot="en", with_language=True)
+    build(folder / "data", lambda: read_xquad(encoded_xquad, LANGUAGES, ["en"]), PoolOptions())
     corpus = [json.loads(line) for line in (folder / "data" / "corpus.jsonl").read_text().splitlines()]
     queries = [json.loads(line) for line in (folder / "data" / "queries.jsonl").read_text().splitlines()]
     encoder = open_encoder("use-m")

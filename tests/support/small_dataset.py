@@ -5,7 +5,7 @@ import uuid
 
 from langshift.debias.detector import open_detector
 from langshift.debias.encoders import open_encoder
-from langshift.evaluate.convert.pool import write_dataset
+from langshift.evaluate.convert.pool import write_corpus, write_questions
 from langshift.evaluate.datasets.dataset import load_dataset
 from langshift.evaluate.demo import FOLDER
 from langshift.evaluate.replay.plan import ReplayOptions, ReplayPlan
@@ -28,12 +28,11 @@ def write_small_dataset(folder):
     lines = (FOLDER / "corpus.jsonl").read_text(encoding="utf-8").splitlines()
     documents = [record for record in map(json.loads, lines) if record["_id"] in kept]
     asked = [query for query in whole.queries if query.group in topics and query.language in {"de", "en"}]
-    write_dataset(
+    write_corpus(folder, [record | {"language": kept[record["_id"]]} for record in documents], with_language=False)
+    write_questions(
         folder,
-        documents,
         [{"_id": query.id, "text": query.text, "language": query.language} for query in asked],
         [(query.id, name, 1) for query in asked for name in whole.qrels[query.id] if name in kept],
-        kept.items(),
     )
 
 
@@ -45,12 +44,12 @@ def write_topics(folder, chosen):
     documents = [record for record in map(json.loads, lines) if record["group"] in topics]
     asked = [query for query in whole.queries if query.group in topics]
     folder.mkdir()
-    write_dataset(
+    tagged = [record | {"language": whole.documents[record["_id"]].language} for record in documents]
+    write_corpus(folder, tagged, with_language=False)
+    write_questions(
         folder,
-        documents,
         [{"_id": one.id, "text": one.text, "language": one.language, "group": one.group} for one in asked],
         [(one.id, name, 1) for one in asked for name in whole.qrels[one.id]],
-        [(record["_id"], whole.documents[record["_id"]].language) for record in documents],
     )
 
 

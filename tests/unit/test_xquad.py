@@ -10,7 +10,8 @@ from click.testing import CliRunner
 
 from langshift.commands.dataset import dataset as command
 from langshift.errors import UsageError
-from langshift.evaluate.convert.squad import convert_xquad
+from langshift.evaluate.convert.pool import PoolOptions, build
+from langshift.evaluate.convert.squad import read_xquad
 from langshift.evaluate.datasets.dataset import load_dataset
 
 TEXTS = {
@@ -65,7 +66,8 @@ def lines(path: Path) -> list[dict]:
 
 
 def convert(folder: Path, out: Path, languages=None, pivot="en", with_language=True):
-    return convert_xquad(folder, out, languages=languages, pivot=pivot, with_language=with_language)
+    options = PoolOptions(pivots=[pivot], with_language=with_language)
+    return build(out, lambda: read_xquad(folder, languages, [pivot]), options)[0]
 
 
 def refusal(folder: Path, out: Path, **options) -> str:
