@@ -18,7 +18,7 @@ from langshift.debias.fingerprint import Fingerprint
 from langshift.errors import ClusterError
 from langshift.languages import analyzers
 from langshift.plugin import metadata
-from langshift.plugin.metadata import is_on
+from langshift.plugin.metadata import is_on, remove_at
 
 if TYPE_CHECKING:
     from langshift.plugin.user_template import Template
@@ -59,22 +59,12 @@ def copied_body(client: OpenSearch, index: str) -> dict[str, Any]:
     meta.pop(metadata.ORIGIN, None)
     unfinished = meta.pop(metadata.UNFINISHED, {})
     for name in _OF_ONE_INDEX:
-        _remove(settings, name)
+        remove_at(settings, name)
     settings.update(unfinished.get("restore", {}))
     return {
         "settings": {"index": {name: value for name, value in settings.items() if value is not None}},
         "mappings": mappings,
     }
-
-
-def _remove(settings: dict[str, Any], name: str) -> None:
-    head, _, rest = name.partition(".")
-    if not rest:
-        settings.pop(head, None)
-    elif isinstance(settings.get(head), dict):
-        _remove(settings[head], rest)
-        if not settings[head]:
-            del settings[head]
 
 
 Engine = Literal["lucene", "faiss", "faiss-fp16", "faiss-on-disk"]
@@ -254,7 +244,7 @@ def index_body(fingerprint: Fingerprint, extra_meta: Mapping[str, Any] = Mapping
         fingerprint: what makes the vectors.
         extra_meta: what else ``_meta`` holds.
     """
-    body: dict[str, Any] = _asset("index.json")
+    body: dict[str, Any] = json.loads(asset("index.json"))
     mappings = body["mappings"]
     mappings["_meta"] = {"langshift": fingerprint.to_dict(), **extra_meta}
     properties = mappings["properties"]
@@ -268,9 +258,11 @@ def index_body(fingerprint: Fingerprint, extra_meta: Mapping[str, Any] = Mapping
 @cache
 def own_mappings() -> dict[str, Any]:
     """The mappings of every index, without what differs between indices; not to be changed."""
-    mappings: dict[str, Any] = _asset("index.json")["mappings"]
+    mappings: dict[str, Any] = json.loads(asset("index.json"))["mappings"]
     return mappings
 
 
-def _asset(name: str) -> Any:  # noqa: ANN401 - any JSON
-    return json.loads(resources.files(__package__).joinpath(name).read_text(encoding="utf-8"))
+@cache
+def asset(name: str) -> str:
+    """The text of a file that comes with this package."""
+    return resources.files(__package__).joinpath(name).read_text(encoding="utf-8")

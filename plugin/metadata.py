@@ -70,6 +70,20 @@ def value_at(source: Mapping[str, Any], path: str) -> Any:  # noqa: ANN401 - any
     return None
 
 
+def remove_at(source: dict[str, Any], path: str) -> None:
+    """Remove a field, also where a part of its name has dots itself; an object that it leaves empty goes too."""
+    if path in source:
+        del source[path]
+        return
+    parts = path.split(".")
+    for cut in range(1, len(parts)):
+        inner = source.get(".".join(parts[:cut]))
+        if isinstance(inner, dict):
+            remove_at(inner, ".".join(parts[cut:]))
+            if not inner:
+                del source[".".join(parts[:cut])]
+
+
 _WINDOW = 10_000  # where an index says nothing else
 
 

@@ -12,6 +12,7 @@ from langshift.debias.debiaser import Debiaser
 from langshift.errors import UsageError
 from langshift.output import note
 from langshift.plugin import metadata, shift_script
+from langshift.plugin.index_body import asset
 from langshift.plugin.metadata import FieldNames
 from langshift.plugin.stored_shift import StoredShift, of_debias
 from langshift.plugin.versions import Target, read_fingerprint
@@ -77,22 +78,7 @@ def _inner(value: Any) -> Iterator[dict[str, Any]]:  # noqa: ANN401 - any JSON
 
 # Tells a pipeline that was there before from one that was asked for with --after.
 _WAS_DEFAULT = "the default pipeline before langshift's"
-_BEFORE = "langshift_before"
-# A vector that was made anew is raw, whatever the stamp says that came with the document.
-_DROP_STAMP = f"""\
-def at(def doc, List path) {{
-  for (String name : path) {{
-    doc = doc instanceof Map ? doc.get(name) : null;
-  }}
-  return doc;
-}}
-def before = ctx.remove('{_BEFORE}');
-def now = at(ctx, params.vector);
-def holder = at(ctx, params.within);
-if (now != null && !now.equals(before) && holder instanceof Map) {{
-  holder.remove(params.stamp);
-}}
-"""
+_BEFORE = "langshift_before"  # drop_stamp.painless names it too
 
 
 class PrecedingPipeline(NamedTuple):
@@ -120,7 +106,8 @@ def steps(first: PrecedingPipeline, fields: FieldNames) -> list[dict[str, Any]]:
     return [
         {"copy": copy_params},
         {"pipeline": {"name": first.name, **({"description": _WAS_DEFAULT} if first.was_default else {})}},
-        {"script": {"source": _DROP_STAMP, "params": params}},
+        # A vector that was made anew is raw, whatever the stamp says that came with the document.
+        {"script": {"source": asset("drop_stamp.painless"), "params": params}},
     ]
 
 
@@ -130,19 +117,6 @@ def found_in(processors: list[dict[str, Any]]) -> PrecedingPipeline | None:
         if "pipeline" in step:
             return PrecedingPipeline(step["pipeline"]["name"], step["pipeline"].get("description") == _WAS_DEFAULT)
     return None
-
-
-# A stamp of one language may be merged, as a part of a document, with one of several, whose names must not stay.
-_NAME_ONE = """\
-def stamp = ctx;
-for (String name : params.stamp) {
-  stamp = stamp instanceof Map ? stamp.get(name) : null;
-}
-if (stamp instanceof Map && stamp.languages == null) {
-  stamp.languages = null;
-  stamp.alphas = null;
-}
-"""
 
 
 def name_for(index: str) -> str:
@@ -172,8 +146,12 @@ def body(
     before = [] if first is None else steps(first, fields)
     # A document is taken as it is: nothing was done to it that would have to be taken back.
     own = {"script": {"id": script, "params": shift_script.params(shift, shift, fields, pipeline=True)}}
-    after = [{"script": {"source": _NAME_ONE, "params": {"stamp": fields.stamp.split(".")}}}] if soft else []
-    return {"description": _description(index, shift), "processors": [*before, own, *after]}
+    processors = [*before, own]
+    if soft:
+        # A stamp of one language may be merged, as a part of a document, with one of several: their names must go.
+        params = {"stamp": fields.stamp.split(".")}
+        processors.append({"script": {"source": asset("one_language.painless"), "params": params}})
+    return {"description": _description(index, shift), "processors": processors}
 
 
 def shift_step(found: dict[str, Any]) -> dict[str, Any] | None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from functools import cache
-from importlib import resources
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,6 +13,7 @@ from opensearchpy import OpenSearch
 from opensearchpy.exceptions import NotFoundError
 
 from langshift.languages import codes, folds
+from langshift.plugin.index_body import asset
 from langshift.plugin.metadata import FieldNames
 from langshift.plugin.stored_shift import StoredShift
 
@@ -21,10 +21,9 @@ from langshift.plugin.stored_shift import StoredShift
 PREFIX = "langshift-shift-"
 
 
-@cache
 def source() -> str:
     """The script, in Painless."""
-    return resources.files(__package__).joinpath("shift.painless").read_text(encoding="utf-8")
+    return asset("shift.painless")
 
 
 @cache

@@ -80,7 +80,7 @@ FAULTS = [
         "the alias is swapped before the check",
         "plugin/transfer/cutover.py",
         "    documents = verify(run)\n",
-        "    run.ask(lambda: swap(run))\n    documents = verify(run)\n",
+        "    run.retry(swap, run)\n    documents = verify(run)\n",
         "tests/cluster/test_transfer*.py tests/cluster/test_retune.py",
     ),
     Fault(

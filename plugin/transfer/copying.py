@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 import orjson
@@ -56,16 +57,13 @@ def delete_gone(run: Transfer) -> int:
         TakenOver: by another run.
     """
     for index in (run.source, run.target):
-        run.retry(lambda index=index: reindex_tasks.refresh(run.client, index))  # type: ignore[misc]
-    here, there = (
-        run.retry(lambda index=index: reindex_tasks.count(run.client, index))  # type: ignore[misc]
-        for index in (run.target, run.source)
-    )
+        run.retry(reindex_tasks.refresh, run.client, index)
+    here, there = (run.retry(reindex_tasks.count, run.client, index) for index in (run.target, run.source))
     if here <= there:
         return 0
     run.report("deleting", 0, here)
     # A node that dies takes the search along: what was deleted by then is found no more.
-    deleted = run.retry(lambda: _scan(run, here))
+    deleted = run.retry(_scan, run, here)
     run.deleted += deleted
     return deleted
 
@@ -115,7 +113,7 @@ _AT_A_TIME = 1000
 _PAUSE, _TRIES = 0.1, 100
 
 
-def resolve_conflicts(run: Transfer, source: Mapping[str, Any], copy: Callable[[Sequence[str]], CopyCounts]) -> int:
+def resolve_conflicts(run: Transfer, source: Mapping[str, Any]) -> int:
     """Delete in the target what it has in a later version than the live one, and copy it anew with its own.
 
     Versions stay as they are, so that whoever writes with versions of his own can go on. A document that is written
@@ -125,7 +123,6 @@ def resolve_conflicts(run: Transfer, source: Mapping[str, Any], copy: Callable[[
     Args:
         run: the run.
         source: query and slice of the pass that met the conflicts.
-        copy: copies documents of these ids.
 
     Returns:
         How many documents were copied.
@@ -133,23 +130,24 @@ def resolve_conflicts(run: Transfer, source: Mapping[str, Any], copy: Callable[[
     Raises:
         Unreadable: a document that nobody writes cannot be copied.
     """
-    todo = list(run.retry(lambda: _differing(run, source)).items())
+    todo = list(run.retry(_differing, run, source).items())
     parts = (dict(todo[start : start + _AT_A_TIME]) for start in range(0, len(todo), _AT_A_TIME))
-    return sum(_resolve_batch(run, part, copy) for part in parts)
+    return sum(_resolve_batch(run, part) for part in parts)
 
 
-def _resolve_batch(run: Transfer, some: dict[Identity, _Differs], copy: Callable[[Sequence[str]], CopyCounts]) -> int:
+def _resolve_batch(run: Transfer, some: dict[Identity, _Differs]) -> int:
     written = 0
     for _ in range(_TRIES):
         later = [identity for identity, differs in some.items() if differs.later]
-        run.retry(lambda later=later: remove(run, later))  # type: ignore[misc]
+        run.retry(remove, run, later)
         ids = list(dict.fromkeys(id_ for id_, _ in some))
-        copied = copy(ids)
+        by_ids = {"query": {"ids": {"values": ids}}}
+        copied = _pass(run, by_ids)
         written += copied.written
         if not copied.conflicts:
             return written
         time.sleep(_PAUSE)
-        now = run.retry(lambda ids=ids: _differing(run, {"query": {"ids": {"values": ids}}}))  # type: ignore[misc]
+        now = run.retry(_differing, run, by_ids)
         some = {one: differs for one, differs in now.items() if one in some and differs.written == some[one].written}
         if not some:
             return written
@@ -174,7 +172,7 @@ def _differing(run: Transfer, source: Mapping[str, Any]) -> dict[Identity, _Diff
     found: dict[Identity, _Differs] = {}
     body = {**source, "_source": False, "version": True, "seq_no_primary_term": True}
     for hits in reindex_tasks.pages(run.client, run.source, body):
-        docs = [_place(hit) for hit in hits]
+        docs = [document_key(hit) for hit in hits]
         answer = run.client.mget(index=run.target, body={"docs": docs}, params={"_source": "false"})
         for hit, there in zip(hits, answer["docs"], strict=True):
             if "error" in there:
@@ -186,7 +184,8 @@ def _differing(run: Transfer, source: Mapping[str, Any]) -> dict[Identity, _Diff
     return found
 
 
-def _place(hit: Mapping[str, Any]) -> dict[str, Any]:
+def document_key(hit: Mapping[str, Any]) -> dict[str, Any]:
+    """The id of a hit, with its routing where it has one, as a request for several documents takes it."""
     return {"_id": hit["_id"], **({"routing": hit["_routing"]} if "_routing" in hit else {})}
 
 
@@ -207,8 +206,8 @@ def copy_all(run: Transfer) -> None:
     """
     if run.retry(run.mark.read).get("copied"):
         return
-    run.retry(lambda: reindex_tasks.refresh(run.client, run.source))
-    total = run.retry(lambda: reindex_tasks.count(run.client, run.source))
+    run.retry(reindex_tasks.refresh, run.client, run.source)
+    total = run.retry(reindex_tasks.count, run.client, run.source)
     furthest = 0
 
     def report_progress(copied: CopyCounts) -> None:
@@ -228,11 +227,11 @@ def copy_all(run: Transfer) -> None:
         if task is None:
             # A document that is there already is passed over: this pass may have broken off before.
             task = reindex_tasks.start(run, _body(run, {}, "external"), **_params(run, run.slices))
-            run.retry(lambda: run.mark.note(task=task))
+            run.retry(run.mark.note, task=task)
         reindex_tasks.wait_for_task(run, task, report_progress)
 
     _until_done(run, copy)
-    run.retry(lambda: run.mark.note(copied=True, task=None))
+    run.retry(run.mark.note, copied=True, task=None)
 
 
 def catch_up(run: Transfer) -> int:
@@ -243,8 +242,8 @@ def catch_up(run: Transfer) -> int:
     Raises:
         GivenUp: a document cannot be copied, or the live version is gone.
     """
-    now = run.retry(lambda: reindex_tasks.shards(run.client, run.source))
-    run.retry(lambda: reindex_tasks.refresh(run.client, run.source))
+    now = run.retry(reindex_tasks.shards, run.client, run.source)
+    run.retry(reindex_tasks.refresh, run.client, run.source)
     since = run.checkpoint
     later = [number for number, shard in enumerate(now) if shard.latest > since[number]]
     if not later:
@@ -252,11 +251,11 @@ def catch_up(run: Transfer) -> int:
     carry_mappings(run)
     written = 0
     for query in _parts(run, later):
-        written += _until_done(run, lambda query=query: _copy_some(run, query))  # type: ignore[misc]
+        written += _until_done(run, partial(_copy_some, run, query))
         run.report("catching up", written)
     # An operation that one copy of a shard lacks yet is copied again.
     run.checkpoint = tuple(max(shard.checkpoint, before) for shard, before in zip(now, since, strict=True))
-    run.retry(lambda: run.mark.note(checkpoint=list(run.checkpoint)))
+    run.retry(run.mark.note, checkpoint=list(run.checkpoint))
     run.caught_up += written
     return written
 
@@ -266,7 +265,7 @@ def _copy_some(run: Transfer, source: Mapping[str, Any]) -> int:
     if not copied.conflicts:
         return copied.written
     # The other documents of these are in the target by now: what is left is deleted there and copied anew.
-    return copied.written + resolve_conflicts(run, source, lambda ids: _pass(run, {"query": {"ids": {"values": ids}}}))
+    return copied.written + resolve_conflicts(run, source)
 
 
 def _pass(run: Transfer, source: Mapping[str, Any]) -> CopyCounts:
@@ -282,7 +281,7 @@ def _parts(run: Transfer, shards: list[int]) -> list[dict[str, Any]]:
     """
     several = len(run.checkpoint)
     lowest = _since(min(run.checkpoint[number] for number in shards))
-    if several == 1 or run.retry(lambda: reindex_tasks.count(run.client, run.source, lowest)) <= _FEW:
+    if several == 1 or run.retry(reindex_tasks.count, run.client, run.source, lowest) <= _FEW:
         return [{"query": lowest}]
     slices = [{"id": number, "max": several} for number in shards]
     return [{"query": _since(run.checkpoint[one["id"]]), "slice": one} for one in slices]
@@ -314,12 +313,12 @@ def _params(run: Transfer, slices: int | None) -> dict[str, Any]:
 def _going_on(run: Transfer) -> str | None:
     """The task of a run that broke off, where it still runs or has ended since."""
     noted: str | None = run.retry(run.mark.read).get("task")
-    active = run.retry(lambda: reindex_tasks.running(run.client, run.target))
+    active = run.retry(reindex_tasks.running, run.client, run.target)
     if noted is None and len(active) == 1:
         (noted,) = active
     if noted is not None and noted in active and run.throttle is not None:
         rate = {"requests_per_second": run.throttle}
-        run.retry(lambda: run.client.reindex_rethrottle(task_id=noted, params=rate))
+        run.retry(run.client.reindex_rethrottle, task_id=noted, params=rate)
     return noted
 
 

@@ -15,9 +15,9 @@ from opensearchpy.exceptions import NotFoundError, TransportError
 
 from langshift.output import pluralize
 from langshift.plugin import metadata
-from langshift.plugin.metadata import is_write_blocked, uuid_of, value_at
+from langshift.plugin.metadata import is_write_blocked, remove_at, uuid_of, value_at
 from langshift.plugin.transfer import reindex_tasks
-from langshift.plugin.transfer.copying import catch_up, delete_gone
+from langshift.plugin.transfer.copying import catch_up, delete_gone, document_key
 from langshift.plugin.transfer.state import Transfer, TransferAborted
 from langshift.plugin.versions import move_alias, version_behind
 from langshift.server_errors import Unreadable
@@ -32,16 +32,16 @@ def block(run: Transfer) -> bool:
     theirs = not run.retry(run.mark.read).get("blocked") and is_blocked(run, run.source)
     if not theirs:
         # Noted first: a run that is killed between the two leaves a block that the next one knows for its own.
-        run.retry(lambda: run.mark.note(blocked=True))
-        run.retry(lambda: set_block(run.client, run.source))
+        run.retry(run.mark.note, blocked=True)
+        run.retry(set_block, run.client, run.source)
     return theirs
 
 
 def unblock(run: Transfer) -> None:
     """Let the live version take writes again, where this transfer has blocked it."""
     if run.retry(run.mark.read).get("blocked"):
-        run.retry(lambda: lift_block(run.client, run.source, run.uuid))
-        run.retry(lambda: run.mark.note(blocked=False))
+        run.retry(lift_block, run.client, run.source, run.uuid)
+        run.retry(run.mark.note, blocked=False)
 
 
 def is_blocked(run: Transfer, index: str) -> bool:
@@ -94,21 +94,21 @@ def fix_late_writes(run: Transfer) -> int:
     params = {"conflicts": "proceed", "pipeline": "_none"}
     mended = 0
     for _ in range(_TRIES):
-        run.retry(lambda: reindex_tasks.refresh(run.client, run.target))
-        if not run.retry(lambda: reindex_tasks.count(run.client, run.target, dict(late_writes))):
+        run.retry(reindex_tasks.refresh, run.client, run.target)
+        if not run.retry(reindex_tasks.count, run.client, run.target, dict(late_writes)):
             break
-        response = run.retry(lambda: run.client.update_by_query(index=run.target, body=body, params=params))
+        response = run.retry(run.client.update_by_query, index=run.target, body=body, params=params)
         mended += int(response["updated"])
     return mended
 
 
 def _wait_for_writes(run: Transfer) -> None:
     """Wait until the writes that are under way are done; no longer than a minute."""
-    before = run.retry(lambda: _writes(run.client))
+    before = run.retry(_writes, run.client)
     deadline = time.monotonic() + _LONGEST
     while before and time.monotonic() < deadline:
         time.sleep(_PAUSE)
-        before &= run.retry(lambda: _writes(run.client))
+        before &= run.retry(_writes, run.client)
 
 
 def _writes(client: OpenSearch) -> set[str]:
@@ -135,19 +135,16 @@ def verify(run: Transfer) -> int:
         GivenUp: they differ.
     """
     for index in (run.source, run.target):
-        run.retry(lambda index=index: reindex_tasks.refresh(run.client, index))  # type: ignore[misc]
-    there, here = (
-        run.retry(lambda index=index: reindex_tasks.count(run.client, index))  # type: ignore[misc]
-        for index in (run.source, run.target)
-    )
+        run.retry(reindex_tasks.refresh, run.client, index)
+    there, here = (run.retry(reindex_tasks.count, run.client, index) for index in (run.source, run.target))
     if there != here:
         raise _differs(run, f"it has {pluralize(here, 'document')}, not {there:,}")
-    now = run.retry(lambda: reindex_tasks.shards(run.client, run.source))
+    now = run.retry(reindex_tasks.shards, run.client, run.source)
     if any(shard.latest > known for shard, known in zip(now, run.checkpoint, strict=True)):
         raise _differs(run, f"somebody has written to {run.source} although that takes no writes")
-    sample = run.retry(lambda: _sample(run))
+    sample = run.retry(_sample, run)
     expected = run.transform.expected([hit["_source"] for hit in sample]) if sample else []
-    copies = run.retry(lambda: _copies(run, sample)) if sample else []
+    copies = run.retry(_copies, run, sample) if sample else []
     for number, (hit, vector, copy) in enumerate(zip(sample, expected, copies, strict=True), 1):
         if difference := _difference(run, hit, vector, copy):
             raise _differs(run, f"{difference} of the document {hit['_id']}")
@@ -163,8 +160,8 @@ def _sample(run: Transfer) -> list[dict[str, Any]]:
 
 
 def _copies(run: Transfer, sample: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    docs = [{"_id": hit["_id"], **({"routing": hit["_routing"]} if "_routing" in hit else {})} for hit in sample]
-    found: list[dict[str, Any]] = run.client.mget(index=run.target, body={"docs": docs})["docs"]
+    body = {"docs": [document_key(hit) for hit in sample]}
+    found: list[dict[str, Any]] = run.client.mget(index=run.target, body=body)["docs"]
     return found
 
 
@@ -199,22 +196,8 @@ def _others(run: Transfer, source: Mapping[str, Any]) -> dict[str, Any]:
     """A document without the fields that the script may change."""
     others = deepcopy(dict(source))
     for path in (run.transform.vector_field, run.transform.stamp_field):
-        _remove(others, path)
+        remove_at(others, path)
     return others
-
-
-def _remove(source: dict[str, Any], path: str) -> None:
-    """Remove a field, also where a part of its name has dots itself; an object that it leaves empty goes too."""
-    if path in source:
-        del source[path]
-        return
-    parts = path.split(".")
-    for cut in range(1, len(parts)):
-        inner = source.get(".".join(parts[:cut]))
-        if isinstance(inner, dict):
-            _remove(inner, ".".join(parts[cut:]))
-            if not inner:
-                del source[".".join(parts[:cut])]
 
 
 def _differs(run: Transfer, how: str) -> TransferAborted:
@@ -243,7 +226,7 @@ def wait_for_replicas(run: Transfer) -> None:
     No longer than a minute: a cluster that cannot make them may never.
     """
     run.report("settling")
-    there = run.retry(lambda: run.client.indices.stats(index=run.source, metric="docs"))["_shards"]["successful"]
+    there = run.retry(run.client.indices.stats, index=run.source, metric="docs")["_shards"]["successful"]
     params = {"wait_for_active_shards": there, "timeout": f"{_REPLICA_TIMEOUT}s"}
     # The server says 408 where the time is over.
     with suppress(TransportError):
@@ -267,26 +250,26 @@ def cut_over(run: Transfer) -> tuple[int, float]:
     catch_up(run)
     delete_gone(run)
     # None may write any more that was begun by a request whose answer was lost.
-    run.retry(lambda: reindex_tasks.cancel(run.client, run.target))
+    run.retry(reindex_tasks.cancel, run.client, run.target)
     documents = verify(run)
     _prepare(run, theirs)
     run.report("swapping")
     run.require_unchanged()
     run.retry(run.mark.read)
-    run.retry(lambda: swap(run))
+    run.retry(swap, run)
     return documents, time.monotonic() - began
 
 
 def _prepare(run: Transfer, blocked: bool) -> None:
     """Give the target its own settings back, and note what is its origin from now on."""
-    settings = dict((run.retry(lambda: metadata.unfinished(run.client, run.target)) or {}).get("restore", {}))
+    settings = dict((run.retry(metadata.unfinished, run.client, run.target) or {}).get("restore", {}))
     if blocked:
         settings["blocks.write"] = True
-    run.retry(lambda: run.client.indices.put_settings(index=run.target, body={"index": settings}))
+    run.retry(run.client.indices.put_settings, index=run.target, body={"index": settings})
     if run.mark.kind == "retune":
         # A version that goes back in its place keeps its own origin.
-        checkpoint = [shard.latest for shard in run.retry(lambda: reindex_tasks.shards(run.client, run.target))]
-        found = run.retry(lambda: metadata.new_origin(run.client, "retune", run.source, checkpoint))
+        checkpoint = [shard.latest for shard in run.retry(reindex_tasks.shards, run.client, run.target)]
+        found = run.retry(metadata.new_origin, run.client, "retune", run.source, checkpoint)
         run.retry(lambda: metadata.change(run.client, run.target, {metadata.ORIGIN: found.to_dict()}))
 
 

@@ -205,7 +205,7 @@ def _followed(run: Transfer, task: str, on_progress: Callable[[CopyCounts], None
     pause = _FIRST_PAUSE
     while True:
         try:
-            answer = run.retry(lambda: run.client.tasks.get(task_id=task))
+            answer = run.retry(run.client.tasks.get, task_id=task)
         except NotFoundError as error:
             raise TaskInterrupted("the node that was copying is gone") from error
         if not _writes_to(answer["task"], run.target):
@@ -220,9 +220,9 @@ def _followed(run: Transfer, task: str, on_progress: Callable[[CopyCounts], None
         for one in slices:
             # The task goes on with its other slices for as long as it takes.
             if isinstance(one, Mapping) and "type" in one:
-                run.retry(lambda: cancel(run.client, run.target))
+                run.retry(cancel, run.client, run.target)
                 raise _failed(one)
-        on_progress(_sum(answer["task"]["status"], run.retry(lambda: _children(run.client, task)) if slices else {}))
+        on_progress(_sum(answer["task"]["status"], run.retry(_children, run.client, task) if slices else {}))
         time.sleep(pause)
         pause = min(pause * 1.5, _LONGEST_PAUSE)
 

@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from copy import deepcopy
-from dataclasses import replace
 from typing import Any
 
 from opensearchpy import OpenSearch
@@ -38,11 +37,9 @@ from langshift.plugin.transfer.state import (
     TransferPlan,
     TransferResult,
     TransferSuperseded,
-    new_token,
     read_transfer_note,
 )
 from langshift.plugin.versions import next_version, unfinished, version_behind
-from langshift.retry import RetryBudget
 from langshift.server_errors import failure
 
 
@@ -116,15 +113,12 @@ def _release(client: OpenSearch, index: str, kind: Kind, note: Mapping[str, Any]
     uuid = uuid_of(client, index)
     if not uuid:
         return
-    # From here on a run that still works on it stops before its next step.
-    token = new_token()
-    metadata.note_unfinished(
-        client, index, {**(metadata.unfinished(client, index) or {}), kind: {**note, "token": token}}
-    )
+    mark = TransferMark(client, index, kind)
+    mark.take_over(note)
     reindex_tasks.cancel(client, index)
     if note.get("blocked"):
         lift_block(client, note["from"], note["uuid"])
-        TransferMark(client, index, kind, token).note(blocked=False)
+        mark.note(blocked=False)
 
 
 class GateRejected(Exception):
@@ -232,9 +226,18 @@ def transfer(
     if isinstance(finished, TransferResult) and finished.requested == plan.requested:
         return finished
     run = _begin(client, plan, watch, patience)
+    figures = _carry_over(run, gate)
+    return TransferResult(
+        plan.name, run.target, run.source, seconds=time.monotonic() - started, requested=plan.requested, **figures
+    )
+
+
+def _carry_over(run: Transfer, gate: Callable[[str], None] | None = None) -> dict[str, Any]:
+    """Bring the target up to date, and let the alias stand for it; returns the figures of the result."""
     with cleaned_up_on_error(run):
-        unblock(run)
-        copy_all(run)
+        if run.mark.kind == "retune":
+            unblock(run)
+            copy_all(run)
         sync_changes(run)
         if gate is not None:
             _pass_gate(run, gate)
@@ -244,21 +247,11 @@ def transfer(
         fix_late_writes(run)
         run.retry(run.mark.clear)
     run.report("done", documents, documents)
-    return TransferResult(
-        name=plan.name,
-        index=run.target,
-        live=run.source,
-        documents=documents,
-        caught_up=run.caught_up,
-        deleted=run.deleted,
-        seconds=time.monotonic() - started,
-        blocked=blocked,
-        requested=plan.requested,
-    )
+    return {"documents": documents, "caught_up": run.caught_up, "deleted": run.deleted, "blocked": blocked}
 
 
 def _pass_gate(run: Transfer, gate: Callable[[str], None]) -> None:
-    run.retry(lambda: reindex_tasks.refresh(run.client, run.target))
+    run.retry(reindex_tasks.refresh, run.client, run.target)
     run.report("checking")
     try:
         gate(run.target)
@@ -277,7 +270,7 @@ def _begin(client: OpenSearch, plan: TransferPlan, watch: TransferListener, pati
         raise ClusterError(
             f"Index {live} leaves fields out of _source, so that a version made of it would lack them: load it anew."
         )
-    uuid, token, mine = uuid_of(client, live), new_token(), None
+    uuid, mine = uuid_of(client, live), None
     for index, kind, note in abandoned(client, plan.name):
         same = kind == "retune" and (note["asked"], note["from"], note["uuid"]) == (plan.requested, live, uuid)
         if mine is None and same:
@@ -285,28 +278,18 @@ def _begin(client: OpenSearch, plan: TransferPlan, watch: TransferListener, pati
         else:
             discard(client, index, kind, note)
     target = mine or next_version(client, plan.name)
-    run = Transfer(
-        client=client,
-        name=plan.name,
-        source=live,
-        uuid=uuid,
-        target=target,
-        transform=plan.transform,
-        mark=TransferMark(client, target, "retune", token),
-        watch=watch,
-        patience=RetryBudget(patience),
-        throttle=plan.throttle,
-    )
+    run = Transfer(client, plan.name, live, uuid, target, plan.transform, "retune", watch, patience)
+    run.throttle = plan.throttle
     if mine is None:
-        run.checkpoint = tuple(shard.checkpoint for shard in run.retry(lambda: reindex_tasks.shards(client, live)))
-        run.retry(lambda: _make(run, plan, token))
+        run.checkpoint = tuple(shard.checkpoint for shard in run.retry(reindex_tasks.shards, client, live))
+        run.retry(_make, run, plan)
     else:
-        _take_over(run, token)
+        _take_over(run)
     run.slices = plan.slices or max(_LEAST_SLICES, min(len(run.checkpoint), _MOST_SLICES))
     return run
 
 
-def _make(run: Transfer, plan: TransferPlan, token: str) -> None:
+def _make(run: Transfer, plan: TransferPlan) -> None:
     body: dict[str, Any] = deepcopy(dict(plan.body))
     restore = version_writer.add_load_settings(body["settings"]["index"], fast=False, more=APART)
     body["mappings"].setdefault("_meta", {})[metadata.UNFINISHED] = {
@@ -319,7 +302,7 @@ def _make(run: Transfer, plan: TransferPlan, token: str) -> None:
             "task": None,
             "copied": False,
             "blocked": False,
-            "token": token,
+            "token": run.mark.token,
         },
     }
     try:
@@ -328,21 +311,21 @@ def _make(run: Transfer, plan: TransferPlan, token: str) -> None:
         if error.error != "resource_already_exists_exception":
             raise
         found = read_transfer_note(run.client, run.target)
-        if found is None or found[1].get("token") != token:
+        if found is None or found[1].get("token") != run.mark.token:
             raise ClusterError(
                 f"Another run is making a version of {run.name} at this moment: run again when it is done."
             ) from error
 
 
-def _take_over(run: Transfer, token: str) -> None:
+def _take_over(run: Transfer) -> None:
     """Go on with what another run has left; that one does nothing more, should it still be alive."""
-    unfinished = run.retry(lambda: metadata.unfinished(run.client, run.target)) or {}
-    note = {**unfinished["retune"], "token": token}
-    run.retry(lambda: metadata.note_unfinished(run.client, run.target, {**unfinished, "retune": note}))
+    unfinished = run.retry(metadata.unfinished, run.client, run.target) or {}
+    note = {**unfinished["retune"], "token": run.mark.token}
+    run.retry(metadata.note_unfinished, run.client, run.target, {**unfinished, "retune": note})
     run.checkpoint = tuple(note["checkpoint"])
     # A kill right before the swap left the target with settings of its own, perhaps with a block of its users.
     run.retry(lambda: lift_block(run.client, run.target, uuid_of(run.client, run.target)))
-    run.retry(lambda: version_writer.apply_load_settings(run.client, run.target, fast=False, more=APART))
+    run.retry(version_writer.apply_load_settings, run.client, run.target, fast=False, more=APART)
 
 
 def roll_back(
@@ -372,15 +355,21 @@ def roll_back(
     live, before, found = previous(client, name)
     clear_abandoned(client, name)
     if found.kind == "load":
-        run = _run(client, name, live, before, DocumentTransform("", {}, lambda _: [], "", ""), watch, patience)
-        back = _plain(run)
+        transform = DocumentTransform("", {}, lambda _: [], "", "")
+    if transform is None:
+        raise ValueError("a retune is rolled back with a transform")
+    run = Transfer(client, name, live, uuid_of(client, live), before, transform, "rollback", watch, patience)
+    run.checkpoint = found.checkpoint
+    if found.kind == "load":
+        run.report("swapping")
+        run.retry(swap, run)
+        documents = run.retry(reindex_tasks.count, client, before)
+        run.report("done", documents, documents)
+        figures = {"documents": documents}
     else:
-        if transform is None:
-            raise ValueError("a retune is rolled back with a way")
-        run = _run(client, name, live, before, transform, watch, patience)
-        run.checkpoint = found.checkpoint
-        back = _carried(run)
-    return replace(back, kind=found.kind, seconds=time.monotonic() - started)
+        _open(run)
+        figures = _carry_over(run)
+    return RollbackResult(name, before, live, found.kind, seconds=time.monotonic() - started, **figures)
 
 
 def previous(client: OpenSearch, name: str) -> tuple[str, str, Origin]:
@@ -401,57 +390,6 @@ def previous(client: OpenSearch, name: str) -> tuple[str, str, Origin]:
     return live, found.version, found
 
 
-def _plain(run: Transfer) -> RollbackResult:
-    run.report("swapping")
-    run.retry(lambda: swap(run))
-    documents = run.retry(lambda: reindex_tasks.count(run.client, run.target))
-    run.report("done", documents, documents)
-    return RollbackResult(run.name, run.target, run.source, "load", documents=documents)
-
-
-def _carried(run: Transfer) -> RollbackResult:
-    _open(run)
-    with cleaned_up_on_error(run):
-        sync_changes(run)
-        wait_for_replicas(run)
-        documents, blocked = cut_over(run)
-        fix_late_writes(run)
-        run.retry(run.mark.clear)
-    run.report("done", documents, documents)
-    return RollbackResult(
-        run.name,
-        run.target,
-        run.source,
-        "retune",
-        documents=documents,
-        caught_up=run.caught_up,
-        deleted=run.deleted,
-        blocked=blocked,
-    )
-
-
-def _run(
-    client: OpenSearch,
-    name: str,
-    live: str,
-    before: str,
-    transform: DocumentTransform,
-    watch: TransferListener,
-    patience: float,
-) -> Transfer:
-    return Transfer(
-        client=client,
-        name=name,
-        source=live,
-        uuid=uuid_of(client, live),
-        target=before,
-        transform=transform,
-        mark=TransferMark(client, before, "rollback", new_token()),
-        watch=watch,
-        patience=RetryBudget(patience),
-    )
-
-
 def _open(run: Transfer) -> None:
     """Let the previous version take what is carried over to it."""
     note = {
@@ -461,7 +399,7 @@ def _open(run: Transfer) -> None:
         "blocked": False,
         "token": run.mark.token,
     }
-    run.retry(lambda: metadata.note_unfinished(run.client, run.target, {"rollback": note}))
-    run.retry(lambda: version_writer.apply_load_settings(run.client, run.target, fast=False, more=APART))
-    uuid = run.retry(lambda: uuid_of(run.client, run.target))
-    run.retry(lambda: lift_block(run.client, run.target, uuid))
+    run.retry(metadata.note_unfinished, run.client, run.target, {"rollback": note})
+    run.retry(version_writer.apply_load_settings, run.client, run.target, fast=False, more=APART)
+    uuid = run.retry(uuid_of, run.client, run.target)
+    run.retry(lift_block, run.client, run.target, uuid)

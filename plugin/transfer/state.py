@@ -5,7 +5,8 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeVar
+from functools import partial
+from typing import Any, Literal, ParamSpec, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,11 +28,6 @@ class TransferAborted(ClusterError):
 
 class TransferSuperseded(LangshiftError):
     """Another run works on the same version by now: this one may do nothing more there."""
-
-
-def new_token() -> str:
-    """What tells one run from another."""
-    return secrets.token_hex(8)
 
 
 def read_transfer_note(client: OpenSearch, index: str) -> tuple[Kind, dict[str, Any]] | None:
@@ -64,9 +60,9 @@ class TransferMark:
         token: tells it from other runs.
     """
 
-    def __init__(self, client: OpenSearch, index: str, kind: Kind, token: str) -> None:
+    def __init__(self, client: OpenSearch, index: str, kind: Kind) -> None:
         self._client = client
-        self.index, self.kind, self.token = index, kind, token
+        self.index, self.kind, self.token = index, kind, secrets.token_hex(8)
 
     def read(self) -> dict[str, Any]:
         """What is noted.
@@ -88,9 +84,13 @@ class TransferMark:
         Raises:
             TakenOver: by another run.
         """
-        changed = {**self.read(), **values}
+        self.take_over({**self.read(), **values})
+
+    def take_over(self, note: Mapping[str, Any]) -> None:
+        """Write a note with this run's token, whoever's it was: that run stops before its next step."""
         unfinished = metadata.unfinished(self._client, self.index) or {}
-        metadata.note_unfinished(self._client, self.index, {**unfinished, self.kind: changed})
+        changed = {**unfinished, self.kind: {**note, "token": self.token}}
+        metadata.note_unfinished(self._client, self.index, changed)
 
     def clear(self) -> None:
         """Nothing is left to do.
@@ -224,6 +224,7 @@ class RollbackResult:
     blocked: float = 0.0
 
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 
@@ -238,14 +239,16 @@ class Transfer:
         uuid: its id.
         target: the version that is to take its place.
         transform: how a document of the one becomes one of the other.
-        mark: the run's note in the target.
+        kind: what it makes.
         watch: is told how far it is.
-        patience: how long no document may be taken.
+        seconds: how long no document may be taken.
         checkpoint: the last operation of each shard of the source that the target has.
         slices: how many parts of the first pass are copied at a time.
         throttle: documents a second of the passes that do not hold up writers; None without limit.
         caught_up: documents that were written meanwhile and copied.
         deleted: documents that were deleted meanwhile.
+        mark: the run's note in the target.
+        patience: counts the time in which no document is taken.
     """
 
     client: OpenSearch
@@ -254,18 +257,23 @@ class Transfer:
     uuid: str
     target: str
     transform: DocumentTransform
-    mark: TransferMark
+    kind: Kind
     watch: TransferListener
-    patience: RetryBudget
+    seconds: float
     checkpoint: tuple[int, ...] = ()
     slices: int = 1
     throttle: float | None = None
     caught_up: int = 0
     deleted: int = 0
 
-    def retry(self, action: Callable[[], T]) -> T:
+    def __post_init__(self) -> None:
+        """Begin to count, with a token of its own."""
+        self.mark = TransferMark(self.client, self.target, self.kind)
+        self.patience = RetryBudget(self.seconds)
+
+    def retry(self, action: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Do what may be done again, and wait for a cluster that cannot be reached."""
-        return retry_until_available(action, RetryBudget(self.patience.seconds))
+        return retry_until_available(partial(action, *args, **kwargs), RetryBudget(self.seconds))
 
     def report(self, stage: Stage, done: int = 0, total: int | None = None) -> None:
         """Say how far the run is."""
@@ -278,12 +286,12 @@ class Transfer:
             GivenUp: somebody has deleted it, or let the alias stand for another version.
             TakenOver: another run has finished this one's work.
         """
-        if self.retry(lambda: uuid_of(self.client, self.source)) != self.uuid:
+        if self.retry(uuid_of, self.client, self.source) != self.uuid:
             raise TransferAborted(
                 f"Index {self.source} was deleted by somebody while {self.target} was being made of it: run again."
             )
         try:
-            now = self.retry(lambda: version_behind(self.client, self.name))
+            now = self.retry(version_behind, self.client, self.name)
         except ClusterError as error:
             raise TransferAborted(str(error)) from error
         if now == self.target:
@@ -294,10 +302,9 @@ class Transfer:
             status = f"stands for {now}" if now else "is gone"
             raise TransferAborted(
                 f"{self.name} stood for {self.source} when this run began and {status} by now, so {self.target} was "
-                "not "
-                "put in its place: run it again."
+                "not put in its place: run it again."
             )
 
     def settings(self, index: str) -> dict[str, Any]:
         """The ``index`` part of a version's settings."""
-        return self.retry(lambda: metadata.read_settings(self.client, index))
+        return self.retry(metadata.read_settings, self.client, index)
