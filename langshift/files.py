@@ -458,3 +458,14 @@ def atomic_write(path: Path) -> Iterator[Path]:
         raise
     finally:
         partial.unlink(missing_ok=True)
+
+
+def write_bytes(path: Path, content: bytes) -> None:
+    """Write a file, whole or not at all."""
+    with atomic_write(path) as partial:
+        partial.write_bytes(content)
+
+
+def write_json(path: Path, document: Mapping[str, Any]) -> None:
+    """Write one JSON document, whole or not at all."""
+    write_bytes(path, orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))

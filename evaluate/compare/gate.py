@@ -23,7 +23,7 @@ from langshift.evaluate.measures import default_measures, parse_measure
 from langshift.evaluate.replay.plan import ReplayOptions, ReplayPlan
 from langshift.evaluate.replay.replay import ReplayResult, failures, replay_all
 from langshift.evaluate.runs import parse_names
-from langshift.files import atomic_write
+from langshift.files import atomic_write, write_json
 from langshift.languages import UNDETERMINED
 from langshift.output import format_change, format_score, heading, line
 from langshift.retrieval.searcher import USUAL_OPTIONS, Searcher, SearchOptions
@@ -69,9 +69,7 @@ def _is_requested(column: Column) -> bool:
 
 def save(path: Path, baseline: Baseline) -> None:
     """Write the file; it appears whole or not at all."""
-    content = {"langshift": VERSION, **asdict(baseline)}
-    with atomic_write(path) as partial:
-        partial.write_bytes(orjson.dumps(content, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
+    write_json(path, {"langshift": VERSION, **asdict(baseline)})
 
 
 def read(path: Path, dataset: str) -> Baseline:

@@ -13,56 +13,31 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
+import msgspec
 import orjson
 
 from langshift.errors import UsageError
 from langshift.evaluate.replay.requests import QueryResult
-from langshift.files import atomic_write
-from langshift.retrieval.hits import Anchor, ScoringContext
+from langshift.files import write_json
+from langshift.retrieval.hits import ScoringContext
 
 USUAL = ScoringContext()
+_WRITTEN = {"run_scores": "kept"}
 
 
 def to_dict(how: ScoringContext) -> dict[str, Any]:
     """The same as JSON; empty where there is nothing to know."""
-    anchors = [
-        {"id": one.id, "trust": float(one.trust), "weight": float(one.weight), "evidence": _numbers(one.evidence)}
-        for one in how.anchors
-    ]
-    found = {
-        "bonus": float(how.bonus),
-        "ranges": {leg: [float(end) for end in ends] for leg, ends in how.ranges.items()},
-        "anchors": anchors,
-        "kept": _numbers(how.run_scores),
-        "depth": how.depth,
-        "given": _numbers(how.given),
-    }
-    return {name: value for name, value in found.items() if value}
+    known = msgspec.to_builtins(how, enc_hook=float)  # some figures are NumPy's
+    return {_WRITTEN.get(name, name): value for name, value in known.items() if value}
 
 
 def from_dict(given: Mapping[str, Any]) -> ScoringContext:
     """Read it again.
 
     Raises:
-        KeyError, TypeError, ValueError: it is of another form.
+        ValueError: it is of another form.
     """
-    if not given:
-        return USUAL
-    return ScoringContext(
-        bonus=float(given.get("bonus", 0.0)),
-        ranges={leg: (float(low), float(high)) for leg, (low, high) in given.get("ranges", {}).items()},
-        anchors=tuple(
-            Anchor(str(one["id"]), float(one["trust"]), float(one["weight"]), _numbers(one["evidence"]))
-            for one in given.get("anchors", ())
-        ),
-        run_scores=_numbers(given.get("kept", {})),
-        depth=int(given.get("depth", 0)),
-        given=_numbers(given.get("given", {})),
-    )
-
-
-def _numbers(given: Mapping[str, float]) -> dict[str, float]:
-    return {name: float(number) for name, number in given.items()}
+    return msgspec.convert({**given, "run_scores": given.get("kept", {})}, ScoringContext) if given else USUAL
 
 
 PER_QUERY, RESULT, UNFINISHED = "per-query.jsonl", "result.json", "unfinished.json"
@@ -120,8 +95,8 @@ def begin(folder: Path, identity: Identity, command: str) -> ReplayJournal:
     folder.mkdir(parents=True, exist_ok=True)
     for name in (*WRITTEN_AT_THE_END, PER_QUERY, RESULT):
         (folder / name).unlink(missing_ok=True)
-    _write(folder / UNFINISHED, identity)
-    _write(folder / RESULT, {"complete": False, "command": command})
+    write_json(folder / UNFINISHED, identity)
+    write_json(folder / RESULT, {"complete": False, "command": command})
     return ReplayJournal(folder, {}, 0)
 
 
@@ -211,8 +186,3 @@ def _answer(row: Mapping[str, Any]) -> QueryResult:
         reached=bool(row["reached"]),
         how=from_dict(row.get("how", {})),
     )
-
-
-def _write(path: Path, document: Mapping[str, Any]) -> None:
-    with atomic_write(path) as partial:
-        partial.write_bytes(orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))

@@ -31,55 +31,41 @@ Percentiles = dict[str, float | None]
 # have met (Gil Tene). In open loop nothing is omitted: a query's time counts from when it was due. In
 # closed loop there is no time at which a query was due, so the times are as measured, and ``corrected``
 # gives beside them what queries that kept coming at the usual pace would have met.
-def percentiles(times: Iterable[float]) -> Percentiles:
+def percentiles(times: Iterable[float], interval: float | None = None) -> Percentiles:
     """The percentiles of times.
 
     Args:
         times: milliseconds; what is longer than an hour counts as an hour.
+        interval: milliseconds between two queries. A time of at least two of them counts also for the queries
+            that did not come meanwhile: it is recorded again less one interval, less two, and so on.
     """
-    histogram = _histogram()
-    for time in times:
-        histogram.record_value(_microseconds(time))
-    return _percentiles(histogram)
-
-
-def corrected(times: Sequence[float], interval: float | None = None) -> Percentiles:
-    """The percentiles as they would have been had queries kept coming while one was waited for.
-
-    A time of at least two intervals counts also for the queries that did not come meanwhile: it is
-    recorded again less one interval, less two, and so on.
-
-    Args:
-        times: milliseconds from sending to the answer, of one user after the other.
-        interval: milliseconds between two queries; the median time if None, since that is the pace of
-            users who ask again at once.
-    """
-    if not times:
-        return _percentiles(_histogram())
-    usual = _microseconds(median(times) if interval is None else interval)
-    histogram = _histogram()
+    histogram = HdrHistogram(1, _LONGEST, _DIGITS)
+    usual = _microseconds(interval or 0.0)
     for time in times:
         recorded = _microseconds(time)
         if recorded >= 2 * usual > 0:
             histogram.record_corrected_value(recorded, usual)
         else:
             histogram.record_value(recorded)
-    return _percentiles(histogram)
-
-
-def _histogram() -> HdrHistogram:
-    return HdrHistogram(1, _LONGEST, _DIGITS)
-
-
-def _microseconds(milliseconds: float) -> int:
-    return min(round(milliseconds * 1000), _LONGEST)
-
-
-def _percentiles(histogram: HdrHistogram) -> Percentiles:
     if not histogram.get_total_count():
         return dict.fromkeys(f"p{p}" for p in PERCENTILES)
     found = histogram.get_percentile_to_value_dict(PERCENTILES)
     return {f"p{p}": histogram.get_lowest_equivalent_value(found[p]) / 1000 for p in PERCENTILES}
+
+
+def corrected(times: Sequence[float], interval: float | None = None) -> Percentiles:
+    """The percentiles as they would have been had queries kept coming while one was waited for.
+
+    Args:
+        times: milliseconds from sending to the answer, of one user after the other.
+        interval: milliseconds between two queries; the median time if None, since that is the pace of
+            users who ask again at once.
+    """
+    return percentiles(times, median(times) if interval is None and times else interval)
+
+
+def _microseconds(milliseconds: float) -> int:
+    return min(round(milliseconds * 1000), _LONGEST)
 
 
 GIVE_UP_AFTER = 10
@@ -192,7 +178,7 @@ class _WorkQueue:
         return answer
 
 
-@dataclass(frozen=True)
+@dataclass
 class LoadStats:
     """How sending went, in one way.
 
@@ -236,13 +222,13 @@ def send(
         For each way, query id -> answer, and how sending went.
     """
     answers = [dict(journal.earlier_answers) for journal in journals] or [{} for _ in range(places)]
-    answered_earlier = [len(heard) for heard in answers]
-    for _ in range(sum(answered_earlier)):
+    again = [journal.sent_again for journal in journals] or [0] * places
+    stats = [LoadStats(answered_earlier=len(heard), sent_again=n) for heard, n in zip(answers, again, strict=True)]
+    for _ in range(sum(map(len, answers))):
         on_answer()
     missing = _from_now([request for request in requests if request.query not in answers[request.place]])
     asks = [partial(send_query, clients[number % len(clients)]) for number in range(load.concurrency)]
     _warm_up(asks, missing[: load.warm_up * places])
-    seconds, answered = [0.0] * places, [0] * places
     # Closed also when this loop ends early, so that no thread goes on sending.
     with closing(send_all(asks, missing)) as coming:
         for batch in coming:
@@ -250,15 +236,14 @@ def send(
                 place = request.place
                 answers[place][request.query] = answer
                 if answer.sent:
-                    seconds[place] = ended
-                    answered[place] += answer.error is None
+                    stats[place].seconds = ended
+                    stats[place].answered += answer.error is None
                     if journals:
                         journals[place].add(answer)
                 on_answer()
             for journal in journals:
                 journal.flush()
-    again = [journal.sent_again for journal in journals] or [0] * places
-    return answers, [LoadStats(*figures) for figures in zip(seconds, answered, answered_earlier, again, strict=True)]
+    return answers, stats
 
 
 def _from_now(requests: Sequence[PreparedQuery]) -> list[PreparedQuery]:

@@ -119,14 +119,11 @@ class ReplayTarget(NamedTuple):
         searcher: over the index.
         setting: how it is searched.
         questions: each query as it is asked.
-        vectors: what the index is searched with, shape (queries, dimension), float32; None where the setting
-            needs none.
     """
 
     searcher: Searcher
     setting: SearchSettings
     questions: Sequence[SearchQuery]
-    vectors: Vectors | None
 
     @property
     def shift_queries(self) -> bool:
@@ -180,61 +177,46 @@ class ReplayPlan:
         """
         queries = dataset.queries if options.log is None else merged(options.log, dataset)
         tags = query_languages(queries)
+        # As the index writes languages: nn as no, arz as ar.
+        written = [text_language(tags[query.id] or UNDETERMINED) for query in queries]
         encoded: dict[tuple[object, ...], Vectors] = {}
         replay_targets = []
         for searcher in searchers:
-            moved = None
+            moved: Vectors | None = None
             if any(setting.needs_vector for setting in options.settings):
-                made = _query_encoder_key(searcher)
-                if made not in encoded:
-                    encoded[made] = encode(searcher, queries, on_batch)
-                moved = searcher.move(encoded[made], [tags[query.id] for query in queries])
-            replay_targets += [_make_target(searcher, setting, queries, tags, moved) for setting in options.settings]
+                encoder = searcher.encoder
+                # Equal for two indices whose encoders give queries the same vectors.
+                key = encoder.id, encoder.revision, encoder.query_prefix, encoder.dimension
+                if key not in encoded:
+                    encoded[key] = encode(searcher, queries, on_batch)
+                moved = searcher.move(encoded[key], [tags[query.id] for query in queries])
+            for setting in options.settings:
+                vectors = moved if moved is not None and setting.needs_vector else [None] * len(queries)
+                asked = zip(queries, written, vectors, strict=True)
+                questions = [SearchQuery(query.text, language, vector) for query, language, vector in asked]
+                replay_targets.append(ReplayTarget(searcher, setting, questions))
+        groups = queries if options.group_scores and dataset.members else ()
+        wanted = ((query.id, dataset.target_group(query.id, query.group)) for query in groups)
+        scored = {query: documents for query, documents in wanted if documents}
         known: dict[bytes, bytes] = {}
         content = [prepare(target.searcher, target.setting, target.questions, known) for target in replay_targets]
         names = [target.searcher.index.index for target in replay_targets]
         due = options.load.due(len(queries), None if options.log is None else [logged.time for logged in options.log])
-        groups = queries if options.group_scores and dataset.members else ()
-        scored = {query.id: names for query in groups if (names := dataset.target_group(query.id, query.group))}
-        return cls(
-            replay_targets, dataset, queries, tags, scored, list(alternating(names, queries, content, due, scored))
-        )
-
-
-def _make_target(
-    searcher: Searcher,
-    setting: SearchSettings,
-    queries: Sequence[DatasetQuery],
-    tags: Mapping[str, str | None],
-    moved: Vectors | None,
-) -> ReplayTarget:
-    vectors = moved if setting.needs_vector else None
-    questions = [
-        # As the index writes languages: nn as no, arz as ar.
-        SearchQuery(
-            query.text, text_language(tags[query.id] or UNDETERMINED), None if vectors is None else vectors[row]
-        )
-        for row, query in enumerate(queries)
-    ]
-    return ReplayTarget(searcher, setting, questions, vectors)
-
-
-def _query_encoder_key(searcher: Searcher) -> tuple[object, ...]:
-    """Equal for two indices whose encoders give queries the same vectors."""
-    encoder = searcher.encoder
-    return encoder.id, encoder.revision, encoder.query_prefix, encoder.dimension
+        requests = list(alternating(names, queries, content, due, scored))
+        return cls(replay_targets, dataset, queries, tags, scored, requests)
 
 
 def merged(log: Sequence[LoggedQuery], dataset: Dataset) -> list[DatasetQuery]:
     """The queries of a log, with what the dataset knows of those of the same id."""
-    known = {query.id: query for query in dataset.queries}
-    return [_merged(query, known[query.id]) if query.id in known else query for _, query in log]
-
-
-def _merged(logged: DatasetQuery, known: DatasetQuery) -> DatasetQuery:
-    # A vector that the dataset brings is that of its own words.
-    embedding = known.embedding if logged.text == known.text else None
-    return known._replace(text=logged.text, language=logged.language or known.language, embedding=embedding)
+    queries = {query.id: query for query in dataset.queries}
+    found = []
+    for _, logged in log:
+        known = queries.get(logged.id, logged)
+        # A vector that the dataset brings is that of its own words.
+        embedding = known.embedding if logged.text == known.text else None
+        language = logged.language or known.language
+        found.append(known._replace(text=logged.text, language=language, embedding=embedding))
+    return found
 
 
 def detection_warnings(replay_plan: ReplayPlan) -> list[str]:
@@ -290,25 +272,23 @@ def open_journals(output: Path, replay_plan: ReplayPlan, options: ReplayOptions)
     """
     folders = folders_of(output, [target.searcher.index.name for target in replay_plan.targets])
     identities = [_identity(target, replay_plan, options) for target in replay_plan.targets]
-    journals = {
-        folder: resume(folder, identity)
-        for folder, identity in zip(folders, identities, strict=True)
-        if unfinished(folder)
-    }
-    for folder, identity in zip(folders, identities, strict=True):
-        if folder not in journals:
-            journals[folder] = begin(folder, identity, command())
-    return [journals[folder] for folder in folders]
+    replays = dict(zip(folders, identities, strict=True))
+    resumed = {folder: resume(folder, identity) for folder, identity in replays.items() if unfinished(folder)}
+    return [resumed.get(folder) or begin(folder, identity, command()) for folder, identity in replays.items()]
 
 
 def _identity(target: ReplayTarget, replay_plan: ReplayPlan, options: ReplayOptions) -> Identity:
     """What must be the same for answers to belong together: queries, index, setting, and how they are sent."""
     index = target.searcher.index
-    queries = [[query.id, query.text, replay_plan.languages[query.id], _digest(query)] for query in replay_plan.queries]
+    vectors = [None if query.embedding is None else _digest(query.embedding.tobytes()) for query in replay_plan.queries]
+    queries = [
+        [query.id, query.text, replay_plan.languages[query.id], vector]
+        for query, vector in zip(replay_plan.queries, vectors, strict=True)
+    ]
     times = None if options.log is None else [logged.time for logged in options.log]
     sent = {name: value for name, value in options.load.to_dict().items() if name != "warm_up"}
     return {
-        "queries": hashlib.sha256(orjson.dumps([queries, times])).hexdigest()[:16],
+        "queries": _digest(orjson.dumps([queries, times])),
         "index": index.index,
         "documents": index.documents,
         "setting": asdict(target.setting),
@@ -321,6 +301,5 @@ def _identity(target: ReplayTarget, replay_plan: ReplayPlan, options: ReplayOpti
     }
 
 
-def _digest(query: DatasetQuery) -> str | None:
-    """What tells a vector that came with a query from another."""
-    return None if query.embedding is None else hashlib.sha256(query.embedding.tobytes()).hexdigest()[:16]
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:16]

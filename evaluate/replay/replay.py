@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-import numpy as np
-from numpy.typing import NDArray
 from opensearchpy import OpenSearch
 
 from langshift.debias.fingerprint import Fingerprint
@@ -43,8 +41,6 @@ class ReplayResult:
         answers: one for each query, in the order of the dataset or log.
         scores: measure -> figures.
         warnings: sentences on what makes the figures less than they seem.
-        vectors: what was searched with, shape (queries, dimension), float32; None where
-            the setting needs no vector.
         shift_queries: whether queries in other languages than the pivot were shifted.
         load: how the queries were sent.
         sending: how that went.
@@ -64,7 +60,6 @@ class ReplayResult:
     answers: Sequence[QueryResult]
     scores: Mapping[str, Scores]
     warnings: Sequence[str]
-    vectors: NDArray[np.float32] | None = field(default=None, repr=False, compare=False)
     shift_queries: bool = False
     load: LoadProfile = field(default_factory=LoadProfile)
     sending: LoadStats = field(default_factory=LoadStats)
@@ -181,7 +176,6 @@ def _build_result(
             *warnings,
             *notes,
         ],
-        vectors=target.vectors,
         shift_queries=target.shift_queries,
         load=options.load,
         sending=sending,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from random import Random
 from sys import intern
@@ -26,8 +26,6 @@ from langshift.retrieval.searcher import Searcher
 from langshift.retrieval.settings import SearchQuery, SearchSettings
 from langshift.retrieval.steps import SearchPlan
 from langshift.server_errors import failure
-
-NO_DOCUMENTS: Collection[str] = ()
 
 
 class SerializedStep(NamedTuple):
@@ -68,7 +66,7 @@ class PreparedQuery(NamedTuple):
     first: SerializedStep
     begin: Callable[[], SearchPlan[RankedHits]]
     due: float | None = None
-    scored: Collection[str] = NO_DOCUMENTS
+    scored: Collection[str] = ()
 
 
 class QueryResult(NamedTuple):
@@ -198,13 +196,7 @@ class LoadProfile:
 
     def to_dict(self) -> dict[str, float | str | None]:
         """As it stands in ``result.json`` under ``load``."""
-        return {
-            "loop": "open" if self.open_loop else "closed",
-            "concurrency": self.concurrency,
-            "rate": self.rate,
-            "speed": self.speed,
-            "warm_up": self.warm_up,
-        }
+        return {"loop": "open" if self.open_loop else "closed", **asdict(self)}
 
 
 def arrivals(count: int, rate: float) -> list[float]:

@@ -21,7 +21,7 @@ from langshift.evaluate.replay.load_generator import Percentiles, corrected, per
 from langshift.evaluate.replay.replay import GroupScores, ReplayResult
 from langshift.evaluate.replay.requests import TOP_K, QueryResult
 from langshift.evaluate.runs import GROUP_SCORES, command, format_run, summary, summary_by_language, versions
-from langshift.files import atomic_write
+from langshift.files import write_bytes, write_json
 from langshift.retrieval.settings import format_settings
 
 RUN = "run.trec"
@@ -149,13 +149,15 @@ def write_run(
         group_scores: the lines of ``group-scores.jsonl``; without any there is no such file.
         tag: names the run in ``run.trec``.
     """
-    _replace(folder / RUN, format_run({answer.query: answer.hits for answer in answers}, tag).encode())
+    write_bytes(folder / RUN, format_run({answer.query: answer.hits for answer in answers}, tag).encode())
     if group_scores:
-        _replace(folder / GROUP_SCORES, _lines({"query": query, "scores": its} for query, its in group_scores.items()))
+        write_bytes(
+            folder / GROUP_SCORES, _lines({"query": query, "scores": its} for query, its in group_scores.items())
+        )
     else:
         (folder / GROUP_SCORES).unlink(missing_ok=True)
     if rows is not None:
-        _replace(folder / PER_QUERY, _lines(rows))
+        write_bytes(folder / PER_QUERY, _lines(rows))
     write_json(folder / RESULT, document)
 
 
@@ -187,18 +189,8 @@ def per_query(
         }
 
 
-def write_json(path: Path, document: Mapping[str, Any]) -> None:
-    """Write one JSON document, whole or not at all."""
-    _replace(path, orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
-
-
 def _lines(rows: Iterable[Mapping[str, Any]]) -> bytes:
     return b"".join(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE) for row in rows)
-
-
-def _replace(path: Path, content: bytes) -> None:
-    with atomic_write(path) as partial:
-        partial.write_bytes(content)
 
 
 def server_version(client: OpenSearch) -> str:

@@ -26,9 +26,10 @@ from langshift.evaluate.replay.overlap import Drifts, drifts
 from langshift.evaluate.replay.plan import ReplayOptions, ReplayPlan, check_resume, folders_of, open_journals, read_log
 from langshift.evaluate.replay.replay import ReplayResult, failures, replay_all
 from langshift.evaluate.replay.requests import AT_ONCE_IN_OPEN_LOOP, MOST_AT_ONCE, WARM_UP, LoadProfile
-from langshift.evaluate.replay.result import check_output, result, server_version, write_files, write_json
+from langshift.evaluate.replay.result import check_output, result, server_version, write_files
 from langshift.evaluate.report.run_tables import show_drifts, show_replay, show_settings
 from langshift.evaluate.runs import parse_names
+from langshift.files import write_json
 from langshift.output import emit_json, heading, note, progress
 from langshift.parameters import FiniteRange
 from langshift.retrieval.searcher import USUAL_OPTIONS, Searcher, SearchOptions

@@ -142,7 +142,7 @@ def exact_scores(client, searcher, dataset, vectors):
             name: (1 + vector @ other / np.linalg.norm(vector) / np.linalg.norm(other)) / 2
             for name, other in kept.items()
         }
-        for query, vector in zip(dataset.queries, vectors.astype(np.float64), strict=True)
+        for query, vector in zip(dataset.queries, np.array(vectors, np.float64), strict=True)
     }
 
 
@@ -150,9 +150,10 @@ def test_group_scores_are_numpys_cosine_also_below_the_cut(client, indices, data
     monkeypatch.setattr(requests, "TOP_K", 2)
     searcher = Searcher(client, indices[1])
     plan = ReplayOptions(measures=["LPR"], group_scores=True)
-    (found,) = replay_all([client], ReplayPlan.of([searcher], dataset, plan), plan)
+    asked = ReplayPlan.of([searcher], dataset, plan)
+    (found,) = replay_all([client], asked, plan)
     assert {len(answer.hits) for answer in found.answers} == {2}
-    exact = exact_scores(client, searcher, dataset, found.vectors)
+    exact = exact_scores(client, searcher, dataset, [question.vector for question in asked.targets[0].questions])
     wanted = 0
     for query in dataset.queries:
         given = found.group_scores[query.id]

@@ -116,7 +116,7 @@ def test_of_scores_that_only_the_run_knows_those_that_will_be_asked_for_are_kept
     ],
 )
 def test_how_scores_were_put_together_is_written_compactly_and_read_again(known, written):
-    assert journal.to_dict(known) == written
+    assert json.loads(json.dumps(journal.to_dict(known))) == written
     assert journal.from_dict(json.loads(json.dumps(written))) == known
 
 
