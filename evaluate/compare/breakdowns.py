@@ -4,16 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from statistics import fmean
+from itertools import chain
 from typing import NamedTuple
 
-from langshift.evaluate.compare.comparison import Column, Comparison, Pair, changed
-from langshift.evaluate.compare.significance import TestResult, paired_tests
-from langshift.evaluate.datasets.dataset import Dataset, DatasetQuery
-from langshift.evaluate.datasets.texts import DatasetLanguages, DocumentText, read_texts
+from langshift.evaluate.compare.comparison import (
+    Column,
+    Comparison,
+    Pair,
+    changed,
+    changes_between,
+    compare_parts,
+    sign,
+)
+from langshift.evaluate.compare.significance import TestResult
+from langshift.evaluate.datasets.dataset import DatasetQuery
+from langshift.evaluate.datasets.texts import DocumentText, read_texts
 from langshift.evaluate.measures import parse_measure
 from langshift.evaluate.measures.base import Run, Scores, ranking
-from langshift.evaluate.runs import queries_by_language, scored
+from langshift.evaluate.runs import scored
 
 DEPTH = 20
 
@@ -60,26 +68,21 @@ def matrices(compared: Comparison) -> list[RecallMatrix]:
     cutoff = parse_measure(compared.columns[0].measure).cutoff
     depth = cutoff if isinstance(cutoff, int) else DEPTH
     name = f"R@{depth}"
-    recalls = {
-        candidate.letter: _recalls(name, compared.dataset, compared.languages, _top(candidate.run, depth))
-        for candidate in compared.candidates
-    }
+    recalls = {run.letter: _recalls(name, compared, _top(run.run, depth)) for run in compared.candidates}
     first, *later = recalls
-    by_language = queries_by_language(compared.languages.queries)
-    differences = {
-        (letter, language, target): _of(changed(recalls[first][target], recalls[letter][target]), queries)
-        for letter in later
-        for target in recalls[first]
-        for language, queries in by_language.items()
-    }
-    found = paired_tests(differences, compared.clusters.of)
+    columns = list(recalls[first])
+    changes = changes_between(recalls, columns, [(first, letter) for letter in later])
+    queries = {language: part.queries for language, part in compared.by_language.items()}
+    parts = compare_parts(recalls, changes, queries, compared.clusters)
     made = []
     for letter in later:
         cells: dict[str, dict[str, RecallCell]] = {}
-        for (of, language, target), tested in found.items():
-            if of == letter:
-                old, new = (_mean(recalls[run][target], by_language[language]) for run in (first, letter))
-                cells.setdefault(language, {})[target] = RecallCell(old, new, tested)
+        for column in columns:
+            for language, part in parts.items():
+                before, after = part.mean(first, column), part.mean(letter, column)
+                tested = part.tested(column, (first, letter))
+                if before is not None and after is not None and tested is not None:
+                    cells.setdefault(language, {})[column.section] = RecallCell(before, after, tested)
         made.append(RecallMatrix((first, letter), name, cells))
     return made
 
@@ -89,24 +92,16 @@ def _top(run: Run, depth: int) -> Run:
     return {query: {name: hits[name] for name in ranking(hits)[:depth]} for query, hits in run.items()}
 
 
-def _of(changes: Mapping[str, float], queries: Sequence[str]) -> dict[str, float]:
-    return {query: changes[query] for query in queries if query in changes}
-
-
-def _mean(scores: Scores, queries: Sequence[str]) -> float:
-    return fmean(scores.over(queries).per_query.values())
-
-
-def _recalls(name: str, dataset: Dataset, languages: DatasetLanguages, run: Run) -> dict[str, Scores]:
-    """Document language -> recall over the relevant documents in it, sorted by language."""
-    targets = sorted({language for language in languages.documents.values() if language})
+def _recalls(name: str, compared: Comparison, run: Run) -> dict[Column, Scores]:
+    """Recall over the relevant documents in each language, sorted by language."""
+    dataset, languages = compared.dataset, compared.languages
     found = {}
-    for target in targets:
+    for target in sorted({language for language in languages.documents.values() if language}):
         part = {
             query: {document: grade for document, grade in judged.items() if languages.documents[document] == target}
             for query, judged in dataset.qrels.items()
         }
-        found[target] = scored([name], dataset, languages, run, qrels=part)[name]
+        found[Column(target, name)] = scored([name], dataset, languages, run, qrels=part)[name]
     return found
 
 
@@ -174,71 +169,61 @@ class ExampleQueries:
 
 
 def example_queries(
-    compared: Comparison, sign: int, column: Column, many: int = MANY, *, hits: int = HITS
+    compared: Comparison, column: Column, many: int = MANY, *, hits: int = HITS
 ) -> list[ExampleQueries]:
     """Winners and losers of every later run against the first.
 
     Args:
         compared: the runs.
-        sign: 1 where a higher figure is better, -1 where a lower one is.
-        column: by which measure.
+        column: by which measure; one of which more, or less, is better.
         many: how many of each at most; those with equal changes by query id.
         hits: how many documents of each run an example shows.
     """
-    first, *later = (candidate.letter for candidate in compared.candidates)
-    chosen: dict[str, tuple[list[str], list[str], dict[str, float]]] = {}
-    for letter in later:
-        changes = changed(compared.scores[first][column], compared.scores[letter][column])
-        gains = {query: sign * change for query, change in changes.items()}
-        order = sorted(gains, key=lambda query: (-gains[query], query))
-        losing = sorted(gains, key=lambda query: (gains[query], query))
-        winners = [query for query in order[:many] if gains[query] > 0]
-        losers = [query for query in losing[:many] if gains[query] < 0]
-        chosen[letter] = winners, losers, gains
-    shown = {
-        letter: {run: _first(compared, run, [*winners, *losers], hits) for run in (first, letter)}
-        for letter, (winners, losers, _) in chosen.items()
+    first, *later = compared.letters
+    scores, better = compared.whole.scores, sign(column)
+    gains = {
+        letter: {
+            query: better * change for query, change in changed(scores[first][column], scores[letter][column]).items()
+        }
+        for letter in later
     }
-    wanted = {name for runs in shown.values() for hits in runs.values() for names in hits.values() for name in names}
-    texts = read_texts(compared.dataset, wanted)
+    shown = {letter: _largest(gains[letter], many) for letter in later}
+    tops = {
+        (letter, query): ranking(compared.candidate(letter).run.get(query, {}))[:hits]
+        for later_one, sides in shown.items()
+        for query in chain(*sides)
+        for letter in (first, later_one)
+    }
+    texts = read_texts(compared.dataset, set(chain(*tops.values())))
     queries = {query.id: query for query in compared.dataset.queries}
-    made = []
-    for letter, (winners, losers, gains) in chosen.items():
-        pair = (first, letter)
-        better, worse = sum(gain > 0 for gain in gains.values()), sum(gain < 0 for gain in gains.values())
-        examples = [
-            [_example(compared, column, pair, queries[name], shown[letter], texts) for name in names]
-            for names in (winners, losers)
+
+    def example(query: str, pair: Pair) -> ExampleQuery:
+        judged = compared.dataset.qrels.get(query, {})
+        documents = compared.languages.documents
+        before, after = (scores[letter][column].per_query[query] for letter in pair)
+        found = [
+            [
+                ExampleHit(name, documents.get(name), judged.get(name, 0) > 0, _words(texts.get(name)))
+                for name in tops[letter, query]
+            ]
+            for letter in pair
         ]
-        made.append(ExampleQueries(pair, column, better, worse, len(gains) - better - worse, *examples))
+        return ExampleQuery(queries[query], compared.languages.queries[query], before, after, *found)
+
+    made = []
+    for letter in later:
+        pair, changes = (first, letter), gains[letter].values()
+        up, down = sum(gain > 0 for gain in changes), sum(gain < 0 for gain in changes)
+        winners, losers = ([example(query, pair) for query in side] for side in shown[letter])
+        made.append(ExampleQueries(pair, column, up, down, len(changes) - up - down, winners, losers))
     return made
 
 
-def _first(compared: Comparison, letter: str, queries: Sequence[str], hits: int) -> dict[str, list[str]]:
-    """Query id -> the documents that a run finds first."""
-    run = compared.candidate(letter).run
-    return {query: ranking(run.get(query, {}))[:hits] for query in queries}
-
-
-def _example(
-    compared: Comparison,
-    column: Column,
-    pair: Pair,
-    query: DatasetQuery,
-    hits: Mapping[str, Mapping[str, Sequence[str]]],
-    texts: Mapping[str, DocumentText],
-) -> ExampleQuery:
-    judged = compared.dataset.qrels.get(query.id, {})
-    documents = compared.languages.documents
-    before, after = (compared.scores[letter][column].per_query[query.id] for letter in pair)
-    found = [
-        [
-            ExampleHit(name, documents.get(name), judged.get(name, 0) > 0, _words(texts.get(name)))
-            for name in hits[letter][query.id]
-        ]
-        for letter in pair
-    ]
-    return ExampleQuery(query, compared.languages.queries[query.id], before, after, *found)
+def _largest(gains: Mapping[str, float], many: int) -> tuple[list[str], list[str]]:
+    """The queries with the largest gains, and those with the largest losses."""
+    winning = sorted((query for query in gains if gains[query] > 0), key=lambda query: (-gains[query], query))
+    losing = sorted((query for query in gains if gains[query] < 0), key=lambda query: (gains[query], query))
+    return winning[:many], losing[:many]
 
 
 def _words(text: DocumentText | None) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import combinations
 from pathlib import Path
 from statistics import fmean
 from typing import Any, NamedTuple
@@ -329,7 +330,33 @@ def slices(
 
 
 Pair = tuple[str, str]
-"""Letters of the earlier and the later run; a difference is the later one's figure less the earlier one's."""
+"""The earlier and the later run, by letter or name; a difference is the later one's figure less the earlier one's."""
+
+RunScores = Mapping[str, Mapping[Column, Scores]]
+"""Run -> column -> figures."""
+
+
+@dataclass(frozen=True)
+class ComparedQueries:
+    """Figures and tests over all queries, or over some of them.
+
+    Attributes:
+        queries: the queries.
+        scores: run -> column -> figures.
+        tests: column and pair of runs -> test; what has no figures by query is missing.
+    """
+
+    queries: Sequence[str]
+    scores: RunScores
+    tests: Mapping[tuple[Column, Pair], TestResult]
+
+    def mean(self, run: str, column: Column) -> float | None:
+        """A run's figure."""
+        return self.scores[run][column].mean
+
+    def tested(self, column: Column, pair: Pair) -> TestResult | None:
+        """The test of a pair; None where the measure has no figures by query."""
+        return self.tests.get((column, pair))
 
 
 @dataclass(frozen=True)
@@ -342,11 +369,10 @@ class Comparison:
         clusters: which queries belong together.
         candidates: the runs, in the order given.
         columns: what was measured.
-        scores: letter -> column -> figures.
-        pairs: column and pair of runs -> test over all queries.
-        by_language: query language, column and pair of runs -> test over its queries.
-        slices: slice -> its queries; empty where every query has an answer in its language.
-        by_slice: slice, column and pair of runs -> test over its queries.
+        whole: figures and tests over all queries.
+        by_language: query language -> those over its queries.
+        slices: slice -> those over its queries, tested over all relevant documents; empty where every query has an
+            answer in its language.
     """
 
     dataset: Dataset
@@ -354,34 +380,44 @@ class Comparison:
     clusters: Clusters
     candidates: Sequence[ComparedRun]
     columns: Sequence[Column]
-    scores: Mapping[str, Mapping[Column, Scores]]
-    pairs: Mapping[tuple[Column, Pair], TestResult]
-    by_language: Mapping[tuple[str, Column, Pair], TestResult]
-    slices: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    by_slice: Mapping[tuple[str, Column, Pair], TestResult] = field(default_factory=dict)
+    whole: ComparedQueries
+    by_language: Mapping[str, ComparedQueries]
+    slices: Mapping[str, ComparedQueries]
 
     @property
-    def queries_by_language(self) -> Mapping[str, Sequence[str]]:
-        """Query language -> queries."""
-        return queries_by_language(self.languages.queries)
+    def letters(self) -> list[str]:
+        """The runs' letters, in the order given."""
+        return [candidate.letter for candidate in self.candidates]
+
+    @property
+    def sections(self) -> list[str]:
+        """The sections in which something was measured."""
+        return list(dict.fromkeys(column.section for column in self.columns))
 
     @property
     def primary(self) -> Column | None:
         """The first measure of which more, or less, is better: what runs are judged by."""
         return next((column for column in self.columns if sign(column)), None)
 
+    def columns_of(self, section: str) -> list[Column]:
+        """The columns of a section."""
+        return [column for column in self.columns if column.section == section]
+
+    def among(self, language: str | None) -> ComparedQueries:
+        """Figures and tests over the queries of a language, or over all."""
+        return self.whole if language is None else self.by_language[language]
+
     def mean(self, letter: str, column: Column, language: str | None = None) -> float | None:
         """A run's figure, over the queries of one language where one is given."""
-        found = self.scores[letter][column]
-        return found.mean if language is None else found.over(self.queries_by_language[language]).mean
+        return self.among(language).mean(letter, column)
+
+    def tested(self, column: Column, pair: Pair, language: str | None = None) -> TestResult | None:
+        """The test of a pair; None where the measure has no figures by query."""
+        return self.among(language).tested(column, pair)
 
     def candidate(self, letter: str) -> ComparedRun:
         """The run of that letter."""
         return next(candidate for candidate in self.candidates if candidate.letter == letter)
-
-    def tested(self, column: Column, pair: Pair, language: str | None = None) -> TestResult | None:
-        """The test of a pair; None where the measure has no figures by query."""
-        return self.pairs.get((column, pair)) if language is None else self.by_language.get((language, column, pair))
 
 
 def sign(column: Column) -> int:
@@ -408,28 +444,45 @@ def compare(
         candidate.letter: score_columns(columns, dataset, languages, candidate.run, candidate.group_scores)
         for candidate in candidates
     }
-    letters = list(scores)
-    pairs = [(one, other) for place, one in enumerate(letters) for other in letters[place + 1 :]]
-    changes = {
+    changes = changes_between(scores, columns, list(combinations(scores, 2)))
+    whole = ComparedQueries([query.id for query in dataset.queries], scores, paired_tests(changes, clusters.of))
+    by_language = compare_parts(scores, changes, queries_by_language(languages.queries), clusters)
+    over_all = {key: change for key, change in changes.items() if key[0].section == ALL}
+    parts = slices(dataset.qrels, languages.queries, languages.documents)
+    by_slice = compare_parts(scores, over_all, parts, clusters)
+    return Comparison(dataset, languages, clusters, candidates, columns, whole, by_language, by_slice)
+
+
+Changes = Mapping[tuple[Column, Pair], Mapping[str, float]]
+"""Column and pair of runs -> query id -> difference."""
+
+
+def changes_between(scores: RunScores, columns: Sequence[Column], pairs: Sequence[Pair]) -> Changes:
+    """The differences of pairs of runs in every column."""
+    return {
         (column, (one, other)): changed(scores[one][column], scores[other][column])
         for column in columns
         for one, other in pairs
     }
-    by_language = _parts(changes, queries_by_language(languages.queries))
-    parts = slices(dataset.qrels, languages.queries, languages.documents)
-    by_slice = _parts({key: change for key, change in changes.items() if key[0].section == ALL}, parts)
-    tested, apart, sliced = (paired_tests(family, clusters.of) for family in (changes, by_language, by_slice))
-    return Comparison(dataset, languages, clusters, candidates, columns, scores, tested, apart, parts, sliced)
 
 
-def _parts(
-    changes: Mapping[tuple[Column, Pair], Mapping[str, float]], parts: Mapping[str, Sequence[str]]
-) -> dict[tuple[str, Column, Pair], dict[str, float]]:
-    """The differences of some of the queries at a time."""
-    return {
-        (part, column, pair): {query: change[query] for query in queries if query in change}
+def compare_parts(
+    scores: RunScores, changes: Changes, parts: Mapping[str, Sequence[str]], clusters: Clusters
+) -> dict[str, ComparedQueries]:
+    """Compare some of the queries at a time; all tests are corrected together."""
+    differences = {
+        (part, key): {query: change[query] for query in queries if query in change}
         for part, queries in parts.items()
-        for (column, pair), change in changes.items()
+        for key, change in changes.items()
+    }
+    tests = paired_tests(differences, clusters.of)
+    return {
+        part: ComparedQueries(
+            queries,
+            {run: {column: found.over(queries) for column, found in row.items()} for run, row in scores.items()},
+            {key: test for (of, key), test in tests.items() if of == part},
+        )
+        for part, queries in parts.items()
     }
 
 
@@ -449,21 +502,16 @@ def paired(scores: Scores) -> bool:
     return bool(scores.per_query) and mean is not None and abs(fmean(scores.per_query.values()) - mean) < 1e-9
 
 
-@dataclass(frozen=True)
-class SettingRow:
+class SettingRow(NamedTuple):
     """One index in one setting.
 
     Attributes:
-        name: the setting as options, after the index where there are several.
+        name: the setting as options, after the index where there are several; no two rows share one.
         replay: what was found.
-        tests: measure -> test against the first row; empty in the first row, and without what cannot be paired.
-        sliced: slice -> measure -> test against the first row, over the slice's queries; empty in the first row.
     """
 
     name: str
     replay: ReplayResult
-    tests: Mapping[str, TestResult]
-    sliced: Mapping[str, Mapping[str, TestResult]]
 
     @property
     def folder(self) -> str:
@@ -473,25 +521,33 @@ class SettingRow:
 
 @dataclass(frozen=True)
 class SettingsComparison:
-    """All rows.
+    """Replays in several settings, each tested against the first.
 
     Attributes:
         dataset: what was replayed.
         rows: in the order asked for, the settings of the first index first.
-        directed: the measures of which more, or less, is better: what slices are judged by.
+        columns: what was measured, over all relevant documents.
         clusters: which queries belong together.
-        slices: slice -> its queries; empty where every query has an answer in its language.
+        whole: figures and tests over all queries.
+        slices: slice -> those over its queries, tested where more, or less, is better; empty where every query has
+            an answer in its language.
     """
 
     dataset: Dataset
     rows: Sequence[SettingRow]
-    directed: Sequence[str]
+    columns: Sequence[Column]
     clusters: Clusters
-    slices: Mapping[str, Sequence[str]]
+    whole: ComparedQueries
+    slices: Mapping[str, ComparedQueries]
 
-    def mean(self, row: SettingRow, part: str, name: str) -> float | None:
-        """The figure of a measure over the queries of a slice."""
-        return row.replay.scores[name].over(self.slices[part]).mean
+    @property
+    def directed(self) -> list[Column]:
+        """The measures of which more, or less, is better: what slices are judged by."""
+        return [column for column in self.columns if sign(column)]
+
+    def pair(self, row: SettingRow) -> Pair:
+        """The first row and another; that of the first row with itself has no tests."""
+        return self.rows[0].name, row.name
 
 
 def compare_settings(dataset: Dataset, found: Sequence[ReplayResult]) -> SettingsComparison:
@@ -501,39 +557,14 @@ def compare_settings(dataset: Dataset, found: Sequence[ReplayResult]) -> Setting
     of which more, or less, is better times slices times later rows.
     """
     first = found[0]
-    together = clusters(dataset)
-    directed = [name for name in first.scores if parse_measure(name).family.direction != "report"]
-    parts = slices(dataset.qrels, first.languages, first.documents) if directed else {}
-    changes = {
-        (name, place): changed(before, one.scores[name])
-        for place, one in enumerate(found)
-        for name, before in first.scores.items()
-        if place
-    }
-    judged = {key: change for key, change in changes.items() if key[0] in directed}
-    tested, sliced = paired_tests(changes, together.of), paired_tests(_slice_tests(judged, parts), together.of)
     several = len({one.index for one in found}) > 1
-    rows = [
-        SettingRow(
-            (f"{one.index}: " if several else "") + format_settings(one.setting),
-            one,
-            {name: test for (name, where), test in tested.items() if where == place},
-            {
-                part: {name: test for (of, name, where), test in sliced.items() if (of, where) == (part, place)}
-                for part in (parts if place else ())
-            },
-        )
-        for place, one in enumerate(found)
-    ]
-    return SettingsComparison(dataset, rows, directed, together, parts)
-
-
-def _slice_tests(
-    changes: Mapping[tuple[str, int], Mapping[str, float]], slices: Mapping[str, Sequence[str]]
-) -> dict[tuple[str, str, int], dict[str, float]]:
-    """Slice, measure and row -> the differences of the slice's queries."""
-    return {
-        (part, name, place): {query: change[query] for query in queries if query in change}
-        for part, queries in slices.items()
-        for (name, place), change in changes.items()
-    }
+    rows = [SettingRow((f"{one.index}: " if several else "") + format_settings(one.setting), one) for one in found]
+    columns = [Column(ALL, name) for name in first.scores]
+    scores = {row.name: {column: row.replay.scores[column.measure] for column in columns} for row in rows}
+    changes = changes_between(scores, columns, [(rows[0].name, row.name) for row in rows[1:]])
+    directed = {key: change for key, change in changes.items() if sign(key[0])}
+    together = clusters(dataset)
+    whole = ComparedQueries([query.id for query in dataset.queries], scores, paired_tests(changes, together.of))
+    parts = slices(dataset.qrels, first.languages, first.documents) if any(map(sign, columns)) else {}
+    by_slice = compare_parts(scores, directed, parts, together)
+    return SettingsComparison(dataset, rows, columns, together, whole, by_slice)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -19,14 +20,13 @@ from langshift.evaluate.compare.breakdowns import (
 from langshift.evaluate.compare.comparison import (
     ALL,
     Column,
+    ComparedQueries,
     Comparison,
-    Pair,
     SettingRow,
     SettingsComparison,
     columns,
     compare,
     judged_across_languages,
-    sign,
 )
 from langshift.evaluate.compare.gate import ConditionResult
 from langshift.evaluate.compare.significance import CORRECTION, LEVEL, PERMUTATIONS, SEED, TestResult, exact
@@ -36,47 +36,6 @@ from langshift.evaluate.datasets.texts import DatasetLanguages, read_texts
 from langshift.evaluate.measures.preference import ALL as EVERY_OUTCOME
 from langshift.evaluate.replay.result import latency
 from langshift.evaluate.runs import parse_names
-
-
-def document(
-    compared: Comparison,
-    matrices: Sequence[RecallMatrix],
-    examples: Sequence[ExampleQueries],
-    advice: Sequence[str],
-    verdicts: Sequence[ConditionResult],
-    warnings: Sequence[str],
-) -> dict[str, Any]:
-    """All that was found, with what the tests rest on."""
-    return {
-        "dataset": identity(compared.dataset),
-        "runs": [
-            {
-                "letter": run.letter,
-                "name": run.name,
-                "place": str(run.place),
-                "index": run.result.get("index"),
-                "mode": run.result.get("mode"),
-                "setting": run.result.get("setting"),
-                "fingerprint": run.result.get("fingerprint"),
-            }
-            for run in compared.candidates
-        ],
-        "test": basis(compared.clusters),
-        "sections": _sections(compared, None),
-        "by_language": {
-            language: {"queries": len(queries), "sections": _sections(compared, language)}
-            for language, queries in compared.queries_by_language.items()
-        },
-        "slices": {
-            part: {"queries": len(queries), "sections": {ALL: _slice(compared, part, queries)}}
-            for part, queries in compared.slices.items()
-        },
-        "matrices": [_matrix(found) for found in matrices],
-        "examples": [_extremes(found) for found in examples],
-        "advice": list(advice),
-        "conditions": [verdict.to_dict() for verdict in verdicts],
-        "warnings": list(warnings),
-    }
 
 
 def basis(clusters: Clusters) -> dict[str, Any]:
@@ -105,48 +64,22 @@ def describe_test(clusters: Clusters) -> str:
     )
 
 
-def _sections(compared: Comparison, language: str | None) -> dict[str, dict[str, Any]]:
-    found: dict[str, dict[str, Any]] = {}
-    for column in compared.columns:
-        found.setdefault(column.section, {})[column.measure] = _column(compared, column, language)
-    return found
-
-
-def _column(compared: Comparison, column: Column, language: str | None) -> dict[str, Any]:
-    queries = None if language is None else compared.queries_by_language[language]
-    found = {pair: compared.tested(column, pair, language) for pair in _pairs(compared)}
-    return _figures(compared, column, queries, found)
-
-
-def _slice(compared: Comparison, part: str, queries: Sequence[str]) -> dict[str, Any]:
-    """Measure -> figures over the queries of a slice."""
+def _sections(compared: Comparison, part: ComparedQueries, sections: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """Section -> measure -> figures and tests."""
     return {
-        column.measure: _figures(
-            compared, column, queries, {pair: compared.by_slice.get((part, column, pair)) for pair in _pairs(compared)}
-        )
-        for column in compared.columns
-        if column.section == ALL
+        section: {column.measure: _figures(part, column) for column in compared.columns_of(section)}
+        for section in sections
     }
 
 
-def _pairs(compared: Comparison) -> list[Pair]:
-    letters = [run.letter for run in compared.candidates]
-    return [(one, other) for place, one in enumerate(letters) for other in letters[place + 1 :]]
-
-
-def _figures(
-    compared: Comparison, column: Column, queries: Sequence[str] | None, tests: Mapping[Pair, TestResult | None]
-) -> dict[str, Any]:
-    scores = {run.letter: compared.scores[run.letter][column] for run in compared.candidates}
-    if queries is not None:
-        scores = {letter: found.over(queries) for letter, found in scores.items()}
+def _figures(part: ComparedQueries, column: Column) -> dict[str, Any]:
+    scores = {letter: row[column] for letter, row in part.scores.items()}
+    tests = {pair: found for pair in combinations(scores, 2) if (found := part.tested(column, pair)) is not None}
     return {
         "means": {letter: found.mean for letter, found in scores.items()},
         "queries": {letter: found.queries for letter, found in scores.items()},
         "notes": {letter: found.note for letter, found in scores.items() if found.note},
-        "tests": [
-            {"before": pair[0], "after": pair[1], **tested(found)} for pair, found in tests.items() if found is not None
-        ],
+        "tests": [{"before": before, "after": after, **tested(found)} for (before, after), found in tests.items()],
     }
 
 
@@ -185,16 +118,14 @@ def _extremes(found: ExampleQueries) -> dict[str, Any]:
 
 
 def _example(example: ExampleQuery) -> Mapping[str, Any]:
+    sides = {"before": example.hits_before, "after": example.hits_after}
     return {
         "query": example.query.id,
         "text": example.query.text,
         "language": example.language,
         "before": example.before,
         "after": example.after,
-        "hits": {
-            "before": [hit._asdict() for hit in example.hits_before],
-            "after": [hit._asdict() for hit in example.hits_after],
-        },
+        "hits": {side: [hit._asdict() for hit in hits] for side, hits in sides.items()},
     }
 
 
@@ -217,8 +148,31 @@ class ComparisonFindings:
     warnings: Sequence[str]
 
     def to_dict(self, verdicts: Sequence[ConditionResult] = ()) -> dict[str, Any]:
-        """One JSON document."""
-        return document(self.compared, self.matrices, self.examples, self.advice, verdicts, self.warnings)
+        """One JSON document of all that was found, with what the tests rest on."""
+        compared = self.compared
+        return {
+            "dataset": identity(compared.dataset),
+            "runs": [
+                {"letter": run.letter, "name": run.name, "place": str(run.place)}
+                | {name: run.result.get(name) for name in ("index", "mode", "setting", "fingerprint")}
+                for run in compared.candidates
+            ],
+            "test": basis(compared.clusters),
+            "sections": _sections(compared, compared.whole, compared.sections),
+            "by_language": {
+                language: {"queries": len(part.queries), "sections": _sections(compared, part, compared.sections)}
+                for language, part in compared.by_language.items()
+            },
+            "slices": {
+                name: {"queries": len(part.queries), "sections": _sections(compared, part, [ALL])}
+                for name, part in compared.slices.items()
+            },
+            "matrices": [_matrix(found) for found in self.matrices],
+            "examples": [_extremes(found) for found in self.examples],
+            "advice": list(self.advice),
+            "conditions": [verdict.to_dict() for verdict in verdicts],
+            "warnings": list(self.warnings),
+        }
 
 
 def compare_places(
@@ -255,7 +209,7 @@ def findings(compared: Comparison, hits: int = HITS) -> ComparisonFindings:
     """
     primary, several = compared.primary, len(compared.candidates) > 1
     found = matrices(compared) if several and judged_across_languages(compared.dataset) else []
-    examples = example_queries(compared, sign(primary), primary, hits=hits) if several and primary else []
+    examples = example_queries(compared, primary, hits=hits) if several and primary else []
     warnings = [
         *compared.languages.warnings,
         *comparison.warnings(compared.dataset, compared.candidates),
@@ -270,7 +224,7 @@ def _notes(compared: Comparison) -> list[str]:
         dict.fromkeys(
             f"{run.label}, {column.measure}: {found.note}"
             for run in compared.candidates
-            for column, found in compared.scores[run.letter].items()
+            for column, found in compared.whole.scores[run.letter].items()
             if found.note
         )
     )
@@ -281,18 +235,25 @@ def settings_document(compared: SettingsComparison) -> dict[str, Any]:
     return {
         "dataset": identity(compared.dataset),
         "test": basis(compared.clusters),
-        "rows": [_row(row) for row in compared.rows],
+        "rows": [_row(compared, row) for row in compared.rows],
         "slices": {
-            part: {
-                "queries": len(queries),
-                "rows": [_setting_slice(compared, row, part) for row in compared.rows],
+            name: {
+                "queries": len(part.queries),
+                "rows": [
+                    {
+                        "name": row.name,
+                        "measures": {column.measure: part.mean(row.name, column) for column in compared.directed},
+                        "tests": _tests(compared, part, row),
+                    }
+                    for row in compared.rows
+                ],
             }
-            for part, queries in compared.slices.items()
+            for name, part in compared.slices.items()
         },
     }
 
 
-def _row(row: SettingRow) -> dict[str, Any]:
+def _row(compared: SettingsComparison, row: SettingRow) -> dict[str, Any]:
     found = row.replay
     top1 = first_document_shares(row)
     return {
@@ -305,10 +266,16 @@ def _row(row: SettingRow) -> dict[str, Any]:
         "queries": {name: scores.queries for name, scores in found.scores.items()},
         **({"top1": top1} if top1 else {}),
         "latency_ms": latency(found),
-        "tests": {name: tested(test) for name, test in row.tests.items()},
+        "tests": _tests(compared, compared.whole, row),
         "errors": len(found.failed),
         "warnings": list(found.warnings),
     }
+
+
+def _tests(compared: SettingsComparison, part: ComparedQueries, row: SettingRow) -> dict[str, dict[str, Any]]:
+    """Measure -> test against the first row."""
+    pair = compared.pair(row)
+    return {column.measure: tested(test) for (column, of), test in part.tests.items() if of == pair}
 
 
 def first_document_shares(row: SettingRow) -> dict[str, float | None]:
@@ -316,11 +283,3 @@ def first_document_shares(row: SettingRow) -> dict[str, float | None]:
     scores = row.replay.scores.get("Top1")
     cells = {} if scores is None else scores.cells.get(EVERY_OUTCOME, {})
     return {outcome: cell.mean for outcome, cell in cells.items()}
-
-
-def _setting_slice(compared: SettingsComparison, row: SettingRow, part: str) -> dict[str, Any]:
-    return {
-        "name": row.name,
-        "measures": {name: compared.mean(row, part, name) for name in compared.directed},
-        "tests": {name: tested(test) for name, test in row.sliced.get(part, {}).items()},
-    }

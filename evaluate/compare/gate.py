@@ -59,7 +59,7 @@ def of(compared: Comparison, letter: str) -> Baseline:
     def means(language: str | None) -> dict[str, float | None]:
         return {name: compared.mean(letter, column, language) for name, column in sorted(wanted.items())}
 
-    by_language = {language: means(language) for language in compared.queries_by_language}
+    by_language = {language: means(language) for language in compared.by_language}
     return Baseline(compared.candidate(letter).name, identity(compared.dataset)["hash"], means(None), by_language)
 
 

@@ -42,7 +42,7 @@ def advice(compared: Comparison) -> list[str]:
     primary = compared.primary
     if primary is None or len(compared.candidates) < 2:
         return []
-    choices = [choice for language in compared.queries_by_language if (choice := choose(compared, primary, language))]
+    choices = [choice for language in compared.by_language if (choice := choose(compared, primary, language))]
     sentences = []
     for best in dict.fromkeys(choice.best for choice in choices if choice.worse):
         sentences += [_recommended(compared, primary, best, [c for c in choices if c.best == best and c.worse])]
@@ -355,10 +355,10 @@ def _overall_sentence(compared: Comparison, column: Column, letter: str, count: 
 def _who(compared: Comparison, column: Column, letter: str) -> list[str]:
     """Which query languages gain and which lose, as far as the tests tell."""
     better = sign(column)
-    if not better or len(compared.queries_by_language) < 2:
+    if not better or len(compared.by_language) < 2:
         return []
     found: dict[str, list[str]] = {"gains": [], "loses": []}
-    for language in compared.queries_by_language:
+    for language in compared.by_language:
         tested = compared.tested(column, (compared.candidates[0].letter, letter), language)
         if tested is not None and tested.significant:
             found["gains" if tested.difference * better > 0 else "loses"].append(language)

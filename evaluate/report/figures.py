@@ -48,12 +48,12 @@ def rank_shares(report: Report) -> list[ReportFigure]:
 
 def main_query_language(report: Report) -> str:
     """The pivot's language where queries are in it, else the one that most are in."""
-    queries = report.found.compared.queries_by_language
+    parts = report.found.compared.by_language
     for info in reversed(list(report.run_info.values())):
         pivot = (info.fingerprint or {}).get("pivot")
-        if isinstance(pivot, str) and pivot in queries:
+        if isinstance(pivot, str) and pivot in parts:
             return pivot
-    return max(queries, key=lambda language: len(queries[language]))
+    return max(parts, key=lambda language: len(parts[language].queries))
 
 
 def language_shares(report: Report) -> list[ReportFigure]:
@@ -320,8 +320,7 @@ def _sections(report: Report) -> Iterator[Section]:
 
 def _before_and_after(report: Report) -> Section:
     compared = report.found.compared
-    present = dict.fromkeys(column.section for column in compared.columns)
-    made = [tables.figures(compared, section, SECTIONS[section]) for section in present]
+    made = [tables.figures(compared, section, SECTIONS[section]) for section in compared.sections]
     if len(compared.candidates) < 2:
         return Section("figures", "Figures", made)
     note = f"A star (*) marks a change that is significant. {describe_test(compared.clusters)}"
@@ -330,14 +329,12 @@ def _before_and_after(report: Report) -> Section:
 
 def _by_language(report: Report) -> Section:
     compared = report.found.compared
-    letters = [run.letter for run in compared.candidates]
+    first, *later = compared.letters
     made = [
-        tables.by_language(compared, section, letter)
-        for letter in letters[1:] or letters
-        for section in dict.fromkeys(column.section for column in compared.columns)
+        tables.by_language(compared, section, letter) for letter in later or [first] for section in compared.sections
     ]
     if compared.slices:
-        made += [tables.by_slice(compared, letter) for letter in letters[1:]]
+        made += [tables.by_slice(compared, letter) for letter in later]
     return Section("languages", "By query language", made)
 
 

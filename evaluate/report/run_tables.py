@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from langshift import output
-from langshift.evaluate.compare.comparison import SLICES, SettingRow, SettingsComparison
+from langshift.evaluate.compare.comparison import ALL, SLICES, Column, ComparedQueries, SettingRow, SettingsComparison
 from langshift.evaluate.compare.findings import describe_test, first_document_shares
 from langshift.evaluate.compare.significance import TestResult
 from langshift.evaluate.measures.preference import OUTCOMES
@@ -17,7 +17,7 @@ from langshift.evaluate.offline.sweep import SweepResult
 from langshift.evaluate.replay.overlap import DEPTH, Drift, Drifts
 from langshift.evaluate.replay.replay import ReplayResult
 from langshift.evaluate.replay.result import latency
-from langshift.evaluate.report.tables import TextTable, probability, star
+from langshift.evaluate.report.tables import Cell, Head, Table, plain_table, probability, show_table, terminal_rows
 from langshift.output import format_change, format_score, heading, line
 from langshift.retrieval.settings import format_settings
 
@@ -87,16 +87,22 @@ def show_offline(folder: Path, setting: OfflineSettings, result: Mapping[str, An
         result: what ``result.json`` holds.
     """
     _headline(folder, result, _described(setting))
-    rows = [[name, format_score(mean), f"{result['queries'][name]:,}"] for name, mean in result["measures"].items()]
-    output.table(None, ["measure", "mean", "queries"], rows, right={"mean", "queries"})
-    languages, names = result["by_language"], list(result["measures"])
+    _show_measures(result)
+
+
+def _show_measures(result: Mapping[str, Any]) -> None:
+    """Print the means of ``result.json``, and by query language where there are several."""
+    measures, languages = result["measures"], result["by_language"]
+    rows = [[name, format_score(mean), f"{result['queries'][name]:,}"] for name, mean in measures.items()]
+    show_table(plain_table(["measure", "mean", "queries"], rows))
     if len(languages) > 1:
+        first = next(iter(measures))
         rows = [
-            [tag, *(format_score(part["measures"][name]) for name in names), f"{part['queries'][names[0]]:,}"]
+            [tag, *map(format_score, part["measures"].values()), f"{part['queries'][first]:,}"]
             for tag, part in languages.items()
         ]
         heading("\nBy query language")
-        output.table(None, ["language", *names, "queries"], rows, right={*names, "queries"})
+        show_table(plain_table(["language", *measures, "queries"], rows))
 
 
 def _headline(folder: Path, result: Mapping[str, Any], words: Sequence[str]) -> None:
@@ -171,16 +177,11 @@ _SHOWN_LANGUAGES = 3
 
 def show_replay(found: ReplayResult, document: Mapping[str, Any]) -> None:
     """Print measures, by query language where there are several, and times."""
-    names = list(found.scores)
     partial = "" if found.complete else ", not complete"
-    heading(
-        f"{found.index}: {len(found.answers):,} queries, {format_settings(found.setting)}, "
-        f"{_describe_shift(found)}{partial}"
-    )
-    if names:
-        rows = [[name, format_score(scores.mean), f"{scores.queries:,}"] for name, scores in found.scores.items()]
-        output.table(None, ["measure", "mean", "queries"], rows, right={"mean", "queries"})
-        _show_by_language(found, names)
+    setting = format_settings(found.setting)
+    heading(f"{found.index}: {len(found.answers):,} queries, {setting}, {_describe_shift(found)}{partial}")
+    if found.scores:
+        _show_measures(document)
     _show_times(found, document)
 
 
@@ -189,17 +190,6 @@ def _describe_shift(found: ReplayResult) -> str:
     made = found.fingerprint
     method = "soft shift, " if made.soft else "" if made.method == "shift" else f"{made.method}, "
     return f"{method}alpha {made.alpha:g}{', queries shifted' if found.shift_queries else ''}"
-
-
-def _show_by_language(found: ReplayResult, names: Sequence[str]) -> None:
-    languages = found.by_language()
-    if len(languages) > 1:
-        rows = [
-            [language, *(format_score(measures[name].mean) for name in names), f"{measures[names[0]].queries:,}"]
-            for language, measures in languages.items()
-        ]
-        heading("\nBy query language")
-        output.table(None, ["language", *names, "queries"], rows, right={*names, "queries"})
 
 
 def _show_times(found: ReplayResult, document: Mapping[str, Any]) -> None:
@@ -212,7 +202,7 @@ def _show_times(found: ReplayResult, document: Mapping[str, Any]) -> None:
     heading(f"\nMilliseconds a query, {how}")
     percentiles = ("p50", "p90", "p95", "p99")
     rows = [[clock, *(milliseconds(times[clock][p]) for p in percentiles)] for clock in times]
-    output.table(None, ["", *percentiles], rows, right=set(percentiles))
+    show_table(plain_table(["", *percentiles], rows))
     if load["throughput"] is not None:
         late = f"; {load['sent_late']:,} were sent late" if load["sent_late"] else ""
         output.out.print(f"{load['throughput']:,.1f} answers a second{late}.", markup=False)
@@ -255,14 +245,6 @@ _BETWEEN = 2
 """Blanks between two columns."""
 
 
-class _Measured(NamedTuple):
-    """A measure of one row, and its test against the first row if there is one."""
-
-    row: str
-    mean: float | None
-    test: TestResult | None
-
-
 def show_settings(compared: SettingsComparison) -> None:
     """Print the table of all rows, and the tests against the first: by slice, where there is anything to tell apart."""
     first = compared.rows[0]
@@ -270,80 +252,94 @@ def show_settings(compared: SettingsComparison) -> None:
     tables = [table for table in (_figures(compared), _first_documents(compared), _times(compared)) if table.heads[1:]]
     whole = _beside(tables)
     for table in [whole] if _width(whole) <= output.out.width else tables:
-        output.table(None, table.heads, table.rows, right=set(table.heads[1:]))
+        show_table(table)
     line(
         "wall and took: milliseconds a query, one at a time, until the client had the answer and by the server's clock."
     )
     if len(compared.rows) > 1:
         line(f"* differs from the first row, {first.name}. " + describe_test(compared.clusters))
-    for part, queries in compared.slices.items():
-        _show_tests(SLICES[part], len(queries), _by_slice(compared, part))
+    for name, part in compared.slices.items():
+        _show_tests(SLICES[name], compared, part)
     if len(compared.rows) > 1 and compared.directed:
         if not compared.slices:
-            _show_tests("All queries", len(first.replay.answers), _over_all(compared))
+            _show_tests("All queries", compared, compared.whole)
         line(_how_to_judge(compared))
 
 
-def _figures(compared: SettingsComparison) -> TextTable:
-    names = [name for name in compared.rows[0].replay.scores if name != _TOP1]
-    rows = [[row.name, *(_setting_cell(row, name) for name in names)] for row in compared.rows]
-    return TextTable(["setting", *names], rows)
+def _figures(compared: SettingsComparison) -> Table:
+    columns = [column for column in compared.columns if column.measure != _TOP1]
+    rows = [
+        [
+            Cell(row.name),
+            *(
+                Cell(format_score(compared.whole.mean(row.name, column)), star=_differs(compared, row, column))
+                for column in columns
+            ),
+        ]
+        for row in compared.rows
+    ]
+    return Table("", [Head("setting"), *(Head(column.measure) for column in columns)], rows)
 
 
-def _first_documents(compared: SettingsComparison) -> TextTable:
-    """What the first document is, four ways, which add to 1; the test is of those that are perfect."""
-    if _TOP1 not in compared.rows[0].replay.scores:
-        return TextTable(["setting"], [[row.name] for row in compared.rows])
+def _differs(compared: SettingsComparison, row: SettingRow, column: Column) -> bool:
+    test = compared.whole.tested(column, compared.pair(row))
+    return test is not None and test.significant
+
+
+def _first_documents(compared: SettingsComparison) -> Table:
+    """What the first document is, four ways, which add to 1; the test is of those that are perfect, the first way."""
+    column = Column(ALL, _TOP1)
+    names = OUTCOMES if column in compared.columns else ()
     rows = []
     for row in compared.rows:
         shares = first_document_shares(row)
-        rows.append([row.name, *(format_score(shares.get(name)) + _perfect(row, name) for name in OUTCOMES)])
-    return TextTable(["setting", *OUTCOMES], rows)
+        cells = [Cell(format_score(shares.get(name))) for name in names]
+        cells[:1] = [cell._replace(star=_differs(compared, row, column)) for cell in cells[:1]]
+        rows.append([Cell(row.name), *cells])
+    return Table("", [Head("setting"), *map(Head, names)], rows)
 
 
-def _times(compared: SettingsComparison) -> TextTable:
+def _times(compared: SettingsComparison) -> Table:
     rows = []
     for row in compared.rows:
         times = latency(row.replay)
         rows.append([row.name, *(milliseconds(times[clock][part]) for clock, part in _CLOCKS)])
-    return TextTable(["setting", *(f"{clock} {part}" for clock, part in _CLOCKS)], rows)
+    return plain_table(["setting", *(f"{clock} {part}" for clock, part in _CLOCKS)], rows)
 
 
-def _setting_cell(row: SettingRow, name: str) -> str:
-    return format_score(row.replay.scores[name].mean) + star(row.tests.get(name))
-
-
-def _perfect(row: SettingRow, outcome: str) -> str:
-    """What follows an outcome's share: of the four only the first is tested."""
-    return star(row.tests.get(_TOP1)) if outcome == OUTCOMES[0] else ""
-
-
-def _beside(tables: list[TextTable]) -> TextTable:
+def _beside(tables: Sequence[Table]) -> Table:
     """Tables of the same rows as one."""
     heads = [tables[0].heads[0], *(head for table in tables for head in table.heads[1:])]
     rows = [
         [rows[0][0], *(cell for row in rows for cell in row[1:])]
-        for rows in zip(*(t.rows for t in tables), strict=True)
+        for rows in zip(*(table.rows for table in tables), strict=True)
     ]
-    return TextTable(heads, rows)
+    return Table("", heads, rows)
 
 
-def _width(table: TextTable) -> int:
+def _width(table: Table) -> int:
     """How many cells of a terminal its columns take side by side."""
-    columns = zip(table.heads, *table.rows, strict=True)
+    columns = zip([head.text for head in table.heads], *terminal_rows(table), strict=True)
     return sum(max(map(len, column)) + _BETWEEN for column in columns) - _BETWEEN
 
 
-def _show_tests(title: str, queries: int, measured: Mapping[str, Sequence[_Measured]]) -> None:
+def _show_tests(title: str, compared: SettingsComparison, part: ComparedQueries) -> None:
     """Print every measure of every row, and what is known of its difference from the first row."""
-    heading(f"\n{title}: {queries:,} queries")
-    rows = [
-        [name if not place else "", row, format_score(mean), *_difference(test)]
-        for name, found in measured.items()
-        for place, (row, mean, test) in enumerate(found)
+    heading(f"\n{title}: {len(part.queries):,} queries")
+    rows = []
+    for column in compared.directed:
+        means = [part.mean(row.name, column) for row in compared.rows]
         # Not a query of a slice may have a figure: without an answer in its language none has an SLR.
-        if any(one.mean is not None for one in found)
-    ]
+        if any(mean is not None for mean in means):
+            rows += [
+                [
+                    "" if row is not compared.rows[0] else column.measure,
+                    row.name,
+                    format_score(mean),
+                    *_difference(part.tested(column, compared.pair(row))),
+                ]
+                for row, mean in zip(compared.rows, means, strict=True)
+            ]
     heads = ["measure", "setting", "mean", "difference", "95 % interval", "p", "corrected p"]
     output.table(None, heads, rows, right=set(heads[2:]))
 
@@ -351,37 +347,16 @@ def _show_tests(title: str, queries: int, measured: Mapping[str, Sequence[_Measu
 def _difference(test: TestResult | None) -> list[str]:
     if test is None:
         return ["-", "-", "-", "-"]
-    between = (
-        "-" if test.interval is None else f"{format_change(test.interval[0])} to {format_change(test.interval[1])}"
-    )
+    between = "-" if test.interval is None else " to ".join(map(format_change, test.interval))
     return [format_change(test.difference), between, probability(test.randomisation), probability(test.corrected)]
-
-
-def _by_slice(compared: SettingsComparison, part: str) -> dict[str, list[_Measured]]:
-    return {
-        name: [
-            _Measured(row.name, compared.mean(row, part, name), row.sliced.get(part, {}).get(name))
-            for row in compared.rows
-        ]
-        for name in compared.directed
-    }
-
-
-def _over_all(compared: SettingsComparison) -> dict[str, list[_Measured]]:
-    return {
-        name: [_Measured(row.name, row.replay.scores[name].mean, row.tests.get(name)) for row in compared.rows]
-        for name in compared.directed
-    }
 
 
 def _how_to_judge(compared: SettingsComparison) -> str:
     """What interval and p are of, and what the correction takes together."""
+    family = "all measures times rows after the first"
     if compared.slices:
-        count = sum(len(tests) for row in compared.rows for tests in row.sliced.values())
         family = "measures times slices times rows after the first"
-    else:
-        count = sum(len(row.tests) for row in compared.rows)
-        family = "all measures times rows after the first"
+    count = sum(len(part.tests) for part in compared.slices.values() or [compared.whole])
     return (
         "The interval and p are of that one comparison alone, and a loss is judged by these: a correction would "
         f"excuse it. The corrected p is for {count:,} tests together, {family}, and a gain is judged by it."

@@ -2,189 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from itertools import groupby
+from collections.abc import Callable, Mapping, Sequence
+from itertools import groupby, zip_longest
 from typing import NamedTuple
 
 from rich.cells import cell_len, set_cell_size
 
-from langshift.evaluate.compare.breakdowns import ExampleHit, ExampleQueries, ExampleQuery, RecallMatrix
-from langshift.evaluate.compare.breakdowns import RecallCell as Recall
-from langshift.evaluate.compare.comparison import ALL, OWN, Column, Comparison, sign
+from langshift import output
+from langshift.evaluate.compare.breakdowns import ExampleHit, ExampleQueries, ExampleQuery, RecallCell, RecallMatrix
+from langshift.evaluate.compare.comparison import ALL, OWN, Column, ComparedQueries, Comparison, Pair, sign
 from langshift.evaluate.compare.significance import TestResult
 from langshift.evaluate.measures.base import Scores
 from langshift.languages import UNDETERMINED
 from langshift.output import format_change, format_score
 
 _SUPERSCRIPTS = dict(zip("abcdefghijklmnoprstuvwxyz", "ᵃᵇᶜᵈᵉᶠᵍʰⁱʲᵏˡᵐⁿᵒᵖʳˢᵗᵘᵛʷˣʸᶻ", strict=True))
-_STAR = "*"
-
-
-class TextTable(NamedTuple):
-    """Column heads and rows."""
-
-    heads: list[str]
-    rows: list[list[str]]
-
-
-def figures_text(compared: Comparison, section: str) -> TextTable:
-    """One row a run and one column a measure, with superscripts: which runs it is significantly higher than."""
-    columns = [column for column in compared.columns if column.section == section]
-    rows = [[run.label, *(_cell(compared, run.letter, column) for column in columns)] for run in compared.candidates]
-    first = compared.candidates[0].letter
-    counts = ["queries", *(f"{compared.scores[first][column].queries:,}" for column in columns)]
-    return TextTable(["run", *(column.measure for column in columns)], [*rows, counts])
-
-
-def _cell(compared: Comparison, letter: str, column: Column) -> str:
-    shown = format_score(compared.mean(letter, column))
-    marks = "".join(_SUPERSCRIPTS[other] for other in lower(compared, letter, column))
-    # Figures stay one below the other, however many marks a run has.
-    return shown + marks.ljust(len(compared.candidates) - 1)
-
-
-def lower(compared: Comparison, letter: str, column: Column) -> list[str]:
-    """The runs that have a significantly lower figure."""
-    found = []
-    for other in (run.letter for run in compared.candidates if run.letter != letter):
-        pair = (letter, other) if letter < other else (other, letter)
-        tested = compared.tested(column, pair)
-        if tested is not None and tested.significant and (tested.difference > 0) is (pair[1] == letter):
-            found.append(other)
-    return found
-
-
-def p_values(compared: Comparison, section: str) -> TextTable:
-    """One row a measure and pair of runs: the difference and its p-values."""
-    heads = ["measure", "runs", "difference", "p, randomisation", "corrected", "p, Student's t"]
-    rows = [
-        [
-            column.measure,
-            f"{later} - {earlier}",
-            format_change(found.difference),
-            probability(found.randomisation),
-            probability(found.corrected),
-            probability(found.student),
-        ]
-        for (column, (earlier, later)), found in compared.pairs.items()
-        if column.section == section
-    ]
-    return TextTable(heads, rows)
-
-
-def by_language_text(compared: Comparison, section: str, letter: str) -> TextTable:
-    """One row a query language: what a later run changes against the first."""
-    columns = [column for column in compared.columns if column.section == section]
-    first = compared.candidates[0].letter
-    rows = []
-    for language, queries in compared.queries_by_language.items():
-        cells = [
-            _changed(
-                compared.mean(first, column, language),
-                compared.mean(letter, column, language),
-                compared.tested(column, (first, letter), language),
-            )
-            for column in columns
-        ]
-        rows.append([language, f"{len(queries):,}", *cells])
-    return TextTable(["language", "queries", *(column.measure for column in columns)], rows)
-
-
-def _changed(before: float | None, after: float | None, tested: TestResult | None) -> str:
-    if before is None or after is None:
-        return "-"
-    return f"{format_score(before)} {format_change(after - before):>6}{star(tested)}"
-
-
-def by_slice_text(compared: Comparison, letter: str) -> TextTable:
-    """One row for each of the slices, yes and no: what a later run changes against the first.
-
-    Over all relevant documents; the slices are told apart by whether there is an answer in the searcher's language.
-    """
-    columns = [column for column in compared.columns if column.section == ALL]
-    first = compared.candidates[0].letter
-    rows = []
-    for part, queries in compared.slices.items():
-        cells = [
-            _changed(
-                compared.scores[first][column].over(queries).mean,
-                compared.scores[letter][column].over(queries).mean,
-                compared.by_slice.get((part, column, (first, letter))),
-            )
-            for column in columns
-        ]
-        rows.append(["yes" if part == OWN else "no", f"{len(queries):,}", *cells])
-    return TextTable(["answer there", "queries", *(column.measure for column in columns)], rows)
-
-
-def matrix(found: RecallMatrix) -> TextTable:
-    """One row a query language and one column a document language: what a later run changes in recall."""
-    heads = found.heads
-    rows = []
-    for language, cells in found.cells.items():
-        row = [
-            f"{format_change(cells[head].tested.difference)}{star(cells[head].tested)}" if head in cells else "- "
-            for head in heads
-        ]
-        rows.append([language, *row])
-    return TextTable(["query", *heads], rows)
-
-
-def star(tested: TestResult | None) -> str:
-    """What follows a figure whose change is significant, as wide where it is not."""
-    return _STAR if tested is not None and tested.significant else " "
-
-
-def probability(chance: float | None) -> str:
-    """A p-value with the digits that matter; ``<.0001`` below that."""
-    if chance is None:
-        return "-"
-    return "<.0001" if chance < 0.0001 else format_score(chance)
-
-
-def tally(found: ExampleQueries) -> str:
-    """How many queries gain and lose."""
-    earlier, later = found.pair
-    return (
-        f"{found.column.measure}, query by query: {later} is better than {earlier} for {found.better:,}, "
-        f"worse for {found.worse:,} and the same for {found.same:,}."
-    )
-
-
-def example_head(example: ExampleQuery) -> str:
-    """Names a query, with its figures and its words."""
-    change = format_change(example.after - example.before)
-    figures = f"{format_score(example.before)} → {format_score(example.after)} {change}"
-    return f"{example.query.id} ({example.language or UNDETERMINED}) {figures}: {example.query.text}"
-
-
-def example_hits(example: ExampleQuery, letters: Sequence[str], width: int) -> TextTable:
-    """What two runs find first for a query, side by side, each in ``width`` cells of a terminal."""
-    longest = max(len(example.hits_before), len(example.hits_after))
-    rows = [
-        [
-            str(place + 1),
-            *(
-                _hit(hits[place], width) if place < len(hits) else ""
-                for hits in (example.hits_before, example.hits_after)
-            ),
-        ]
-        for place in range(longest)
-    ]
-    return TextTable(["", *letters], rows)
-
-
-def _hit(found: ExampleHit, width: int) -> str:
-    return cut(f"{'*' if found.relevant else ' '} {found.language or UNDETERMINED} {found.text or found.id}", width)
-
-
-def cut(text: str, width: int) -> str:
-    """A text's beginning, no wider than some cells of a terminal."""
-    if cell_len(text) <= width:
-        return text
-    return set_cell_size(text, width - 1).rstrip() + "…"
-
-
 GAIN, LOSS, MARK = "gain", "loss", "mark"
 
 
@@ -244,61 +76,194 @@ class Table(NamedTuple):
         return found if any(name for name, _ in found) else []
 
 
+def plain_table(heads: Sequence[str], rows: Sequence[Sequence[str]], *, words: bool = False) -> Table:
+    """A table of texts without a caption."""
+    return Table("", [Head(head) for head in heads], [[Cell(text) for text in row] for row in rows], words)
+
+
+def terminal_rows(table: Table) -> list[list[str]]:
+    """Fields with their stars; those of a column that has stars are as wide where they have none."""
+    starred = [any(cell.star is not None for cell in column) for column in zip(*table.rows, strict=True)]
+    return [
+        [cell.text + ("*" if cell.star else " " if wide else "") for cell, wide in zip(row, starred, strict=True)]
+        for row in table.rows
+    ]
+
+
+def show_table(table: Table) -> None:
+    """Print a table in the terminal, figures aligned to the right; what stands over its heads is left out."""
+    heads = [head.text for head in table.heads]
+    output.table(None, heads, terminal_rows(table), right=set() if table.words else set(heads[1:]))
+
+
+def figures_by_run(compared: Comparison, section: str) -> Table:
+    """One row a run and one column a measure, with superscripts: which runs it is significantly higher than."""
+    columns = compared.columns_of(section)
+    rows = [
+        [run.label, *(_superscribed(compared, run.letter, column) for column in columns)] for run in compared.candidates
+    ]
+    counts = ["queries", *(_count(compared, column) for column in columns)]
+    return plain_table(["run", *(column.measure for column in columns)], [*rows, counts])
+
+
+def _superscribed(compared: Comparison, letter: str, column: Column) -> str:
+    marks = "".join(_SUPERSCRIPTS[other] for other in lower(compared, letter, column))
+    # Figures stay one below the other, however many marks a run has.
+    return format_score(compared.mean(letter, column)) + marks.ljust(len(compared.candidates) - 1)
+
+
+def _count(compared: Comparison, column: Column) -> str:
+    return f"{compared.whole.scores[compared.letters[0]][column].queries:,}"
+
+
+def lower(compared: Comparison, letter: str, column: Column) -> list[str]:
+    """The runs that have a significantly lower figure."""
+    found = []
+    for other in (other for other in compared.letters if other != letter):
+        pair = (letter, other) if letter < other else (other, letter)
+        tested = compared.tested(column, pair)
+        if tested is not None and tested.significant and (tested.difference > 0) is (pair[1] == letter):
+            found.append(other)
+    return found
+
+
+def p_values(compared: Comparison, section: str) -> Table:
+    """One row a measure and pair of runs: the difference and its p-values."""
+    heads = ["measure", "runs", "difference", "p, randomisation", "corrected", "p, Student's t"]
+    rows = [
+        [
+            column.measure,
+            f"{later} - {earlier}",
+            format_change(found.difference),
+            *map(probability, (found.randomisation, found.corrected, found.student)),
+        ]
+        for (column, (earlier, later)), found in compared.whole.tests.items()
+        if column.section == section
+    ]
+    return plain_table(heads, rows)
+
+
+def probability(chance: float | None) -> str:
+    """A p-value with the digits that matter; ``<.0001`` below that."""
+    if chance is None:
+        return "-"
+    return "<.0001" if chance < 0.0001 else format_score(chance)
+
+
+def tally(found: ExampleQueries) -> str:
+    """How many queries gain and lose."""
+    earlier, later = found.pair
+    return (
+        f"{found.column.measure}, query by query: {later} is better than {earlier} for {found.better:,}, "
+        f"worse for {found.worse:,} and the same for {found.same:,}."
+    )
+
+
+def example_head(example: ExampleQuery) -> str:
+    """Names a query, with its figures and its words."""
+    change = format_change(example.after - example.before)
+    figures = f"{format_score(example.before)} → {format_score(example.after)} {change}"
+    return f"{example.query.id} ({example.language or UNDETERMINED}) {figures}: {example.query.text}"
+
+
+def example_hits(example: ExampleQuery, letters: Sequence[str], width: int) -> Table:
+    """What two runs find first for a query, side by side, each in ``width`` cells of a terminal."""
+    rows = [
+        [str(rank), *("" if hit is None else _brief(hit, width) for hit in hits)]
+        for rank, hits in enumerate(zip_longest(example.hits_before, example.hits_after), 1)
+    ]
+    return plain_table(["", *letters], rows, words=True)
+
+
+def _brief(hit: ExampleHit, width: int) -> str:
+    return cut(f"{'*' if hit.relevant else ' '} {hit.language or UNDETERMINED} {hit.text or hit.id}", width)
+
+
+def cut(text: str, width: int) -> str:
+    """A text's beginning, no wider than some cells of a terminal."""
+    if cell_len(text) <= width:
+        return text
+    return set_cell_size(text, width - 1).rstrip() + "…"
+
+
 def figures(compared: Comparison, section: str, title: str) -> Table:
     """One row a measure: every run's figure, and what each later run changes against the first."""
-    first, *later = compared.candidates
+    first, *later = compared.letters
     heads = [Head("measure"), Head("queries"), *(Head(run.label) for run in compared.candidates)]
-    for run in later:
-        heads += [
-            Head("change", f"{run.letter} against {first.letter}"),
-            Head("p", f"{run.letter} against {first.letter}"),
-        ]
+    heads += [Head(text, f"{letter} against {first}") for letter in later for text in ("change", "p")]
     rows = []
-    for column in _columns(compared, section):
-        row = [Cell(column.measure), Cell(f"{compared.scores[first.letter][column].queries:,}")]
-        row += [Cell(format_score(compared.mean(run.letter, column))) for run in compared.candidates]
-        for run in later:
-            tested = compared.tested(column, (first.letter, run.letter))
-            means = compared.mean(first.letter, column), compared.mean(run.letter, column)
-            row += [change(column, *means, tested), Cell(probability(tested and tested.corrected))]
+    for column in compared.columns_of(section):
+        row = [Cell(column.measure), Cell(_count(compared, column))]
+        row += [Cell(format_score(compared.mean(letter, column))) for letter in compared.letters]
+        for letter in later:
+            tested = compared.tested(column, (first, letter))
+            row += [_change(compared.whole, column, (first, letter)), Cell(probability(tested and tested.corrected))]
         rows.append(row)
     return Table(title, heads, rows)
 
 
+_EVERY = "all"
+
+
 def by_language(compared: Comparison, section: str, letter: str) -> Table:
     """One row a query language: what a later run changes against the first, measure by measure."""
-    rows = [
-        [Cell(language), Cell(f"{len(queries):,}"), *_changes(compared, section, letter, language)]
-        for language, queries in compared.queries_by_language.items()
-    ]
-    rows.append([Cell("all"), Cell(f"{len(compared.dataset.queries):,}"), *_changes(compared, section, letter, None)])
-    return Table(
-        f"By query language, {section}{_against(compared, letter)}", _heads(compared, section, letter, "language"), rows
-    )
-
-
-def _changes(compared: Comparison, section: str, letter: str, language: str | None) -> Iterator[Cell]:
-    first = compared.candidates[0].letter
-    for column in _columns(compared, section):
-        means = compared.mean(first, column, language), compared.mean(letter, column, language)
-        yield Cell(format_score(means[0]))
-        if letter != first:
-            yield Cell(format_score(means[1]))
-            yield change(column, *means, compared.tested(column, (first, letter), language))
+    parts = {**compared.by_language, _EVERY: compared.whole}
+    return _by_part(compared, f"By query language, {section}", "language", parts, compared.columns_of(section), letter)
 
 
 def by_slice(compared: Comparison, letter: str) -> Table:
     """The queries with and without an answer in the searcher's language, over all relevant documents."""
-    first, rows = compared.candidates[0].letter, []
-    for part, queries in compared.slices.items():
-        row = [Cell("yes" if part == OWN else "no"), Cell(f"{len(queries):,}")]
-        for column in _columns(compared, ALL):
-            before, after = (compared.scores[run][column].over(queries).mean for run in (first, letter))
-            row += [Cell(format_score(before)), Cell(format_score(after))]
-            row.append(change(column, before, after, compared.by_slice.get((part, column, (first, letter)))))
+    parts = {"yes" if name == OWN else "no": part for name, part in compared.slices.items()}
+    head = "answer in the searcher's language"
+    return _by_part(compared, f"By whether there is an {head}", head, parts, compared.columns_of(ALL), letter)
+
+
+def _by_part(
+    compared: Comparison,
+    title: str,
+    head: str,
+    parts: Mapping[str, ComparedQueries],
+    columns: Sequence[Column],
+    letter: str,
+) -> Table:
+    """One row for some of the queries: each measure of the first run, of another, and what that changes."""
+    first = compared.candidates[0]
+    sides = [letter]
+    if letter != first.letter:
+        title += f": {first.label} and {compared.candidate(letter).label}"
+        sides = [first.letter, letter, "change"]
+    heads = [Head(head), Head("queries"), *(Head(side, column.measure) for column in columns for side in sides)]
+    rows = []
+    for name, part in parts.items():
+        row = [Cell(name), Cell(f"{len(part.queries):,}")]
+        for column in columns:
+            row += [Cell(format_score(part.mean(side, column))) for side in sides[:2]]
+            row += [_change(part, column, (first.letter, letter)) for _ in sides[2:]]
         rows.append(row)
-    heads = _heads(compared, ALL, letter, "answer in the searcher's language")
-    return Table(f"By whether there is an answer in the searcher's language{_against(compared, letter)}", heads, rows)
+    return Table(title, heads, rows)
+
+
+def narrow(table: Table, head: str) -> Table:
+    """Figures by part of the queries as a terminal has room for them: the earlier one with its change in one column.
+
+    The row of all queries is left out.
+
+    Args:
+        table: what a later run changes by language or slice.
+        head: of the first column.
+    """
+    rows = [
+        [row[0], row[1], *(_narrow_cell(row[place], row[place + 2]) for place in range(2, len(row), 3))]
+        for row in table.rows
+        if row[0].text != _EVERY
+    ]
+    return Table(table.caption, [Head(head), table.heads[1], *(Head(name) for name, _ in table.over()[1:])], rows)
+
+
+def _narrow_cell(before: Cell, change: Cell) -> Cell:
+    if change.text == "-":
+        return change._replace(star=None)
+    return Cell(f"{before.text} {change.text:>6}{'*' if change.star else ' '}")
 
 
 def recalls(found: RecallMatrix) -> list[Table]:
@@ -306,24 +271,22 @@ def recalls(found: RecallMatrix) -> list[Table]:
     earlier, later = found.pair
     by = f"{found.measure} by query language (rows) and document language"
     heads = [Head("query"), *map(Head, found.heads)]
-
-    def rows(kind: str) -> list[list[Cell]]:
-        return [
-            [Cell(language), *(_recall(cells[head], kind) if head in cells else Cell("-") for head in found.heads)]
-            for language, cells in found.cells.items()
-        ]
-
+    fields: dict[str, Callable[[RecallCell], Cell]] = {
+        f"what {later} changes against {earlier}": lambda cell: _marked(cell.tested.difference, cell.tested, 1),
+        earlier: lambda cell: Cell(format_score(cell.before)),
+        later: lambda cell: Cell(format_score(cell.after)),
+    }
     return [
-        Table(f"{by}: what {later} changes against {earlier}", heads, rows("change")),
-        Table(f"{by}: {earlier}", heads, rows("before")),
-        Table(f"{by}: {later}", heads, rows("after")),
+        Table(
+            f"{by}: {what}",
+            heads,
+            [
+                [Cell(language), *(field(cells[head]) if head in cells else Cell("-") for head in found.heads)]
+                for language, cells in found.cells.items()
+            ],
+        )
+        for what, field in fields.items()
     ]
-
-
-def _recall(cell: Recall, kind: str) -> Cell:
-    if kind != "change":
-        return Cell(format_score(cell.before if kind == "before" else cell.after))
-    return _marked(cell.tested.difference, cell.tested, 1)
 
 
 def outcomes_table(found: Sequence[tuple[str, Scores]]) -> Table:
@@ -337,33 +300,18 @@ def outcomes_table(found: Sequence[tuple[str, Scores]]) -> Table:
     return Table("What the first document is, as shares of the queries", [Head("run"), *map(Head, names)], rows)
 
 
-def change(column: Column, before: float | None, after: float | None, tested: TestResult | None) -> Cell:
+def _change(part: ComparedQueries, column: Column, pair: Pair) -> Cell:
     """What changes in a figure, with what the test says of it."""
+    before, after = (part.mean(letter, column) for letter in pair)
     if before is None or after is None:
-        return Cell("-", False)
-    return _marked(after - before, tested, sign(column))
+        return Cell("-", star=False)
+    return _marked(after - before, part.tested(column, pair), sign(column))
 
 
 def _marked(difference: float, tested: TestResult | None, better: int) -> Cell:
     star = tested is not None and tested.significant
     tone = "" if not star or not better else GAIN if difference * better > 0 else LOSS
     return Cell(format_change(difference), star, tone)
-
-
-def _columns(compared: Comparison, section: str) -> list[Column]:
-    return [column for column in compared.columns if column.section == section]
-
-
-def _heads(compared: Comparison, section: str, letter: str, rows: str) -> list[Head]:
-    first = compared.candidates[0].letter
-    parts = [first] if letter == first else [first, letter, "change"]
-    over = [Head(part, column.measure) for column in _columns(compared, section) for part in parts]
-    return [Head(rows), Head("queries"), *over]
-
-
-def _against(compared: Comparison, letter: str) -> str:
-    first = compared.candidates[0]
-    return "" if letter == first.letter else f": {first.label} and {compared.candidate(letter).label}"
 
 
 HITS = 5
@@ -378,30 +326,22 @@ def examples(extreme: ExampleQueries, labels: Sequence[str]) -> list[Table]:
         extreme: the queries.
         labels: of the earlier and the later run.
     """
-    return [
-        _example(extreme, example, labels, gains)
-        for found, gains in ((extreme.winners, True), (extreme.losers, False))
-        for example in found
-    ]
-
-
-def _example(extreme: ExampleQueries, example: ExampleQuery, labels: Sequence[str], gains: bool) -> Table:
-    caption = (
-        f"{'Gains' if gains else 'Loses'}: {extreme.column.measure} {format_score(example.before)} → "
-        f"{format_score(example.after)} "
-        f"({format_change(example.after - example.before)}), query {example.query.id} in "
-        f"{example.language or UNDETERMINED}:"
-    )
     heads = [Head("rank"), *(Head(head, label) for label in labels for head in ("content", "language", "relevant"))]
-    sides = (example.hits_before, example.hits_after)
-    rows = [
-        [
-            Cell(str(rank + 1)),
-            *(cell for hits in sides for cell in _hit_cells(hits[rank] if rank < len(hits) else None)),
-        ]
-        for rank in range(max(map(len, sides)))
-    ]
-    return Table(caption, heads, rows, words=True, quoted=quoted(example.query.text, example.language))
+    made = []
+    for verb, found in (("Gains", extreme.winners), ("Loses", extreme.losers)):
+        for example in found:
+            caption = (
+                f"{verb}: {extreme.column.measure} {format_score(example.before)} → {format_score(example.after)} "
+                f"({format_change(example.after - example.before)}), "
+                f"query {example.query.id} in {example.language or UNDETERMINED}:"
+            )
+            rows = [
+                [Cell(str(rank)), *_hit_cells(before), *_hit_cells(after)]
+                for rank, (before, after) in enumerate(zip_longest(example.hits_before, example.hits_after), 1)
+            ]
+            text = quoted(example.query.text, example.language)
+            made.append(Table(caption, heads, rows, words=True, quoted=text))
+    return made
 
 
 def _hit_cells(found: ExampleHit | None) -> list[Cell]:

@@ -13,10 +13,9 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 from tabulate import LATEX_ESCAPE_RULES, tabulate
 
-from langshift.evaluate.compare.comparison import SLICES, Comparison
+from langshift.evaluate.compare.comparison import SLICES, Column, ComparedQueries, Comparison
 from langshift.evaluate.compare.significance import TestResult
 from langshift.evaluate.compare.summary import summary
-from langshift.evaluate.measures.base import Scores
 from langshift.evaluate.report.figures import sections
 from langshift.evaluate.report.report import TOP1, Report
 from langshift.evaluate.report.tables import Table
@@ -76,35 +75,23 @@ def long_form(report: Report) -> str:
 
 def _rows(report: Report) -> Iterator[Row]:
     compared = report.found.compared
-    yield from _sections(compared)
-    yield from _slices(compared)
+    for section in compared.sections:
+        for column in compared.columns_of(section):
+            for language, part in {_ALL: compared.whole, **compared.by_language}.items():
+                yield from _of_runs(compared, part, section, column, language)
+    for name, part in compared.slices.items():
+        for column in compared.columns_of(_ALL):
+            yield from _of_runs(compared, part, SLICES[name], column, _ALL)
     yield from _recalls(report)
     yield from _outcomes(report)
 
 
-def _sections(compared: Comparison) -> Iterator[Row]:
-    first = compared.candidates[0].letter
-    for column in compared.columns:
-        for language in (None, *compared.queries_by_language):
-            for run in compared.candidates:
-                scores = compared.scores[run.letter][column]
-                over = scores if language is None else scores.over(compared.queries_by_language[language])
-                tested = None if run.letter == first else compared.tested(column, (first, run.letter), language)
-                yield _row(column.section, column.measure, language or _ALL, run.label, over, tested)
-
-
-def _slices(compared: Comparison) -> Iterator[Row]:
-    first = compared.candidates[0].letter
-    for part, queries in compared.slices.items():
-        for column in (column for column in compared.columns if column.section == _ALL):
-            for run in compared.candidates:
-                tested = compared.by_slice.get((part, column, (first, run.letter)))
-                over = compared.scores[run.letter][column].over(queries)
-                yield _row(SLICES[part], column.measure, _ALL, run.label, over, tested)
-
-
-def _row(section: str, measure: str, language: str, run: str, scores: Scores, tested: TestResult | None) -> Row:
-    return (section, measure, language, run, scores.mean, scores.queries, *_judged(tested))
+def _of_runs(compared: Comparison, part: ComparedQueries, section: str, column: Column, language: str) -> Iterator[Row]:
+    first = compared.letters[0]
+    for run in compared.candidates:
+        scores, tested = part.scores[run.letter][column], part.tested(column, (first, run.letter))
+        at = (section, column.measure, language, run.label)
+        yield (*at, scores.mean, scores.queries, *_judged(tested))
 
 
 def _judged(tested: TestResult | None) -> tuple[float | None, str]:

@@ -19,6 +19,7 @@ from langshift.evaluate.compare.gate import Baseline, Condition, ConditionResult
 from langshift.evaluate.datasets.dataset import identity
 from langshift.evaluate.replay.result import check_output
 from langshift.evaluate.report import tables
+from langshift.evaluate.report.tables import show_table
 from langshift.evaluate.runs import command
 from langshift.output import emit_json, heading, line, note
 
@@ -67,7 +68,7 @@ def _require_sense(
 
 
 def _judge(compared: Comparison, conditions: Sequence[Condition], baseline: Baseline | None) -> list[ConditionResult]:
-    letters = [candidate.letter for candidate in compared.candidates]
+    letters = compared.letters
 
     def figures(letter: str) -> Figures:
         return lambda name, language: compared.mean(letter, column_of(name), language)
@@ -79,10 +80,7 @@ def _judge(compared: Comparison, conditions: Sequence[Condition], baseline: Base
                 f"The baseline of {baseline.name} has no {condition.measure}: "
                 f"save it again with --measures '{condition.measure}' among others."
             )
-    return [
-        gate.judge(condition, list(compared.queries_by_language), figures(letters[-1]), before)
-        for condition in conditions
-    ]
+    return [gate.judge(condition, list(compared.by_language), figures(letters[-1]), before) for condition in conditions]
 
 
 def _end(compared: Comparison, verdicts: Sequence[ConditionResult], save: Path | None, report: Path | None) -> None:
@@ -109,7 +107,7 @@ def show(found: ComparisonFindings, verdicts: Sequence[ConditionResult]) -> None
     for one in found.matrices:
         earlier, later = one.pair
         heading(f"\n{one.measure} by query and document language: what {later} changes against {earlier}")
-        _table(tables.matrix(one))
+        show_table(tables.recalls(one)[0])
     for extreme in found.examples:
         _show_extremes(extreme)
     if found.advice:
@@ -123,15 +121,13 @@ def show(found: ComparisonFindings, verdicts: Sequence[ConditionResult]) -> None
 
 
 def _show_sections(compared: Comparison) -> None:
-    present = {column.section for column in compared.columns}
     heading(f"{compared.dataset.folder}: {len(compared.dataset.queries):,} queries")
     _show_settings(compared)
-    for section, title in SECTIONS.items():
-        if section in present:
-            heading(f"\n{title}")
-            _table(tables.figures_text(compared, section))
-            if len(compared.candidates) > 1:
-                _table(tables.p_values(compared, section))
+    for section in compared.sections:
+        heading(f"\n{SECTIONS[section]}")
+        show_table(tables.figures_by_run(compared, section))
+        if len(compared.candidates) > 1:
+            show_table(tables.p_values(compared, section))
 
 
 def _show_settings(compared: Comparison) -> None:
@@ -142,20 +138,18 @@ def _show_settings(compared: Comparison) -> None:
 
 
 def _show_slices(compared: Comparison) -> None:
-    first, *later = (candidate.letter for candidate in compared.candidates)
+    first, *later = compared.letters
     for letter in later if compared.slices else ():
         heading(f"\nBy answer in the searcher's language: {first}, and what {letter} changes (* significant)")
-        _table(tables.by_slice_text(compared, letter))
+        show_table(tables.narrow(tables.by_slice(compared, letter), "answer there"))
 
 
 def _show_languages(compared: Comparison) -> None:
-    if len(compared.queries_by_language) < 2:
-        return
-    first, *later = (candidate.letter for candidate in compared.candidates)
-    for letter in later:
-        for section in dict.fromkeys(column.section for column in compared.columns):
+    first, *later = compared.letters
+    for letter in later if len(compared.by_language) > 1 else ():
+        for section in compared.sections:
             heading(f"\nBy query language, {section}: {first}, and what {letter} changes (* significant)")
-            _table(tables.by_language_text(compared, section, letter))
+            show_table(tables.narrow(tables.by_language(compared, section, letter), "language"))
 
 
 def _show_extremes(extreme: ExampleQueries) -> None:
@@ -167,11 +161,7 @@ def _show_extremes(extreme: ExampleQueries) -> None:
             heading(f"\n{title} (* answers the query)")
         for example in examples:
             line(tables.example_head(example))
-            _table(tables.example_hits(example, extreme.pair, width), left=True)
-
-
-def _table(made: tables.TextTable, *, left: bool = False) -> None:
-    output.table(None, made.heads, made.rows, right=set() if left else set(made.heads[1:]))
+            show_table(tables.example_hits(example, extreme.pair, width))
 
 
 _FOLDER = click.Path(path_type=Path)

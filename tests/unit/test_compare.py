@@ -22,11 +22,20 @@ from langshift.evaluate.compare.comparison import (
     load,
     slices,
 )
-from langshift.evaluate.compare.findings import describe_test, document
+from langshift.evaluate.compare.findings import ComparisonFindings, describe_test
 from langshift.evaluate.compare.summary import advice
 from langshift.evaluate.datasets.dataset import clusters
 from langshift.evaluate.datasets.texts import DatasetLanguages
-from langshift.evaluate.report.tables import by_language_text, by_slice_text, cut, figures_text, matrix, probability
+from langshift.evaluate.report.tables import (
+    by_language,
+    by_slice,
+    cut,
+    figures_by_run,
+    narrow,
+    probability,
+    recalls,
+    terminal_rows,
+)
 
 # Twenty topics in English, German and Thai, each asked about in English and in Thai.
 TOPICS = [f"t{number:02d}" for number in range(20)]
@@ -107,9 +116,14 @@ def test_figures_by_hand(folder):
     assert all(found.tested(recall, ("a", "b"), tag).significant for tag in ("en", "th"))
 
 
+def terminal(table):
+    """Heads and fields as the terminal shows them."""
+    return [head.text for head in table.heads], terminal_rows(table)
+
+
 def test_tables(folder):
     found = compared(folder, BEFORE, AFTER, BEFORE)
-    assert figures_text(found, SAME) == (
+    assert terminal(figures_by_run(found, SAME)) == (
         ["run", "nDCG@2", "SLR@2"],
         [
             ["a (run0)", "1.0000ᵇ ", "1.0000ᵇ "],
@@ -118,12 +132,12 @@ def test_tables(folder):
             ["queries", "40", "40"],
         ],
     )
-    assert by_language_text(found, SAME, "b") == (
+    assert terminal(narrow(by_language(found, SAME, "b"), "language")) == (
         ["language", "queries", "nDCG@2", "SLR@2"],
         [["en", "20", "1.0000      = ", "1.0000      = "], ["th", "20", "1.0000 -1.0000*", "1.0000 -1.0000*"]],
     )
     first, second = matrices(found)
-    assert matrix(first) == (
+    assert terminal(recalls(first)[0]) == (
         ["query", "de", "en", "th"],
         [["en", "+1.0000*", "= ", "= "], ["th", "= ", "= ", "-1.0000*"]],
     )
@@ -139,7 +153,7 @@ def test_tables(folder):
 
 def test_winners_and_losers_by_name(folder):
     after = {**BEFORE, "t03-qen": ["t03-en", "t03-de"], "t05-qth": [], "t07-qth": ["t07-en", "t09-th"]}
-    found = example_queries(compared(folder, BEFORE, after), 1, Column(ALL, "nDCG@2"), many=2)[0]
+    found = example_queries(compared(folder, BEFORE, after), Column(ALL, "nDCG@2"), many=2)[0]
     assert (found.better, found.worse, found.same) == (1, 2, 37)
     assert [example.query.id for example in found.winners] == ["t03-qen"]
     # From 1 to 0, and from 1 to one answer of two places: the largest loss first.
@@ -211,7 +225,9 @@ def test_the_document_holds_everything(folder):
     found = compared(folder, BEFORE, AFTER)
     made = json.loads(
         json.dumps(
-            document(found, matrices(found), example_queries(found, 1, found.primary), advice(found), [], ["one"])
+            ComparisonFindings(
+                found, matrices(found), example_queries(found, found.primary), advice(found), ["one"]
+            ).to_dict()
         )
     )
     assert [run["name"] for run in made["runs"]] == ["run0", "run1"]
@@ -237,15 +253,16 @@ def test_queries_with_and_without_an_answer_in_their_language_stand_apart(folder
     fewer = {query: {name: 1 for name in judged if not name.endswith("-th")} for query, judged in QRELS.items()}
     found = compared(write_dataset(folder.parent / "fewer", DOCUMENTS, QUERIES, fewer), BEFORE, AFTER)
     thai = [query for query, (language, *_) in QUERIES.items() if language == "th"]
-    assert {part: len(queries) for part, queries in found.slices.items()} == {OWN: 20, NONE: 20}
-    assert sorted(found.slices[NONE]) == sorted(thai)
-    told = document(found, [], [], [], [], [])["slices"]
+    assert {name: len(part.queries) for name, part in found.slices.items()} == {OWN: 20, NONE: 20}
+    assert sorted(found.slices[NONE].queries) == sorted(thai)
+    told = ComparisonFindings(found, [], [], [], []).to_dict()["slices"]
     # The later run finds the German passage, too, for English questions; for Thai ones the second place is as before.
     (english,) = told[OWN]["sections"]["all"]["R@2"]["tests"]
     assert (english["difference"], english["significant"]) == (0.5, True)
     assert told[NONE]["sections"]["all"]["R@2"]["means"] == {"a": 0.5, "b": 0.5}
-    assert [row[:2] for row in by_slice_text(found, "b").rows] == [["yes", "20"], ["no", "20"]]
-    assert by_slice_text(found, "b").rows[0][3] == ".5000 +.5000*"
+    _, rows = terminal(narrow(by_slice(found, "b"), "answer there"))
+    assert [row[:2] for row in rows] == [["yes", "20"], ["no", "20"]]
+    assert rows[0][3] == ".5000 +.5000*"
     # Where every query has an answer in its language there is nothing to tell apart.
     assert compared(folder, BEFORE, AFTER).slices == {}
 
