@@ -14,7 +14,6 @@ import orjson
 from numpy.typing import NDArray
 
 from langshift.debias.debiaser import Debiaser, Posterior
-from langshift.debias.detector import Detection
 from langshift.debias.encoders import Encoder, VectorSpec, is_given
 from langshift.debias.encoders.precomputed import NORM_SAMPLE, VectorStats
 from langshift.debias.vectors import LanguageVectors
@@ -80,10 +79,14 @@ def encode(
         return EncodedDataset(dataset, ids, documents, queries, languages)
     bodies = [full_text(text.title, text.text) for text in texts.values()]
     query_texts = [query.text for query in dataset.queries]
-    documents = _encoded("documents", bodies, encoder, cache, on_texts)
-    queries = _encoded("queries", query_texts, encoder, cache, on_texts)
-    _require_usable(documents, ids, "Document", encoder)
-    _require_usable(queries, [query.id for query in dataset.queries], "Query", encoder)
+    documents = _cached("documents", bodies, encoder, cache, on_texts)
+    queries = _cached("queries", query_texts, encoder, cache, on_texts)
+    query_ids = [query.id for query in dataset.queries]
+    for what, names, vectors in (("Document", ids, documents), ("Query", query_ids, queries)):
+        if (row := first_unusable(vectors)) is not None:
+            raise LangshiftError(
+                f"{what} {names[row]!r}: the encoder {encoder.id} gives no usable vector for its text."
+            )
     return EncodedDataset(dataset, ids, documents, queries, languages)
 
 
@@ -121,20 +124,39 @@ def _given_vectors(dataset: Dataset, encoder: Encoder, count: int, on_texts: OnT
     return vectors
 
 
-def _encoded(kind: str, texts: list[str], encoder: Encoder, cache: Path | None, on_texts: OnTexts) -> Matrix:
+def _cached(kind: str, texts: list[str], encoder: Encoder, cache: Path | None, on_texts: OnTexts) -> Matrix:
     """The vectors of some texts, shape (len(texts), dimension); written to the cache where there is one."""
-    cache_file = cache / f"{kind}-{_key(kind, texts, encoder)}.npy" if cache else None
-    if cache_file is not None and (found := _load_cached(cache_file, (len(texts), encoder.dimension))) is not None:
+    if cache is None:
+        return encode_texts(kind, texts, encoder, on_texts)
+    file = cache / f"{kind}-{_key(kind, texts, encoder)}.npy"
+    found = _load_cached(file, (len(texts), encoder.dimension))
+    if found is not None:
         on_texts(kind, len(texts))
         return found
+    vectors = encode_texts(kind, texts, encoder, on_texts)
+    with atomic_write(file) as partial, partial.open("wb") as opened:
+        np.save(opened, vectors, allow_pickle=False)
+    return vectors
+
+
+def encode_texts(kind: str, texts: Sequence[str], encoder: Encoder, on_texts: OnTexts) -> Matrix:
+    """Encode texts, batch by batch.
+
+    Args:
+        kind: ``documents`` or ``queries``, which some encoders tell apart.
+        texts: what to encode.
+        encoder: gives the vectors.
+        on_texts: called with ``kind`` and how many texts were done, after each batch.
+
+    Returns:
+        Shape (len(texts), dimension), float32; see ``first_unusable``.
+    """
     encode_batch = encoder.encode_documents if kind == "documents" else encoder.encode_queries
     vectors = np.empty((len(texts), encoder.dimension), np.float32)
     for start in range(0, len(texts), _AT_ONCE):
         batch = texts[start : start + _AT_ONCE]
         vectors[start : start + len(batch)] = encode_batch(batch)
         on_texts(kind, len(batch))
-    if cache_file is not None:
-        _save_cached(cache_file, vectors)
     return vectors
 
 
@@ -158,18 +180,14 @@ def _load_cached(path: Path, shape: tuple[int, int]) -> Matrix | None:
     return vectors if vectors.shape == shape and vectors.dtype == np.float32 else None
 
 
-def _save_cached(path: Path, vectors: Matrix) -> None:
-    with atomic_write(path) as partial, partial.open("wb") as file:
-        np.save(file, vectors, allow_pickle=False)
-
-
-def _require_usable(vectors: Matrix, names: Sequence[str], what: str, encoder: Encoder) -> None:
+def first_unusable(vectors: Matrix) -> int | None:
+    """The first row that is zero or not finite; None where all can be compared."""
     for start in range(0, len(vectors), _AT_ONCE):
         block = vectors[start : start + _AT_ONCE]
         usable = np.isfinite(block).all(axis=1) & (block != 0).any(axis=1)
         if not usable.all():
-            name = names[start + int(np.flatnonzero(~usable)[0])]
-            raise LangshiftError(f"{what} {name!r}: the encoder {encoder.id} gives no usable vector for its text.")
+            return start + int(np.flatnonzero(~usable)[0])
+    return None
 
 
 class LanguageSource(NamedTuple):
@@ -198,9 +216,8 @@ class LanguageSource(NamedTuple):
         kind, colon, characters = text.partition(":")
         if not colon:
             return cls(kind) if kind in ("given", "detected", "soft") else None
-        if kind == "given" or not characters.isdecimal() or int(characters) == 0:
-            return None
-        return cls(kind, int(characters)) if kind in ("detected", "soft") else None
+        numbered = characters.isdecimal() and int(characters) > 0
+        return cls(kind, int(characters)) if numbered and kind in ("detected", "soft") else None
 
 
 GIVEN = LanguageSource("given")
@@ -282,18 +299,14 @@ def _detect_languages(
     words = [detected_from(texts[name], source.characters) for name in encoded.ids]
     found = [detector.detect(text) for text in words]
     tags = [one.language if one.confidence >= pipeline.least_confidence else UNDETERMINED for one in found]
-    right = _detection_matches(encoded, found)
-    posteriors = [_shiftable(detector.posteriors(text), known) for text in words] if source.soft else None
-    return DocumentLanguages(source, tags, posteriors, sum(right) / len(right) if right else None, len(right))
-
-
-def _detection_matches(encoded: EncodedDataset, found: Sequence[Detection]) -> list[bool]:
-    named = (encoded.dataset.documents[name].language for name in encoded.ids)
-    return [
+    named = [encoded.dataset.documents[name].language for name in encoded.ids]
+    right = [
         text_language(one.language) == text_language(language)
         for one, language in zip(found, named, strict=True)
         if language is not None
     ]
+    posteriors = [_shiftable(detector.posteriors(text), known) for text in words] if source.soft else None
+    return DocumentLanguages(source, tags, posteriors, sum(right) / len(right) if right else None, len(right))
 
 
 def _shiftable(posterior: Posterior, known: LanguageVectors | None) -> Posterior:

@@ -124,11 +124,21 @@ class Sweeper:
         self._encoded, self._vectors, self._names, self._on_point = encoded, vectors, names, on_point
         self._depth = depth(names)
 
-    def point(self, alpha: float, alphas: Mapping[str, float] | None = None, beta: float = 0.0) -> SweepPoint:
-        """Search exactly at one setting, and score."""
-        placed = debias_vectors(self._encoded, Debiaser(self._vectors, alpha=alpha, alphas=alphas or {}))
+    def point(
+        self, alpha: float, alphas: Mapping[str, float] | None = None, beta: float = 0.0, *, shift_queries: bool = False
+    ) -> SweepPoint:
+        """Search exactly at one setting, and score.
+
+        Args:
+            alpha: scale of the shift.
+            alphas: scales of single languages that differ from it.
+            beta: what a document in the query's language gets on top of its cosine.
+            shift_queries: whether queries of other languages than the pivot are shifted too.
+        """
+        own = dict(alphas or {})
+        placed = debias_vectors(self._encoded, Debiaser(self._vectors, "shift", alpha, own, shift_queries))
         ranked = rank(self._encoded, placed, beta=beta, depth=self._depth)
-        found = SweepPoint(alpha, dict(alphas or {}), beta, score_ranked(self._names, self._encoded, ranked))
+        found = SweepPoint(alpha, own, beta, score_ranked(self._names, self._encoded, ranked))
         self._on_point(f"alpha {alpha:g}")
         return found
 

@@ -16,7 +16,7 @@ from langshift.debias.vectors import LanguageVectors
 from langshift.errors import LangshiftError, UsageError
 from langshift.evaluate.datasets.dataset import Dataset, DatasetDocument, DatasetQuery
 from langshift.evaluate.datasets.texts import DatasetLanguages
-from langshift.evaluate.offline.encoding import EncodedDataset, Matrix
+from langshift.evaluate.offline.encoding import EncodedDataset, Matrix, encode_texts, first_unusable
 
 if TYPE_CHECKING:
     from langshift.debias.parallel.columns import ParallelText
@@ -162,7 +162,6 @@ Mask = NDArray[np.bool_]
 FOLDS = 5
 # Neighbouring items are of one document, and share their luck: so many are one observation.
 _BLOCK = 10
-_AT_ONCE = 256
 
 
 @dataclass(frozen=True)
@@ -253,12 +252,14 @@ def make_task(items: ParallelItems, encoder: Encoder, on_texts: Callable[[int], 
     documents = [(number, tag, text) for tag, texts in items.texts.items() for number, text in enumerate(texts) if text]
     cut = [(number, tag, question(text, share)) for number, tag, text in documents]
     queries = [(number, tag, text) for number, tag, text in cut if text is not None]
+    dataset = _dataset(documents, queries)
     encoded = EncodedDataset(
-        _dataset(documents, queries),
-        [f"{number} {tag}" for number, tag, _ in documents],
-        _encode("an item", documents, encoder.encode_documents, encoder, on_texts),
-        _encode("a question", queries, encoder.encode_queries, encoder, on_texts),
-        _languages(documents, queries),
+        dataset,
+        list(dataset.documents),
+        _encode("documents", "an item", documents, encoder, on_texts),
+        _encode("queries", "a question", queries, encoder, on_texts),
+        # Full tags: the same words in zh and zh-TW are two languages here, as they have two vectors.
+        DatasetLanguages.of(dataset, {}),
     )
     return TuningTask(
         encoded,
@@ -286,29 +287,11 @@ def _dataset(documents: _Texts, queries: _Texts) -> Dataset:
     )
 
 
-def _languages(documents: _Texts, queries: _Texts) -> DatasetLanguages:
-    """Full tags: the same words in zh and zh-TW are two languages here, as they have two vectors."""
-    tags = {f"{number} {tag}": tag for number, tag, _ in documents}
-    return DatasetLanguages(tags, tags, {f"{number} {tag}": tag for number, tag, _ in queries}, ())
-
-
-def _encode(
-    what: str,
-    texts: _Texts,
-    encode: Callable[[Sequence[str]], Matrix],
-    encoder: Encoder,
-    on_texts: Callable[[int], None],
-) -> Matrix:
-    vectors = np.empty((len(texts), encoder.dimension), np.float32)
-    for start in range(0, len(texts), _AT_ONCE):
-        batch = texts[start : start + _AT_ONCE]
-        made = encode([text for _, _, text in batch])
-        usable = np.isfinite(made).all(axis=1) & (made != 0).any(axis=1)
-        if not usable.all():
-            _, tag, text = batch[int(np.flatnonzero(~usable)[0])]
-            raise LangshiftError(f"The encoder {encoder.id} gives no usable vector for {what} in {tag}: {text[:60]!r}.")
-        vectors[start : start + len(batch)] = made
-        on_texts(len(batch))
+def _encode(kind: str, what: str, texts: _Texts, encoder: Encoder, on_texts: Callable[[int], None]) -> Matrix:
+    vectors = encode_texts(kind, [text for _, _, text in texts], encoder, lambda _, done: on_texts(done))
+    if (row := first_unusable(vectors)) is not None:
+        _, tag, text = texts[row]
+        raise LangshiftError(f"The encoder {encoder.id} gives no usable vector for {what} in {tag}: {text[:60]!r}.")
     return vectors
 
 

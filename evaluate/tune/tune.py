@@ -14,12 +14,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from langshift.debias.debiaser import Debiaser
 from langshift.debias.vectors import LanguageVectors
 from langshift.evaluate.compare.significance import LEVEL, SEED, paired_tests
-from langshift.evaluate.offline.encoding import EncodedDataset
-from langshift.evaluate.offline.ranking import debias_vectors, rank
-from langshift.evaluate.runs import scored
+from langshift.evaluate.offline.sweep import Sweeper
 from langshift.evaluate.tune.task import FOLDS, Mask, TuningTask, held_out_vectors
 
 Floats = NDArray[np.float64]
@@ -118,7 +115,6 @@ class Weighing:
 
 TARGET, COST = "TLR@20", "SLR@20"
 MEASURES = (TARGET, COST, "nDCG@20", "R@20")
-_DEPTH = 20
 
 
 @dataclass(frozen=True)
@@ -176,19 +172,22 @@ class Judge:
         self.task, self.vectors = task, vectors
         self._on_point, self._known = on_point, dict[ShiftSettings, TuningPoint]()
         folds = task.folds
-        every = [folds == fold for fold in range(FOLDS)] if same_text else [np.ones(len(folds), bool)]
+        masks = [folds == fold for fold in range(FOLDS)] if same_text else [np.ones(len(folds), bool)]
+        fitted = [held_out_vectors(vectors, task, fold) if same_text else vectors for fold in range(len(masks))]
         self._parts = [
-            (mask, held_out_vectors(vectors, task, fold) if same_text else vectors, task.with_queries(mask))
-            for fold, mask in enumerate(every)
+            (mask, Sweeper(task.with_queries(mask), apart, MEASURES)) for mask, apart in zip(masks, fitted, strict=True)
         ]
+        self.keys = self._parts[0][1].shiftable()
 
     def at(self, setting: ShiftSettings) -> TuningPoint:
         """Search at a setting, and score; from memory where that was done before."""
         if setting not in self._known:
             figures = {name: np.empty(len(self.task.items)) for name in MEASURES}
-            for mask, vectors, encoded in self._parts:
-                for name, found in _scores(setting, vectors, encoded).items():
-                    figures[name][mask] = found
+            queries = np.array([query.id for query in self.task.encoded.dataset.queries])
+            for mask, sweeper in self._parts:
+                point = sweeper.point(setting.alpha, dict(setting.own), shift_queries=setting.shift_queries)
+                for name, scores in point.scores.items():
+                    figures[name][mask] = [scores.per_query[query] for query in queries[mask]]
             self._known[setting] = TuningPoint(setting, figures)
             self._on_point()
         return self._known[setting]
@@ -196,16 +195,6 @@ class Judge:
     def curve(self, alphas: Sequence[float], *, shift_queries: bool = False) -> list[TuningPoint]:
         """One point for each alpha, all languages alike; alpha 0 leaves queries as they are, too."""
         return [self.at(ShiftSettings(alpha, shift_queries=shift_queries and alpha > 0)) for alpha in alphas]
-
-
-def _scores(setting: ShiftSettings, vectors: LanguageVectors, encoded: EncodedDataset) -> dict[str, list[float]]:
-    """Measure -> the figure of each query asked, in their order."""
-    debias = Debiaser(vectors, "shift", setting.alpha, dict(setting.own), setting.shift_queries)
-    found = rank(encoded, debias_vectors(encoded, debias), depth=_DEPTH)
-    run = {query: dict(hits) for query, hits in found.rankings.items()}
-    scores = scored(MEASURES, encoded.dataset, encoded.languages, run)
-    queries = [query.id for query in encoded.dataset.queries]
-    return {name: [of.per_query[query] for query in queries] for name, of in scores.items()}
 
 
 ALPHAS = tuple(tenth / 10 for tenth in range(11))
@@ -287,11 +276,9 @@ def tune(judge: Judge, budget: float) -> TuningResult:
     common = queries.setting if queries.taken else before[0]
     steps = [shifted, queries]
     # One language alone was tried at every alpha already.
-    if len(chooser.keys) > 1:
-        own = chooser.step(
-            "languages", lambda mask: chooser.with_own_alphas(common, mask), common, judge.at(common).figures
-        )
-        steps.append(own)
+    if len(judge.keys) > 1:
+        before = (common, judge.at(common).figures)
+        steps.append(chooser.step("languages", lambda mask: chooser.with_own_alphas(common, mask), *before))
     return TuningResult(budget, documents, both, steps, chooser.weighing)
 
 
@@ -302,8 +289,6 @@ class _Chooser:
         task = judge.task
         self._judge, self._budget, self._folds = judge, budget, task.folds
         self.weighing = Weighing.of(task)
-        found = {judge.vectors.key(tag) for tag in set(task.encoded.languages.tags.values())}
-        self.keys = sorted(key for key in found if key is not None)
 
     def step(self, name: str, choice: Choice, stands: ShiftSettings, before: Mapping[str, Floats]) -> TuningStep:
         """Choose on all folds for the recommendation, and on all but one for judging on that one."""
@@ -331,8 +316,8 @@ class _Chooser:
         own = self.own_alphas(common, mask)
         if not own:
             return self._judge.at(common)
-        near = sorted(ALPHAS, key=lambda alpha: abs(alpha - common.alpha))
-        return self.best([self._judge.at(replace(common, alpha=alpha).with_own(own)) for alpha in near], mask)
+        others = (replace(common, alpha=alpha).with_own(own) for alpha in _nearest_alphas(common))
+        return self.best([self._judge.at(setting) for setting in others], mask)
 
     def own_alphas(self, common: ShiftSettings, mask: Mask) -> dict[str, float]:
         """Language vector -> its own alpha, where that gains more than chance on these queries.
@@ -341,9 +326,9 @@ class _Chooser:
         of these together would cost more than the budget.
         """
         stands = self._judge.at(common)
+        near = _nearest_alphas(common)
         found = {}
-        for key in self.keys:
-            near = sorted(ALPHAS, key=lambda alpha: abs(alpha - common.alpha))
+        for key in self._judge.keys:
             best = self.best([self._judge.at(common.with_own({key: alpha})) for alpha in near], mask)
             if best is not stands:
                 found[key] = best
@@ -358,6 +343,10 @@ class _Chooser:
 
     def _mean(self, point: TuningPoint, measure: str, mask: Mask) -> float:
         return round(self.weighing.mean(point.figures[measure], mask), _DIGITS)
+
+
+def _nearest_alphas(setting: ShiftSettings) -> list[float]:
+    return sorted(ALPHAS, key=lambda alpha: abs(alpha - setting.alpha))
 
 
 def groups(judge: Judge) -> dict[str, NDArray[np.bool_]]:
