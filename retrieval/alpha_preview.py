@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Final, NamedTuple
@@ -17,9 +17,9 @@ from langshift.plugin.stored_shift import StoredShift, proportions
 from langshift.retrieval import dsl
 from langshift.retrieval.dense import vector_of
 from langshift.retrieval.hits import Leg, RankedHits, ScoredDoc, sources, without_legs
-from langshift.retrieval.settings import SearchSettings
+from langshift.retrieval.settings import LEAST_CANDIDATES, SearchSettings
 from langshift.retrieval.shortlist import DEPTH, Part, Shortlist, part_of, rank
-from langshift.retrieval.steps import Body, SearchPlan, timed
+from langshift.retrieval.steps import Body, SearchPlan, timed_step
 
 Array = NDArray[np.float64]
 
@@ -104,7 +104,7 @@ def fetch(shortlist: Shortlist, shift: StoredShift) -> SearchPlan[ShortlistVecto
         shift: how the documents of the index are shifted.
 
     Returns:
-        Of the exchange: the vectors' numbers.
+        Of the plan: the vectors' numbers.
 
     Raises:
         UsageError: the question has no vector.
@@ -116,16 +116,12 @@ def fetch(shortlist: Shortlist, shift: StoredShift) -> SearchPlan[ShortlistVecto
         # What the vector was shifted by goes by the language, too.
         source_fields = [fields.vector, fields.stamp, fields.language]
         bodies.append(dsl.named(shortlist.ids, fields, source_fields))
-    responses, took = yield from timed(_answered(tuple(bodies)))
+    responses, took = yield from timed_step(bodies)
     found = sources(responses)
     languages = shortlist.languages | {
         one.id: one.language for response in responses for one in without_legs(response, fields)
     }
     return _numbers(shortlist, shift, found, languages, took)
-
-
-def _answered(bodies: tuple[Body, ...]) -> SearchPlan[Sequence[Any]]:
-    return (yield bodies) if bodies else ()
 
 
 def _nearest(shortlist: Shortlist) -> list[Body]:
@@ -146,7 +142,7 @@ def _nearest(shortlist: Shortlist) -> list[Body]:
     for tag, clause in among.items():
         if (missing := OF_EACH_LANGUAGE - held[tag]) > 0:
             new = {"bool": {"must_not": [dsl.among(known[tag])]}} if known[tag] else {"match_all": {}}
-            query = dsl.knn(vector, dsl.LEAST_CANDIDATES, [*clauses, clause, new], fields)
+            query = dsl.knn(vector, LEAST_CANDIDATES, [*clauses, clause, new], fields)
             bodies.append(dsl.body(query, missing, fields, ["*"]))
     return bodies
 

@@ -14,6 +14,7 @@ be below 0.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -22,19 +23,11 @@ from numpy.typing import NDArray
 from langshift.languages import UNDETERMINED
 from langshift.plugin.metadata import FieldNames
 from langshift.retrieval import dsl
-from langshift.retrieval.anchor_model import (
-    OWN_BONUS,
-    WORDS_BONUS,
-    AnchorEvidence,
-    AnchorModel,
-    anchor_probabilities,
-    weights,
-)
-from langshift.retrieval.anchor_model import AnchorEvidence as Known
+from langshift.retrieval.anchor_model import OWN_BONUS, WORDS_BONUS, AnchorEvidence, anchor_probabilities, weights
 from langshift.retrieval.dense import vector_of
-from langshift.retrieval.dsl import Source
 from langshift.retrieval.hits import Anchor, Leg, RankedHits, ScoredDoc, ScoringContext, candidates, without_legs
-from langshift.retrieval.settings import NO_FILTERS, Filters, SearchContext, SearchQuery, SearchSettings
+from langshift.retrieval.hybrid import words_query
+from langshift.retrieval.settings import LEAST_CANDIDATES, NO_FILTERS, SearchRequest
 from langshift.retrieval.steps import Body, Response, SearchPlan
 
 # Of what each leg retrieves, so many may answer; more change nothing that could be measured, and cost time.
@@ -75,28 +68,21 @@ class Candidates(NamedTuple):
     documents: float
 
 
-def collect_candidates(
-    question: SearchQuery, target: SearchContext, clauses: Sequence[Mapping[str, Any]] = ()
-) -> SearchPlan[Candidates]:
+def collect_candidates(request: SearchRequest) -> SearchPlan[Candidates]:
     """Ask for the nearest by vector, the best by words in the searcher's language, and those in all others.
-
-    Args:
-        question: what is asked, with its vector.
-        target: what is searched.
-        clauses: what a candidate must match.
 
     Raises:
         UsageError: the question has no vector, or too many words for the server.
     """
-    fields, own = target.index.fields, question.language
-    query = unit(np.asarray(vector_of(question), dtype=np.float64))
-    bodies = candidate_bodies(question, target, clauses)
+    index, own = request.target.index, request.question.language
+    query = unit(np.asarray(vector_of(request.question), dtype=np.float64))
+    bodies = candidate_bodies(request)
     answered = dict(zip(bodies, (yield tuple(bodies.values())), strict=True))
     scores: dict[str, float] = {}
     languages: dict[str, str] = {}
     known: dict[str, NDArray[np.float64]] = {}
     for leg, response in answered.items():
-        for one in candidates(response, leg, fields):
+        for one in candidates(response, leg, index.fields):
             languages[one.id] = one.language
             if leg != "dense":
                 scores[one.id] = one.legs[leg].score
@@ -113,29 +99,18 @@ def collect_candidates(
         query=query,
         words=_count(answered.get("own", {})),
         best_words=max(scores.values(), default=0.0),
-        documents=_documents(own, target) / target.index.shards,
+        documents=(index.documents if index.fields.texts else index.counts.get(own, 0)) / index.shards,
     )
 
 
-def has_own(question: SearchQuery, target: SearchContext) -> bool:
+def has_own(request: SearchRequest) -> bool:
     """Whether the index has documents in the searcher's language."""
-    return question.language != UNDETERMINED and target.index.counts.get(question.language, 0) > 0
-
-
-def others_matching(
-    question: SearchQuery, target: SearchContext, clauses: Sequence[Mapping[str, Any]] = ()
-) -> dict[str, Any] | None:
-    """The query for the words of a question in documents that are not in its language; None where there are none."""
-    index, own = target.index, question.language
-    if index.documents <= (index.counts.get(own, 0) if own != UNDETERMINED else 0):
-        return None
-    others = [language for language in index.languages if language != own]
-    other = [] if own == UNDETERMINED else [{"bool": {"must_not": [{"term": {index.fields.language: own}}]}}]
-    return dsl.matching(question.words, UNDETERMINED, others, [*clauses, *other], index.fields)
+    language = request.question.language
+    return language != UNDETERMINED and request.target.index.counts.get(language, 0) > 0
 
 
 def body_with_vectors(query: Mapping[str, Any], size: int, fields: FieldNames) -> Body:
-    """The body of a search whose hits bring their vectors, which ``brought`` reads."""
+    """The body of a search whose hits bring their vectors, which ``hit_vectors`` reads."""
     script = {"source": _COPY, "params": {"field": fields.vector}}
     return dsl.body(query, size, fields, source=False) | {"script_fields": {_VECTOR: {"script": script}}}
 
@@ -152,45 +127,41 @@ def unit(vector: NDArray[np.float64]) -> NDArray[np.float64]:
     return vector / length if length else vector
 
 
-def candidate_bodies(
-    question: SearchQuery, target: SearchContext, clauses: Sequence[Mapping[str, Any]] = ()
-) -> dict[str, Body]:
-    """The bodies of the step, whose hits bring their vectors.
-
-    Args:
-        question: what is asked, with its vector.
-        target: what is searched.
-        clauses: what a candidate must match: ``bodies.filter_clauses(filters)``.
+def candidate_bodies(request: SearchRequest) -> dict[str, Body]:
+    """The bodies of the step, whose hits match the filters and bring their vectors.
 
     Returns:
         Leg -> body: ``dense``, ``own`` where there are documents in the searcher's language, ``others`` where there
         are others.
     """
-    fields, own = target.index.fields, question.language
-    nearest = dsl.knn(vector_of(question), dsl.LEAST_CANDIDATES, clauses, fields)
+    index, fields, own = request.target.index, request.fields, request.question.language
+    words, clauses = request.question.words, dsl.filter_clauses(request.filters)
+    nearest = dsl.knn(vector_of(request.question), LEAST_CANDIDATES, clauses, fields)
     bodies = {"dense": body_with_vectors(nearest, NEAREST, fields)}
-    if has_own(question, target):
-        among = [*clauses, {"term": {fields.language: own}}]
-        words = dsl.matching(question.words, own, (), among, fields)
-        bodies["own"] = body_with_vectors(words, OWN_WORDS, fields) | {"suggest": _counting(question, target)}
-    others = others_matching(question, target, clauses)
-    if others is not None:
-        bodies["others"] = body_with_vectors(others, OTHER_WORDS, fields)
+    in_own: list[dict[str, Any]] = [] if own == UNDETERMINED else [{"term": {fields.language: own}}]
+    if has_own(request):
+        query = dsl.matching(words, own, (), [*clauses, *in_own], fields)
+        bodies["own"] = body_with_vectors(query, OWN_WORDS, fields) | {"suggest": _counting(request)}
+    if index.documents > (index.counts.get(own, 0) if in_own else 0):
+        others = [language for language in index.languages if language != own]
+        elsewhere = [{"bool": {"must_not": in_own}}] if in_own else []
+        query = dsl.matching(words, UNDETERMINED, others, [*clauses, *elsewhere], fields)
+        bodies["others"] = body_with_vectors(query, OTHER_WORDS, fields)
     return bodies
 
 
-def _counting(question: SearchQuery, target: SearchContext) -> dict[str, Any]:
+def _counting(request: SearchRequest) -> dict[str, Any]:
     """What makes a search tell how an analyzer parts the words: a suggester that never suggests anything."""
-    fields, own = target.index.fields, question.language
+    fields, own = request.fields, request.question.language
     if fields.texts:
         suggester = {"field": fields.texts[0]}
-    elif own in target.index.texts:
+    elif own in request.target.index.texts:
         suggester = {"field": f"text.{own}"}
     else:
         # No document has a text in this language, only titles; the field of languages is there always.
         suggester = {"field": fields.language, "analyzer": "standard"}
     never = {"suggest_mode": "missing", "min_word_length": 1000, "prefix_length": 1000, "size": 1}
-    return {_COUNTED: {"text": question.words, "term": {**suggester, **never}}}
+    return {_COUNTED: {"text": request.question.words, "term": {**suggester, **never}}}
 
 
 def _count(response: Response | Mapping[str, Any]) -> int:
@@ -198,80 +169,56 @@ def _count(response: Response | Mapping[str, Any]) -> int:
     return max(1, len({part["text"] for part in suggestions}))
 
 
-def _documents(language: str, target: SearchContext) -> int:
-    index = target.index
-    return index.documents if index.fields.texts else index.counts.get(language, 0)
-
-
 # A candidate with less weight moves the query by less than a rounding of what is told of it.
 _LEAST_WEIGHT: Final = 0.001
 _LEAST_LENGTH: Final = 1e-6
 
 
-def anchored(
-    question: SearchQuery,
-    setting: SearchSettings,
-    target: SearchContext,
-    *,
-    size: int,
-    depth: int,
-    filters: Filters,
-    source: Source,
-) -> SearchPlan[RankedHits]:
-    """Search with anchors.
-
-    Args:
-        question: what is asked, with its vector.
-        setting: with which preference.
-        target: what is searched, with its ``trust``.
-        size: how many hits.
-        depth: how many documents nearest to the moved query each shard chooses the hits from.
-        filters: field -> values, any of which a hit and an anchor must have.
-        source: what hits bring.
+def anchored(request: SearchRequest) -> SearchPlan[RankedHits]:
+    """Search with anchors, which match the filters as hits do; each shard chooses from the ``depth`` nearest.
 
     Raises:
         UsageError: the question has no vector, or too many words for the server.
     """
-    gathered = yield from collect_candidates(question, target, dsl.filter_clauses(filters))
+    gathered = yield from collect_candidates(request)
     if not gathered.ids:
         return RankedHits((), ScoringContext())
-    how = _how(gathered, question, setting, target)
+    how = _how(gathered, request)
     moved = moved_vector(gathered.query, how.anchors, dict(zip(gathered.ids, gathered.vectors, strict=True)))
-    body = moved_body(moved, question, setting, target, how, size=size, depth=depth, filters=filters, source=source)
-    (response,) = yield (body,)
-    hits = tuple(without_legs(response, target.index.fields))
-    if target.legs and hits:
-        hits = yield from _with_legs(hits, moved, question, target)
+    (response,) = yield (moved_body(moved, request, how),)
+    hits = tuple(without_legs(response, request.fields))
+    if request.target.legs and hits:
+        hits = yield from _with_legs(hits, moved, request)
     return RankedHits(hits, how)
 
 
-def scores(
-    question: SearchQuery, target: SearchContext, how: ScoringContext, ids: Sequence[str]
-) -> SearchPlan[dict[str, float | None]]:
+def scores(request: SearchRequest, how: ScoringContext, ids: Sequence[str]) -> SearchPlan[dict[str, float | None]]:
     """What ``anchored`` would have given documents, exactly, by a script; None for one without a vector.
 
     Preference and filters had their part in ``how``. The vectors of the run's anchors are read again; where one is gone
     meanwhile, the query is moved without it.
     """
-    fields = target.index.fields
+    fields = request.fields
     vectors: dict[str, NDArray[np.float64]] = {}
     if how.anchors:
         named = [anchor.id for anchor in how.anchors]
         (response,) = yield (body_with_vectors(dsl.among(named), len(named), fields),)
         vectors = hit_vectors(response)
-    moved = moved_vector(unit(np.asarray(vector_of(question), dtype=np.float64)), how.anchors, vectors)
-    exact = dsl.exact(moved, dsl.among(ids), len(ids), fields)
-    exact["query"] = {"bool": {"must": [exact["query"]], "should": _more(question, how, fields)}}
+    moved = moved_vector(unit(np.asarray(vector_of(request.question), dtype=np.float64)), how.anchors, vectors)
+    exact = dsl.exact(moved, ids, fields)
+    exact["query"] = {"bool": {"must": [exact["query"]], "should": _more(request, how)}}
     (response,) = yield (exact,)
     found = {hit.id: hit.score for hit in without_legs(response, fields)}
     return {name: found.get(name) for name in ids}
 
 
-def _how(gathered: Candidates, question: SearchQuery, setting: SearchSettings, target: SearchContext) -> ScoringContext:
+def _how(gathered: Candidates, request: SearchRequest) -> ScoringContext:
     """What the query is moved towards, and what is added to the cosine."""
-    trust = _trust(target)
+    trust, language = request.target.trust, request.question.language
+    if trust is None:
+        raise ValueError("an anchored search needs the index's SearchContext.trust")
     probable = anchor_probabilities(
-        gathered.candidates, trust, question.language, documents=gathered.documents, words=gathered.words
+        gathered.candidates, trust, language, documents=gathered.documents, words=gathered.words
     )
     anchors = [
         Anchor(name, float(p), float(weight), _evidence(one))
@@ -280,9 +227,9 @@ def _how(gathered: Candidates, question: SearchQuery, setting: SearchSettings, t
     ]
     anchors.sort(key=lambda anchor: -anchor.weight)
     bonus = 0.0
-    if has_own(question, target):
+    if has_own(request):
         own = sum(float(p) for p, one in zip(probable, gathered.candidates, strict=True) if one.own)
-        bonus = OWN_BONUS * trust.spread * own + dsl.preference_of(question, setting)
+        bonus = OWN_BONUS * trust.spread * own + request.preference
     given = {
         name: WORDS_BONUS * trust.spread * one.words / gathered.best_words / 2
         for name, one in zip(gathered.ids, gathered.candidates, strict=True)
@@ -291,14 +238,8 @@ def _how(gathered: Candidates, question: SearchQuery, setting: SearchSettings, t
     return ScoringContext(bonus=bonus / 2, anchors=tuple(anchors), given=given)
 
 
-def _evidence(candidate: Known) -> dict[str, float]:
+def _evidence(candidate: AnchorEvidence) -> dict[str, float]:
     return {"words": candidate.words, "cosine": candidate.cosine, "own_language": float(candidate.own)}
-
-
-def _trust(target: SearchContext) -> AnchorModel:
-    if target.trust is None:
-        raise ValueError("an anchored search needs the index's Target.trust")
-    return target.trust
 
 
 def moved_vector(
@@ -320,18 +261,7 @@ def moved_vector(
     return moved.astype(np.float32)
 
 
-def moved_body(
-    moved: NDArray[np.float32],
-    question: SearchQuery,
-    setting: SearchSettings,
-    target: SearchContext,
-    how: ScoringContext,
-    *,
-    size: int,
-    depth: int = dsl.LEAST_CANDIDATES,
-    filters: Filters = NO_FILTERS,
-    source: Source = True,
-) -> Body:
+def moved_body(moved: NDArray[np.float32], request: SearchRequest, how: ScoringContext) -> Body:
     """The body of the second step.
 
     The mode's own bonus and the words only reorder the ``depth`` nearest of each shard: they are worth less than a
@@ -340,42 +270,36 @@ def moved_body(
 
     Args:
         moved: as ``moved_vector`` gives it, shape (dimension,), float32.
-        question: what is asked.
-        setting: with which preference.
-        target: what is searched.
-        how: what is given for language and words; as the search's ``Found`` tells it.
-        size: how many hits.
-        depth: how many documents nearest to the moved query each shard chooses the hits from.
-        filters: field -> values, any of which a hit must have.
-        source: what hits bring.
+        request: what is searched for.
+        how: what is given for language and words; as the search's ``RankedHits`` tells it.
     """
-    fields, clauses = target.index.fields, dsl.filter_clauses(filters)
-    if how.bonus and dsl.preference_of(question, setting):
-        given_more = dsl.preferred_clause(question.language, how.bonus, fields)
-        nearest = dsl.nearest_of_both(moved, depth, clauses, given_more, fields)
+    fields, clauses = request.fields, dsl.filter_clauses(request.filters)
+    if how.bonus and request.preference:
+        given_more = dsl.preferred_clause(request.question.language, how.bonus, fields)
+        nearest = dsl.nearest_of_both(moved, request.depth, clauses, given_more, fields)
     else:
-        nearest = dsl.knn(moved, depth, clauses, fields)
-    query = {"bool": {"must": [nearest], "should": _more(question, how, fields)}}
-    return dsl.body(query, size, fields, source)
+        nearest = dsl.knn(moved, request.depth, clauses, fields)
+    query = {"bool": {"must": [nearest], "should": _more(request, how)}}
+    return dsl.body(query, request.size, fields, request.source)
 
 
-def _more(question: SearchQuery, how: ScoringContext, fields: FieldNames) -> list[dict[str, Any]]:
+def _more(request: SearchRequest, how: ScoringContext) -> list[dict[str, Any]]:
     """What is added to the cosine: for the language, and for words in the others."""
     worth = [({"term": {"_id": name}}, given) for name, given in how.given.items()]
     if how.bonus:
-        worth.append((dsl.preferred_clause(question.language, how.bonus, fields), abs(how.bonus)))
+        worth.append((dsl.preferred_clause(request.question.language, how.bonus, request.fields), abs(how.bonus)))
     return [dsl.added(which, boost) for which, boost in worth]
 
 
 def _with_legs(
-    hits: Sequence[ScoredDoc], moved: NDArray[np.float32], question: SearchQuery, target: SearchContext
+    hits: Sequence[ScoredDoc], moved: NDArray[np.float32], request: SearchRequest
 ) -> SearchPlan[tuple[ScoredDoc, ...]]:
     """The hits with what each part of the score says of them, ranked among the hits; one step."""
-    fields, ids = target.index.fields, [hit.id for hit in hits]
-    words = dsl.matching(question.words, question.language, target.index.languages, [dsl.among(ids)], fields)
+    fields, ids = request.fields, [hit.id for hit in hits]
+    words = words_query(replace(request, filters=NO_FILTERS), dsl.among(ids))
     bodies = {
-        "dense": dsl.exact(vector_of(question), dsl.among(ids), len(ids), fields),
-        "moved": dsl.exact(moved, dsl.among(ids), len(ids), fields),
+        "dense": dsl.exact(vector_of(request.question), ids, fields),
+        "moved": dsl.exact(moved, ids, fields),
         "lexical": dsl.body(words, len(ids), fields, source=False),
     }
     responses = yield tuple(bodies.values())

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
 from langshift.errors import UsageError
-from langshift.languages import UNDETERMINED
-from langshift.plugin.metadata import USUAL, FieldNames
 from langshift.retrieval import dsl
-from langshift.retrieval.dsl import Source, dense_preferring, is_preferred, preference_of, preferred_clause
-from langshift.retrieval.hits import Leg, RankedHits, ScoredDoc, ScoringContext, candidates, pool
-from langshift.retrieval.settings import NO_FILTERS, Filters, SearchContext, SearchQuery, SearchSettings
+from langshift.retrieval.hits import Leg, RankedHits, ScoredDoc, ScoringContext, best_first, candidates, pool
+from langshift.retrieval.settings import LEAST_CANDIDATES, SearchQuery, SearchRequest
 from langshift.retrieval.steps import Body, SearchPlan
 
 if TYPE_CHECKING:
@@ -37,112 +34,82 @@ def vector_of(question: SearchQuery) -> NDArray[np.float32]:
     if not question.vector.any():
         raise UsageError(
             f"The vector of the query {question.words[:_SHOWN_CHARACTERS]!r} is all zeros, so nothing is near to it: "
-            "ask it in "
-            "other words, or by mode lexical."
+            "ask it in other words, or by mode lexical."
         )
     return question.vector
 
 
-def bonus_on_cosine(question: SearchQuery, setting: SearchSettings) -> float:
+def bonus_on_cosine(request: SearchRequest) -> float:
     """What favoured documents are given on the scale of ``(1 + cos) / 2``."""
-    return abs(preference_of(question, setting)) / 2
+    return abs(request.preference) / 2
 
 
-def dense(
-    question: SearchQuery,
-    setting: SearchSettings,
-    target: SearchContext,
-    *,
-    size: int,
-    filters: Filters,
-    source: Source,
-) -> SearchPlan[RankedHits]:
+def dense_body(request: SearchRequest) -> Body:
+    """The body of ``dense``: a k-nearest-neighbour search with the language preference.
+
+    The score of a hit is ``(1 + cos(q, z̃) + |beta| · [favoured]) / 2``; those in the searcher's language ``l`` are
+    favoured, or with ``beta`` below 0 those in every other. The best ``n`` by this score are among the ``n`` nearest
+    of all and the ``n`` nearest of the favoured, whose union is asked for.
+
+    Raises:
+        UsageError: the question has no vector.
+    """
+    vector, fields, beta = vector_of(request.question), request.fields, request.preference
+    k, clauses = max(request.size, request.depth), dsl.filter_clauses(request.filters)
+    if not beta:
+        return dsl.body(dsl.knn(vector, k, clauses, fields), request.size, fields, request.source)
+    given_more = dsl.preferred_clause(request.question.language, beta, fields)
+    nearest = dsl.nearest_of_both(vector, k, clauses, given_more, fields)
+    query = {"bool": {"must": [nearest], "should": [dsl.added(given_more, abs(beta) / 2)]}}
+    return dsl.body(query, request.size, fields, request.source)
+
+
+def dense(request: SearchRequest) -> SearchPlan[RankedHits]:
     """The nearest by cosine, with the language preference."""
-    vector, fields, beta = vector_of(question), target.index.fields, preference_of(question, setting)
-    if beta:
-        body = dense_preferring(
-            vector, question.language, beta, size=size, filters=filters, fields=fields, source=source
-        )
-    else:
-        body = dsl.dense(vector, size=size, filters=filters, fields=fields, source=source)
-    (response,) = yield (body,)
-    bonus = bonus_on_cosine(question, setting)
-    hits = candidates(response, "dense", fields)
-    if bonus:
-        hits = _without_bonus(hits, {hit.id for hit in hits if is_preferred(hit.language, question, setting)}, bonus)
-    return RankedHits(tuple(hits), ScoringContext(beta / 2))
+    (response,) = yield (dense_body(request),)
+    hits = candidates(response, "dense", request.fields)
+    if request.preference:
+        hits = [_without_bonus(hit, request) for hit in hits]
+    return RankedHits(tuple(hits), ScoringContext(request.preference / 2))
 
 
-def _without_bonus(hits: Sequence[ScoredDoc], given_more: set[str], bonus: float) -> list[ScoredDoc]:
-    """The hits, whose leg says what the vectors alone said; how they ranked all documents nobody asked."""
-    plain = {hit.id: (hit.score or 0.0) - bonus * (hit.id in given_more) for hit in hits}
-    return [hit._replace(legs={"dense": Leg(plain[hit.id], None)}) for hit in hits]
+def _without_bonus(hit: ScoredDoc, request: SearchRequest) -> ScoredDoc:
+    """The hit, whose leg says what the vectors alone said; how they ranked all documents nobody asked."""
+    plain = (hit.score or 0.0) - bonus_on_cosine(request) * request.prefers(hit.language)
+    return hit._replace(legs={"dense": Leg(plain, None)})
 
 
-def balanced(
-    question: SearchQuery,
-    setting: SearchSettings,
-    target: SearchContext,
-    *,
-    size: int,
-    filters: Filters,
-    source: Source,
-) -> SearchPlan[RankedHits]:
+def balanced(request: SearchRequest) -> SearchPlan[RankedHits]:
     """The best 5 of each language among the 50 nearest, in order of score (LAURA, section 2.1).
 
     With a language preference the 50 nearest of the favoured documents are looked at, too.
     """
-    fields, beta = target.index.fields, preference_of(question, setting)
-    responses = yield balanced_bodies(
-        vector_of(question), question.language, beta, filters=filters, fields=fields, source=source
+    responses = yield balanced_bodies(request)
+    retrieved = pool("dense", responses[:1], responses[1:], request.fields).candidates
+    return rank_dense(best_of_each_language(retrieved), request)
+
+
+def rank_dense(hits: Iterable[ScoredDoc], request: SearchRequest) -> RankedHits:
+    """What was retrieved by vector, with its leg ``dense``, ranked with the language preference."""
+    bonus = bonus_on_cosine(request)
+    ranked = best_first(
+        hit._replace(score=hit.legs["dense"].score + bonus * request.prefers(hit.language)) for hit in hits
     )
-    retrieved = pool("dense", responses[:1], responses[1:], fields).candidates
-    return rank_dense(best_of_each_language(retrieved), question, setting, size=size)
+    return RankedHits(tuple(ranked[: request.size]), ScoringContext(request.preference / 2))
 
 
-def rank_dense(hits: Iterable[ScoredDoc], question: SearchQuery, setting: SearchSettings, *, size: int) -> RankedHits:
-    """What was retrieved by vector, ranked with the language preference.
-
-    Args:
-        hits: with their leg ``dense``.
-        question: what is asked.
-        setting: with which preference.
-        size: how many hits.
-    """
-    bonus = bonus_on_cosine(question, setting)
-    ranked = [
-        hit._replace(score=hit.legs["dense"].score + bonus * is_preferred(hit.language, question, setting))
-        for hit in hits
-    ]
-    ranked.sort(key=lambda hit: -(hit.score or 0.0))
-    return RankedHits(tuple(ranked[:size]), ScoringContext(preference_of(question, setting) / 2))
-
-
-def balanced_bodies(
-    vector: NDArray[np.float32],
-    language: str = UNDETERMINED,
-    preference: float = 0.0,
-    *,
-    filters: Filters = NO_FILTERS,
-    fields: FieldNames = USUAL,
-    source: Source = True,
-) -> tuple[Body, ...]:
+def balanced_bodies(request: SearchRequest) -> tuple[Body, ...]:
     """The bodies of ``balanced``: for the 50 nearest, and with a preference for the 50 nearest of the favoured.
 
-    Args:
-        vector: query vector, shape (dimension,), float32.
-        language: primary tag of the searcher's language.
-        preference: beta, in units of cosine; 0 where the language is ``und``.
-        filters: field -> values, any of which a hit must have.
-        fields: the index's names of fields.
-        source: what hits bring.
+    Raises:
+        UsageError: the question has no vector.
     """
-    nearest = dsl.dense(vector, size=POOL, filters=filters, fields=fields, source=source)
-    if not preference:
-        return (nearest,)
-    clauses = [*dsl.filter_clauses(filters), preferred_clause(language, preference, fields)]
-    query = dsl.knn(vector, dsl.LEAST_CANDIDATES, clauses, fields)
-    return nearest, dsl.body(query, POOL, fields, source)
+    vector, fields, clauses = vector_of(request.question), request.fields, dsl.filter_clauses(request.filters)
+    among = [clauses]
+    if request.preference:
+        among.append([*clauses, dsl.preferred_clause(request.question.language, request.preference, fields)])
+    queries = [dsl.knn(vector, LEAST_CANDIDATES, one, fields) for one in among]
+    return tuple(dsl.body(query, POOL, fields, request.source) for query in queries)
 
 
 def best_of_each_language(hits: Iterable[ScoredDoc], of_each: int = OF_EACH_LANGUAGE) -> list[ScoredDoc]:

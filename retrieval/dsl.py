@@ -13,10 +13,7 @@ from numpy.typing import NDArray
 from langshift.errors import UsageError
 from langshift.languages import UNDETERMINED
 from langshift.plugin.metadata import USUAL, FieldNames
-from langshift.retrieval.settings import NO_FILTERS, Filters, SearchQuery, SearchSettings
-
-# The approximate search looks at no fewer candidates than this: fewer cost recall, not time.
-LEAST_CANDIDATES: Final = 100
+from langshift.retrieval.settings import Filters, Source
 
 # What one search may bring by the server's default (index.max_result_window), and the most that k may be.
 MOST: Final = 10_000
@@ -26,55 +23,26 @@ MOST_CLAUSES = 1000
 _TEXT_FIELDS = ("title", "text")
 _EXACT = "(1.0 + cosineSimilarity(params.vector, doc[params.field])) / 2.0"
 
-Source = bool | Sequence[str]
-"""Which fields hits bring: all but the vector, none, or those named."""
+Clauses = Sequence[Mapping[str, Any]]
+"""What documents must match, all of it."""
 
 
-def dense(
-    vector: NDArray[np.float32],
-    *,
-    size: int,
-    filters: Filters = NO_FILTERS,
-    fields: FieldNames = USUAL,
-    source: Source = True,
-) -> dict[str, Any]:
-    """A k-nearest-neighbour search in the field of vectors.
+def knn(vector: NDArray[np.float32], k: int, clauses: Clauses = (), fields: FieldNames = USUAL) -> dict[str, Any]:
+    """The query for the ``k`` nearest of each shard among the documents that match all of the clauses.
 
-    The score of a hit is ``(1 + cos(q, z̃)) / 2``.
-
-    Args:
-        vector: query vector, shape (dimension,), float32.
-        size: how many hits.
-        filters: field -> values, any of which a hit must have; applied inside the graph search,
-            so that ``size`` hits come back where so many match.
-        fields: the index's names of fields.
-        source: what hits bring.
+    The score of a hit is ``(1 + cos(q, z̃)) / 2``. The clauses are applied inside the graph search, so that ``k`` hits
+    come back where so many match.
     """
-    query = knn(vector, max(size, LEAST_CANDIDATES), filter_clauses(filters), fields)
-    return body(query, size, fields, source)
-
-
-def knn(
-    vector: NDArray[np.float32], k: int, clauses: Sequence[Mapping[str, Any]] = (), fields: FieldNames = USUAL
-) -> dict[str, Any]:
-    """The query for the ``k`` nearest of each shard among the documents that match all of the clauses."""
     parameters: dict[str, Any] = {"vector": vector.tolist(), "k": k}
     if clauses:
         parameters["filter"] = {"bool": {"filter": list(clauses)}}
     return {"knn": {fields.vector: parameters}}
 
 
-def lexical(
-    words: str,
-    language: str,
-    others: Sequence[str] = (),
-    *,
-    size: int,
-    filters: Filters = NO_FILTERS,
-    fields: FieldNames = USUAL,
-    source: Source = True,
+def matching(
+    words: str, language: str, others: Sequence[str] = (), clauses: Clauses = (), fields: FieldNames = USUAL
 ) -> dict[str, Any]:
-    """A BM25 search in the fields of the query's language, and of the other languages of the index.
+    """The BM25 query in the fields of the query's language, and of the other languages of the index.
 
     In an index that has text fields of its own, in these, whatever the language.
 
@@ -87,25 +55,8 @@ def lexical(
         language: primary language tag of the query, or ``und``.
         others: the other languages of the index, most frequent first; as many of them are searched as
             the server's limit on clauses leaves room for.
-        size: how many hits.
-        filters: field -> values, any of which a hit must have.
+        clauses: what documents must match.
         fields: the index's names of fields.
-        source: what hits bring.
-
-    Raises:
-        UsageError: the query has too many words for the server.
-    """
-    return body(matching(words, language, others, filter_clauses(filters), fields), size, fields, source)
-
-
-def matching(
-    words: str,
-    language: str,
-    others: Sequence[str] = (),
-    clauses: Sequence[Mapping[str, Any]] = (),
-    fields: FieldNames = USUAL,
-) -> dict[str, Any]:
-    """The query of ``lexical``, for documents that match all of the clauses.
 
     Raises:
         UsageError: the query has too many words for the server.
@@ -122,27 +73,14 @@ def matching(
     return {"bool": {"must": [match], "filter": list(clauses)}}
 
 
-def exact(
-    vector: NDArray[np.float32],
-    among: Mapping[str, Any],
-    size: int,
-    fields: FieldNames = USUAL,
-    source: Source = False,
-) -> dict[str, Any]:
-    """The body of an exact search by cosine; a document without a vector is not found.
+def exact(vector: NDArray[np.float32], ids: Sequence[str], fields: FieldNames = USUAL) -> dict[str, Any]:
+    """The body of an exact search by cosine among documents; one without a vector is not found.
 
-    The score of a hit is ``(1 + cos(q, z̃)) / 2``, as that of ``dense``.
-
-    Args:
-        vector: the query's vector, shape (dimension,).
-        among: the query that chooses the documents to score.
-        size: how many hits.
-        fields: the index's names of fields.
-        source: what hits bring.
+    The score of a hit is ``(1 + cos(q, z̃)) / 2``, as that of ``knn``.
     """
-    among = {"bool": {"filter": [among, {"exists": {"field": fields.vector}}]}}
+    scored = {"bool": {"filter": [among(ids), {"exists": {"field": fields.vector}}]}}
     script = {"source": _EXACT, "params": {"vector": vector.tolist(), "field": fields.vector}}
-    return body({"script_score": {"query": among, "script": script}}, size, fields, source)
+    return body({"script_score": {"query": scored, "script": script}}, len(ids), fields, source=False)
 
 
 def named(ids: Sequence[str], fields: FieldNames = USUAL, source: Source = True) -> dict[str, Any]:
@@ -186,63 +124,18 @@ SCALED_OVER: Final = 100
 # A preference is in units of cosine. A bonus only reorders what was retrieved, so the best of the favoured documents
 # are retrieved, too: those in the searcher's language, or with a preference below 0 (``--spread``) those in any
 # other.
-def preference_of(question: SearchQuery, setting: SearchSettings) -> float:
-    """The preference that a question is asked with: none where its language is not known."""
-    return 0.0 if question.language == UNDETERMINED else setting.preference
-
-
-def is_preferred(language: str, question: SearchQuery, setting: SearchSettings) -> bool:
-    """Whether a document in a language is given the bonus."""
-    preference = preference_of(question, setting)
-    return preference != 0 and (language == question.language) == (preference > 0)
-
-
 def preferred_clause(language: str, preference: float, fields: FieldNames = USUAL) -> dict[str, Any]:
     """The clause that the favoured documents match."""
     same = {"term": {fields.language: language}}
     return same if preference > 0 else {"bool": {"must_not": [same]}}
 
 
-def dense_preferring(
-    vector: NDArray[np.float32],
-    language: str,
-    preference: float,
-    *,
-    size: int,
-    filters: Filters = NO_FILTERS,
-    fields: FieldNames = USUAL,
-    source: Source = True,
-) -> dict[str, Any]:
-    """A k-nearest-neighbour search with a language preference, in one request.
-
-    The score of a hit is ``(1 + cos(q, z̃) + |beta| · [favoured]) / 2``; those in the searcher's language ``l`` are
-    favoured, or with ``beta`` below 0 those in every other. The best ``n`` by this score are among the ``n`` nearest
-    of all and the ``n`` nearest of the favoured, whose union is asked for.
-
-    Args:
-        vector: query vector, shape (dimension,), float32.
-        language: primary tag of the searcher's language.
-        preference: beta, in units of cosine.
-        size: how many hits.
-        filters: field -> values, any of which a hit must have.
-        fields: the index's names of fields.
-        source: what hits bring.
-    """
-    k, clauses = max(size, LEAST_CANDIDATES), filter_clauses(filters)
-    given_more = preferred_clause(language, preference, fields)
-    nearest = nearest_of_both(vector, k, clauses, given_more, fields)
-    query = {"bool": {"must": [nearest], "should": [added(given_more, abs(preference) / 2)]}}
-    return body(query, size, fields, source)
-
-
 def nearest_of_both(
-    vector: NDArray[np.float32],
-    k: int,
-    clauses: Sequence[Mapping[str, Any]],
-    given_more: Mapping[str, Any],
-    fields: FieldNames = USUAL,
+    vector: NDArray[np.float32], k: int, clauses: Clauses, given_more: Mapping[str, Any], fields: FieldNames = USUAL
 ) -> dict[str, Any]:
     """The query for the ``k`` nearest of each shard among all, and the ``k`` nearest among the favoured.
+
+    The best ``k`` are among these in any mode that gives the favoured more.
 
     Args:
         vector: what they are near to, shape (dimension,), float32.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final, NamedTuple
@@ -15,8 +16,7 @@ from langshift.languages import UNDETERMINED
 from langshift.plugin.metadata import USUAL, FieldNames, value_at
 from langshift.plugin.stored_shift import StoredShift, from_metadata
 from langshift.retrieval import dsl
-from langshift.retrieval.dsl import Source
-from langshift.retrieval.settings import Filters, SearchContext, SearchSettings
+from langshift.retrieval.settings import LEAST_CANDIDATES, Filters, SearchRequest, SearchSettings
 from langshift.retrieval.steps import HttpRequest, Response, SearchPlan
 
 
@@ -347,11 +347,11 @@ def pool(
         favoured: what it retrieved of the favoured documents.
         fields: the index's names of fields.
     """
-    return pooled(
-        leg,
-        (candidate for response in responses for candidate in candidates(response, leg, fields)),
-        (candidate for response in favoured for candidate in candidates(response, leg, fields)),
+    retrieved, more = (
+        [candidate for response in answered for candidate in candidates(response, leg, fields)]
+        for answered in (responses, favoured)
     )
+    return pooled(leg, retrieved, more)
 
 
 def pooled(leg: str, retrieved: Iterable[ScoredDoc], favoured: Iterable[ScoredDoc] = ()) -> Pool:
@@ -362,21 +362,20 @@ def pooled(leg: str, retrieved: Iterable[ScoredDoc], favoured: Iterable[ScoredDo
         retrieved: from one shard or more, each best first.
         favoured: what it retrieved of the favoured documents.
     """
-    found = _best_first(retrieved)
+    found = best_first(retrieved)
     known = {candidate.id for candidate in found}
-    more = (candidate for candidate in _best_first(favoured) if candidate.id not in known)
-    ranked = [*found, *more]
+    more = (candidate for candidate in best_first(favoured) if candidate.id not in known)
     placed = [
         # What only the search among the favoured documents brought has no rank among all.
         one._replace(legs={leg: Leg(one.legs[leg].score, place + 1 if place < len(found) else None)})
-        for place, one in enumerate(ranked)
+        for place, one in enumerate([*found, *more])
     ]
     return Pool(placed, len(found))
 
 
-def _best_first(found: Iterable[ScoredDoc]) -> list[ScoredDoc]:
-    # Of equals the first stays first, as on the server.
-    return sorted(found, key=lambda candidate: -(candidate.score or 0.0))
+def best_first(found: Iterable[ScoredDoc]) -> list[ScoredDoc]:
+    """The documents in order of score, those without one last; of equals the first stays first, as on the server."""
+    return sorted(found, key=lambda candidate: math.inf if candidate.score is None else -candidate.score)
 
 
 def union(pools: Iterable[Sequence[ScoredDoc]]) -> dict[str, ScoredDoc]:
@@ -420,6 +419,12 @@ class ShiftEffects(NamedTuple):
     by_id: Mapping[str, ShiftEffect]
     compared: int
 
+    def notes(self, unknown: str | None) -> list[str]:
+        """Why the similarity before the shift is not known of some, or of all, which ``unknown`` says then."""
+        if all(effect.similarity_before is not None for effect in self.by_id.values()):
+            return []
+        return [unknown or "Some documents were shifted by other language vectors than the index's own."]
+
 
 def known_shift(metadata: Mapping[str, Any], index: str) -> tuple[StoredShift | None, str | None]:
     """The shift of an index by its whole ``_meta``; where it cannot be taken back, None and a sentence that says so."""
@@ -446,7 +451,8 @@ def effects(
         filters: which documents were searched.
     """
     source = [fields.vector, fields.stamp]
-    nearest = dsl.dense(moved, size=dsl.LEAST_CANDIDATES, filters=filters, fields=fields, source=source)
+    query = dsl.knn(moved, LEAST_CANDIDATES, dsl.filter_clauses(filters), fields)
+    nearest = dsl.body(query, LEAST_CANDIDATES, fields, source)
     among = dsl.named(ids, fields, source)
     documents = sources((yield nearest, among))
     return _compared(raw, moved, documents, shift, fields)
@@ -506,10 +512,10 @@ def _ranks(similarities: Mapping[str, float]) -> dict[str, int]:
     return {name: rank for rank, name in enumerate(ordered, start=1)}
 
 
-def with_sources(hits: Sequence[ScoredDoc], target: SearchContext, source: Source) -> SearchPlan[tuple[ScoredDoc, ...]]:
+def with_sources(hits: Sequence[ScoredDoc], request: SearchRequest) -> SearchPlan[tuple[ScoredDoc, ...]]:
     """The hits with the fields that they are to bring; one step, or none."""
-    if not source or not hits:
+    if not request.source or not hits:
         return tuple(hits)
-    (response,) = yield (dsl.named([hit.id for hit in hits], target.index.fields, source),)
+    (response,) = yield (dsl.named([hit.id for hit in hits], request.fields, request.source),)
     sources_by_id = sources([response])
     return tuple(hit._replace(source=sources_by_id.get(hit.id, {})) for hit in hits)

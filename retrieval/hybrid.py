@@ -3,26 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any, Final
 
-import numpy as np
-from numpy.typing import NDArray
-
-from langshift.plugin.metadata import USUAL, FieldNames
 from langshift.retrieval import dsl
 from langshift.retrieval.dense import vector_of
-from langshift.retrieval.dsl import (
-    Source,
-    body,
-    bonus,
-    filter_clauses,
-    is_preferred,
-    knn,
-    matching,
-    preference_of,
-    preferred_clause,
-)
 from langshift.retrieval.hits import (
     Pool,
     RankedHits,
@@ -34,8 +20,8 @@ from langshift.retrieval.hits import (
     with_sources,
     without_legs,
 )
-from langshift.retrieval.settings import NO_FILTERS, Filters, Fusion, SearchContext, SearchQuery, SearchSettings
-from langshift.retrieval.steps import Body, Response, SearchPlan, ShardBody
+from langshift.retrieval.settings import SearchRequest, SearchSettings
+from langshift.retrieval.steps import Body, SearchPlan, ShardBody
 
 RANK_CONSTANT: Final = 60
 # What neural-search gives the lowest score of a leg, so that it is more than what the leg did not retrieve.
@@ -47,58 +33,55 @@ Range = tuple[float, float]
 """The lowest and the highest score that a leg retrieved."""
 
 
-def hybrid(
-    vector: NDArray[np.float32],
-    words: str,
-    language: str,
-    others: Sequence[str] = (),
-    *,
-    size: int,
-    depth: int,
-    fusion: Fusion = "min-max",
-    lexical_weight: float = 0.3,
-    filters: Filters = NO_FILTERS,
-    fields: FieldNames = USUAL,
-    source: Source = True,
-) -> dict[str, Any]:
-    """A search by vector and by words, put together by the cluster's neural-search plugin.
+Parts = Mapping[str, Mapping[str, Any]]
+"""Part of the documents -> the clause that they match."""
 
-    The score of a hit is that of ``min_max`` or ``rrf`` over its two legs. The pipeline that does it is in the
-    request: nothing is installed in the cluster.
 
-    Args:
-        vector: query vector, shape (dimension,), float32.
-        words: the query.
-        language: primary language tag of the query, or ``und``.
-        others: the other languages of the index, most frequent first.
-        size: how many hits.
-        depth: how many of each leg every shard brings; scores are normalised over these, so it does not
-            go with ``size``.
-        fusion: how the legs are put together.
-        lexical_weight: the share of the words, 0 to 1.
-        filters: field -> values, any of which a hit must have.
-        fields: the index's names of fields.
-        source: what hits bring.
+def hybrid_body(request: SearchRequest) -> Body:
+    """The body of ``hybrid``, in which the cluster's neural-search plugin puts vectors and words together.
+
+    The score of a hit is that of ``min_max`` or ``rrf`` over its two legs. Every shard brings ``depth`` documents of
+    each leg, and scores are normalised over these, so that goes apart from ``size``. The pipeline that does it is in
+    the request: nothing is installed in the cluster.
 
     Raises:
-        UsageError: the query has too many words for the server.
+        UsageError: the question has no vector, or too many words for the server.
     """
-    clauses = filter_clauses(filters)
-    legs = [knn(vector, depth, clauses, fields), matching(words, language, others, clauses, fields)]
-    query = {"hybrid": {"queries": legs, "pagination_depth": depth}}
-    return body(query, size, fields, source) | {"search_pipeline": _pipeline(fusion, lexical_weight)}
+    nearest = dsl.knn(vector_of(request.question), request.depth, dsl.filter_clauses(request.filters), request.fields)
+    query = {"hybrid": {"queries": [nearest, words_query(request)], "pagination_depth": request.depth}}
+    body = dsl.body(query, request.size, request.fields, request.source)
+    return body | {"search_pipeline": _pipeline(request.setting)}
 
 
-def _pipeline(fusion: Fusion, lexical_weight: float) -> dict[str, Any]:
-    weights = {"weights": [1 - lexical_weight, lexical_weight]}
-    if fusion == "rrf":
-        combination = {"technique": "rrf", "rank_constant": RANK_CONSTANT, "parameters": weights}
+def _pipeline(setting: SearchSettings) -> dict[str, Any]:
+    parameters = {"weights": list(weights(setting).values())}
+    if setting.fusion == "rrf":
+        combination = {"technique": "rrf", "rank_constant": RANK_CONSTANT, "parameters": parameters}
         return {"phase_results_processors": [{"score-ranker-processor": {"combination": combination}}]}
     processor = {
         "normalization": {"technique": "min_max"},
-        "combination": {"technique": "arithmetic_mean", "parameters": weights},
+        "combination": {"technique": "arithmetic_mean", "parameters": parameters},
     }
     return {"phase_results_processors": [{"normalization-processor": processor}]}
+
+
+def lexical_body(request: SearchRequest) -> Body:
+    """The body of ``lexical`` without a preference.
+
+    Raises:
+        UsageError: the question has too many words for the server.
+    """
+    return dsl.body(words_query(request), request.size, request.fields, request.source)
+
+
+def words_query(request: SearchRequest, *clauses: Mapping[str, Any]) -> dict[str, Any]:
+    """The query for a question's words among the documents that match the filters and the clauses.
+
+    Raises:
+        UsageError: the question has too many words for the server.
+    """
+    question, among = request.question, [*dsl.filter_clauses(request.filters), *clauses]
+    return dsl.matching(question.words, question.language, request.target.index.languages, among, request.fields)
 
 
 def weights(setting: SearchSettings) -> dict[str, float]:
@@ -147,24 +130,16 @@ def rrf(ranks: Mapping[str, int], shares: Mapping[str, float]) -> float:
     return sum(shares[leg] / (RANK_CONSTANT + rank) for leg, rank in ranks.items())
 
 
-def of_shards(setting: SearchSettings, target: SearchContext) -> bool:
+def of_shards(request: SearchRequest) -> bool:
     """Whether every shard retrieves as many, as with neural-search."""
-    return setting.mode == "hybrid" and target.index.shards > 1
+    return request.setting.mode == "hybrid" and request.target.index.shards > 1
 
 
-def leg_bodies(
-    question: SearchQuery, setting: SearchSettings, target: SearchContext, depth: int, filters: Filters = NO_FILTERS
-) -> dict[tuple[str, str], Body]:
+def leg_bodies(request: SearchRequest) -> dict[tuple[str, str], Body]:
     """The bodies of the one step of ``hybrid``, and of ``lexical`` with a preference, where langshift does the sum.
 
     ``hybrid`` takes as many of every shard, as neural-search does: in an index of several, words have a body a shard.
-
-    Args:
-        question: what is asked, with its vector.
-        setting: how to search.
-        target: what is searched.
-        depth: how many of each leg.
-        filters: field -> values, any of which a hit must have.
+    Hits bring no fields.
 
     Returns:
         (Leg, part) -> body; legs are ``dense`` and ``lexical``, parts ``all`` or ``shard N``, and ``favoured``.
@@ -172,59 +147,38 @@ def leg_bodies(
     Raises:
         UsageError: the question has no vector, or too many words for the server.
     """
-    beta, shards = preference_of(question, setting), target.index.shards if of_shards(setting, target) else 1
-    parts = {"favoured": preferred_clause(question.language, beta, target.index.fields)} if beta else {}
-    near = parts if setting.mode == "hybrid" else {}
-    nearest = nearest_bodies(question, target, depth, near, filters=filters, shards=shards)
-    words = word_bodies(question, target, depth, parts, filters=filters, shards=shards)
+    bare, shards = replace(request, source=False), request.target.index.shards if of_shards(request) else 1
+    parts: Parts = {}
+    if request.preference:
+        parts = {"favoured": dsl.preferred_clause(request.question.language, request.preference, request.fields)}
+    nearest = nearest_bodies(bare, parts if request.setting.mode == "hybrid" else {}, shards)
+    words = word_bodies(bare, parts, shards)
     return {
-        **{("dense", part): leg_body for part, leg_body in nearest.items()},
-        **{("lexical", part): leg_body for part, leg_body in words.items()},
+        **{("dense", part): body for part, body in nearest.items()},
+        **{("lexical", part): body for part, body in words.items()},
     }
 
 
-def nearest_bodies(
-    question: SearchQuery,
-    target: SearchContext,
-    depth: int,
-    parts: Mapping[str, Mapping[str, Any]],
-    *,
-    filters: Filters = NO_FILTERS,
-    shards: int = 1,
-    source: Source = False,
-) -> dict[str, Body]:
-    """The bodies of the leg ``dense``: part -> body, of ``all`` and of the parts.
+def nearest_bodies(request: SearchRequest, parts: Parts, shards: int) -> dict[str, Body]:
+    """The bodies of the leg ``dense``: part -> body, of ``all`` and of the parts, for ``depth`` documents each.
 
     Args:
-        question: what is asked, with its vector.
-        target: what is searched.
-        depth: how many; of ``all`` as many of every shard.
-        parts: part -> the clause that its documents match.
-        filters: field -> values, any of which a hit must have.
-        shards: how many shards bring as many each; 1 where they bring as many together.
-        source: what hits bring.
+        request: whose setting and size have no part in it.
+        parts: what is asked for beside all.
+        shards: how many shards bring as many each of ``all``; 1 where they bring as many together.
 
     Raises:
         UsageError: the question has no vector.
     """
-    fields, clauses, vector = target.index.fields, dsl.filter_clauses(filters), vector_of(question)
-    wide = min(depth * shards, dsl.MOST)
-    bodies = {"all": dsl.body(dsl.knn(vector, depth, clauses, fields), wide, fields, source)}
+    fields, clauses, vector = request.fields, dsl.filter_clauses(request.filters), vector_of(request.question)
+    depth, source = request.depth, request.source
+    bodies = {"all": dsl.body(dsl.knn(vector, depth, clauses, fields), min(depth * shards, dsl.MOST), fields, source)}
     for part, clause in parts.items():
         bodies[part] = dsl.body(dsl.knn(vector, depth, [*clauses, clause], fields), depth, fields, source)
     return bodies
 
 
-def word_bodies(
-    question: SearchQuery,
-    target: SearchContext,
-    depth: int,
-    parts: Mapping[str, Mapping[str, Any]],
-    *,
-    filters: Filters = NO_FILTERS,
-    shards: int = 1,
-    source: Source = False,
-) -> dict[str, Body]:
+def word_bodies(request: SearchRequest, parts: Parts, shards: int) -> dict[str, Body]:
     """The bodies of the leg ``lexical``: part -> body, of ``all`` or of each ``shard N``, and of the parts.
 
     All else is as in ``nearest_bodies``.
@@ -232,113 +186,60 @@ def word_bodies(
     Raises:
         UsageError: the question has too many words for the server.
     """
-    fields, clauses = target.index.fields, dsl.filter_clauses(filters)
-
-    def words(*more: Mapping[str, Any]) -> Body:
-        query = dsl.matching(question.words, question.language, target.index.languages, [*clauses, *more], fields)
-        return dsl.body(query, depth, fields, source)
-
-    bodies = (
-        {f"shard {shard}": ShardBody(words(), shard) for shard in range(shards)} if shards > 1 else {"all": words()}
-    )
-    return {**bodies, **{part: words(clause) for part, clause in parts.items()}}
+    whole = dsl.body(words_query(request), request.depth, request.fields, request.source)
+    bodies: dict[str, Body] = {"all": whole}
+    if shards > 1:
+        bodies = {f"shard {shard}": ShardBody(whole, shard) for shard in range(shards)}
+    for part, clause in parts.items():
+        bodies[part] = dsl.body(words_query(request, clause), request.depth, request.fields, request.source)
+    return bodies
 
 
-def lexical(
-    question: SearchQuery,
-    setting: SearchSettings,
-    target: SearchContext,
-    *,
-    size: int,
-    filters: Filters,
-    source: Source,
-) -> SearchPlan[RankedHits]:
+def lexical(request: SearchRequest) -> SearchPlan[RankedHits]:
     """BM25, with the language preference."""
-    if preference_of(question, setting):
-        depth = max(size, dsl.LEAST_CANDIDATES)
-        return (
-            yield from fused_search(question, setting, target, size=size, depth=depth, filters=filters, source=source)
-        )
-    fields = target.index.fields
-    body = dsl.lexical(
-        question.words,
-        question.language,
-        target.index.languages,
-        size=size,
-        filters=filters,
-        fields=fields,
-        source=source,
-    )
-    (response,) = yield (body,)
-    return RankedHits(tuple(candidates(response, "lexical", fields)), ScoringContext())
+    if request.preference:
+        return (yield from fused_search(request))
+    (response,) = yield (lexical_body(request),)
+    return RankedHits(tuple(candidates(response, "lexical", request.fields)), ScoringContext())
 
 
-def hybrid_search(
-    question: SearchQuery,
-    setting: SearchSettings,
-    target: SearchContext,
-    *,
-    size: int,
-    depth: int,
-    filters: Filters,
-    source: Source,
-) -> SearchPlan[RankedHits]:
+def hybrid_search(request: SearchRequest) -> SearchPlan[RankedHits]:
     """Vectors and words, by the cluster's plugin where it can."""
-    if preference_of(question, setting) or not target.fuses:
-        return (
-            yield from fused_search(question, setting, target, size=size, depth=depth, filters=filters, source=source)
-        )
-    fields = target.index.fields
-    body = hybrid(
-        vector_of(question),
-        question.words,
-        question.language,
-        target.index.languages,
-        size=size,
-        depth=depth,
-        fusion=setting.fusion,
-        lexical_weight=setting.lexical_weight,
-        filters=filters,
-        fields=fields,
-        source=source,
-    )
-    (response,) = yield (body,)
-    return RankedHits(tuple(without_legs(response, fields)), ScoringContext(depth=depth))
+    if request.preference or not request.target.fuses:
+        return (yield from fused_search(request))
+    (response,) = yield (hybrid_body(request),)
+    return RankedHits(tuple(without_legs(response, request.fields)), ScoringContext(depth=request.depth))
 
 
-def fused_search(
-    question: SearchQuery,
-    setting: SearchSettings,
-    target: SearchContext,
-    *,
-    size: int,
-    depth: int,
-    filters: Filters,
-    source: Source,
-) -> SearchPlan[RankedHits]:
+def fused_search(request: SearchRequest) -> SearchPlan[RankedHits]:
     """Vectors and words put together here, with the language preference; in lexical mode vectors give its scale.
 
     ``score = s + bonus · [favoured]``, with ``s`` the mode's own score without a preference; in ``hybrid`` that is 0
     for what only the search among the favoured documents retrieved.
     """
-    bodies = leg_bodies(question, setting, target, depth, filters)
-    responses = yield tuple(bodies.values())
-    hits, how = fuse(_pools(dict(zip(bodies, responses, strict=True)), target), question, setting, target, depth=depth)
-    return RankedHits((yield from with_sources(hits[:size], target, source)), how)
+    bodies = leg_bodies(request)
+    answered = list(zip(bodies, (yield tuple(bodies.values())), strict=True))
+    pools = {
+        leg: pool(
+            leg,
+            [response for (one, part), response in answered if one == leg and part != "favoured"],
+            [response for (one, part), response in answered if (one, part) == (leg, "favoured")],
+            request.fields,
+        )
+        for leg in ("dense", "lexical")
+    }
+    hits, how = fuse(pools, request)
+    return RankedHits((yield from with_sources(hits[: request.size], request)), how)
 
 
-def fuse(
-    pools: Mapping[str, Pool], question: SearchQuery, setting: SearchSettings, target: SearchContext, *, depth: int
-) -> tuple[list[ScoredDoc], ScoringContext]:
-    """The one step of ``fused`` that needs no cluster: all hits, best first, and how they were scored.
+def fuse(pools: Mapping[str, Pool], request: SearchRequest) -> tuple[list[ScoredDoc], ScoringContext]:
+    """The one step of ``fused_search`` that needs no cluster: all hits, best first, and how they were scored.
 
     Args:
         pools: leg -> what it retrieved, of ``dense`` and ``lexical``.
-        question: what is asked.
-        setting: how it is searched.
-        target: what is searched.
-        depth: how many each leg was asked for.
+        request: what is searched for; each leg was asked for ``depth`` documents.
     """
+    setting, beta = request.setting, request.preference
     ranges = {leg: found for leg, one in pools.items() if (found := range_of(one.scores))}
     retrieved = union(one.candidates for one in pools.values())
     if setting.mode == "hybrid":
@@ -348,20 +249,19 @@ def fuse(
     else:
         own = {one.id: base_score(one, setting, ranges) for one in pools["lexical"].candidates}
         scale = pools["lexical"].scores
-    beta = preference_of(question, setting)
-    given = bonus(beta, scale, pools["dense"].scores)
+    given = dsl.bonus(beta, scale, pools["dense"].scores)
     hits = [
-        retrieved[name]._replace(score=score + given * is_preferred(retrieved[name].language, question, setting))
+        retrieved[name]._replace(score=score + given * request.prefers(retrieved[name].language))
         for name, score in own.items()
     ]
     hits.sort(key=_best_first)
-    run_scores = {one.id: one.score or 0.0 for one in hits} if needs_run_scores(setting, target) else {}
-    return hits, ScoringContext(bonus=math.copysign(given, beta), ranges=ranges, run_scores=run_scores, depth=depth)
+    run_scores = {one.id: one.score or 0.0 for one in hits} if needs_run_scores(request) else {}
+    return hits, ScoringContext(math.copysign(given, beta), ranges, run_scores=run_scores, depth=request.depth)
 
 
-def needs_run_scores(setting: SearchSettings, target: SearchContext) -> bool:
+def needs_run_scores(request: SearchRequest) -> bool:
     """Whether only the run can tell what the legs retrieved: by ranks, or where each shard retrieved for itself."""
-    return _by_ranks(setting) or of_shards(setting, target)
+    return _by_ranks(request.setting) or of_shards(request)
 
 
 def _by_ranks(setting: SearchSettings) -> bool:
@@ -381,16 +281,3 @@ def base_score(candidate: ScoredDoc, setting: SearchSettings, ranges: Mapping[st
 def _best_first(candidate: ScoredDoc) -> tuple[float, float]:
     dense = candidate.legs.get("dense")
     return -(candidate.score or 0.0), -dense.score if dense else 0.0
-
-
-def _pools(answered: Mapping[tuple[str, str], Response], target: SearchContext) -> dict[str, Pool]:
-    """Leg -> what it retrieved."""
-    return {
-        leg: pool(
-            leg,
-            [response for (one, part), response in answered.items() if one == leg and part != "favoured"],
-            [response for (one, part), response in answered.items() if (one, part) == (leg, "favoured")],
-            target.index.fields,
-        )
-        for leg in ("dense", "lexical")
-    }

@@ -26,14 +26,12 @@ from langshift.retrieval import alpha_preview, modes
 from langshift.retrieval.alpha_preview import ShortlistVectors
 from langshift.retrieval.anchor_model import AnchorModel
 from langshift.retrieval.calibration.stored import remarks_on, trust_of
-from langshift.retrieval.dsl import Source
 from langshift.retrieval.filters import FilterCheck
 from langshift.retrieval.hits import (
     RankedHits,
     ScoringContext,
     SearchResult,
     ShiftEffects,
-    Vector,
     effects,
     known_shift,
     to_hit,
@@ -46,7 +44,9 @@ from langshift.retrieval.settings import (
     Fusion,
     SearchContext,
     SearchQuery,
+    SearchRequest,
     SearchSettings,
+    Source,
     require_query,
 )
 from langshift.retrieval.shortlist import DEPTH, Shortlist, build_shortlist
@@ -97,79 +97,6 @@ def open_encoder_of(index: IndexInfo, options: SearchOptions, opened: dict[str, 
     installed = replace(made, **identity(encoder))
     made.require_same(installed, index.name, "search with the same encoder, or index the corpus again")
     return encoder
-
-
-class ExplainInputs(NamedTuple):
-    """What it takes to tell what the shift did.
-
-    Attributes:
-        raw: the query's vector as the encoder made it, shape (dimension,), float32.
-        shift: of the index; None where it cannot be taken back.
-        note: a sentence on that, where it cannot.
-        filters: which documents were searched.
-    """
-
-    raw: Vector
-    shift: StoredShift | None
-    note: str | None
-    filters: Filters
-
-
-def plan_result(
-    index: IndexInfo,
-    question: SearchQuery,
-    setting: SearchSettings,
-    plan: SearchPlan[RankedHits],
-    *,
-    shift_queries: bool,
-    explaining: ExplainInputs | None = None,
-    remarks: Sequence[str] = (),
-) -> SearchPlan[SearchResult]:
-    """Carry on a search until it can be shown.
-
-    Args:
-        index: what is searched.
-        question: the query; with its vector where the shift's effect is to be told.
-        setting: how it is searched.
-        plan: the search.
-        shift_queries: whether the query was shifted.
-        explaining: None where the shift's effect is not asked for.
-        remarks: what is to be told of the index beside that.
-    """
-    requests: list[HttpRequest] = []
-    found = yield from recorded(plan, index.index, requests)
-    seen = ShiftEffects({}, 0)
-    if explaining is not None and question.vector is not None and found.hits:
-        ids = [hit.id for hit in found.hits]
-        effects_plan = effects(explaining.raw, question.vector, ids, explaining.shift, index.fields, explaining.filters)
-        seen = yield from recorded(effects_plan, index.index, requests)
-    return SearchResult(
-        index=index.index,
-        setting=setting,
-        language=question.language,
-        shift_queries=shift_queries,
-        hits=tuple(to_hit(hit, index.fields, seen.by_id.get(hit.id)) for hit in found.hits),
-        bonus=found.how.bonus,
-        anchors=found.how.anchors,
-        compared=seen.compared,
-        notes=(*remarks, *found.notes, *_notes(index, question, setting, explaining, seen)),
-        took=found.took,
-        requests=tuple(requests),
-    )
-
-
-def _notes(
-    index: IndexInfo,
-    question: SearchQuery,
-    setting: SearchSettings,
-    explaining: ExplainInputs | None,
-    seen: ShiftEffects,
-) -> list[str]:
-    notes = preference_notes(index, question, setting)
-    unknown = any(effect.similarity_before is None for effect in seen.by_id.values())
-    if explaining is not None and unknown:
-        notes.append(explaining.note or "Some documents were shifted by other language vectors than the index's own.")
-    return notes
 
 
 def preference_notes(index: IndexInfo, question: SearchQuery, setting: SearchSettings) -> list[str]:
@@ -249,6 +176,10 @@ class QueryEncoder:
         """
         return self.query_debias.queries(vectors, languages)
 
+    def _tag(self, words: str, setting: SearchSettings, language: str | None) -> str:
+        """The language that a person named, or the one that is detected."""
+        return self.language(words, setting).language if language is None else require_tag(language)
+
     def language(self, words: str, setting: SearchSettings = USUAL) -> Detection:
         """The language of a query, detected among those of the index's documents.
 
@@ -260,102 +191,8 @@ class QueryEncoder:
             among |= {text_language(tag) for tag in (known.pivot, *known.vectors)}
         return self._detector.detect(words, among=among)
 
-    def question(
-        self,
-        words: str,
-        setting: SearchSettings = USUAL,
-        *,
-        language: str | None = None,
-        vector: NDArray[np.float32] | None = None,
-    ) -> SearchQuery:
-        """A query, with all that the setting needs.
 
-        Args:
-            words: the query.
-            setting: in which it will be asked.
-            language: of the query, detected if None.
-            vector: the vector to search with, shape (dimension,), as ``move`` gives it, if it is known already.
-
-        Raises:
-            UsageError: there is no such language, or the index's encoder cannot encode.
-        """
-        tag = self.language(words, setting).language if language is None else require_tag(language)
-        if vector is None and setting.needs_vector:
-            vector = self.move(self.encode([words]), [tag])[0]
-        return SearchQuery(words, text_language(tag), vector)
-
-
-class ShortlistBuilder(QueryEncoder):
-    """Makes what ``rank`` and ``rank_at`` rank, of the questions of one index."""
-
-    def __init__(
-        self, client: OpenSearch, index: IndexInfo, options: SearchOptions, opened: dict[str, Encoder]
-    ) -> None:
-        """As ``Asker`` is made."""
-        super().__init__(client, index, options, opened)
-        self._filters = FilterCheck(client, index)
-
-    @cached_property
-    def _shift(self) -> tuple[StoredShift | None, str | None]:
-        return known_shift(metadata.read_metadata(self._client, self.index.index), self.index.index)
-
-    def shortlist(
-        self,
-        words: str,
-        *,
-        language: str | None = None,
-        filters: Filters = NO_FILTERS,
-        encoded: Callable[[], NDArray[np.float32]] | None = None,
-    ) -> SearchPlan[Shortlist]:
-        """The candidates of a query for any setting but ``anchored`` and one per group, see ``ingest.shortlist``.
-
-        Args:
-            words: the query.
-            language: of the query, detected if None.
-            filters: field of the index -> values, any of which a hit must have; ``language`` is by language.
-            encoded: gives the query's vector as the encoder makes it, shape (dimension,), where somebody keeps it.
-
-        Returns:
-            The exchange; the query is encoded before this returns.
-
-        Raises:
-            UsageError: there is no such language, no such field to filter by, or the query is empty or too long.
-        """
-        require_query(words, DEPTH)
-        checked = self._filters.checked(filters)
-        tag = self.language(words).language if language is None else require_tag(language)
-        lacks = {}
-        try:
-            raw = self.encode([words])[0] if encoded is None else encoded()
-            question = self.question(words, language=tag, vector=self.move(raw[np.newaxis], [tag])[0])
-        except UsageError as error:
-            # The encoder of given vectors encodes no query; words can be searched for all the same.
-            lacks["dense"], question = str(error), SearchQuery(words, text_language(tag))
-        return build_shortlist(question, SearchContext(self.index), checked, lacks)
-
-    @cached_property
-    def shiftable(self) -> str | None:
-        """None where documents can be looked at under any alpha, else a sentence that says why not."""
-        shift, index = self._shift[0], self.index.name
-        if shift is None:
-            return f"Alpha cannot be moved: {index} does not hold what could take its shift back exactly."
-        return None if shift.vectors else f"Alpha cannot be moved: {index} keeps no language vectors."
-
-    def vectors(self, shortlist: Shortlist) -> SearchPlan[ShortlistVectors]:
-        """What a shortlist needs to be ranked at any alpha, see ``ingest.shortlist.moving``.
-
-        Raises:
-            UsageError: alpha cannot be moved, or the query has no vector.
-        """
-        shift, _ = self._shift
-        if shift is None or self.shiftable is not None:
-            raise UsageError(self.shiftable or "")
-        if "dense" in shortlist.lacks:
-            raise UsageError(shortlist.lacks["dense"])
-        return alpha_preview.fetch(shortlist, shift)
-
-
-class Searcher(ShortlistBuilder):
+class Searcher(QueryEncoder):
     """Searches one index; opening it reads the fingerprint and opens the encoder it names.
 
     Attributes:
@@ -387,10 +224,15 @@ class Searcher(ShortlistBuilder):
         """
         index = versions.live(client, name, also_unfinished=also_unfinished)
         super().__init__(client, index, options, {} if opened is None else opened)
+        self._filters = FilterCheck(client, index)
 
     @cached_property
     def _fusions(self) -> frozenset[Fusion]:
         return fusions(self._client)
+
+    @cached_property
+    def _shift(self) -> tuple[StoredShift | None, str | None]:
+        return known_shift(metadata.read_metadata(self._client, self.index.index), self.index.index)
 
     @cached_property
     def trust(self) -> AnchorModel:
@@ -423,7 +265,7 @@ class Searcher(ShortlistBuilder):
         """The search for a question.
 
         Args:
-            question: as ``question`` makes it for this setting.
+            question: with a vector where the setting needs one.
             setting: how to search.
             size: how many hits.
             filters: field of the index -> values, any of which a hit must have.
@@ -435,19 +277,18 @@ class Searcher(ShortlistBuilder):
         """
         if setting.one_per_group:
             self._filters.require_groups()
-        target = self._target(setting)
-        target = replace(target, fuses=target.fuses and not legs, legs=legs)
-        return modes.search(question, setting, target, size=size, filters=filters, source=source)
+        target = self._target(setting, legs=legs)
+        return modes.search(SearchRequest(question, setting, target, size, filters=filters, source=source))
 
     def scores(
         self, question: SearchQuery, setting: SearchSettings, how: ScoringContext, ids: Sequence[str]
     ) -> SearchPlan[dict[str, float | None]]:
-        """What a search would have given each of these documents; see ``plugin.search.modes.scores``."""
-        return modes.scores(question, setting, self._target(setting), how, ids)
+        """What a search would have given each of these documents; see ``modes.scores``."""
+        return modes.scores(SearchRequest(question, setting, self._target(setting)), how, ids)
 
-    def _target(self, setting: SearchSettings) -> SearchContext:
-        fuses = setting.mode == "hybrid" and setting.fusion in self._fusions
-        return SearchContext(self.index, fuses, self.trust if setting.mode == "anchored" else None)
+    def _target(self, setting: SearchSettings, *, legs: bool = False) -> SearchContext:
+        fuses = setting.mode == "hybrid" and setting.fusion in self._fusions and not legs
+        return SearchContext(self.index, fuses, self.trust if setting.mode == "anchored" else None, legs)
 
     def search(
         self,
@@ -474,39 +315,61 @@ class Searcher(ShortlistBuilder):
             ClusterError: a part of the index did not answer.
             OpenSearchException: the cluster did not answer as it should.
         """
-        answering = self.result_plan(words, setting, language=language, size=size, filters=filters, explain=explain)
+        plan = self.result_plan(words, setting, language=language, size=size, filters=filters, explain=explain)
         try:
-            return execute(self._client, self.index.index, answering)
+            return execute(self._client, self.index.index, plan)
         except (RequestError, ClusterError):
             self.require_fitting(filters)
             raise
 
     def result_plan(
-        self, words: str, setting: SearchSettings, *, language: str | None, size: int, filters: Filters, explain: bool
+        self,
+        words: str,
+        setting: SearchSettings = USUAL,
+        *,
+        language: str | None = None,
+        size: int = 10,
+        filters: Filters = NO_FILTERS,
+        explain: bool = False,
     ) -> SearchPlan[SearchResult]:
-        """All of ``search`` that needs no search: what is left of it is an exchange to carry out.
+        """All of ``search``: the query is detected, encoded and shifted before this returns a plan for the rest.
 
         Raises:
             UsageError: as in ``search``.
         """
         require_query(words, size)
         checked = self._filters.checked(filters)
-        if explain:
-            tag = self.language(words, setting).language if language is None else require_tag(language)
-            raw = self.encode([words])
-            question = self.question(words, setting, language=tag, vector=self.move(raw, [tag])[0])
-            explaining = ExplainInputs(raw[0], *self._shift, checked)
-        else:
-            question, explaining = self.question(words, setting, language=language), None
-        return plan_result(
-            self.index,
-            question,
-            setting,
-            self.plan(question, setting, size=size, filters=checked, legs=explain),
-            shift_queries=setting.needs_vector and self.query_debias.shift_queries,
-            explaining=explaining,
-            remarks=self.remarks if setting.mode == "anchored" else (),
-        )
+        tag = self._tag(words, setting, language)
+        raw = self.encode([words]) if explain or setting.needs_vector else None
+        vector = None if raw is None else self.move(raw, [tag])[0]
+        question = SearchQuery(words, text_language(tag), vector)
+        shift, unknown = self._shift if explain else (None, None)
+        plan = self.plan(question, setting, size=size, filters=checked, legs=explain)
+        shift_queries = setting.needs_vector and self.query_debias.shift_queries
+        notes = self.remarks if setting.mode == "anchored" else []
+
+        def read_result() -> SearchPlan[SearchResult]:
+            index, requests = self.index, list[HttpRequest]()
+            found = yield from recorded(plan, index.index, requests)
+            seen = ShiftEffects({}, 0)
+            if explain and raw is not None and vector is not None and found.hits:
+                compared = effects(raw[0], vector, [hit.id for hit in found.hits], shift, index.fields, checked)
+                seen = yield from recorded(compared, index.index, requests)
+            return SearchResult(
+                index=index.index,
+                setting=setting,
+                language=question.language,
+                shift_queries=shift_queries,
+                hits=tuple(to_hit(hit, index.fields, seen.by_id.get(hit.id)) for hit in found.hits),
+                bonus=found.how.bonus,
+                anchors=found.how.anchors,
+                compared=seen.compared,
+                notes=(*notes, *found.notes, *preference_notes(index, question, setting), *seen.notes(unknown)),
+                took=found.took,
+                requests=tuple(requests),
+            )
+
+        return read_result()
 
     def require_fitting(self, filters: Filters) -> None:
         """Say of a search that failed whether its filters are why.
@@ -515,3 +378,60 @@ class Searcher(ShortlistBuilder):
             UsageError: a value does not fit its field.
         """
         self._filters.require_fitting(self._filters.checked(filters))
+
+    def shortlist(
+        self,
+        words: str,
+        *,
+        language: str | None = None,
+        filters: Filters = NO_FILTERS,
+        encoded: Callable[[], NDArray[np.float32]] | None = None,
+    ) -> SearchPlan[Shortlist]:
+        """The candidates of a query for any setting but ``anchored`` and one per group, see ``shortlist``.
+
+        Args:
+            words: the query.
+            language: of the query, detected if None.
+            filters: field of the index -> values, any of which a hit must have; ``language`` is by language.
+            encoded: gives the query's vector as the encoder makes it, shape (dimension,), where somebody keeps it.
+
+        Returns:
+            The plan; the query is encoded before this returns.
+
+        Raises:
+            UsageError: there is no such language, no such field to filter by, or the query is empty or too long.
+        """
+        require_query(words, DEPTH)
+        checked = self._filters.checked(filters)
+        tag = self._tag(words, USUAL, language)
+        lacks, vector = {}, None
+        try:
+            raw = self.encode([words])[0] if encoded is None else encoded()
+            vector = self.move(raw[np.newaxis], [tag])[0]
+        except UsageError as error:
+            # The encoder of given vectors encodes no query; words can be searched for all the same.
+            lacks["dense"] = str(error)
+        return build_shortlist(
+            SearchQuery(words, text_language(tag), vector), SearchContext(self.index), checked, lacks
+        )
+
+    @cached_property
+    def shiftable(self) -> str | None:
+        """None where documents can be looked at under any alpha, else a sentence that says why not."""
+        shift, index = self._shift[0], self.index.name
+        if shift is None:
+            return f"Alpha cannot be moved: {index} does not hold what could take its shift back exactly."
+        return None if shift.vectors else f"Alpha cannot be moved: {index} keeps no language vectors."
+
+    def vectors(self, shortlist: Shortlist) -> SearchPlan[ShortlistVectors]:
+        """What a shortlist needs to be ranked at any alpha, see ``alpha_preview``.
+
+        Raises:
+            UsageError: alpha cannot be moved, or the query has no vector.
+        """
+        shift, _ = self._shift
+        if shift is None or self.shiftable is not None:
+            raise UsageError(self.shiftable or "")
+        if "dense" in shortlist.lacks:
+            raise UsageError(shortlist.lacks["dense"])
+        return alpha_preview.fetch(shortlist, shift)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import shlex
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, get_args
 
@@ -15,6 +15,7 @@ from langshift.errors import UsageError
 from langshift.files import is_text
 from langshift.languages import UNDETERMINED
 from langshift.parameters import FiniteRange, Share, option_group
+from langshift.plugin.metadata import FieldNames
 from langshift.plugin.versions import IndexInfo
 from langshift.retrieval.anchor_model import AnchorModel
 
@@ -116,6 +117,50 @@ class SearchSettings:
 
 
 USUAL: Final = SearchSettings()
+
+# The approximate search looks at no fewer candidates than this: fewer cost recall, not time.
+LEAST_CANDIDATES: Final = 100
+
+Source = bool | Sequence[str]
+"""Which fields hits bring: all but the vector, none, or those named."""
+
+
+@dataclass(frozen=True)
+class SearchRequest:
+    """One search: what is asked, how, of what, and what it is to bring.
+
+    Attributes:
+        question: what is asked; it has a vector where ``setting.needs_vector``.
+        setting: how to search.
+        target: what is searched.
+        size: how many hits, 1 to 10,000.
+        depth: how many documents each leg brings, or each shard chooses the hits from; ``modes.search`` makes it
+            ``size`` where that is more.
+        filters: field of the index -> values, any of which a hit must have.
+        source: which fields hits bring: True for all but the vector, False for none.
+    """
+
+    question: SearchQuery
+    setting: SearchSettings
+    target: SearchContext
+    size: int = 10
+    depth: int = LEAST_CANDIDATES
+    filters: Filters = field(default_factory=dict)
+    source: Source = True
+
+    @property
+    def fields(self) -> FieldNames:
+        """The index's names of fields."""
+        return self.target.index.fields
+
+    @property
+    def preference(self) -> float:
+        """The language preference, in units of cosine: none where the question's language is not known."""
+        return 0.0 if self.question.language == UNDETERMINED else self.setting.preference
+
+    def prefers(self, language: str) -> bool:
+        """Whether a document in a language is given the bonus."""
+        return self.preference != 0 and (language == self.question.language) == (self.preference > 0)
 
 
 # Two cosines differ by no more than this.

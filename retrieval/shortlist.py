@@ -10,11 +10,20 @@ from typing import Any, Final
 from langshift.errors import UsageError
 from langshift.languages import UNDETERMINED
 from langshift.retrieval.dense import POOL, best_of_each_language, rank_dense
-from langshift.retrieval.dsl import preference_of, preferred_clause
-from langshift.retrieval.hits import Pool, RankedHits, ScoredDoc, ScoringContext, candidates, pooled, sources
-from langshift.retrieval.hybrid import fuse, nearest_bodies, word_bodies
-from langshift.retrieval.settings import Filters, SearchContext, SearchQuery, SearchSettings
-from langshift.retrieval.steps import Body, SearchPlan, timed
+from langshift.retrieval.dsl import preferred_clause
+from langshift.retrieval.hits import (
+    Pool,
+    RankedHits,
+    ScoredDoc,
+    ScoringContext,
+    best_first,
+    candidates,
+    pooled,
+    sources,
+)
+from langshift.retrieval.hybrid import Parts, fuse, nearest_bodies, word_bodies
+from langshift.retrieval.settings import USUAL, Filters, SearchContext, SearchQuery, SearchRequest, SearchSettings
+from langshift.retrieval.steps import Body, SearchPlan, timed_step
 
 # As many as the live search asks of each leg for up to as many hits.
 DEPTH: Final = 100
@@ -57,6 +66,10 @@ class Shortlist:
         """Every candidate."""
         return tuple(self.languages)
 
+    def request(self, setting: SearchSettings, size: int = DEPTH) -> SearchRequest:
+        """The search in a setting that the shortlist stands for."""
+        return SearchRequest(self.question, setting, self.target, size, DEPTH, self.filters)
+
     def leg(self, leg: str) -> list[ScoredDoc]:
         """What a leg retrieved among all documents, of all shards."""
         return [
@@ -82,41 +95,30 @@ def build_shortlist(
         lacks: leg -> why it is known that it cannot be asked.
 
     Returns:
-        Of the exchange: the shortlist.
+        Of the plan: the shortlist.
     """
-    lacking = dict(lacks)
+    request = SearchRequest(question, USUAL, target, depth=DEPTH, filters=filters)
+    lacking, language = dict(lacks), question.language
     bodies: dict[Part, Body] = {}
-    parts = _parts(question, target)
+    parts: Parts = {}
+    if language != UNDETERMINED:
+        wishes = {"own": 1.0, "others": -1.0}
+        parts = {part: preferred_clause(language, sign, request.fields) for part, sign in wishes.items()}
     for leg, bodies_of in (("dense", nearest_bodies), ("lexical", word_bodies)):
         if leg in lacking:
             continue
         try:
-            found = bodies_of(question, target, DEPTH, parts, filters=filters, shards=target.index.shards, source=True)
+            found = bodies_of(request, parts, target.index.shards)
         except UsageError as error:
             lacking[leg] = str(error)
         else:
             bodies |= {(leg, part): body for part, body in found.items()}
-    responses, took = yield from timed(_answered(tuple(bodies.values())))
+    responses, took = yield from timed_step(bodies.values())
     legs = {
-        (leg, part): tuple(one._replace(source={}) for one in candidates(response, leg, target.index.fields))
+        (leg, part): tuple(one._replace(source={}) for one in candidates(response, leg, request.fields))
         for (leg, part), response in zip(bodies, responses, strict=True)
     }
     return Shortlist(question, target, filters, legs, sources(responses), lacking, took)
-
-
-def _parts(question: SearchQuery, target: SearchContext) -> dict[str, Mapping[str, Any]]:
-    """Part -> its clause; without a language nothing is preferred."""
-    if question.language == UNDETERMINED:
-        return {}
-    fields = target.index.fields
-    return {
-        "own": preferred_clause(question.language, 1, fields),
-        "others": preferred_clause(question.language, -1, fields),
-    }
-
-
-def _answered(bodies: tuple[Body, ...]) -> SearchPlan[list[Any]]:
-    return list((yield bodies)) if bodies else []
 
 
 def rankable(setting: SearchSettings) -> bool:
@@ -145,14 +147,14 @@ def rank(shortlist: Shortlist, setting: SearchSettings, *, size: int = DEPTH) ->
     if not rankable(setting):
         raise ValueError(f"a shortlist cannot be ranked in {setting}")
     _require_legs(shortlist, setting)
-    found = _found(shortlist, setting, size)
+    found = _ranked(shortlist, shortlist.request(setting, size))
     hits = tuple(hit._replace(source=shortlist.sources.get(hit.id, {})) for hit in found.hits)
     return found._replace(hits=hits, took=shortlist.took)
 
 
 def part_of(shortlist: Shortlist, setting: SearchSettings) -> str | None:
     """The part of the documents that the setting's preference favours; None where it favours none."""
-    beta = preference_of(shortlist.question, setting)
+    beta = shortlist.request(setting).preference
     return ("own" if beta > 0 else "others") if beta else None
 
 
@@ -165,32 +167,22 @@ def _require_legs(shortlist: Shortlist, setting: SearchSettings) -> None:
             raise UsageError(why)
 
 
-def _found(shortlist: Shortlist, setting: SearchSettings, size: int) -> RankedHits:
-    question, target = shortlist.question, shortlist.target
-    if setting.mode == "dense":
-        return rank_dense(_pool(shortlist, setting, "dense").candidates, question, setting, size=size)
-    if setting.mode == "balanced":
-        nearest = _pool(shortlist, setting, "dense", POOL).candidates
-        return rank_dense(best_of_each_language(nearest), question, setting, size=size)
-    if setting.mode == "lexical" and not part_of(shortlist, setting):
-        return RankedHits(tuple(_pool(shortlist, setting, "lexical", DEPTH).candidates[:size]), ScoringContext())
+def _ranked(shortlist: Shortlist, request: SearchRequest) -> RankedHits:
+    mode, size = request.setting.mode, request.size
+
+    def legs_pool(leg: str, depth: int | None = None) -> Pool:
+        """What a leg retrieved, of all and of the favoured as many as are looked at."""
+        part = part_of(shortlist, request.setting)
+        favoured = shortlist.legs.get((leg, part), ())[:depth] if part else ()
+        return pooled(leg, best_first(shortlist.leg(leg))[:depth], favoured)
+
+    if mode == "dense":
+        return rank_dense(legs_pool("dense").candidates, request)
+    if mode == "balanced":
+        return rank_dense(best_of_each_language(legs_pool("dense", POOL).candidates), request)
+    if mode == "lexical" and not request.preference:
+        return RankedHits(tuple(legs_pool("lexical", DEPTH).candidates[:size]), ScoringContext())
     # In hybrid every shard brings as many, in lexical all together.
-    depth = None if setting.mode == "hybrid" else DEPTH
-    pools: Mapping[str, Pool] = {leg: _pool(shortlist, setting, leg, depth) for leg in ("dense", "lexical")}
-    hits, how = fuse(pools, question, setting, target, depth=DEPTH)
+    depth = None if mode == "hybrid" else DEPTH
+    hits, how = fuse({leg: legs_pool(leg, depth) for leg in ("dense", "lexical")}, request)
     return RankedHits(tuple(hits[:size]), how)
-
-
-def _pool(shortlist: Shortlist, setting: SearchSettings, leg: str, depth: int | None = None) -> Pool:
-    """What a leg retrieved, of all and of the favoured as many as are looked at."""
-    part = part_of(shortlist, setting)
-    favoured = shortlist.legs.get((leg, part), ())[:depth] if part else ()
-    return pooled(leg, _best(shortlist.leg(leg), depth), favoured)
-
-
-def _best(found: list[ScoredDoc], depth: int | None) -> list[ScoredDoc]:
-    return sorted(found, key=_best_first)[:depth]
-
-
-def _best_first(candidate: ScoredDoc) -> float:
-    return -(candidate.score or 0.0)

@@ -7,7 +7,7 @@ body is one ``_search``, a step of several is one ``_msearch``.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -61,10 +61,8 @@ def execute(client: OpenSearch, index: str, plan: SearchPlan[T]) -> T:
     try:
         bodies = next(plan)
         while True:
-            if is_single(bodies):
-                responses = [client.search(index=index, body=search_body(bodies[0]))]
-            else:
-                responses = split_msearch(client.msearch(index=index, body=msearch_body(bodies)), len(bodies))
+            send = client.search if is_single(bodies) else client.msearch
+            responses = step_responses(send(index=index, body=step_content(bodies)), bodies)
             bodies = advance(plan, responses)
     except StopIteration as end:
         result: T = end.value
@@ -76,10 +74,8 @@ async def execute_async(client: AsyncOpenSearch, index: str, plan: SearchPlan[T]
     try:
         bodies = next(plan)
         while True:
-            if is_single(bodies):
-                responses = [await client.search(index=index, body=search_body(bodies[0]))]
-            else:
-                responses = split_msearch(await client.msearch(index=index, body=msearch_body(bodies)), len(bodies))
+            send = client.search if is_single(bodies) else client.msearch
+            responses = step_responses(await send(index=index, body=step_content(bodies)), bodies)
             bodies = advance(plan, responses)
     except StopIteration as end:
         result: T = end.value
@@ -108,15 +104,21 @@ def timed(plan: SearchPlan[T]) -> SearchPlan[tuple[T, float]]:
 
     The searches of one step are carried out side by side: the slowest counts.
     """
-    took = 0.0
+    total = 0.0
     try:
         bodies = next(plan)
         while True:
-            responses = yield bodies
-            took += max(float(response["took"]) for response in responses)
+            responses, took = yield from timed_step(bodies)
+            total += took
             bodies = plan.send(responses)
     except StopIteration as end:
-        return end.value, took
+        return end.value, total
+
+
+def timed_step(bodies: Collection[Body]) -> SearchPlan[tuple[Sequence[Response], float]]:
+    """One step, if there is anything to ask: the answers, and the milliseconds that the server says it took."""
+    responses = (yield tuple(bodies)) if bodies else ()
+    return responses, max((float(response["took"]) for response in responses), default=0.0)
 
 
 def is_single(bodies: Sequence[Body]) -> bool:
@@ -124,9 +126,18 @@ def is_single(bodies: Sequence[Body]) -> bool:
     return len(bodies) == 1 and not isinstance(bodies[0], ShardBody)
 
 
-def search_body(body: Body) -> bytes:
-    """The content of a ``_search``."""
-    return orjson.dumps(body)
+def step_content(bodies: Sequence[Body]) -> bytes:
+    """The content of a step: of a ``_search``, or of an ``_msearch``."""
+    return orjson.dumps(bodies[0]) if is_single(bodies) else msearch_body(bodies)
+
+
+def step_responses(response: Response, bodies: Sequence[Body]) -> list[Response]:
+    """The answers to a step, not looked at yet.
+
+    Raises:
+        ClusterError: there is not one for each body.
+    """
+    return [response] if is_single(bodies) else split_msearch(response, len(bodies))
 
 
 def msearch_body(bodies: Sequence[Body]) -> bytes:
@@ -245,9 +256,7 @@ def recorded(plan: SearchPlan[T], index: str, requests: list[HttpRequest]) -> Se
 
 def request_of(index: str, bodies: Sequence[Body]) -> HttpRequest:
     """One step of an exchange as what is sent to ``index``."""
-    if is_single(bodies):
-        return HttpRequest("POST", f"/{index}/_search", search_body(bodies[0]))
-    return HttpRequest("POST", f"/{index}/_msearch", msearch_body(bodies))
+    return HttpRequest("POST", f"/{index}/{'_search' if is_single(bodies) else '_msearch'}", step_content(bodies))
 
 
 _BODIES_AT_ONCE = 100

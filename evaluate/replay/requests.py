@@ -42,9 +42,7 @@ class SerializedStep(NamedTuple):
     @classmethod
     def of(cls, bodies: Sequence[steps.Body]) -> SerializedStep:
         """A step of these bodies."""
-        if steps.is_single(bodies):
-            return cls(steps.search_body(bodies[0]))
-        return cls(steps.msearch_body(bodies), len(bodies))
+        return cls(steps.step_content(bodies), None if steps.is_single(bodies) else len(bodies))
 
 
 class PreparedQuery(NamedTuple):

@@ -30,13 +30,11 @@ from langshift.retrieval.calibration.questions import (
     CalibrationQuestion,
     draw_passages,
     evidence,
-    finds,
-    finds_translations,
+    first_hits,
     make_questions,
 )
 from langshift.retrieval.calibration.stored import Calibration, FirstHits, LanguageCalibration
 from langshift.retrieval.searcher import QueryEncoder
-from langshift.retrieval.settings import Mode, SearchContext
 
 _SPREAD_DOCUMENTS: Final = 300
 _FEWEST_QUESTIONS: Final = 30
@@ -78,76 +76,31 @@ def calibrate(client: OpenSearch, query_encoder: QueryEncoder, sample: int) -> C
             "search goes on with usual figures."
         )
     questions = make_questions(client, query_encoder, passages)
-    gathered = evidence(client, query_encoder, questions)
+    gathered = evidence(client, index, questions)
     spread = measured_spread(client, index, min(_SPREAD_DOCUMENTS, window))
     grouped = has_groups(client, index)
     priors = measured_priors(client, index, window) if grouped else {}
     trust = AnchorModel(spread, fitted_worth(gathered, spread, priors), priors, calibrated=True)
-    return _checked(
-        _Trial(client, query_encoder, questions, _translated(client, query_encoder, questions) if grouped else []),
-        trust,
-        gathered,
-    )
+    translated = _translated(client, index, questions) if grouped else []
+    fitted, hidden, lost = None, None, False
+    if translated:
+        dense_hidden = first_hits(client, index, translated, "dense", hidden=True)
 
+        def trial(trust: AnchorModel) -> tuple[FirstHits, bool]:
+            anchored = first_hits(client, index, translated, "anchored", at_even_odds(trust), hidden=True)
+            return _compared(dense_hidden, anchored), loses(dense_hidden, anchored)
 
-class _Trial:
-    """First hits of anchored and of dense searches, on the index's own questions.
-
-    Attributes:
-        translated: the questions of which translations of the answer are there.
-    """
-
-    def __init__(
-        self,
-        client: OpenSearch,
-        query_encoder: QueryEncoder,
-        questions: Sequence[CalibrationQuestion],
-        translated: Sequence[CalibrationQuestion],
-    ) -> None:
-        self._client, self._query_encoder, self._questions = client, query_encoder, questions
-        self.translated = translated
-        self._dense_hidden = self._hidden("dense", None) if translated else []
-
-    def there(self, trust: AnchorModel) -> FirstHits:
-        """As the index is."""
-        dense, anchored = (
-            finds(
-                self._client,
-                self._query_encoder,
-                self._questions,
-                mode,
-                SearchContext(self._query_encoder.index, trust=trust),
-            )
-            for mode in _MODES
-        )
-        return _compared(dense, anchored)
-
-    def hidden(self, trust: AnchorModel) -> tuple[FirstHits, bool]:
-        """With what the questions were cut out of hidden; also whether anchored search loses."""
-        anchored = self._hidden("anchored", at_even_odds(trust))
-        return _compared(self._dense_hidden, anchored), loses(self._dense_hidden, anchored)
-
-    def _hidden(self, mode: Mode, trust: AnchorModel | None) -> list[bool]:
-        target = SearchContext(self._query_encoder.index, trust=trust)
-        return finds_translations(self._client, self._query_encoder, self.translated, mode, target)
-
-
-_MODES: Final[tuple[Mode, Mode]] = ("dense", "anchored")
+        hidden, lost = trial(trust)
+        if lost:
+            fitted = trust.words
+            trust, hidden, lost = lowered(trial, trust)
+    dense = first_hits(client, index, questions, "dense")
+    there = _compared(dense, first_hits(client, index, questions, "anchored", trust))
+    return Calibration(trust, _by_language(trust, gathered), there, hidden, fitted, lost)
 
 
 def _compared(dense: Sequence[bool], anchored: Sequence[bool]) -> FirstHits:
     return FirstHits(len(dense), float(np.mean(dense)), float(np.mean(anchored)), chance_of_loss(dense, anchored))
-
-
-def _checked(trial: _Trial, trust: AnchorModel, gathered: Sequence[CalibrationEvidence]) -> Calibration:
-    """The calibration; with a lower ``k`` where translations would be lost to it, as far as that helps."""
-    fitted, hidden, lost = None, None, False
-    if trial.translated:
-        hidden, lost = trial.hidden(trust)
-        if lost:
-            fitted = trust.words
-            trust, hidden, lost = lowered(trial.hidden, trust)
-    return Calibration(trust, _by_language(trust, gathered), trial.there(trust), hidden, fitted, lost)
 
 
 def lowered(
@@ -191,10 +144,11 @@ def _by_language(trust: AnchorModel, gathered: Sequence[CalibrationEvidence]) ->
 
 
 def _translated(
-    client: OpenSearch, query_encoder: QueryEncoder, questions: Sequence[CalibrationQuestion]
+    client: OpenSearch, index: IndexInfo, questions: Sequence[CalibrationQuestion]
 ) -> list[CalibrationQuestion]:
+    """The questions of which translations of the answer are there."""
     groups = {one.passage.group for one in questions if one.passage.group is not None}
-    found: Mapping[str, set[str]] = languages_of(client, query_encoder.index, groups)
+    found: Mapping[str, set[str]] = languages_of(client, index, groups)
     return [
         one for one in questions if one.passage.group is not None and found[one.passage.group] - {one.passage.language}
     ]

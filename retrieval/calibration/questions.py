@@ -16,12 +16,20 @@ from langshift.errors import LangshiftError
 from langshift.plugin.metadata import FieldNames
 from langshift.plugin.versions import IndexInfo
 from langshift.retrieval import dsl, modes
+from langshift.retrieval.anchor_model import AnchorModel
 from langshift.retrieval.anchored import body_with_vectors, collect_candidates, hit_vectors
 from langshift.retrieval.calibration.fit import CalibrationEvidence, drawn
 from langshift.retrieval.dsl import MOST_CLAUSES
-from langshift.retrieval.hits import GROUP, RankedHits, ScoredDoc, group_of, to_hit, without_legs
+from langshift.retrieval.hits import GROUP, ScoredDoc, group_of, to_hit, without_legs
 from langshift.retrieval.searcher import QueryEncoder
-from langshift.retrieval.settings import Mode, SearchContext, SearchQuery, SearchSettings
+from langshift.retrieval.settings import (
+    LEAST_CANDIDATES,
+    Mode,
+    SearchContext,
+    SearchQuery,
+    SearchRequest,
+    SearchSettings,
+)
 from langshift.retrieval.steps import SearchPlan, execute, execute_many
 
 _SENTENCE: Final = re.compile(r"(?<=[.!?؟۔])\s+|(?<=[。！？।॥])\s*|\n+")
@@ -189,85 +197,81 @@ def make_questions(
     Raises:
         UsageError: the encoder makes no vectors of queries.
     """
-    tags = [passage.language for passage in passages]
+    index, tags = query_encoder.index, [passage.language for passage in passages]
     vectors = query_encoder.move(query_encoder.encode([passage.words for passage in passages]), tags)
-    copies = execute_all(client, query_encoder, (_copies(passage, query_encoder) for passage in passages))
+    copies = execute_all(client, index, (_copies(passage, index) for passage in passages))
     questions = []
     for passage, vector, found in zip(passages, vectors, copies, strict=True):
         answers = frozenset((passage.id, *found))
         hides = dsl.filter_clauses({"_id": sorted(answers)})
         if passage.group is not None:
-            own = {query_encoder.index.fields.language: [passage.language], GROUP: [passage.group]}
+            own = {index.fields.language: [passage.language], GROUP: [passage.group]}
             hides.append({"bool": {"filter": dsl.filter_clauses(own)}})
-        questions.append(
-            CalibrationQuestion(SearchQuery(passage.words, passage.language, vector), passage, answers, hides)
-        )
+        query = SearchQuery(passage.words, passage.language, vector)
+        questions.append(CalibrationQuestion(query, passage, answers, hides))
     return questions
 
 
 def evidence(
-    client: OpenSearch, query_encoder: QueryEncoder, questions: Sequence[CalibrationQuestion]
+    client: OpenSearch, index: IndexInfo, questions: Sequence[CalibrationQuestion]
 ) -> list[CalibrationEvidence]:
     """What an anchored search gathers for each question, in both situations."""
-    target = SearchContext(query_encoder.index)
-    there = execute_all(client, query_encoder, (collect_candidates(one.question, target) for one in questions))
-    hidden = execute_all(
-        client, query_encoder, (masked(collect_candidates(one.question, target), one.hides) for one in questions)
-    )
+    requests = [SearchRequest(one.question, SearchSettings("anchored"), SearchContext(index)) for one in questions]
+    there = execute_all(client, index, map(collect_candidates, requests))
+    asked = zip(requests, questions, strict=True)
+    hidden = execute_all(client, index, (masked(collect_candidates(one), of.hides) for one, of in asked))
     return [
         CalibrationEvidence(one.passage.language, one.answers, *gathered)
         for one, *gathered in zip(questions, there, hidden, strict=True)
     ]
 
 
-def finds(
+def first_hits(
     client: OpenSearch,
-    query_encoder: QueryEncoder,
+    index: IndexInfo,
     questions: Sequence[CalibrationQuestion],
     mode: Mode,
-    target: SearchContext,
+    trust: AnchorModel | None = None,
+    *,
+    hidden: bool = False,
 ) -> list[bool]:
-    """Whether the first hit of each question is what it was cut out of."""
-    found = execute_all(client, query_encoder, (_first(one, mode, target) for one in questions))
-    return [bool({hit.id for hit in one.hits} & of.answers) for one, of in zip(found, questions, strict=True)]
+    """Whether the first hit of each question is what it was cut out of; or, with that hidden, a translation of it.
 
-
-def finds_translations(
-    client: OpenSearch,
-    query_encoder: QueryEncoder,
-    questions: Sequence[CalibrationQuestion],
-    mode: Mode,
-    target: SearchContext,
-) -> list[bool]:
-    """Whether the first hit of each question, with what it was cut out of hidden, is a translation of that."""
-    found = execute_all(client, query_encoder, (masked(_first(one, mode, target), one.hides) for one in questions))
+    Args:
+        client: the cluster.
+        index: the index.
+        questions: what is asked.
+        mode: of the searches.
+        trust: what of the rule of ``anchored`` is the index's own; None in other modes.
+        hidden: whether the answers are hidden, and those of their group in the question's language.
+    """
+    setting, target = SearchSettings(mode), SearchContext(index, trust=trust)
+    plans = [modes.search(SearchRequest(one.question, setting, target, size=1, source=[GROUP])) for one in questions]
+    if hidden:
+        plans = [masked(plan, one.hides) for plan, one in zip(plans, questions, strict=True)]
     return [
-        any(group_of(hit.source) == of.passage.group for hit in one.hits)
-        for one, of in zip(found, questions, strict=True)
+        any(group_of(hit.source) == one.passage.group if hidden else hit.id in one.answers for hit in found.hits)
+        for found, one in zip(execute_all(client, index, plans), questions, strict=True)
     ]
 
 
-def execute_all(client: OpenSearch, query_encoder: QueryEncoder, plans: Iterable[SearchPlan[T]]) -> list[T]:
-    """What all the exchanges return.
+def execute_all(client: OpenSearch, index: IndexInfo, plans: Iterable[SearchPlan[T]]) -> list[T]:
+    """What all the plans return.
 
     Raises:
         LangshiftError: one of them failed.
     """
     returned: list[T] = []
-    for outcome in execute_many(client, query_encoder.index.index, plans):
+    for outcome in execute_many(client, index.index, plans):
         if isinstance(outcome, LangshiftError):
             raise outcome
         returned.append(outcome)
     return returned
 
 
-def _first(question: CalibrationQuestion, mode: Mode, target: SearchContext) -> SearchPlan[RankedHits]:
-    return modes.search(question.question, SearchSettings(mode), target, size=1, source=[GROUP])
-
-
-def _copies(passage: CalibrationPassage, query_encoder: QueryEncoder) -> SearchPlan[list[str]]:
-    fields = query_encoder.index.fields
-    query = dsl.knn(passage.vector, dsl.LEAST_CANDIDATES, [{"term": {fields.language: passage.language}}], fields)
-    body = dsl.body(query, dsl.LEAST_CANDIDATES, fields, source=False) | {"min_score": (1 + _COPY) / 2}
+def _copies(passage: CalibrationPassage, index: IndexInfo) -> SearchPlan[list[str]]:
+    fields = index.fields
+    query = dsl.knn(passage.vector, LEAST_CANDIDATES, [{"term": {fields.language: passage.language}}], fields)
+    body = dsl.body(query, LEAST_CANDIDATES, fields, source=False) | {"min_score": (1 + _COPY) / 2}
     (response,) = yield (body,)
     return [found.id for found in without_legs(response, fields)]

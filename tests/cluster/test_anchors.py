@@ -223,7 +223,7 @@ def test_what_a_question_was_cut_out_of_is_found_and_with_it_hidden_is_not(clien
     client.index(index=plain.index, id="copy", body=copy["_source"] | {"group": "other"}, refresh=True)
     try:
         asked = make_questions(client, asker, draw_passages(client, plain, 200, MOST))
-        gathered = evidence(client, asker, asked)
+        gathered = evidence(client, plain, asked)
     finally:
         client.delete(index=plain.index, id="copy", refresh=True)
     copies = {one.passage.id: one.answers for one in asked if len(one.answers) > 1}
@@ -247,7 +247,7 @@ def test_a_search_that_fails_is_told_as_it_is(client, plain):
         yield ({"query": {"unheard_of": {}}},)
 
     with pytest.raises(Exception, match="unknown query \\[unheard_of\\]"):
-        execute_all(client, QueryEncoder(client, plain, SearchOptions(), {}), [wrong()])
+        execute_all(client, plain, [wrong()])
 
 
 def test_who_may_load_may_calibrate_and_who_may_search_may_not(

@@ -20,7 +20,7 @@ from langshift.plugin import inventory, version_writer, versions
 from langshift.plugin.metadata import FieldNames
 from langshift.retrieval.hits import ScoringContext
 from langshift.retrieval.searcher import Searcher
-from langshift.retrieval.settings import USUAL, SearchSettings
+from langshift.retrieval.settings import USUAL, SearchQuery, SearchSettings
 from langshift.retrieval.steps import execute
 
 OWN = FieldNames(
@@ -129,11 +129,8 @@ def test_a_filter_by_language_is_by_langshifts_field_under_either_name(name, sea
 
 def test_exact_scores_are_those_of_the_search_and_leave_out_what_has_no_vector(client, searcher):
     wanted = [*TEXTS, "bare"]
-    scores = execute(
-        client,
-        searcher.index.index,
-        searcher.scores(searcher.question(QUESTIONS["q1"]), USUAL, ScoringContext(), wanted),
-    )
+    question = SearchQuery(QUESTIONS["q1"], vector=searcher.move(searcher.encode([QUESTIONS["q1"]]), [None])[0])
+    scores = execute(client, searcher.index.index, searcher.scores(question, USUAL, ScoringContext(), wanted))
     found = {hit.id: hit.score for hit in searcher.search(QUESTIONS["q1"]).hits}
     assert scores == {**{key: pytest.approx(score, rel=1e-5) for key, score in found.items()}, "bare": None}
     languages = indexed_languages(client, searcher.index.index, OWN, wanted)

@@ -13,7 +13,7 @@ from langshift.plugin.metadata import USUAL, FieldNames, value_at
 from langshift.plugin.versions import IndexInfo
 from langshift.retrieval.anchor_model import AnchorEvidence, AnchorModel, anchor_probabilities, weights
 from langshift.retrieval.modes import search
-from langshift.retrieval.settings import SearchContext, SearchQuery, SearchSettings
+from langshift.retrieval.settings import SearchContext, SearchQuery, SearchRequest, SearchSettings
 from langshift.retrieval.steps import check_response, msearch_body, split_msearch
 
 ANCHORED = SearchSettings("anchored")
@@ -194,7 +194,7 @@ def test_an_anchor_that_is_gone_meanwhile_has_moved_the_query_all_the_same(clien
     question = SearchQuery("mond", "de", vector(0.9, 0.2, 0.1))
     whole = found(client, target, question, ANCHORED)
 
-    exchange = search(question, ANCHORED, target, size=10)
+    exchange = search(SearchRequest(question, ANCHORED, target))
     asked = next(exchange)
     first = split_msearch(client.msearch(index=index_name, body=msearch_body(asked)), len(asked))
     second = exchange.send([check_response(one) for one in first])

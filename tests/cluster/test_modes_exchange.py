@@ -8,7 +8,7 @@ from searched_index import Corpus, asked, found
 
 from langshift.errors import ClusterError, UsageError
 from langshift.retrieval.modes import search
-from langshift.retrieval.settings import SearchSettings
+from langshift.retrieval.settings import SearchRequest, SearchSettings
 from langshift.retrieval.steps import execute, execute_async, execute_many
 
 SETTINGS = [
@@ -47,7 +47,7 @@ def without_time(run):
 
 @pytest.mark.parametrize("setting", SETTINGS, ids=str)
 def test_an_asynchronous_client_finds_the_same(client, target, setting):
-    exchange = search(asked(), setting, target, size=10)
+    exchange = search(SearchRequest(asked(), setting, target))
     run = asyncio.run(execute_async(Asynchronous(client), target.index.index, exchange))
     assert without_time(run) == without_time(found(client, target, asked(), setting, size=10))
     assert len(run.hits) == 10
@@ -55,7 +55,7 @@ def test_an_asynchronous_client_finds_the_same(client, target, setting):
 
 def test_many_side_by_side_find_what_each_finds_alone(client, target):
     questions = [(asked(seed), setting) for seed in range(50) for setting in SETTINGS]
-    exchanges = (search(question, setting, target, size=5) for question, setting in questions)
+    exchanges = (search(SearchRequest(question, setting, target, size=5)) for question, setting in questions)
     runs = list(execute_many(client, target.index.index, exchanges))
     assert len(runs) == len(questions) == 300
     for (question, setting), run in list(zip(questions, runs, strict=True))[::7]:
@@ -65,7 +65,8 @@ def test_many_side_by_side_find_what_each_finds_alone(client, target):
 def test_one_that_fails_does_not_fail_the_others(client, target):
     good, long = asked(), asked(words="tide " * 501)
     cases = [(good, {}), (long, {}), (good, {"year": ["soon"]}), (good._replace(vector=None), {}), (good, {})]
-    exchanges = [search(question, SETTINGS[2], target, size=5, filters=filters) for question, filters in cases]
+    requests = [SearchRequest(question, SETTINGS[2], target, size=5, filters=filters) for question, filters in cases]
+    exchanges = map(search, requests)
     first, words, year, vector, last = execute_many(client, target.index.index, exchanges)
     assert without_time(first) == without_time(last)
     assert len(first.hits) == 5
@@ -76,11 +77,12 @@ def test_one_that_fails_does_not_fail_the_others(client, target):
     assert "soon" in str(year)
     assert str(vector) == "The question has no vector, and this way of searching needs one: encode its words."
     with pytest.raises(ClusterError) as refused:
-        execute(client, target.index.index, search(good, SETTINGS[2], target, size=5, filters={"year": ["soon"]}))
+        execute(client, target.index.index, search(requests[2]))
     assert str(refused.value) == str(year)
 
 
 def test_an_index_that_is_not_there_is_told_of_each(client, target):
-    exchanges = [search(asked(), setting, target, size=5) for setting in (SearchSettings(), SearchSettings("lexical"))]
+    settings = (SearchSettings(), SearchSettings("lexical"))
+    exchanges = [search(SearchRequest(asked(), setting, target, size=5)) for setting in settings]
     told = [str(outcome) for outcome in execute_many(client, "langshift-test-nothing", exchanges)]
     assert told == ["The cluster answered 404: no such index [langshift-test-nothing]."] * 2

@@ -66,7 +66,8 @@ def searcher(client, name, shift_queries="auto"):
 
 
 def vector(opened, words, language=None):
-    return opened.question(words, language=language).vector
+    tag = language or opened.language(words).language
+    return opened.move(opened.encode([words]), [tag])[0]
 
 
 @pytest.mark.parametrize(

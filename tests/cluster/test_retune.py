@@ -20,6 +20,7 @@ from langshift.plugin.metadata import FieldNames
 from langshift.plugin.retune import RetuneRequest, retune
 from langshift.plugin.stored_shift import to_metadata
 from langshift.retrieval.searcher import Searcher
+from langshift.retrieval.settings import SearchQuery
 from langshift.retrieval.steps import execute
 
 pytestmark = pytest.mark.usefixtures("cluster_env")
@@ -105,7 +106,7 @@ def test_searching_and_queries_follow(client, name, tmp_path):
     vector = np.ones((1, 6), np.float32)
     moved = opened.move(vector, ["de"])[0].astype(np.float64)
     assert np.abs(moved - (1 - 0.5 * KNOWN.vectors["de"].astype(np.float64))).max() < 1e-6
-    found = opened.plan(opened.question("words", language="de", vector=vector[0]), size=5)
+    found = opened.plan(SearchQuery("words", "de", vector[0]), size=5)
     assert len(execute(client, opened.index.index, found).hits) == 5
     run("retune", name, "--vectors", saved(tmp_path, OTHERS, "others.safetensors"))
     assert stored_shift.of_index(client, versions.live(client, name), "auto") == stored_shift.UNMOVED

@@ -87,7 +87,7 @@ def found(client, index_name):
     """Identifiers of the documents that a word search finds, the best first."""
 
     def search(words, language="en"):
-        body = dsl.lexical(words, language, size=10)
+        body = dsl.body(dsl.matching(words, language), 10)
         return [hit["_id"] for hit in client.search(index=index_name, body=body)["hits"]["hits"]]
 
     return search
@@ -259,7 +259,7 @@ def test_a_load_that_made_its_version_goes_on_with_the_same_template_or_none(
         f"--template and --engine out to go on with it, or remove {journal} to give it up."
     )
     run(given(own))
-    body = dsl.lexical("photo", "en", size=10)
+    body = dsl.body(dsl.matching("photo", "en"), 10)
     assert [hit["_id"] for hit in client.search(index=index_name, body=body)["hits"]["hits"]] == ["a"]
     assert versions.versions_of(client, index_name) == [f"{index_name}-v0001"]
 
@@ -313,5 +313,5 @@ def test_the_command_line_takes_the_file_and_says_where_it_is_wrong(client, inde
     )
     path.write_text(json.dumps({**PREFIXES, "analyzers": {"en": "prefixes"}}))
     assert langshift(*command, "--engine", "lucene", url=cluster_url).returncode == 0
-    body = dsl.lexical("photo", "en", size=10)
+    body = dsl.body(dsl.matching("photo", "en"), 10)
     assert [hit["_id"] for hit in client.search(index=index_name, body=body)["hits"]["hits"]] == ["a"]

@@ -9,7 +9,7 @@ from langshift.plugin.metadata import USUAL
 from langshift.plugin.versions import IndexInfo
 from langshift.retrieval.anchor_model import AnchorModel
 from langshift.retrieval.modes import scores, search
-from langshift.retrieval.settings import SearchContext, SearchQuery, SearchSettings
+from langshift.retrieval.settings import SearchContext, SearchQuery, SearchRequest, SearchSettings
 from langshift.retrieval.steps import execute
 
 DIMENSION = 12
@@ -73,9 +73,11 @@ def asked(seed=1, language="de", words="sun moon tide"):
 
 def found(client, target, question, setting=None, *, size=20, **more):
     """What a search finds."""
-    return execute(client, target.index.index, search(question, setting or SearchSettings(), target, size=size, **more))
+    return execute(
+        client, target.index.index, search(SearchRequest(question, setting or SearchSettings(), target, size, **more))
+    )
 
 
 def scored(client, target, question, setting, how, ids):
     """What a search would have given documents."""
-    return execute(client, target.index.index, scores(question, setting, target, how, ids))
+    return execute(client, target.index.index, scores(SearchRequest(question, setting, target), how, ids))

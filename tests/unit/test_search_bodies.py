@@ -2,28 +2,36 @@
 
 import numpy as np
 import pytest
+from search_request import request_for
 
 from langshift.errors import UsageError
 from langshift.plugin.metadata import FieldNames
-from langshift.retrieval.dense import balanced_bodies, vector_of
-from langshift.retrieval.dsl import dense, dense_preferring, exact, filter_clauses, lexical
-from langshift.retrieval.settings import SearchQuery
+from langshift.retrieval.dense import balanced_bodies, dense_body, vector_of
+from langshift.retrieval.dsl import exact, filter_clauses
+from langshift.retrieval.hybrid import lexical_body
+from langshift.retrieval.settings import SearchQuery, SearchSettings
+
+ONES = np.ones(2, np.float32)
 
 
 def test_dense_looks_at_more_candidates_than_it_returns():
-    assert dense(np.array([1, 2], np.float32), size=3) == {
+    assert dense_body(request_for(np.array([1, 2], np.float32), size=3)) == {
         "size": 3,
         "query": {"knn": {"embedding": {"vector": [1.0, 2.0], "k": 100}}},
         "_source": {"excludes": ["embedding"]},
     }
-    assert dense(np.ones(2, np.float32), size=250)["query"]["knn"]["embedding"]["k"] == 250
+    assert dense_body(request_for(ONES, size=250))["query"]["knn"]["embedding"]["k"] == 250
 
 
 def test_dense_filters_inside_the_graph_search():
-    body = dense(np.ones(2, np.float32), size=3, filters={"language": ["th", "de"], "year": ["1990"]})
+    body = dense_body(request_for(ONES, size=3, filters={"language": ["th", "de"], "year": ["1990"]}))
     assert body["query"]["knn"]["embedding"]["filter"] == {
         "bool": {"filter": [{"terms": {"language": ["th", "de"]}}, {"terms": {"year": ["1990"]}}]}
     }
+
+
+def lexical(words, language, others=(), **more):
+    return lexical_body(request_for(None, words, language, others, SearchSettings("lexical"), **more))
 
 
 def test_lexical_searches_the_querys_language_first_and_the_indexs_others():
@@ -57,7 +65,7 @@ def test_an_accent_that_is_a_character_of_its_own_parts_no_word():
 
 def test_an_index_with_fields_of_its_own_is_searched_in_these_whatever_the_language():
     own = FieldNames(vector="my.vector", texts=("body", "head"))
-    body = dense(np.ones(2, np.float32), size=3, fields=own)
+    body = dense_body(request_for(ONES, size=3, fields=own))
     assert set(body["query"]["knn"]) == {"my.vector"}
     assert body["_source"] == {"excludes": ["my.vector"]}
     body = lexical("tides", "th", ["en", "de"], size=2, fields=own)
@@ -71,8 +79,8 @@ def test_an_index_with_fields_of_its_own_is_searched_in_these_whatever_the_langu
 
 def test_hits_bring_all_but_the_vector_or_what_is_named_or_only_tell_their_language():
     own = FieldNames(vector="my.vector", language="lang")
-    brought = {source: dense(np.ones(2, np.float32), size=3, fields=own, source=source) for source in (True, False)}
-    brought["some"] = dense(np.ones(2, np.float32), size=3, fields=own, source=["year"])
+    brought = {source: dense_body(request_for(ONES, size=3, fields=own, source=source)) for source in (True, False)}
+    brought["some"] = dense_body(request_for(ONES, size=3, fields=own, source=["year"]))
     told = {key: {k: v for k, v in body.items() if k not in ("size", "query")} for key, body in brought.items()}
     assert told == {
         True: {"_source": {"excludes": ["my.vector"]}},
@@ -82,11 +90,12 @@ def test_hits_bring_all_but_the_vector_or_what_is_named_or_only_tell_their_langu
 
 
 def test_an_exact_search_leaves_out_documents_without_a_vector():
-    assert exact(np.array([1, 2], np.float32), {"term": {"group": "a"}}, 7) == {
-        "size": 7,
+    among = {"bool": {"filter": [{"terms": {"_id": ["a", "b"]}}]}}
+    assert exact(np.array([1, 2], np.float32), ["a", "b"]) == {
+        "size": 2,
         "query": {
             "script_score": {
-                "query": {"bool": {"filter": [{"term": {"group": "a"}}, {"exists": {"field": "embedding"}}]}},
+                "query": {"bool": {"filter": [among, {"exists": {"field": "embedding"}}]}},
                 "script": {
                     "source": "(1.0 + cosineSimilarity(params.vector, doc[params.field])) / 2.0",
                     "params": {"vector": [1.0, 2.0], "field": "embedding"},
@@ -99,15 +108,18 @@ def test_an_exact_search_leaves_out_documents_without_a_vector():
 
 
 def test_balanced_looks_at_the_50_nearest_and_at_the_50_nearest_of_the_favoured():
-    vector, filters = np.ones(2, np.float32), {"year": ["1990"]}
-    assert balanced_bodies(vector, "de", filters=filters) == (dense(vector, size=50, filters=filters),)
-    nearest, favoured = balanced_bodies(vector, "de", -0.1, filters=filters, source=False)
-    assert nearest == dense(vector, size=50, filters=filters, source=False)
+    def request(setting=None, **more):
+        return request_for(ONES, language="de", setting=setting, filters={"year": ["1990"]}, **more)
+
+    favouring = SearchSettings("balanced", preference=-0.1)
+    assert balanced_bodies(request()) == (dense_body(request(size=50)),)
+    nearest, favoured = balanced_bodies(request(favouring, source=False))
+    assert nearest == dense_body(request(size=50, source=False))
     same = {"term": {"language": "de"}}
-    clauses = [*filter_clauses(filters), {"bool": {"must_not": [same]}}]
+    clauses = [*filter_clauses({"year": ["1990"]}), {"bool": {"must_not": [same]}}]
     knn = {"vector": [1.0, 1.0], "k": 100, "filter": {"bool": {"filter": clauses}}}
     assert favoured == nearest | {"query": {"knn": {"embedding": knn}}}
-    with_preference = dense_preferring(vector, "de", -0.1, size=50, filters=filters, source=False)
+    with_preference = dense_body(request(favouring, size=50, source=False))
     assert favoured["query"] in with_preference["query"]["bool"]["must"][0]["dis_max"]["queries"]
 
 

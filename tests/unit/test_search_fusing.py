@@ -1,19 +1,23 @@
 """Two legs put together."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from search_request import request_for
 
-from langshift.retrieval.hybrid import hybrid, min_max, normalised, range_of, rrf
+from langshift.retrieval.hybrid import hybrid_body, min_max, normalised, range_of, rrf
+from langshift.retrieval.settings import SearchSettings
 
 SHARES = {"dense": 0.7, "lexical": 0.3}
 
 
 def test_hybrid_carries_its_pipeline_and_a_depth_of_its_own():
-    body = hybrid(
-        np.array([1, 2], np.float32), "tides", "de", size=3, depth=100, lexical_weight=0.25, filters={"year": ["1990"]}
-    )
+    setting = SearchSettings("hybrid", lexical_weight=0.25)
+    request = request_for(np.array([1, 2], np.float32), "tides", "de", (), setting, size=3, filters={"year": ["1990"]})
+    body = hybrid_body(request)
     vectors, words = body["query"]["hybrid"]["queries"]
     kept = {"bool": {"filter": [{"terms": {"year": ["1990"]}}]}}
     assert vectors == {"knn": {"embedding": {"vector": [1.0, 2.0], "k": 100, "filter": kept}}}
@@ -29,7 +33,7 @@ def test_hybrid_carries_its_pipeline_and_a_depth_of_its_own():
             }
         ]
     }
-    ranked = hybrid(np.ones(2, np.float32), "tides", "de", size=3, depth=100, fusion="rrf", lexical_weight=0.25)
+    ranked = hybrid_body(replace(request, setting=replace(setting, fusion="rrf")))
     assert ranked["search_pipeline"] == {
         "phase_results_processors": [
             {

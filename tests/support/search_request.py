@@ -1,0 +1,17 @@
+"""A search request to an index that is nowhere, for what needs no cluster."""
+
+from plain_index import PLAIN
+
+from langshift.plugin.metadata import USUAL
+from langshift.plugin.versions import IndexInfo
+from langshift.retrieval.settings import SearchContext, SearchQuery, SearchRequest, SearchSettings
+
+
+def request_for(
+    vector=None, words="tides", language="und", others=(), setting=None, *, fields=USUAL, documents=20, **more
+):
+    """A request; ``others`` are the languages of the index, all its documents in the first of them."""
+    counts = dict.fromkeys(others, 0) | dict.fromkeys(others[:1], documents)
+    index = IndexInfo("news", "news-v0001", PLAIN, fields, tuple(others), documents, 1, counts, frozenset(others))
+    question = SearchQuery(words, language, vector)
+    return SearchRequest(question, setting or SearchSettings(), SearchContext(index), **more)
