@@ -9,7 +9,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
 from threading import Lock
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, ParamSpec, TypedDict, TypeVar, get_args
 
 import numpy as np
@@ -25,7 +24,7 @@ from langshift.plugin.stored_shift import ShiftQueries
 from langshift.plugin.versions import check_name
 from langshift.retrieval.hits import SearchResult
 from langshift.retrieval.searcher import Searcher, SearchOptions
-from langshift.retrieval.settings import NO_FILTERS, Filters, Fusion, Mode, SearchSettings, setting_of
+from langshift.retrieval.settings import NO_FILTERS, Filters, Fusion, Mode, setting_of
 from langshift.retrieval.steps import SearchPlan, execute, execute_async
 from langshift.server_errors import failure
 from langshift.settings import Settings
@@ -35,20 +34,6 @@ T = TypeVar("T")
 if TYPE_CHECKING:
     from opensearchpy import AsyncOpenSearch
     from typing_extensions import Unpack
-
-
-def require_types(*, one_per_group: object, explain: object, language: object, filters: Filters) -> None:
-    """Refuse arguments of a search that are not of their type; the numbers are checked with the setting.
-
-    Raises:
-        UsageError: naming the argument.
-    """
-    for name, given in (("one_per_group", one_per_group), ("explain", explain)):
-        _require_bool(name, given)
-    if not isinstance(language, str | None):
-        raise UsageError(f"language is {language!r}, but it must be a BCP 47 tag such as 'th', or None.")
-    if not isinstance(filters, Mapping) or not all(isinstance(field, str) for field in filters):
-        raise UsageError("filters must be a dictionary from a field to a list of strings, such as {'year': ['1990']}.")
 
 
 def make_search_options(
@@ -104,16 +89,6 @@ class Encoders(dict[str, Encoder]):
         """None are open yet."""
         super().__init__()
         self.encoding = Lock()
-
-
-class FailedSearch(NamedTuple):
-    """What a search came to that failed.
-
-    Attributes:
-        error: why.
-    """
-
-    error: LangshiftError | OpenSearchException
 
 
 class OpenVersion(NamedTuple):
@@ -191,12 +166,12 @@ class VersionedSearcher:
             self.renewed(open_version)
         raise version_changed_repeatedly(self.name)
 
-    def _try(self, open_version: OpenVersion, make: PlanFactory[T]) -> T | FailedSearch:
+    def _try(self, open_version: OpenVersion, make: PlanFactory[T]) -> T | LangshiftError | OpenSearchException:
         try:
             return execute(self.client, open_version.searcher.index.index, self.made(open_version, make))
         except (LangshiftError, OpenSearchException) as error:
             # Perhaps because the version is gone; that is seen to first.
-            return FailedSearch(error)
+            return error
 
     def made(self, open_version: OpenVersion, make: PlanFactory[T]) -> SearchPlan[T]:
         """What is left to carry out once the query is encoded; one thread at a time encodes."""
@@ -233,17 +208,17 @@ def open_versioned_searcher(settings: Settings, name: str, options: SearchOption
         raise
 
 
-def result_or_raise(found: T | FailedSearch, open_version: OpenVersion, filters: Filters) -> T:
+def result_or_raise(found: T | LangshiftError | OpenSearchException, open_version: OpenVersion, filters: Filters) -> T:
     """What was found in what still stands behind the name; the error where it failed.
 
     Raises:
         UsageError: it failed because a filter does not fit its field.
     """
-    if not isinstance(found, FailedSearch):
+    if not isinstance(found, LangshiftError | OpenSearchException):
         return found
-    if isinstance(found.error, RequestError | ClusterError):
+    if isinstance(found, RequestError | ClusterError):
         open_version.searcher.require_fitting(filters)
-    raise found.error
+    raise found
 
 
 def identity_from(answer: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -299,28 +274,8 @@ class SearchArguments(TypedDict, total=False):
     explain: bool
 
 
-class SearchRequest(NamedTuple):
-    """The arguments, checked as far as they can be without an index."""
-
-    setting: SearchSettings
-    language: str | None
-    size: int
-    filters: Filters
-    explain: bool
-
-    def result_plan(self, searcher: Searcher, words: str) -> SearchPlan[SearchResult]:
-        """What is left to carry out once the query is encoded; see ``Searcher.answering``."""
-        return searcher.result_plan(
-            words,
-            self.setting,
-            language=self.language,
-            size=self.size,
-            filters=self.filters,
-            explain=self.explain,
-        )
-
-
-def parse_search_request(
+def plan_factory(
+    words: str,
     mode: Mode = "dense",
     prefer_language: float | None = None,
     spread: float | None = None,
@@ -329,18 +284,28 @@ def parse_search_request(
     one_per_group: bool = False,
     language: str | None = None,
     size: int = 10,
-    filters: Mapping[str, Sequence[str]] = NO_FILTERS,
+    filters: Filters = NO_FILTERS,
     explain: bool = False,
-) -> SearchRequest:
-    """Check the arguments of a search.
+) -> PlanFactory[SearchResult]:
+    """Check the arguments of a search as far as they can be without an index.
+
+    Returns:
+        What makes the plan of the search for a searcher, and encodes the query for that.
 
     Raises:
         UsageError: there is no such mode or fusion, a number is none or out of range, something is of a wrong type, or
             two things exclude each other.
     """
-    require_types(one_per_group=one_per_group, explain=explain, language=language, filters=filters)
+    for name, given in (("one_per_group", one_per_group), ("explain", explain)):
+        _require_bool(name, given)
+    if not isinstance(language, str | None):
+        raise UsageError(f"language is {language!r}, but it must be a BCP 47 tag such as 'th', or None.")
+    if not isinstance(filters, Mapping) or not all(isinstance(field, str) for field in filters):
+        raise UsageError("filters must be a dictionary from a field to a list of strings, such as {'year': ['1990']}.")
     setting = setting_of(mode, prefer_language, spread, fusion, lexical_weight, one_per_group)
-    return SearchRequest(setting, language, size, filters, explain)
+    return lambda searcher: searcher.result_plan(
+        words, setting, language=language, size=size, filters=filters, explain=explain
+    )
 
 
 class Index:
@@ -380,9 +345,9 @@ class Index:
         """
         if self._closed:
             raise closed(self.name)
-        wanted = parse_search_request(**how)
+        make = plan_factory(words, **how)
         with client_errors_as_langshift_errors(self._client, anonymous=self._anonymous):
-            return self._opened.execute(lambda searcher: wanted.result_plan(searcher, words), wanted.filters)[1]
+            return self._opened.execute(make, how.get("filters", NO_FILTERS))[1]
 
     def close(self) -> None:
         """Close the connections to the cluster."""
@@ -393,9 +358,7 @@ class Index:
         """The index."""
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Close it."""
         self.close()
 
@@ -451,14 +414,14 @@ class AsyncIndex:
             UsageError: also where this is another event loop than the one the index was opened in.
         """
         self._require_usable()
-        wanted = parse_search_request(**how)
+        make, filters = plan_factory(words, **how), how.get("filters", NO_FILTERS)
         with client_errors_as_langshift_errors(self._opened.client, anonymous=self._anonymous):
             for _ in range(TRIES):
                 open_version = await self._aside(self._opened.current)
-                found = await self._try(open_version, wanted, words)
+                found = await self._try(open_version, make)
                 now = await self._client.indices.get(index=self.name, params=dict(IDENTITY))
                 if identity_from(now) == open_version.identity:
-                    return await self._aside(result_or_raise, found, open_version, wanted.filters)
+                    return await self._aside(result_or_raise, found, open_version, filters)
                 await self._aside(self._opened.renewed, open_version)
         raise version_changed_repeatedly(self.name)
 
@@ -478,15 +441,15 @@ class AsyncIndex:
                 f"An AsyncIndex belongs to the event loop it was opened in: open {self.name} again in this one."
             )
 
-    async def _try(self, open_version: OpenVersion, wanted: SearchRequest, words: str) -> SearchResult | FailedSearch:
+    async def _try(
+        self, open_version: OpenVersion, make: PlanFactory[SearchResult]
+    ) -> SearchResult | LangshiftError | OpenSearchException:
         try:
-            answering = await self._aside(
-                self._opened.made, open_version, lambda searcher: wanted.result_plan(searcher, words)
-            )
-            return await execute_async(self._client, open_version.searcher.index.index, answering)
+            plan = await self._aside(self._opened.made, open_version, make)
+            return await execute_async(self._client, open_version.searcher.index.index, plan)
         except (LangshiftError, OpenSearchException) as error:
             # Perhaps because the version is gone; that is seen to first.
-            return FailedSearch(error)
+            return error
 
     async def close(self) -> None:
         """Close the connections to the cluster."""
@@ -501,9 +464,7 @@ class AsyncIndex:
         """The index."""
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         """Close it."""
         await self.close()
 
@@ -514,11 +475,7 @@ async def _in(thread: ThreadPoolExecutor, function: Callable[P, T], *arguments: 
 
 
 def open_index(
-    name: str,
-    *,
-    encoder: str | None = None,
-    trust_remote_code: bool = False,
-    shift_queries: ShiftQueries = "auto",
+    name: str, *, encoder: str | None = None, trust_remote_code: bool = False, shift_queries: ShiftQueries = "auto"
 ) -> Index:
     """Open an index of the cluster that the settings name (``OPENSEARCH_URL`` and so on), to be searched often.
 
@@ -569,11 +526,7 @@ def search(
 
 
 async def open_index_async(
-    name: str,
-    *,
-    encoder: str | None = None,
-    trust_remote_code: bool = False,
-    shift_queries: ShiftQueries = "auto",
+    name: str, *, encoder: str | None = None, trust_remote_code: bool = False, shift_queries: ShiftQueries = "auto"
 ) -> AsyncIndex:
     """What ``open_index`` is, for asynchronous services; needs the extra ``langshift[async]``.
 
