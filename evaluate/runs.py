@@ -13,7 +13,7 @@ from typing import Any
 
 from langshift.errors import UsageError
 from langshift.evaluate.datasets.dataset import PER_LANGUAGE, Dataset, Qrels, identity, load_dataset
-from langshift.evaluate.datasets.texts import DatasetLanguages, read_texts
+from langshift.evaluate.datasets.texts import DatasetLanguages, unknown_documents
 from langshift.evaluate.measures import default_measures, parse_measure, refuse, score, split_measures
 from langshift.evaluate.measures.base import Material, MeasureTable, Run, Scores
 from langshift.files import numbered_raw_lines, records
@@ -232,7 +232,7 @@ class ScoredRun:
     languages: DatasetLanguages
     scores: Mapping[str, Scores]
     answered: int
-    warnings: tuple[str, ...]
+    warnings: Sequence[str]
 
 
 def score_run(path: Path, folder: Path, measures: str | None) -> ScoredRun:
@@ -253,7 +253,7 @@ def score_run(path: Path, folder: Path, measures: str | None) -> ScoredRun:
     if measures is None and not beside.is_file():
         names = [name for name in names if name != "LPR"]
     group_scores = read_group_scores(beside) if "LPR" in names and beside.is_file() else {}
-    languages = _languages(dataset)
+    languages = DatasetLanguages.of(dataset)
     scores = scored(names, dataset, languages, run, group_scores)
     answered = sum(query.id in run for query in dataset.queries)
     notes = {name: found.note for name, found in scores.items() if found.note}
@@ -262,33 +262,15 @@ def score_run(path: Path, folder: Path, measures: str | None) -> ScoredRun:
             f"there is no {GROUP_SCORES} beside {path}, with the scores of every passage of each query's target "
             "group; `langshift evaluate replay --output` and `offline --output` write it."
         )
-    messages = (f"{name}: {note}" for name, note in notes.items())
-    warnings = (*_strangers(path, run, dataset), *languages.warnings, *messages)
-    return ScoredRun(path, dataset, languages, scores, answered, warnings)
-
-
-def _languages(dataset: Dataset) -> DatasetLanguages:
-    """The languages that the dataset names, and detected ones where it names none."""
-    unnamed = {name for name, document in dataset.documents.items() if document.language is None}
-    return DatasetLanguages.of(dataset, read_texts(dataset, unnamed) if unnamed else {})
-
-
-def _strangers(path: Path, run: Run, dataset: Dataset) -> list[str]:
-    """Say what the run names and the dataset does not have."""
-    warnings = []
-    documents = {name for hits in run.values() for name in hits} - dataset.documents.keys()
-    if documents:
-        warnings.append(
-            f"{len(documents):,} of the documents in {path} are not in the dataset ({min(documents)}, say) "
-            "and count as not relevant."
-        )
+    warnings = unknown_documents(f"in {path}", run, dataset)
     queries = run.keys() - {query.id for query in dataset.queries}
     if queries:
         warnings.append(
             f"{len(queries):,} of the {len(run):,} queries in {path} are not in the dataset ({min(queries)}, say) "
             "and are not scored."
         )
-    return warnings
+    warnings += [*languages.warnings, *(f"{name}: {note}" for name, note in notes.items())]
+    return ScoredRun(path, dataset, languages, scores, answered, warnings)
 
 
 def document(found: ScoredRun) -> dict[str, Any]:

@@ -32,7 +32,7 @@ from langshift.evaluate.compare.gate import ConditionResult
 from langshift.evaluate.compare.significance import CORRECTION, LEVEL, PERMUTATIONS, SEED, TestResult, exact
 from langshift.evaluate.compare.summary import advice
 from langshift.evaluate.datasets.dataset import Clusters, clusters, identity
-from langshift.evaluate.datasets.texts import DatasetLanguages, read_texts
+from langshift.evaluate.datasets.texts import DatasetLanguages
 from langshift.evaluate.measures.preference import ALL as EVERY_OUTCOME
 from langshift.evaluate.replay.result import latency
 from langshift.evaluate.runs import parse_names
@@ -194,8 +194,7 @@ def compare_places(
     if measures is None and not all(candidate.group_scores for candidate in candidates):
         names = [name for name in names if name != "LPR"]
     names += parse_names(" ".join(also), dataset) if also else []
-    unnamed = {name for name, document in dataset.documents.items() if document.language is None}
-    languages = DatasetLanguages.of(dataset, read_texts(dataset, unnamed) if unnamed else {})
+    languages = DatasetLanguages.of(dataset)
     wanted = columns(list(dict.fromkeys(names)), cross=judged_across_languages(dataset))
     return compare(dataset, languages, clusters(dataset), candidates, wanted)
 

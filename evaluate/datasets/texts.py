@@ -79,13 +79,18 @@ def misfits(searcher: Searcher, dataset: Dataset, run: Mapping[str, Mapping[str,
             f"{searcher.index.name} holds {held:,} documents and the dataset has {expected:,}, "
             "so the figures are not those of the dataset alone."
         )
-    strange = {name for hits in run.values() for name in hits} - dataset.documents.keys()
-    if strange:
-        warnings.append(
-            f"{len(strange):,} of the documents found are not in the dataset ({min(strange)}, say) "
-            "and count as not relevant."
-        )
-    return warnings
+    return [*warnings, *unknown_documents("found", run, dataset)]
+
+
+def unknown_documents(where: str, run: Mapping[str, Mapping[str, float]], dataset: Dataset) -> list[str]:
+    """Say how many documents of a run the dataset does not have; ``where`` follows "the documents"."""
+    unknown = {name for hits in run.values() for name in hits} - dataset.documents.keys()
+    if not unknown:
+        return []
+    return [
+        f"{len(unknown):,} of the documents {where} are not in the dataset ({min(unknown)}, say) "
+        "and count as not relevant."
+    ]
 
 
 def query_languages(queries: Iterable[DatasetQuery]) -> dict[str, str | None]:
@@ -97,11 +102,10 @@ def query_languages(queries: Iterable[DatasetQuery]) -> dict[str, str | None]:
     """
     found = {query.id: query.language for query in queries}
     unnamed = [query for query in queries if query.language is None]
-    detector = open_detector() if unnamed else None
-    for query in unnamed:
-        detected = detector.detect(query.text) if detector else None
-        if detected and detected.confidence >= LEAST_CONFIDENCE:
-            found[query.id] = text_language(detected.language)
+    if unnamed:
+        detector = open_detector()
+        detected = {query.id: _detected(detector, query.text) for query in unnamed}
+        found |= {query: None if tag == UNDETERMINED else text_language(tag) for query, tag in detected.items()}
     return found
 
 
@@ -147,15 +151,17 @@ class DatasetLanguages:
     warnings: tuple[str, ...]
 
     @classmethod
-    def of(cls, dataset: Dataset, texts: Mapping[str, DocumentText]) -> DatasetLanguages:
+    def of(cls, dataset: Dataset, texts: Mapping[str, DocumentText] | None = None) -> DatasetLanguages:
         """Complete the languages of a dataset.
 
         Args:
             dataset: names languages, or not.
-            texts: the texts of the documents that it names no language for, at least.
+            texts: the texts of the documents that it names no language for, at least; read if None.
         """
         named = {name: document.language for name, document in dataset.documents.items()}
-        unnamed = [name for name, language in named.items() if language is None]
+        unnamed = {name for name, language in named.items() if language is None}
+        if texts is None:
+            texts = read_texts(dataset, unnamed) if unnamed else {}
         unasked = [query for query in dataset.queries if query.language is None]
         detector = open_detector() if unnamed or unasked else None
         tags = {
@@ -164,14 +170,16 @@ class DatasetLanguages:
             if language is not None
         }
         if detector is not None:
-            tags |= {name: _document(detector, texts[name]) for name in unnamed}
+            tags |= {name: _detected(detector, detected_from(texts[name])) for name in unnamed}
         documents = {
             name: named[name] or (None if tag == UNDETERMINED else text_language(tag)) for name, tag in tags.items()
         }
         queries = {query.id: query.language for query in dataset.queries}
         if detector is not None:
             among = {language for language in documents.values() if language}
-            queries |= {query.id: _query(detector, query.text, among) for query in unasked}
+            for query in unasked:
+                language = detector.detect(query.text, among=among).language
+                queries[query.id] = None if language == UNDETERMINED else language
         counts = ((len(unnamed), len(named), "documents"), (len(unasked), len(queries), "queries"))
         warnings = tuple(
             f"The dataset names no language for {count:,} of its {total:,} {what}; theirs were detected."
@@ -192,11 +200,7 @@ def detected_from(text: DocumentText, characters: int | None = None) -> str:
     return words if characters is None else " ".join(words.split())[:characters]
 
 
-def _document(detector: LanguageDetector, text: DocumentText) -> str:
-    found = detector.detect(detected_from(text))
+def _detected(detector: LanguageDetector, words: str) -> str:
+    """The tag of a language that is likely enough; ``und`` where none is."""
+    found = detector.detect(words)
     return found.language if found.confidence >= LEAST_CONFIDENCE else UNDETERMINED
-
-
-def _query(detector: LanguageDetector, words: str, among: Collection[str]) -> str | None:
-    language = detector.detect(words, among=among).language
-    return None if language == UNDETERMINED else language
