@@ -44,9 +44,13 @@ class DemoExample:
         """As it stands in the demo's JSON document."""
         return {
             "query": {name: value for name, value in self.query._asdict().items() if name != "embedding"},
-            "before": [_brief(hit, self.query) for hit in self.before],
-            "after": [_brief(hit, self.query) for hit in self.after],
+            "before": [self._brief(hit) for hit in self.before],
+            "after": [self._brief(hit) for hit in self.after],
         }
+
+    def _brief(self, hit: Hit) -> dict[str, Any]:
+        known = {name: getattr(hit, name) for name in ("id", "score", "language", "title")}
+        return {**known, "relevant": hit.group == self.query.group}
 
 
 def index_twice(client: OpenSearch, on_document: Callable[[int], None] = lambda _: None) -> None:
@@ -88,8 +92,7 @@ def example(compared: ReplayPair, plain: Searcher, shifted: Searcher) -> DemoExa
     chosen = max(changed, key=lambda name: (max(gained[name], 0), changes[name] > 0, abs(changes[name]), name))
     query = ours[chosen]
     found = (searcher.search(query.text, language=query.language, size=_SHOWN) for searcher in (plain, shifted))
-    before, after = (one.hits for one in found)
-    return DemoExample(query, before, after)
+    return DemoExample(query, *(one.hits for one in found))
 
 
 def _gained(compared: ReplayPair) -> dict[str, int]:
@@ -101,14 +104,3 @@ def _gained(compared: ReplayPair) -> dict[str, int]:
             right = sum(judged.get(name, 0) > 0 for name, _ in answer.hits[:_SHOWN])
             gained[answer.query] = gained.get(answer.query, 0) + sign * right
     return gained
-
-
-def _brief(hit: Hit, query: DatasetQuery) -> dict[str, Any]:
-    relevant = hit.group == query.group
-    return {
-        "id": hit.id,
-        "score": hit.score,
-        "language": hit.language,
-        "title": hit.title,
-        "relevant": relevant,
-    }

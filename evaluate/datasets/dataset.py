@@ -86,14 +86,11 @@ def read_evidence(
 
 def write_evidence(path: Path, rows: Iterable[tuple[str, str, float, int | None]]) -> None:
     """Write query id, document id, position and length in tokens (None leaves it empty)."""
-    write_table(
-        path,
-        HEADER,
-        (
-            (query, document, f"{position:.6g}", "" if length is None else f"{length}")
-            for query, document, position, length in rows
-        ),
+    columns = (
+        (query, document, f"{position:.6g}", "" if length is None else f"{length}")
+        for query, document, position, length in rows
     )
+    write_table(path, HEADER, columns)
 
 
 def parse_evidence(columns: list[str], where: str) -> tuple[str, str, float, int | None]:
@@ -136,10 +133,12 @@ def read_qrels(path: Path, documents: Collection[str], queries: Collection[str])
         query, document, grade = _judgement(path, line, columns)
         where = f"{path}, line {line},"
         if query not in queries:
-            raise UsageError(f"{where} names the query {query!r}, which queries.jsonl lacks: {_remedy('query')}.")
+            raise UsageError(
+                f"{where} names the query {query!r}, which queries.jsonl lacks: remove the line or add the query."
+            )
         if document not in documents:
             raise UsageError(
-                f"{where} names the document {document!r}, which corpus.jsonl lacks: {_remedy('document')}."
+                f"{where} names the document {document!r}, which corpus.jsonl lacks: remove the line or add the document."
             )
         judged = qrels.setdefault(query, {})
         if document in judged:
@@ -148,10 +147,6 @@ def read_qrels(path: Path, documents: Collection[str], queries: Collection[str])
     if not any(grade > 0 for judged in qrels.values() for grade in judged.values()):
         raise UsageError(f"{path} judges no document as relevant: there is nothing to measure; give {_FORMS}.")
     return qrels
-
-
-def _remedy(what: str) -> str:
-    return f"remove the line or add the {what}"
 
 
 def split_judgement(columns: list[str]) -> tuple[str, str, str] | None:
