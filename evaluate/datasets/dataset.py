@@ -138,7 +138,8 @@ def read_qrels(path: Path, documents: Collection[str], queries: Collection[str])
             )
         if document not in documents:
             raise UsageError(
-                f"{where} names the document {document!r}, which corpus.jsonl lacks: remove the line or add the document."
+                f"{where} names the document {document!r}, which corpus.jsonl lacks: "
+                "remove the line or add the document."
             )
         judged = qrels.setdefault(query, {})
         if document in judged:
