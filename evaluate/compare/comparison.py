@@ -358,6 +358,13 @@ class ComparedQueries:
         """The test of a pair; None where the measure has no figures by query."""
         return self.tests.get((column, pair))
 
+    def against(self, column: Column, run: str, other: str) -> TestResult | None:
+        """The test of two runs in either order, its difference being that of ``run`` less that of ``other``."""
+        if run > other:
+            return self.tested(column, (other, run))
+        found = self.tested(column, (run, other))
+        return None if found is None else found._replace(difference=-found.difference)
+
 
 @dataclass(frozen=True)
 class Comparison:

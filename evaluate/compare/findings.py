@@ -194,9 +194,8 @@ def compare_places(
     if measures is None and not all(candidate.group_scores for candidate in candidates):
         names = [name for name in names if name != "LPR"]
     names += parse_names(" ".join(also), dataset) if also else []
-    languages = DatasetLanguages.of(dataset)
     wanted = columns(list(dict.fromkeys(names)), cross=judged_across_languages(dataset))
-    return compare(dataset, languages, clusters(dataset), candidates, wanted)
+    return compare(dataset, DatasetLanguages.of(dataset), clusters(dataset), candidates, wanted)
 
 
 def findings(compared: Comparison, hits: int = HITS) -> ComparisonFindings:

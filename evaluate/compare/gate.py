@@ -5,19 +5,19 @@ from __future__ import annotations
 import operator
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import orjson
+import msgspec
 from opensearchpy import OpenSearch
 
 from langshift import output
 from langshift.debias.encoders import Encoder
 from langshift.errors import LangshiftError, UsageError
-from langshift.evaluate.compare.comparison import Column, Comparison, column_of
-from langshift.evaluate.datasets.dataset import Dataset, identity, load_dataset
+from langshift.evaluate.compare.comparison import Comparison, column_of
+from langshift.evaluate.datasets.dataset import identity, load_dataset
 from langshift.evaluate.datasets.texts import query_languages
 from langshift.evaluate.measures import default_measures, parse_measure
 from langshift.evaluate.replay.plan import ReplayOptions, ReplayPlan
@@ -30,17 +30,18 @@ from langshift.retrieval.searcher import USUAL_OPTIONS, Searcher, SearchOptions
 from langshift.settings import VERSION
 
 
-@dataclass(frozen=True)
-class Baseline:
-    """Means of one run.
+class Baseline(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Means of one run, as they stand in a file.
 
     Attributes:
+        langshift: the version that measured them.
         name: the run's.
         dataset: hash of the dataset.
         measures: measure -> mean over all queries, None where it has none.
         by_language: query language -> the same over its queries.
     """
 
+    langshift: str
     name: str
     dataset: str
     measures: Mapping[str, float | None]
@@ -54,22 +55,19 @@ class Baseline:
 
 def of(compared: Comparison, letter: str) -> Baseline:
     """The figures of one of the compared runs, by the names that measures are asked for."""
-    wanted = {column.measure: column for column in reversed(compared.columns) if _is_requested(column)}
+    wanted = {column.measure: column for column in compared.columns if column_of(column.measure) == column}
 
     def means(language: str | None) -> dict[str, float | None]:
         return {name: compared.mean(letter, column, language) for name, column in sorted(wanted.items())}
 
     by_language = {language: means(language) for language in compared.by_language}
-    return Baseline(compared.candidate(letter).name, identity(compared.dataset)["hash"], means(None), by_language)
-
-
-def _is_requested(column: Column) -> bool:
-    return column_of(column.measure) == column
+    dataset = identity(compared.dataset)["hash"]
+    return Baseline(VERSION, compared.candidate(letter).name, dataset, means(None), by_language)
 
 
 def save(path: Path, baseline: Baseline) -> None:
     """Write the file; it appears whole or not at all."""
-    write_json(path, {"langshift": VERSION, **asdict(baseline)})
+    write_json(path, msgspec.to_builtins(baseline))
 
 
 def read(path: Path, dataset: str) -> Baseline:
@@ -86,24 +84,15 @@ def read(path: Path, dataset: str) -> Baseline:
     if not path.is_file():
         raise UsageError(f"There is no baseline {path}: {how}.")
     try:
-        content: dict[str, Any] = orjson.loads(path.read_bytes())
-        del content["langshift"]
-        baseline = Baseline(**content)
-        sound = all(_means(means) for means in (baseline.measures, *baseline.by_language.values()))
-    except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError):
-        sound = False
-    if not sound:
-        raise UsageError(f"{path} is no baseline, or is damaged: {how}.")
+        baseline = msgspec.json.decode(path.read_bytes(), type=Baseline)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        raise UsageError(f"{path} is no baseline, or is damaged: {how}.") from None
     if baseline.dataset != dataset:
         raise UsageError(
             f"{path} is a baseline of another dataset ({baseline.dataset}, not {dataset}): "
             "compare with the dataset that it was made from, or save it again."
         )
     return baseline
-
-
-def _means(means: Mapping[str, object]) -> bool:
-    return all(value is None or isinstance(value, (int, float)) for value in means.values())
 
 
 ANY = "any"
@@ -346,31 +335,36 @@ class Gate:
         for replayed in (old, new):
             if replayed.failed:
                 raise LangshiftError(f"The gate cannot be judged: {replayed.version}: {failures(replayed)}")
-        return GateResult(old, new, [self._verdict(condition, old, new) for condition in self._conditions])
+        tags, figures = list(new.by_language()), (_figures(new), _figures(old))
+        return GateResult(old, new, [judge(condition, tags, *figures) for condition in self._conditions])
 
     def _check_conditions(self) -> None:
         """Judge figures that are all the same: what is refused now is not refused after hours of copying."""
-        found = {query: tag or UNDETERMINED for query, tag in query_languages(self._dataset.queries).items()}
+        found = {tag or UNDETERMINED for tag in query_languages(self._dataset.queries).values()}
         for condition in self._conditions:
-            judge(condition, sorted(set(found.values())), _nothing, _nothing)
-
-    def _verdict(self, condition: Condition, before: ReplayResult, after: ReplayResult) -> ConditionResult:
-        return judge(condition, list(after.by_language()), _figures(after), _figures(before))
+            judge(condition, sorted(found), lambda *_: 0.0, lambda *_: 0.0)
 
 
 def show(judged: GateResult) -> None:
     """Print both versions' figures, and what became of each condition."""
     before, after = judged.before, judged.after
-    heading(f"{len(after.answers):,} queries of {_folder(after.dataset)} in {before.version} and in {after.version}")
-    rows = [
-        [name, format_score(old.mean), format_score(new.mean), format_change(_change(old.mean, new.mean))]
-        for name, old in before.scores.items()
-        for new in [after.scores[name]]
-    ]
+    assert after.dataset is not None  # noqa: S101 - a gate has one
+    folder = after.dataset.folder
+    heading(f"{len(after.answers):,} queries of {folder} in {before.version} and in {after.version}")
+    rows = []
+    for name, old in before.scores.items():
+        new = after.scores[name]
+        change = None if old.mean is None or new.mean is None else new.mean - old.mean
+        rows.append([name, format_score(old.mean), format_score(new.mean), format_change(change)])
     columns = ["measure", before.version, after.version, "change"]
     output.table(None, columns, rows, right=set(columns[1:]))
+    show_conditions(judged.verdicts)
+
+
+def show_conditions(verdicts: Sequence[ConditionResult]) -> None:
+    """Print what became of each condition."""
     heading("\nConditions")
-    for verdict in judged.verdicts:
+    for verdict in verdicts:
         line(f"- {'FAILS' if verdict.failed else 'passes'}: {verdict.says}")
 
 
@@ -381,16 +375,3 @@ def _figures(found: ReplayResult) -> Figures:
         return (found.scores if language is None else by_language[language])[measure].mean
 
     return mean
-
-
-def _nothing(measure: str, language: str | None) -> float | None:  # noqa: ARG001 - figures' signature
-    return 0.0
-
-
-def _change(old: float | None, new: float | None) -> float | None:
-    return None if old is None or new is None else new - old
-
-
-def _folder(dataset: Dataset | None) -> Path:
-    assert dataset is not None  # noqa: S101 - a gate has one
-    return dataset.folder

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from langshift import output
-from langshift.evaluate.compare.comparison import SAME, Column, Comparison, Pair, sign
+from langshift.evaluate.compare.comparison import ALL, SAME, Column, Comparison, changed, sign
 from langshift.evaluate.compare.significance import LEVEL, TestResult
 from langshift.evaluate.datasets.dataset import Dataset
 from langshift.evaluate.measures import parse_measure
 from langshift.evaluate.measures.base import Scores
+from langshift.evaluate.replay.overlap import DEPTH, shares
 from langshift.evaluate.replay.replay import ReplayResult
 from langshift.languages import UNDETERMINED
 from langshift.output import format_change, format_score, join_words
@@ -55,25 +56,15 @@ def advice(compared: Comparison) -> list[str]:
 
 def choose(compared: Comparison, column: Column, language: str) -> LanguageRecommendation | None:
     """The best run for queries of a language; None where a run has no figure for them."""
-    means = {run.letter: compared.mean(run.letter, column, language) for run in compared.candidates}
-    known = {letter: mean for letter, mean in means.items() if mean is not None}
-    if len(known) < len(means):
+    part = compared.by_language[language]
+    means = {letter: mean for letter in compared.letters if (mean := part.mean(letter, column)) is not None}
+    if len(means) < len(compared.letters):
         return None
     # Of equal runs the first given is the one that stands.
-    best = max(known, key=lambda letter: sign(column) * known[letter])
-    worse = [letter for letter in known if letter != best and _significant(compared, column, language, best, letter)]
-    even = [letter for letter in known if letter not in (best, *worse)]
-    return LanguageRecommendation(language, best, even, worse)
-
-
-def _significant(compared: Comparison, column: Column, language: str, one: str, other: str) -> bool:
-    found = compared.tested(column, _pair(one, other), language)
-    return found is not None and found.significant
-
-
-def _pair(one: str, other: str) -> Pair:
-    """The two in the order given on the command line, which is that of their letters."""
-    return (one, other) if one < other else (other, one)
+    best = max(means, key=lambda letter: sign(column) * means[letter])
+    tests = {letter: part.against(column, best, letter) for letter in means if letter != best}
+    worse = [letter for letter, test in tests.items() if test is not None and test.significant]
+    return LanguageRecommendation(language, best, [letter for letter in tests if letter not in worse], worse)
 
 
 def _recommended(compared: Comparison, column: Column, best: str, choices: Sequence[LanguageRecommendation]) -> str:
@@ -89,7 +80,7 @@ def _recommended(compared: Comparison, column: Column, best: str, choices: Seque
 
 
 def _undecided(compared: Comparison, column: Column, choices: Sequence[LanguageRecommendation]) -> str:
-    letters = [candidate.letter for candidate in compared.candidates]
+    letters = compared.letters
     shown = []
     for choice in choices:
         detail = f"highest with {choice.best}" if sign(column) > 0 else f"lowest with {choice.best}"
@@ -126,8 +117,8 @@ def _losses(
 ) -> Iterator[tuple[str, str, TestResult]]:
     """Yield a run that may be used, one that it is behind, and by how much, where that shows."""
     for used in [choice.best, *choice.even]:
-        for other in (run.letter for run in compared.candidates if run.letter != used):
-            found = _difference(compared, column, choice.language, used, other)
+        for other in (other for other in compared.letters if other != used):
+            found = compared.by_language[choice.language].against(column, used, other)
             if found is not None and sign(column) * found.difference < 0 and format_change(found.difference) != "=":
                 yield used, other, found
 
@@ -144,24 +135,16 @@ def _behind(column: Column, used: str, other: str, significant: bool, languages:
     )
 
 
-def _difference(compared: Comparison, column: Column, language: str, used: str, other: str) -> TestResult | None:
-    """The test of ``used`` against ``other``, its difference being that of ``used`` less that of ``other``."""
-    found = compared.tested(column, _pair(used, other), language)
-    if found is None or used > other:
-        return found
-    return found._replace(difference=-found.difference)
-
-
 def _change(compared: Comparison, column: Column, language: str, used: str, other: str) -> str:
-    found = _difference(compared, column, language, used, other)
+    found = compared.by_language[language].against(column, used, other)
     return format_change(None if found is None else found.difference)
 
 
 def _part(column: Column) -> str:
     """Says which documents count, where the measure's name does not."""
-    if column.section == "all" or parse_measure(column.measure).family.name in ("SLR", "TLR"):
+    if column.section == ALL or parse_measure(column.measure).family.name in ("SLR", "TLR"):
         return ""
-    return f" over {'same-language' if column.section == SAME else 'cross-language'} documents"
+    return f" over {column.section} documents"
 
 
 def _name(language: str) -> str:
@@ -169,7 +152,6 @@ def _name(language: str) -> str:
 
 
 _DIGITS = 3
-_DEPTH = 20
 
 
 @dataclass(frozen=True)
@@ -188,8 +170,7 @@ class ReplayPair:
 
     def change(self, measure: str) -> dict[str, float]:
         """Query id -> change of a measure, for the queries that it counts."""
-        before, after = self.before.scores[measure].per_query, self.after.scores[measure].per_query
-        return {query: after[query] - before[query] for query in before}
+        return changed(self.before.scores[measure], self.after.scores[measure])
 
     def changes_by_language(self, measure: str) -> dict[str, float]:
         """Query language -> change of the mean as shown, largest gain first; those without a mean are left out."""
@@ -203,13 +184,15 @@ class ReplayPair:
 
     def own_language_share(self, replay: ReplayResult) -> float:
         """Mean share, among a query's first 20 hits, of documents in the query's language."""
-        documents = self.dataset.documents
-        shares = []
-        for answer in replay.answers:
-            top = [documents[name].language for name, _ in answer.hits[:_DEPTH] if name in documents]
-            if top:
-                shares.append(sum(language == replay.languages[answer.query] for language in top) / len(top))
-        return fmean(shares) if shares else 0.0
+        documents = {name: document.language for name, document in self.dataset.documents.items()}
+        found = [
+            shares([name for name, _ in answer.hits], documents).get(
+                replay.languages[answer.query] or UNDETERMINED, 0.0
+            )
+            for answer in replay.answers
+            if answer.hits
+        ]
+        return fmean(found) if found else 0.0
 
 
 def describe_changes(compared: ReplayPair) -> list[str]:
@@ -254,11 +237,8 @@ def short_signed(change: float) -> str:
 
 
 def _overall(compared: ReplayPair) -> str:
-    parts = [
-        f"{name} {describe_movement(before, compared.after.scores[name])}"
-        for name, before in compared.before.scores.items()
-    ]
-    return f"Over all {len(compared.before.answers):,} questions, {join_words(parts)}."
+    moves = _movements(compared.before.scores, compared.after.scores)
+    return f"Over all {len(compared.before.answers):,} questions, {moves}."
 
 
 def _pivot(compared: ReplayPair) -> str:
@@ -266,8 +246,12 @@ def _pivot(compared: ReplayPair) -> str:
     before, after = (replay.by_language().get(pivot or "") for replay in (compared.before, compared.after))
     if before is None or after is None:
         return ""
-    parts = [f"{name} {describe_movement(before[name], after[name])}" for name in before]
-    return f"For questions in {pivot}, the pivot language that passages are shifted towards, {join_words(parts)}."
+    moves = _movements(before, after)
+    return f"For questions in {pivot}, the pivot language that passages are shifted towards, {moves}."
+
+
+def _movements(before: Mapping[str, Scores], after: Mapping[str, Scores]) -> str:
+    return join_words([f"{name} {describe_movement(old, after[name])}" for name, old in before.items()])
 
 
 def _by_language(compared: ReplayPair, measure: str) -> str:
@@ -299,7 +283,7 @@ def _shares(compared: ReplayPair) -> str:
     before, after = (compared.own_language_share(replay) for replay in (compared.before, compared.after))
     languages = {document.language for document in compared.dataset.documents.values()}
     return (
-        f"Among the first {_DEPTH} hits, those in the question's own language take {short_figure(before)} before "
+        f"Among the first {DEPTH} hits, those in the question's own language take {short_figure(before)} before "
         f"and {short_figure(after)} after; an even mix of the {len(languages)} languages would be "
         f"{short_figure(1 / len(languages))}."
     )
@@ -357,13 +341,15 @@ def _who(compared: Comparison, column: Column, letter: str) -> list[str]:
     better = sign(column)
     if not better or len(compared.by_language) < 2:
         return []
-    found: dict[str, list[str]] = {"gains": [], "loses": []}
-    for language in compared.by_language:
-        tested = compared.tested(column, (compared.candidates[0].letter, letter), language)
-        if tested is not None and tested.significant:
-            found["gains" if tested.difference * better > 0 else "loses"].append(language)
-    gaining, losing = found["gains"], found["loses"]
-    if not gaining and not losing:
+    pair = compared.letters[0], letter
+    significant = {
+        language: test.difference * better
+        for language, part in compared.by_language.items()
+        if (test := part.tested(column, pair)) is not None and test.significant
+    }
+    gaining = [language for language, gain in significant.items() if gain > 0]
+    losing = [language for language, gain in significant.items() if gain <= 0]
+    if not significant:
         return ["For no query language is the change more than chance could have done."]
     parts = [
         f"{_those(gaining)} {'gain' if len(gaining) > 1 else 'gains'}"

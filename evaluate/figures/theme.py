@@ -9,8 +9,9 @@ from functools import cache
 from hashlib import sha256
 from importlib.util import find_spec
 from io import StringIO
+from pathlib import Path
 from threading import RLock
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
 from langshift.errors import LangshiftError
@@ -218,35 +219,7 @@ def _renamed(found: re.Match[str], known: dict[str, str]) -> str:
 # Points are pixels: figures are measured in pixels of a page, at their full width.
 _DPI = 72
 SMALL = 11
-_LOOK: dict[Any, Any] = {
-    "svg.fonttype": "none",
-    "svg.hashsalt": "langshift",
-    "font.family": ["DejaVu Sans"],
-    "font.size": 12,
-    "axes.titlesize": 13,
-    "axes.labelsize": 12,
-    "legend.fontsize": 12,
-    "xtick.labelsize": 12,
-    "ytick.labelsize": 12,
-    "text.color": INK,
-    "text.parse_math": False,
-    "axes.labelcolor": INK,
-    "axes.edgecolor": LINE,
-    "axes.facecolor": "none",
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.axisbelow": True,
-    "axes.formatter.useoffset": False,
-    "figure.facecolor": PAPER,
-    "grid.color": LINE,
-    "grid.alpha": 0.3,
-    "hatch.linewidth": 1,
-    "legend.frameon": False,
-    "xtick.color": LINE,
-    "xtick.labelcolor": INK,
-    "ytick.color": LINE,
-    "ytick.labelcolor": INK,
-}
+_LOOK = Path(__file__).with_name("look.mplstyle")
 # matplotlib's settings are the whole process's, and its fonts are no thread's own.
 _ALONE = RLock()
 
@@ -294,12 +267,11 @@ class SvgFigure:
 @contextmanager
 def drawing(width: float, height: float) -> Iterator[SvgFigure]:
     """Draw a figure, in pixels, one at a time in the whole process; a user's matplotlibrc has no say."""
-    from matplotlib import rc_context, rcdefaults, rcParams
+    from matplotlib import rc_context
     from matplotlib.figure import Figure
 
-    with _ALONE, rc_context():
-        rcdefaults()
-        rcParams.update(_LOOK)
+    # What the file does not set is as matplotlib itself has it.
+    with _ALONE, rc_context(fname=_LOOK):
         figure = Figure(figsize=(width / _DPI, height / _DPI), dpi=_DPI, layout="constrained")
         yield SvgFigure(figure)
 

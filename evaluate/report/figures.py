@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from langshift.evaluate.compare.breakdowns import RecallMatrix
 from langshift.evaluate.compare.comparison import ALL, SECTIONS, Column, ComparedRun, Comparison, sign
 from langshift.evaluate.compare.findings import describe_test
 from langshift.evaluate.figures.charts import FrontierPoint, Line, bars, curves, frontier, percentiles
-from langshift.evaluate.figures.heatmap import Shares, by_language, by_rank, heatmap
+from langshift.evaluate.figures.heatmap import by_language, by_rank, heatmap
 from langshift.evaluate.measures.preference import ALL as EVERY
 from langshift.evaluate.measures.preference import OUTCOMES
 from langshift.evaluate.report import tables
@@ -34,16 +36,13 @@ class ReportFigure(NamedTuple):
 def rank_shares(report: Report) -> list[ReportFigure]:
     """Share of each document language at each of the first ranks, a heatmap a run: the paper's Figure 2."""
     compared = report.found.compared
-    language = main_query_language(report)
-    found = {
-        run.label: by_rank(run.run, compared.languages.queries, compared.languages.documents, language, depth=DEPTH)
-        for run in compared.candidates
-    }
-    captions = {
-        label: f"{label}: languages of the first {DEPTH} documents, {shares.queries:,} queries in {language}"
-        for label, shares in found.items()
-    }
-    return _side_by_side(found, captions, ("document language", "rank"), annotated=0)
+    language, languages = main_query_language(report), compared.languages
+    found: dict[str, _Grid] = {}
+    for run in compared.candidates:
+        shares = by_rank(run.run, languages.queries, languages.documents, language, depth=DEPTH)
+        caption = f"{run.label}: languages of the first {DEPTH} documents, {shares.queries:,} queries in {language}"
+        found[caption] = shares.rows, shares.columns, shares.values
+    return _heatmaps(found, "shares", "share", ("document language", "rank"), annotated=0)
 
 
 def main_query_language(report: Report) -> str:
@@ -58,44 +57,19 @@ def main_query_language(report: Report) -> str:
 
 def language_shares(report: Report) -> list[ReportFigure]:
     """Share of each document language among the first documents, by query language, a heatmap a run."""
-    compared = report.found.compared
-    found = {
-        run.label: by_language(run.run, compared.languages.queries, compared.languages.documents, depth=DEPTH)
-        for run in compared.candidates
-    }
-    captions = {label: f"{label}: languages of the first {DEPTH} documents by query language" for label in found}
-    return _side_by_side(found, captions, ("query language", "document language"), annotated=_ANNOTATED)
-
-
-def _side_by_side(
-    found: Mapping[str, Shares], captions: Mapping[str, str], titles: tuple[str, str], *, annotated: int
-) -> list[ReportFigure]:
-    """A heatmap a run, of one scale; with figures in its cells where it has no more columns than ``annotated``."""
-    highest = _highest([shares.values for shares in found.values()])
-    return [
-        ReportFigure(
-            captions[label],
-            heatmap(
-                shares.rows,
-                shares.columns,
-                shares.values,
-                title=captions[label],
-                description=f"A heatmap of shares: {titles[0]} in rows, {titles[1]} in columns.",
-                row_title=titles[0],
-                column_title=titles[1],
-                scale_title="share",
-                annotate=len(shares.columns) <= annotated,
-                vmin=0.0,
-                vmax=highest,
-            ),
-        )
-        for label, shares in found.items()
-    ]
+    languages = report.found.compared.languages
+    found: dict[str, _Grid] = {}
+    for run in report.found.compared.candidates:
+        shares = by_language(run.run, languages.queries, languages.documents, depth=DEPTH)
+        caption = f"{run.label}: languages of the first {DEPTH} documents by query language"
+        found[caption] = shares.rows, shares.columns, shares.values
+    return _heatmaps(found, "shares", "share", ("query language", "document language"))
 
 
 def recalls(found: RecallMatrix, labels: Sequence[str]) -> list[ReportFigure]:
     """Recall by query and document language, before and after."""
-    drawings = []
+    titles = ("query language", "document language")
+    grids: dict[str, _Grid] = {}
     for label, side in zip(labels, ("before", "after"), strict=True):
         values = np.array(
             [
@@ -103,22 +77,53 @@ def recalls(found: RecallMatrix, labels: Sequence[str]) -> list[ReportFigure]:
                 for cells in found.cells.values()
             ]
         )
-        caption = f"{label}: {found.measure} by query language and document language"
-        drawn = heatmap(
-            list(found.cells),
-            found.heads,
-            values,
-            title=caption,
-            description="A heatmap of recall: query language in rows, document language in columns.",
-            row_title="query language",
-            column_title="document language",
-            scale_title=found.measure,
-            annotate=len(found.heads) <= _ANNOTATED,
+        caption = f"{label}: {found.measure} by {titles[0]} and {titles[1]}"
+        grids[caption] = list(found.cells), found.heads, values
+    return _heatmaps(grids, "recall", found.measure, titles, highest=1.0)
+
+
+_Grid = tuple[Sequence[str], Sequence[str], NDArray[np.float64]]
+"""Labels of rows, those of columns, and the figures, rows x columns."""
+
+
+def _heatmaps(
+    grids: Mapping[str, _Grid],
+    kind: str,
+    scale_title: str,
+    titles: tuple[str, str],
+    *,
+    highest: float | None = None,
+    annotated: int = _ANNOTATED,
+) -> list[ReportFigure]:
+    """Draw heatmaps of one scale, which are looked at side by side.
+
+    Args:
+        grids: caption -> what to draw.
+        kind: what the figures are, for those who do not see them.
+        scale_title: likewise, beside the scale.
+        titles: what rows and columns are.
+        highest: the figure of full colour; the greatest of all if not given.
+        annotated: figures are written into the cells of no more columns than that.
+    """
+    known = [float(np.nanmax(values)) for *_, values in grids.values() if values.size and not np.isnan(values).all()]
+    return [
+        _drawn(
+            caption,
+            f"A heatmap of {kind}: {titles[0]} in rows, {titles[1]} in columns.",
+            partial(heatmap, rows, columns, values),
+            row_title=titles[0],
+            column_title=titles[1],
+            scale_title=scale_title,
+            annotate=len(columns) <= annotated,
             vmin=0.0,
-            vmax=1.0,
+            vmax=max([*known, 1e-9]) if highest is None else highest,
         )
-        drawings.append(ReportFigure(caption, drawn))
-    return drawings
+        for caption, (rows, columns, values) in grids.items()
+    ]
+
+
+def _drawn(caption: str, description: str, draw: Callable[..., str], **options: object) -> ReportFigure:
+    return ReportFigure(caption, draw(title=caption, description=description, **options))
 
 
 def first_documents(report: Report) -> list[ReportFigure]:
@@ -132,32 +137,18 @@ def first_documents(report: Report) -> list[ReportFigure]:
     if not rows:
         return []
     caption = "The first document: relevant and in the query's language (perfect), or what it lacks"
-    drawn = bars(
-        rows,
-        [outcome.replace("_", " ") for outcome in OUTCOMES],
-        np.array(shares),
-        title=caption,
-        description=f"A bar for each run, parted into {', '.join(OUTCOMES)}; the table has the figures.",
-    )
-    return [ReportFigure(caption, drawn)]
+    parts = [outcome.replace("_", " ") for outcome in OUTCOMES]
+    description = f"A bar for each run, parted into {', '.join(OUTCOMES)}; the table has the figures."
+    return [_drawn(caption, description, partial(bars, rows, parts, np.array(shares)))]
 
 
 def latencies(timed: Mapping[str, Mapping[str, float]], names: Sequence[str]) -> list[ReportFigure]:
     """Percentiles of the time that a query took, a row a run."""
     if not timed:
         return []
-    caption = "Time until the client had the whole answer"
     values = np.array([[row[name] for name in names] for row in timed.values()])
-    drawn = percentiles(
-        list(timed), values, title=caption, description="Percentiles of the latency, a row a run.", names=tuple(names)
-    )
-    return [ReportFigure(caption, drawn)]
-
-
-def _highest(values: Sequence[np.ndarray]) -> float:
-    """One scale for figures that are looked at side by side."""
-    found = [float(np.nanmax(part)) for part in values if part.size and not np.isnan(part).all()]
-    return max([*found, 1e-9])
+    draw = partial(percentiles, list(timed), values, names=tuple(names))
+    return [_drawn("Time until the client had the whole answer", "Percentiles of the latency, a row a run.", draw)]
 
 
 LPR = "LPR"
@@ -190,15 +181,14 @@ def _line(measure: str, points: Sequence[tuple[float, float | None]]) -> Line:
 
 
 def _curves(caption: str, lines: Sequence[Line], best: float | None) -> ReportFigure:
-    drawn = curves(
-        lines,
-        title=caption,
-        description=f"A curve over alpha for each of {', '.join(line.name for line in lines)}.",
+    return _drawn(
+        caption,
+        f"A curve over alpha for each of {', '.join(line.name for line in lines)}.",
+        partial(curves, lines),
         y_title="mean over all queries",
         marked=best,
         marked_name="" if best is None else "best",
     )
-    return ReportFigure(caption, drawn)
 
 
 def _by_alpha(report: Report) -> list[list[tuple[float, ComparedRun]]]:
@@ -237,14 +227,8 @@ def frontiers(report: Report) -> list[ReportFigure]:
         f"{column.measure} against LPR: further up ranks better; further right, the best passage is more often in the "
         "query's language"
     )
-    drawn = frontier(
-        points,
-        title=caption,
-        description="A point for each run; points of a sweep are joined.",
-        x_title=LPR,
-        y_title=column.measure,
-    )
-    return [ReportFigure(caption, drawn)]
+    description = "A point for each run; points of a sweep are joined."
+    return [_drawn(caption, description, partial(frontier, points), x_title=LPR, y_title=column.measure)]
 
 
 def points_of(report: Report) -> list[FrontierPoint]:
@@ -339,13 +323,8 @@ def _by_language(report: Report) -> Section:
 
 
 def _of_languages(report: Report) -> Iterator[Section]:
-
     compared = report.found.compared
-    yield Section(
-        "shares",
-        "Languages of what is found",
-        draw=lambda: [*rank_shares(report), *language_shares(report)],
-    )
+    yield Section("shares", "Languages of what is found", draw=lambda: [*rank_shares(report), *language_shares(report)])
     if report.outcomes:
         named = [(compared.candidate(letter).label, scores) for letter, scores in report.outcomes.items()]
         meaning = (
@@ -369,7 +348,6 @@ def _of_languages(report: Report) -> Iterator[Section]:
 
 
 def _of_alpha(report: Report) -> Iterator[Section]:
-
     notes = []
     if not report.sweeps:
         dataset = report.found.compared.dataset.folder
@@ -383,7 +361,6 @@ def _of_alpha(report: Report) -> Iterator[Section]:
 
 
 def _latency(report: Report) -> Section:
-
     known = {
         run.label: {name: found for name in _TIMED if (found := _percentiles(report.run_info[run.letter], name))}
         for run in report.found.compared.candidates

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -134,42 +134,38 @@ def show_rows(folder: Path, rows: Sequence[tuple[OfflineSettings, Mapping[str, A
         folder: the dataset, as it was named.
         rows: settings, and what ``result.json`` holds of each.
     """
-    names = list(rows[0][1]["measures"])
     pivots = {setting.debias.vectors.pivot for setting, _ in rows if setting.debias.vectors is not None}
     alphas = sorted({setting.alpha for setting, _ in rows if setting.alpha is not None})
     words = [f"alpha {alphas[0]}"] if len(alphas) == 1 else []
     _headline(folder, rows[0][1], [*words, *(f"pivot {pivot}" for pivot in pivots)])
     # Columns that say nothing here are left out.
-    columns: dict[str, Callable[[OfflineSettings, Mapping[str, Any]], str]] = {
-        "method": lambda setting, _: setting.debias.method
+    said = {
+        "alpha": len(alphas) > 1,
+        "changes": any(setting.changes == BOTH_SIDES for setting, _ in rows),
+        **dict.fromkeys(("languages", "LID", "und"), any(setting.source != GIVEN for setting, _ in rows)),
     }
-    if len(alphas) > 1:
-        columns["alpha"] = lambda setting, _: setting.alpha or "-"
-    if any(setting.changes == BOTH_SIDES for setting, _ in rows):
-        columns["changes"] = lambda setting, _: setting.changes
-    if any(setting.source != GIVEN for setting, _ in rows):
-        columns |= {"languages": _source, "LID": _accuracy, "und": _unknown}
-    shown = [
-        [
-            *(cell(setting, result) for cell in columns.values()),
-            *(format_score(result["measures"][name]) for name in names),
-        ]
-        for setting, result in rows
-    ]
-    output.table(None, [*columns, *names], shown, right={"alpha", "LID", "und", *names})
+    shown = [_setting_cells(setting, result) for setting, result in rows]
+    heads = [head for head in shown[0] if said.get(head, True)]
+    output.table(
+        None,
+        heads,
+        [[cells[head] for head in heads] for cells in shown],
+        right=set(heads) - {"method", "changes", "languages"},
+    )
 
 
-def _source(setting: OfflineSettings, _: Mapping[str, Any]) -> str:
-    return "-" if setting.changes == NOTHING else str(setting.source)
-
-
-def _accuracy(_: OfflineSettings, result: Mapping[str, Any]) -> str:
-    return format_score(result["detection"]["accuracy"]) if result["detection"] else "-"
-
-
-def _unknown(_: OfflineSettings, result: Mapping[str, Any]) -> str:
-    unknown = result["detection"] and result["detection"]["unknown"]
-    return "-" if unknown is None else f"{unknown:,}"
+def _setting_cells(setting: OfflineSettings, result: Mapping[str, Any]) -> dict[str, str]:
+    """Head -> field."""
+    detection = result["detection"] or {"accuracy": None, "unknown": None}
+    return {
+        "method": setting.debias.method,
+        "alpha": setting.alpha or "-",
+        "changes": setting.changes,
+        "languages": "-" if setting.changes == NOTHING else str(setting.source),
+        "LID": format_score(detection["accuracy"]),
+        "und": "-" if detection["unknown"] is None else f"{detection['unknown']:,}",
+        **{name: format_score(mean) for name, mean in result["measures"].items()},
+    }
 
 
 _SHOWN_LANGUAGES = 3

@@ -120,9 +120,8 @@ def lower(compared: Comparison, letter: str, column: Column) -> list[str]:
     """The runs that have a significantly lower figure."""
     found = []
     for other in (other for other in compared.letters if other != letter):
-        pair = (letter, other) if letter < other else (other, letter)
-        tested = compared.tested(column, pair)
-        if tested is not None and tested.significant and (tested.difference > 0) is (pair[1] == letter):
+        tested = compared.whole.against(column, letter, other)
+        if tested is not None and tested.significant and tested.difference > 0:
             found.append(other)
     return found
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from html import escape
 from pathlib import Path
 
@@ -35,15 +35,21 @@ def latex(report: Report) -> str:
 
 
 def _latex_table(table: Table) -> str:
-    columns = range(len(table.heads))
-    rows = tabulate(
-        [[_line(cell.plain) for cell in row] for row in table.rows],
-        headers=[_line(head.plain) for head in table.heads],
-        tablefmt="latex_booktabs",
-        colalign=["left" if place == 0 else "right" for place in columns],
-        disable_numparse=True,
-    )
+    rows = _tabulated(table, "latex_booktabs", _line)
     return f"\\begin{{table}}\n\\centering\n\\caption{{{_latex_escaped(table.caption)}}}\n{rows}\n\\end{{table}}"
+
+
+def _tabulated(table: Table, form: str, escaped: Callable[[str], str]) -> str:
+    """Heads and fields in one of tabulate's forms, figures to the right."""
+    return str(
+        tabulate(
+            [[escaped(cell.plain) for cell in row] for row in table.rows],
+            headers=[escaped(head.plain) for head in table.heads],
+            tablefmt=form,
+            colalign=["left" if table.words or place == 0 else "right" for place in range(len(table.heads))],
+            disable_numparse=True,
+        )
+    )
 
 
 def _latex_escaped(text: str) -> str:
@@ -134,20 +140,9 @@ def markdown(report: Report) -> str:
         parts += [_markdown_escaped(note) for note in section.notes]
         for table in section.tables:
             quoted = f" {table.quoted.text}" if table.quoted else ""
-            parts += [f"**{_markdown_escaped(table.caption)}**{_markdown_escaped(quoted)}", _markdown_table(table)]
+            parts.append(f"**{_markdown_escaped(table.caption)}**{_markdown_escaped(quoted)}")
+            parts.append(_tabulated(table, "github", _markdown_escaped))
     return "\n\n".join(parts) + "\n"
-
-
-def _markdown_table(table: Table) -> str:
-    return str(
-        tabulate(
-            [[_markdown_escaped(cell.plain) for cell in row] for row in table.rows],
-            headers=[_markdown_escaped(head.plain) for head in table.heads],
-            tablefmt="github",
-            colalign=["left" if table.words or place == 0 else "right" for place in range(len(table.heads))],
-            disable_numparse=True,
-        )
-    )
 
 
 def _markdown_escaped(text: str) -> str:

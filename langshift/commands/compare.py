@@ -11,7 +11,6 @@ from langshift import errors, output
 from langshift.commands.options import JSON
 from langshift.errors import LangshiftError, UsageError
 from langshift.evaluate.compare import gate
-from langshift.evaluate.compare import gate as baselines
 from langshift.evaluate.compare.breakdowns import ExampleQueries
 from langshift.evaluate.compare.comparison import SECTIONS, Comparison, column_of
 from langshift.evaluate.compare.findings import ComparisonFindings, compare_places, describe_test, findings
@@ -44,7 +43,7 @@ def run_compare(
     parsed = [gate.parse(text) for text in conditions]
     _require_sense(len(places), parsed, baseline, save_baseline, junit)
     compared = compare_places(places, folder, measures, [condition.measure for condition in parsed])
-    before = baselines.read(baseline, identity(compared.dataset)["hash"]) if baseline else None
+    before = gate.read(baseline, identity(compared.dataset)["hash"]) if baseline else None
     verdicts = _judge(compared, parsed, before)
     found = findings(compared)
     for warning in found.warnings:
@@ -92,7 +91,7 @@ def _end(compared: Comparison, verdicts: Sequence[ConditionResult], save: Path |
     if failed:
         raise LangshiftError(" ".join(verdict.says for verdict in failed))
     if save is not None:
-        baselines.save(save, baselines.of(compared, last.letter))
+        gate.save(save, gate.of(compared, last.letter))
         output.note(f"Kept the figures of {last.label} in {save}.")
 
 
@@ -115,9 +114,7 @@ def show(found: ComparisonFindings, verdicts: Sequence[ConditionResult]) -> None
         for sentence in found.advice:
             line(f"- {sentence}")
     if verdicts:
-        heading("\nConditions")
-        for verdict in verdicts:
-            line(f"- {'FAILS' if verdict.failed else 'passes'}: {verdict.says}")
+        gate.show_conditions(verdicts)
 
 
 def _show_sections(compared: Comparison) -> None:
