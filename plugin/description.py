@@ -132,6 +132,9 @@ class TextField:
     documents: int
 
 
+_SETTINGS = ("default_pipeline", "shards", "replicas", "auto_expand_replicas")
+
+
 @dataclass(frozen=True)
 class Description:
     """One version, and those beside it.
@@ -179,10 +182,7 @@ class Description:
             "fields": self.fields.to_dict(),
             "vector": None if self.vector is None else asdict(self.vector),
             "texts": [asdict(one) for one in self.texts],
-            "default_pipeline": self.default_pipeline,
-            "shards": self.shards,
-            "replicas": self.replicas,
-            "auto_expand_replicas": self.auto_expand_replicas,
+            **{name: getattr(self, name) for name in _SETTINGS},
         }
 
     def share(self, language: str) -> float:
@@ -286,16 +286,12 @@ def _analyzers(
     """The text fields that a word search looks into, each with its analyzer."""
     named = any(name.startswith("index.analysis.analyzer.default.") for name in settings)
     usual = "default" if named else "standard"
-    for path in fields.texts or _paths(mappings):
+    properties = mappings["properties"]
+    of_languages = [f"{field}.{tag}" for field in _TEXTS for tag in properties.get(field, {}).get("properties", {})]
+    for path in fields.texts or of_languages:
         found = _at(mappings, path)
         if found is not None:
             yield path, str(found.get("analyzer", usual))
-
-
-def _paths(mappings: Mapping[str, Any]) -> Iterator[str]:
-    for field in _TEXTS:
-        for tag in mappings["properties"].get(field, {}).get("properties", {}):
-            yield f"{field}.{tag}"
 
 
 def _at(mappings: Mapping[str, Any], path: str) -> Mapping[str, Any] | None:

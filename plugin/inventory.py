@@ -7,6 +7,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
+from operator import attrgetter
 from typing import Any, Literal
 
 import click
@@ -35,6 +36,14 @@ _WANTED = (
     "*.settings.index.creation_date",
     "*.settings.index.uuid",
     *(f"*.settings.index.blocks.{name}" for name in _BLOCKS),
+)
+
+
+# What ``--json`` says of a version, in this order.
+_SHOWN = (
+    *("name", "version", "state", "documents", "bytes"),
+    *(f"fingerprint.{name}" for name in ("encoder", "alpha", "alphas", "vectors")),
+    *("made", "write_blocked", "origin", "unfinished"),
 )
 
 
@@ -73,22 +82,7 @@ class Version:
 
     def to_dict(self) -> dict[str, Any]:
         """As ``--json`` prints it."""
-        made = self.fingerprint
-        return {
-            "name": self.name,
-            "version": self.version,
-            "state": self.state,
-            "documents": self.documents,
-            "bytes": self.bytes,
-            "encoder": made.encoder,
-            "alpha": made.alpha,
-            "alphas": dict(made.alphas),
-            "vectors": made.vectors,
-            "made": self.made,
-            "write_blocked": self.write_blocked,
-            "origin": self.origin,
-            "unfinished": self.unfinished,
-        }
+        return {name.rpartition(".")[2]: attrgetter(name)(self) for name in _SHOWN}
 
 
 def all_versions(client: OpenSearch) -> list[Version]:

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Any, Literal
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 from opensearchpy import OpenSearch
 from opensearchpy.exceptions import NotFoundError
 
 
-@dataclass(frozen=True)
-class FieldNames:
+class FieldNames(msgspec.Struct, frozen=True, rename={"declared_language": "told"}):
     """Names of fields, kept in the mapping under ``_meta.langshift_fields`` where they are not the usual ones.
 
     A name may be a path with dots, as OpenSearch writes them.
@@ -39,18 +39,13 @@ class FieldNames:
 
     def to_dict(self) -> dict[str, Any]:
         """As it stands in ``_meta.langshift_fields``."""
-        values = {**asdict(self), "texts": list(self.texts)}
-        values["told"] = values.pop("declared_language")
-        return values
+        entry: dict[str, Any] = msgspec.to_builtins(self)
+        return entry
 
     @classmethod
     def from_meta(cls, meta: Mapping[str, Any]) -> FieldNames:
         """The fields of an index, from its whole ``_meta``."""
-        entry = meta.get("langshift_fields")
-        if entry is None:
-            return USUAL
-        names = {**entry, "texts": tuple(entry["texts"])}
-        return cls(declared_language=names.pop("told", None), **names)
+        return msgspec.convert(meta.get("langshift_fields", {}), cls)
 
 
 USUAL = FieldNames()
@@ -165,8 +160,7 @@ def uuid_of(client: OpenSearch, index: str) -> str:
 Kind = Literal["load", "retune", "adopt"]
 
 
-@dataclass(frozen=True)
-class Origin:
+class Origin(msgspec.Struct, frozen=True, rename={"version": "from"}):
     """Kept in a version's mapping under ``_meta.langshift_origin``.
 
     Attributes:
@@ -187,13 +181,8 @@ class Origin:
 
     def to_dict(self) -> dict[str, Any]:
         """As it stands in ``_meta.langshift_origin``."""
-        return {
-            "kind": self.kind,
-            "from": self.version,
-            "uuid": self.uuid,
-            "checkpoint": list(self.checkpoint),
-            "at": self.at,
-        }
+        entry: dict[str, Any] = msgspec.to_builtins(self)
+        return entry
 
 
 def new_origin(client: OpenSearch, kind: Kind, version: str | None, checkpoint: Sequence[int] = ()) -> Origin:
@@ -216,15 +205,7 @@ def read_origin(client: OpenSearch, index: str) -> Origin | None:
     Raises:
         NotFoundError: there is no such index.
     """
-    return origin_from_metadata(read_metadata(client, index))
-
-
-def origin_from_metadata(meta: Mapping[str, Any]) -> Origin | None:
-    """Where a version came from, from its whole ``_meta``."""
-    found = meta.get(ORIGIN)
-    if found is None:
-        return None
-    return Origin(found["kind"], found["from"], found["uuid"], tuple(found["checkpoint"]), found["at"])
+    return msgspec.convert(read_metadata(client, index).get(ORIGIN), Origin | None)
 
 
 def encoded(vectors: Mapping[str, NDArray[np.float32]]) -> dict[str, str]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 from opensearchpy import OpenSearch
@@ -30,7 +31,8 @@ _NORM_DIFFERS = 1e-3
 _AT_ONCE = 100
 
 
-class PipelineCheckResult(NamedTuple):
+@dataclass
+class PipelineCheckResult:
     """What a sample of documents told. Differences are of components, relative to the norm of a document's vector.
 
     Attributes:
@@ -75,12 +77,7 @@ def compare(
     body = {
         "size": min(sample, metadata.window(metadata.read_settings(client, index.index))),
         "query": {"function_score": {"query": matching_stamp_query(shift, fields), "random_score": {}}},
-        "_source": [
-            fields.vector,
-            fields.stamp,
-            fields.language,
-            *([fields.declared_language] if fields.declared_language else []),
-        ],
+        "_source": [name for name in (fields.vector, fields.stamp, fields.language, fields.declared_language) if name],
     }
     result = PipelineCheckResult(off_norm=0 if index.fingerprint.normalised else None)
     hits = client.search(index=index.index, body=body)["hits"]["hits"]
@@ -90,39 +87,37 @@ def compare(
         sent = [_raw_document(hit, raw, index) for hit, raw in zip(some, raws, strict=True)]
         answers = _simulated(client, installed, sent)
         for hit, raw, answer in zip(some, raws, answers, strict=True):
-            result = _with(result, hit, raw, answer, shift, fields)
+            _add(result, hit, raw, answer, shift, fields)
     return result
 
 
-def _with(
+def _add(
     result: PipelineCheckResult,
     hit: Mapping[str, Any],
     raw: Vector,
     answer: Mapping[str, Any],
     shift: StoredShift,
     fields: FieldNames,
-) -> PipelineCheckResult:
-    """What is told so far, with one more document."""
+) -> None:
+    """Compare one more document."""
     name, stamp = hit["_id"], _stamp(hit, fields)
-    result = result._replace(documents=result.documents + 1)
+    result.documents += 1
     if result.off_norm is not None and abs(float(np.linalg.norm(raw.astype(np.float64))) - 1) > _NORM_DIFFERS:
-        result = result._replace(off_norm=result.off_norm + 1, strange=result.strange or name)
+        result.off_norm, result.strange = result.off_norm + 1, result.strange or name
     stored = difference(_vector(hit, fields), shifted(raw, stamp, shift.vectors), raw)
-    result = result._replace(stored=max(result.stored, stored))
+    result.stored = max(result.stored, stored)
     if "doc" not in answer:
-        return result._replace(
-            refused=result.refused + 1, refusal=result.refusal or shift_script.reason(answer["error"])
-        )
+        result.refused, result.refusal = result.refused + 1, result.refusal or shift_script.reason(answer["error"])
+        return
     made = answer["doc"]
     now = _stamp(made, fields)
     cluster = difference(_vector(made, fields), shifted(raw, now, shift.vectors), raw)
     if cluster >= result.cluster:
-        result = result._replace(cluster=cluster, worst=name)
+        result.cluster, result.worst = cluster, name
     # A document that was shifted by several languages is shifted by one where somebody says which.
     soft = bool(stamp.get("languages"))
     if not soft and (offset(now, shift.vectors) != offset(stamp, shift.vectors)).any():
-        result = result._replace(other_language=result.other_language + 1, renamed=result.renamed or name)
-    return result
+        result.other_language, result.renamed = result.other_language + 1, result.renamed or name
 
 
 def _simulated(
@@ -181,14 +176,17 @@ def run_verify(name: str, sample: int, *, as_json: bool) -> int:
     installed = _installed(client, name, index)
     stamps = count_stamps(client, index.index, shift, index.fields)
     compared = compare(client, index, shift, installed, sample)
-    wrong = [*_outdated(client, name, index, shift, installed), *_differing(name, compared), *_stamps(index, stamps)]
+    wrong = [*_differing(name, compared), *_stamps(index, stamps)]
+    if not pipelines.is_current(client, index.index, shift, index.fields, installed):
+        again = f"`langshift pipeline install {name}` puts that right"
+        wrong.insert(0, f"{installed.name} is not as this langshift makes it: {again}.")
     if as_json:
         emit_json(
             {
                 "index": index.index,
                 "pipeline": installed.name,
                 "first": installed.first.name if installed.first else None,
-                "compared": compared._asdict(),
+                "compared": asdict(compared),
                 "stamps": stamps._asdict(),
                 "wrong": wrong,
             }
@@ -230,14 +228,6 @@ def _say(index: IndexInfo, name: str, compared: PipelineCheckResult, stamps: Sta
         f"NumPy's, and what is stored within {compared.stored:.1e} (shares of a vector's norm).",
         soft_wrap=True,
     )
-
-
-def _outdated(
-    client: OpenSearch, name: str, index: IndexInfo, shift: StoredShift, installed: pipelines.InstalledPipeline
-) -> list[str]:
-    if pipelines.is_current(client, index.index, shift, index.fields, installed):
-        return []
-    return [f"{installed.name} is not as this langshift makes it: `langshift pipeline install {name}` puts that right."]
 
 
 def _differing(name: str, compared: PipelineCheckResult) -> list[str]:

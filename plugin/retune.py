@@ -314,13 +314,15 @@ def retune(
     index = live(client, name)
     body = copied_body(client, index.index)
     plan = plan_retune(index, body["mappings"]["_meta"], wanted)
-    requested = _requested(plan.new)
-    if not plan.changes and all_agree(client, index, plan.new):
+    new = plan.new
+    # By what a later run knows a version that it may go on with.
+    requested = {"vectors": new.hash, "pivot": new.pivot, "alpha": new.alpha, "alphas": dict(new.alphas)}
+    if not plan.changes and all_agree(client, index, new):
         # Nothing goes on with what another run has left, which may hold up writers.
         clear_abandoned(client, name)
         # One that was killed right after the swap has just been finished: that is what was asked for.
         finished = left if isinstance(left, TransferResult) and left.requested == requested else None
-        return _retuned(index, plan.new, finished)
+        return _retuned(index, new, finished)
     require_retunable(client, index, plan.old.hash)
     body["mappings"]["_meta"] = plan.meta
     require_engine(client, body)
@@ -330,11 +332,11 @@ def retune(
 
     def gate(version: str) -> None:
         # Asked only now, as somebody may have put it there meanwhile: clients go on sending raw vectors.
-        inherit_pipeline(client, index.index, version, plan.new, index.fields)
+        inherit_pipeline(client, index.index, version, new, index.fields)
         if check is not None:
             check(index.index, version)
 
-    transform = shift_transform(client, plan.old, plan.new, index.fields)
+    transform = shift_transform(client, plan.old, new, index.fields)
     done = transfer(
         client,
         TransferPlan(name, body, requested, transform, throttle=throttle),
@@ -342,12 +344,7 @@ def retune(
         gate=gate,
         patience=patience,
     )
-    return _retuned(index, plan.new, done)
-
-
-def _requested(new: StoredShift) -> dict[str, Any]:
-    """By what a later run knows a version that it may go on with."""
-    return {"vectors": new.hash, "pivot": new.pivot, "alpha": new.alpha, "alphas": dict(new.alphas)}
+    return _retuned(index, new, done)
 
 
 def _retuned(index: IndexInfo, new: StoredShift, done: TransferResult | None) -> RetuneResult:

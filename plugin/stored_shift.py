@@ -53,12 +53,10 @@ class StoredShift(Scales):
         """
         if self.pivot is None:
             return {}
-        members = {tag: self.key(tag) or "" for tag, wider in MACROLANGUAGES.items() if self._knows(wider)}
+        known = {*self.vectors, self.pivot}
+        members = {tag: self.key(tag) or "" for tag, wider in MACROLANGUAGES.items() if wider in known}
         own = {tag: tag for tag in self.vectors if tag != UNDETERMINED}
         return {tag.lower(): key for tag, key in {**members, **own, self.pivot: ""}.items()}
-
-    def _knows(self, tag: str) -> bool:
-        return tag in self.vectors or tag == self.pivot
 
     def to_dict(self) -> dict[str, Any]:
         """As it stands in ``_meta.langshift_vectors``; the scales and the pivot are in the fingerprint."""

@@ -55,7 +55,7 @@ def check_top(content: object) -> Mapping[str, Any]:
         The same.
 
     Raises:
-        Refused: it is none.
+        InvalidTemplate: it is none.
     """
     content = _object(content, "")
     for name in content:
@@ -76,7 +76,7 @@ def check_settings(settings: Mapping[str, Any]) -> None:
         settings: flat, by names less ``index.``.
 
     Raises:
-        Refused: they would.
+        InvalidTemplate: they would.
     """
     for name, value in settings.items():
         place = f"settings.index.{name}"
@@ -102,7 +102,7 @@ def check_mappings(mappings: Mapping[str, Any]) -> None:
         mappings: with fields within each other instead of names with dots.
 
     Raises:
-        Refused: they would.
+        InvalidTemplate: they would.
     """
     _check_whole(mappings)
     _check_dynamic(mappings.get("dynamic_templates", []))

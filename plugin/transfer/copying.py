@@ -54,7 +54,7 @@ def delete_gone(run: Transfer) -> int:
     where it has no more than that, nothing was deleted.
 
     Raises:
-        TakenOver: by another run.
+        TransferSuperseded: by another run.
     """
     for index in (run.source, run.target):
         run.retry(reindex_tasks.refresh, run.client, index)
@@ -72,7 +72,7 @@ def remove(run: Transfer, documents: Sequence[Identity]) -> None:
     """Delete documents in the target.
 
     Raises:
-        TakenOver: by another run.
+        TransferSuperseded: by another run.
         Unreadable: a part of the cluster does not answer; some may be deleted.
     """
     if not documents:
@@ -201,7 +201,7 @@ def copy_all(run: Transfer) -> None:
     """Copy every document, or go on with that; what is written meanwhile is left to ``catch_up``.
 
     Raises:
-        GivenUp: a document cannot be copied, or the live version is gone.
+        TransferAborted: a document cannot be copied, or the live version is gone.
         OpenSearchException: the cluster could not be reached for as long as patience lasts.
     """
     if run.retry(run.mark.read).get("copied"):
@@ -240,7 +240,7 @@ def catch_up(run: Transfer) -> int:
     Deletes are left to ``delete_gone``.
 
     Raises:
-        GivenUp: a document cannot be copied, or the live version is gone.
+        TransferAborted: a document cannot be copied, or the live version is gone.
     """
     now = run.retry(reindex_tasks.shards, run.client, run.source)
     run.retry(reindex_tasks.refresh, run.client, run.source)

@@ -29,7 +29,7 @@ def block(run: Transfer) -> bool:
     Returns:
         Whether somebody had blocked it before: then the version that takes its place is blocked too.
     """
-    theirs = not run.retry(run.mark.read).get("blocked") and is_blocked(run, run.source)
+    theirs = not run.retry(run.mark.read).get("blocked") and is_write_blocked(run.settings(run.source))
     if not theirs:
         # Noted first: a run that is killed between the two leaves a block that the next one knows for its own.
         run.retry(run.mark.note, blocked=True)
@@ -42,11 +42,6 @@ def unblock(run: Transfer) -> None:
     if run.retry(run.mark.read).get("blocked"):
         run.retry(lift_block, run.client, run.source, run.uuid)
         run.retry(run.mark.note, blocked=False)
-
-
-def is_blocked(run: Transfer, index: str) -> bool:
-    """Whether a version takes no writes."""
-    return is_write_blocked(run.settings(index))
 
 
 def set_block(client: OpenSearch, index: str) -> None:
@@ -132,7 +127,7 @@ def verify(run: Transfer) -> int:
         How many documents the target holds.
 
     Raises:
-        GivenUp: they differ.
+        TransferAborted: they differ.
     """
     for index in (run.source, run.target):
         run.retry(reindex_tasks.refresh, run.client, index)
@@ -240,7 +235,7 @@ def cut_over(run: Transfer) -> tuple[int, float]:
         How many documents the target holds, and for how many seconds nothing could be written.
 
     Raises:
-        GivenUp: the target is not what it must be, or the live version is not live any more.
+        TransferAborted: the target is not what it must be, or the live version is not live any more.
     """
     run.require_unchanged()
     run.throttle = None
@@ -279,7 +274,7 @@ def swap(run: Transfer) -> None:
     May be called again where its answer was lost.
 
     Raises:
-        GivenUp: the alias does not stand any more for what was live.
+        TransferAborted: the alias does not stand any more for what was live.
     """
     aliases = run.client.indices.get_alias(name=run.name)
     if run.source not in aliases and version_behind(run.client, run.name) == run.target:

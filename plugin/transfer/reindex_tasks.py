@@ -179,8 +179,8 @@ def wait_for_task(run: Transfer, task: str, on_progress: Callable[[CopyCounts], 
         on_progress: is told how far it is, again and again.
 
     Raises:
-        Broken: it is gone, or has failed for something that passes.
-        GivenUp: it has failed for what a document holds, or somebody has deleted what it needs.
+        TaskInterrupted: it is gone, or has failed for something that passes.
+        TransferAborted: it has failed for what a document holds, or somebody has deleted what it needs.
     """
     try:
         return _followed(run, task, on_progress)

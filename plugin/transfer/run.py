@@ -165,10 +165,12 @@ def _leave(run: Transfer, error: BaseException, *, useless: bool) -> None:
     except TransferSuperseded:
         return
     except (OpenSearchException, LangshiftError) as trouble:
-        original = failure(error, address(run.client)) if isinstance(error, OpenSearchException) else error
+        original, why = (
+            failure(one, address(run.client)) if isinstance(one, OpenSearchException) else one
+            for one in (error, trouble)
+        )
         if not isinstance(original, LangshiftError):
             return
-        why = failure(trouble, address(run.client)) if isinstance(trouble, OpenSearchException) else trouble
         raise ClusterError(
             f"{original} Clearing up failed too, so {run.source} may take no writes until the same command, run again, "
             f"releases it: {why}"

@@ -68,7 +68,7 @@ class TransferMark:
         """What is noted.
 
         Raises:
-            TakenOver: by another run, or nothing is noted any more.
+            TransferSuperseded: by another run, or nothing is noted any more.
         """
         found = read_transfer_note(self._client, self.index)
         if found is None or found[0] != self.kind or found[1].get("token") != self.token:
@@ -82,7 +82,7 @@ class TransferMark:
         """Change some of it.
 
         Raises:
-            TakenOver: by another run.
+            TransferSuperseded: by another run.
         """
         self.take_over({**self.read(), **values})
 
@@ -96,7 +96,7 @@ class TransferMark:
         """Nothing is left to do.
 
         Raises:
-            TakenOver: by another run.
+            TransferSuperseded: by another run.
         """
         self.read()
         metadata.note_unfinished(self._client, self.index, None)
@@ -283,8 +283,8 @@ class Transfer:
         """Refuse to go on where what was live is not.
 
         Raises:
-            GivenUp: somebody has deleted it, or let the alias stand for another version.
-            TakenOver: another run has finished this one's work.
+            TransferAborted: somebody has deleted it, or let the alias stand for another version.
+            TransferSuperseded: another run has finished this one's work.
         """
         if self.retry(uuid_of, self.client, self.source) != self.uuid:
             raise TransferAborted(

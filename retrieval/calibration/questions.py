@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Final, NamedTuple, TypeVar
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 from opensearchpy import OpenSearch
@@ -165,7 +165,7 @@ def text_of(found: ScoredDoc, fields: FieldNames) -> str:
     if not fields.texts:
         hit = to_hit(found, fields)
         return hit.text or hit.title
-    texts = (to_hit(found, replace(fields, texts=(name,))).text for name in fields.texts)
+    texts = (to_hit(found, msgspec.structs.replace(fields, texts=(name,))).text for name in fields.texts)
     return next(filter(None, texts), "")
 
 

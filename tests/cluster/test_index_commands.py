@@ -22,7 +22,9 @@ from langshift.plugin.metadata import USUAL, FieldNames
 from langshift.plugin.stored_shift import StoredShift
 
 SHIFTED = replace(PLAIN, vectors="0123456789abcdef", pivot="en", alpha=0.5, alphas={"th": 0.25})
-SHIFT = StoredShift.of(SHIFTED, {tag: np.ones(4, np.float32) for tag in ("de", "th")})
+SHIFT = StoredShift(
+    SHIFTED.vectors, "en", {tag: np.ones(4, np.float32) for tag in ("de", "th")}, SHIFTED.alpha, SHIFTED.alphas
+)
 BY_ALPHA = {"vectors": SHIFTED.vectors, "alpha": 0.5, "language": "de"}
 
 
