@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,8 +18,8 @@ _AT_ONCE = 256
 _TIED = 1e-9
 
 
-def with_norm_1(vectors: NDArray[np.float32]) -> Floats:
-    """Vectors of the same directions, shape (n, d), float64."""
+def with_norm_1(vectors: NDArray[np.floating]) -> Floats:
+    """Vectors of the same directions, shape (n, d), float64; zeros stay zeros."""
     raised = vectors.astype(np.float64)
     # A shift could take a vector away whole; such a one is near to nothing.
     norms = np.maximum(np.linalg.norm(raised, axis=1, keepdims=True), np.finfo(np.float64).tiny)
@@ -45,25 +45,22 @@ class LanguageRows:
     """Which queries and documents are of which language.
 
     Attributes:
-        languages: those of the documents, the most frequent first.
-        query_languages: those of the queries, in the same order, then others.
-        queries: rows of the queries by language of ``asked``.
-        documents: rows of the documents by language of ``languages``.
+        queries: language -> rows of the queries: the languages in the order of ``documents``, then others.
+        documents: language -> rows of the documents, the most frequent language first.
         own: whether the queries are the documents, which are then not compared with themselves.
     """
 
-    languages: Sequence[str]
-    query_languages: Sequence[str]
-    queries: Sequence[NDArray[np.intp]]
-    documents: Sequence[NDArray[np.intp]]
+    queries: Mapping[str, NDArray[np.intp]]
+    documents: Mapping[str, NDArray[np.intp]]
     own: bool
 
     @property
     def pairs(self) -> Floats:
-        """How many pairs of a query and a document are compared, shape (asked, languages)."""
-        counts = np.outer([len(rows) for rows in self.queries], [len(rows) for rows in self.documents])
+        """How many pairs of a query and a document are compared, shape (query languages, languages)."""
+        documents = [len(rows) for rows in self.documents.values()]
+        counts = np.outer([len(rows) for rows in self.queries.values()], documents)
         if self.own:
-            counts -= np.diag([len(rows) for rows in self.documents])
+            counts -= np.diag(documents)
         return counts.astype(np.float64)
 
 
@@ -73,24 +70,24 @@ class Draws:
     def __init__(self, rows: LanguageRows) -> None:
         rng = np.random.default_rng(_SEED)
         self.rows = rows
-        self.documents = [_drawn(rng, len(of)) for of in rows.documents]
+        self.documents = [_drawn(rng, len(of)) for of in rows.documents.values()]
         # A document that stands in for a query is drawn as both.
-        self.queries = self.documents if rows.own else [_drawn(rng, len(of)) for of in rows.queries]
+        self.queries = self.documents if rows.own else [_drawn(rng, len(of)) for of in rows.queries.values()]
 
     def cosines(self, sides: NormalisedVectors) -> Floats:
-        """Mean cosine between queries and documents of two languages, shape (1 + RESAMPLES, asked, languages).
+        """Mean cosine between queries and documents of two languages, shape (1 + RESAMPLES, query languages, languages).
 
         The first is that of the sample itself. NaN where there is no pair.
         """
-        rows = self.rows
-        if not rows.query_languages or not rows.languages:
-            return np.empty((1 + RESAMPLES, len(rows.query_languages), len(rows.languages)))
-        query_sums = [drawn @ sides.queries[of] for drawn, of in zip(self.queries, rows.queries, strict=True)]
-        found = [drawn @ sides.documents[of] for drawn, of in zip(self.documents, rows.documents, strict=True)]
+        queries, documents = self.rows.queries.values(), self.rows.documents.values()
+        if not queries or not documents:
+            return np.empty((1 + RESAMPLES, len(queries), len(documents)))
+        query_sums = [drawn @ sides.queries[of] for drawn, of in zip(self.queries, queries, strict=True)]
+        found = [drawn @ sides.documents[of] for drawn, of in zip(self.documents, documents, strict=True)]
         sums = np.einsum("qbd,lbd->bql", np.stack(query_sums), np.stack(found), optimize=True)
         pairs = np.einsum("qb,lb->bql", _totals(self.queries), _totals(self.documents))
-        if rows.own:
-            for place, (drawn, of) in enumerate(zip(self.documents, rows.documents, strict=True)):
+        if self.rows.own:
+            for place, (drawn, of) in enumerate(zip(self.documents, documents, strict=True)):
                 squares = drawn**2
                 own = np.einsum("ij,ij->i", sides.queries[of], sides.documents[of])
                 sums[:, place, place] -= squares @ own
@@ -109,17 +106,17 @@ def spread(sides: NormalisedVectors, queries: NDArray[np.intp], documents: NDArr
 
 
 def same_language_nearest(sides: NormalisedVectors, rows: LanguageRows, size: int) -> list[float]:
-    """Which share of the nearest documents is in the query's language, by language of ``asked``.
+    """Which share of the nearest documents is in the query's language, by language of the queries.
 
     Args:
         sides: queries and documents.
-        rows: their languages; documents of no language of ``languages`` are left aside.
+        rows: their languages; documents of no language are left aside.
         size: how many nearest documents count.
     """
-    among = np.concatenate(rows.documents)
-    language = np.repeat(rows.languages, [len(of) for of in rows.documents])
+    among = np.concatenate(list(rows.documents.values()))
+    language = np.repeat(list(rows.documents), [len(of) for of in rows.documents.values()])
     shares = []
-    for tag, of in zip(rows.query_languages, rows.queries, strict=True):
+    for tag, of in rows.queries.items():
         same = 0.0
         for start in range(0, len(of), _AT_ONCE):
             some = of[start : start + _AT_ONCE]

@@ -41,7 +41,8 @@ _SURE = 1.96
 _ROUNDING = 1e-6
 
 
-class Interval(NamedTuple):
+@dataclass(frozen=True)
+class Interval:
     """A figure with its 95 % interval, as far as the choice of documents and queries leaves it open."""
 
     value: float
@@ -120,7 +121,8 @@ class SimilarityGap:
     change: Interval
 
 
-class LanguageFinding(NamedTuple):
+@dataclass(frozen=True)
+class LanguageFinding:
     """One language of the sample.
 
     Attributes:
@@ -142,13 +144,10 @@ class LanguageFinding(NamedTuple):
 
 def reference_of(rows: LanguageRows, debias: Debiaser) -> str | None:
     """The language beside which others are seen; None where there are too few documents or queries in any."""
-    query_languages = {
-        tag for tag, of in zip(rows.query_languages, rows.queries, strict=True) if len(of) >= FEWEST_QUERIES
-    }
     enough = [
         tag
-        for tag, of in zip(rows.languages, rows.documents, strict=True)
-        if len(of) >= FEWEST and tag in query_languages
+        for tag, of in rows.documents.items()
+        if len(of) >= FEWEST and len(rows.queries.get(tag, ())) >= FEWEST_QUERIES
     ]
     if debias.vectors is not None and debias.vectors.pivot in enough:
         return debias.vectors.pivot
@@ -175,23 +174,21 @@ def judge_languages(
         before: mean cosines of every draw, shape (draws, asked, languages).
         after: the same after the shift.
     """
-    place = {tag: column for column, tag in enumerate(rows.languages)}
     found = []
-    for tag, of in zip(rows.languages, rows.documents, strict=True):
+    for column, (tag, of) in enumerate(rows.documents.items()):
         (common, _), *_ = Counter(sample.tags[row] for row in of).most_common(1)
         fitted = gap = None
         if reference is not None and tag != reference and len(of) >= FEWEST:
-            other = rows.documents[place[reference]]
+            other = rows.documents[reference]
             fitted = fit(sample.vectors[of], moved[of], sample.vectors[other], moved[other])
-            gap = _gap(rows.query_languages.index(reference), place[reference], place[tag], before, after)
+            query_row, reference_column = list(rows.queries).index(reference), list(rows.documents).index(reference)
+            first, then = (
+                drawn[:, query_row, reference_column] - drawn[:, query_row, column] for drawn in (before, after)
+            )
+            gap = SimilarityGap(_interval(first), _interval(then), _interval(first - then))
         share = removed_share(sample.vectors[of], moved[of])
         found.append(LanguageFinding(tag, len(of), debias.named(common), share, fitted, gap))
     return found
-
-
-def _gap(query_language: int, reference: int, language: int, before: Floats, after: Floats) -> SimilarityGap:
-    first, then = (of[:, query_language, reference] - of[:, query_language, language] for of in (before, after))
-    return SimilarityGap(_interval(first), _interval(then), _interval(first - then))
 
 
 def _interval(drawn: Floats) -> Interval:
@@ -274,10 +271,9 @@ def audit(opened: AdoptableIndex, size: int, queries: Path | None) -> Audit:
     known = [mix.language for mix in found if mix.language != UNDETERMINED]
     audit_queries = read_queries(queries, pipeline, known, size) if queries and known else documents_as_queries(sample)
     moved = pipeline.debias.documents(sample.vectors, sample.tags)
+    moved_queries = pipeline.debias.queries(audit_queries.vectors, audit_queries.tags)
     before = NormalisedVectors(with_norm_1(audit_queries.vectors), with_norm_1(sample.vectors))
-    after = NormalisedVectors(
-        with_norm_1(pipeline.debias.queries(audit_queries.vectors, audit_queries.tags)), with_norm_1(moved)
-    )
+    after = NormalisedVectors(with_norm_1(moved_queries), with_norm_1(moved))
     rows = _rows(sample, audit_queries, known)
     draws = Draws(rows)
     cosines, later = draws.cosines(before), draws.cosines(after)
@@ -299,10 +295,8 @@ def _rows(sample: Sample, audit_queries: AuditQueries, known: Sequence[str]) -> 
     most = (tag for tag, _ in Counter(audit_queries.languages).most_common() if tag != UNDETERMINED)
     query_languages = sorted(most, key=lambda tag: place.get(tag, len(known)))
     return LanguageRows(
-        known,
-        query_languages,
-        [np.flatnonzero(queries == tag) for tag in query_languages],
-        [np.flatnonzero(documents == tag) for tag in known],
+        {tag: np.flatnonzero(queries == tag) for tag in query_languages},
+        {tag: np.flatnonzero(documents == tag) for tag in known},
         audit_queries.own,
     )
 
@@ -310,24 +304,17 @@ def _rows(sample: Sample, audit_queries: AuditQueries, known: Sequence[str]) -> 
 def _spread(sides: NormalisedVectors, rows: LanguageRows, reference: str | None) -> float | None:
     if reference is None:
         return None
-    queries = rows.queries[rows.query_languages.index(reference)][:_SOME]
-    return spread(sides, queries, rows.documents[rows.languages.index(reference)], own=rows.own)
+    return spread(sides, rows.queries[reference][:_SOME], rows.documents[reference], own=rows.own)
 
 
 def _near(before: NormalisedVectors, after: NormalisedVectors, rows: LanguageRows) -> list[NearestShare]:
-    counts = {tag: len(of) for tag, of in zip(rows.languages, rows.documents, strict=True)}
+    counts = {tag: len(of) for tag, of in rows.documents.items()}
     total = sum(counts.values()) - rows.own
     if total < NEAREST * _TIMES or len(counts) < 2:
         return []
-    shares = zip(
-        rows.query_languages,
-        rows.queries,
-        same_language_nearest(before, rows, NEAREST),
-        same_language_nearest(after, rows, NEAREST),
-        strict=True,
-    )
+    shares = zip(*(same_language_nearest(sides, rows, NEAREST) for sides in (before, after)), strict=True)
     return [
-        NearestShare(tag, len(of), (counts[tag] - rows.own) / total, first, then)
-        for tag, of, first, then in shares
+        NearestShare(tag, len(of), (counts[tag] - rows.own) / total, *share)
+        for (tag, of), share in zip(rows.queries.items(), shares, strict=True)
         if tag in counts
     ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -255,7 +256,7 @@ def document(audit: Audit) -> dict[str, Any]:
         "fingerprint": pipeline.fingerprint().to_dict(),
         "vectors": vectors and {"pivot": vectors.pivot, "hash": vectors.hash, "source": vectors.source},
         "languages": [vars(mix) for mix in audit.mixes],
-        "disagreements": [one.to_dict() for one in audit.disagreements],
+        "disagreements": [one._asdict() for one in audit.disagreements],
         "queries": {
             "file": audit.queries.file,
             "total": audit.queries.total,
@@ -264,10 +265,10 @@ def document(audit: Audit) -> dict[str, Any]:
         },
         "reference": audit.reference,
         "spread": audit.spread,
-        "shift": [_judged(one) for one in audit.judged],
+        "shift": [asdict(one) for one in audit.judged],
         "similarity": {
-            "queries": list(audit.rows.query_languages),
-            "documents": list(audit.rows.languages),
+            "queries": list(audit.rows.queries),
+            "documents": list(audit.rows.documents),
             "pairs": audit.rows.pairs.astype(int).tolist(),
             "before": _numbers(audit.before),
             "after": _numbers(audit.after),
@@ -275,16 +276,6 @@ def document(audit: Audit) -> dict[str, Any]:
         "nearest": {"documents": NEAREST, "languages": [near._asdict() for near in audit.near]},
         "verdict": [finding._asdict() for finding in verdict(audit)],
     }
-
-
-def _judged(one: LanguageFinding) -> dict[str, Any]:
-    fit = one.fit and {"cosine": one.fit.cosine, "there": one.fit.there._asdict()}
-    return {**one._asdict(), "fit": fit, "gap": one.gap and _gap(one.gap)}
-
-
-def _gap(gap: SimilarityGap) -> dict[str, Any]:
-    found: dict[str, Interval] = vars(gap)
-    return {name: interval._asdict() for name, interval in found.items()}
 
 
 def _numbers(means: Floats) -> list[list[float | None]]:
@@ -306,7 +297,7 @@ def show(audit: Audit) -> None:
     findings = verdict(audit)
     for finding in findings:
         _say(finding.text)
-    if max(len(audit.mixes), len(audit.rows.query_languages)) > _LISTED:
+    if max(len(audit.mixes), len(audit.rows.queries)) > _LISTED:
         note(f"The {_LISTED} most frequent languages are listed; --json has all.")
 
 
@@ -363,7 +354,7 @@ def _shift_row(one: LanguageFinding) -> list[str]:
 
 
 def _matrices(audit: Audit) -> None:
-    if not audit.rows.query_languages or not audit.rows.languages:
+    if not audit.rows.queries or not audit.rows.documents:
         return
     out.print()
     moved = ", shifted by their language" if audit.opened.pipeline.debias.shift_queries else ""
@@ -381,10 +372,8 @@ def _queries(audit: Audit) -> str:
 
 
 def _matrix(audit: Audit, means: Floats) -> None:
-    languages, query_languages = (
-        _folded(audit.rows.languages, audit.reference),
-        _folded(audit.rows.query_languages, audit.reference),
-    )
+    languages = _folded(list(audit.rows.documents), audit.reference)
+    query_languages = _folded(list(audit.rows.queries), audit.reference)
     pairs = audit.rows.pairs
     sums = np.where(pairs > 0, means, 0.0) * pairs
     rows = []

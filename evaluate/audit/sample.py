@@ -6,13 +6,14 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from langshift.debias.encoders import is_given
 from langshift.errors import UsageError
+from langshift.evaluate.datasets.dataset import DatasetQuery
 from langshift.files import open_decompressed, read_lines
 from langshift.ingest.adopt.adopt import AdoptableIndex
 from langshift.ingest.adopt.transform import document_of
@@ -111,10 +112,6 @@ class LanguageDisagreement(NamedTuple):
     detected: str
     documents: int
 
-    def to_dict(self) -> dict[str, Any]:
-        """As a JSON object."""
-        return self._asdict()
-
 
 def draw(opened: AdoptableIndex, size: int) -> Sample:
     """Draw documents at random, the same each time as long as the index stays as it is.
@@ -147,21 +144,12 @@ def mixes(sample: Sample) -> list[LanguageMix]:
         rows = np.flatnonzero(languages == language).tolist()
         documents = [sample.documents[row] for row in rows]
         declared = [one for one in documents if one.declared is not None]
-        low, median, high = np.percentile(norms[rows], [5, 50, 95])
-        found.append(
-            LanguageMix(
-                language,
-                count,
-                count / len(languages),
-                float(np.median([one.confidence for one in documents])),
-                len(declared),
-                sum(one.declared == one.detected for one in declared),
-                sum(one.detected == UNDETERMINED for one in declared),
-                float(median),
-                float(low),
-                float(high),
-            )
-        )
+        confidence = float(np.median([one.confidence for one in documents]))
+        agreed = sum(one.declared == one.detected for one in declared)
+        unsure = sum(one.detected == UNDETERMINED for one in declared)
+        low, norm, high = np.percentile(norms[rows], [5, 50, 95]).tolist()
+        share = count / len(languages)
+        found.append(LanguageMix(language, count, share, confidence, len(declared), agreed, unsure, norm, low, high))
     return found
 
 
@@ -217,14 +205,6 @@ class AuditQueries:
         return [text_language(tag) for tag in self.tags]
 
 
-@dataclass(frozen=True)
-class _Query:
-    id: str
-    text: str
-    language: str | None
-    embedding: NDArray[np.float32] | None
-
-
 def documents_as_queries(sample: Sample) -> AuditQueries:
     """The documents of a sample in the place of queries."""
     return AuditQueries(None, len(sample.tags), sample.tags, sample.vectors)
@@ -256,7 +236,7 @@ def read_queries(path: Path, pipeline: EmbeddingPipeline, among: Collection[str]
     return AuditQueries(str(path), total, tags, query_vectors(pipeline.encoder, found))
 
 
-def _read(path: Path, *, given: bool) -> Iterator[_Query]:
+def _read(path: Path, *, given: bool) -> Iterator[DatasetQuery]:
     with open_decompressed(path) as lines:
         for number, line in read_lines(lines, str(path)):
             with invalid_as_usage_error(f"{path}, line {number}"):
@@ -267,4 +247,5 @@ def _read(path: Path, *, given: bool) -> Iterator[_Query]:
                 language = language_field(fields)
                 has_embedding = given and fields.get(EMBEDDING) is not None
                 embedding = parse_embedding(fields[EMBEDDING]) if has_embedding else None
-                yield _Query(id_field(fields), text, None if language == UNDETERMINED else language, embedding)
+                tag = None if language == UNDETERMINED else language
+                yield DatasetQuery(id_field(fields), text, tag, None, embedding=embedding)

@@ -30,10 +30,8 @@ from langshift.evaluate.audit.sample import AuditQueries, LanguageMix
 def rows_of(queries, documents, *, own):
     asked, languages = (list(dict.fromkeys(of)) for of in (queries, documents))
     return LanguageRows(
-        languages,
-        asked,
-        [np.flatnonzero(np.array(queries) == tag) for tag in asked],
-        [np.flatnonzero(np.array(documents) == tag) for tag in languages],
+        {tag: np.flatnonzero(np.array(queries) == tag) for tag in asked},
+        {tag: np.flatnonzero(np.array(documents) == tag) for tag in languages},
         own,
     )
 
@@ -56,7 +54,7 @@ def test_mean_cosines_are_those_of_all_pairs(made):
     sides = NormalisedVectors(made.queries, made.documents)
     rows = rows_of(made.asked, made.tags, own=False)
     cosines = made.queries @ made.documents.T
-    expected = [[cosines[np.ix_(of, down)].mean() for down in rows.documents] for of in rows.queries]
+    expected = [[cosines[np.ix_(of, down)].mean() for down in rows.documents.values()] for of in rows.queries.values()]
     assert Draws(rows).cosines(sides)[0] == pytest.approx(np.array(expected))
 
 
@@ -65,7 +63,9 @@ def test_a_document_is_not_compared_with_itself(made):
     rows = rows_of(made.tags, made.tags, own=True)
     cosines = made.documents @ made.documents.T
     np.fill_diagonal(cosines, np.nan)
-    expected = [[np.nanmean(cosines[np.ix_(of, down)]) for down in rows.documents] for of in rows.queries]
+    expected = [
+        [np.nanmean(cosines[np.ix_(of, down)]) for down in rows.documents.values()] for of in rows.queries.values()
+    ]
     drawn = Draws(rows).cosines(sides)
     assert drawn[0] == pytest.approx(np.array(expected))
     # Nor in a draw that holds it twice: else draws would lie above the sample.
@@ -84,7 +84,7 @@ def test_the_nearest_documents_are_those_of_a_full_sort(made):
     np.fill_diagonal(cosines, -2)
     nearest = np.argsort(-cosines, axis=1)[:, :5]
     same = np.array(made.tags)[nearest] == np.array(made.tags)[:, np.newaxis]
-    expected = [same[of].mean() for of in rows.queries]
+    expected = [same[of].mean() for of in rows.queries.values()]
     assert same_language_nearest(NormalisedVectors(made.documents, made.documents), rows, 5) == pytest.approx(expected)
 
 

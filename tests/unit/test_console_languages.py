@@ -5,6 +5,7 @@ import threading
 import numpy as np
 import pytest
 
+from langshift.debias.similarity import with_norm_1
 from langshift.web.language_map.measure import (
     DrawnDocument,
     EncodedQuestions,
@@ -18,7 +19,6 @@ from langshift.web.language_map.measure import (
     own_language_lead,
     pictured,
     placed,
-    unit,
 )
 
 
@@ -33,7 +33,7 @@ def test_the_languages_with_the_most_documents_are_shown_the_first_by_tag_of_equ
 
 
 def test_rows_are_brought_to_length_1_and_zeros_stay_zeros():
-    assert unit(np.array([[3, 4], [0, 0]], np.float32)).tolist() == [[0.6, 0.8], [0.0, 0.0]]
+    assert with_norm_1(np.array([[3, 4], [0, 0]], np.float32)).tolist() == [[0.6, 0.8], [0.0, 0.0]]
 
 
 def test_a_question_is_not_compared_with_its_own_document_nor_with_translations_of_it():

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from opensearchpy import OpenSearch
 
+from langshift.debias.similarity import with_norm_1
 from langshift.debias.stamps import nonzero_scales
 from langshift.errors import ClusterError, LangshiftError
 from langshift.output import pluralize
@@ -223,14 +224,6 @@ def in_rounds(
     yield from (rounds[number] for number in sorted(rounds))
 
 
-def unit(vectors: NDArray[np.floating]) -> Matrix:
-    """Rows at length 1, shape (n, dimension), float64; zeros stay zeros."""
-    raised = vectors.astype(np.float64)
-    lengths = np.linalg.norm(raised, axis=1, keepdims=True)
-    made: Matrix = np.divide(raised, lengths, out=np.zeros_like(raised), where=lengths > 0)
-    return made
-
-
 def answer_mask(question_documents: Sequence[DrawnDocument], documents: Sequence[DrawnDocument]) -> NDArray[np.bool_]:
     """Which documents may answer a question: the one that it was cut out of, and its translations.
 
@@ -269,7 +262,7 @@ def mean_similarities(
         Shape (languages, languages): rows are questions, columns documents; NaN where there is no pair.
     """
     counted = (~left_out).astype(np.float64)
-    cosines = (unit(questions) @ unit(documents).T) * counted
+    cosines = (with_norm_1(questions) @ with_norm_1(documents).T) * counted
     rows, columns = _members(question_languages, languages), _members(document_languages, languages)
     sums, pairs = rows @ cosines @ columns.T, rows @ counted @ columns.T
     means: Matrix = np.divide(sums, pairs, out=np.full_like(sums, np.nan), where=pairs > 0)
@@ -452,8 +445,8 @@ def pictured(documents: Sequence[DrawnDocument], differing: Matrix | None = None
         documents: at least one.
         differing: those vectors, shape (n, dimension); None for the documents' before the shift.
     """
-    made, stored = _before(documents), unit(np.array([one.stored for one in documents]))
-    before = None if made is None else unit(made)
+    made, stored = _before(documents), with_norm_1(np.array([one.stored for one in documents]))
+    before = None if made is None else with_norm_1(made)
     axes = fit_axes(differing if differing is not None else stored if before is None else before)
     points = None if before is None else placed(before, axes)
     return Picture([one.language for one in documents], points, placed(stored, axes), axes.share)
