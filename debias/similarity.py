@@ -75,9 +75,9 @@ class Draws:
         self.queries = self.documents if rows.own else [_drawn(rng, len(of)) for of in rows.queries.values()]
 
     def cosines(self, sides: NormalisedVectors) -> Floats:
-        """Mean cosine between queries and documents of two languages, shape (1 + RESAMPLES, query languages, languages).
+        """Mean cosine between queries and documents of two languages.
 
-        The first is that of the sample itself. NaN where there is no pair.
+        Shape (1 + RESAMPLES, query languages, languages). The first is that of the sample itself. NaN where there is no pair.
         """
         queries, documents = self.rows.queries.values(), self.rows.documents.values()
         if not queries or not documents:

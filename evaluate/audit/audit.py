@@ -181,10 +181,8 @@ def judge_languages(
         if reference is not None and tag != reference and len(of) >= FEWEST:
             other = rows.documents[reference]
             fitted = fit(sample.vectors[of], moved[of], sample.vectors[other], moved[other])
-            query_row, reference_column = list(rows.queries).index(reference), list(rows.documents).index(reference)
-            first, then = (
-                drawn[:, query_row, reference_column] - drawn[:, query_row, column] for drawn in (before, after)
-            )
+            asked, reference_column = list(rows.queries).index(reference), list(rows.documents).index(reference)
+            first, then = (drawn[:, asked, reference_column] - drawn[:, asked, column] for drawn in (before, after))
             gap = SimilarityGap(_interval(first), _interval(then), _interval(first - then))
         share = removed_share(sample.vectors[of], moved[of])
         found.append(LanguageFinding(tag, len(of), debias.named(common), share, fitted, gap))

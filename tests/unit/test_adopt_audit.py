@@ -63,9 +63,8 @@ def test_a_document_is_not_compared_with_itself(made):
     rows = rows_of(made.tags, made.tags, own=True)
     cosines = made.documents @ made.documents.T
     np.fill_diagonal(cosines, np.nan)
-    expected = [
-        [np.nanmean(cosines[np.ix_(of, down)]) for down in rows.documents.values()] for of in rows.queries.values()
-    ]
+    languages = rows.documents.values()
+    expected = [[np.nanmean(cosines[np.ix_(of, down)]) for down in languages] for of in languages]
     drawn = Draws(rows).cosines(sides)
     assert drawn[0] == pytest.approx(np.array(expected))
     # Nor in a draw that holds it twice: else draws would lie above the sample.
