@@ -77,7 +77,8 @@ class Draws:
     def cosines(self, sides: NormalisedVectors) -> Floats:
         """Mean cosine between queries and documents of two languages.
 
-        Shape (1 + RESAMPLES, query languages, languages). The first is that of the sample itself. NaN where there is no pair.
+        Shape (1 + RESAMPLES, query languages, languages). The first is that of the sample itself.
+        NaN where there is no pair.
         """
         queries, documents = self.rows.queries.values(), self.rows.documents.values()
         if not queries or not documents:
