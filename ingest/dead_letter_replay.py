@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from datetime import datetime, timezone
 from functools import partial
-from itertools import islice
 from typing import NamedTuple
 
 from opensearchpy import OpenSearch
@@ -17,27 +16,21 @@ from langshift.debias.encoders import VectorSpec, is_given
 from langshift.debias.fingerprint import Fingerprint
 from langshift.errors import FingerprintError, LangshiftError, UsageError
 from langshift.ingest.adopt.transform import StoredDocumentBuilder, document_of
-from langshift.ingest.bulk.chunks import ActionResult, BulkAction, Original
 from langshift.ingest.bulk.dead_letters import DeadLetter, DeadLetters, Stage
-from langshift.ingest.bulk.delivery import ChunkSender
+from langshift.ingest.bulk.delivery import open_bulk_writer
 from langshift.ingest.bulk.journal import Journal
 from langshift.ingest.bulk.journal_store import LoadWorkspace, load_workspaces
-from langshift.ingest.bulk.writer import open_bulk_writer
+from langshift.ingest.bulk.writer import ActionResult, BulkAction, Original
 from langshift.ingest.config import EmbeddingPipeline, PipelineOptions
 from langshift.ingest.documents import Parser, SourceRow
-from langshift.ingest.progress import LoadProgress, dead_letters_say, no_progress
-from langshift.ingest.resume import PATIENCE, ActionBuilderFactory, ActionBuilderProtocol
-from langshift.ingest.transform import ActionBuilder
+from langshift.ingest.progress import LoadProgress, dead_letters_say
+from langshift.ingest.resume import PATIENCE, ActionBuilderFactory
+from langshift.ingest.transform import ActionBuilder, index_rows
 from langshift.output import emit_json, log_to, note, out, pluralize, printable
 from langshift.plugin import metadata
 from langshift.plugin.metadata import USUAL, FieldNames
 from langshift.plugin.versions import IndexInfo, Target, check_name, live
 from langshift.settings import Settings
-
-_BATCH = 256
-
-# Called after each answer with the verdicts so far, and what sends.
-OnProgress = Callable[["Verdicts", ChunkSender], None]
 
 
 class ReplayedLetters(NamedTuple):
@@ -114,7 +107,7 @@ class Verdicts:
 
 
 def replay(
-    client: OpenSearch, letters: DeadLetters, target: Target, pipeline: EmbeddingPipeline, on_progress: OnProgress
+    client: OpenSearch, letters: DeadLetters, target: Target, pipeline: EmbeddingPipeline, progress: LoadProgress
 ) -> ReplayedLetters:
     """Send dead letters again. Nobody else may write their file meanwhile, but for a person who has mended them.
 
@@ -126,15 +119,31 @@ def replay(
         letters: the letters.
         target: the version that they go to; one that was adopted has fields of its own.
         pipeline: how their documents are made.
-        on_progress: called after each answer.
+        progress: shows what became of them, after each answer.
 
     Raises:
         UsageError: the file holds a line that is no dead letter.
         LangshiftError: the encoder or the cluster fails; letters that did not go through are kept.
     """
     total, verdicts = letters.total(), Verdicts()
+
+    def settle(outcomes: Sequence[ActionResult]) -> None:
+        verdicts.settle(outcomes)
+        dead, retries, at_once = verdicts.wrong, chunk_sender.retries, chunk_sender.limit.at_once
+        progress.update(verdicts.indexed + verdicts.superseded + dead, verdicts.indexed, retries, dead, at_once)
+
+    def write(batch: list[BulkAction]) -> None:
+        for item in batch:
+            writer.send(item)
+
+    factory: ActionBuilderFactory = (
+        ActionBuilder if target.fields == USUAL else partial(StoredDocumentBuilder, target.fields)
+    )
+    # A letter's version is base plus line of its load; here it stands for the line, over a base of 0.
+    builder = factory(pipeline, verdicts, 0, lambda _: False)
     try:
-        _send(client, _reads(letters, pipeline, target.fields), target, pipeline, verdicts, on_progress)
+        with open_bulk_writer(client, target, settle, PATIENCE) as (writer, chunk_sender):
+            index_rows(_rows(letters, pipeline, target.fields), builder, write)
     except LangshiftError as error:
         raise type(error)(f"{error} Dead letters that did not go through are kept: replay them again.") from error
     finally:
@@ -143,34 +152,7 @@ def replay(
     return ReplayedLetters(total, verdicts.indexed, verdicts.superseded, total - verdicts.indexed - verdicts.superseded)
 
 
-def _send(
-    client: OpenSearch,
-    reads: Iterator[SourceRow],
-    target: Target,
-    pipeline: EmbeddingPipeline,
-    verdicts: Verdicts,
-    on_progress: OnProgress,
-) -> None:
-    def settle(outcomes: Sequence[ActionResult]) -> None:
-        verdicts.settle(outcomes)
-        on_progress(verdicts, stream.chunk_sender)
-
-    # A letter's version is base plus line of its load; here it stands for the line, over a base of 0.
-    builder_factory: ActionBuilderFactory = (
-        ActionBuilder if target.fields == USUAL else partial(StoredDocumentBuilder, target.fields)
-    )
-    builder = builder_factory(pipeline, verdicts, 0, lambda _: False, no_progress)
-    with open_bulk_writer(client, target, settle, PATIENCE) as stream:
-        for item in _items(reads, builder):
-            stream.send(item)
-
-
-def _items(reads: Iterator[SourceRow], builder: ActionBuilderProtocol) -> Iterator[BulkAction]:
-    while batch := list(islice(reads, _BATCH)):
-        yield from builder.items(batch)
-
-
-def _reads(letters: DeadLetters, pipeline: EmbeddingPipeline, fields: FieldNames) -> Iterator[SourceRow]:
+def _rows(letters: DeadLetters, pipeline: EmbeddingPipeline, fields: FieldNames) -> Iterator[SourceRow]:
     """Each letter parsed again, as the load did with its line, or with the document of the index that it adopted."""
     given = is_given(pipeline.encoder.id)
     parser = Parser("needed", pipeline.encoder.dimension) if given else Parser("refused")
@@ -216,7 +198,7 @@ def run_replay(name: str, *, as_json: bool) -> int:
     letters = DeadLetters(place.dead_letters)
     with ExitStack() as stack:
         # Also keeps loads away, which would write to the file of letters.
-        journal = stack.enter_context(Journal.open(place.journal))
+        journal = stack.enter_context(Journal(place.journal))
         _require_no_load(journal, name)
         index = live(client, name)
         pipeline = _open_pipeline(place, index.fingerprint)
@@ -226,19 +208,8 @@ def run_replay(name: str, *, as_json: bool) -> int:
         )
         stack.enter_context(log_to(place.log))
         progress = stack.enter_context(LoadProgress(letters.total()))
-
-        def show(verdicts: Verdicts, chunk_sender: ChunkSender) -> None:
-            gone = verdicts.indexed + verdicts.superseded
-            progress.update(
-                gone + verdicts.wrong,
-                verdicts.indexed,
-                chunk_sender.retries,
-                verdicts.wrong,
-                chunk_sender.limit.at_once,
-            )
-
         target = Target(name, index.index, "", created=False, live=index.index, if_exists="append", fields=index.fields)
-        result = replay(client, letters, target, pipeline, show)
+        result = replay(client, letters, target, pipeline, progress)
     return _report(name, result, place, as_json=as_json)
 
 

@@ -16,43 +16,32 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
-from langshift.debias.encoders import VectorSpec
-from langshift.debias.encoders.precomputed import VectorStats
+from langshift.debias.encoders import VectorSpec, have_norm_1
 from langshift.errors import UsageError
 from langshift.files import LineNumbers, open_decompressed, read_lines
-from langshift.ingest.bulk.chunks import Operation, Original
+from langshift.ingest.bulk.writer import Operation, Original
 from langshift.languages import UNDETERMINED, parse_tag
 from langshift.plugin.index_body import RESERVED_FIELDS
 
 
 def index_entry(
-    title: str,
-    text: str,
-    language: str,
-    confidence: float,
-    embedding: NDArray[np.float32],
-    stamp: dict[str, Any],
-    other: dict[str, Any],
+    document: Document, language: str, confidence: float, embedding: NDArray[np.float32], stamp: dict[str, Any]
 ) -> dict[str, Any]:
-    """The index entry of one document.
+    """The index entry of one document; an empty title or text is left out.
 
     Args:
-        title: may be empty; then the field is left out, as is an empty text.
-        text: the document's text.
+        document: the document.
         language: as ``text_language`` gives it; it names the text fields.
         confidence: the detector's posterior.
         embedding: the shifted vector, shape (dimension,), float32, C-contiguous.
         stamp: what was done to the vector.
-        other: every other field, as it came.
     """
-    made: dict[str, Any] = {**other, "language": language, "language_confidence": confidence}
-    if title:
-        made["title"] = {language: title}
-    if text:
-        made["text"] = {language: text}
-    made["embedding"] = embedding
-    made["shift"] = stamp
-    return made
+    entry: dict[str, Any] = {**document.other, "language": language, "language_confidence": confidence}
+    if document.title:
+        entry["title"] = {language: document.title}
+    if document.text:
+        entry["text"] = {language: document.text}
+    return {**entry, "embedding": embedding, "shift": stamp}
 
 
 def action_line(operation: Operation, identifier: str, version: int, routing: str | None = None) -> bytes:
@@ -436,10 +425,12 @@ class InvalidRow(NamedTuple):
     Attributes:
         type: one word for programs: ``invalid_json``, ``invalid_document`` or ``invalid_embedding``.
         reason: a sentence that says what is wrong and what should be there, but not where.
+        id: the document's ``_id``, where that is known.
     """
 
     type: str
     reason: str
+    id: str | None = None
 
 
 class SourceRow(NamedTuple):
@@ -560,9 +551,8 @@ def sniff(first: Iterable[SourceRow], shown: str, unit: str = "line") -> VectorS
             vectors.append(content.embedding)
     if not sound:
         raise UsageError(wrong or f"{shown} holds no document.")
-    stats = VectorStats()
+    if not vectors:
+        return None
     # A single vector of another model must not turn all its neighbours away.
-    ((dimension, _),) = Counter(map(len, vectors)).most_common(1) or [(0, 0)]
-    for vector in vectors:
-        stats.add(vector if len(vector) == dimension else None)
-    return stats.vector_spec()
+    ((dimension, _),) = Counter(map(len, vectors)).most_common(1)
+    return VectorSpec(dimension, have_norm_1(np.stack([vector for vector in vectors if len(vector) == dimension])))

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator
 from typing import Protocol
 
 from opensearchpy import OpenSearch
 
 from langshift.debias.encoders import is_given
 from langshift.errors import LangshiftError, UsageError
-from langshift.ingest.bulk import journal_store
-from langshift.ingest.bulk.chunks import COUNT
 from langshift.ingest.bulk.dead_letters import DeadLetters
-from langshift.ingest.bulk.delivery import ChunkSender
+from langshift.ingest.bulk.delivery import ChunkSender, open_bulk_writer
 from langshift.ingest.bulk.journal import Ledger
+from langshift.ingest.bulk.journal_store import priority_cutoff, sample_priority
 from langshift.ingest.bulk.verification import VerificationResult, check
-from langshift.ingest.bulk.writer import UNDELIVERED, open_bulk_writer
+from langshift.ingest.bulk.writer import COUNT, UNDELIVERED
 from langshift.ingest.config import EmbeddingPipeline
-from langshift.ingest.documents import DocumentSource, Embeddings, SourceRow
+from langshift.ingest.documents import DocumentSource, Embeddings
 from langshift.ingest.progress import LoadSummary, OnStage, no_progress
 from langshift.ingest.resume import (
     DOCUMENTS,
@@ -30,14 +27,13 @@ from langshift.ingest.resume import (
     open_load,
 )
 from langshift.ingest.sources import open_source
+from langshift.ingest.transform import index_rows
 from langshift.output import note, pluralize
 from langshift.plugin import version_writer
 from langshift.plugin.pipelines import inherit_pipeline_on_load
 from langshift.plugin.versions import Target
-from langshift.retry import RetryBudget, prefetch, retry_until_available
+from langshift.retry import RetryBudget, retry_until_available
 
-_BATCH = 256
-_BATCH_BYTES = 8 << 20
 _REPAIRS = 3  # rounds
 _NAMED = 10  # ids in a message
 _LOST = "lost"  # the journal's name for lines that the server had confirmed, and lost
@@ -127,6 +123,8 @@ class LoadRun:
 
     def _drop_letters_of_versions_before(self) -> None:
         """Sent again, they would bring back what this version has left behind."""
+        if not self._letters.path.exists():
+            return
         try:
             self._letters.keep(lambda letter: letter.version is None or letter.version >= self._opened.base)
         except UsageError as error:
@@ -144,41 +142,23 @@ class LoadRun:
 
     def _write(self, target: Target) -> None:
         """Write every line that the journal does not have."""
-        likely = journal_store.priority_cutoff(self._source.total)
+        cutoff = priority_cutoff(self._source.total)
         builder = self._kind.builder_factory(
             self._pipeline,
             self._ledger,
             self._opened.base,
-            lambda line: journal_store.sample_priority(line) <= likely and self._journal.wants(line),
-            self._stage,
+            lambda line: sample_priority(line) <= cutoff and self._journal.wants(line),
         )
-        with open_bulk_writer(self._client, target, self._ledger.settle, self._patience, self._doubtful()) as stream:
-            self._chunk_sender = stream.chunk_sender
-            for batch in prefetch(self._batches()):
-                for item in builder.items(batch):
-                    stream.send(item)
-                stream.flush_if_idle()
-        self._stage("write", 0, stream.chunk_sender.limit.seconds)
+        opened = open_bulk_writer(self._client, target, self._ledger.settle, self._patience, self._doubtful())
+        with opened as (writer, self._chunk_sender):
+            index_rows(self._source.read(self._journal.handled()), builder, writer.write, self._stage)
+        self._stage("write", 0, self._chunk_sender.limit.seconds)
 
     def _doubtful(self) -> int:
         """The last line that an earlier run may have sent without the journal's knowing; 0 in a first run."""
         if not self._opened.goes_on:
             return 0
         return self._journal.last_line() + UNDELIVERED * COUNT
-
-    def _batches(self) -> Iterator[list[SourceRow]]:
-        batch: list[SourceRow] = []
-        size, begun = 0, time.perf_counter()
-        for read in self._source.read(self._journal.handled()):
-            batch.append(read)
-            size += len(read.original) if isinstance(read.original, bytes) else 0
-            if len(batch) >= _BATCH or size >= _BATCH_BYTES:
-                self._stage("read", len(batch), time.perf_counter() - begun)
-                yield batch
-                batch, size, begun = [], 0, time.perf_counter()
-        if batch:
-            self._stage("read", len(batch), time.perf_counter() - begun)
-            yield batch
 
     def _checked(self, target: Target) -> VerificationResult:
         """The final check; what was lost is written once more where that is possible."""

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 from uuid import uuid4
 
 from opensearchpy import OpenSearch
@@ -14,12 +14,10 @@ from opensearchpy.exceptions import OpenSearchException, RequestError
 
 from langshift.client import address
 from langshift.errors import ClusterError, LangshiftError, UsageError
-from langshift.ingest.bulk.chunks import BulkAction
 from langshift.ingest.bulk.journal import Journal
 from langshift.ingest.bulk.journal_store import LoadWorkspace
 from langshift.ingest.config import EmbeddingPipeline
-from langshift.ingest.documents import DocumentSource, SourceRow
-from langshift.ingest.progress import OnStage
+from langshift.ingest.documents import DocumentSource
 from langshift.ingest.transform import ActionBuilder, RejectionSink
 from langshift.output import note, pluralize
 from langshift.plugin import stored_shift, version_writer
@@ -80,17 +78,7 @@ def _may_go_on(client: OpenSearch, target: Target) -> bool:
         return True
 
 
-class ActionBuilderProtocol(Protocol):
-    """Makes operations of what is read."""
-
-    def items(self, batch: Sequence[SourceRow]) -> list[BulkAction]:
-        """The operations of a batch, in its order; see ``Maker.items``."""
-
-
-# Its arguments are those of ``Maker``.
-ActionBuilderFactory = Callable[
-    [EmbeddingPipeline, RejectionSink, int, Callable[[int], bool], OnStage], ActionBuilderProtocol
-]
+ActionBuilderFactory = Callable[[EmbeddingPipeline, RejectionSink, int, Callable[[int], bool]], ActionBuilder]
 
 
 @dataclass(frozen=True)
@@ -98,7 +86,7 @@ class LoadStrategy:
     """What is special about a load.
 
     Attributes:
-        builder_factory: makes the maker of operations.
+        builder_factory: makes the builder of operations.
         body: of the version that is made, complete; None for an index of langshift's own form.
         during: index settings that hold only while the version is loaded.
         keeps_versions: whether documents keep versions that they have; else a document's version is its line's.
@@ -225,7 +213,7 @@ def open_load(
         "fingerprint": pipeline.fingerprint().to_dict(),
         "least_confidence": pipeline.least_confidence,
     }
-    with Journal.open(place.journal) as journal:
+    with Journal(place.journal) as journal:
         if token := journal.fact(_PLANNED):
             version_writer.discard_planned(client, name, token)
             journal.set_fact(_PLANNED, None)

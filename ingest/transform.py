@@ -1,9 +1,10 @@
-"""Lines of the input made to operations: detect, encode, shift."""
+"""The five stages of indexing, read, detect, encode, shift, write: ``index_rows`` is the way of each document."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -13,12 +14,13 @@ from langshift.debias.debiaser import Debiaser, Posterior
 from langshift.debias.encoders import Encoder, is_given
 from langshift.debias.stamps import is_shifted
 from langshift.errors import UsageError
-from langshift.ingest.bulk.chunks import BulkAction, Original
 from langshift.ingest.bulk.dead_letters import Stage
+from langshift.ingest.bulk.writer import BulkAction, Original
 from langshift.ingest.config import EmbeddingPipeline
 from langshift.ingest.documents import Delete, Document, InvalidRow, SourceRow, bulk_lines, index_entry
 from langshift.ingest.progress import OnStage, no_progress
 from langshift.languages import UNDETERMINED, primary, text_language
+from langshift.retry import prefetch
 
 Matrix = NDArray[np.float32]
 
@@ -45,6 +47,8 @@ def document_vectors(encoder: Encoder, documents: Sequence[Document]) -> Matrix:
     Raises:
         UsageError: a document without a vector of the dimension, where vectors come with the data.
     """
+    if not documents:
+        return np.empty((0, encoder.dimension), np.float32)
     if is_given(encoder.id):
         return _given_vectors("Document", encoder, [(document.id, document.embedding) for document in documents])
     return encoder.encode_documents([full_text(document.title, document.text) for document in documents])
@@ -169,29 +173,6 @@ def _soft_stamp(name: str | None, found: Mapping[str, float], debias: Debiaser) 
     return {**stamp, "languages": dict(found), **({"alphas": alphas} if alphas else {})}
 
 
-class Tallies:
-    """Names what a document counts under."""
-
-    def __init__(self, pipeline: EmbeddingPipeline) -> None:
-        self._debias = pipeline.debias
-        known = pipeline.debias.vectors
-        self._needless = {known.pivot, UNDETERMINED} if known else set()
-        self._moves = pipeline.fingerprint().moves
-
-    def of(self, detection: DocumentLanguage, stamp: Stamp) -> list[str]:
-        """The names for a document with a vector, such as ``language de`` and ``shifted``."""
-        language = text_language(detection.language)
-        names = [f"language {language}"]
-        if is_shifted(stamp):
-            names.append("shifted")
-        if language != primary(detection.language):
-            names.append(f"folded {primary(detection.language)}")
-        # Whatever its scale: a language that is left alone on purpose lacks no vector.
-        if self._moves and language not in self._needless and self._debias.named(detection.language) is None:
-            names.append(f"without_vector {language}")
-        return names
-
-
 class RejectionSink(Protocol):
     """Takes lines that never become a document, as a ledger does."""
 
@@ -203,106 +184,169 @@ class RejectionSink(Protocol):
 
 
 class ActionBuilder:
-    """Makes operations of lines; those that can be none go to the ledger."""
+    """Makes operations of lines; those that can be none go to the ledger.
+
+    Attributes:
+        pipeline: encoder, method, language vectors and detector.
+    """
 
     def __init__(
-        self,
-        pipeline: EmbeddingPipeline,
-        ledger: RejectionSink,
-        base: int,
-        wants: Callable[[int], bool],
-        on_stage: OnStage = no_progress,
+        self, pipeline: EmbeddingPipeline, ledger: RejectionSink, base: int, wants: Callable[[int], bool]
     ) -> None:
-        """Make a maker.
+        """Make a builder.
 
         Args:
             pipeline: encoder, method, language vectors and detector.
             ledger: takes what cannot be used.
             base: the version that line 0 would have.
             wants: whether the final check compares the vector of a line.
-            on_stage: called after each stage of each batch with its documents and seconds.
         """
-        self._pipeline, self._ledger, self._base, self._wants = pipeline, ledger, base, wants
-        self._on_stage = on_stage
-        self._tallies = Tallies(pipeline)
+        self.pipeline = pipeline
+        self._ledger, self._base, self._wants = ledger, base, wants
+        vectors = pipeline.debias.vectors
+        self._needless = {vectors.pivot, UNDETERMINED} if vectors else set()
+        self._moves = pipeline.fingerprint().moves
 
-    def items(self, batch: Sequence[SourceRow]) -> list[BulkAction]:
-        """The operations of a batch of lines, in their order.
+    def encode(self, documents: Sequence[Document]) -> Matrix:
+        """The documents' vectors before they are shifted, shape (len(documents), dimension), float32.
 
         Raises:
             LangshiftError: the encoder fails.
         """
-        documents = [read.content for read in batch if isinstance(read.content, Document)]
-        made = iter(self._entries(documents))
-        items = []
-        for read in batch:
-            content = read.content
-            if isinstance(content, InvalidRow):
-                self._ledger.refuse(read.line, None, content.type, content.reason, read.original, "read")
-            elif isinstance(content, Delete):
-                version = self._base + read.line
-                items.append(
-                    BulkAction(
-                        read.line, content.id, "delete", bulk_lines("delete", content.id, version), read.original
-                    )
-                )
-            elif (item := self._item(read, content, *next(made))) is not None:
-                items.append(item)
-        self._ledger.flush()
-        return items
+        return document_vectors(self.pipeline.encoder, documents)
 
-    def _entries(self, documents: list[Document]) -> list[tuple[Matrix, Matrix, DocumentLanguage, Stamp]]:
-        """Each document's vector as the encoder makes it, the moved one, its language, and its stamp."""
-        if not documents:
-            return []
-        size, pipeline = len(documents), self._pipeline
-        times = [time.perf_counter()]
-        detections = [detect_language(document, pipeline) for document in documents]
-        times.append(time.perf_counter())
-        vectors = document_vectors(pipeline.encoder, documents)
-        times.append(time.perf_counter())
-        moved, stamps = debias_batch(vectors, detections, pipeline)
-        times.append(time.perf_counter())
-        for stage, begun, ended in zip(("detect", "encode", "shift"), times, times[1:], strict=False):
-            self._on_stage(stage, size, ended - begun)
-        return list(zip(vectors, moved, detections, stamps, strict=True))
-
-    def _item(
+    def actions(
         self,
-        read: SourceRow,
+        batch: Sequence[SourceRow],
+        detections: Sequence[DocumentLanguage],
+        vectors: Matrix,
+        shifted: Matrix,
+        stamps: Sequence[Stamp],
+    ) -> list[BulkAction]:
+        """The operations of a batch of lines, in their order.
+
+        Args:
+            batch: the lines.
+            detections: the language of each document among them.
+            vectors: each one's vector before it was shifted.
+            shifted: and after.
+            stamps: what was done to each.
+        """
+        made = zip(vectors, shifted, detections, stamps, strict=True)
+        actions = []
+        for row in batch:
+            content = row.content
+            if isinstance(content, InvalidRow):
+                self._ledger.refuse(row.line, content.id, content.type, content.reason, row.original, "read")
+            elif isinstance(content, Delete):
+                lines = bulk_lines("delete", content.id, self._base + row.line)
+                actions.append(BulkAction(row.line, content.id, "delete", lines, row.original))
+            elif (action := self._action(row, content, *next(made))) is not None:
+                actions.append(action)
+        self._ledger.flush()
+        return actions
+
+    def _action(
+        self,
+        row: SourceRow,
         document: Document,
-        plain: Matrix,
-        moved: Matrix,
+        vector: Matrix,
+        shifted: Matrix,
         detection: DocumentLanguage,
         stamp: Stamp,
     ) -> BulkAction | None:
-        line = read.line
-        if not _usable(plain, moved):
-            why = f"the encoder {self._pipeline.encoder.id} gives no usable vector for its text"
-            self._ledger.refuse(line, document.id, "unusable_vector", why, read.original, "encode")
+        encoder = self.pipeline.encoder
+        if not _usable(vector, shifted):
+            why = f"the encoder {encoder.id} gives no usable vector for its text"
+            self._ledger.refuse(row.line, document.id, "unusable_vector", why, row.original, "encode")
             return None
-        language = text_language(detection.language)
-        source = index_entry(
-            document.title, document.text, language, detection.confidence, moved, stamp, dict(document.other)
-        )
+        source = index_entry(document, text_language(detection.language), detection.confidence, shifted, stamp)
+        tallies = self._tallies(detection, stamp)
+        if encoder.longest and len(full_text(document.title, document.text)) > encoder.longest:
+            tallies.append("cut")
         return BulkAction(
-            line,
+            row.line,
             document.id,
             "index",
-            bulk_lines("index", document.id, self._base + line, source),
-            read.original,
-            moved.tobytes() if self._wants(line) else None,
-            self._counts(document, detection, stamp),
+            bulk_lines("index", document.id, self._base + row.line, source),
+            row.original,
+            shifted.tobytes() if self._wants(row.line) else None,
+            tuple(tallies),
         )
 
-    def _counts(self, document: Document, detection: DocumentLanguage, stamp: Stamp) -> tuple[str, ...]:
-        longest = self._pipeline.encoder.longest
-        cut = longest and len(full_text(document.title, document.text)) > longest
-        return (*self._tallies.of(detection, stamp), *(["cut"] if cut else []))
+    def _tallies(self, detection: DocumentLanguage, stamp: Stamp) -> list[str]:
+        """What a document with a vector counts under, such as ``language de`` and ``shifted``."""
+        language = text_language(detection.language)
+        names = [f"language {language}"]
+        if is_shifted(stamp):
+            names.append("shifted")
+        if language != primary(detection.language):
+            names.append(f"folded {primary(detection.language)}")
+        # Whatever its scale: a language that is left alone on purpose lacks no vector.
+        lacks = self._moves and language not in self._needless
+        if lacks and self.pipeline.debias.named(detection.language) is None:
+            names.append(f"without_vector {language}")
+        return names
 
 
-def _usable(plain: Matrix, moved: Matrix) -> bool:
+def _usable(vector: Matrix, shifted: Matrix) -> bool:
     """Whether a vector has a cosine with others: no number that is none, not all zeros, no length that overflows."""
     with np.errstate(all="ignore"):
-        length = float(plain @ plain)
-    return 0 < length < float("inf") and bool(np.isfinite(moved).all())
+        length = float(vector @ vector)
+    return 0 < length < float("inf") and bool(np.isfinite(shifted).all())
+
+
+_BATCH = 256
+_BATCH_BYTES = 8 << 20
+
+
+def index_rows(
+    rows: Iterator[SourceRow],
+    builder: ActionBuilder,
+    write: Callable[[list[BulkAction]], None],
+    on_stage: OnStage = no_progress,
+) -> None:
+    """Take lines through the five stages, a batch at a time.
+
+    While one batch is made, the next is read and those before are written, both in threads of their own.
+
+    Args:
+        rows: the lines.
+        builder: makes operations of them.
+        write: takes the operations of a batch, and waits while too many are under way.
+        on_stage: called after each stage but the last of each batch, with its documents and seconds.
+
+    Raises:
+        LangshiftError: a stage fails.
+    """
+    for batch in prefetch(_read(rows, on_stage)):
+        documents = [row.content for row in batch if isinstance(row.content, Document)]
+        with _timed("detect", documents, on_stage):
+            detections = [detect_language(document, builder.pipeline) for document in documents]
+        with _timed("encode", documents, on_stage):
+            vectors = builder.encode(documents)
+        with _timed("shift", documents, on_stage):
+            shifted, stamps = debias_batch(vectors, detections, builder.pipeline)
+        write(builder.actions(batch, detections, vectors, shifted, stamps))
+
+
+def _read(rows: Iterator[SourceRow], on_stage: OnStage) -> Iterator[list[SourceRow]]:
+    batch: list[SourceRow] = []
+    size, begun = 0, time.perf_counter()
+    for row in rows:
+        batch.append(row)
+        size += len(row.original) if isinstance(row.original, bytes) else 0
+        if len(batch) >= _BATCH or size >= _BATCH_BYTES:
+            on_stage("read", len(batch), time.perf_counter() - begun)
+            yield batch
+            batch, size, begun = [], 0, time.perf_counter()
+    if batch:
+        on_stage("read", len(batch), time.perf_counter() - begun)
+        yield batch
+
+
+@contextmanager
+def _timed(stage: str, documents: Sequence[Document], on_stage: OnStage) -> Iterator[None]:
+    begun = time.perf_counter()
+    yield
+    on_stage(stage, len(documents), time.perf_counter() - begun)

@@ -57,9 +57,11 @@ FAULTS = [
     Fault(
         "a line is acknowledged before the server has confirmed it",
         "ingest/bulk/delivery.py",
-        "                told = self._client.bulk(body=rest.chunk.body, **self._parameters)\n                verdict",
-        '                self._settle([Outcome(item, "done", "created") for item in rest.chunk.items])\n'
-        "                told = self._client.bulk(body=rest.chunk.body, **self._parameters)\n                verdict",
+        "                response = self._client.bulk(body=rest.chunk.body, **self._parameters)\n"
+        "                verdict",
+        '                self._settle([ActionResult(item, "done", "created") for item in rest.chunk.items])\n'
+        "                response = self._client.bulk(body=rest.chunk.body, **self._parameters)\n"
+        "                verdict",
         "tests/unit/test_bulk*.py tests/cluster/test_faults_answers.py tests/cluster/test_faults_kills.py",
     ),
     Fault(

@@ -82,22 +82,6 @@ def open_precomputed(name: str, vector_spec: VectorSpec | None) -> PrecomputedEn
     return PrecomputedEncoder(name, vector_spec)
 
 
-class VectorStats:
-    """Gathers what is known of vectors that come with the data, from the first of them."""
-
-    def __init__(self) -> None:
-        self._first: list[NDArray[np.float32]] = []
-
-    def add(self, vector: NDArray[np.float32] | None) -> None:
-        """Look at the next vector, shape (dimension,), float32; None where there is none."""
-        if vector is not None and len(self._first) < NORM_SAMPLE:
-            self._first.append(vector)
-
-    def vector_spec(self) -> VectorSpec | None:
-        """What is known; None where there were no vectors."""
-        return VectorSpec(len(self._first[0]), have_norm_1(np.stack(self._first))) if self._first else None
-
-
 def vector_spec_of(source: ParallelText) -> VectorSpec | None:
     """What is known of the vectors of a parallel source by its first ones; None where it holds texts."""
     if source.dimension is None:

@@ -14,8 +14,8 @@ import orjson
 from numpy.typing import NDArray
 
 from langshift.debias.debiaser import Debiaser, Posterior
-from langshift.debias.encoders import Encoder, VectorSpec, is_given
-from langshift.debias.encoders.precomputed import NORM_SAMPLE, VectorStats
+from langshift.debias.encoders import Encoder, VectorSpec, have_norm_1, is_given
+from langshift.debias.encoders.precomputed import NORM_SAMPLE
 from langshift.debias.vectors import LanguageVectors
 from langshift.errors import LangshiftError
 from langshift.evaluate.datasets.dataset import CORPUS, Dataset
@@ -102,10 +102,9 @@ def read_vector_spec(dataset: Dataset, encoder: str) -> VectorSpec | None:
     """
     if not is_given(encoder):
         return None
-    stats = VectorStats()
-    for document in islice(_with_vectors(dataset), NORM_SAMPLE):
-        stats.add(document.embedding)
-    return stats.vector_spec()
+    first = islice(_with_vectors(dataset), NORM_SAMPLE)
+    vectors = [document.embedding for document in first if document.embedding is not None]
+    return VectorSpec(len(vectors[0]), have_norm_1(np.stack(vectors))) if vectors else None
 
 
 def _with_vectors(dataset: Dataset) -> Iterator[Document]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -15,11 +14,10 @@ from langshift.debias.stamps import is_shifted
 from langshift.errors import LangshiftError
 from langshift.files import LineNumbers
 from langshift.ingest.adopt.reader import IndexReader, decode_hit, edit_source, parse_source
-from langshift.ingest.bulk.chunks import BulkAction
+from langshift.ingest.bulk.writer import BulkAction
 from langshift.ingest.config import EmbeddingPipeline
 from langshift.ingest.documents import Document, InvalidRow, SourceRow, action_line
-from langshift.ingest.progress import OnStage, no_progress
-from langshift.ingest.transform import DocumentLanguage, RejectionSink, Stamp, Tallies, debias_batch, detect_language
+from langshift.ingest.transform import ActionBuilder, DocumentLanguage, RejectionSink, Stamp
 from langshift.languages import UNDETERMINED, parse_tag, text_language
 from langshift.plugin.metadata import FieldNames, value_at
 
@@ -39,16 +37,14 @@ def document_of(hit: bytes, fields: FieldNames, dimension: int) -> Document | In
     source = parse_source(stored.source)
     for name in (fields.language, fields.confidence, fields.stamp):
         if name in source:
-            return InvalidRow(
-                "field_taken", f"has a field {name!r} that the mapping does not know, and that langshift needs."
-            )
+            why = f"has a field {name!r} that the mapping does not know, and that langshift needs."
+            return InvalidRow("field_taken", why, stored.id)
     value, vector = value_at(source, fields.vector), None
     if value is not None:
         vector = _vector(value, dimension)
         if vector is None:
-            return InvalidRow(
-                "invalid_embedding", f"the field {fields.vector!r} is not one list of {dimension} numbers."
-            )
+            why = f"the field {fields.vector!r} is not one list of {dimension} numbers."
+            return InvalidRow("invalid_embedding", why, stored.id)
     texts = [text for name in fields.texts for text in strings_at(source, name)]
     return Document(
         id=stored.id,
@@ -133,13 +129,7 @@ class IndexDocuments:
             )
 
 
-Moved = tuple[NDArray[np.float32], Stamp]
-
-#: What a document without a vector counts under.
-VECTORLESS = "vectorless"
-
-
-class StoredDocumentBuilder:
+class StoredDocumentBuilder(ActionBuilder):
     """Makes operations of documents as a search gives them; those that can be none go to the ledger.
 
     Each keeps its ``_id``, routing, version and every byte of its fields but the vector's, where that moves.
@@ -150,85 +140,58 @@ class StoredDocumentBuilder:
         fields: FieldNames,
         pipeline: EmbeddingPipeline,
         ledger: RejectionSink,
-        base: int,  # noqa: ARG002 - documents have versions of their own
+        base: int,
         wants: Callable[[int], bool],
-        on_stage: OnStage = no_progress,
     ) -> None:
-        """Make a maker.
+        """Make a builder.
 
         Args:
             fields: the names of the documents' fields, and of those that they get.
-            pipeline: as for ``items.Maker``, as are the others.
+            pipeline: as for ``ActionBuilder``, as are the others.
             ledger: takes what cannot be used.
-            base: not needed.
+            base: not needed: documents have versions of their own.
             wants: whether the final check compares the vector of a line.
-            on_stage: called after each stage of each batch.
         """
-        self._fields, self._pipeline, self._ledger = fields, pipeline, ledger
-        self._wants, self._on_stage = wants, on_stage
-        self._tallies = Tallies(pipeline)
+        super().__init__(pipeline, ledger, base, wants)
+        self._fields = fields
 
-    def items(self, batch: Sequence[SourceRow]) -> list[BulkAction]:
-        """The operations of a batch of documents, in their order."""
-        documents = [read.content for read in batch if isinstance(read.content, Document)]
-        begun = time.perf_counter()
-        detections = [detect_language(document, self._pipeline) for document in documents]
-        detected = time.perf_counter()
-        moved = self._moved(documents, detections)
-        self._on_stage("detect", len(documents), detected - begun)
-        self._on_stage("shift", len(documents), time.perf_counter() - detected)
-        made = iter(zip(documents, detections, strict=True))
-        items = []
-        for read in batch:
-            if isinstance(read.content, InvalidRow):
-                bad = read.content
-                self._ledger.refuse(read.line, decode_hit(_hit(read)).id, bad.type, bad.reason, read.original, "read")
-            elif isinstance(read.content, Document):
-                document, language = next(made)
-                items.append(self._item(read, document, language, moved))
-        self._ledger.flush()
-        return items
+    def encode(self, documents: Sequence[Document]) -> NDArray[np.float32]:
+        """The vectors that the documents have, shape (len(documents), dimension), float32; zeros for one without."""
+        vectors = np.zeros((len(documents), self.pipeline.encoder.dimension), np.float32)
+        for row, document in enumerate(documents):
+            if document.embedding is not None:
+                vectors[row] = document.embedding
+        return vectors
 
-    def _moved(self, documents: Sequence[Document], detections: Sequence[DocumentLanguage]) -> Iterator[Moved]:
-        """The vectors of those documents that have one."""
-        rows = [
-            (doc.embedding, one) for doc, one in zip(documents, detections, strict=True) if doc.embedding is not None
-        ]
-        if not rows:
-            return iter(())
-        vectors, stamps = debias_batch(
-            np.stack([vector for vector, _ in rows]), [one for _, one in rows], self._pipeline
-        )
-        return iter(list(zip(vectors, stamps, strict=True)))
-
-    def _item(
-        self, read: SourceRow, document: Document, detection: DocumentLanguage, moved: Iterator[Moved]
+    def _action(
+        self,
+        row: SourceRow,
+        document: Document,
+        vector: NDArray[np.float32],  # noqa: ARG002 - any vector that is in an index is usable
+        shifted: NDArray[np.float32],
+        detection: DocumentLanguage,
+        stamp: Stamp,
     ) -> BulkAction:
-        stored, fields = decode_hit(_hit(read)), self._fields
+        assert isinstance(row.original, bytes)  # noqa: S101 - as ``IndexDocuments`` gives them
+        stored, fields = decode_hit(row.original), self._fields
         language = text_language(detection.language)
         added = {fields.language: orjson.dumps(language), fields.confidence: orjson.dumps(detection.confidence)}
-        vector, sent, tallies = None, None, [f"language {language}", VECTORLESS]
+        replaced, tallies = None, [f"language {language}", "vectorless"]
         if document.embedding is not None:
-            sent, stamp = next(moved)
             added[fields.stamp] = orjson.dumps(stamp)
-            tallies = self._tallies.of(detection, stamp)
+            tallies = self._tallies(detection, stamp)
             if is_shifted(stamp):
-                vector = orjson.dumps(sent, option=orjson.OPT_SERIALIZE_NUMPY)
+                replaced = orjson.dumps(shifted, option=orjson.OPT_SERIALIZE_NUMPY)
         elif not document.text.strip() and document.language is None:
             # Nothing tells its language, and nothing asks for it.
             added = {}
-        source = edit_source(stored.source, fields.vector, vector, added)
+        source = edit_source(stored.source, fields.vector, replaced, added)
         return BulkAction(
-            read.line,
+            row.line,
             stored.id,
             "index",
             action_line("index", stored.id, stored.version, stored.routing) + source + b"\n",
-            read.original,
-            sent.tobytes() if sent is not None and self._wants(read.line) else None,
+            row.original,
+            shifted.tobytes() if document.embedding is not None and self._wants(row.line) else None,
             tuple(tallies),
         )
-
-
-def _hit(read: SourceRow) -> bytes:
-    assert isinstance(read.original, bytes)  # noqa: S101 - as ``Documents`` gives them
-    return read.original

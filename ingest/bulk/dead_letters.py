@@ -11,17 +11,18 @@ import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from io import FileIO
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple
 
+import msgspec
 import orjson
 
 from langshift.errors import LangshiftError, UsageError
 from langshift.files import atomic_write, ensure_private, sync_folder
-from langshift.ingest.bulk.chunks import Original
 from langshift.ingest.bulk.journal_store import LineRanges
+from langshift.ingest.bulk.writer import Original
 
 Stage = Literal["read", "encode", "write"]
 
@@ -85,20 +86,11 @@ def from_line(line: bytes) -> DeadLetter:
         row = _loaded(line)
     if not isinstance(row, dict):
         raise ValueError("no object")
-    letter = DeadLetter(
-        _document(row),
-        *(row.get("_id" if name == "id" else name) for name in DeadLetter._fields[1:]),  # type: ignore[arg-type]
-    )
-    texts = (letter.type, letter.reason, letter.time, letter.corpus)
-    if (
-        not all(isinstance(text, str) for text in texts)
-        or not _whole(letter.line)
-        or letter.stage not in get_args(Stage)
-        or not (letter.id is None or isinstance(letter.id, str))
-        or not (letter.version is None or _whole(letter.version))
-    ):
-        raise ValueError("a field is missing or of another type")
-    return letter
+    fields = (row.get("_id" if name == "id" else name) for name in DeadLetter._fields[1:])
+    try:
+        return msgspec.convert((_document(row), *fields), DeadLetter)
+    except msgspec.ValidationError:
+        raise ValueError("a field is missing or of another type") from None
 
 
 def _loaded(line: bytes) -> object:
@@ -119,10 +111,6 @@ def _document(row: Mapping[str, Any]) -> Original:
     raise ValueError("no document")
 
 
-def _whole(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
 def _plain(value: object) -> object:
     if isinstance(value, bytes):
         return base64.b64encode(value).decode()
@@ -134,6 +122,7 @@ _BLOCK = 64 * 1024
 _Row = tuple[bytes, DeadLetter]
 
 
+@dataclass
 class DeadLetters:
     """The dead letters of the loads into one index; there is no file until there is a letter.
 
@@ -141,10 +130,9 @@ class DeadLetters:
         path: the file, with mode 0600.
     """
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self._lock = threading.Lock()
-        self._folder_synced = False
+    path: Path
+    _lock: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False, compare=False)
+    _folder_synced: bool = field(default=False, init=False, repr=False, compare=False)
 
     def add(self, letters: Sequence[DeadLetter]) -> None:
         """Append letters. Once this returns they are on the disk: not even a power cut takes them back.
@@ -316,13 +304,7 @@ class Group:
         """As ``langshift dead-letters list --json`` prints it."""
         first = self.example
         example = {"corpus": first.corpus, "line": first.line, "_id": first.id, "reason": first.reason}
-        return {
-            "type": self.type,
-            "reason": self.reason,
-            "stage": self.stage,
-            "count": self.count,
-            "example": example,
-        }
+        return {**vars(self), "example": example}
 
 
 def grouped(letters: Iterable[DeadLetter]) -> list[Group]:
@@ -330,10 +312,8 @@ def grouped(letters: Iterable[DeadLetter]) -> list[Group]:
     groups: dict[tuple[str, str, str], Group] = {}
     for letter in letters:
         reason = kind_of(letter)
-        group = groups.setdefault(
-            (letter.type, reason, letter.stage), Group(letter.type, reason, letter.stage, 0, letter)
-        )
-        group.count += 1
+        kind = letter.type, reason, letter.stage
+        groups.setdefault(kind, Group(*kind, 0, letter)).count += 1
     return sorted(groups.values(), key=lambda group: -group.count)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple
 from uuid import uuid4
 
@@ -14,14 +14,17 @@ from opensearchpy.exceptions import AuthorizationException, NotFoundError, OpenS
 from tenacity import RetryCallState, Retrying, retry_if_exception_type
 from tenacity.nap import sleep_using_event
 
-from langshift.client import address
+from langshift.client import address, make_client
 from langshift.credentials import redact
 from langshift.errors import ClusterError
-from langshift.ingest.bulk.chunks import ActionResult, AdaptiveConcurrency, BulkAction, BulkChunk
+from langshift.ingest.bulk.writer import ActionResult, AdaptiveConcurrency, BulkAction, BulkChunk, BulkWriter, Stopped
 from langshift.ingest.documents import bulk_lines
 from langshift.output import pluralize
+from langshift.plugin.version_writer import require_not_replaced
+from langshift.plugin.versions import Target
 from langshift.retry import BACKOFF, RetryBudget
 from langshift.server_errors import INDEX_NOT_FOUND, Rejected, Retryable, classify, is_gone, not_permitted
+from langshift.settings import Settings
 
 #: Statuses of an item that say nothing against it: too many requests, and what a server in trouble answers.
 _BUSY, _TROUBLE, _FAILED = 429, range(500, 600), 500
@@ -219,10 +222,6 @@ class ChunkState:
     def too_heavy(self) -> bool:
         """Whether the chunk may be too large, for its answers are lost again and again."""
         return self.lost_in_a_row >= _HALVED_AFTER and len(self.chunk) > 1 and len(self.chunk.body) > _SMALL
-
-
-class Stopped(Exception):
-    """Somebody has asked to stop before the chunk was taken."""
 
 
 def diagnosis(why: str, seconds: float) -> str:
@@ -445,3 +444,43 @@ class ChunkSender:
         trouble = state.outcome.exception() if state.outcome else None
         wait = state.next_action.sleep if state.next_action else 0.0
         _log.warning("sent again in %.1f s, %s at once: %s", wait, self.limit.at_once, trouble)
+
+
+@contextmanager
+def open_bulk_writer(
+    client: OpenSearch,
+    target: Target,
+    settle: Callable[[list[ActionResult]], None],
+    patience: float,
+    doubtful: int = 0,
+) -> Iterator[tuple[BulkWriter, ChunkSender]]:
+    """Open a writer; when the block ends all it took is settled, or after an error nothing is under way any more.
+
+    Args:
+        client: the cluster.
+        target: where the operations go.
+        settle: as for ``ChunkSender``, as is ``doubtful``.
+        patience: seconds for which trouble is borne.
+        doubtful: up to this line an earlier run may have sent lines whose answers it did not live to see.
+
+    Returns:
+        The writer, and what sends its chunks and counts.
+
+    Raises:
+        ClusterError: the cluster takes nothing, or another version has taken the target's place.
+    """
+    stopping = threading.Event()
+    # The client must not send again by itself: what was sent, and how often, is counted here.
+    with make_client(Settings.from_env(), address(client), retries=0) as sending:
+        chunk_sender = ChunkSender(
+            sending,
+            target.bulk_parameters,
+            settle,
+            RetryBudget(patience),
+            stopping,
+            doubtful,
+            lambda: require_not_replaced(client, target),
+        )
+        with BulkWriter(chunk_sender.deliver, stopping) as writer:
+            yield writer, chunk_sender
+            writer.drain()

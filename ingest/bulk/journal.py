@@ -13,44 +13,33 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any, get_args
 
 import orjson
 
 from langshift.debias.fingerprint import Fingerprint
 from langshift.errors import UsageError
-from langshift.ingest.bulk import journal_store
-from langshift.ingest.bulk.chunks import ActionResult, Original
-from langshift.ingest.bulk.dead_letters import DeadLetter, DeadLetters
-from langshift.ingest.bulk.journal_store import SIZE, Acknowledged, JournalFile, LineRanges, Sampled, sample_priority
+from langshift.ingest.bulk.dead_letters import DeadLetter, DeadLetters, Stage
+from langshift.ingest.bulk.journal_store import (
+    HIGHEST,
+    SIZE,
+    Acknowledged,
+    JournalFile,
+    LineRanges,
+    Sampled,
+    State,
+    sample_priority,
+)
+from langshift.ingest.bulk.writer import ActionResult, Original
+from langshift.output import join_words
 
 Identity = Mapping[str, Any]
 """As JSON: ``corpus`` (as messages name it), ``content`` (its SHA-256), ``index``, ``fingerprint`` (a
 ``Fingerprint`` as ``to_dict`` gives it), ``least_confidence``, and what else may change what is written."""
 
 _SHOWN = {"corpus": "the corpus", "content": "the content of {corpus}", "least_confidence": "the least confidence"}
+# Hashes tell nobody anything.
 _UNREADABLE = {"content"}
-"""Hashes tell nobody anything."""
-
-
-def require_same(begun: Identity, now: Identity, journal: Path) -> None:
-    """Refuse to go on with a load under another identity.
-
-    Args:
-        begun: what the load began with.
-        now: what it is to go on with.
-        journal: the load's journal; without it the load is given up.
-
-    Raises:
-        UsageError: naming each thing that changed, with both values where they tell a person something.
-    """
-    changed = list(_changed(begun, now))
-    if changed:
-        changes = changed[0] if len(changed) == 1 else f"{', '.join(changed[:-1])} and {changed[-1]}"
-        raise UsageError(
-            f"The load of {begun.get('corpus')} into {begun.get('index')} cannot be resumed, because since then "
-            f"{changes} changed: run it with what it began with, or remove {journal} to give it up."
-        )
 
 
 def _changed(begun: Identity, now: Identity) -> Iterator[str]:
@@ -77,9 +66,19 @@ def _value(value: object) -> str:
 _IDENTITY, _SUMMARY = "identity", "summary of the finished load"
 _NOTHING: Mapping[str, int] = MappingProxyType({})
 _ADD = "INSERT INTO tallies VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET count = count + excluded.count"
+# The border of a range is a line without the line before it, or after it. So only borders come to Python.
+_BORDERS = """
+    SELECT line FROM lines AS here
+    WHERE NOT EXISTS (SELECT 1 FROM lines WHERE line = here.line {step} 1) ORDER BY line"""
+# SQLite takes ``state`` from the row of the highest line. Sorting goes to a temporary file beyond the cache's size.
+_LATEST = """
+    SELECT id, max(line) AS latest FROM lines WHERE state IN ('index', 'delete') {only}
+    GROUP BY id HAVING state = 'index' ORDER BY id"""
+_DOCUMENTS = _LATEST.format(only="")
+_SAMPLED = _LATEST.format(only="AND id IN (SELECT id FROM sample)")
 
 
-class Journal:
+class Journal(JournalFile):
     """The journal of one load, an SQLite file that nobody else can open meanwhile; ``with`` closes it.
 
     Its methods may be called from several threads. Any of them raises LangshiftError where the file cannot be read
@@ -90,19 +89,14 @@ class Journal:
     """
 
     def __init__(self, path: Path) -> None:
-        self.path = path
-        self._file = JournalFile(path)
-        self._set_threshold()
-
-    @classmethod
-    def open(cls, path: Path) -> Journal:
         """Open a journal, or make it (mode 0600, its folder 0700) where there is none.
 
         Raises:
             LangshiftError: another process is at it; it is damaged, or no journal, or of another version; it cannot
                 be written.
         """
-        return cls(path)
+        super().__init__(path)
+        self._set_threshold()
 
     def __enter__(self) -> Journal:
         return self
@@ -142,7 +136,7 @@ class Journal:
             summary: what ``finished`` is to give, as JSON.
         """
         self._begin_anew({_IDENTITY: self.identity, _SUMMARY: summary})
-        self._file.shrink()
+        self.shrink()
 
     def require_same(self, identity: Mapping[str, Any]) -> None:
         """Refuse to go on with this load under another identity.
@@ -150,23 +144,32 @@ class Journal:
         Raises:
             UsageError: naming each thing that changed.
         """
-        require_same(self.identity, orjson.loads(_json(identity)), self.path)
+        begun = self.identity
+        if changed := list(_changed(begun, orjson.loads(orjson.dumps(identity)))):
+            raise UsageError(
+                f"The load of {begun.get('corpus')} into {begun.get('index')} cannot be resumed, because since then "
+                f"{join_words(changed)} changed: run it with what it began with, or remove {self.path} to give it up."
+            )
 
     def fact(self, name: str) -> Any:  # noqa: ANN401 (JSON is anything)
         """What was kept under a name; None where nothing was."""
-        with self._file.reading() as database:
+        with self.reading() as database:
             row = database.execute("SELECT value FROM facts WHERE name = ?", (name,)).fetchone()
         return None if row is None else orjson.loads(row[0])
 
     def set_fact(self, name: str, value: Any) -> None:  # noqa: ANN401 (JSON is anything)
         """Keep a JSON value under a name, in place of what was there."""
-        with self._file.writing() as database:
-            database.execute("INSERT OR REPLACE INTO facts VALUES (?, ?)", (name, _json(value)))
+        with self.writing() as database:
+            database.execute("INSERT OR REPLACE INTO facts VALUES (?, ?)", (name, orjson.dumps(value)))
 
     def handled(self) -> LineRanges:
         """The lines that need not be read again: those acknowledged, dead ones too."""
-        with self._file.reading() as database:
-            return journal_store.handled(database)
+        with self.reading() as database:
+            lines = LineRanges()
+            firsts, lasts = (database.execute(_BORDERS.format(step=step)) for step in "-+")
+            for (first,), (last,) in zip(firsts, lasts, strict=True):
+                lines.add(first, last)
+            return lines
 
     def acknowledge(
         self, rows: Sequence[Acknowledged], sampled: Sequence[Sampled] = (), tallies: Mapping[str, int] = _NOTHING
@@ -180,7 +183,7 @@ class Journal:
             sampled: those of them that the journal ``wants``, and that have a vector.
             tallies: what is to be added up along with them.
         """
-        with self._file.writing() as database:
+        with self.writing() as database:
             database.executemany("INSERT OR REPLACE INTO lines VALUES (?, ?, ?)", rows)
             if tallies:
                 database.executemany(_ADD, tallies.items())
@@ -198,39 +201,43 @@ class Journal:
     def forget(self, lines: Iterable[int]) -> None:
         """Take lines out that will be sent again; the tallies stay."""
         numbers = [(line,) for line in lines]
-        with self._file.writing() as database:
+        with self.writing() as database:
             database.executemany("DELETE FROM lines WHERE line = ?", numbers)
             database.executemany("DELETE FROM sample WHERE line = ?", numbers)
 
     def last_line(self) -> int:
         """The highest number among the lines that came to an end; 0 where none has."""
-        with self._file.reading() as database:
+        with self.reading() as database:
             return int(database.execute("SELECT coalesce(max(line), 0) FROM lines").fetchone()[0])
 
     def counts(self) -> dict[str, int]:
         """How many lines of this load have each state, earlier runs included. Reads the whole journal."""
-        with self._file.reading() as database:
-            return journal_store.counts(database)
+        states = get_args(State)
+        sums = ", ".join("total(state = ?)" for _ in states)
+        with self.reading() as database:
+            row = database.execute(f"SELECT {sums} FROM lines", states).fetchone()  # noqa: S608 (placeholders)
+        return {state: int(count) for state, count in zip(states, row, strict=True)}
 
     def tallies(self) -> Counter[str]:
         """What was added up over all runs of this load."""
-        with self._file.reading() as database:
-            return journal_store.added(database)
+        with self.reading() as database:
+            return Counter(dict(database.execute("SELECT name, count FROM tallies")))
 
     def documents(self) -> int:
         """How many documents are to be there: ids whose latest line is ``index``, by the lines' numbers.
 
         Lines that were superseded or are dead make no difference. Reads the whole journal.
         """
-        with self._file.reading() as database:
-            return journal_store.documents(database)
+        with self.reading() as database:
+            return int(database.execute(f"SELECT count(*) FROM ({_DOCUMENTS})").fetchone()[0])  # noqa: S608 (constants)
 
     def ids(self, batch: int) -> Iterator[list[tuple[str, int]]]:
         """Those ids, in order, each with its latest line, ``batch`` of them at a time."""
-        with self._file.reading() as database:
-            rows = journal_store.ids(database)
+        with self.reading() as database:
+            # Sorted before the first row comes, so that lines may be forgotten meanwhile.
+            rows = database.execute(_DOCUMENTS)
         while True:
-            with self._file.reading():
+            with self.reading():
                 some = rows.fetchmany(batch)
             if not some:
                 return
@@ -242,34 +249,26 @@ class Journal:
 
     def sample(self) -> list[Sampled]:
         """The sampled lines that are the latest of their document and ``index``, in order; about 200 at most."""
-        with self._file.reading() as database:
-            return journal_store.sample(database)
-
-    def close(self) -> None:
-        """Close the file; again is no error."""
-        self._file.close()
-
-    def remove(self) -> None:
-        """Close the journal and remove its files."""
-        self._file.remove()
+        with self.reading() as database:
+            rows = database.execute(
+                f"SELECT sample.line, sample.id, vector FROM sample JOIN ({_SAMPLED}) AS documents "  # noqa: S608 (constants)
+                "ON sample.line = latest AND sample.id = documents.id ORDER BY sample.line"
+            )
+            return [Sampled(*row) for row in rows]
 
     def _begin_anew(self, facts: Mapping[str, Any]) -> None:
-        with self._file.writing() as database:
+        with self.writing() as database:
             for table in ("lines", "sample", "tallies", "facts"):
                 database.execute(f"DELETE FROM {table}")  # noqa: S608 (our own names)
-            database.executemany("INSERT INTO facts VALUES (?, ?)", [(n, _json(v)) for n, v in facts.items()])
+            database.executemany("INSERT INTO facts VALUES (?, ?)", [(n, orjson.dumps(v)) for n, v in facts.items()])
         self._set_threshold()
 
     def _set_threshold(self) -> None:
-        with self._file.reading() as database:
-            self._threshold = journal_store.last_wanted(database)
+        with self.reading() as database:
+            count, highest = database.execute("SELECT count(*), max(rank) FROM sample").fetchone()
+        # The rank beyond which the sample takes no line.
+        self._threshold = int(highest) if count >= SIZE else HIGHEST
 
-
-def _json(value: object) -> bytes:
-    return orjson.dumps(value)
-
-
-Stage = Literal["read", "encode", "write"]
 
 #: Before the name of a result where the journal counts them over all runs of a load.
 RESULT = "result "
@@ -322,8 +321,11 @@ class Ledger:
         Raises:
             LangshiftError: the dead letters or the journal cannot be written; then nothing counts as handled.
         """
-        dead = [outcome for outcome in outcomes if outcome.state == "dead"]
-        letters = [self._letter(o.item.line, o.item.id, o.type, o.reason, o.item.original, "write") for o in dead]
+        letters = [
+            self._letter(o.item.line, o.item.id, o.type, o.reason, o.item.original, "write")
+            for o in outcomes
+            if o.state == "dead"
+        ]
         rows = [
             Acknowledged(o.item.line, o.item.id, o.item.operation if o.state == "done" else o.state) for o in outcomes
         ]
@@ -372,7 +374,8 @@ class Ledger:
     ) -> None:
         counted = {**tallies, **{f"{RESULT}{name}": n for name, n in results.items()}}
         with self._lock:
-            self._letters.add(letters)
+            if letters:
+                self._letters.add(letters)
             self._journal.acknowledge(rows, sampled, counted)
             self.results += results
         self._on_progress(results.total())

@@ -6,12 +6,11 @@ import sqlite3
 import threading
 from array import array
 from bisect import bisect_left, bisect_right
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple
 
 from opensearchpy import OpenSearch
 
@@ -289,11 +288,10 @@ def load_workspaces(home: Path, name: str | None = None) -> list[LoadWorkspace]:
     ]
 
 
+#: How many lines the sample keeps.
 SIZE = 200
-"""How many lines the sample keeps."""
-
+#: The highest rank; SQLite's integers go no further.
 HIGHEST = (1 << 63) - 1
-"""The highest rank; SQLite's integers go no further."""
 
 _MASK = (1 << 64) - 1
 
@@ -314,65 +312,3 @@ def priority_cutoff(total: int | None) -> int:
     Without it the first lines would all be kept, until enough are there to tell which ranks are low.
     """
     return HIGHEST if total is None else min(HIGHEST, HIGHEST * 2 * SIZE // max(total, 1))
-
-
-# The border of a range is a line without the line before it, or after it. So only borders come to Python.
-_BORDERS = """
-    SELECT line FROM lines AS here
-    WHERE NOT EXISTS (SELECT 1 FROM lines WHERE line = here.line {step} 1) ORDER BY line"""
-# SQLite takes ``state`` from the row of the highest line. Sorting goes to a temporary file beyond the cache's size.
-_LATEST = """
-    SELECT id, max(line) AS latest FROM lines WHERE state IN ('index', 'delete') {only}
-    GROUP BY id HAVING state = 'index' ORDER BY id"""
-_DOCUMENTS = _LATEST.format(only="")
-_SAMPLED = _LATEST.format(only="AND id IN (SELECT id FROM sample)")
-
-
-def handled(database: sqlite3.Connection) -> LineRanges:
-    """All lines that came to an end."""
-    lines = LineRanges()
-    firsts, lasts = (database.execute(_BORDERS.format(step=step)) for step in "-+")
-    for (first,), (last,) in zip(firsts, lasts, strict=True):
-        lines.add(first, last)
-    return lines
-
-
-def counts(database: sqlite3.Connection) -> dict[str, int]:
-    """How many lines have each state."""
-    states = get_args(State)
-    sums = ", ".join("total(state = ?)" for _ in states)
-    row = database.execute(f"SELECT {sums} FROM lines", states).fetchone()  # noqa: S608 (placeholders)
-    return {state: int(count) for state, count in zip(states, row, strict=True)}
-
-
-def documents(database: sqlite3.Connection) -> int:
-    """How many ids have ``index`` as their latest line, superseded and dead lines aside."""
-    return int(database.execute(f"SELECT count(*) FROM ({_DOCUMENTS})").fetchone()[0])  # noqa: S608 (constants)
-
-
-def added(database: sqlite3.Connection) -> Counter[str]:
-    """What was added up along with the lines."""
-    return Counter(dict(database.execute("SELECT name, count FROM tallies")))
-
-
-def ids(database: sqlite3.Connection) -> sqlite3.Cursor:
-    """Those ids, each with its latest line, in order.
-
-    They are sorted before the first row comes, so that lines may be forgotten meanwhile.
-    """
-    return database.execute(_DOCUMENTS)
-
-
-def sample(database: sqlite3.Connection) -> list[Sampled]:
-    """The sampled lines that are the latest of those ids, in order."""
-    rows = database.execute(
-        f"SELECT sample.line, sample.id, vector FROM sample JOIN ({_SAMPLED}) AS documents "  # noqa: S608 (constants)
-        "ON sample.line = latest AND sample.id = documents.id ORDER BY sample.line"
-    )
-    return [Sampled(*row) for row in rows]
-
-
-def last_wanted(database: sqlite3.Connection) -> int:
-    """The rank beyond which the sample takes no line."""
-    count, highest = database.execute("SELECT count(*), max(rank) FROM sample").fetchone()
-    return int(highest) if count >= SIZE else HIGHEST

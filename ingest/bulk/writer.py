@@ -1,21 +1,215 @@
-"""Sending chunks from threads of their own, while the next ones are made."""
+"""Operations on their way: gathered to chunks by count and size, and sent from threads while the next ones are made."""
 
 from __future__ import annotations
 
 import threading
+import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cached_property
+from typing import Any, Literal, NamedTuple
 
-from opensearchpy import OpenSearch
+#: Requests at once at most: one thread each, and far below the client's pool of connections.
+MOST = 8
+_FIRST = 2
 
-from langshift.client import address, make_client
-from langshift.ingest.bulk.chunks import MOST, ActionResult, BulkAction, BulkChunk, Chunker
-from langshift.ingest.bulk.delivery import ChunkSender, Stopped
-from langshift.plugin.version_writer import require_not_replaced
-from langshift.plugin.versions import Target
-from langshift.retry import RetryBudget
-from langshift.settings import Settings
+
+class AdaptiveConcurrency:
+    """Additive increase, multiplicative decrease.
+
+    Each request that goes through raises the limit by a part that makes up one more a round; a request that found
+    the cluster overloaded halves it, but not once more for one that was under way at that time.
+
+    Attributes:
+        seconds: how long at least one request was under way.
+    """
+
+    def __init__(self, most: int = MOST) -> None:
+        self.seconds = 0.0
+        self._most = most
+        self._limit = float(min(_FIRST, most))
+        self._in_flight = 0
+        self._round = 0
+        self._since = 0.0
+        self._changed = threading.Condition()
+
+    @property
+    def at_once(self) -> int:
+        """Requests that may be under way at once."""
+        return int(self._limit)
+
+    @contextmanager
+    def request(self) -> Iterator[Slot]:
+        """Wait for a turn; what the block finds out is told to the turn."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._in_flight < int(self._limit))
+            self._in_flight += 1
+            if self._in_flight == 1:
+                self._since = time.perf_counter()
+            turn = Slot(self._round)
+        try:
+            yield turn
+        finally:
+            with self._changed:
+                self._in_flight -= 1
+                if self._in_flight == 0:
+                    self.seconds += time.perf_counter() - self._since
+                self._learn(turn)
+                self._changed.notify_all()
+
+    def _learn(self, turn: Slot) -> None:
+        if turn.overloaded:
+            if turn.round == self._round:
+                self._limit = max(1.0, self._limit / 2)
+                self._round += 1
+        elif turn.accepted:
+            self._limit = min(float(self._most), self._limit + 1 / self._limit)
+
+
+class Slot:
+    """One request's turn.
+
+    Attributes:
+        round: how often the limit was halved before it.
+        overloaded: whether the cluster had too much to do.
+        accepted: whether it took everything.
+    """
+
+    def __init__(self, in_round: int) -> None:
+        self.round = in_round
+        self.overloaded = self.accepted = False
+
+
+Operation = Literal["index", "delete"]
+
+#: A line as the input had it: its bytes, or the fields of a row where the input has no lines.
+Original = bytes | Mapping[str, Any]
+
+
+class BulkAction(NamedTuple):
+    """One operation on one document.
+
+    Attributes:
+        line: where the input has it, counted from 1.
+        id: the document's ``_id``.
+        operation: what is done.
+        body: its lines of a bulk request, each with its line break: the action, and the entry where there is one.
+        original: the line as the input had it, for the dead letters.
+        vector: the bytes of the vector that was sent, float32, where this line belongs to the sample that the final
+            check compares; else None.
+        tallies: what to count it under once the server has confirmed it, such as ``language de``.
+    """
+
+    line: int
+    id: str
+    operation: Operation
+    body: bytes
+    original: Original
+    vector: bytes | None = None
+    tallies: tuple[str, ...] = ()
+
+
+class ActionResult(NamedTuple):
+    """What became of an item, for good.
+
+    Attributes:
+        item: the item.
+        state: ``done``: the server has confirmed it; ``superseded``: the server holds a later version of the document;
+            ``dead``: it can never be written.
+        result: the server's word where done: ``created``, ``updated``, ``deleted``, ``not_found``; ``resent`` where it
+            was sent before and the answer was lost, so that nobody knows which.
+        type: the error's type where dead, such as ``mapper_parsing_exception``; else empty.
+        reason: the error in words where dead; else empty.
+    """
+
+    item: BulkAction
+    state: Literal["done", "superseded", "dead"]
+    result: str = ""
+    type: str = ""
+    reason: str = ""
+
+
+class BulkChunk:
+    """Items that are sent in one request, in this order.
+
+    Attributes:
+        items: the items; at least one.
+    """
+
+    def __init__(self, items: Sequence[BulkAction]) -> None:
+        self.items = items
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    @cached_property
+    def body(self) -> bytes:
+        """The request's body."""
+        return b"".join([item.body for item in self.items])
+
+    @cached_property
+    def ids(self) -> frozenset[str]:
+        """The documents that it writes or deletes."""
+        return frozenset(item.id for item in self.items)
+
+    @cached_property
+    def deleted(self) -> frozenset[str]:
+        """The documents that it deletes."""
+        return frozenset(item.id for item in self.items if item.operation == "delete")
+
+    def halves(self) -> tuple[BulkChunk, BulkChunk]:
+        """The first half of the items and the second; there must be two at least."""
+        middle = len(self.items) // 2
+        return BulkChunk(self.items[:middle]), BulkChunk(self.items[middle:])
+
+
+#: More than this gains nothing (tests/bench/bench_bulk.py), and a lost answer costs as much again.
+COUNT = 500
+#: Far below any server's limit (http.max_content_length: 100 MB by default, 10 MB on some managed services).
+SIZE = 2 << 20
+
+
+class Chunker:
+    """Gather items to chunks of at most so many items and bytes; an item that is larger is a chunk of its own."""
+
+    def __init__(self, count: int = COUNT, size: int = SIZE) -> None:
+        self._count, self._size = count, size
+        self._begin()
+
+    def _begin(self) -> None:
+        self._items: list[BulkAction] = []
+        self._bytes = 0
+        self._ids: set[str] = set()
+        self._deletes = False
+
+    def add(self, item: BulkAction) -> BulkChunk | None:
+        """Add the next item; the chunk before it, where it does not fit into that one any more."""
+        full = None
+        if self._items and (
+            len(self._items) >= self._count or self._bytes + len(item.body) > self._size or self._meets(item)
+        ):
+            full = self.take()
+        self._items.append(item)
+        self._bytes += len(item.body)
+        self._ids.add(item.id)
+        self._deletes = self._deletes or item.operation == "delete"
+        return full
+
+    def take(self) -> BulkChunk | None:
+        """What was gathered since the last chunk; None where that is nothing."""
+        chunk = BulkChunk(self._items) if self._items else None
+        self._begin()
+        return chunk
+
+    def _meets(self, item: BulkAction) -> bool:
+        """Whether a delete and another operation on the same document would stand in one chunk.
+
+        Versions keep the order of two writes, even where the first is sent again after the second. A delete's
+        version is forgotten by the server after a while (``index.gc_deletes``): it waits for what came before.
+        """
+        return (self._deletes or item.operation == "delete") and item.id in self._ids
+
 
 # Chunks that wait for a thread: enough that no thread idles, few enough that memory stays bounded.
 _WAITING = 2
@@ -23,10 +217,15 @@ _WAITING = 2
 UNDELIVERED = MOST + _WAITING
 
 
-class SenderPool:
-    """Delivers chunks in the background; the first error of a delivery is raised by the next call.
+class Stopped(Exception):
+    """Somebody has asked to stop before the chunk was taken."""
 
-    ``with`` ends the threads: after the block's end all was delivered, or nothing is under way any more.
+
+class BulkWriter:
+    """Takes operations in their order and delivers them in chunks, in the background.
+
+    The first error of a delivery is raised by the next call. ``with`` ends the threads: after the block's end all was
+    delivered, or nothing is under way any more.
     """
 
     def __init__(self, deliver: Callable[[BulkChunk], None], stopping: threading.Event) -> None:
@@ -38,6 +237,7 @@ class SenderPool:
         """
         self._deliver = deliver
         self._stopping = stopping
+        self._chunker = Chunker()
         self._waiting: deque[BulkChunk] = deque()
         self._flying: list[BulkChunk] = []
         self._error: BaseException | None = None
@@ -47,7 +247,7 @@ class SenderPool:
         for thread in self._threads:
             thread.start()
 
-    def __enter__(self) -> SenderPool:
+    def __enter__(self) -> BulkWriter:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
@@ -66,12 +266,25 @@ class SenderPool:
         with self._changed:
             return not self._waiting and not self._flying
 
-    def submit(self, chunk: BulkChunk) -> None:
-        """Have a chunk delivered; waits while enough others are waiting.
+    def send(self, item: BulkAction) -> None:
+        """Have the next operation delivered; waits while enough chunks are waiting."""
+        self.submit(self._chunker.add(item))
+
+    def write(self, batch: Iterable[BulkAction]) -> None:
+        """Have operations delivered, at once if nothing else is: a slow encoder fills no chunk for a long time."""
+        for item in batch:
+            self.send(item)
+        if self.idle:
+            self.submit(self._chunker.take())
+
+    def submit(self, chunk: BulkChunk | None) -> None:
+        """Have a chunk delivered, if there is one; waits while enough others are waiting.
 
         A chunk that deletes a document, or writes one whose delete is not through, waits for that: the server
         forgets a delete's version after a while.
         """
+        if chunk is None:
+            return
         with self._changed:
             self._changed.wait_for(lambda: self._error or self._may_follow(chunk))
             self._raise()
@@ -80,6 +293,7 @@ class SenderPool:
 
     def drain(self) -> None:
         """Wait until everything is delivered."""
+        self.submit(self._chunker.take())
         with self._changed:
             self._changed.wait_for(lambda: self._error or not (self._waiting or self._flying))
             self._raise()
@@ -119,72 +333,3 @@ class SenderPool:
                     self._stopping.set()
                     self._waiting.clear()
                 self._changed.notify_all()
-
-
-class BulkWriter:
-    """Takes items in their order.
-
-    Attributes:
-        courier: delivers them.
-    """
-
-    def __init__(self, chunk_sender: ChunkSender, sender: SenderPool) -> None:
-        self.chunk_sender = chunk_sender
-        self._sender = sender
-        self._chunker = Chunker()
-
-    def send(self, item: BulkAction) -> None:
-        """Have the next item delivered; waits while enough others are waiting."""
-        self._submit(self._chunker.add(item))
-
-    def flush_if_idle(self) -> None:
-        """Have what was gathered delivered if nothing else is: a slow encoder fills no chunk for a long time."""
-        if self._sender.idle:
-            self._submit(self._chunker.take())
-
-    def drain(self) -> None:
-        """Wait until everything is delivered."""
-        self._submit(self._chunker.take())
-        self._sender.drain()
-
-    def _submit(self, chunk: BulkChunk | None) -> None:
-        if chunk is not None:
-            self._sender.submit(chunk)
-
-
-@contextmanager
-def open_bulk_writer(
-    client: OpenSearch,
-    target: Target,
-    settle: Callable[[list[ActionResult]], None],
-    patience: float,
-    doubtful: int = 0,
-) -> Iterator[BulkWriter]:
-    """Open a stream of items; when the block ends all are settled, or after an error nothing is under way any more.
-
-    Args:
-        client: the cluster.
-        target: where the items go.
-        settle: as for ``Courier``, as is ``doubtful``.
-        patience: seconds for which trouble is borne.
-        doubtful: up to this line an earlier run may have sent lines whose answers it did not live to see.
-
-    Raises:
-        ClusterError: the cluster takes nothing, or another version has taken the target's place.
-    """
-    stopping = threading.Event()
-    # The client must not send again by itself: what was sent, and how often, is counted here.
-    with make_client(Settings.from_env(), address(client), retries=0) as sending:
-        chunk_sender = ChunkSender(
-            sending,
-            target.bulk_parameters,
-            settle,
-            RetryBudget(patience),
-            stopping,
-            doubtful,
-            lambda: require_not_replaced(client, target),
-        )
-        with SenderPool(chunk_sender.deliver, stopping) as sender:
-            stream = BulkWriter(chunk_sender, sender)
-            yield stream
-            stream.drain()

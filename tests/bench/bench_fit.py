@@ -20,13 +20,13 @@ _START = """
 import json, resource, sys, time
 from pathlib import Path
 from langshift.debias.encoders import open_encoder
-from langshift.debias.encoders.precomputed import brought_by
+from langshift.debias.encoders.precomputed import vector_spec_of
 from langshift.debias.fitting.fit import fit
 from langshift.debias.fitting.sums import BatchEncoder
 from langshift.debias.parallel import open_parallel
 began = time.perf_counter()
 source = open_parallel(Path(sys.argv[1]))
-encoder = open_encoder("given", brought=brought_by(source))
+encoder = open_encoder("given", vector_spec=vector_spec_of(source))
 """
 _READ = "rows = sum(len(batch.places) for batch in source.batches(BatchEncoder(source, encoder).batch))\n"
 _FIT = "rows = fit(source, ['en'], encoder)['en'].pairs['de']\n"

@@ -15,16 +15,16 @@ import pytest
 from langshift.debias.detector import open_detector
 from langshift.debias.encoders import open_encoder
 from langshift.evaluate.demo import FOLDER
-from langshift.ingest.bulk.writer import open_bulk_writer
+from langshift.ingest.bulk.delivery import open_bulk_writer
 from langshift.ingest.config import build_pipeline
 from langshift.ingest.load import load
 from langshift.ingest.resume import LoadOptions
 from langshift.ingest.sources import open_source
-from langshift.ingest.transform import ActionBuilder
+from langshift.ingest.transform import ActionBuilder, index_rows
 from langshift.plugin import version_writer
 from langshift.plugin.inventory import drop_all
 
-DOCUMENTS, REPETITIONS, BATCH = 3000, 5, 256
+DOCUMENTS, REPETITIONS = 3000, 5
 
 
 class Refusals:
@@ -85,15 +85,15 @@ def corpus(tmp_path):
 
 def encode(corpus, making):
     """All that comes before writing, and nothing else."""
-    maker = ActionBuilder(making, Refusals(), 1 << 40, lambda _: False)
+    builder, items = ActionBuilder(making, Refusals(), 1 << 40, lambda _: False), []
     with open_source(corpus) as source:
-        reads = list(source.read(()))
-    return [item for first in range(0, len(reads), BATCH) for item in maker.items(reads[first : first + BATCH])]
+        index_rows(iter(list(source.read(()))), builder, items.extend)
+    return items
 
 
 def write(client, name, making, items):
     target = version_writer.open_for_writing(client, name, making.fingerprint())
-    with open_bulk_writer(client, target, lambda _: None, 60) as stream:
+    with open_bulk_writer(client, target, lambda _: None, 60) as (stream, _):
         for item in items:
             stream.send(item)
     version_writer.publish(client, target)

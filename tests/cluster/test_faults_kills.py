@@ -59,7 +59,7 @@ class Load:
         found = list(self.home.glob(f"loads/*/{self.index}/journal.sqlite"))
         if not found:
             return []
-        with Journal.open(found[0]) as journal:
+        with Journal(found[0]) as journal:
             return [line for first, last in journal.handled().ranges() for line in range(first, last + 1)]
 
     def wait_for(self, process, condition):

@@ -55,7 +55,7 @@ def overwrite(client, index, identifier, line):
 
 @pytest.fixture
 def journal(tmp_path):
-    with Journal.open(tmp_path / "journal.sqlite") as opened:
+    with Journal(tmp_path / "journal.sqlite") as opened:
         opened.begin({}, {})
         yield opened
 

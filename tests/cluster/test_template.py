@@ -95,7 +95,7 @@ def found(client, index_name):
 
 def left_behind(client, name):
     """Versions, and what the journal says was begun."""
-    with Journal.open(LoadWorkspace.of(Settings.from_env().home, client, name).journal) as journal:
+    with Journal(LoadWorkspace.of(Settings.from_env().home, client, name).journal) as journal:
         return versions.versions_of(client, name), journal.begun, journal.fact("planned")
 
 

@@ -16,11 +16,11 @@ from opensearchpy import OpenSearch, helpers
 
 from langshift.client import address, make_client
 from langshift.ingest.bulk import journal_store
-from langshift.ingest.bulk.chunks import BulkAction
 from langshift.ingest.bulk.dead_letters import DeadLetters
+from langshift.ingest.bulk.delivery import open_bulk_writer
 from langshift.ingest.bulk.journal import Journal, Ledger
 from langshift.ingest.bulk.verification import check
-from langshift.ingest.bulk.writer import open_bulk_writer
+from langshift.ingest.bulk.writer import BulkAction
 from langshift.ingest.documents import bulk_lines
 from langshift.plugin.versions import Target
 from langshift.settings import Settings
@@ -81,10 +81,10 @@ def by_langshift(client, index, vectors, documents, written):
     uuid = client.indices.get_settings(index=index)[index]["settings"]["index"]["uuid"]
     target = Target(index, index, uuid, True, None, "fail")
     base, likely = 1 << 40, journal_store.priority_cutoff(documents)
-    with tempfile.TemporaryDirectory() as folder, Journal.open(Path(folder) / "journal.sqlite") as journal:
+    with tempfile.TemporaryDirectory() as folder, Journal(Path(folder) / "journal.sqlite") as journal:
         journal.begin({"corpus": "rows"}, {})
         ledger = Ledger(journal, DeadLetters(Path(folder) / "dead-letters.jsonl"), "rows", base, lambda _: None)
-        with open_bulk_writer(client, target, ledger.settle, 60) as stream:
+        with open_bulk_writer(client, target, ledger.settle, 60) as (stream, _):
             for line, row in enumerate(vectors, start=1):
                 name = str(line - 1)
                 lines = bulk_lines("index", name, base + line, {"embedding": row})

@@ -17,7 +17,7 @@ def main() -> None:
     """Acknowledge lines, each fiftieth as a dead letter, from a first one on and for ever."""
     folder, first = Path(sys.argv[1]), int(sys.argv[2])
     letters = DeadLetters(folder / "dead-letters.jsonl")
-    with Journal.open(folder / "journal.sqlite") as journal:
+    with Journal(folder / "journal.sqlite") as journal:
         if not journal.begun:
             journal.begin({"corpus": "corpus.jsonl"}, {})
         while True:

@@ -82,13 +82,13 @@ def test_texts_are_joined_and_half_a_surrogate_pair_is_no_text():
 @pytest.mark.parametrize("vector", [b"[1]", b'"AAAA"', b'["a", "b"]', b"[[1, 2]]", b'{"x": 1}'])
 def test_what_is_no_list_of_numbers_is_told(vector):
     assert document_of(hit(b'{"meta": {"vec": %s}}' % vector), FIELDS, 2) == InvalidRow(
-        "invalid_embedding", "the field 'meta.vec' is not one list of 2 numbers."
+        "invalid_embedding", "the field 'meta.vec' is not one list of 2 numbers.", "a"
     )
 
 
 def test_a_field_of_langshifts_own_name_that_no_mapping_knows_is_never_written_over():
     assert document_of(hit(b'{"shift": "night", "meta": {"vec": [1, 2]}}'), FIELDS, 2) == InvalidRow(
-        "field_taken", "has a field 'shift' that the mapping does not know, and that langshift needs."
+        "field_taken", "has a field 'shift' that the mapping does not know, and that langshift needs.", "a"
     )
 
 

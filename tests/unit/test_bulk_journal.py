@@ -29,7 +29,7 @@ def path(tmp_path):
 
 @pytest.fixture
 def journal(path):
-    with Journal.open(path) as opened:
+    with Journal(path) as opened:
         yield opened
 
 
@@ -40,7 +40,7 @@ def rows(first, last, state="index"):
 @settings(deadline=None, max_examples=60)
 @given(steps=STEPS)
 def test_what_is_to_be_there_is_what_a_dictionary_of_lines_says(steps):
-    with tempfile.TemporaryDirectory() as folder, Journal.open(Path(folder) / "journal.sqlite") as journal:
+    with tempfile.TemporaryDirectory() as folder, Journal(Path(folder) / "journal.sqlite") as journal:
         model = {}
         for step in steps:
             if isinstance(step, frozenset):
@@ -78,12 +78,12 @@ def test_ids_come_in_batches_also_while_lines_are_forgotten(journal):
 
 def test_what_was_begun_is_there_after_it_was_closed(path):
     identity = {"corpus": "corpus.jsonl", "index": "news-v0001"}
-    with Journal.open(path) as journal:
+    with Journal(path) as journal:
         assert (journal.begun, journal.identity, journal.fact("base")) == (False, {}, None)
         journal.begin(identity, {"base": 1 << 60, "index": None})
         journal.set_fact("created", True)
         journal.acknowledge([*rows(1, 3), *rows(7, 9, "delete")])
-    with Journal.open(path) as journal:
+    with Journal(path) as journal:
         assert (journal.begun, journal.identity) == (True, identity)
         assert [journal.fact(name) for name in ("base", "index", "created")] == [1 << 60, None, True]
         assert journal.handled().ranges() == [(1, 3), (7, 9)]
@@ -93,9 +93,9 @@ def test_what_was_begun_is_there_after_it_was_closed(path):
 
 
 def test_tallies_are_added_up_over_all_runs(path):
-    with Journal.open(path) as journal:
+    with Journal(path) as journal:
         journal.acknowledge(rows(1, 2), tallies={"created": 2, "Ä": 1})
-    with Journal.open(path) as journal:
+    with Journal(path) as journal:
         journal.acknowledge(rows(3, 3), tallies={"created": 1, "updated": 5})
         journal.forget([1, 2, 3])
         assert journal.tallies() == {"created": 3, "Ä": 1, "updated": 5}
@@ -105,14 +105,14 @@ def test_tallies_are_added_up_over_all_runs(path):
 
 def test_of_a_finished_load_its_identity_and_summary_stay(path):
     identity, summary = {"corpus": "corpus.jsonl"}, {"present": 5_000, "tallies": {"created": 5_000}}
-    with Journal.open(path) as journal:
+    with Journal(path) as journal:
         journal.begin(identity, {"base": 7})
         assert (journal.begun, journal.finished) == (True, None)
         journal.acknowledge(rows(1, 5_000), [Sampled(1, "d1", b"v")], {"created": 5_000})
         journal.finish(summary)
         assert journal.finished == (identity, summary)
     assert path.stat().st_size < 50_000
-    with Journal.open(path) as journal:
+    with Journal(path) as journal:
         assert (journal.begun, journal.finished, journal.fact("base")) == (False, (identity, summary), None)
         assert (len(journal.handled()), journal.sample(), journal.tallies()) == (0, [], {})
         journal.begin(identity, {})
@@ -122,11 +122,11 @@ def test_of_a_finished_load_its_identity_and_summary_stay(path):
 def test_the_sample_is_the_same_two_hundred_lines_however_the_load_went(tmp_path):
     def sampled(name, stops, starts):
         for first in starts:
-            with Journal.open(tmp_path / name / "journal.sqlite") as journal:
+            with Journal(tmp_path / name / "journal.sqlite") as journal:
                 for begin in range(first, first + stops, 500):
                     new = rows(begin, begin + 499)
                     journal.acknowledge(new, [Sampled(r.line, r.id, b"") for r in new if journal.wants(r.line)])
-        with Journal.open(tmp_path / name / "journal.sqlite") as journal:
+        with Journal(tmp_path / name / "journal.sqlite") as journal:
             assert sum(map(journal.wants, range(1, 20_001))) == 200
             return [each.line for each in journal.sample()]
 

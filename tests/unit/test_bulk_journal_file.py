@@ -25,7 +25,7 @@ def path(tmp_path):
 
 @pytest.fixture
 def journal(path):
-    with Journal.open(path) as opened:
+    with Journal(path) as opened:
         yield opened
 
 
@@ -54,7 +54,7 @@ def test_a_kill_at_any_moment_takes_nothing_back_that_was_promised(tmp_path):
         # A last line without its break was cut off.
         for begin, end in (line.split() for line in told if line.endswith("\n")):
             promised.update(range(int(begin), int(end) + 1))
-        with Journal.open(tmp_path / "journal.sqlite") as journal:
+        with Journal(tmp_path / "journal.sqlite") as journal:
             handled = journal.handled()
             assert [line for line in promised if line not in handled] == []
             counts = journal.counts()
@@ -84,7 +84,7 @@ import resource, sys
 from pathlib import Path
 from langshift.errors import LangshiftError
 from langshift.ingest.bulk.journal import Acknowledged, Journal
-with Journal.open(Path(sys.argv[1])) as journal:
+with Journal(Path(sys.argv[1])) as journal:
     journal.begin({"corpus": "corpus.jsonl"}, {})
     journal.acknowledge([Acknowledged(1, "d1", "index")])
     resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, resource.RLIM_INFINITY))
@@ -103,7 +103,7 @@ with Journal.open(Path(sys.argv[1])) as journal:
         "and go on with --resume.",
         "[(1, 1)]",
     ]
-    with Journal.open(path) as journal:
+    with Journal(path) as journal:
         assert journal.handled().ranges() == [(1, 2)]
 
 
@@ -113,7 +113,7 @@ from pathlib import Path
 from langshift.errors import LangshiftError
 from langshift.ingest.bulk.journal import Journal
 try:
-    Journal.open(Path(sys.argv[1])).close()
+    Journal(Path(sys.argv[1])).close()
 except LangshiftError as error:
     sys.exit(str(error))
 """
@@ -135,7 +135,7 @@ def test_a_second_process_at_the_same_journal_is_refused(journal, path, begun):
 def test_its_files_are_the_owners_alone_whatever_the_umask(path, umask):
     before = os.umask(umask)
     try:
-        with Journal.open(path) as journal:
+        with Journal(path) as journal:
             journal.acknowledge(rows(1, 100))
             modes = {each.name: stat.S_IMODE(each.stat().st_mode) for each in path.parent.iterdir()}
     finally:
@@ -149,7 +149,7 @@ def test_a_journal_that_was_removed_by_hand_after_a_kill_is_gone(path):
 import os, sys
 from pathlib import Path
 from langshift.ingest.bulk.journal import Acknowledged, Journal
-journal = Journal.open(Path(sys.argv[1]))
+journal = Journal(Path(sys.argv[1]))
 journal.begin({"corpus": "corpus.jsonl"}, {})
 journal.acknowledge([Acknowledged(1, "d1", "index")])
 os._exit(0)
@@ -157,10 +157,10 @@ os._exit(0)
     assert run(code, path).returncode == 0
     assert path.with_name("journal.sqlite-wal").stat().st_size
     path.unlink()
-    with Journal.open(path) as journal:
+    with Journal(path) as journal:
         assert (journal.begun, len(journal.handled())) == (False, 0)
         journal.acknowledge(rows(1, 2))
-    with Journal.open(path) as journal:
+    with Journal(path) as journal:
         assert journal.handled().ranges() == [(1, 2)]
 
 
@@ -179,10 +179,10 @@ def test_a_journal_that_was_hardly_made_is_made_again(path, begun):
         database = sqlite3.connect(path)
         database.execute("PRAGMA journal_mode = WAL")
         database.close()
-    with Journal.open(path) as journal:
+    with Journal(path) as journal:
         assert (journal.begun, len(journal.handled())) == (False, 0)
         journal.acknowledge(rows(1, 1))
-    with Journal.open(path) as journal:
+    with Journal(path) as journal:
         assert journal.handled().ranges() == [(1, 1)]
 
 
@@ -190,20 +190,20 @@ def test_a_damaged_journal_is_named(path):
     path.parent.mkdir(parents=True)
     path.write_bytes(b"no database at all" * 100)
     with pytest.raises(LangshiftError) as caught:
-        Journal.open(path)
+        Journal(path)
     assert (
         str(caught.value) == f"{path} is damaged (file is not a database): remove it, and load anew without --resume."
     )
 
 
 def test_a_journal_that_is_damaged_inside_is_named(path):
-    with Journal.open(path) as journal:
+    with Journal(path) as journal:
         journal.acknowledge(rows(1, 5_000))
     content = bytearray(path.read_bytes())
     for page in range(4096 * 4, len(content), 4096):
         content[page : page + 200] = os.urandom(200)
     path.write_bytes(content)
-    with Journal.open(path) as journal, pytest.raises(LangshiftError) as caught:
+    with Journal(path) as journal, pytest.raises(LangshiftError) as caught:
         journal.handled()
     assert str(caught.value) == (
         f"{path} is damaged (database disk image is malformed): remove it, and load anew without --resume."
@@ -216,17 +216,17 @@ def test_a_database_of_something_else_is_refused_and_left_alone(path):
     database.execute("CREATE TABLE birds (name TEXT)")
     database.close()
     with pytest.raises(LangshiftError) as caught:
-        Journal.open(path)
+        Journal(path)
     assert str(caught.value) == f"{path} is no journal of a load: remove it, and load anew without --resume."
 
 
 def test_a_journal_of_another_version_is_refused(path):
-    Journal.open(path).close()
+    Journal(path).close()
     database = sqlite3.connect(path)
     database.execute("PRAGMA user_version = 2")
     database.close()
     with pytest.raises(LangshiftError) as caught:
-        Journal.open(path)
+        Journal(path)
     assert str(caught.value) == (
         f"{path} was written by another version of langshift (format 2, not 1): go on with that version, or remove "
         "the file and load anew without --resume."
@@ -237,7 +237,7 @@ def test_a_folder_that_cannot_be_made_is_named(tmp_path):
     (tmp_path / "loads").touch()
     path = tmp_path / "loads" / "journal.sqlite"
     with pytest.raises(LangshiftError) as caught:
-        Journal.open(path)
+        Journal(path)
     assert str(caught.value) == f"{path} cannot be made (File exists): make its folder writable."
 
 
@@ -248,7 +248,7 @@ from pathlib import Path
 from langshift.ingest.bulk.journal import Acknowledged, Journal
 def peak():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-with Journal.open(Path(sys.argv[1])) as journal:
+with Journal(Path(sys.argv[1])) as journal:
     begin = peak()
     for first in range(1, 300_001, 1_000):
         lines = range(first, first + 1_000)

@@ -16,9 +16,8 @@ from tenacity import wait_none
 
 from langshift.errors import ClusterError
 from langshift.ingest.bulk import delivery
-from langshift.ingest.bulk.chunks import AdaptiveConcurrency, BulkAction, BulkChunk, Chunker
 from langshift.ingest.bulk.delivery import ChunkSender, Stopped
-from langshift.ingest.bulk.writer import BulkWriter, SenderPool
+from langshift.ingest.bulk.writer import AdaptiveConcurrency, BulkAction, BulkChunk, BulkWriter, Chunker
 from langshift.retry import RetryBudget
 
 OPERATIONS = st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from(["index", "delete"]), st.integers(1, 40)))
@@ -74,19 +73,18 @@ def courier(cluster, settle, patience=None, stopping=None, doubtful=0):
 
 @contextmanager
 def opened(cluster, **options):
-    """A stream of items to a cluster, and what becomes of them."""
+    """A writer to a cluster, what becomes of its items, and what sends them."""
     settled, stopping = [], threading.Event()
     carrying = courier(cluster, settled.extend, stopping=stopping, **options)
-    with SenderPool(carrying.deliver, stopping) as sender:
-        stream = BulkWriter(carrying, sender)
-        yield stream, settled
+    with BulkWriter(carrying.deliver, stopping) as stream:
+        yield stream, settled, carrying
         stream.drain()
 
 
 def written(cluster, *items, **options):
     """What became of items, of one if none is given: id -> outcome."""
     items = items or (item("a"),)
-    with opened(cluster, **options) as (stream, settled):
+    with opened(cluster, **options) as (stream, settled, _):
         for one in items:
             stream.send(one)
     assert len(settled) == len({outcome.item.id for outcome in settled}) == len(items)
@@ -129,7 +127,7 @@ def test_a_request_that_is_too_large_is_sent_in_halves():
             return answer
 
     small = Small()
-    with opened(small) as (stream, settled):
+    with opened(small) as (stream, settled, _):
         for names in ("abcde", "fghij"):
             for name in names:
                 stream.send(item(name))
@@ -144,11 +142,11 @@ def test_each_document_goes_its_own_way():
         return but(1, 429, "es_rejected_execution_exception")(but(2, 400, "mapper_parsing_exception")(answer))
 
     cluster = Cluster(mixed)
-    with opened(cluster) as (stream, settled):
+    with opened(cluster) as (stream, settled, chunk_sender):
         for name in "abc":
             stream.send(item(name))
         stream.drain()
-        assert (stream.chunk_sender.retries, stream.chunk_sender.limit.at_once) == (1, 2)
+        assert (chunk_sender.retries, chunk_sender.limit.at_once) == (1, 2)
     assert [(one.item.id, one.state, one.type, one.reason) for one in settled] == [
         ("a", "done", "", ""),
         ("c", "dead", "mapper_parsing_exception", "why"),
@@ -176,18 +174,18 @@ def test_what_says_nothing_against_a_document_is_sent_again(status, kind):
 
 @pytest.mark.parametrize(("status", "at_once"), [(429, 2), (503, 2), (500, 3)])
 def test_fewer_requests_are_sent_at_once_where_the_cluster_has_too_much_to_do(status, at_once):
-    with opened(Cluster(but(0, status, "some_exception"))) as (stream, _):
+    with opened(Cluster(but(0, status, "some_exception"))) as (stream, _, chunk_sender):
         for name in "abc":
             stream.send(item(name))
             stream.drain()
         # Three were taken after the fault.
-        assert stream.chunk_sender.limit.at_once == at_once
+        assert chunk_sender.limit.at_once == at_once
 
 
 def test_a_cluster_that_takes_nothing_is_given_up_with_its_last_words():
     with (
         pytest.raises(ClusterError) as given_up,
-        opened(Cluster(but(0, 429, "busy")), patience=RetryBudget(0)) as (stream, _),
+        opened(Cluster(but(0, 429, "busy")), patience=RetryBudget(0)) as (stream, _, _),
     ):
         stream.send(item("a"))
     assert str(given_up.value) == "The cluster has taken no document for 0 seconds (last: why)."
@@ -203,7 +201,7 @@ def test_a_cluster_that_takes_nothing_is_given_up_with_its_last_words():
 )
 def test_what_stands_against_every_document_ends_the_load(status, kind, why):
     cluster = Cluster(but(0, status, kind))
-    with pytest.raises(ClusterError) as refused, opened(cluster) as (stream, settled):
+    with pytest.raises(ClusterError) as refused, opened(cluster) as (stream, settled, _):
         stream.send(item("a"))
     assert str(refused.value) == f"The cluster does not take documents any more: {why}."
     assert (cluster.sent, settled) == (["a"], [])
@@ -370,7 +368,7 @@ def in_thread(function):
 
 def test_everything_is_delivered_before_the_block_ends():
     done = []
-    with SenderPool(done.append, threading.Event()) as sender:
+    with BulkWriter(done.append, threading.Event()) as sender:
         for n in range(100):
             sender.submit(chunk(str(n)))
         sender.drain()
@@ -380,7 +378,7 @@ def test_everything_is_delivered_before_the_block_ends():
 
 def test_who_submits_waits_when_enough_is_waiting():
     gate = Gate()
-    with SenderPool(gate, threading.Event()) as sender:
+    with BulkWriter(gate, threading.Event()) as sender:
         submitted = []
 
         def submit():
@@ -404,7 +402,7 @@ def test_who_submits_waits_when_enough_is_waiting():
 @pytest.mark.parametrize(("first", "second"), [("index", "delete"), ("delete", "index"), ("delete", "delete")])
 def test_a_delete_and_another_operation_on_its_document_are_never_under_way_together(first, second):
     gate = Gate()
-    with SenderPool(gate, threading.Event()) as sender:
+    with BulkWriter(gate, threading.Event()) as sender:
         sender.submit(chunk("a", "b", operation=first))
         gate.wait_for(1)
         sender.submit(chunk("c", operation=second))
@@ -421,7 +419,7 @@ def test_a_delete_and_another_operation_on_its_document_are_never_under_way_toge
 
 def test_two_writes_of_a_document_may_be_under_way_together():
     gate = Gate()
-    with SenderPool(gate, threading.Event()) as sender:
+    with BulkWriter(gate, threading.Event()) as sender:
         sender.submit(chunk("a"))
         sender.submit(chunk("a"))
         gate.wait_for(2)
@@ -435,7 +433,7 @@ def test_an_error_is_raised_by_the_next_call_and_stops_the_others():
         raise ValueError(some.items[0].id)
 
     def run():
-        with SenderPool(fail, stopping) as sender:
+        with BulkWriter(fail, stopping) as sender:
             for n in range(100):
                 sender.submit(chunk(str(n)))
             sender.drain()
@@ -449,7 +447,7 @@ def test_leaving_by_an_error_waits_for_what_is_under_way_and_drops_what_waits():
     gate, stopping = Gate(), threading.Event()
 
     def run():
-        with SenderPool(gate, stopping) as sender:
+        with BulkWriter(gate, stopping) as sender:
             sender.submit(chunk("a"))
             gate.wait_for(1)
             threading.Timer(0.2, gate.open.set).start()
@@ -465,7 +463,7 @@ def test_stopped_is_no_error():
     def stop(_):
         raise Stopped
 
-    with SenderPool(stop, threading.Event()) as sender:
+    with BulkWriter(stop, threading.Event()) as sender:
         sender.submit(chunk("a"))
         sender.drain()
 

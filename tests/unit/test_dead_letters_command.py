@@ -12,9 +12,9 @@ from click.testing import CliRunner, Result
 from langshift import output
 from langshift.commands.ingest import dead_letters
 from langshift.errors import UsageError
-from langshift.ingest.bulk.chunks import ActionResult, BulkAction
 from langshift.ingest.bulk.dead_letters import DeadLetter, DeadLetters, grouped, kind_of
 from langshift.ingest.bulk.journal_store import LoadWorkspace
+from langshift.ingest.bulk.writer import ActionResult, BulkAction
 from langshift.ingest.dead_letter_replay import Verdicts
 
 LETTER = DeadLetter(

@@ -92,7 +92,7 @@ def test_a_bad_line_is_told_and_its_neighbours_come_through(line, tmp_path):
     assert (bad.line, bad.original) == (2, line)
     assert isinstance(bad.content, InvalidRow)
     if BAD[line]:
-        assert bad.content == BAD[line]
+        assert bad.content == (*BAD[line], None)
     else:
         assert bad.content.type == "invalid_json"
         assert bad.content.reason.startswith("not valid JSON (")
