@@ -26,7 +26,7 @@ from langshift.ingest.documents import Parser, SourceRow
 from langshift.ingest.progress import LoadProgress, dead_letters_say
 from langshift.ingest.resume import PATIENCE, ActionBuilderFactory
 from langshift.ingest.transform import ActionBuilder, index_rows
-from langshift.output import emit_json, log_to, note, out, pluralize, printable
+from langshift.output import emit_json, line, log_to, note, pluralize, printable
 from langshift.plugin import metadata
 from langshift.plugin.metadata import USUAL, FieldNames
 from langshift.plugin.versions import IndexInfo, Target, check_name, live
@@ -283,4 +283,4 @@ def none_of(name: str | None) -> str:
 
 def say(sentence: str) -> None:
     """A sentence on standard output, whatever the names in it hold."""
-    out.print(printable(sentence), markup=False, soft_wrap=True)
+    line(printable(sentence))

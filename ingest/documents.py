@@ -113,17 +113,6 @@ def json_type(value: object) -> str:
     return names.get(type(value), "a number")
 
 
-def check_name(name: str) -> None:
-    """Refuse a field's name that the server refuses, or that means one of our own fields.
-
-    Raises:
-        Unusable: saying which.
-    """
-    fault = _name_fault(name)
-    if fault:
-        raise InvalidDocument(fault)
-
-
 # All lines of a corpus have the same few names.
 @lru_cache(1024)
 def _name_fault(name: str) -> str | None:
@@ -382,7 +371,9 @@ def parse_fields(fields: Mapping[str, Any], embeddings: Embeddings = "refused") 
     if operation not in (None, "index"):
         raise InvalidDocument("the field '_op' must be 'index' or 'delete', or be left out.")
     for name in fields:
-        check_name(name)
+        # One that the server refuses, or that means one of our own fields.
+        if fault := _name_fault(name):
+            raise InvalidDocument(fault)
     group = fields.get("group")
     if not isinstance(group, str | int | None):
         raise InvalidDocument(f"the field 'group' must be a string, but is {json_type(group)}.")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Callable
+from typing import TypeVar
 
 from opensearchpy import OpenSearch
 
@@ -16,7 +17,7 @@ from langshift.ingest.bulk.verification import VerificationResult, check
 from langshift.ingest.bulk.writer import COUNT, UNDELIVERED
 from langshift.ingest.config import EmbeddingPipeline
 from langshift.ingest.documents import DocumentSource, Embeddings
-from langshift.ingest.progress import LoadSummary, OnStage, no_progress
+from langshift.ingest.progress import LoadReporter, LoadSummary, OnStage, no_progress
 from langshift.ingest.resume import (
     DOCUMENTS,
     USUAL,
@@ -34,19 +35,11 @@ from langshift.plugin.pipelines import inherit_pipeline_on_load
 from langshift.plugin.versions import Target
 from langshift.retry import RetryBudget, retry_until_available
 
+T = TypeVar("T")
+
 _REPAIRS = 3  # rounds
 _NAMED = 10  # ids in a message
 _LOST = "lost"  # the journal's name for lines that the server had confirmed, and lost
-
-
-class ProgressListener(Protocol):
-    """Somebody who looks on."""
-
-    def begin(self, total: int | None, handled: int) -> None:
-        """The load begins: lines of the input, None where nobody knows, and how many of them are handled."""
-
-    def update(self, *, handled: int, documents: int, retries: int, dead: int, at_once: int) -> None:
-        """Lines handled, documents written, requests sent again, and dead letters of this run; requests at once."""
 
 
 class LoadRun:
@@ -59,7 +52,7 @@ class LoadRun:
         pipeline: EmbeddingPipeline,
         on_stage: OnStage,
         options: LoadOptions,
-        watch: ProgressListener | None,
+        watch: LoadReporter | None,
         opened: LoadSession,
         kind: LoadStrategy,
     ) -> None:
@@ -97,13 +90,8 @@ class LoadRun:
             checked = self._checked(target)
             before = target.live if target.created else None
             if before is not None:
-                retry_until_available(
-                    lambda: inherit_pipeline_on_load(self._client, before, target, self._pipeline.debias),
-                    RetryBudget(self._patience),
-                )
-            live = retry_until_available(
-                lambda: version_writer.publish(self._client, target), RetryBudget(self._patience)
-            )
+                self._patiently(lambda: inherit_pipeline_on_load(self._client, before, target, self._pipeline.debias))
+            live = self._patiently(lambda: version_writer.publish(self._client, target))
         except (Exception, KeyboardInterrupt) as error:
             if (raised := clean_up_failed_load(self._client, self._source, self._journal, target, error)) is error:
                 raise
@@ -149,24 +137,18 @@ class LoadRun:
             self._opened.base,
             lambda line: sample_priority(line) <= cutoff and self._journal.wants(line),
         )
-        opened = open_bulk_writer(self._client, target, self._ledger.settle, self._patience, self._doubtful())
+        # The last line that an earlier run may have sent without the journal's knowing.
+        doubtful = self._journal.last_line() + UNDELIVERED * COUNT if self._opened.goes_on else 0
+        opened = open_bulk_writer(self._client, target, self._ledger.settle, self._patience, doubtful)
         with opened as (writer, self._chunk_sender):
             index_rows(self._source.read(self._journal.handled()), builder, writer.write, self._stage)
         self._stage("write", 0, self._chunk_sender.limit.seconds)
-
-    def _doubtful(self) -> int:
-        """The last line that an earlier run may have sent without the journal's knowing; 0 in a first run."""
-        if not self._opened.goes_on:
-            return 0
-        return self._journal.last_line() + UNDELIVERED * COUNT
 
     def _checked(self, target: Target) -> VerificationResult:
         """The final check; what was lost is written once more where that is possible."""
         base = None if self._kind.keeps_versions else self._opened.base
         for left in reversed(range(_REPAIRS + 1)):
-            checked = retry_until_available(
-                lambda: check(self._client, target, self._journal, base), RetryBudget(self._patience)
-            )
+            checked = self._patiently(lambda: check(self._client, target, self._journal, base))
             lost = [*checked.missing, *checked.differing]
             if not lost:
                 if checked.surplus:
@@ -192,6 +174,9 @@ class LoadRun:
         # Noted first: a line that is noted and not forgotten is as it was.
         self._journal.set_fact(_LOST, self._ledger.lost.ranges())
         self._journal.forget(lines)
+
+    def _patiently(self, action: Callable[[], T]) -> T:
+        return retry_until_available(action, RetryBudget(self._patience))
 
     def _stage(self, stage: str, documents: int, seconds: float) -> None:
         self._summary.seconds[stage] += seconds
@@ -253,7 +238,7 @@ def load_source(
     pipeline: EmbeddingPipeline,
     on_stage: OnStage = no_progress,
     options: LoadOptions = USUAL,
-    watch: ProgressListener | None = None,
+    watch: LoadReporter | None = None,
     kind: LoadStrategy = DOCUMENTS,
 ) -> LoadSummary:
     """Index a source that is open; see ``load``."""

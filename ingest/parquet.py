@@ -19,7 +19,6 @@ from langshift.ingest.documents import (
     EMBEDDING,
     SNIFFED_LINES,
     Embeddings,
-    InvalidDocument,
     InvalidRow,
     Parser,
     SourceRow,
@@ -111,7 +110,7 @@ def _plain_value(column: pa.DataType) -> pa.DataType | None:
     return column if any(is_it(column) for is_it in plain_types) else None
 
 
-def fields_of(batch: pa.RecordBatch) -> list[Fields | InvalidDocument]:
+def fields_of(batch: pa.RecordBatch) -> list[Fields | InvalidRow]:
     """The fields of each row; those that are null are left out.
 
     Args:
@@ -126,15 +125,15 @@ def fields_of(batch: pa.RecordBatch) -> list[Fields | InvalidDocument]:
     if EMBEDDING in names and kind_of(batch.schema.field(EMBEDDING).type) == "vectors":
         vectors = _vectors(batch.column(EMBEDDING))
         batch = batch.drop_columns([EMBEDDING])
-    found: list[Fields | InvalidDocument] = []
+    found: list[Fields | InvalidRow] = []
     for row, vector in zip(_rows(batch, len(vectors)), vectors, strict=True):
-        if vector is not None and not isinstance(row, InvalidDocument):
+        if vector is not None and not isinstance(row, InvalidRow):
             row = {**row, EMBEDDING: vector}
         found.append(row)
     return found
 
 
-def _rows(batch: pa.RecordBatch, length: int) -> list[Fields | InvalidDocument]:
+def _rows(batch: pa.RecordBatch, length: int) -> list[Fields | InvalidRow]:
     if not batch.num_columns:
         return [{} for _ in range(length)]
     try:
@@ -142,24 +141,24 @@ def _rows(batch: pa.RecordBatch, length: int) -> list[Fields | InvalidDocument]:
     except (ValueError, OverflowError):
         pass
     # One row spoils the whole batch, whose others are good.
-    found: list[Fields | InvalidDocument] = []
+    found: list[Fields | InvalidRow] = []
     for number in range(length):
         try:
             found.extend(_fields(row) for row in batch.slice(number, 1).to_pylist())
         except UnicodeDecodeError:
-            found.append(InvalidDocument("holds text that is not UTF-8."))
+            found.append(InvalidRow("invalid_document", "holds text that is not UTF-8."))
         except (ValueError, OverflowError) as error:
-            found.append(InvalidDocument(f"holds a value that cannot be read ({error})."))
+            found.append(InvalidRow("invalid_document", f"holds a value that cannot be read ({error})."))
     return found
 
 
-def _fields(row: Mapping[str, Any]) -> Fields | InvalidDocument:
+def _fields(row: Mapping[str, Any]) -> Fields | InvalidRow:
     there = {name: value for name, value in row.items() if value is not None}
     try:
         # What JSON makes of dates, times and numbers that are none.
         fields = orjson.loads(orjson.dumps(there))
     except orjson.JSONEncodeError as error:
-        return InvalidDocument(f"cannot be written as JSON ({error}).")
+        return InvalidRow("invalid_document", f"cannot be written as JSON ({error}).")
     return {name: value for name, value in fields.items() if value is not None}
 
 
@@ -242,9 +241,8 @@ class ParquetRows:
             batch = batch.take(wanted)
         batch = batch.cast(self._schema, safe=False)
         for place, (row, fields) in enumerate(zip(wanted, fields_of(batch), strict=True)):
-            if isinstance(fields, InvalidDocument):
-                bad = InvalidRow(fields.type, fields.reason)
-                yield SourceRow(first + row, bad, as_far_as_readable(batch.slice(place, 1)))
+            if isinstance(fields, InvalidRow):
+                yield SourceRow(first + row, fields, as_far_as_readable(batch.slice(place, 1)))
             else:
                 yield self._parser.row(first + row, fields)
 

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import cached_property
-from types import TracebackType
 from typing import Any
 
 from opensearchpy import OpenSearch
@@ -25,7 +24,7 @@ from langshift.ingest.bulk.journal import RESULT
 from langshift.ingest.bulk.journal_store import LoadWorkspace
 from langshift.ingest.config import EmbeddingPipeline, PipelineOptions
 from langshift.languages import text_language
-from langshift.output import log_to, note, out, pluralize
+from langshift.output import log_to, note, pluralize
 from langshift.plugin.transfer import state
 from langshift.plugin.versions import unfinished
 from langshift.settings import VERSION
@@ -49,35 +48,25 @@ class LoadProgress:
     """
 
     def __init__(self, total: int | None, handled: int = 0, documents: int = 0) -> None:
-        terminal = output.err.is_terminal
         self._lock = threading.Lock()
         self._handled, self._documents = handled, documents
         self._shown = _SingleLineProgress(
             console=output.err,
             transient=True,
-            disable=not terminal,
+            disable=not output.err.is_terminal,
             refresh_per_second=4,
             speed_estimate_period=_SPEED_OVER_SECONDS,
         )
         # Lines tell how long it will take, documents how fast it goes: of each rich keeps account.
         self._writing = self._shown.add_task("documents", total=None, completed=documents, visible=False)
-        self._handling = self._shown.add_task(
-            "load",
-            total=total,
-            completed=handled,
-            writing=self._shown.tasks[0],
-            retries=0,
-            dead=0,
-            at_once=0,
-        )
+        fields: dict[str, Any] = {"writing": self._shown.tasks[0], "retries": 0, "dead": 0, "at_once": 0}
+        self._handling = self._shown.add_task("load", total=total, completed=handled, **fields)
 
     def __enter__(self) -> LoadProgress:
         self._shown.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._shown.stop()
 
     def update(self, handled: int, documents: int, retries: int, dead: int, at_once: int) -> None:
@@ -240,15 +229,15 @@ class LoadSummary:
 
     def count(self, tallies: Mapping[str, int]) -> None:
         """Take over what the journal has counted."""
-        results = {name.removeprefix(RESULT): n for name, n in tallies.items() if name.startswith(RESULT)}
-        self.lines = sum(results.values())
-        self.replaced, self.superseded = results.get("updated", 0), results.get("superseded", 0)
-        self.deleted, self.dead = results.get("deleted", 0), results.get("dead", 0)
-        for kind in ("languages", "folded", "without_vector"):
-            prefix = f"{'language' if kind == 'languages' else kind} "
-            found = {name.removeprefix(prefix): n for name, n in tallies.items() if name.startswith(prefix)}
-            setattr(self, kind, Counter(found))
-        self.documents = self.languages.total()
+
+        def counted(prefix: str) -> Counter[str]:
+            return Counter({name.removeprefix(prefix): n for name, n in tallies.items() if name.startswith(prefix)})
+
+        results = counted(RESULT)
+        self.lines, self.replaced, self.superseded = results.total(), results["updated"], results["superseded"]
+        self.deleted, self.dead = results["deleted"], results["dead"]
+        self.languages, self.folded = counted("language "), counted("folded ")
+        self.without_vector, self.documents = counted("without_vector "), self.languages.total()
         self.shifted, self.cut = tallies.get("shifted", 0), tallies.get("cut", 0)
         self.vectorless = tallies.get("vectorless", 0)
 
@@ -258,20 +247,19 @@ class LoadSummary:
         counted.pop("made")
         if not self.vectorless:
             counted.pop("vectorless")
-        shift_settings: dict[str, Any] = {"alpha": self.made.alpha}
-        if self.made.alphas:
-            shift_settings["alphas"] = dict(self.made.alphas)
-        if self.made.method != "shift":
-            shift_settings["method"] = self.made.method
-        if self.made.soft:
-            shift_settings["soft"] = True
+        made = self.made
+        shift_settings = {
+            "alpha": made.alpha,
+            **({"alphas": dict(made.alphas)} if made.alphas else {}),
+            **({"method": made.method} if made.method != "shift" else {}),
+            **({"soft": True} if made.soft else {}),
+        }
         return {"name": counted.pop("name"), "index": counted.pop("index"), **shift_settings, **counted}
 
 
 def last_line(summary: LoadSummary) -> str:
     """That nothing was lost, or what is left to do: where each line of the input is."""
-    documents = pluralize(summary.present, "document")
-    parts = [f"{documents} on the server, checked"]
+    parts = [f"{pluralize(summary.present, 'document')} on the server, checked"]
     if summary.deleted:
         parts.append(f"{summary.deleted:,} deleted")
     if summary.dead:
@@ -302,8 +290,7 @@ def remarks(summary: LoadSummary, pipeline: EmbeddingPipeline) -> list[str]:
     if summary.cut:
         sentences.append(
             f"{pluralize(summary.cut, 'text')} longer than the {summary.longest:,} characters that "
-            f"{pipeline.encoder.id} "
-            "reads: the vector stands for the beginning, word search finds all of it."
+            f"{pipeline.encoder.id} reads: the vector stands for the beginning, word search finds all of it."
         )
     if summary.languages["und"]:
         unclear = pluralize(summary.languages["und"], "document")
@@ -312,9 +299,8 @@ def remarks(summary: LoadSummary, pipeline: EmbeddingPipeline) -> list[str]:
     for tag, count in summary.folded.most_common():
         sentences.append(f"{pluralize(count, 'document')} in {tag} counted to {text_language(tag)}, its macrolanguage.")
     if summary.without_vector:
-        named = ", ".join(
-            f"{tag} ({pluralize(count, 'document')})" for tag, count in summary.without_vector.most_common()
-        )
+        most = summary.without_vector.most_common()
+        named = ", ".join(f"{tag} ({pluralize(count, 'document')})" for tag, count in most)
         fate = f"not {_verb(summary.made)}" + (" by their own language" if summary.made.soft else "")
         what = "language vector" if summary.made.method == "shift" else "map"
         sentences.append(f"No {what} for {named}: {fate}.")
@@ -401,5 +387,5 @@ def report_end(summary: LoadSummary, pipeline: EmbeddingPipeline, last: str, *, 
     if as_json:
         note(last)
     else:
-        out.print(last, markup=False, soft_wrap=True)
+        output.line(last)
     return 3 if summary.dead else 0

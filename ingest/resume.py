@@ -127,8 +127,7 @@ def require_same_shape(journal: Journal, place: LoadWorkspace, shape: IndexOptio
         option_names = " and ".join(differing)
         raise UsageError(
             f"The load into {place.name} that was cut off has made its version with another {option_names}: leave "
-            f"{option_names} out "
-            f"to go on with it, or remove {place.journal} to give it up."
+            f"{option_names} out to go on with it, or remove {place.journal} to give it up."
         )
 
 

@@ -19,8 +19,8 @@ from langshift.ingest.adopt.reader import IndexReader, OldIndex, decode_hit, fin
 from langshift.ingest.adopt.transform import IndexDocuments, StoredDocumentBuilder, document_of
 from langshift.ingest.config import EmbeddingPipeline, PipelineOptions
 from langshift.ingest.documents import Document
-from langshift.ingest.load import ProgressListener, load_source
-from langshift.ingest.progress import LoadSummary, no_progress
+from langshift.ingest.load import load_source
+from langshift.ingest.progress import LoadReporter, LoadSummary, no_progress
 from langshift.ingest.resume import LoadOptions, LoadStrategy
 from langshift.output import note, pluralize
 from langshift.plugin import metadata, stored_shift
@@ -276,7 +276,7 @@ def require_name(client: OpenSearch, old: OldIndex, name: str, options: LoadOpti
 
 
 def adopt(
-    client: OpenSearch, opened: AdoptableIndex, name: str, options: LoadOptions, watch: ProgressListener | None = None
+    client: OpenSearch, opened: AdoptableIndex, name: str, options: LoadOptions, watch: LoadReporter | None = None
 ) -> LoadSummary:
     """Write the documents of an index to a new version.
 
@@ -323,8 +323,7 @@ def _require_encoder(old: OldIndex, vector: str, pipeline: EmbeddingPipeline, ve
     if encoder.dimension != vector_spec.dimension:
         raise UsageError(
             f"The vectors in {vector!r} of {old.index} have {vector_spec.dimension} dimensions, and those of "
-            f"{encoder.id} "
-            f"have {encoder.dimension}: {remedy}."
+            f"{encoder.id} have {encoder.dimension}: {remedy}."
         )
     if encoder.normalised == vector_spec.normalised:
         return

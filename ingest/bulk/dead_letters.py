@@ -152,10 +152,6 @@ class DeadLetters:
                 self._folder_synced = True
 
     def __iter__(self) -> Iterator[DeadLetter]:
-        """See ``read``."""
-        return self.read()
-
-    def read(self) -> Iterator[DeadLetter]:
         """The letters in the order in which they came, one at a time.
 
         A load that was killed between its letter and its journal writes the letter again: one that repeats the

@@ -77,9 +77,9 @@ def parse_bulk_response(
         Broken: it does not tell of each item in its turn.
     """
     entries = answer.get("items") if isinstance(answer, dict) else None
-    if not isinstance(entries, list) or len(entries) != len(chunk):
-        count = len(entries) if isinstance(entries, list) else 0
-        raise MalformedResponse(f"an answer for {count} of {len(chunk)} documents")
+    entries = entries if isinstance(entries, list) else []
+    if len(entries) != len(chunk):
+        raise MalformedResponse(f"an answer for {len(entries)} of {len(chunk)} documents")
     results: list[ActionResult] = []
     again: list[BulkAction] = []
     why = fatal = missing = ""
@@ -90,15 +90,16 @@ def parse_bulk_response(
             raise MalformedResponse("an answer about other documents")
         status, error = result["status"], result.get("error")
         if status < 300 or (status == 404 and item.operation == "delete" and error is None):
-            results.append(ActionResult(item, "done", _result(str(result.get("result", "")), unsure=unsure)))
+            word = str(result.get("result", ""))
+            results.append(
+                ActionResult(item, "done", "resent" if unsure and word in ("updated", "not_found") else word)
+            )
             continue
         error = error if isinstance(error, dict) else {"type": "unknown", "reason": str(error)}
         kind, said = str(error.get("type", "unknown")), reason(error)
         if status == 409:
             results.append(ActionResult(item, "superseded"))
-        elif (
-            status == _BUSY or status in _TROUBLE or kind == "cluster_block_exception" or _broke(status, error, breaks)
-        ):
+        elif status in (_BUSY, *_TROUBLE) or kind == "cluster_block_exception" or (status == 400 and breaks(error)):
             again.append(item)
             why = said
             overloaded = overloaded or status in (_BUSY, 503)
@@ -128,14 +129,6 @@ def reason(error: Mapping[str, Any]) -> str:
         cause = cause.get("caused_by")
     text = f"{words[0]} ({words[1]})" if len(words) > 1 and words[1] not in words[0] else words[0]
     return redact(" ".join(text.split()).rstrip("."))
-
-
-def _result(word: str, *, unsure: bool) -> str:
-    return "resent" if unsure and word in ("updated", "not_found") else word
-
-
-def _broke(status: int, error: Mapping[str, Any], breaks: Callable[[Mapping[str, Any]], bool]) -> bool:
-    return status == 400 and breaks(error)
 
 
 _STATS = "/_plugins/_knn/stats"

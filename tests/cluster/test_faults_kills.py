@@ -111,7 +111,7 @@ def assert_nothing_lost(client, load):
     for name, text in good.items():
         assert np.abs(np.array(found[name]["embedding"], np.float32) - vector(text)).max() < 1e-6
     (letters,) = load.home.glob(f"loads/*/{load.index}/dead-letters.jsonl")
-    assert sorted(letter.line for letter in DeadLetters(letters).read()) == list(filter(bad, range(1, load.lines + 1)))
+    assert sorted(letter.line for letter in DeadLetters(letters)) == list(filter(bad, range(1, load.lines + 1)))
 
 
 def test_sigkill_at_random_moments(client, begun):
