@@ -159,12 +159,10 @@ class PipelineOptions:
 
     def keep(self, file: Path) -> None:
         """Write them to a file of mode 0600."""
-        values = {
-            name: str(value.absolute()) if isinstance(value, Path) else value for name, value in vars(self).items()
-        }
         with atomic_write(file) as partial:
             partial.touch(mode=0o600)
-            partial.write_bytes(orjson.dumps(values, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
+            options = orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE
+            partial.write_bytes(orjson.dumps(self, default=lambda path: str(path.absolute()), option=options))
 
     @classmethod
     def read(cls, file: Path) -> PipelineOptions:

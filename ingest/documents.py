@@ -447,19 +447,14 @@ class DocumentSource(Protocol):
         resumable: whether it can be read again, and is then the same; not so for standard input and pipes.
         total: how many lines or rows it has, blank lines included; None where only reading it tells.
         content: SHA-256 of its bytes before compression, in hexadecimal; None where only reading it tells.
-        brought: what its first lines tell of the vectors that it brings; None where it brings none.
+        vector_spec: what its first lines tell of the vectors that it brings; None where it brings none.
     """
 
-    @property
-    def shown(self) -> str: ...  # noqa: D102
-    @property
-    def resumable(self) -> bool: ...  # noqa: D102
-    @property
-    def total(self) -> int | None: ...  # noqa: D102
-    @property
-    def content(self) -> str | None: ...  # noqa: D102
-    @property
-    def vector_spec(self) -> VectorSpec | None: ...  # noqa: D102
+    shown: str
+    resumable: bool
+    total: int | None
+    content: str | None
+    vector_spec: VectorSpec | None
 
     def read(self, skip: LineNumbers) -> Iterator[SourceRow]:
         """The lines in their order; blank ones are passed over.

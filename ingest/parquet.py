@@ -18,6 +18,7 @@ from langshift.files import LineNumbers, open_parquet
 from langshift.ingest.documents import (
     EMBEDDING,
     SNIFFED_LINES,
+    DocumentSource,
     Embeddings,
     InvalidRow,
     Parser,
@@ -40,11 +41,8 @@ def rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
         LangshiftError: the extra is not installed.
     """
     with open_parquet(path) as file:
-        number = 0
-        for batch in file.iter_batches(batch_size=_BATCH):
-            for row in batch.to_pylist():
-                number += 1
-                yield number, row
+        batches = file.iter_batches(batch_size=_BATCH)
+        yield from enumerate((row for batch in batches for row in batch.to_pylist()), start=1)
 
 
 Fields = Mapping[str, Any]
@@ -200,8 +198,8 @@ _BYTES = 16 << 20  # bytes held at a time, about
 _BLOCK = 1 << 20  # bytes
 
 
-class ParquetRows:
-    """A Parquet file; see ``Source``.
+class ParquetRows(DocumentSource):
+    """A Parquet file.
 
     Args:
         path: the file.

@@ -117,12 +117,8 @@ def require_same_shape(journal: Journal, place: LoadWorkspace, shape: IndexOptio
     Raises:
         UsageError: another was given.
     """
-    begun, given = journal.fact("shape") or noted(DEFAULT_INDEX_OPTIONS), noted(shape)
-    differing = [
-        option
-        for option, name, value in (("--template", "template", shape.template), ("--engine", "engine", shape.engine))
-        if value is not None and begun[name] != given[name]
-    ]
+    begun, given = journal.fact("shape"), noted(shape)
+    differing = [f"--{name}" for name in begun if getattr(shape, name) is not None and begun[name] != given[name]]
     if differing:
         option_names = " and ".join(differing)
         raise UsageError(
@@ -289,7 +285,7 @@ def _base(journal: Journal) -> int:
     if journal.begun:
         last = journal.fact("base") + journal.last_line()
     elif journal.finished is not None:
-        last = journal.finished[1].get("last", 0)
+        last = journal.finished[1]["last"]
     return max(int(time.time() * 1000) << _LINES_A_MILLISECOND, last)
 
 

@@ -19,8 +19,8 @@ from langshift.ingest.parquet import ParquetRows
 _BLOCK = 1 << 20  # bytes
 
 
-class JsonLines:
-    """A file of JSON lines; see ``Source``.
+class JsonLines(DocumentSource):
+    """A file of JSON lines.
 
     Args:
         path: the file.
@@ -62,8 +62,8 @@ def _measure(path: Path, shown: str) -> tuple[int, str]:
     return progress.line + (last != b"\n"), digest.hexdigest()
 
 
-class Pipe:
-    """Lines that come once; see ``Source``.
+class Pipe(DocumentSource):
+    """Lines that come once.
 
     Args:
         lines: the lines with their numbers, without blank ones.
@@ -75,8 +75,8 @@ class Pipe:
     """
 
     resumable = False
-    total: int | None = None
-    content: str | None = None
+    total = None
+    content = None
 
     def __init__(self, lines: Iterator[tuple[int, bytes]], shown: str, embeddings: Embeddings) -> None:
         self.shown = shown

@@ -16,7 +16,7 @@ from langshift.files import LineNumbers
 from langshift.ingest.adopt.reader import IndexReader, decode_hit, edit_source, parse_source
 from langshift.ingest.bulk.writer import BulkAction
 from langshift.ingest.config import EmbeddingPipeline
-from langshift.ingest.documents import Document, InvalidRow, SourceRow, action_line
+from langshift.ingest.documents import Document, DocumentSource, InvalidRow, SourceRow, action_line
 from langshift.ingest.transform import ActionBuilder, DocumentLanguage, RejectionSink, Stamp
 from langshift.languages import UNDETERMINED, parse_tag, text_language
 from langshift.plugin.metadata import FieldNames, value_at
@@ -89,8 +89,8 @@ def _language(source: Mapping[str, Any], name: str | None) -> str | None:
     return UNDETERMINED if given.strip().lower() == UNDETERMINED else parse_tag(given)
 
 
-class IndexDocuments:
-    """The documents of an index at one point in time; see ``Source``.
+class IndexDocuments(DocumentSource):
+    """The documents of an index at one point in time.
 
     Another point in time gives another order: nothing can be gone on with.
 
@@ -101,11 +101,11 @@ class IndexDocuments:
     """
 
     resumable = False
-    content: str | None = None
+    content = None
 
     def __init__(self, reader: IndexReader, fields: FieldNames, vector_spec: VectorSpec) -> None:
         self.shown, self.total = reader.old.name, reader.total
-        self.vector_spec: VectorSpec | None = vector_spec
+        self.vector_spec = vector_spec
         self._reader, self._fields, self._dimension = reader, fields, vector_spec.dimension
 
     def read(self, skip: LineNumbers) -> Iterator[SourceRow]:

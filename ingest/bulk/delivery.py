@@ -441,11 +441,7 @@ class ChunkSender:
 
 @contextmanager
 def open_bulk_writer(
-    client: OpenSearch,
-    target: Target,
-    settle: Callable[[list[ActionResult]], None],
-    patience: float,
-    doubtful: int = 0,
+    client: OpenSearch, target: Target, settle: Callable[[list[ActionResult]], None], patience: float, doubtful: int = 0
 ) -> Iterator[tuple[BulkWriter, ChunkSender]]:
     """Open a writer; when the block ends all it took is settled, or after an error nothing is under way any more.
 

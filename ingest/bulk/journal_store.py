@@ -80,8 +80,19 @@ class JournalFile:
                 be written.
         """
         self.path = path
-        self._database = _open(path)
         self._lock = threading.RLock()
+        try:
+            # SQLite would make it by the umask; its -wal file takes this one's mode.
+            ensure_private(path)
+        except OSError as error:
+            raise LangshiftError(f"{path} cannot be made ({error.strerror}): make its folder writable.") from error
+        with _telling(path):
+            self._database = sqlite3.connect(path, timeout=0, isolation_level=None, check_same_thread=False)
+            try:
+                _prepare(self._database, path)
+            except BaseException:
+                self._database.close()
+                raise
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
@@ -126,22 +137,6 @@ class JournalFile:
         self.close()
         for ending in ("", "-wal", "-shm"):
             self.path.with_name(self.path.name + ending).unlink(missing_ok=True)
-
-
-def _open(path: Path) -> sqlite3.Connection:
-    try:
-        # SQLite would make it by the umask; its -wal file takes this one's mode.
-        ensure_private(path)
-    except OSError as error:
-        raise LangshiftError(f"{path} cannot be made ({error.strerror}): make its folder writable.") from error
-    with _telling(path):
-        database = sqlite3.connect(path, timeout=0, isolation_level=None, check_same_thread=False)
-        try:
-            _prepare(database, path)
-        except BaseException:
-            database.close()
-            raise
-    return database
 
 
 @contextmanager
