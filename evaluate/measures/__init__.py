@@ -25,8 +25,7 @@ from langshift.evaluate.measures.base import (
 )
 from langshift.evaluate.measures.fairness import ENTROPY, JS, KL, PEER, PSI, SHARE
 from langshift.evaluate.measures.preference import LANG_NDCG, LPR, TOP1
-from langshift.evaluate.measures.recall_by_language import SLR, TLR, TR
-from langshift.evaluate.measures.standard import StandardFamily, compute, find
+from langshift.evaluate.measures.standard import SLR, TLR, TR, StandardFamily, compute, find
 
 _STANDARD = (
     StandardFamily("nDCG@k", "high", "trec_eval, ndcg_cut", compute),
