@@ -55,9 +55,11 @@ evidence: $(VENV)/.installed-dev  ## large tables and long loads, an hour or mor
 wheel: $(VENV)/.installed-dev  ## build the wheel, into .build/wheel
 	@$(PY) tests/support/built_wheel.py
 
-lint: wheel  ## ruff; mypy --strict and the layers of the rooms over the built wheel
+lint: wheel  ## ruff; names; the budget of the source; mypy --strict and the layers of the rooms over the built wheel
 	@$(PY) -m ruff check .
 	@$(PY) -m ruff format --check .
+	@$(PY) tools/check_names.py
+	@$(PY) tools/source_budget.py
 	@$(PY) tests/support/check_wheel.py
 
 smoke: wheel  ## the built wheel in a clean environment, as a newcomer would use it

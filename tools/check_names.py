@@ -61,7 +61,7 @@ def forbidden(root: Path) -> list[str]:
     found = []
     for path, tree in _modules(root):
         found += [f"{path}: module {part}" for part in path.with_suffix("").parts if _is_forbidden(part)]
-        found += [f"{path}:{line}: {kind} {name}" for line, kind, name in _names(tree) if _is_forbidden(name)]
+        found += [f"{path}:{line}: {kind} {name}" for line, kind, name in sorted(_names(tree)) if _is_forbidden(name)]
     return found
 
 

@@ -1,0 +1,62 @@
+"""Which modules a command goes through."""
+
+import functools
+import gc
+import inspect
+import sys
+import threading
+from contextlib import contextmanager
+from pathlib import Path
+
+import langshift
+
+#: The rooms that count: the shell has its settings, client and commands in every way.
+ROOMS = ("debias", "plugin", "ingest", "retrieval", "evaluate")
+_IMPORTS = "<frozen importlib._bootstrap>"
+
+
+@contextmanager
+def core_path():
+    """Gather the modules of the rooms, such as ``ingest/load.py``, in which a function's body runs meanwhile.
+
+    What runs while a module is imported does not count: a decorator or a table that is made once. What the process
+    remembers of earlier commands, such as an open encoder, is forgotten first.
+    """
+    for cached in gc.get_objects():
+        if isinstance(cached, functools._lru_cache_wrapper) and cached.__module__.startswith("langshift."):
+            cached.cache_clear()
+    seen = {}
+    roots = [Path(path) for path in langshift.__path__]
+
+    def watch(frame, event, _):
+        code = frame.f_code
+        if event == "call" and code.co_filename not in seen and code.co_flags & inspect.CO_OPTIMIZED:
+            module = _module(code.co_filename, roots)
+            if module is None or not _is_imported(frame):
+                seen[code.co_filename] = module
+
+    threading.setprofile(watch)
+    sys.setprofile(watch)
+    modules = []
+    try:
+        yield modules
+    finally:
+        sys.setprofile(None)
+        threading.setprofile(None)
+        modules += filter(None, seen.values())
+
+
+def _module(filename, roots):
+    for root in roots:
+        if filename.startswith(f"{root}/"):
+            path = Path(filename).relative_to(root)
+            return path.as_posix() if path.parts[0] in ROOMS else None
+    return None
+
+
+def _is_imported(frame):
+    while frame is not None:
+        if frame.f_code.co_filename == _IMPORTS:
+            return True
+        frame = frame.f_back
+    return False
