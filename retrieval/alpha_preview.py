@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -89,6 +89,7 @@ class ShortlistVectors:
         return np.where(self.movable, cosines, self.indexed)
 
 
+_NUMBERS: Final = ("indexed", "norms", "made", "made_squared", "vectors", "vectors_squared", "crossed")
 # Within a language alpha hardly changes the order: the first 20 at any alpha are among so many of each.
 OF_EACH_LANGUAGE: Final = 30
 
@@ -147,18 +148,6 @@ def _nearest(shortlist: Shortlist) -> list[Body]:
     return bodies
 
 
-class _Numbers(NamedTuple):
-    """Of one document, as ``Vectors`` has them of all."""
-
-    indexed: float
-    norms: float
-    made: float
-    made_squared: float
-    vectors: float
-    vectors_squared: float
-    crossed: float
-
-
 def _numbers(
     shortlist: Shortlist,
     shift: StoredShift,
@@ -170,7 +159,7 @@ def _numbers(
     query = vector_of(shortlist.question).astype(np.float64)
     query /= np.linalg.norm(query)
     language_vectors = {tag: vector.astype(np.float64) for tag, vector in shift.vectors.items()}
-    numbers: list[_Numbers] = []
+    numbers: dict[str, list[float]] = {name: [] for name in _NUMBERS}
     by: dict[str, dict[str, float]] = {}
     shares: dict[str, dict[str, float]] = {}
     unmovable = set()
@@ -188,14 +177,14 @@ def _numbers(
         else:
             unmovable.add(name)
             moved = whole = np.zeros(len(stored))
-        numbers.append(_of(query, stored, moved, whole))
-    columns = np.array(numbers, np.float64).reshape(len(numbers), len(_Numbers._fields)).T
+        for number, value in _of(query, stored, moved, whole).items():
+            numbers[number].append(value)
     new = {name: _without(source, fields.vector) for name, source in found.items() if name not in shortlist.languages}
     return ShortlistVectors(
         ids=tuple(by),
         languages=tuple(languages[name] for name in by),
         sources=new,
-        **dict(zip(_Numbers._fields, columns, strict=True)),
+        **{name: np.array(values, np.float64) for name, values in numbers.items()},
         by=by,
         proportions=shares,
         unmovable=frozenset(unmovable),
@@ -220,17 +209,18 @@ def _sum(factors_of: Mapping[str, float], vectors: Mapping[str, Array], dimensio
     return total
 
 
-def _of(query: Array, stored: Array, subtracted: Array, whole: Array) -> _Numbers:
+def _of(query: Array, stored: Array, subtracted: Array, whole: Array) -> dict[str, float]:
+    """Of one document, what ``ShortlistVectors`` has of all."""
     made, norm = stored + subtracted, float(np.linalg.norm(stored))
-    return _Numbers(
-        indexed=float(query @ stored) / norm if norm else 0.0,
-        norms=norm,
-        made=float(query @ made),
-        made_squared=float(made @ made),
-        vectors=float(query @ whole),
-        vectors_squared=float(whole @ whole),
-        crossed=float(made @ whole),
-    )
+    return {
+        "indexed": float(query @ stored) / norm if norm else 0.0,
+        "norms": norm,
+        "made": float(query @ made),
+        "made_squared": float(made @ made),
+        "vectors": float(query @ whole),
+        "vectors_squared": float(whole @ whole),
+        "crossed": float(made @ whole),
+    }
 
 
 def _without(source: Mapping[str, Any], path: str) -> dict[str, Any]:

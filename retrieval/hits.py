@@ -226,10 +226,7 @@ GROUP: Final = "group"
 
 def group_of(source: Mapping[str, Any]) -> str | None:
     """The translation group that a document names, the first if it names several; None where it names none."""
-    group = value_at(source, GROUP)
-    if isinstance(group, list):
-        group = group[0] if group else None
-    return None if group is None else str(group)
+    return _first(value_at(source, GROUP))
 
 
 @dataclass(frozen=True)
@@ -277,7 +274,7 @@ class SearchResult:
             "shift_queries": self.shift_queries,
             "hits": [_hit(hit) for hit in self.hits],
             "bonus": self.bonus,
-            "anchors": [asdict(anchor) | {"evidence": dict(anchor.evidence)} for anchor in self.anchors],
+            "anchors": [asdict(anchor) for anchor in self.anchors],
             "compared": self.compared,
             "notes": list(self.notes),
             "took": self.took,
@@ -286,19 +283,16 @@ class SearchResult:
 
 def _hit(hit: Hit) -> dict[str, Any]:
     return {
-        "id": hit.id,
-        "score": hit.score,
-        "language": hit.language,
-        "title": hit.title,
-        "text": hit.text,
+        **_shown(hit),
         "group": hit.group,
         "legs": {name: leg._asdict() for name, leg in hit.legs.items()},
-        "others": [
-            {"id": one.id, "score": one.score, "language": one.language, "title": one.title, "text": one.text}
-            for one in hit.others
-        ],
+        "others": [_shown(one) for one in hit.others],
         "shift": None if hit.shift is None else asdict(hit.shift),
     }
+
+
+def _shown(one: Hit | Other) -> dict[str, Any]:
+    return {name: getattr(one, name) for name in ("id", "score", "language", "title", "text")}
 
 
 class Pool(NamedTuple):
@@ -388,18 +382,19 @@ def union(pools: Iterable[Sequence[ScoredDoc]]) -> dict[str, ScoredDoc]:
 
 
 def _candidate(hit: Mapping[str, Any], fields: FieldNames, legs: Mapping[str, Leg]) -> ScoredDoc:
+    # Where the language was asked for beside the document, it is not in that.
+    source, language = hit.get("_source", {}), hit.get("fields", {}).get(fields.language)
     return ScoredDoc(
         id=hit["_id"],
         score=float(hit["_score"]),
-        language=_first(hit, fields.language) or UNDETERMINED,
-        source=hit.get("_source", {}),
+        language=_first(language or value_at(source, fields.language)) or UNDETERMINED,
+        source=source,
         legs=legs,
     )
 
 
-def _first(hit: Mapping[str, Any], field: str) -> str | None:
-    """A hit's first value of a keyword field, beside the document or in it; None where it has none."""
-    value = hit.get("fields", {}).get(field) or value_at(hit.get("_source", {}), field)
+def _first(value: Any) -> str | None:  # noqa: ANN401 - any JSON
+    """The first value of a keyword field; None where it has none."""
     if isinstance(value, list):
         value = value[0] if value else None
     return None if value is None else str(value)
@@ -450,21 +445,11 @@ def effects(
         fields: the index's names of fields.
         filters: which documents were searched.
     """
-    source = [fields.vector, fields.stamp]
+    brought = [fields.vector, fields.stamp]
     query = dsl.knn(moved, LEAST_CANDIDATES, dsl.filter_clauses(filters), fields)
-    nearest = dsl.body(query, LEAST_CANDIDATES, fields, source)
-    among = dsl.named(ids, fields, source)
+    nearest = dsl.body(query, LEAST_CANDIDATES, fields, brought)
+    among = dsl.named(ids, fields, brought)
     documents = sources((yield nearest, among))
-    return _compared(raw, moved, documents, shift, fields)
-
-
-def _compared(
-    raw: Vector,
-    moved: Vector,
-    documents: Mapping[str, Mapping[str, Any]],
-    shift: StoredShift | None,
-    fields: FieldNames,
-) -> ShiftEffects:
     before: dict[str, float | None] = {}
     after: dict[str, float] = {}
     by: dict[str, dict[str, float]] = {}

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property
 from threading import Lock
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,6 +42,7 @@ from langshift.retrieval.settings import (
     USUAL,
     Filters,
     Fusion,
+    ResultArguments,
     SearchContext,
     SearchQuery,
     SearchRequest,
@@ -51,6 +52,9 @@ from langshift.retrieval.settings import (
 )
 from langshift.retrieval.shortlist import DEPTH, Shortlist, build_shortlist
 from langshift.retrieval.steps import HttpRequest, SearchPlan, execute, recorded
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 
 class SearchOptions(NamedTuple):
@@ -290,36 +294,24 @@ class Searcher(QueryEncoder):
         fuses = setting.mode == "hybrid" and setting.fusion in self._fusions and not legs
         return SearchContext(self.index, fuses, self.trust if setting.mode == "anchored" else None, legs)
 
-    def search(
-        self,
-        words: str,
-        setting: SearchSettings = USUAL,
-        *,
-        language: str | None = None,
-        size: int = 10,
-        filters: Filters = NO_FILTERS,
-        explain: bool = False,
-    ) -> SearchResult:
+    def search(self, words: str, setting: SearchSettings = USUAL, **how: Unpack[ResultArguments]) -> SearchResult:
         """The best hits for a query.
 
         Args:
             words: the query.
             setting: how to search.
-            language: of the query, detected if None.
-            size: how many hits, 1 to 1,000.
-            filters: field of the index -> values, any of which a hit must have; ``language`` is by language.
-            explain: whether to tell what the shift did to each hit, which costs one request more.
+            **how: see ``ResultArguments``.
 
         Raises:
             UsageError: there is no such language, no such field to filter by, or the query is empty or too long.
             ClusterError: a part of the index did not answer.
             OpenSearchException: the cluster did not answer as it should.
         """
-        plan = self.result_plan(words, setting, language=language, size=size, filters=filters, explain=explain)
+        plan = self.result_plan(words, setting, **how)
         try:
             return execute(self._client, self.index.index, plan)
         except (RequestError, ClusterError):
-            self.require_fitting(filters)
+            self.require_fitting(how.get("filters", NO_FILTERS))
             raise
 
     def result_plan(

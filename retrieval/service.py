@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, ParamSpec, TypedDict, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, ParamSpec, TypeVar, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +24,7 @@ from langshift.plugin.stored_shift import ShiftQueries
 from langshift.plugin.versions import check_name
 from langshift.retrieval.hits import SearchResult
 from langshift.retrieval.searcher import Searcher, SearchOptions
-from langshift.retrieval.settings import NO_FILTERS, Filters, Fusion, Mode, setting_of
+from langshift.retrieval.settings import NO_FILTERS, Filters, Fusion, Mode, ResultArguments, setting_of
 from langshift.retrieval.steps import SearchPlan, execute, execute_async
 from langshift.server_errors import failure
 from langshift.settings import Settings
@@ -245,7 +245,7 @@ def client_errors_as_langshift_errors(client: OpenSearch, *, anonymous: bool) ->
         raise failure(error, address(client), anonymous=anonymous) from error
 
 
-class SearchArguments(TypedDict, total=False):
+class SearchArguments(ResultArguments, total=False):
     """The keyword arguments of a search; all may be left out.
 
     Attributes:
@@ -268,10 +268,6 @@ class SearchArguments(TypedDict, total=False):
     fusion: Fusion
     lexical_weight: float
     one_per_group: bool
-    language: str | None
-    size: int
-    filters: Mapping[str, Sequence[str]]
-    explain: bool
 
 
 def plan_factory(
@@ -282,10 +278,7 @@ def plan_factory(
     fusion: Fusion | None = None,
     lexical_weight: float | None = None,
     one_per_group: bool = False,
-    language: str | None = None,
-    size: int = 10,
-    filters: Filters = NO_FILTERS,
-    explain: bool = False,
+    **how: Unpack[ResultArguments],
 ) -> PlanFactory[SearchResult]:
     """Check the arguments of a search as far as they can be without an index.
 
@@ -296,16 +289,15 @@ def plan_factory(
         UsageError: there is no such mode or fusion, a number is none or out of range, something is of a wrong type, or
             two things exclude each other.
     """
-    for name, given in (("one_per_group", one_per_group), ("explain", explain)):
+    for name, given in (("one_per_group", one_per_group), ("explain", how.get("explain", False))):
         _require_bool(name, given)
+    language, filters = how.get("language"), how.get("filters", NO_FILTERS)
     if not isinstance(language, str | None):
         raise UsageError(f"language is {language!r}, but it must be a BCP 47 tag such as 'th', or None.")
     if not isinstance(filters, Mapping) or not all(isinstance(field, str) for field in filters):
         raise UsageError("filters must be a dictionary from a field to a list of strings, such as {'year': ['1990']}.")
     setting = setting_of(mode, prefer_language, spread, fusion, lexical_weight, one_per_group)
-    return lambda searcher: searcher.result_plan(
-        words, setting, language=language, size=size, filters=filters, explain=explain
-    )
+    return lambda searcher: searcher.result_plan(words, setting, **how)
 
 
 class Index:

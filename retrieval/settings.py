@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypedDict, get_args
 
 import click
 
@@ -74,6 +74,22 @@ FUSIONS: Final[tuple[Fusion, ...]] = get_args(Fusion)
 
 Filters = Mapping[str, Sequence[str]]
 NO_FILTERS: Filters = {}
+
+
+class ResultArguments(TypedDict, total=False):
+    """The keyword arguments of a search beside its setting; all may be left out.
+
+    Attributes:
+        language: of the query, a BCP 47 tag; detected if None.
+        size: how many hits, 1 to 1,000; 10 is usual.
+        filters: field of the index -> values, any of which a hit must have; ``language`` is by language.
+        explain: whether to tell what the shift did to each hit, which costs one request more.
+    """
+
+    language: str | None
+    size: int
+    filters: Filters
+    explain: bool
 
 
 class SearchQuery(NamedTuple):

@@ -14,18 +14,7 @@ from langshift.output import pluralize
 from langshift.plugin import metadata
 from langshift.plugin.versions import IndexInfo
 from langshift.retrieval.anchor_model import AnchorModel
-from langshift.retrieval.calibration.fit import (
-    LEAST_WORTH,
-    CalibrationEvidence,
-    at_even_odds,
-    chance_of_loss,
-    fitted_worth,
-    has_groups,
-    languages_of,
-    loses,
-    measured_priors,
-    measured_spread,
-)
+from langshift.retrieval.calibration import fit
 from langshift.retrieval.calibration.questions import (
     CalibrationQuestion,
     draw_passages,
@@ -77,18 +66,18 @@ def calibrate(client: OpenSearch, query_encoder: QueryEncoder, sample: int) -> C
         )
     questions = make_questions(client, query_encoder, passages)
     gathered = evidence(client, index, questions)
-    spread = measured_spread(client, index, min(_SPREAD_DOCUMENTS, window))
-    grouped = has_groups(client, index)
-    priors = measured_priors(client, index, window) if grouped else {}
-    trust = AnchorModel(spread, fitted_worth(gathered, spread, priors), priors, calibrated=True)
+    spread = fit.measured_spread(client, index, min(_SPREAD_DOCUMENTS, window))
+    grouped = fit.has_groups(client, index)
+    priors = fit.measured_priors(client, index, window) if grouped else {}
+    trust = AnchorModel(spread, fit.fitted_worth(gathered, spread, priors), priors, calibrated=True)
     translated = _translated(client, index, questions) if grouped else []
     fitted, hidden, lost = None, None, False
     if translated:
         dense_hidden = first_hits(client, index, translated, "dense", hidden=True)
 
         def trial(trust: AnchorModel) -> tuple[FirstHits, bool]:
-            anchored = first_hits(client, index, translated, "anchored", at_even_odds(trust), hidden=True)
-            return _compared(dense_hidden, anchored), loses(dense_hidden, anchored)
+            anchored = first_hits(client, index, translated, "anchored", fit.at_even_odds(trust), hidden=True)
+            return _compared(dense_hidden, anchored), fit.loses(dense_hidden, anchored)
 
         hidden, lost = trial(trust)
         if lost:
@@ -100,7 +89,7 @@ def calibrate(client: OpenSearch, query_encoder: QueryEncoder, sample: int) -> C
 
 
 def _compared(dense: Sequence[bool], anchored: Sequence[bool]) -> FirstHits:
-    return FirstHits(len(dense), float(np.mean(dense)), float(np.mean(anchored)), chance_of_loss(dense, anchored))
+    return FirstHits(len(dense), float(np.mean(dense)), float(np.mean(anchored)), fit.chance_of_loss(dense, anchored))
 
 
 def lowered(
@@ -116,9 +105,9 @@ def lowered(
         The trust, from the lowest ``k`` up as long as nothing is lost, what comes of it, and whether even the lowest
         loses.
     """
-    accepted = replace(trust, words=LEAST_WORTH)
+    accepted = replace(trust, words=fit.LEAST_WORTH)
     first, lost = hidden(accepted)
-    for worth in [] if lost else np.geomspace(LEAST_WORTH, trust.words, _STEPS)[1:-1]:
+    for worth in [] if lost else np.geomspace(fit.LEAST_WORTH, trust.words, _STEPS)[1:-1]:
         tried = replace(trust, words=round(float(worth), 2))
         found, loses_too = hidden(tried)
         if loses_too:
@@ -127,8 +116,8 @@ def lowered(
     return accepted, first, lost
 
 
-def _by_language(trust: AnchorModel, gathered: Sequence[CalibrationEvidence]) -> list[LanguageCalibration]:
-    by_language: dict[str, list[CalibrationEvidence]] = {}
+def _by_language(trust: AnchorModel, gathered: Sequence[fit.CalibrationEvidence]) -> list[LanguageCalibration]:
+    by_language: dict[str, list[fit.CalibrationEvidence]] = {}
     for one in gathered:
         by_language.setdefault(one.language, []).append(one)
     return [
@@ -136,7 +125,7 @@ def _by_language(trust: AnchorModel, gathered: Sequence[CalibrationEvidence]) ->
             language,
             len(of),
             float(np.mean([one.trusts_most(trust) for one in of])),
-            float(np.mean([one.deceived(at_even_odds(trust)) for one in of])),
+            float(np.mean([one.deceived(fit.at_even_odds(trust)) for one in of])),
             trust.prior(language),
         )
         for language, of in by_language.items()
@@ -148,7 +137,7 @@ def _translated(
 ) -> list[CalibrationQuestion]:
     """The questions of which translations of the answer are there."""
     groups = {one.passage.group for one in questions if one.passage.group is not None}
-    found: Mapping[str, set[str]] = languages_of(client, index, groups)
+    found: Mapping[str, set[str]] = fit.languages_of(client, index, groups)
     return [
         one for one in questions if one.passage.group is not None and found[one.passage.group] - {one.passage.language}
     ]
