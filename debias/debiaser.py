@@ -1,16 +1,19 @@
-"""What takes language out of embeddings: one method with its scales, over documents and over queries."""
+"""What takes language out of embeddings: one method with its scales, over documents and over queries.
+
+What was done to a document's vector stands in its stamp, by which it is undone, or done again.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from langshift.debias.fitting.linear_maps import map_affine, remove_directions
-from langshift.debias.vectors import LanguageVectors, vector_tag
+from langshift.debias.vectors import LanguageVectors, Vectors, vector_tag
 from langshift.errors import UsageError
 from langshift.languages import UNDETERMINED
 
@@ -43,6 +46,20 @@ METHODS = {
 INDEX_SIDE = tuple(name for name, method in METHODS.items() if not method.query_side and name != "none")
 
 
+def subtract(vectors: NDArray[np.float32], step: NDArray[np.float64]) -> NDArray[np.float32]:
+    """Subtract in 64 bits, and round once: ``z − s``.
+
+    Args:
+        vectors: z, shape (n, d) or (d,), float32.
+        step: s, of a shape that goes with theirs, float64.
+
+    Returns:
+        Shape of ``vectors``, float32, a new array.
+    """
+    moved: NDArray[np.float32] = (vectors.astype(np.float64) - step).astype(np.float32)
+    return moved
+
+
 def shift(vectors: NDArray[np.float32], offset: NDArray[np.float32], alpha: float = 1.0) -> NDArray[np.float32]:
     """Move documents of one language into the pivot's space: ``z̃ = z − α V_ℓ`` (Shift, Algorithm 1, line 8).
 
@@ -56,10 +73,7 @@ def shift(vectors: NDArray[np.float32], offset: NDArray[np.float32], alpha: floa
     Returns:
         Shape (n, d), float32, a new array.
     """
-    made: NDArray[np.float32] = vectors.copy()
-    if alpha:
-        made = (vectors.astype(np.float64) - alpha * offset.astype(np.float64)).astype(np.float32)
-    return made
+    return subtract(vectors, alpha * offset.astype(np.float64)) if alpha else vectors.copy()
 
 
 def soft_shift(
@@ -79,8 +93,7 @@ def soft_shift(
     """
     made: NDArray[np.float32] = vectors.copy()
     moved = weights.any(axis=1)
-    step = weights[moved] @ offsets.astype(np.float64)
-    made[moved] = (vectors[moved].astype(np.float64) - step).astype(np.float32)
+    made[moved] = subtract(vectors[moved], weights[moved] @ offsets.astype(np.float64))
     return made
 
 
@@ -278,10 +291,7 @@ class Debiaser(Scales):
 
 
 def recommended(
-    known: LanguageVectors | None,
-    method: str = "shift",
-    alpha: float | None = None,
-    shift_queries: bool | None = None,
+    known: LanguageVectors | None, method: str = "shift", alpha: float | None = None, shift_queries: bool | None = None
 ) -> Debiaser:
     """Complete what was given by what a file of language vectors recommends.
 
@@ -303,3 +313,54 @@ def recommended(
     if shift_queries is None:
         shift_queries = measured and bool(known.shift_queries)
     return Debiaser(known, method, alpha, dict(alphas), shift_queries)
+
+
+def applied_scales(stamp: Mapping[str, Any]) -> dict[str, float]:
+    """Tag of a language vector -> what it was multiplied with before it was subtracted, ``p(ℓ) α_ℓ``."""
+    alpha, alphas = float(stamp.get("alpha") or 0), stamp.get("alphas") or {}
+    language = stamp.get("language")
+    probable = stamp.get("languages") or ({language: 1.0} if language else {})
+    return {tag: p * alphas.get(tag, alpha) for tag, p in probable.items()}
+
+
+def nonzero_scales(stamp: Mapping[str, Any]) -> dict[str, float]:
+    """As ``applied_scales``, without the language vectors that moved nothing."""
+    return {tag: factor for tag, factor in applied_scales(stamp).items() if factor}
+
+
+def is_shifted(stamp: Mapping[str, Any]) -> bool:
+    """Whether a vector with this stamp is another than the encoder's."""
+    return bool(stamp["alpha"] or any((stamp.get("alphas") or {}).values()))
+
+
+def subtracted(stamp: Mapping[str, Any], vectors: Vectors) -> NDArray[np.float64]:
+    """What a stamp says was subtracted from a vector: ``Σ_ℓ p(ℓ) α_ℓ V_ℓ``, or ``α V_ℓ`` of one language.
+
+    Args:
+        stamp: of a document that was shifted with these vectors.
+        vectors: the index's language vectors, tag -> V_ℓ of shape (dimension,).
+
+    Returns:
+        Shape (dimension,), float64; a single 0 where nothing was.
+    """
+    steps = [factor * vectors[tag].astype(np.float64) for tag, factor in applied_scales(stamp).items()]
+    return np.sum(steps, axis=0) if steps else np.zeros(1)
+
+
+def undo(stored: Matrix, stamp: Mapping[str, Any], vectors: Vectors) -> Matrix:
+    """The vector as the encoder made it, up to rounding: ``z = z̃ + Σ_ℓ p(ℓ) α_ℓ V_ℓ``.
+
+    Args:
+        stored: z̃, shape (dimension,), float32.
+        stamp: of the document.
+        vectors: the index's language vectors, tag -> V_ℓ of shape (dimension,).
+
+    Returns:
+        Shape (dimension,), float32.
+    """
+    return subtract(stored, -subtracted(stamp, vectors))
+
+
+def shifted(raw: Matrix, stamp: Mapping[str, Any], vectors: Vectors) -> Matrix:
+    """The vector as it is stored with this stamp: ``z̃ = z − Σ_ℓ p(ℓ) α_ℓ V_ℓ``; arguments as in ``undo``."""
+    return subtract(raw, subtracted(stamp, vectors))

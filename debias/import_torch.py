@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from langshift.debias.encoders import Encoder
 from langshift.debias.encoders.sentence_transformers import full_name, model_name
 from langshift.debias.vectors import LanguageVectors
-from langshift.errors import LangshiftError, UsageError
+from langshift.errors import UsageError, require_extra
 from langshift.languages import parse_tag
 
 _TENSOR = "v_"
@@ -80,12 +80,9 @@ def read_pt(path: Path) -> PublishedVectors:
 def _load(path: Path) -> Any:  # noqa: ANN401 - whatever the file holds
     if not path.is_file():
         raise UsageError(f"{path}: there is no such file of language vectors.")
-    try:
-        import torch
-    except ImportError as error:
-        raise LangshiftError(
-            f"{path} is a file of torch, which needs an extra: pip install 'langshift[transformers]'."
-        ) from error
+    require_extra(f"{path} is a file of torch, which needs", "transformers", "torch")
+    import torch
+
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from langshift.debias.encoders import VectorSpec, have_norm_1
 from langshift.errors import UsageError
-from langshift.files import LineNumbers, open_decompressed, read_lines
+from langshift.files import LineNumbers, lines_of
 from langshift.ingest.bulk.writer import Operation, Original
 from langshift.languages import UNDETERMINED, parse_tag
 from langshift.plugin.index_body import RESERVED_FIELDS
@@ -307,15 +307,14 @@ def read_corpus(path: Path, shown: str, embeddings: Embeddings = "refused") -> I
         UsageError: a line that is no document, named by file and line with what is wrong.
     """
     dimension = None
-    with open_decompressed(path) as unpacked:
-        for number, line in read_lines(unpacked, shown):
-            place = f"{shown}, line {number}"
-            document = parse_document(line, place, embeddings)
-            if document.embedding is not None:
-                dimension = dimension or len(document.embedding)
-                with invalid_as_usage_error(place):
-                    require_dimension(document.embedding, dimension)
-            yield document
+    for number, line in lines_of(path, shown):
+        place = f"{shown}, line {number}"
+        document = parse_document(line, place, embeddings)
+        if document.embedding is not None:
+            dimension = dimension or len(document.embedding)
+            with invalid_as_usage_error(place):
+                require_dimension(document.embedding, dimension)
+        yield document
 
 
 def parse_document(line: bytes, place: str, embeddings: Embeddings = "refused") -> Document:

@@ -12,7 +12,16 @@ from pathlib import Path
 from typing import Any
 
 from langshift.errors import LangshiftError, UsageError
-from langshift.files import PARQUET, LineNumbers, Readable, decompressed_stream, open_decompressed, read_lines, readable
+from langshift.files import (
+    PARQUET,
+    LineNumbers,
+    Readable,
+    decompressed_stream,
+    lines_of,
+    open_decompressed,
+    read_lines,
+    readable,
+)
 from langshift.ingest.documents import DocumentSource, Embeddings, Parser, SourceRow, first_lines, sniff
 from langshift.ingest.parquet import ParquetRows
 
@@ -36,19 +45,15 @@ class JsonLines(DocumentSource):
     def __init__(self, path: Path, shown: str, embeddings: Embeddings) -> None:
         self._path = path
         self.shown = shown
-        with closing(self._lines(())) as lines:
+        with closing(lines_of(path, shown)) as lines:
             self.vector_spec = sniff(map(Parser(embeddings).line, first_lines(lines)), shown)
         self._parser = Parser(embeddings, self.vector_spec and self.vector_spec.dimension)
         self.total, self.content = _measure(path, shown)
 
     def read(self, skip: LineNumbers) -> Generator[SourceRow]:
         """The lines in their order; see ``Source.read``."""
-        with closing(self._lines(skip)) as lines:
+        with closing(lines_of(self._path, self.shown, skip)) as lines:
             yield from map(self._parser.line, lines)
-
-    def _lines(self, skip: LineNumbers) -> Generator[tuple[int, bytes]]:
-        with open_decompressed(self._path) as unpacked:
-            yield from read_lines(unpacked, self.shown, skip)
 
 
 def _measure(path: Path, shown: str) -> tuple[int, str]:

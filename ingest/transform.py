@@ -10,9 +10,8 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from langshift.debias.debiaser import Debiaser, Posterior
+from langshift.debias.debiaser import Debiaser, Posterior, is_shifted
 from langshift.debias.encoders import Encoder, is_given
-from langshift.debias.stamps import is_shifted
 from langshift.errors import UsageError
 from langshift.ingest.bulk.dead_letters import Stage
 from langshift.ingest.bulk.writer import BulkAction, Original

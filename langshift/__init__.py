@@ -33,39 +33,17 @@ if not (_HERE / "plugin").is_dir():
 
 __version__ = VERSION
 __all__ = [
-    "Anchor",
-    "AsyncIndex",
-    "ClusterError",
-    "FingerprintError",
-    "Hit",
-    "HttpRequest",
-    "Index",
-    "LangshiftError",
-    "Leg",
-    "Other",
-    "SearchArguments",
-    "SearchResult",
-    "SearchSettings",
-    "ShiftEffect",
-    "UsageError",
-    "__version__",
-    "open_index",
-    "open_index_async",
-    "search",
-    "search_async",
+    "Anchor", "AsyncIndex", "ClusterError", "FingerprintError", "Hit", "HttpRequest", "Index", "LangshiftError", "Leg",
+    "Other", "SearchArguments", "SearchResult", "SearchSettings", "ShiftEffect", "UsageError", "__version__",
+    "open_index", "open_index_async", "search", "search_async",
 ]  # fmt: skip
 
-# Name -> where it is defined: imported when it is first used, for all of it takes a second.
+# Module -> what is imported from it when that is first used, for all of it takes a second.
 _LAZY = {
-    **dict.fromkeys(("Hit", "Other", "ShiftEffect"), "langshift.retrieval.hits"),
-    **dict.fromkeys(("open_index", "open_index_async", "search", "search_async"), "langshift.retrieval.service"),
-    "HttpRequest": "langshift.retrieval.steps",
-    "SearchResult": "langshift.retrieval.hits",
-    "Index": "langshift.retrieval.service",
-    "AsyncIndex": "langshift.retrieval.service",
-    "SearchArguments": "langshift.retrieval.service",
-    **dict.fromkeys(("Anchor", "Leg"), "langshift.retrieval.hits"),
-    "SearchSettings": "langshift.retrieval.settings",
+    "hits": ("Anchor", "Hit", "Leg", "Other", "SearchResult", "ShiftEffect"),
+    "service": ("AsyncIndex", "Index", "SearchArguments", "open_index", "open_index_async", "search", "search_async"),
+    "settings": ("SearchSettings",),
+    "steps": ("HttpRequest",),
 }
 
 # As a library should: without a log, Python would print its warnings and errors.
@@ -74,11 +52,12 @@ logging.getLogger("langshift").addHandler(logging.NullHandler())
 
 def __getattr__(name: str) -> object:
     """Import what is named when it is first used."""
-    if name not in _LAZY:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found: object = getattr(importlib.import_module(_LAZY[name]), name)
-    globals()[name] = found
-    return found
+    for module, names in _LAZY.items():
+        if name in names:
+            found: object = getattr(importlib.import_module(f"langshift.retrieval.{module}"), name)
+            globals()[name] = found
+            return found
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

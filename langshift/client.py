@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import importlib.util
 import ssl
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -21,7 +20,7 @@ from opensearchpy.exceptions import ConnectionError as UnreachableError
 from opensearchpy.serializer import JSONSerializer
 
 from langshift.credentials import credentials, redact, register_secret, signer
-from langshift.errors import ClusterError, LangshiftError, UsageError
+from langshift.errors import ClusterError, UsageError, require_extra
 from langshift.files import replace_halves
 from langshift.server_errors import (
     NO_ANSWER,
@@ -71,6 +70,8 @@ def redacted_text(content: str | bytes) -> str:
 # Version 3 is what the tests run on.
 OLDEST_VERSION = (3, 0)
 REQUIRED_PLUGIN = "opensearch-knn"
+#: What ``require_extra`` is told before anything is searched asynchronously.
+ASYNC_EXTRA = ("Searching asynchronously needs", "async", "aiohttp")
 
 
 def open_cluster(settings: Settings | None = None) -> OpenSearch:
@@ -252,25 +253,16 @@ def make_async_client(settings: Settings, url: str) -> AsyncOpenSearch:
         UsageError: ``OPENSEARCH_CA_FILE`` holds no certificate.
         LangshiftError: an extra is missing, or the credentials to sign with.
     """
-    require_extra()
+    require_extra(*ASYNC_EXTRA)
     import aiohttp
     from opensearchpy import AsyncHttpConnection, AsyncOpenSearch, AWSV4SignerAsyncAuth
 
     class Connection(AsyncHttpConnection):
         """Keeps passwords out of exceptions, and tells trouble with TLS from a cluster that cannot be reached."""
 
-        async def perform_request(
-            self,
-            method: str,
-            url: str,
-            params: Mapping[str, Any] | None = None,
-            body: bytes | None = None,
-            timeout: float | None = None,
-            ignore: Collection[int] = (),
-            headers: Mapping[str, str] | None = None,
-        ) -> Any:  # noqa: ANN401 - the library's
+        async def perform_request(self, *request: Any, **named: Any) -> Any:  # noqa: ANN401 - the library's
             try:
-                return await super().perform_request(method, url, params, body, timeout, ignore, headers)
+                return await super().perform_request(*request, **named)
             except UnreachableError as error:
                 if isinstance(error.info, aiohttp.ClientSSLError | aiohttp.ClientConnectorCertificateError):
                     raise SSLError("N/A", str(error.info), error.info) from error
@@ -286,11 +278,9 @@ def make_async_client(settings: Settings, url: str) -> AsyncOpenSearch:
     class Signer(AWSV4SignerAsyncAuth):
         """Tells credentials that cannot be renewed as the other client does."""
 
-        def __call__(
-            self, method: str, url: str, body: str | bytes | None = None, headers: dict[str, str] | None = None
-        ) -> dict[str, str]:
+        def __call__(self, *request: Any, **named: Any) -> dict[str, str]:  # noqa: ANN401 - the library's
             try:
-                return super().__call__(method, url, body, headers)
+                return super().__call__(*request, **named)
             except Exception as error:
                 raise UnreachableError("N/A", str(error), error) from error
 
@@ -315,15 +305,12 @@ def _async_transport_class() -> type[AsyncTransport]:
             method: str,
             url: str,
             params: Mapping[str, Any] | None = None,
-            body: Any = None,  # noqa: ANN401 - the library's
-            timeout: float | None = None,
-            ignore: Collection[int] = (),
-            headers: Mapping[str, str] | None = None,
+            *rest: Any,  # noqa: ANN401 - the library's
+            **named: Any,  # noqa: ANN401 - the library's
         ) -> Any:  # noqa: ANN401 - the library's
             for _ in range(TRIES):
                 try:
-                    given = params and dict(params)
-                    return await super().perform_request(method, url, given, body, timeout, ignore, headers)
+                    return await super().perform_request(method, url, params and dict(params), *rest, **named)
                 except NotFoundError as error:
                     index = missing_index_name(error)
                     if index is None or await self._is_gone(index):
@@ -339,13 +326,3 @@ def _async_transport_class() -> type[AsyncTransport]:
                 return True
 
     return AsyncNotFoundRetryTransport
-
-
-def require_extra() -> None:
-    """Say what to install where there is no asynchronous client.
-
-    Raises:
-        LangshiftError: the extra is missing.
-    """
-    if importlib.util.find_spec("aiohttp") is None:
-        raise LangshiftError("Searching asynchronously needs an extra: pip install 'langshift[async]'.")

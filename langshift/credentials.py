@@ -10,7 +10,7 @@ from urllib.parse import quote
 from opensearchpy import Urllib3AWSV4SignerAuth
 from opensearchpy.exceptions import TransportError
 
-from langshift.errors import LangshiftError
+from langshift.errors import LangshiftError, require_extra
 from langshift.settings import Signing
 
 _secrets: dict[str, None] = {}
@@ -72,13 +72,10 @@ def credentials() -> object:
     Raises:
         LangshiftError: the extra is missing, or no credentials are found.
     """
-    try:
-        import botocore.session
-        from botocore.exceptions import BotoCoreError, ClientError
-    except ImportError as error:
-        raise LangshiftError(
-            "Signing requests for AWS (OPENSEARCH_AWS_REGION) needs an extra: pip install 'langshift[aws]'."
-        ) from error
+    require_extra("Signing requests for AWS (OPENSEARCH_AWS_REGION) needs", "aws", "botocore", "botocore.session")
+    import botocore.session
+    from botocore.exceptions import BotoCoreError, ClientError
+
     try:
         found = botocore.session.get_session().get_credentials()
         if found is not None:

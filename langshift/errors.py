@@ -32,19 +32,26 @@ class FingerprintError(LangshiftError):
     """An index, vector file and encoder that do not belong together."""
 
 
-_NEEDED = ("jinja2", "matplotlib", "tabulate")
+#: What a report is made with.
+REPORT = ("jinja2", "matplotlib", "tabulate")
 
 
-def installed() -> bool:
-    """Whether all of the extra is there."""
-    return all(find_spec(name) is not None for name in _NEEDED)
+def installed(*modules: str) -> bool:
+    """Whether all of these modules are there; a package stands before what is in it."""
+    return all(find_spec(name) is not None for name in modules)
 
 
-def require() -> None:
-    """Refuse, before any work, to make a report without the extra.
+def require_extra(who: str, extra: str, *modules: str, otherwise: str = "") -> None:
+    """Refuse, before any work, what cannot be done without an extra.
+
+    Args:
+        who: what needs it, with the verb: ``--plot needs``.
+        extra: its name.
+        modules: what comes with it.
+        otherwise: what can be done instead; the end of the sentence.
 
     Raises:
-        LangshiftError: it is not installed.
+        LangshiftError: one of the modules is missing.
     """
-    if not installed():
-        raise LangshiftError("A report needs an extra: pip install 'langshift[report]'.")
+    if not installed(*modules):
+        raise LangshiftError(f"{who} an extra: pip install 'langshift[{extra}]'{otherwise}.")

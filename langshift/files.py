@@ -11,46 +11,26 @@ import zlib
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, BinaryIO, Protocol
+from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
 
 import orjson
 
-from langshift.errors import LangshiftError, UsageError
+from langshift.errors import UsageError, require_extra
 
 if TYPE_CHECKING:
     from pyarrow.parquet import ParquetFile
     from typing_extensions import Buffer
 
-_GZIP = b"\x1f\x8b"
-
 
 def numbered_raw_lines(path: Path) -> Iterator[tuple[int, bytes]]:
-    """Yield the number and the bytes of each line that is not blank; gzip is unpacked on the way.
+    """Yield the number and the bytes of each line of a downloaded file that is not blank, unpacked on the way.
 
     Raises:
         UsageError: the compressed data are damaged.
     """
-    number = 0
-    try:
-        with _open(path) as file:
-            for number, line in enumerate(file, 1):
-                line = line.removeprefix(b"\xef\xbb\xbf").strip(b"\r\n") if number == 1 else line.strip(b"\r\n")
-                if line.strip():
-                    yield number, line
-    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise UsageError(f"{path} breaks off or is damaged after line {number}: fetch the file again.") from error
-
-
-@contextmanager
-def _open(path: Path) -> Iterator[IO[bytes]]:
-    with path.open("rb") as raw:
-        packed = raw.read(2) == _GZIP
-        raw.seek(0)
-        if packed:
-            with gzip.open(raw, "rb") as unpacked:
-                yield unpacked  # type: ignore[misc]  # gzip's own file class, which has all that is needed
-        else:
-            yield raw
+    with open_decompressed(path) as unpacked:
+        damaged = "{0} breaks off or is damaged after line {1}: fetch the file again."
+        yield from read_lines(unpacked, str(path), damaged=damaged)
 
 
 def parse_record(line: bytes, where: str) -> dict[str, Any]:
@@ -276,6 +256,8 @@ class _Rejoined(io.RawIOBase):
 
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+#: How a damaged input is told of: its name, the number of the last line that could be read, the reason.
+_DAMAGED = "{0}: the compressed data break off or are damaged after line {1} ({2})."
 
 
 class LineNumbers(Protocol):
@@ -295,7 +277,7 @@ class ReadProgress:
 
 
 @contextmanager
-def readable(shown: str) -> Iterator[ReadProgress]:
+def readable(shown: str, damaged: str = _DAMAGED) -> Iterator[ReadProgress]:
     """Say after which line an input can be read no further.
 
     Raises:
@@ -305,64 +287,64 @@ def readable(shown: str) -> Iterator[ReadProgress]:
     try:
         yield progress
     except DAMAGED as error:
-        raise UsageError(
-            f"{shown}: the compressed data break off or are damaged after line {progress.line} ({error})."
-        ) from error
+        raise UsageError(damaged.format(shown, progress.line, error)) from error
     except OSError as error:
         raise UsageError(f"{shown}: cannot be read after line {progress.line} ({error.strerror or error}).") from error
 
 
-def read_lines(lines: Iterable[bytes], shown: str, skip: LineNumbers = ()) -> Generator[tuple[int, bytes]]:
-    """Lines without their line breaks, each with its number from 1; blank ones are passed over.
+def read_lines(
+    lines: Iterable[bytes], shown: str, skip: LineNumbers = (), *, blank: bool = False, damaged: str = _DAMAGED
+) -> Generator[tuple[int, bytes]]:
+    """Lines without their line breaks, and without the byte order mark that some programs begin a file with.
 
     Args:
         lines: all lines of an input.
         shown: how messages name it.
         skip: numbers of lines to pass over.
+        blank: whether blank lines are among them; else they are passed over.
+        damaged: what is said of damaged data.
+
+    Yields:
+        Each line with its number from 1.
 
     Raises:
         UsageError: it can be read no further.
     """
-    with readable(shown) as progress:
+    with readable(shown, damaged) as progress:
         for number, line in enumerate(lines, start=1):
             progress.line = number
             if number in skip:
                 continue
             if number == 1:
                 line = line.removeprefix(_BYTE_ORDER_MARK)
-            if not line.isspace() and line:
+            if blank or (line and not line.isspace()):
                 yield number, line.rstrip(b"\r\n")
+
+
+def lines_of(
+    path: Path, shown: str | None = None, skip: LineNumbers = (), *, blank: bool = False
+) -> Generator[tuple[int, bytes]]:
+    """Yield the lines of a file as ``read_lines`` does, unpacked on the way; its path names it where ``shown`` is None.
+
+    Raises:
+        UsageError: it can be read no further.
+    """
+    with open_decompressed(path) as unpacked:
+        yield from read_lines(unpacked, shown or str(path), skip, blank=blank)
 
 
 _BLOCK = 1 << 20  # bytes
 
 
-def raw_lines(path: Path) -> Iterator[bytes]:
-    """Yield the lines of a file, without the byte order mark that some programs begin a file with.
-
-    Raises:
-        UsageError: the compressed data are damaged.
-    """
-    number = 0
-    try:
-        with open_decompressed(path) as lines:
-            for number, line in enumerate(lines, start=1):
-                yield line.removeprefix(_BYTE_ORDER_MARK) if number == 1 else line
-    except DAMAGED as error:
-        raise UsageError(
-            f"{path}: the compressed data break off or are damaged after line {number} ({error})."
-        ) from error
-
-
-def text_lines(path: Path) -> Generator[str, None, None]:
-    """Yield the lines of a file as text, without their line breaks (of any system).
+def text_lines(path: Path) -> Generator[str]:
+    """Yield the lines of a file as text, the blank ones too, without their line breaks (of any system).
 
     Raises:
         UsageError: a line is not UTF-8, or the compressed data are damaged.
     """
-    for number, line in enumerate(raw_lines(path), start=1):
+    for number, line in lines_of(path, blank=True):
         try:
-            yield line.decode("utf-8").rstrip("\r\n")
+            yield line.decode("utf-8")
         except UnicodeDecodeError:
             raise UsageError(f"{path}, line {number}: is not UTF-8 text.") from None
 
@@ -396,13 +378,10 @@ def open_parquet(path: Path) -> Iterator[ParquetFile]:
         UsageError: the file may not be read, is no Parquet file, or damaged.
         LangshiftError: the extra is not installed.
     """
-    try:
-        from pyarrow import ArrowException
-        from pyarrow.parquet import ParquetFile
-    except ImportError as error:
-        raise LangshiftError(
-            f"{path} is a Parquet file, which needs an extra: pip install 'langshift[parquet]'."
-        ) from error
+    require_extra(f"{path} is a Parquet file, which needs", "parquet", "pyarrow")
+    from pyarrow import ArrowException
+    from pyarrow.parquet import ParquetFile
+
     if not os.access(path, os.R_OK):
         raise UsageError(f"{path}: you may not read it; change its permissions, or copy it to where you may.")
     try:

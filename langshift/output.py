@@ -9,7 +9,7 @@ import shlex
 import shutil
 import stat
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime, timezone
 from logging.handlers import RotatingFileHandler
@@ -19,14 +19,7 @@ from typing import Any
 import click
 import orjson
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    SpinnerColumn,
-    TextColumn,
-    TimeElapsedColumn,
-)
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
 
@@ -141,7 +134,7 @@ def format_change(change: float | None, digits: int = 4) -> str:
     return ("+" if shown > 0 else "-") + format_score(abs(shown), digits)
 
 
-def join_words(parts: list[str]) -> str:
+def join_words(parts: Sequence[str]) -> str:
     """``a, b and c``."""
     return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
 

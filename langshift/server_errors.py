@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from fnmatch import fnmatchcase
 from http import HTTPStatus
 from typing import Any, Final, NamedTuple
@@ -28,11 +28,12 @@ from urllib3.exceptions import ConnectTimeoutError, NewConnectionError
 
 from langshift.credentials import is_credentials_error, redact, refusal, unusable
 from langshift.errors import ClusterError, UnavailableError
+from langshift.output import join_words
 
 # A permission may hold brackets itself, as `indices:data/write/bulk[s]` does.
 _REFUSAL = re.compile(
     r"no permissions for \[(?P<permissions>[^\]\s].*?)\](?=$| and )"
-    r"(?: and User \[name=(?P<user>.*?), (?:backend_)?roles=)?",
+    r"(?: and User \[name=(?P<user>.*?), (?:backend_)?roles=)?"
 )
 # Pattern of permissions -> the narrowest of the plugin's default action groups that has them; the first that fits.
 # None where that would let somebody who only reads delete indices too.
@@ -78,10 +79,10 @@ class MissingPermissions(NamedTuple):
         s, them = ("s", "them") if len(self.permissions) > 1 else ("", "it")
         groups = [_group(permission) for permission in self.permissions]
         if len(set(groups)) == 1:
-            named = _and(self.permissions) + (f" (the action group {groups[0]} has {them})" if groups[0] else "")
+            named = join_words(self.permissions) + (f" (the action group {groups[0]} has {them})" if groups[0] else "")
         else:
             pairs = zip(self.permissions, groups, strict=True)
-            named = _and([f"{one} (the action group {group} has it)" if group else one for one, group in pairs])
+            named = join_words([f"{one} (the action group {group} has it)" if group else one for one, group in pairs])
         return (
             f"does not let {who} do that: it lacks the permission{s} {named}; "
             f"ask whoever administers the cluster for {them}."
@@ -100,10 +101,6 @@ def missing_permissions(words: str) -> MissingPermissions | None:
 
 def _group(permission: str) -> str | None:
     return next((group for pattern, group in _GROUPS.items() if fnmatchcase(permission, pattern)), None)
-
-
-def _and(names: Sequence[str]) -> str:
-    return " and ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else names[0]
 
 
 # A 403 that is no matter of permissions: the index, or the whole cluster, takes no writes.
@@ -329,10 +326,8 @@ class NotFoundRetryTransport(Transport):
         method: str,
         url: str,
         params: Mapping[str, Any] | None = None,
-        body: Any = None,  # noqa: ANN401 - the library's
-        timeout: float | None = None,
-        ignore: Collection[int] = (),
-        headers: Mapping[str, str] | None = None,
+        *rest: Any,  # noqa: ANN401 - the library's
+        **named: Any,  # noqa: ANN401 - the library's
     ) -> Any:  # noqa: ANN401 - the library's
         """Send a request; all else is as the library has it.
 
@@ -343,7 +338,7 @@ class NotFoundRetryTransport(Transport):
         for _ in range(TRIES):
             try:
                 # The library takes out of the parameters what is meant for itself.
-                return super().perform_request(method, url, params and dict(params), body, timeout, ignore, headers)
+                return super().perform_request(method, url, params and dict(params), *rest, **named)
             except NotFoundError as error:
                 index = missing_index_name(error)
                 if index is None or _is_left_out(super().perform_request, index):

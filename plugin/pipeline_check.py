@@ -11,7 +11,7 @@ import numpy as np
 from opensearchpy import OpenSearch
 
 from langshift.client import open_cluster
-from langshift.debias.stamps import Vector, difference, offset, shifted, undo
+from langshift.debias.debiaser import shifted, subtracted, undo
 from langshift.errors import ClusterError
 from langshift.output import emit_json, note, out, pluralize
 from langshift.plugin import metadata, pipelines, shift_script
@@ -19,7 +19,7 @@ from langshift.plugin.index_body import vectors_come_back_normalised
 from langshift.plugin.metadata import FieldNames, value_at
 from langshift.plugin.pipelines import InstalledPipeline
 from langshift.plugin.shift_script import StampCounts, count_stamps, matching_stamp_query
-from langshift.plugin.stored_shift import StoredShift, matching_tag, shift_of
+from langshift.plugin.stored_shift import StoredShift, Vector, matching_tag, shift_of
 from langshift.plugin.versions import IndexInfo, live
 
 # Painless and NumPy round alike but for the last place of float32.
@@ -116,8 +116,15 @@ def _add(
         result.cluster, result.worst = cluster, name
     # A document that was shifted by several languages is shifted by one where somebody says which.
     soft = bool(stamp.get("languages"))
-    if not soft and (offset(now, shift.vectors) != offset(stamp, shift.vectors)).any():
+    if not soft and (subtracted(now, shift.vectors) != subtracted(stamp, shift.vectors)).any():
         result.other_language, result.renamed = result.other_language + 1, result.renamed or name
+
+
+def difference(one: Vector, other: Vector, raw: Vector) -> float:
+    """The largest difference of two vectors' components, relative to the norm of the vector that both come from."""
+    norm = float(np.linalg.norm(raw.astype(np.float64)))
+    largest = float(np.abs(one.astype(np.float64) - other.astype(np.float64)).max())
+    return largest / norm if norm else largest
 
 
 def _simulated(

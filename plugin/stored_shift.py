@@ -11,9 +11,8 @@ from langcodes.data_dicts import MACROLANGUAGES
 from numpy.typing import NDArray
 from opensearchpy import OpenSearch
 
-from langshift.debias.debiaser import Debiaser, Scales
+from langshift.debias.debiaser import Debiaser, Scales, applied_scales, is_shifted, subtracted
 from langshift.debias.fingerprint import Fingerprint
-from langshift.debias.stamps import applied_scales, is_shifted, offset
 from langshift.debias.vectors import LanguageVectors, vector_tag
 from langshift.errors import ClusterError, UsageError
 from langshift.languages import UNDETERMINED, text_language
@@ -200,9 +199,9 @@ def expected(
         same = old.hash == new.hash == stamp["vectors"]
         other = _other_stamp(stamp, _own_tag(source, stamp, fields, same=same), new)
         # What was not moved may name vectors that this index never had.
-        before = offset(stamp, old.vectors) if is_shifted(stamp) else 0.0
+        before = subtracted(stamp, old.vectors) if is_shifted(stamp) else 0.0
         # In one step, so that nothing is rounded between.
-        made: Vector = (np.float64(np.float32(stored)) + before - offset(other, new.vectors)).astype(np.float32)
+        made: Vector = (np.float64(np.float32(stored)) + before - subtracted(other, new.vectors)).astype(np.float32)
         return made
 
     return lambda sources: [one(source) for source in sources]

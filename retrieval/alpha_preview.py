@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from langshift.debias.stamps import nonzero_scales
+from langshift.debias.debiaser import nonzero_scales
 from langshift.plugin.metadata import value_at
 from langshift.plugin.stored_shift import StoredShift, proportions
 from langshift.retrieval import dsl

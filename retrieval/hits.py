@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from langshift.debias.stamps import nonzero_scales, undo
+from langshift.debias.debiaser import nonzero_scales, undo
 from langshift.errors import ClusterError
 from langshift.languages import UNDETERMINED
 from langshift.plugin.metadata import USUAL, FieldNames, value_at

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from opensearchpy import OpenSearch
 from opensearchpy.exceptions import OpenSearchException, RequestError
 
-from langshift.client import address, make_async_client, open_cluster, require_extra
+from langshift.client import ASYNC_EXTRA, address, make_async_client, open_cluster
 from langshift.debias.encoders import Encoder
-from langshift.errors import ClusterError, LangshiftError, UsageError
+from langshift.errors import ClusterError, LangshiftError, UsageError, require_extra
 from langshift.plugin import metadata
 from langshift.plugin.stored_shift import ShiftQueries
 from langshift.plugin.versions import check_name
@@ -382,7 +382,7 @@ class AsyncIndex:
         settings = Settings.from_env()
         anonymous = settings.username is None
         # Opened in this order, the extra that may be missing is told of before anything takes long.
-        require_extra()
+        require_extra(*ASYNC_EXTRA)
         thread = ThreadPoolExecutor(1, thread_name_prefix="langshift")
         opened: VersionedSearcher | None = None
         try:

@@ -11,7 +11,6 @@ import threading
 import traceback
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
@@ -27,7 +26,14 @@ from starlette.staticfiles import StaticFiles
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from langshift.credentials import redact
-from langshift.errors import ClusterError, FingerprintError, LangshiftError, UnavailableError, UsageError
+from langshift.errors import (
+    ClusterError,
+    FingerprintError,
+    LangshiftError,
+    UnavailableError,
+    UsageError,
+    require_extra,
+)
 from langshift.output import emit_json, note, out
 from langshift.retry import sigterm_as_interrupt
 from langshift.settings import Settings
@@ -184,8 +190,7 @@ def run(host: str, port: int, results: Path | None, datasets: Sequence[Path], *,
         UsageError: a folder cannot be used, or there is no such host.
         LangshiftError: the extra is not installed, the port is taken, or the embedded OpenSearch does not start.
     """
-    if not all(find_spec(module) for module in _NEEDED):
-        raise LangshiftError("`langshift serve` needs an extra: pip install 'langshift[console]'.")
+    require_extra("`langshift serve` needs", "console", *_NEEDED)
     settings = Settings.from_env()
     folder = _writable(settings.home / "results" if results is None else results)
     named = _by_name(datasets)

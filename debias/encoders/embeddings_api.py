@@ -10,6 +10,7 @@ import json
 import logging
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from http import HTTPStatus
 from multiprocessing.pool import ThreadPool
 from typing import Any, NamedTuple
@@ -202,15 +203,11 @@ class EmbeddingServer:
 
 def _json(body: bytes) -> Any:  # noqa: ANN401 - any JSON value
     """The JSON value; None where there is none."""
-    try:
-        return orjson.loads(body)
-    except orjson.JSONDecodeError:
-        pass
-    try:
-        # Python's own writes and reads NaN, which is no JSON.
-        return json.loads(body)
-    except ValueError:
-        return None
+    # Python's own writes and reads NaN, which is no JSON.
+    for loads in (orjson.loads, json.loads):
+        with suppress(ValueError):
+            return loads(body)
+    return None
 
 
 EMBEDDINGS = "/v1/embeddings"
@@ -218,22 +215,14 @@ _PORTS = {"http": 80, "https": 443}
 _EXAMPLE = "such as http:http://localhost:8080#BAAI/bge-m3"
 
 
-class ModelAddress(NamedTuple):
-    """A server and one of its models.
-
-    Attributes:
-        root: the server's address without ``/v1/embeddings``, such as ``http://localhost:8080``.
-        model: the model's name; None to take the only one that the server has.
-    """
-
-    root: str
-    model: str | None
-
-
-def parse_address(name: str) -> ModelAddress:
+def parse_address(name: str) -> tuple[str, str | None]:
     """The address in an encoder's name: ``http:https://host/v1#MODEL``, ``https://host#MODEL`` and the like.
 
     However it is written, the same model of the same server gives the same address.
+
+    Returns:
+        The server's address without ``/v1/embeddings``, such as ``http://localhost:8080``, and the model's name; None
+        to take the only one that the server has.
 
     Raises:
         UsageError: there is no address in it, or it holds what does not belong there.
@@ -256,7 +245,7 @@ def parse_address(name: str) -> ModelAddress:
     port = f":{url.port}" if url.port and url.port != _PORTS[url.scheme] else ""
     path = (url.path or "").rstrip("/")
     path = path.removesuffix("/embeddings") if path.endswith(EMBEDDINGS) else path
-    return ModelAddress(f"{url.scheme}://{url.host}{port}{path.removesuffix('/v1')}", model or None)
+    return f"{url.scheme}://{url.host}{port}{path.removesuffix('/v1')}", model or None
 
 
 _MOST = 64

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from langshift.debias.encoders import have_norm_1
-from langshift.errors import LangshiftError, UsageError
+from langshift.errors import LangshiftError, UsageError, require_extra
 from langshift.output import note
 
 if TYPE_CHECKING:
@@ -311,22 +311,13 @@ def open_st(name_or_path: str, *, trust_remote_code: bool = False) -> SentenceTr
         UsageError: there is no such model, its folder is damaged, or it needs code of its own that may not be run.
         LangshiftError: the extra is not installed, or the model cannot be fetched.
     """
-    _require_extra()
+    instead = "; or take --encoder use-m, which comes with langshift"
+    require_extra("The encoders st:NAME need", "transformers", "sentence_transformers", otherwise=instead)
     _quieten()
     if folder := local_folder(name_or_path):
         return SentenceTransformersEncoder(str(folder), require_model(folder), code=trust_remote_code)
     name = hub_name(name_or_path)
     return SentenceTransformersEncoder(name, fetch(name, code=trust_remote_code), code=trust_remote_code)
-
-
-def _require_extra() -> None:
-    try:
-        import sentence_transformers  # noqa: F401
-    except ImportError as error:
-        raise LangshiftError(
-            "The encoders st:NAME need an extra: pip install 'langshift[transformers]'; "
-            "or take --encoder use-m, which comes with langshift."
-        ) from error
 
 
 def _quieten() -> None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Annotated
 
 import numpy as np
+from msgspec import Meta
 from numpy.typing import ArrayLike, NDArray
 
 _LEAST, _MOST, _WIDTH = -2.0, 2.0, 0.002
@@ -44,6 +45,8 @@ class Histogram:
 
 
 Units = NDArray[np.float32]
+# What ``msgspec`` checks where evidence is read.
+Count = Annotated[int, Meta(ge=0)]
 # Pairs are compared within windows of so many neighbours: misalignment is mostly a matter of a line or two.
 WINDOW = 64
 # In a smaller window, the nearest of so few says little.
@@ -57,7 +60,8 @@ _WORST = 50
 _OUT = np.float32(-4)
 
 
-class Suspect(NamedTuple):
+@dataclass(frozen=True)
+class Suspect:
     """A pair that looks misaligned.
 
     Attributes:
@@ -84,10 +88,10 @@ class Alignment:
         worst: at most 50 of them, in the order of the text.
     """
 
-    checked: int
+    checked: Count
     sharpness: float
     told: bool
-    count: int
+    count: Count
     worst: tuple[Suspect, ...]
 
 

@@ -8,13 +8,12 @@ from contextlib import AbstractContextManager, nullcontext
 from threadpoolctl import threadpool_limits
 
 from langshift.debias.debiaser import mean_difference
-from langshift.debias.encoders import Encoder
+from langshift.debias.encoders import Encoder, identity
 from langshift.debias.fitting.reliability import LanguageEvidence, reliability
 from langshift.debias.fitting.sums import BatchEncoder, LanguageSums, PairSums, add_queries
-from langshift.debias.parallel.columns import ParallelRows, ParallelText
+from langshift.debias.parallel.columns import ParallelRows, ParallelText, require_held
 from langshift.debias.vectors import LanguageVectors
 from langshift.errors import UsageError
-from langshift.languages import parse_tag
 from langshift.output import pluralize
 from langshift.retry import prefetch
 
@@ -53,7 +52,8 @@ def fit(
         LangshiftError: the encoder gave a vector that is not a number.
     """
     _require_methods(methods)
-    tags = list(dict.fromkeys(_require_pivot(pivot, source) for pivot in pivots))
+    holds = "text" if source.dimension is None else "vectors"
+    tags = list(dict.fromkeys(require_held(pivot, source.languages, source.shown, holds) for pivot in pivots))
     embedding = BatchEncoder(source, encoder)
     languages = {
         language: LanguageSums(embedding.dimension, directions="lir" in methods) for language in source.languages
@@ -110,16 +110,6 @@ def _require_methods(methods: Sequence[str]) -> None:
             raise UsageError(f"There is no method {method!r} to fit; there are: {', '.join(FITTED)}.")
 
 
-def _require_pivot(written: str, source: ParallelText) -> str:
-    tag = parse_tag(written)
-    if tag is None or tag not in source.languages:
-        holds = "text" if source.dimension is None else "vectors"
-        raise UsageError(
-            f"{source.shown}: has no {holds} in the language {written!r}; it has {', '.join(source.languages)}."
-        )
-    return tag
-
-
 def _require_pairs(pair: PairSums, source: ParallelText) -> None:
     count = pair.blocks.pairs
     if count < 2:
@@ -144,13 +134,8 @@ def _made(
         pivot=pivot,
         vectors={pair.language: mean_difference(pair.blocks.difference, pair.blocks.pairs) for pair in pairs},
         pairs={pair.language: pair.blocks.pairs for pair in pairs},
-        encoder=encoder.id,
-        revision=encoder.revision,
-        document_prefix=encoder.document_prefix,
-        dimension=source.dimension or encoder.dimension,
-        normalised=encoder.normalised,
+        **{**identity(encoder), "dimension": source.dimension or encoder.dimension},
         source=source.shown,
-        query_prefix=encoder.query_prefix,
         query_vectors={language: vector for language, vector in queries.items() if vector is not None},
         means={**means, pivot: languages[pivot].mean.astype("float32")},
         directions={language: found for language, found in directions.items() if found is not None},

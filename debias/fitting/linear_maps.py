@@ -104,23 +104,10 @@ class Moments:
         self.cross += x.T @ y
         self.pivot_squares += float(np.vdot(y, y))
 
-    def with_(self, other: Moments) -> Moments:
-        """The sums over these pairs and others."""
-        return self._and(other, 1)
-
-    def without(self, part: Moments) -> Moments:
-        """The sums over the rest of these pairs, where ``part`` are the sums over some of them."""
-        return self._and(part, -1)
-
-    def _and(self, other: Moments, sign: int) -> Moments:
-        return Moments(
-            self.count + sign * other.count,
-            self.total + sign * other.total,
-            self.pivot_total + sign * other.pivot_total,
-            self.gram + sign * other.gram,
-            self.cross + sign * other.cross,
-            self.pivot_squares + sign * other.pivot_squares,
-        )
+    def with_(self, other: Moments, sign: int = 1) -> Moments:
+        """The sums over these pairs and others; with the sign -1 over these without the others."""
+        sums = zip(vars(self).values(), vars(other).values(), strict=True)
+        return Moments(*(mine + sign * more for mine, more in sums))
 
     @property
     def mean(self) -> Array:
@@ -328,7 +315,7 @@ class PairMoments:
         """Which strength, and what it gains over the shift."""
         if min(fold.count for fold in self._folds) < 2:
             return len(penalties) - 1, 0.0
-        found = np.array([Ridge.of(pairs.without(fold)).margins(fold, penalties) for fold in self._folds])
+        found = np.array([Ridge.of(pairs.with_(fold, -1)).margins(fold, penalties) for fold in self._folds])
         best = int(found.mean(axis=0).argmax())
         lost = found[:, best] - found[:, -1]
         sure = lost.mean() > lost.std(ddof=1) / np.sqrt(len(lost))

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from langshift.debias.fitting.alignment import Alignment, Suspect
+from langshift.debias.fitting.alignment import Alignment, Count
 from langshift.debias.vectors import LanguageVectors
 
 HALVINGS = 200
@@ -17,6 +18,9 @@ _SEED = 20_260_213
 # The expected cosine with the true vector from which on more pairs would change little.
 ENOUGH = 0.95
 _LONGEST_CURVE = 10_000_000
+# What ``msgspec`` checks where evidence is read.
+Length = Annotated[float, msgspec.Meta(ge=0)]
+Cosine = Annotated[float, msgspec.Meta(ge=-1, le=1)]
 
 
 @dataclass(frozen=True)
@@ -33,12 +37,12 @@ class Reliability:
         curve: pairs and the cosine expected from so many, in steps 1, 2, 5, 10, …
     """
 
-    split_half: float
-    low: float
-    high: float
-    noise: float
-    cosine: float
-    enough: int | None
+    split_half: Cosine
+    low: Cosine
+    high: Cosine
+    noise: Length
+    cosine: Cosine
+    enough: Count | None
     curve: tuple[tuple[int, float], ...]
 
 
@@ -117,17 +121,16 @@ class LanguageEvidence:
         alignment: which pairs look misaligned.
     """
 
-    pairs: int
-    missing: int
-    norm: float
-    pivot_norm: float
+    pairs: Count
+    missing: Count
+    norm: Length
+    pivot_norm: Length
     reliability: Reliability
     alignment: Alignment
 
     def to_json(self) -> dict[str, Any]:
         """As a JSON object, figures to four digits."""
         document: dict[str, Any] = _rounded(asdict(self))
-        document["alignment"]["worst"] = [_rounded(suspect._asdict()) for suspect in self.alignment.worst]
         return document
 
     @classmethod
@@ -137,37 +140,10 @@ class LanguageEvidence:
         Raises:
             ValueError: it is something else.
         """
-        try:
-            found, pairs = document["reliability"], document["alignment"]
-            _require(document, "pairs", "missing", kind=int)
-            _require(document, "norm", "pivot_norm")
-            _require(found, "split_half", "low", "high", "cosine", least=-1, most=1)
-            _require(found, "noise")
-            _require(pairs, "checked", kind=int)
-            _require(pairs, "count", kind=int, most=pairs["checked"])
-            _require(pairs, "sharpness", least=-np.inf)
-            _require(pairs, "told", kind=bool)
-            if found["enough"] is not None:
-                _require(found, "enough", kind=int)
-            worst = tuple(Suspect(str(one["place"]), str(one["fits"]), float(one["margin"])) for one in pairs["worst"])
-            curve = tuple((int(step), float(cosine)) for step, cosine in found["curve"])
-            parts = {
-                "reliability": Reliability(**{**found, "curve": curve}),
-                "alignment": Alignment(**{**pairs, "worst": worst}),
-            }
-            return cls(**{**document, **parts})
-        except (KeyError, TypeError) as error:
-            raise ValueError(str(error)) from error
-
-
-def _require(
-    document: Mapping[str, Any], *names: str, kind: type = float, least: float = 0, most: float = np.inf
-) -> None:
-    """Numbers of that kind between two bounds; JSON may have written a whole float as an integer."""
-    kinds = (int, float) if kind is float else (kind,)
-    for name in names:
-        if type(document[name]) not in kinds or not least <= document[name] <= most:
-            raise TypeError(name)
+        found = msgspec.convert(document, cls)
+        if found.alignment.count > found.alignment.checked or found.to_json() != document:
+            raise ValueError("it is not what was written")
+        return found
 
 
 def _rounded(value: Any) -> Any:  # noqa: ANN401 - any JSON value

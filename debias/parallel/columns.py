@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol, overload
 
@@ -121,7 +122,7 @@ def chosen(found: Mapping[str, str], languages: Sequence[str] | None, shown: str
         UsageError: a language that is not there, or fewer than two to read.
     """
     if languages is not None:
-        wanted = {_require(written, found, shown, holds) for written in languages}
+        wanted = {require_held(written, list(found), shown, holds) for written in languages}
         found = {tag: name for tag, name in found.items() if tag in wanted}
     if len(found) < 2:
         there = "is text" if holds == "text" else f"are {holds}"
@@ -129,7 +130,18 @@ def chosen(found: Mapping[str, str], languages: Sequence[str] | None, shown: str
     return dict(found)
 
 
-def _require(written: str, found: Mapping[str, str], shown: str, holds: str) -> str:
+def require_held(written: str, found: Sequence[str], shown: str, holds: str) -> str:
+    """Return the tag of a language that parallel text has.
+
+    Args:
+        written: the language, in any form of its tag.
+        found: the languages that it has.
+        shown: how messages name it.
+        holds: what it holds: ``text`` or ``vectors``.
+
+    Raises:
+        UsageError: it does not have that one.
+    """
     tag = parse_tag(written)
     if tag is None or tag not in found:
         raise UsageError(f"{shown}: has no {holds} in the language {written!r}; it has {', '.join(found)}.")
@@ -252,6 +264,22 @@ def row_places(ids: Sequence[object], otherwise: Sequence[str]) -> list[str]:
     ]
 
 
+def require_one_kind(held: Mapping[str, str], shown: str) -> str | None:
+    """What columns hold, ``text`` or ``vectors``; None where there is neither.
+
+    Args:
+        held: each kind that there is, and a column that holds it.
+        shown: names the table.
+
+    Raises:
+        UsageError: some hold the one, some the other.
+    """
+    if len(held) > 1:
+        text, vectors = held["text"], held["vectors"]
+        raise UsageError(f"{shown}: {text!r} holds text but {vectors!r} vectors; keep one kind in a file.")
+    return next(iter(held), None)
+
+
 @dataclass(frozen=True)
 class ParallelRows:
     """A batch of n rows; what stands in one row says the same in every language.
@@ -266,6 +294,14 @@ class ParallelRows:
     places: Sequence[str]
     texts: Mapping[str, Sequence[str]]
     vectors: Mapping[str, NDArray[np.float32]]
+
+
+def batched(rows: Iterator[tuple[str, Sequence[str]]], size: int, languages: Sequence[str]) -> Iterator[ParallelRows]:
+    """Rows of texts, at most ``size`` at a time; each comes as its place and its texts in the languages' order."""
+    while group := list(islice(rows, size)):
+        places, texts = zip(*group, strict=True)
+        columns = zip(languages, zip(*texts, strict=True), strict=True)
+        yield ParallelRows(list(places), {tag: list(column) for tag, column in columns}, {})
 
 
 class ParallelText(Protocol):

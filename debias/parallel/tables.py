@@ -23,12 +23,13 @@ from langshift.debias.parallel.columns import (
     chosen,
     is_language,
     language_columns,
+    require_one_kind,
     row_places,
     sound,
     spread,
 )
 from langshift.errors import UsageError
-from langshift.files import open_parquet, raw_lines
+from langshift.files import lines_of, open_parquet
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -168,6 +169,7 @@ def vectors_of(column: pa.Array, dimension: int, places: Sequence[str], tag: str
 
 
 _NUMBERS = 1 << 19  # held in Python lists at a time, 32 bytes each
+_KINDS: dict[type, str] = {str: "text", list: "vectors"}
 _MISSING: tuple[object, ...] = (None, "", [])
 _Row = tuple[int, dict[str, Any]]  # line number and object
 
@@ -199,15 +201,17 @@ class ParallelJsonl:
         names = [key for key, value in examples.items() if key.lower() == "id" or isinstance(value, str | list | None)]
         columns = language_columns(names, ids, languages, self.shown)
         self._row_id = columns.row_id
-        held = {type(examples[key]): key for key in columns.languages.values() if examples[key] is not None}
-        if len(held) > 1:
-            raise UsageError(f"{path}: {held[str]!r} holds text but {held[list]!r} vectors; keep one kind in a file.")
-        if not held:
+        held = {
+            _KINDS.get(type(examples[key]), "text"): key
+            for key in columns.languages.values()
+            if examples[key] is not None
+        }
+        holds = require_one_kind(held, self.shown)
+        if holds is None:
             raise UsageError(f"{path}: has no text in its first {PEEKED:,} rows.")
-        holds = "vectors" if list in held else "text"
         self._keys = chosen(columns.languages, languages, self.shown, holds)
         self.languages = list(self._keys)
-        self.dimension = len(examples[held[list]]) if list in held else None
+        self.dimension = len(examples[held[holds]]) if holds == "vectors" else None
         self._known = None if languages is not None else set(examples)
 
     def batches(self, size: int) -> Iterator[ParallelRows]:
@@ -226,10 +230,7 @@ class ParallelJsonl:
                 yield ParallelRows(places, {}, {tag: self._vectors(group, tag, self.dimension) for tag in self._keys})
 
     def _rows(self) -> Iterator[_Row]:
-        for number, line in enumerate(raw_lines(self._path), start=1):
-            line = line.rstrip()
-            if not line:
-                continue
+        for number, line in lines_of(self._path):
             try:
                 row = orjson.loads(line)
             except orjson.JSONDecodeError as error:
@@ -323,12 +324,8 @@ class ParallelParquet:
             types = {field.name: field.type for field in file.schema_arrow}
             kinds = {name: kind_of(kind) for name, kind in types.items()}
             columns = _columns(file, kinds, languages, self.shown)
-            held = {kinds[name]: name for name in columns.languages.values()}
-            if len(held) > 1:
-                raise UsageError(
-                    f"{path}: {held['text']!r} holds text but {held['vectors']!r} vectors; keep one kind in a file."
-                )
-            holds = "vectors" if "vectors" in held else "text"
+            held = {kinds[name] or "": name for name in columns.languages.values()}
+            holds = require_one_kind(held, self.shown) or "text"
             self._picked = chosen(columns.languages, languages, self.shown, holds)
             self._row_id = columns.row_id
         self.languages = list(self._picked)

@@ -13,9 +13,9 @@ from langshift.debias.parallel.columns import (
     ParallelRows,
     ParallelText,
     Places,
+    batched,
     chosen,
     language_columns,
-    row_places,
 )
 from langshift.errors import UsageError
 from langshift.files import count_lines, text_lines
@@ -112,14 +112,10 @@ class AlignedById:
 
     def batches(self, size: int) -> Iterator[ParallelRows]:
         """Merge the files; see ``ParallelText``."""
-        merged = self._merged()
-        while group := list(islice(merged, size)):
-            columns = zip(*(texts for _, texts in group), strict=True)
-            texts = {tag: list(column) for tag, column in zip(self.languages, columns, strict=True)}
-            yield ParallelRows([f"id {id}" for id, _ in group], texts, {})
+        return batched(self._merged(), size, self.languages)
 
     def _merged(self) -> Iterator[tuple[str, list[str]]]:
-        """Each id with its texts in the order of the languages."""
+        """The place of each id with its texts in the order of the languages."""
         with ExitStack() as opened:
             readers = [opened.enter_context(closing(self._ascending(path))) for path in self._files.values()]
             heads = [next(reader, None) for reader in readers]
@@ -130,7 +126,7 @@ class AlignedById:
                     if head is not None and head.key == first.key:
                         texts[i] = head.text
                         heads[i] = next(readers[i], None)
-                yield first.id, texts
+                yield f"id {first.id}", texts
 
     def _ascending(self, path: Path) -> Generator[_IdRow, None, None]:
         """The rows of a file, refused where they are out of order."""
@@ -210,11 +206,7 @@ class Passages:
 
     def batches(self, size: int) -> Iterator[ParallelRows]:
         """Read the source and join; see ``ParallelText``. Places name the first and the last row."""
-        passages = self._passages()
-        while group := list(islice(passages, size)):
-            columns = zip(*(texts for _, texts in group), strict=True)
-            texts = {tag: list(column) for tag, column in zip(self.languages, columns, strict=True)}
-            yield ParallelRows([place for place, _ in group], texts, {})
+        return batched(self._passages(), size, self.languages)
 
     def _passages(self) -> Iterator[_Row]:
         for _, of_document in groupby(self._with_document(), key=lambda pair: pair[0]):
@@ -301,14 +293,12 @@ class ParallelTsv:
 
     def batches(self, size: int) -> Iterator[ParallelRows]:
         """Read the file; see ``ParallelText``."""
-        rows = self._rows()
-        first_line = 2
-        while group := list(islice(rows, size)):
-            places: Sequence[str] = Places("line", first_line, len(group))
-            if self._row_id is not None:
-                places = row_places([row[self._row_id] for row in group], places)
-            yield ParallelRows(places, {tag: [row[i] for row in group] for tag, i in self._columns.items()}, {})
-            first_line += len(group)
+        return batched(self._placed(), size, self.languages)
+
+    def _placed(self) -> Iterator[tuple[str, Sequence[str]]]:
+        for number, row in enumerate(self._rows(), start=2):
+            id = "" if self._row_id is None else row[self._row_id]
+            yield f"id {id}" if id else f"line {number}", [row[i] for i in self._columns.values()]
 
     def _rows(self) -> Iterator[list[str]]:
         width = len(self._header)

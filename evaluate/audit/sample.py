@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from langshift.debias.encoders import is_given
 from langshift.errors import UsageError
 from langshift.evaluate.datasets.dataset import DatasetQuery
-from langshift.files import open_decompressed, read_lines
+from langshift.files import lines_of
 from langshift.ingest.adopt.adopt import AdoptableIndex
 from langshift.ingest.adopt.transform import document_of
 from langshift.ingest.config import EmbeddingPipeline
@@ -237,15 +237,14 @@ def read_queries(path: Path, pipeline: EmbeddingPipeline, among: Collection[str]
 
 
 def _read(path: Path, *, given: bool) -> Iterator[DatasetQuery]:
-    with open_decompressed(path) as lines:
-        for number, line in read_lines(lines, str(path)):
-            with invalid_as_usage_error(f"{path}, line {number}"):
-                fields = parse_object(line)
-                text = string_field(fields, "text")
-                if not text.strip():
-                    raise InvalidDocument("has no text: give the query one, or remove it.")
-                language = language_field(fields)
-                has_embedding = given and fields.get(EMBEDDING) is not None
-                embedding = parse_embedding(fields[EMBEDDING]) if has_embedding else None
-                tag = None if language == UNDETERMINED else language
-                yield DatasetQuery(id_field(fields), text, tag, None, embedding=embedding)
+    for number, line in lines_of(path):
+        with invalid_as_usage_error(f"{path}, line {number}"):
+            fields = parse_object(line)
+            text = string_field(fields, "text")
+            if not text.strip():
+                raise InvalidDocument("has no text: give the query one, or remove it.")
+            language = language_field(fields)
+            has_embedding = given and fields.get(EMBEDDING) is not None
+            embedding = parse_embedding(fields[EMBEDDING]) if has_embedding else None
+            tag = None if language == UNDETERMINED else language
+            yield DatasetQuery(id_field(fields), text, tag, None, embedding=embedding)

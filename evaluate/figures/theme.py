@@ -7,14 +7,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from hashlib import sha256
-from importlib.util import find_spec
 from io import StringIO
 from pathlib import Path
 from threading import RLock
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
-
-from langshift.errors import LangshiftError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -222,19 +219,6 @@ SMALL = 11
 _LOOK = Path(__file__).with_name("look.mplstyle")
 # matplotlib's settings are the whole process's, and its fonts are no thread's own.
 _ALONE = RLock()
-
-
-def require_plotting(who: str) -> None:
-    """Refuse, before any work, what cannot be drawn.
-
-    Args:
-        who: what needs it, such as ``--plot``.
-
-    Raises:
-        LangshiftError: matplotlib is not installed.
-    """
-    if find_spec("matplotlib") is None:
-        raise LangshiftError(f"{who} needs an extra: pip install 'langshift[plot]'.")
 
 
 class SvgFigure:

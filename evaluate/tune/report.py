@@ -14,9 +14,8 @@ from numpy.typing import NDArray
 
 from langshift import output
 from langshift.debias.vectors import LanguageVectors
-from langshift.errors import UsageError
+from langshift.errors import UsageError, require_extra
 from langshift.evaluate.figures.theme import BLUE, GREEN, VERMILION
-from langshift.evaluate.figures.theme import require_plotting as require_matplotlib
 from langshift.evaluate.report.run_tables import bars
 from langshift.evaluate.report.tables import probability
 from langshift.evaluate.tune.task import FOLDS
@@ -183,7 +182,7 @@ def require_plotting(path: Path) -> None:
     """
     if path.suffix.lower() not in FORMATS:
         raise UsageError(f"--plot {path}: a figure's name ends in {', '.join(FORMATS[:-1])} or {FORMATS[-1]}.")
-    require_matplotlib("--plot")
+    require_extra("--plot needs", "plot", "matplotlib")
     above = next(folder for folder in path.absolute().parents if folder.exists())
     if path.is_dir() or not above.is_dir() or not os.access(above, os.W_OK):
         raise UsageError(f"--plot {path} cannot be written: it is a folder, or in none that you may write in.")

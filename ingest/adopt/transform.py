@@ -9,8 +9,8 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
+from langshift.debias.debiaser import is_shifted
 from langshift.debias.encoders import VectorSpec
-from langshift.debias.stamps import is_shifted
 from langshift.errors import LangshiftError
 from langshift.files import LineNumbers
 from langshift.ingest.adopt.reader import IndexReader, decode_hit, edit_source, parse_source

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import click
 
-from langshift import errors, output
+from langshift import output
 from langshift.commands.options import JSON
-from langshift.errors import LangshiftError, UsageError
+from langshift.errors import REPORT, LangshiftError, UsageError, require_extra
 from langshift.evaluate.compare import gate
 from langshift.evaluate.compare.breakdowns import ExampleQueries
 from langshift.evaluate.compare.comparison import SECTIONS, Comparison, column_of
@@ -226,7 +226,7 @@ def run(places: Sequence[Path], dataset: Path | None, output: Path | None, *, as
         UsageError: something given cannot be used; nothing is written.
         LangshiftError: the extra is missing.
     """
-    errors.require()
+    require_extra("A report needs", "report", *REPORT)
     from langshift.evaluate.compare.summary import summary
     from langshift.evaluate.report.report import build
     from langshift.evaluate.report.writers import write

@@ -89,7 +89,7 @@ def _document(compared: ReplayPair, shown: DemoExample | None, client: OpenSearc
 
 def _report(places: Sequence[Path], output: Path) -> Path | None:
     """Make the report; None where its extra is not installed."""
-    if not errors.installed():
+    if not errors.installed(*errors.REPORT):
         return None
     terminal.note("Making the report.")
     from langshift.evaluate.report.report import build

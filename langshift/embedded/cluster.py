@@ -27,7 +27,7 @@ from langshift.embedded.node import (
 from langshift.embedded.process import launch, log_end, terminate
 from langshift.embedded.state import ServerState, find_server, is_alive
 from langshift.errors import ClusterError, UsageError
-from langshift.output import err, note
+from langshift.output import err, join_words, note
 
 START_SECONDS = 180
 MORE_SECONDS = 60  # for each further node: they share the processor
@@ -168,7 +168,7 @@ def start(place: ServerHome, found: Sequence[NodeRecord], settings: Mapping[str,
         settings: settings of OpenSearch beside our own; they win.
 
     Raises:
-        ClusterError, LangshiftError: as :func:`langshift.embedded.up`.
+        ClusterError, LangshiftError: as ``up``.
     """
     running = [RunningNode(member, state, process) for member, state, process in found if process is not None]
     missing = [node for node in found if node.process is None]
@@ -276,12 +276,18 @@ _ELECTION_SECONDS = 60
 
 
 def up(home: Path, nodes: int | None = None, settings: Mapping[str, Any] | None = None) -> Server:
-    """Return the running OpenSearch of ``home``, or start it; see :func:`langshift.embedded.up`.
+    """Return the OpenSearch of ``home``, started and healthy; download and assemble it first if need be.
 
     Args:
         home: langshift's folder.
-        nodes: how many nodes it is to have; None for those that it has.
+        nodes: 1 or 3; None for as many as the home has, 1 where it has none. A cluster of 1 that is to have 3
+            is restarted with its data. Nodes of it that died are started again.
         settings: settings of OpenSearch beside our own; they win.
+
+    Raises:
+        ClusterError: a node died or did not become healthy; the end of its log follows.
+        LangshiftError: a download or the home's folder failed.
+        UsageError: the home's nodes are more than those.
     """
     place = ServerHome.of(home)
     size = _wanted(place, nodes)
@@ -299,7 +305,11 @@ def up(home: Path, nodes: int | None = None, settings: Mapping[str, Any] | None 
 
 
 def any_node(home: Path) -> Server:
-    """Return ``home``'s OpenSearch by a node that serves; see :func:`langshift.embedded.any_node`."""
+    """Return the OpenSearch of ``home`` by its first node that serves; where none does, start them all.
+
+    Raises:
+        ClusterError, LangshiftError: as ``up``.
+    """
     place = ServerHome.of(home)
     deadline = time.monotonic() + _ELECTION_SECONDS
     while (server := place.server(serves)) is None:
@@ -312,7 +322,11 @@ def any_node(home: Path) -> Server:
 
 
 def down(home: Path) -> bool:
-    """Stop all nodes of ``home``; whether one ran."""
+    """Stop the OpenSearch of ``home``, all its nodes; its data stays.
+
+    Returns:
+        Whether one ran.
+    """
     place = ServerHome.of(home)
     if not any(member.node.folder.is_dir() for member in place.members()):
         return False
@@ -321,7 +335,10 @@ def down(home: Path) -> bool:
 
 
 def status(home: Path) -> Server | None:
-    """Return the running, once healthy OpenSearch of ``home`` by its first node that runs, or None."""
+    """Return the running, once healthy OpenSearch of ``home`` by its first node that runs, or None.
+
+    Nothing is started or changed.
+    """
     return ServerHome.of(home).server()
 
 
@@ -341,7 +358,7 @@ def why_not_running(home: Path) -> str:
 
 
 def places(home: Path) -> dict[str, Any]:
-    """Where the files of a server that does not run are."""
+    """What ``Server.to_dict`` gives, as far as it is known while no server runs."""
     place = ServerHome.of(home)
     members = place.members()
     return {
@@ -356,7 +373,7 @@ def places(home: Path) -> dict[str, Any]:
 
 
 def prepare(home: Path) -> Path:
-    """Download and assemble for ``home``; the distribution's folder."""
+    """Download and assemble for ``home``, without starting anything; return the distribution's folder."""
     place = ServerHome.of(home)
     with place.alone():
         return prepared(place)
@@ -408,4 +425,4 @@ def _stop(nodes: Sequence[NodeRecord]) -> bool:
 def _processes(members: Sequence[ClusterMember]) -> str:
     """``process 12``, ``processes 12, 13 and 14``."""
     pids = [str(member.state().pid) for member in members]
-    return f"process {pids[0]}" if len(pids) == 1 else f"processes {', '.join(pids[:-1])} and {pids[-1]}"
+    return f"process{'es' if len(pids) > 1 else ''} {join_words(pids)}"

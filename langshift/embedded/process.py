@@ -46,10 +46,7 @@ def launch(node: Node, java: Java, account: Account | None, console: Path, nodes
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 # A locale in which any path is readable, and nothing like JAVA_TOOL_OPTIONS.
-                env={
-                    "LC_ALL": "C.UTF-8",
-                    **{name: os.environ[name] for name in ("TZ",) if name in os.environ},
-                },
+                env={"LC_ALL": "C.UTF-8", **{name: os.environ[name] for name in ("TZ",) if name in os.environ}},
                 cwd=node.folder,
                 start_new_session=True,
                 umask=0o022,

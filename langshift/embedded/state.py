@@ -15,6 +15,7 @@ from typing import Any
 import psutil
 
 from langshift.errors import LangshiftError
+from langshift.files import atomic_write
 
 # Every user can reach it, which root's own home and its temporary folders often do not allow.
 SHARED = Path("/var/lib/langshift")
@@ -143,9 +144,8 @@ class ServerState:
 
     def write(self, file: Path) -> None:
         """Replace the state file in one step."""
-        temporary = file.with_name(f"{file.name}.new")
-        temporary.write_text(json.dumps(asdict(self)), encoding="utf-8")
-        temporary.replace(file)
+        with atomic_write(file) as partial:
+            partial.write_text(json.dumps(asdict(self)), encoding="utf-8")
 
     def stopped(self) -> ServerState:
         """The same without a process: only what a later start prefers is kept."""

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from langshift import __version__, embedded
+from langshift import __version__
 from langshift.commands import cluster
 from langshift.commands.cluster import Finding, doctor, examine
 
@@ -211,7 +211,7 @@ def without_extra(monkeypatch) -> None:
         return version(package)
 
     monkeypatch.setattr(cluster, "version", only_others)
-    monkeypatch.setattr(embedded, "find_spec", lambda module: None if module == "jgo" else object())
+    monkeypatch.setattr("langshift.errors.find_spec", lambda module: None if module == "jgo" else object())
 
 
 @pytest.mark.usefixtures("without_extra")

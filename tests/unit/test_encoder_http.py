@@ -14,7 +14,7 @@ from command_line import LANGSHIFT, langshift, refusal
 from embeddings_server import DIMENSION, MODEL, changed, cut, embeddings_server, reply, vector
 
 from langshift.debias.encoders import open_encoder
-from langshift.debias.encoders.embeddings_api import FIRST, KEY, PATIENT, ModelAddress, batches, parse_address
+from langshift.debias.encoders.embeddings_api import FIRST, KEY, PATIENT, batches, parse_address
 from langshift.debias.vectors import LanguageVectors
 from langshift.errors import FingerprintError, LangshiftError, UsageError
 
@@ -90,7 +90,7 @@ def test_a_batch_is_bounded_in_bytes_too():
     ],
 )
 def test_the_same_server_and_model_have_one_name(written, root, model):
-    assert parse_address(written) == ModelAddress(root, model)
+    assert parse_address(written) == (root, model)
 
 
 @pytest.mark.parametrize("written", ["http:localhost:8080#m", "http:ftp://host#m", "http:http://#m", "http://a b#m"])

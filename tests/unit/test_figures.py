@@ -12,10 +12,8 @@ from xml.etree import ElementTree as ET
 import numpy as np
 import pytest
 
-from langshift.errors import LangshiftError
 from langshift.evaluate.figures.charts import FrontierPoint, Line, Panel, bars, curves, frontier, percentiles, scatter
 from langshift.evaluate.figures.heatmap import heatmap
-from langshift.evaluate.figures.theme import require_plotting
 
 SVG = "{http://www.w3.org/2000/svg}"
 HOSTILE = [
@@ -133,13 +131,6 @@ def test_figures_may_be_drawn_by_several_threads_at_once():
     with ThreadPoolExecutor(3) as threads:
         for together in [threads.submit(lambda: [draw(["en", "de"]) for draw in EVERY]) for _ in range(3)]:
             assert together.result() == alone
-
-
-def test_without_the_extra_one_sentence_names_it(monkeypatch):
-    monkeypatch.setattr("langshift.evaluate.figures.theme.find_spec", lambda _: None)
-    with pytest.raises(LangshiftError) as caught:
-        require_plotting("--plot")
-    assert str(caught.value) == "--plot needs an extra: pip install 'langshift[plot]'."
 
 
 def test_matplotlib_is_imported_only_where_something_is_drawn():

@@ -9,14 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langcodes.data_dicts import LANGUAGE_ALPHA3, MACROLANGUAGES
 
-from langshift.debias.debiaser import Debiaser
+from langshift.debias.debiaser import Debiaser, shifted, subtracted, undo
 from langshift.debias.fingerprint import Fingerprint
-from langshift.debias.stamps import difference, offset, shifted, undo
 from langshift.debias.vectors import LanguageVectors
 from langshift.errors import ClusterError
 from langshift.languages import codes, document_language, folds, parse_tag, primary, text_language
 from langshift.plugin import stored_shift
 from langshift.plugin.metadata import USUAL, FieldNames, QueryVectors
+from langshift.plugin.pipeline_check import difference
 from langshift.plugin.shift_script import matching_stamp_query, params, reason
 from langshift.plugin.stored_shift import StoredShift
 
@@ -177,7 +177,7 @@ SHIFT = StoredShift("0123", "en", VECTORS, 0.5, {"th": 0.25})
 )
 def test_what_a_stamp_says_was_subtracted(stamp, moved):
     raw = np.float32([3, 5])
-    assert (np.zeros(2) + offset(stamp, SHIFT.vectors) == moved).all()
+    assert (np.zeros(2) + subtracted(stamp, SHIFT.vectors) == moved).all()
     assert (shifted(raw, stamp, SHIFT.vectors) == raw - np.float32(moved)).all()
     assert (undo(raw - np.float32(moved), stamp, SHIFT.vectors) == raw).all()
     assert shifted(raw, stamp, SHIFT.vectors).dtype == undo(raw, stamp, SHIFT.vectors).dtype == np.float32

@@ -237,7 +237,7 @@ def test_a_figure_that_cannot_be_drawn_is_refused_before_the_work(file, pairs, t
     assert refusal(file, "--pairs", pairs, "--plot", taken) == (
         f"--plot {taken} cannot be written: it is a folder, or in none that you may write in."
     )
-    monkeypatch.setattr("langshift.evaluate.figures.theme.find_spec", lambda _: None)
+    monkeypatch.setattr("langshift.errors.find_spec", lambda _: None)
     assert refusal(file, "--pairs", pairs, "--plot", "curve.svg", kind=LangshiftError) == (
         "--plot needs an extra: pip install 'langshift[plot]'."
     )

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 from opensearchpy import OpenSearch
 
+from langshift.debias.debiaser import nonzero_scales
 from langshift.debias.similarity import with_norm_1
-from langshift.debias.stamps import nonzero_scales
 from langshift.errors import ClusterError, LangshiftError
 from langshift.output import pluralize
 from langshift.plugin import metadata
