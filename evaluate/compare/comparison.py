@@ -354,6 +354,11 @@ class ComparedQueries:
         """A run's figure."""
         return self.scores[run][column].mean
 
+    def change(self, column: Column, pair: Pair) -> float | None:
+        """What the later run's figure has more; None where either has none."""
+        before, after = (self.mean(run, column) for run in pair)
+        return None if before is None or after is None else after - before
+
     def tested(self, column: Column, pair: Pair) -> TestResult | None:
         """The test of a pair; None where the measure has no figures by query."""
         return self.tests.get((column, pair))

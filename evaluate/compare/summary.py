@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from langshift import output
-from langshift.evaluate.compare.comparison import ALL, SAME, Column, Comparison, changed, sign
+from langshift.evaluate.compare.comparison import ALL, SAME, Column, ComparedRun, Comparison, changed, sign
 from langshift.evaluate.compare.significance import LEVEL, TestResult
 from langshift.evaluate.datasets.dataset import Dataset
 from langshift.evaluate.measures import parse_measure
@@ -315,7 +315,7 @@ def summary(compared: Comparison) -> list[str]:
     return [
         " ".join(
             [
-                _overall_sentence(compared, column, run.letter, count),
+                f"Over {count}, {_from_to(compared, column, first, run)}.",
                 *_who(compared, column, run.letter),
                 *_own(compared, run.letter),
             ]
@@ -324,15 +324,13 @@ def summary(compared: Comparison) -> list[str]:
     ]
 
 
-def _overall_sentence(compared: Comparison, column: Column, letter: str, count: str) -> str:
-    first = compared.candidates[0]
-    before, after = compared.mean(first.letter, column), compared.mean(letter, column)
-    change = None if before is None or after is None else after - before
-    tested = compared.tested(column, (first.letter, letter))
+def _from_to(compared: Comparison, column: Column, first: ComparedRun, run: ComparedRun) -> str:
+    pair = first.letter, run.letter
+    before, after = (format_score(compared.mean(letter, column)) for letter in pair)
+    change = format_change(compared.whole.change(column, pair))
     return (
-        f"Over {count}, {column.measure} goes from {format_score(before)} with {first.label} to {format_score(after)} "
-        "with "
-        f"{compared.candidate(letter).label} ({format_change(change)}, {_judged(tested)})."
+        f"{column.measure} goes from {before} with {first.label} to {after} with {run.label} "
+        f"({change}, {_judged(compared.tested(column, pair))})"
     )
 
 
@@ -370,14 +368,14 @@ def _own(compared: Comparison, letter: str) -> list[str]:
     column = next((found for found in compared.columns if found.measure.startswith("SLR@")), column)
     if column is None:
         return []
-    first = compared.candidates[0].letter
-    before, after = compared.mean(first, column), compared.mean(letter, column)
-    if before is None or after is None:
+    pair = compared.letters[0], letter
+    change = compared.whole.change(column, pair)
+    if change is None:
         return []
-    tested = compared.tested(column, (first, letter))
+    before, after = (format_score(compared.mean(run, column)) for run in pair)
     return [
-        f"Answers in the searcher's own language: {column.measure} {format_score(before)} → {format_score(after)} "
-        f"({format_change(after - before)}, {_judged(tested)})."
+        f"Answers in the searcher's own language: {column.measure} {before} → {after} "
+        f"({format_change(change)}, {_judged(compared.tested(column, pair))})."
     ]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from hashlib import sha256
@@ -82,36 +82,6 @@ def cut(text: str, most: int) -> str:
     return text if len(text) <= most else text[: most - 1].rstrip() + "…"
 
 
-class GlyphSubstitution:
-    """The labels of one figure.
-
-    matplotlib's font lacks most of the world's letters, and measuring one that it lacks gives a warning.
-    So each of these gets a stand-in that the font has, which is taken back out of the drawn SVG.
-    """
-
-    def __init__(self) -> None:
-        self._stand_ins: dict[str, str] = {}
-        self._free = [letter for letter in _pool() if ord(letter) in _known()]
-
-    def label(self, text: str, most: int = 40) -> str:
-        """A label to give to matplotlib: cleaned, cut, and in letters that its font has."""
-        return "".join(self._stand_in(letter, place) for place, letter in enumerate(cut(clean(text), most)))
-
-    def restore(self, text: str) -> str:
-        """What a drawn text was before."""
-        return text.translate({ord(stand_in): letter for letter, stand_in in self._stand_ins.items()})
-
-    def _stand_in(self, letter: str, place: int) -> str:
-        # A legend leaves out what begins with an underscore.
-        if ord(letter) in _known() and letter not in _pool() and (letter, place) != ("_", 0):
-            return letter
-        if letter not in self._stand_ins:
-            if not self._free:
-                return _REPLACEMENT
-            self._stand_ins[letter] = self._free.pop(0)
-        return self._stand_ins[letter]
-
-
 @cache
 def _pool() -> dict[str, None]:
     return {chr(number): None for numbers in _STAND_INS for number in numbers}
@@ -134,20 +104,20 @@ _ROOT = (
 )
 
 
-def inline(drawn: str, title: str, description: str, restore: Callable[[str], str]) -> str:
+def inline(drawn: str, title: str, description: str, letters: Mapping[int, str]) -> str:
     """An ``<svg>`` without prolog, metadata and style sheet, whose ids are its own and whose inks are the page's.
 
     Args:
         drawn: what matplotlib wrote, with letters as letters.
         title: what it is, for those who do not see it.
         description: what it shows, likewise.
-        restore: what a drawn text is in truth.
+        letters: stand-in, by its code point -> the letter that it stands for.
 
     Returns:
         the same bytes for the same figure.
     """
     root = ET.fromstring(drawn)  # noqa: S314  (matplotlib's own words, not a stranger's)
-    _strip(root, restore)
+    _strip(root, letters)
     _, _, width, _ = (float(number) for number in root.attrib["viewBox"].split())
     names = {"title": clean(title), "desc": clean(description)}
     root.attrib = {"xmlns": "http://www.w3.org/2000/svg", "viewBox": root.attrib["viewBox"], "role": "img"}
@@ -160,7 +130,7 @@ def inline(drawn: str, title: str, description: str, restore: Callable[[str], st
     return ET.tostring(root, encoding="unicode")
 
 
-def _strip(root: ET.Element, restore: Callable[[str], str]) -> None:
+def _strip(root: ET.Element, letters: Mapping[int, str]) -> None:
     """Leave only what is seen: no name spaces, metadata, style sheet or empty space."""
     for parent in list(root.iter()):
         for child in list(parent):
@@ -171,7 +141,7 @@ def _strip(root: ET.Element, restore: Callable[[str], str]) -> None:
         parent.attrib = {name.rpartition("}")[2]: value for name, value in parent.attrib.items()}
         _dress(parent)
         if parent.tag == "text":
-            parent.text = restore(parent.text or "")
+            parent.text = (parent.text or "").translate(letters)
         elif not (parent.text or "").strip():
             parent.text = None
     root.tag = "svg"
@@ -202,15 +172,13 @@ def _name(root: ET.Element, prefix: str) -> None:
             elif name == "aria-labelledby":
                 element.attrib[name] = " ".join(known[part.removeprefix("#")] for part in value.split())
             else:
-                element.attrib[name] = _REFERENCE.sub(lambda found: _renamed(found, known), value)
+                element.attrib[name] = _REFERENCE.sub(
+                    lambda found: found[0].removesuffix(found[1]) + known[found[1]], value
+                )
 
 
 def _references(value: str) -> list[str]:
     return [found for part in value.split() for found in _REFERENCE.findall(part)]
-
-
-def _renamed(found: re.Match[str], known: dict[str, str]) -> str:
-    return found[0].removesuffix(found[1]) + known[found[1]]
 
 
 # Points are pixels: figures are measured in pixels of a page, at their full width.
@@ -224,15 +192,21 @@ _ALONE = RLock()
 class SvgFigure:
     """A figure that is being drawn.
 
+    matplotlib's font lacks most of the world's letters, and measuring one that it lacks gives a warning.
+    So each of these gets a stand-in that the font has, which is taken back out of the drawn SVG.
+
     Attributes:
         figure: matplotlib's, in points that are pixels.
-        label: what makes a label of any text; every text that is not our own has to go through it.
     """
 
     def __init__(self, figure: Figure) -> None:
         self.figure = figure
-        self._lettering = GlyphSubstitution()
-        self.label = self._lettering.label
+        self._stand_ins: dict[str, str] = {}
+        self._free = [letter for letter in _pool() if ord(letter) in _known()]
+
+    def label(self, text: str, most: int = 40) -> str:
+        """A label of any text, cleaned, cut, and in letters that the font has; what is not our own goes through it."""
+        return "".join(self._stand_in(letter, place) for place, letter in enumerate(cut(clean(text), most)))
 
     def svg(self, title: str, description: str) -> str:
         """The figure as one inline ``<svg>``: no prolog, style sheet or metadata, ids of its own, inks of the page.
@@ -245,7 +219,18 @@ class SvgFigure:
         """
         written = StringIO()
         self.figure.savefig(written, format="svg", metadata={"Date": None})
-        return inline(written.getvalue(), title, description, self._lettering.restore)
+        letters = {ord(stand_in): letter for letter, stand_in in self._stand_ins.items()}
+        return inline(written.getvalue(), title, description, letters)
+
+    def _stand_in(self, letter: str, place: int) -> str:
+        # A legend leaves out what begins with an underscore.
+        if ord(letter) in _known() and letter not in _pool() and (letter, place) != ("_", 0):
+            return letter
+        if letter not in self._stand_ins:
+            if not self._free:
+                return _REPLACEMENT
+            self._stand_ins[letter] = self._free.pop(0)
+        return self._stand_ins[letter]
 
 
 @contextmanager

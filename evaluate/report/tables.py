@@ -301,10 +301,10 @@ def outcomes_table(found: Sequence[tuple[str, Scores]]) -> Table:
 
 def _change(part: ComparedQueries, column: Column, pair: Pair) -> Cell:
     """What changes in a figure, with what the test says of it."""
-    before, after = (part.mean(letter, column) for letter in pair)
-    if before is None or after is None:
+    change = part.change(column, pair)
+    if change is None:
         return Cell("-", star=False)
-    return _marked(after - before, part.tested(column, pair), sign(column))
+    return _marked(change, part.tested(column, pair), sign(column))
 
 
 def _marked(difference: float, tested: TestResult | None, better: int) -> Cell:
