@@ -228,7 +228,9 @@ def send(
         on_answer()
     missing = _from_now([request for request in requests if request.query not in answers[request.place]])
     asks = [partial(send_query, clients[number % len(clients)]) for number in range(load.concurrency)]
-    _warm_up(asks, missing[: load.warm_up * places])
+    # Sent at no time and forgotten, so that no figure is of a cold cluster.
+    for _ in send_all(asks, [request._replace(due=None) for request in missing[: load.warm_up * places]]):
+        pass
     # Closed also when this loop ends early, so that no thread goes on sending.
     with closing(send_all(asks, missing)) as coming:
         for batch in coming:
@@ -252,11 +254,3 @@ def _from_now(requests: Sequence[PreparedQuery]) -> list[PreparedQuery]:
     if first is None:
         return list(requests)
     return [request._replace(due=None if request.due is None else request.due - first) for request in requests]
-
-
-def _warm_up(
-    asks: Sequence[Callable[[PreparedQuery, float | None], QueryResult]], requests: Sequence[PreparedQuery]
-) -> None:
-    """Send requests at no time and forget the answers, so that no figure is of a cold cluster."""
-    for _ in send_all(asks, [request._replace(due=None) for request in requests]):
-        pass

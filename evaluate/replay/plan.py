@@ -164,7 +164,7 @@ class ReplayPlan:
         options: ReplayOptions,
         on_batch: Callable[[int], None] = lambda _: None,
     ) -> ReplayPlan:
-        """Encode the queries, once for each encoder, shift them where they are to be, and make the requests.
+        """Detect languages, encode the queries, once for each encoder, shift them, and prepare the requests.
 
         Args:
             searchers: over the indices.
@@ -176,9 +176,11 @@ class ReplayPlan:
             UsageError: a query that cannot be asked, queries to be shifted by nothing, or too much for the memory.
         """
         queries = dataset.queries if options.log is None else merged(options.log, dataset)
+        # Detect.
         tags = query_languages(queries)
         # As the index writes languages: nn as no, arz as ar.
         written = [text_language(tags[query.id] or UNDETERMINED) for query in queries]
+        # Encode, and shift where that is asked for.
         encoded: dict[tuple[object, ...], Vectors] = {}
         replay_targets = []
         for searcher in searchers:
@@ -195,6 +197,7 @@ class ReplayPlan:
                 asked = zip(queries, written, vectors, strict=True)
                 questions = [SearchQuery(query.text, language, vector) for query, language, vector in asked]
                 replay_targets.append(ReplayTarget(searcher, setting, questions))
+        # Prepare.
         groups = queries if options.group_scores and dataset.members else ()
         wanted = ((query.id, dataset.target_group(query.id, query.group)) for query in groups)
         scored = {query: documents for query, documents in wanted if documents}

@@ -129,7 +129,9 @@ def replay_all(
     known = {name: document_languages(clients[0], one.index, replay_plan.dataset) for name, one in opened.items()}
     # Read before anything is sent: the cluster may be gone in the end.
     remarks = [_remarks(target) for target in replay_plan.targets]
+    # Send.
     answers, sendings = send(clients, replay_plan.requests, len(replay_plan.targets), options.load, journals, on_answer)
+    # Score.
     return [
         _build_result(
             clients[0], replay_plan, options, target, heard, sending, known[target.searcher.index.index], notes

@@ -143,6 +143,9 @@ class ReplayCommandOptions:
 def run_replay(options: ReplayCommandOptions) -> None:
     """Replay a dataset or a log, print the figures, and write the files if asked to.
 
+    Its steps: read (``_read``), detect languages, encode and prepare (``ReplayPlan.of``), send and score
+    (``replay_all``), write (``_write``).
+
     Raises:
         LangshiftError: queries failed; the figures are printed and written all the same.
     """
