@@ -74,7 +74,7 @@ TRIES: Final = 5
 _LASTS = 300.0
 
 
-# Makes an exchange of what stands behind the name.
+# Makes a plan of what stands behind the name.
 PlanFactory = Callable[[Searcher], SearchPlan[T]]
 
 
@@ -144,17 +144,17 @@ class VersionedSearcher:
             return self._current
 
     def execute(self, make: PlanFactory[T], filters: Filters = NO_FILTERS) -> tuple[Searcher, T]:
-        """Carry out an exchange with what stands behind the name; again where that became another meanwhile.
+        """Carry out a plan with what stands behind the name; again where that became another meanwhile.
 
         Args:
-            make: makes the exchange; all encoding is done by it, not by the exchange.
-            filters: those of the exchange.
+            make: makes the plan; all encoding is done by it, not by the plan.
+            filters: those of the plan.
 
         Returns:
-            What was searched, and what the exchange returned.
+            What was searched, and what the plan returned.
 
         Raises:
-            LangshiftError, OpenSearchException: as ``make`` and the exchange do.
+            LangshiftError, OpenSearchException: as ``make`` and the plan do.
             UsageError: a filter does not fit its field.
             ClusterError: another index stood behind the name every time.
         """

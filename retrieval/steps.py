@@ -1,4 +1,4 @@
-"""A search as an exchange of bodies and answers, so that a client, an asynchronous one and a replay can carry it out.
+"""A search as a plan of bodies and answers, so that a client, an asynchronous one and a replay can carry it out.
 
 A mode is a generator: it yields the bodies of one step, is sent the answers, and returns what it found. A step of one
 body is one ``_search``, a step of several is one ``_msearch``.
@@ -44,7 +44,7 @@ class ShardBody(dict[str, Any]):
 
 
 def execute(client: OpenSearch, index: str, plan: SearchPlan[T]) -> T:
-    """Carry out an exchange with a cluster.
+    """Carry out a plan with a cluster.
 
     Args:
         client: the cluster.
@@ -52,7 +52,7 @@ def execute(client: OpenSearch, index: str, plan: SearchPlan[T]) -> T:
         plan: as the functions of ``modes`` make them.
 
     Returns:
-        What the exchange returns.
+        What the plan returns.
 
     Raises:
         ClusterError: a search failed, or not all shards answered.
@@ -70,7 +70,7 @@ def execute(client: OpenSearch, index: str, plan: SearchPlan[T]) -> T:
 
 
 async def execute_async(client: AsyncOpenSearch, index: str, plan: SearchPlan[T]) -> T:
-    """Carry out an exchange with a cluster's asynchronous client; all else is as in ``carry_out``."""
+    """Carry out a plan with a cluster's asynchronous client; all else is as in ``execute``."""
     try:
         bodies = next(plan)
         while True:
@@ -83,13 +83,13 @@ async def execute_async(client: AsyncOpenSearch, index: str, plan: SearchPlan[T]
 
 
 def advance(plan: SearchPlan[Any], responses: Sequence[Response]) -> tuple[Body, ...]:
-    """Send an exchange the answers to a step, as they came, whoever carries it out.
+    """Send a plan the answers to a step, as they came, whoever carries it out.
 
     Returns:
         The bodies of the next step.
 
     Raises:
-        StopIteration: the exchange has ended; its value is what the exchange returns.
+        StopIteration: the plan has ended; its value is what the plan returns.
         ClusterError: an answer is an error, not of all shards, or cannot be read.
     """
     whole = [check_response(response) for response in responses]
@@ -100,7 +100,7 @@ def advance(plan: SearchPlan[Any], responses: Sequence[Response]) -> tuple[Body,
 
 
 def timed(plan: SearchPlan[T]) -> SearchPlan[tuple[T, float]]:
-    """The exchange, which also returns the milliseconds that the server says it took, all steps together.
+    """The plan, which also returns the milliseconds that the server says it took, all steps together.
 
     The searches of one step are carried out side by side: the slowest counts.
     """
@@ -242,7 +242,7 @@ class HttpRequest:
 
 
 def recorded(plan: SearchPlan[T], index: str, requests: list[HttpRequest]) -> SearchPlan[T]:
-    """The exchange; each of its steps is added to ``requests`` as what is sent to ``index``."""
+    """The plan; each of its steps is added to ``requests`` as what is sent to ``index``."""
     try:
         bodies = next(plan)
         while True:
@@ -255,7 +255,7 @@ def recorded(plan: SearchPlan[T], index: str, requests: list[HttpRequest]) -> Se
 
 
 def request_of(index: str, bodies: Sequence[Body]) -> HttpRequest:
-    """One step of an exchange as what is sent to ``index``."""
+    """One step of a plan as what is sent to ``index``."""
     return HttpRequest("POST", f"/{index}/{'_search' if is_single(bodies) else '_msearch'}", step_content(bodies))
 
 
@@ -264,7 +264,7 @@ _BYTES_AT_ONCE = 4_000_000
 
 
 def execute_many(client: OpenSearch, index: str, plans: Iterable[SearchPlan[T]]) -> Iterator[T | LangshiftError]:
-    """Carry out many exchanges with a cluster, about a hundred searches or 4 MB to a request.
+    """Carry out many plans with a cluster, about a hundred searches or 4 MB to a request.
 
     Args:
         client: the cluster.
@@ -272,7 +272,7 @@ def execute_many(client: OpenSearch, index: str, plans: Iterable[SearchPlan[T]])
         plans: as the functions of ``modes`` make them; a hundred at a time are taken.
 
     Yields:
-        What each exchange returns, in their order, or the error that ended it.
+        What each plan returns, in their order, or the error that ended it.
     """
     coming = iter(plans)
     while wave := [_Running(plan) for plan in islice(coming, _BODIES_AT_ONCE)]:
@@ -284,7 +284,7 @@ def execute_many(client: OpenSearch, index: str, plans: Iterable[SearchPlan[T]])
 
 
 class _Running(Generic[T]):
-    """An exchange that is under way.
+    """A plan that is under way.
 
     Attributes:
         bodies: whose answers it waits for; none once it has ended.
@@ -317,7 +317,7 @@ class _Running(Generic[T]):
 
 
 def _requests(waiting: Sequence[_Running[T]]) -> Iterator[tuple[list[_Running[T]], bytes]]:
-    """Put the bodies of several exchanges together to requests of bounded size."""
+    """Put the bodies of several plans together to requests of bounded size."""
     together: list[_Running[T]] = []
     content, count = bytearray(), 0
     for running in waiting:

@@ -77,7 +77,7 @@ T = TypeVar("T")
 
 
 def masked(plan: SearchPlan[T], gone: Sequence[Mapping[str, Any]]) -> SearchPlan[T]:
-    """An exchange, in every step of which the documents that match one of the clauses are left out.
+    """A plan, in every step of which the documents that match one of the clauses are left out.
 
     Scores stay as they are. Nearest neighbours are left out after they were found: the few that are hidden are less
     than what is looked at beside those that are wanted.
