@@ -27,7 +27,6 @@ from langshift.evaluate.audit.sample import (
     LanguageMix,
     Sample,
     disagreements,
-    documents_as_queries,
     draw,
     mixes,
     read_queries,
@@ -267,7 +266,10 @@ def audit(opened: AdoptableIndex, size: int, queries: Path | None) -> Audit:
     sample, pipeline = draw(opened, size), opened.pipeline
     found = mixes(sample)
     known = [mix.language for mix in found if mix.language != UNDETERMINED]
-    audit_queries = read_queries(queries, pipeline, known, size) if queries and known else documents_as_queries(sample)
+    # Without queries the documents stand in for them.
+    audit_queries = AuditQueries(None, len(sample.tags), sample.tags, sample.vectors)
+    if queries and known:
+        audit_queries = read_queries(queries, pipeline, known, size)
     moved = pipeline.debias.documents(sample.vectors, sample.tags)
     moved_queries = pipeline.debias.queries(audit_queries.vectors, audit_queries.tags)
     before = NormalisedVectors(with_norm_1(audit_queries.vectors), with_norm_1(sample.vectors))

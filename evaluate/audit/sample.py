@@ -205,11 +205,6 @@ class AuditQueries:
         return [text_language(tag) for tag in self.tags]
 
 
-def documents_as_queries(sample: Sample) -> AuditQueries:
-    """The documents of a sample in the place of queries."""
-    return AuditQueries(None, len(sample.tags), sample.tags, sample.vectors)
-
-
 def read_queries(path: Path, pipeline: EmbeddingPipeline, among: Collection[str], most: int) -> AuditQueries:
     """Queries of a file in BEIR's layout (``queries.jsonl``), encoded, or with the vectors that they bring.
 

@@ -19,15 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from langshift.errors import UsageError
-from langshift.evaluate.convert.common import (
-    choose,
-    collect,
-    located,
-    place_of,
-    require_folder,
-    tagged,
-    title_and_text,
-)
+from langshift.evaluate.convert.common import choose, collect, located, place_of, require_folder, tagged, title_and_text
 from langshift.evaluate.convert.pool import JudgedQuestion, Passage, PoolSource
 from langshift.files import identifier, string
 from langshift.languages import parse_tag

@@ -209,11 +209,7 @@ def write_questions(folder: Path, queries: Iterable[Record], judgements: Iterabl
     """Write ``queries.jsonl`` and ``qrels/test.tsv``."""
     with (folder / QUERIES).open("wb") as file:
         file.writelines(orjson.dumps(record, option=orjson.OPT_APPEND_NEWLINE) for record in queries)
-    write_table(
-        folder / QRELS,
-        QRELS_HEADER,
-        ((query, name, f"{grade}") for query, name, grade in judgements),
-    )
+    write_table(folder / QRELS, QRELS_HEADER, ((query, name, f"{grade}") for query, name, grade in judgements))
 
 
 _STEP = 1000  # passages between two reports of progress

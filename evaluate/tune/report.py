@@ -79,14 +79,7 @@ class TuningReport:
 
     def recommended(self) -> LanguageVectors:
         """The language vectors with the recommendation and what it rests on."""
-        setting = self.found.setting
-        return replace(
-            self.judge.vectors,
-            alpha=setting.alpha,
-            alphas=dict(setting.own),
-            shift_queries=setting.shift_queries,
-            tuning=self._record(),
-        )
+        return replace(self.judge.vectors, **_setting(self.found.setting), tuning=self._record())
 
     def document(self) -> dict[str, Any]:
         """All that was found."""
@@ -94,7 +87,7 @@ class TuningReport:
             **self._record(),
             "absent": list(self.absent),
             "too_few_items": list(self.few),
-            "curve": {"documents": self._curve(self.found.documents), "both": self._curve(self.found.both)},
+            "curve": {name: self._curve(points) for name, points in self.found.curves.items()},
             "steps": [_step(step) for step in self.found.steps],
         }
 
@@ -123,11 +116,15 @@ class TuningReport:
             },
             "curve": {
                 name: [[point.setting.alpha, *self._means(point, self.every)] for point in points]
-                for name, points in (("documents", found.documents), ("both", found.both))
+                for name, points in found.curves.items()
             },
             "curve_columns": ["alpha", *MEASURES],
             "langshift": VERSION,
         }
+
+    def mean(self, point: TuningPoint, measure: str) -> float:
+        """A measure over all queries, every query language alike."""
+        return self.found.weighing.mean(point.figures[measure], self.every)
 
     def _means(self, point: TuningPoint, mask: NDArray[np.bool_]) -> list[float]:
         return [round(self.found.weighing.mean(point.figures[measure], mask), 4) for measure in MEASURES]
@@ -216,11 +213,9 @@ def plot(report: TuningReport, path: Path) -> None:
 
 def _curves(axes: Axes, report: TuningReport, measure: str) -> None:
     """One measure's change from alpha 0 along alpha, both curves, each with its interval as a band."""
-    for name, points in (("documents", report.found.documents), ("both", report.found.both)):
-        every = report.every
-        plain = report.found.weighing.mean(report.found.plain.figures[measure], every)
-        changes = [report.found.weighing.mean(point.figures[measure], every) - plain for point in points]
-        colour = _COLOURS[measure]
+    plain, colour = report.mean(report.found.plain, measure), _COLOURS[measure]
+    for name, points in report.found.curves.items():
+        changes = [report.mean(point, measure) - plain for point in points]
         axes.plot(ALPHAS, changes, _LINES[name], color=colour, marker="o", ms=3, label=f"{measure}, {_SAID[name]}")
         if name == "documents":
             low, high = zip(*(report.intervals(point)[measure] for point in points), strict=True)
@@ -341,11 +336,7 @@ def _over_budget(report: TuningReport) -> list[str]:
     return [f"On held-out items {COST} falls by more than the budget: by {join_words(over)}."] if over else []
 
 
-_STEPS = {
-    "documents": "shift documents",
-    "queries": "shift queries too",
-    "languages": "single alphas",
-}
+_STEPS = {"documents": "shift documents", "queries": "shift queries too", "languages": "single alphas"}
 
 
 def show(report: TuningReport) -> None:
@@ -366,9 +357,8 @@ def show(report: TuningReport) -> None:
 
 
 def _curve(report: TuningReport, points: Sequence[TuningPoint]) -> None:
-    found = report.found
-    means = [{name: found.weighing.mean(point.figures[name], report.every) for name in MEASURES} for point in points]
-    least = means[0][COST] - found.budget
+    means = [{name: report.mean(point, name) for name in MEASURES} for point in points]
+    least = means[0][COST] - report.found.budget
     rows = [
         [
             f"{point.setting.alpha:g}",

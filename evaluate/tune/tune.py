@@ -242,6 +242,11 @@ class TuningResult:
     weighing: Weighing
 
     @property
+    def curves(self) -> dict[str, Sequence[TuningPoint]]:
+        """Both by name."""
+        return {"documents": self.documents, "both": self.both}
+
+    @property
     def plain(self) -> TuningPoint:
         """What is found with nothing shifted."""
         return self.documents[0]
