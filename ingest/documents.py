@@ -99,7 +99,7 @@ def invalid_as_usage_error(place: str) -> Iterator[None]:
     """Turn what is unusable into an error that begins with its place.
 
     Raises:
-        UsageError: instead of ``Unusable``.
+        UsageError: instead of ``InvalidDocument``.
     """
     try:
         yield
@@ -135,7 +135,7 @@ def string_field(fields: Mapping[str, Any], name: str) -> str:
     """A field that is a string, "" where it is missing or null.
 
     Raises:
-        Unusable: it is anything else.
+        InvalidDocument: it is anything else.
     """
     value = fields.get(name)
     if value is None:
@@ -149,7 +149,7 @@ def id_field(fields: Mapping[str, Any]) -> str:
     """A document's own ``_id``, or a hash of its content.
 
     Raises:
-        Unusable: an ``_id`` that the server does not take.
+        InvalidDocument: an ``_id`` that the server does not take.
     """
     given = fields.get("_id")
     if given is None or given == "":
@@ -168,7 +168,7 @@ def language_field(fields: Mapping[str, Any]) -> str | None:
     """The tag that a document names, ``und``, or None where it names none.
 
     Raises:
-        Unusable: what it names is no language.
+        InvalidDocument: what it names is no language.
     """
     given = string_field(fields, "language").strip()
     if not given:
@@ -188,7 +188,7 @@ def require_shallow(value: object) -> None:
     """Refuse what is nested so deep that it can be read but not written again.
 
     Raises:
-        Unusable: it is.
+        InvalidDocument: it is.
     """
     try:
         orjson.dumps(value, option=orjson.OPT_SERIALIZE_NUMPY)
@@ -206,7 +206,7 @@ def parse_embedding(value: Any) -> NDArray[np.float32]:  # noqa: ANN401 - any JS
         The vector, shape (dimension,), float32; it may be read-only.
 
     Raises:
-        Unusable: what is wrong and what should be there.
+        InvalidDocument: what is wrong and what should be there.
     """
     if not isinstance(value, list | np.ndarray):
         raise _no_vector(f"but is {json_type(value)}")
@@ -254,7 +254,7 @@ def require_dimension(vector: NDArray[np.float32], dimension: int) -> None:
     """Refuse a vector of another dimension than those of its file.
 
     Raises:
-        Unusable: it is.
+        InvalidDocument: it is.
     """
     if len(vector) != dimension:
         raise InvalidDocument(
@@ -341,7 +341,7 @@ def parse_object(line: bytes) -> dict[str, Any]:
     """The fields of one line.
 
     Raises:
-        Unusable: it is no JSON, or no object.
+        InvalidDocument: it is no JSON, or no object.
     """
     try:
         fields = orjson.loads(line)
@@ -360,7 +360,7 @@ def parse_fields(fields: Mapping[str, Any], embeddings: Embeddings = "refused") 
         embeddings: what becomes of a vector that comes with it.
 
     Raises:
-        Unusable: what is wrong and what should be there.
+        InvalidDocument: what is wrong and what should be there.
     """
     operation = fields.get(OPERATION)
     if operation == "delete":

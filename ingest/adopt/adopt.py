@@ -93,11 +93,6 @@ def keep_norms(settings: dict[str, Any], vector_field: VectorField | None) -> No
         settings[DERIVED] = False
 
 
-def during_load(body: Mapping[str, Any]) -> dict[str, str]:
-    """Settings of the new version that hold until it is loaded: its documents have been through the pipeline once."""
-    return {_FINAL: "_none"} if _FINAL in body["settings"]["index"] else {}
-
-
 _TEXTS = {"text", "keyword", "match_only_text", "wildcard", "constant_keyword"}
 _SPACE = "cosinesimil"
 
@@ -121,11 +116,6 @@ def require_fields(old: OldIndex, vector: str, texts: Sequence[str], language: s
         _require_string(old, language, "--language-field")
 
 
-def dimension_of(old: OldIndex, vector: str) -> int:
-    """The length of a field's vectors."""
-    return int(_mapped(old.mappings, vector)["dimension"])
-
-
 def _require_vector(old: OldIndex, name: str) -> None:
     found, index = _mapped(old.mappings, name), old.index
     if not found:
@@ -147,9 +137,8 @@ def _require_vector(old: OldIndex, name: str) -> None:
     if vector_field.space != _SPACE:
         raise UsageError(
             f"The vectors in {name!r} of {index} are compared by {vector_field.space}: langshift searches and "
-            "measures by the "
-            f"cosine, and shifted vectors differ in length. Copy the index with _reindex into one whose mapping says "
-            f'"space_type": "{_SPACE}" (nothing is encoded again), and adopt that.'
+            "measures by the cosine, and shifted vectors differ in length. Copy the index with _reindex into one whose "
+            f'mapping says "space_type": "{_SPACE}" (nothing is encoded again), and adopt that.'
         )
 
 
@@ -292,7 +281,9 @@ def adopt(
     """
     old, fields, pipeline = opened.old, opened.fields, opened.pipeline
     body = body_of(client, old, fields, pipeline)
-    kind = LoadStrategy(partial(StoredDocumentBuilder, fields), body, during_load(body), keeps_versions=True)
+    # Until it is loaded: its documents have been through the pipeline once.
+    during = {_FINAL: "_none"} if _FINAL in body["settings"]["index"] else {}
+    kind = LoadStrategy(partial(StoredDocumentBuilder, fields), body, during, keeps_versions=True)
     source = IndexDocuments(opened.reader, fields, opened.vector_spec)
     try:
         return load_source(client, source, name, pipeline, no_progress, options, watch, kind)
@@ -306,7 +297,7 @@ def adopt(
 
 
 def _sampled_vector_spec(old: OldIndex, sample: Sequence[bytes], fields: FieldNames) -> VectorSpec:
-    dimension = dimension_of(old, fields.vector)
+    dimension = int(_mapped(old.mappings, fields.vector)["dimension"])
     found = [document_of(hit, fields, dimension) for hit in sample]
     vectors = [one.embedding for one in found if isinstance(one, Document) and one.embedding is not None]
     if not vectors:
@@ -331,9 +322,8 @@ def _require_encoder(old: OldIndex, vector: str, pipeline: EmbeddingPipeline, ve
     if vector_field is not None and vector_field.comes_back_normalised:
         raise UsageError(
             f"Index {old.index} keeps its vectors with the engine {vector_field.engine}, cosinesimil and derived "
-            "source, which "
-            f"gives them back with norm 1 and not as {encoder.id} made them: load the documents from where they came "
-            "from, with `langshift ingest`."
+            f"source, which gives them back with norm 1 and not as {encoder.id} made them: load the documents from "
+            "where they came from, with `langshift ingest`."
         )
     theirs, own = ("norm 1", "other norms") if vector_spec.normalised else ("other norms than 1", "norm 1")
     raise UsageError(

@@ -180,15 +180,6 @@ _stored = msgspec.json.Decoder(StoredDocument).decode
 _fields = msgspec.json.Decoder(dict[str, Raw]).decode
 
 
-def decode_page(answer: str) -> RawPage:
-    """The documents of a search's answer.
-
-    Raises:
-        msgspec.DecodeError: it is none.
-    """
-    return _decoded(_page, answer)
-
-
 def decode_hit(hit: bytes | Raw) -> StoredDocument:
     """A document of a search's answer."""
     return _decoded(_stored, hit)
@@ -271,7 +262,7 @@ class _PageSerializer(JSONSerializer):
 
     def loads(self, s: str) -> RawPage:
         try:
-            return decode_page(s)
+            return _decoded(_page, s)
         except msgspec.DecodeError as error:
             raise SerializationError(redact(s), error) from error
 

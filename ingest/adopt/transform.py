@@ -97,7 +97,7 @@ class IndexDocuments(DocumentSource):
     Args:
         reader: reads the index.
         fields: the names of the documents' fields, and of those that they are to get.
-        brought: what is known of their vectors.
+        vector_spec: what is known of their vectors.
     """
 
     resumable = False

@@ -262,7 +262,7 @@ class ChunkSender:
         doubtful: int = 0,
         on_block: Callable[[], None] = lambda: None,
     ) -> None:
-        """Make a courier.
+        """Make a sender.
 
         Args:
             client: the cluster; it must not try again by itself.
