@@ -121,40 +121,37 @@ class EmbeddingServer:
         Raises:
             LangshiftError: the server cannot be reached, or fails.
         """
-        answer = self._ask("GET", path, None, FIRST)
-        if needed:
-            self._require_allowed(answer)
+        answer = self.ask("GET", path, None, FIRST, needed=needed)
         if answer.status >= HTTPStatus.INTERNAL_SERVER_ERROR or answer.status == HTTPStatus.TOO_MANY_REQUESTS:
             raise self.failed(answer)
         return answer.content if answer.status == HTTPStatus.OK else None
 
-    def post(self, path: str, content: Any, retry: Retry = PATIENT) -> ServerResponse:  # noqa: ANN401 - any JSON value
-        """Send a JSON value.
+    def ask(self, method: str, path: str, content: object, retry: Retry, *, needed: bool = True) -> ServerResponse:
+        """Send a request.
+
+        Args:
+            method: the HTTP method.
+            path: the path.
+            content: the JSON value to send; None for none.
+            retry: how often it is sent again.
+            needed: whether it is an error that the key does not open the path.
 
         Raises:
-            LangshiftError: it cannot be reached, or refuses the key.
+            LangshiftError: the server cannot be reached, or refuses the key.
         """
-        answer = self._ask("POST", path, orjson.dumps(content), retry)
-        self._require_allowed(answer)
-        return answer
-
-    def _ask(self, method: str, path: str, body: bytes | None, retry: Retry) -> ServerResponse:
-        headers = dict(self._pool.headers)
-        if body is not None:
-            headers["Content-Type"] = "application/json"
+        body = None if content is None else orjson.dumps(content)
+        headers = self._pool.headers if body is None else {**self._pool.headers, "Content-Type": "application/json"}
+        url = self._root + path
         try:
-            response = self._pool.request(
-                method, self._root + path, body=body, headers=headers, retries=retry, redirect=False
-            )
+            response = self._pool.request(method, url, body=body, headers=headers, retries=retry, redirect=False)
         except HTTPError as error:
             raise LangshiftError(f"{self.shown} {self._trouble(error)}") from error
-        return ServerResponse(response.status, _json(response.data), response.data)
-
-    def _require_allowed(self, answer: ServerResponse) -> None:
-        if answer.status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
+        answer = ServerResponse(response.status, _json(response.data), response.data)
+        if needed and answer.status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
             does = f"refuses the key in {KEY}" if self._key else "asks for a key"
             remedy = "check that the key is right and may be used for this" if self._key else f"set {KEY}"
             raise LangshiftError(f"{self.shown} {does} ({self.why(answer)}): {remedy}.")
+        return answer
 
     def failed(self, answer: ServerResponse) -> LangshiftError:
         """An answer that is no success, in a sentence."""
@@ -416,7 +413,8 @@ class HttpEncoder:
         )
 
     def _ask(self, texts: Sequence[str], retry: Retry) -> ServerResponse:
-        answer = self._server.post(EMBEDDINGS, {"model": self._served.model, "input": list(texts)}, retry)
+        content = {"model": self._served.model, "input": list(texts)}
+        answer = self._server.ask("POST", EMBEDDINGS, content, retry)
         if answer.status == HTTPStatus.NOT_FOUND:
             others = ", ".join(self._served.others)
             raise LangshiftError(

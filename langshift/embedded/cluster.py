@@ -238,14 +238,8 @@ def _settings(place: ServerHome, found: Sequence[NodeRecord]) -> Iterator[dict[s
 def _launch(place: ServerHome, member: ClusterMember, last: ServerState, java: Java, nodes: int) -> RunningNode:
     """Start one node's process."""
     process = launch(member.node, java, place.account, member.console, nodes)
-    state = ServerState(
-        pid=process.pid,
-        created=process.create_time(),
-        port=last.port,
-        transport=last.transport,
-        java=str(java.program),
-        version=read_lock().version,
-    )
+    runtime, version = str(java.program), read_lock().version
+    state = replace(last, pid=process.pid, created=process.create_time(), ready=False, java=runtime, version=version)
     return RunningNode(member, state, process)
 
 

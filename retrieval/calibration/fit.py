@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 from opensearchpy import OpenSearch
 
-from langshift.debias.similarity import with_norm_1
 from langshift.plugin.versions import IndexInfo
 from langshift.retrieval import dsl
 from langshift.retrieval.anchor_model import AnchorModel, anchor_probabilities
@@ -141,7 +140,8 @@ def spread_of(vectors: NDArray[np.floating[Any]]) -> float:
     """
     if len(vectors) < _FEWEST:
         return _USUAL
-    unit = with_norm_1(vectors)
+    lengths = np.linalg.norm(vectors.astype(np.float64), axis=1, keepdims=True)
+    unit = vectors / np.maximum(lengths, np.finfo(np.float64).tiny)
     cosines = (unit @ unit.T)[np.triu_indices(len(unit), 1)]
     return max(_LEAST, _NORMAL * float(np.median(np.abs(cosines - np.median(cosines)))))
 
