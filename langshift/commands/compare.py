@@ -7,8 +7,7 @@ from pathlib import Path
 
 import click
 
-from langshift import output
-from langshift.commands.options import JSON
+from langshift.commands.options import JSON, PATH, option, warn
 from langshift.errors import REPORT, LangshiftError, UsageError, require_extra
 from langshift.evaluate.compare import gate
 from langshift.evaluate.compare.breakdowns import ExampleQueries
@@ -20,39 +19,7 @@ from langshift.evaluate.replay.result import check_output
 from langshift.evaluate.report import tables
 from langshift.evaluate.report.tables import show_table
 from langshift.evaluate.runs import command
-from langshift.output import emit_json, heading, line, note
-
-
-def run_compare(
-    places: Sequence[Path],
-    folder: Path | None,
-    measures: str | None,
-    *,
-    conditions: Sequence[str],
-    baseline: Path | None,
-    save_baseline: Path | None,
-    junit: Path | None,
-    as_json: bool,
-) -> None:
-    """Compare, print, and judge.
-
-    Raises:
-        UsageError: something given cannot be used.
-        LangshiftError: a condition holds; everything is printed and written all the same.
-    """
-    parsed = [gate.parse(text) for text in conditions]
-    _require_sense(len(places), parsed, baseline, save_baseline, junit)
-    compared = compare_places(places, folder, measures, [condition.measure for condition in parsed])
-    before = gate.read(baseline, identity(compared.dataset)["hash"]) if baseline else None
-    verdicts = _judge(compared, parsed, before)
-    found = findings(compared)
-    for warning in found.warnings:
-        output.note(f"Warning: {warning}")
-    if as_json:
-        output.emit_json(found.to_dict(verdicts))
-    else:
-        show(found, verdicts)
-    _end(compared, verdicts, save_baseline, junit)
+from langshift.output import emit_json, heading, line, note, out
 
 
 def _require_sense(
@@ -92,7 +59,7 @@ def _end(compared: Comparison, verdicts: Sequence[ConditionResult], save: Path |
         raise LangshiftError(" ".join(verdict.says for verdict in failed))
     if save is not None:
         gate.save(save, gate.of(compared, last.letter))
-        output.note(f"Kept the figures of {last.label} in {save}.")
+        note(f"Kept the figures of {last.label} in {save}.")
 
 
 def show(found: ComparisonFindings, verdicts: Sequence[ConditionResult]) -> None:
@@ -152,7 +119,7 @@ def _show_languages(compared: Comparison) -> None:
 def _show_extremes(extreme: ExampleQueries) -> None:
     line(f"\n{tables.tally(extreme)}")
     # Two texts, the rank, and what parts them.
-    width = max(20, (output.out.width - 5) // 2)
+    width = max(20, (out.width - 5) // 2)
     for title, examples in (("Biggest winners", extreme.winners), ("Biggest losers", extreme.losers)):
         if examples:
             heading(f"\n{title} (* answers the query)")
@@ -161,25 +128,20 @@ def _show_extremes(extreme: ExampleQueries) -> None:
             show_table(tables.example_hits(example, extreme.pair, width))
 
 
-_FOLDER = click.Path(path_type=Path)
-
-
 @click.command("compare")
-@click.argument("runs", nargs=-1, required=True, type=_FOLDER)
-@click.option("--dataset", type=_FOLDER, metavar="FOLDER", help="The dataset; what the runs name if not given.")
-@click.option("--measures", metavar="NAMES", help="Measures, such as 'nDCG@20 TLR@20 SLR@20 LPR'.")
-@click.option(
+@click.argument("runs", nargs=-1, required=True, type=PATH)
+@option("--dataset", "FOLDER", "The dataset; what the runs name if not given.", type=PATH)
+@option("--measures", "NAMES", "Measures, such as 'nDCG@20 TLR@20 SLR@20 LPR'.")
+@option(
     "--fail-if",
-    "conditions",
+    "CONDITION",
+    "End with exit code 1 if this holds, such as 'SLR@20 < -0.01'; may be given again.",
+    dest="conditions",
     multiple=True,
-    metavar="CONDITION",
-    help="End with exit code 1 if this holds, such as 'SLR@20 < -0.01'; may be given again.",
 )
-@click.option("--baseline", type=_FOLDER, metavar="FILE", help="Changes count from the figures in this file.")
-@click.option(
-    "--save-baseline", type=_FOLDER, metavar="FILE", help="Keep the last run's figures if no condition fails."
-)
-@click.option("--junit", type=_FOLDER, metavar="FILE", help="Write the conditions and verdicts as JUnit XML.")
+@option("--baseline", "FILE", "Changes count from the figures in this file.", type=PATH)
+@option("--save-baseline", "FILE", "Keep the last run's figures if no condition fails.", type=PATH)
+@option("--junit", "FILE", "Write the conditions and verdicts as JUnit XML.", type=PATH)
 @JSON
 def compare(
     runs: tuple[Path, ...],
@@ -207,44 +169,18 @@ def compare(
       langshift evaluate offline xquad8 --alpha 1 --output results/shifted
       langshift evaluate compare results/plain results/shifted --fail-if 'SLR@20 < -0.02'
     """
-    run_compare(
-        runs,
-        dataset,
-        measures,
-        conditions=conditions,
-        baseline=baseline,
-        save_baseline=save_baseline,
-        junit=junit,
-        as_json=as_json,
-    )
-
-
-def run(places: Sequence[Path], dataset: Path | None, output: Path | None, *, as_json: bool) -> None:
-    """Make the report, write its files and name them.
-
-    Raises:
-        UsageError: something given cannot be used; nothing is written.
-        LangshiftError: the extra is missing.
-    """
-    require_extra("A report needs", "report", *REPORT)
-    from langshift.evaluate.compare.summary import summary
-    from langshift.evaluate.report.report import build
-    from langshift.evaluate.report.writers import write
-
-    folder = output or _beside(places)
-    check_output(folder)
-    report = build(places, dataset, command())
-    for warning in report.found.warnings:
-        note(f"Warning: {warning}")
-    written = write(report, folder)
+    parsed = [gate.parse(text) for text in conditions]
+    _require_sense(len(runs), parsed, baseline, save_baseline, junit)
+    compared = compare_places(runs, dataset, measures, [condition.measure for condition in parsed])
+    before = gate.read(baseline, identity(compared.dataset)["hash"]) if baseline else None
+    verdicts = _judge(compared, parsed, before)
+    found = findings(compared)
+    warn(found.warnings)
     if as_json:
-        files = {path.suffix.removeprefix("."): str(path) for path in written}
-        emit_json({"files": files, "comparison": report.to_dict()})
-        return
-    for sentence in summary(report.found.compared):
-        line(sentence)
-    line(f"\nThe report is {written[0]}")
-    line(f"Its tables are also {', '.join(path.name for path in written[1:])} in {folder}")
+        emit_json(found.to_dict(verdicts))
+    else:
+        show(found, verdicts)
+    _end(compared, verdicts, save_baseline, junit)
 
 
 def _beside(places: Sequence[Path]) -> Path:
@@ -254,9 +190,9 @@ def _beside(places: Sequence[Path]) -> Path:
 
 
 @click.command("report")
-@click.argument("runs", nargs=-1, required=True, type=_FOLDER)
-@click.option("--dataset", type=_FOLDER, metavar="FOLDER", help="The dataset; what the runs name if not given.")
-@click.option("--output", type=_FOLDER, metavar="FOLDER", help="Where to write; the last of the runs if not given.")
+@click.argument("runs", nargs=-1, required=True, type=PATH)
+@option("--dataset", "FOLDER", "The dataset; what the runs name if not given.", type=PATH)
+@option("--output", "FOLDER", "Where to write; the last of the runs if not given.", type=PATH)
 @JSON
 def report(runs: tuple[Path, ...], dataset: Path | None, output: Path | None, as_json: bool) -> None:
     """Make one page of RUNS that shows what changes: tables, figures, examples, and what was run.
@@ -275,4 +211,21 @@ def report(runs: tuple[Path, ...], dataset: Path | None, output: Path | None, as
       langshift evaluate sweep xquad8 --beta 0,.02,.05,.1 --json > results/sweep.json
       langshift evaluate report results/plain results/shifted results/sweep.json --output results
     """
-    run(runs, dataset, output, as_json=as_json)
+    require_extra("A report needs", "report", *REPORT)
+    from langshift.evaluate.compare.summary import summary
+    from langshift.evaluate.report.report import build
+    from langshift.evaluate.report.writers import write
+
+    folder = output or _beside(runs)
+    check_output(folder)
+    made = build(runs, dataset, command())
+    warn(made.found.warnings)
+    written = write(made, folder)
+    if as_json:
+        files = {path.suffix.removeprefix("."): str(path) for path in written}
+        emit_json({"files": files, "comparison": made.to_dict()})
+        return
+    for sentence in summary(made.found.compared):
+        line(sentence)
+    line(f"\nThe report is {written[0]}")
+    line(f"Its tables are also {', '.join(path.name for path in written[1:])} in {folder}")

@@ -4,38 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
-from langshift.commands.options import JSON, parse_list
+from langshift.commands.options import JSON, PATH, flag, option, parse_list
 from langshift.debias.detector import open_detector
 from langshift.evaluate.convert.pool import ConvertedDataset, PoolOptions, PoolSource, build
 from langshift.evaluate.datasets.check import DatasetCheck, check_dataset
-from langshift.output import emit_json, note, out, progress, table
-
-
-def run_check(folder: Path, *, as_json: bool) -> int:
-    """Check a dataset folder and say what was found; the exit code, 0 where it is clean and 1 where not."""
-    with progress() as shown:
-        task = shown.add_task("documents", total=None, rate="")
-        checked = check_dataset(folder, open_detector(), lambda documents: shown.advance(task, documents))
-    if as_json:
-        emit_json(checked.to_dict())
-    else:
-        _print(checked)
-    return 0 if checked.clean else 1
+from langshift.output import emit_json, note, out, pluralize, progress, table
+from langshift.parameters import Decorator
 
 
 def _print(checked: DatasetCheck) -> None:
     rows = [
-        [
-            one.language or "(none named)",
-            f"{one.documents:,}",
-            f"{one.queries:,}",
-            f"{one.heard:,}",
-            f"{one.out_of_step:,}",
-        ]
+        [one.language or "(none named)", *map("{:,}".format, (one.documents, one.queries, one.heard, one.out_of_step))]
         for one in checked.languages
     ]
     columns = ["language", "documents", "queries", "heard", "out of step"]
@@ -58,7 +41,7 @@ def _print(checked: DatasetCheck) -> None:
         right={"count"},
     )
     total = sum(one.count for one in checked.problems)
-    out.print(f"{total:,} problem{'' if total == 1 else 's'} in {checked.folder}: {size}.", soft_wrap=True)
+    out.print(f"{pluralize(total, 'problem')} in {checked.folder}: {size}.", soft_wrap=True)
 
 
 _LEFT = {
@@ -98,7 +81,7 @@ def run_convert(
 
 
 def _sentence(made: ConvertedDataset) -> str:
-    languages = f" in {len(made.languages)} language{'' if len(made.languages) == 1 else 's'}" if made.languages else ""
+    languages = f" in {pluralize(len(made.languages), 'language')}" if made.languages else ""
     question_language = f" in {made.pivot}" if made.pivot else ""
     return (
         f"Wrote {made.folder}: {made.documents:,} passages{languages}, "
@@ -106,65 +89,54 @@ def _sentence(made: ConvertedDataset) -> str:
     )
 
 
-_FOLDER = click.Path(path_type=Path)
-_Command = TypeVar("_Command", bound=Callable[..., Any])
-
-_LANGUAGES = click.option(
-    "--languages",
-    callback=parse_list,
-    metavar="LIST",
-    help="Languages to pool, such as ar,de,en; all that SOURCE has if not given.",
+_LANGUAGES = option(
+    "--languages", "LIST", "Languages to pool, such as ar,de,en; all that SOURCE has if not given.", callback=parse_list
 )
-_PIVOT = click.option(
+_PIVOT = option(
     "--pivot",
+    "LIST",
+    "The language of the questions; of several, each makes a set of its own in OUT/<language>.",
     default="en",
-    show_default=True,
     callback=parse_list,
-    metavar="LIST",
-    help="The language of the questions; of several, each makes a set of its own in OUT/<language>.",
 )
-_EVERY = click.option(
-    "--multilingual-queries", "every", is_flag=True, help="Ask in every language of the pool, not in --pivot alone."
-)
-_KEEP = click.option(
+_EVERY = flag("--multilingual-queries", "Ask in every language of the pool, not in --pivot alone.", dest="every")
+_KEEP = option(
     "--keep",
+    "K",
+    "Keep K translations of each passage, chosen by a hash of its group and languages.",
     type=click.IntRange(min=1),
-    metavar="K",
-    help="Keep K translations of each passage, chosen by a hash of its group and languages.",
 )
-_ARTICLES = click.option(
+_ARTICLES = flag(
     "--split-by-article",
-    "by_article",
-    is_flag=True,
-    help="Write OUT/dev with the questions on every second article and OUT/test with the others.",
+    "Write OUT/dev with the questions on every second article and OUT/test with the others.",
+    dest="by_article",
 )
-_NO_LANGUAGE = click.option(
+_NO_LANGUAGE = flag(
     "--no-language",
-    is_flag=True,
-    help="Leave languages out of corpus.jsonl, for ingest to detect; languages.tsv keeps them for measuring.",
+    "Leave languages out of corpus.jsonl, for ingest to detect; languages.tsv keeps them for measuring.",
 )
 
 
-def _split(default: str, *names: str) -> Callable[[_Command], _Command]:
+def _split(default: str, *names: str) -> Decorator:
     kind = click.Choice(names) if names else click.STRING
     return click.option("--split", type=kind, default=default, show_default=True, help="Which split to read.")
 
 
-def _options(*options: Callable[[_Command], _Command]) -> Callable[[_Command], _Command]:
+def _options(*options: Decorator) -> Decorator:
     """SOURCE, OUT, the options in the order given, and --json."""
 
-    def add(command: _Command) -> _Command:
-        ends: tuple[Callable[[Any], Any], ...] = (
-            click.argument("source", type=_FOLDER),
-            click.argument("out", type=_FOLDER),
+    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
+        ends: tuple[Decorator, ...] = (
+            click.argument("source", type=PATH),
+            click.argument("out", type=PATH),
             *options,
             JSON,
         )
-        for option in reversed(ends):
-            command = option(command)
+        for end in reversed(ends):
+            command = end(command)
         return command
 
-    return add
+    return decorate
 
 
 @click.group()
@@ -265,7 +237,7 @@ def miracl(source: Path, out: Path, languages: list[str] | None, split: str, no_
     _PIVOT,
     _EVERY,
     _KEEP,
-    click.option("--domains", callback=parse_list, metavar="LIST", help="Domains to pool; all if not given."),
+    option("--domains", "LIST", "Domains to pool; all if not given.", callback=parse_list),
     _NO_LANGUAGE,
 )
 def posir(source: Path, out: Path, languages: list[str] | None, domains: list[str] | None, **options: Any) -> None:  # noqa: ANN401 - the shared options
@@ -320,7 +292,7 @@ def multieup(source: Path, out: Path, languages: list[str] | None, **options: An
 @convert.command("beir")
 @_options(
     _LANGUAGES,
-    click.option("--pivot", callback=parse_list, metavar="LIST", help="The language of the queries; all if not given."),
+    option("--pivot", "LIST", "The language of the queries; all if not given.", callback=parse_list),
     _KEEP,
     _ARTICLES,
     _split("test"),
@@ -343,7 +315,7 @@ def beir(source: Path, out: Path, languages: list[str] | None, split: str, **opt
 
 
 @dataset.command("check")
-@click.argument("folder", type=_FOLDER)
+@click.argument("folder", type=PATH)
 @JSON
 @click.pass_context
 def check(context: click.Context, folder: Path, as_json: bool) -> None:
@@ -357,10 +329,16 @@ def check(context: click.Context, folder: Path, as_json: bool) -> None:
     Example:
       langshift dataset check xquad8
     """
-    context.exit(run_check(folder, as_json=as_json))
+    with progress() as shown:
+        task = shown.add_task("documents", total=None, rate="")
+        checked = check_dataset(folder, open_detector(), lambda documents: shown.advance(task, documents))
+    if as_json:
+        emit_json(checked.to_dict())
+    else:
+        _print(checked)
+    context.exit(0 if checked.clean else 1)
 
 
-def _pivots(options: dict[str, Any]) -> Sequence[str] | None:
+def _pivots(options: dict[str, Any]) -> list[str] | None:
     """The languages of the questions; None for all."""
-    pivots: Sequence[str] | None = None if options["every"] else options["pivot"]
-    return pivots
+    return None if options["every"] else options["pivot"]

@@ -1,12 +1,11 @@
-"""The commands ``evaluate replay``, ``evaluate modes`` and ``evaluate score``, and ``demo``'s options."""
+"""The commands of ``evaluate``: ``replay``, ``modes`` and ``score`` are here."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 from opensearchpy import OpenSearch
@@ -14,13 +13,14 @@ from opensearchpy import OpenSearch
 from langshift.client import address, make_client, open_cluster
 from langshift.commands.compare import compare, report
 from langshift.commands.offline import offline, sweep
-from langshift.commands.options import JSON, SHIFT_QUERIES, index_encoder_options
+from langshift.commands.options import JSON, PATH, flag, option, search_options, warn
 from langshift.debias.encoders import Encoder
 from langshift.errors import LangshiftError, UsageError
 from langshift.evaluate.compare.comparison import compare_settings
 from langshift.evaluate.compare.findings import settings_document
 from langshift.evaluate.datasets.dataset import PER_LANGUAGE, Dataset, load_dataset
 from langshift.evaluate.measures import parse_measure
+from langshift.evaluate.measures.base import MeasureTable
 from langshift.evaluate.replay.journal import ReplayJournal
 from langshift.evaluate.replay.overlap import Drifts, drifts
 from langshift.evaluate.replay.plan import ReplayOptions, ReplayPlan, check_resume, folders_of, open_journals, read_log
@@ -28,47 +28,36 @@ from langshift.evaluate.replay.replay import ReplayResult, failures, replay_all
 from langshift.evaluate.replay.requests import AT_ONCE_IN_OPEN_LOOP, MOST_AT_ONCE, WARM_UP, LoadProfile
 from langshift.evaluate.replay.result import check_output, result, server_version, write_files
 from langshift.evaluate.report.run_tables import show_drifts, show_replay, show_settings
-from langshift.evaluate.runs import parse_names
+from langshift.evaluate.runs import ScoredRun, by_language, parse_names, score_run
+from langshift.evaluate.runs import document as score_document
 from langshift.files import write_json
-from langshift.output import emit_json, heading, note, progress
+from langshift.output import emit_json, format_score, heading, note, progress, table
 from langshift.parameters import FiniteRange
-from langshift.retrieval.searcher import USUAL_OPTIONS, Searcher, SearchOptions
+from langshift.retrieval.searcher import Searcher, SearchOptions
 from langshift.retrieval.settings import MODES, SearchSettings, format_settings, read_setting, setting_options
-from langshift.retrieval.settings import USUAL as USUAL_SETTING
 from langshift.settings import Settings
 
-if TYPE_CHECKING:
-    from langshift.evaluate.measures.base import MeasureTable
-    from langshift.evaluate.runs import ScoredRun
-    from langshift.plugin.stored_shift import ShiftQueries
-
-
-_FOLDER = click.Path(path_type=Path)
+_INDICES = option("--index", "NAME", "The index to search; again for more.", dest="names", required=True, multiple=True)
 
 
 @click.command("modes")
-@click.argument("dataset", type=_FOLDER)
-@click.option(
-    "--index", "names", required=True, multiple=True, metavar="NAME", help="The index to search; again for more."
-)
-@click.option(
+@click.argument("dataset", type=PATH)
+@_INDICES
+@option(
     "--setting",
-    "settings",
-    multiple=True,
-    metavar="SETTING",
-    help="A mode and options of langshift search, such as 'hybrid --prefer-language .02'; again for more. "
+    "SETTING",
+    "A mode and options of langshift search, such as 'hybrid --prefer-language .02'; again for more. "
     "[default: each mode, and dense with --prefer-language .02 and with --spread .02]",
+    dest="settings",
+    multiple=True,
 )
-@click.option(
+@option(
     "--measures",
-    metavar="NAMES",
-    help="Measures, such as 'nDCG@20 TLR@20 Top1'. [default: nDCG@20 TLR@20 SLR@20 LPR Lang_nDCG@20 Top1]",
+    "NAMES",
+    "Measures, such as 'nDCG@20 TLR@20 Top1'. [default: nDCG@20 TLR@20 SLR@20 LPR Lang_nDCG@20 Top1]",
 )
-@click.option(
-    "--output", type=_FOLDER, metavar="FOLDER", help="Write a folder for each row here, as evaluate replay does."
-)
-@SHIFT_QUERIES
-@index_encoder_options
+@option("--output", "FOLDER", "Write a folder for each row here, as evaluate replay does.", type=PATH)
+@search_options
 @JSON
 def modes(
     dataset: Path,
@@ -76,9 +65,7 @@ def modes(
     settings: tuple[str, ...],
     measures: str | None,
     output: Path | None,
-    shift_queries: ShiftQueries,
-    encoder: str | None,
-    trust_remote_code: bool,
+    search: SearchOptions,
     as_json: bool,
 ) -> None:
     """Send every query of DATASET in several settings, and compare these in one table.
@@ -98,96 +85,39 @@ def modes(
         --setting 'dense --prefer-language .02' --setting 'hybrid --fusion rrf' --output results
       langshift evaluate compare results/plain-dense results/shifted-dense
     """
-    from langshift.retrieval.searcher import SearchOptions
-
     if len(set(names)) < len(names):
         raise UsageError("--index names an index twice: name each once.")
-    search = SearchOptions(encoder, trust_remote_code, shift_queries)
-    run_modes(ModesOptions(dataset, names, settings, measures, output, search, as_json=as_json))
+    parsed = _settings(settings)
+    data = load_dataset(dataset)
+    chosen = _measures(measures, data)
+    if output is not None:
+        check_output(output)
+    client = open_cluster()
+    server = server_version(client)
+    opened: dict[str, Encoder] = {}
+    searchers = [Searcher(client, name, search, opened) for name in names]
+    wanted = output is not None or "LPR" in chosen
+    found = replay_with_bars(client, searchers, data, ReplayOptions(parsed, measures=chosen, group_scores=wanted))
+    comparison = compare_settings(data, found)
+    for row in comparison.rows:
+        warn(f"{row.name}: {warning}" for warning in row.replay.warnings)
+    if output is not None:
+        for row in comparison.rows:
+            write_files(output / row.folder, row.replay, result(row.replay, server))
+    if as_json:
+        emit_json(settings_document(comparison))
+    else:
+        show_settings(comparison)
+    if output is not None:
+        note(f"Wrote a folder for each row to {output}: {', '.join(row.folder for row in comparison.rows)}.")
+    troubles = [f"{row.name}: {failures(row.replay)}" for row in comparison.rows if row.replay.failed]
+    if troubles:
+        raise LangshiftError(" ".join(troubles))
 
 
 DRIFT = "drift.json"
 _CONNECTIONS = 16
 """What one client keeps open."""
-
-
-@dataclass(frozen=True)
-class ReplayCommandOptions:
-    """The command's options.
-
-    Attributes:
-        folder: the dataset; None for a log without judgements.
-        names: the indices.
-        setting: how to search.
-        load: how to send.
-        log: a log of queries, or None.
-        measures: names of measures as given, or None.
-        output: where to write, or None.
-        resume: whether to go on with what was cut off.
-        search: how the indices are opened.
-        as_json: whether to print JSON.
-    """
-
-    folder: Path | None
-    names: Sequence[str]
-    setting: SearchSettings = USUAL_SETTING
-    load: LoadProfile = field(default_factory=LoadProfile)
-    log: Path | None = None
-    measures: str | None = None
-    output: Path | None = None
-    resume: bool = False
-    search: SearchOptions = USUAL_OPTIONS
-    as_json: bool = False
-
-
-def run_replay(options: ReplayCommandOptions) -> None:
-    """Replay a dataset or a log, print the figures, and write the files if asked to.
-
-    Its steps: read (``_read``), detect languages, encode and prepare (``ReplayPlan.of``), send and score
-    (``replay_all``), write (``_write``).
-
-    Raises:
-        LangshiftError: queries failed; the figures are printed and written all the same.
-    """
-    dataset, replay_options = _read(options)
-    if options.output is not None:
-        check_output(options.output)
-        check_resume(options.output, options.names, resume=options.resume)
-    client = open_cluster()
-    server = server_version(client)
-    opened: dict[str, Encoder] = {}
-    searchers = [Searcher(client, name, options.search, opened) for name in options.names]
-    found = replay_with_bars(client, searchers, dataset, replay_options, options.output)
-    documents = [result(one, server) for one in found]
-    compared = drifts(client, found) if len(found) > 1 and all(one.complete for one in found) else []
-    if options.output is not None:
-        _write(options.output, found, documents, compared)
-    _print_replays(found, documents, compared, options)
-    troubles = [
-        (f"{one.index}: " if len(found) > 1 else "") + failures(one, resumable=options.output is not None)
-        for one in found
-        if one.failed
-    ]
-    if troubles:
-        raise LangshiftError(" ".join(troubles))
-
-
-def _read(options: ReplayCommandOptions) -> tuple[Dataset, ReplayOptions]:
-    """The dataset and the plan, checked before the cluster is asked anything."""
-    log = None if options.log is None else read_log(options.log)
-    if options.folder is not None:
-        dataset = load_dataset(options.folder)
-    elif options.log is not None:
-        dataset = Dataset(options.log, {}, (), {})
-    else:
-        raise UsageError("There is nothing to replay: name a DATASET, a log with --log, or both.")
-    names = None
-    if options.measures is not None:
-        if not dataset.qrels:
-            raise UsageError("--measures needs judgements: name the DATASET that the log's queries are from.")
-        names = parse_names(options.measures, dataset)
-    wanted = options.output is not None or "LPR" in (names or ())
-    return dataset, ReplayOptions([options.setting], options.load, names, log, group_scores=wanted)
 
 
 def replay_with_bars(
@@ -247,12 +177,11 @@ def _write(output: Path, found: Sequence[ReplayResult], documents: Sequence[dict
 
 
 def _print_replays(
-    found: Sequence[ReplayResult], documents: Sequence[dict[str, Any]], compared: Drifts, options: ReplayCommandOptions
+    found: Sequence[ReplayResult], documents: Sequence[dict[str, Any]], compared: Drifts, *, as_json: bool
 ) -> None:
     for one in found:
-        for warning in one.warnings:
-            note(f"Warning: {warning}" if len(found) == 1 else f"Warning: {one.index}: {warning}")
-    if options.as_json:
+        warn(warning if len(found) == 1 else f"{one.index}: {warning}" for warning in one.warnings)
+    if as_json:
         several = {"indices": {one.index: document for one, document in zip(found, documents, strict=True)}}
         drift = {"drift": [one.to_dict() for one in compared]}
         emit_json(documents[0] if len(found) == 1 else several | drift)
@@ -260,74 +189,10 @@ def _print_replays(
     for one, document in zip(found, documents, strict=True):
         show_replay(one, document)
     show_drifts(compared)
-    if options.output is not None:
-        note(f"Wrote run.trec, per-query.jsonl and result.json to {options.output}.")
 
 
-USUAL_SETTINGS = [
-    *(SearchSettings(mode) for mode in MODES),
-    SearchSettings(preference=0.02),
-    SearchSettings(preference=-0.02),
-]
+USUAL_SETTINGS = [*map(SearchSettings, MODES), SearchSettings(preference=0.02), SearchSettings(preference=-0.02)]
 MEASURES = ("nDCG@20", "TLR@20", "SLR@20", "LPR", "Lang_nDCG@20", "Top1")
-
-
-@dataclass(frozen=True)
-class ModesOptions:
-    """The command's options.
-
-    Attributes:
-        folder: the dataset.
-        names: the indices.
-        settings: as they were given; none for the usual ones.
-        measures: names of measures as given, or None.
-        output: where to write, or None.
-        search: how the indices are opened.
-        as_json: whether to print JSON.
-    """
-
-    folder: Path
-    names: Sequence[str]
-    settings: Sequence[str]
-    measures: str | None
-    output: Path | None
-    search: SearchOptions
-    as_json: bool
-
-
-def run_modes(options: ModesOptions) -> None:
-    """Replay a dataset in every setting, print the table, and write the files if asked to.
-
-    Raises:
-        LangshiftError: queries failed; the figures are printed and written all the same.
-    """
-    settings = _settings(options.settings)
-    dataset = load_dataset(options.folder)
-    names = _measures(options.measures, dataset)
-    if options.output is not None:
-        check_output(options.output)
-    client = open_cluster()
-    server = server_version(client)
-    opened: dict[str, Encoder] = {}
-    searchers = [Searcher(client, name, options.search, opened) for name in options.names]
-    wanted = options.output is not None or "LPR" in names
-    found = replay_with_bars(client, searchers, dataset, ReplayOptions(settings, measures=names, group_scores=wanted))
-    comparison = compare_settings(dataset, found)
-    for row in comparison.rows:
-        for warning in row.replay.warnings:
-            note(f"Warning: {row.name}: {warning}")
-    if options.output is not None:
-        for row in comparison.rows:
-            write_files(options.output / row.folder, row.replay, result(row.replay, server))
-    if options.as_json:
-        emit_json(settings_document(comparison))
-    else:
-        show_settings(comparison)
-    if options.output is not None:
-        note(f"Wrote a folder for each row to {options.output}: {', '.join(row.folder for row in comparison.rows)}.")
-    troubles = [f"{row.name}: {failures(row.replay)}" for row in comparison.rows if row.replay.failed]
-    if troubles:
-        raise LangshiftError(" ".join(troubles))
 
 
 def _settings(given: Sequence[str]) -> list[SearchSettings]:
@@ -356,46 +221,33 @@ def _measures(given: str | None, dataset: Dataset) -> list[str]:
 
 
 @click.command("replay")
-@click.argument("dataset", type=_FOLDER, required=False)
-@click.option(
-    "--index", "names", required=True, multiple=True, metavar="NAME", help="The index to search; again for more."
-)
+@click.argument("dataset", type=PATH, required=False)
+@_INDICES
 @setting_options
-@click.option(
-    "--measures", metavar="NAMES", help="Measures, such as 'nDCG@20 TLR@20 LPR'; see langshift evaluate score."
-)
-@click.option(
+@option("--measures", "NAMES", "Measures, such as 'nDCG@20 TLR@20 LPR'; see langshift evaluate score.")
+@option(
     "--concurrency",
-    type=click.IntRange(1, MOST_AT_ONCE),
-    metavar="N",
-    help="Queries under way at once: 1 if not given; with --rate or --log "
+    "N",
+    "Queries under way at once: 1 if not given; with --rate or --log "
     f"the most that may be, {AT_ONCE_IN_OPEN_LOOP} if not given.",
+    type=click.IntRange(1, MOST_AT_ONCE),
 )
-@click.option(
+@option(
     "--rate",
+    "R",
+    "Send R queries a second at random moments, whether or not others are answered.",
     type=FiniteRange(0, 10_000, min_open=True),
-    metavar="R",
-    help="Send R queries a second at random moments, whether or not others are answered.",
 )
-@click.option("--log", type=_FOLDER, metavar="FILE", help="Send the queries of a log, when they came.")
-@click.option(
-    "--speed",
-    type=FiniteRange(0, 1_000_000, min_open=True),
-    metavar="S",
-    help="Send a log so many times as fast; 1 if not given.",
+@option("--log", "FILE", "Send the queries of a log, when they came.", type=PATH)
+@option(
+    "--speed", "S", "Send a log so many times as fast; 1 if not given.", type=FiniteRange(0, 1_000_000, min_open=True)
 )
-@click.option(
-    "--warm-up",
-    type=click.IntRange(0, 10_000),
-    default=WARM_UP,
-    show_default=True,
-    metavar="N",
-    help="Queries that each index gets first, uncounted.",
+@option(
+    "--warm-up", "N", "Queries that each index gets first, uncounted.", type=click.IntRange(0, 10_000), default=WARM_UP
 )
-@click.option("--output", type=_FOLDER, metavar="FOLDER", help="Write run.trec, per-query.jsonl and result.json here.")
-@click.option("--resume", is_flag=True, help="Go on with a replay that was cut off: send what --output lacks.")
-@SHIFT_QUERIES
-@index_encoder_options
+@option("--output", "FOLDER", "Write run.trec, per-query.jsonl and result.json here.", type=PATH)
+@flag("--resume", "Go on with a replay that was cut off: send what --output lacks.")
+@search_options
 @JSON
 def replay_command(
     dataset: Path | None,
@@ -409,9 +261,7 @@ def replay_command(
     warm_up: int,
     output: Path | None,
     resume: bool,
-    shift_queries: ShiftQueries,
-    encoder: str | None,
-    trust_remote_code: bool,
+    search: SearchOptions,
     as_json: bool,
 ) -> None:
     """Send every query of DATASET to the cluster, and score the answers.
@@ -452,8 +302,6 @@ def replay_command(
       langshift evaluate replay xquad8 --index plain --index shifted --rate 20
       langshift evaluate replay --log queries.jsonl --speed 2 --index plain --index shifted
     """
-    from langshift.retrieval.searcher import SearchOptions
-
     if len(set(names)) < len(names):
         raise UsageError("--index names an index twice: name each once.")
     if rate is not None and log is not None:
@@ -466,29 +314,55 @@ def replay_command(
         speed = 1.0
     usual = 1 if rate is None and log is None else AT_ONCE_IN_OPEN_LOOP
     load = LoadProfile(concurrency or usual, rate, speed, warm_up)
-    run_replay(
-        ReplayCommandOptions(
-            folder=dataset,
-            names=names,
-            setting=setting,
-            load=load,
-            log=log,
-            measures=measures,
-            output=output,
-            resume=resume,
-            search=SearchOptions(encoder, trust_remote_code, shift_queries),
-            as_json=as_json,
-        )
-    )
+    # Its steps: read, detect languages, encode and prepare (``ReplayPlan.of``), send and score (``replay_all``), write.
+    logged = None if log is None else read_log(log)
+    data, chosen = _read(dataset, log, measures)
+    if output is not None:
+        check_output(output)
+        check_resume(output, names, resume=resume)
+    client = open_cluster()
+    server = server_version(client)
+    opened: dict[str, Encoder] = {}
+    searchers = [Searcher(client, name, search, opened) for name in names]
+    wanted = output is not None or "LPR" in (chosen or ())
+    options = ReplayOptions([setting], load, chosen, logged, group_scores=wanted)
+    found = replay_with_bars(client, searchers, data, options, output)
+    documents = [result(one, server) for one in found]
+    compared = drifts(client, found) if len(found) > 1 and all(one.complete for one in found) else []
+    if output is not None:
+        _write(output, found, documents, compared)
+    _print_replays(found, documents, compared, as_json=as_json)
+    if output is not None and not as_json:
+        note(f"Wrote run.trec, per-query.jsonl and result.json to {output}.")
+    troubles = [
+        (f"{one.index}: " if len(found) > 1 else "") + failures(one, resumable=output is not None)
+        for one in found
+        if one.failed
+    ]
+    if troubles:
+        raise LangshiftError(" ".join(troubles))
+
+
+def _read(folder: Path | None, log: Path | None, measures: str | None) -> tuple[Dataset, list[str] | None]:
+    """The dataset and the measures, as far as they are given, before the cluster is asked anything."""
+    if folder is not None:
+        dataset = load_dataset(folder)
+    elif log is not None:
+        dataset = Dataset(log, {}, (), {})
+    else:
+        raise UsageError("There is nothing to replay: name a DATASET, a log with --log, or both.")
+    if measures is not None and not dataset.qrels:
+        raise UsageError("--measures needs judgements: name the DATASET that the log's queries are from.")
+    return dataset, None if measures is None else parse_names(measures, dataset)
 
 
 @click.command("score")
-@click.argument("run", type=_FOLDER)
-@click.option("--dataset", type=_FOLDER, required=True, metavar="FOLDER", help="The dataset that was searched.")
-@click.option(
+@click.argument("run", type=PATH)
+@option("--dataset", "FOLDER", "The dataset that was searched.", type=PATH, required=True)
+@option(
     "--measures",
-    metavar="NAMES",
-    help="Measures, such as 'nDCG@20 TLR@20'; nDCG, R, TLR and SLR at 20 if not given, and LPR where it can be had.",
+    "NAMES",
+    "Measures, such as 'nDCG@20 TLR@20'; nDCG, R, TLR and SLR at 20 if not given, and LPR where it can be had.",
 )
 @JSON
 def score(run: Path, dataset: Path, measures: str | None, as_json: bool) -> None:
@@ -511,25 +385,16 @@ def score(run: Path, dataset: Path, measures: str | None, as_json: bool) -> None
     Example:
       langshift evaluate score results/plain/run.trec --dataset xquad8 --measures 'nDCG@20 TLR@20 TR@20'
     """
-    from langshift import output
-    from langshift.evaluate.runs import document, score_run
-
     found = score_run(run, dataset, measures)
-    for warning in found.warnings:
-        output.note(f"Warning: {warning}")
+    warn(found.warnings)
     if as_json:
-        output.emit_json(document(found))
+        emit_json(score_document(found))
     else:
         show(found)
 
 
 def show(found: ScoredRun) -> None:
     """Print the measures, by query language where there are several, and the matrices of those that have one."""
-    from langshift import output
-    from langshift.evaluate.measures import parse_measure
-    from langshift.evaluate.runs import by_language
-    from langshift.output import format_score
-
     heading(f"{found.path}: {found.answered:,} of {len(found.dataset.queries):,} queries answered")
     rows = [
         [
@@ -542,28 +407,24 @@ def show(found: ScoredRun) -> None:
         for name, scores in found.scores.items()
     ]
     columns = ["measure", "mean", "good is", "queries", "left out"]
-    output.table(None, columns, rows, right={"mean", "queries", "left out"})
+    table(None, columns, rows, right={"mean", "queries", "left out"})
     languages = by_language(found.scores, found.languages.queries)
     if len(languages) > 1:
         heading("\nBy query language")
         rows = [[tag, *(format_score(scores.mean) for scores in part.values())] for tag, part in languages.items()]
-        output.table(None, ["language", *found.scores], rows, right=set(found.scores))
+        table(None, ["language", *found.scores], rows, right=set(found.scores))
     for name, scores in found.scores.items():
         if scores.table is not None:
             heading(f"\n{name}: {scores.table.rows} down, {scores.table.columns} across")
             _show_table(scores.table)
 
 
-def _show_table(table: MeasureTable) -> None:
-    from langshift import output
-    from langshift.output import format_score
-
-    heads = table.heads
+def _show_table(matrix: MeasureTable) -> None:
     rows = [
-        [row, *(format_score(cells[head].mean if head in cells else None, 3) for head in heads)]
-        for row, cells in table.cells.items()
+        [row, *(format_score(cells[head].mean if head in cells else None, 3) for head in matrix.heads)]
+        for row, cells in matrix.cells.items()
     ]
-    output.table(None, ["", *heads], rows, right=set(heads))
+    table(None, ["", *matrix.heads], rows, right=set(matrix.heads))
 
 
 @click.group()
@@ -576,35 +437,5 @@ def evaluate() -> None:
     """
 
 
-evaluate.add_command(replay_command)
-evaluate.add_command(modes)
-evaluate.add_command(score)
-evaluate.add_command(offline)
-evaluate.add_command(sweep)
-evaluate.add_command(compare)
-evaluate.add_command(report)
-
-
-@click.command()
-@click.option(
-    "--output",
-    type=_FOLDER,
-    metavar="FOLDER",
-    help="Write the runs of both indices and the report here.  [default: results/demo in LANGSHIFT_HOME]",
-)
-@JSON
-def demo(output: Path | None, as_json: bool) -> None:
-    """Index the bundled corpus twice, without and with the shift, and show what changes.
-
-    The corpus is 44 topics in 12 languages with two questions each in every language. It is written
-    to the indices langshift-demo-plain and langshift-demo-shifted, which are replaced. In the end there is a report
-    on both (its page is `report` of the JSON document, null without the extra console), and `langshift serve`
-    searches them side by side.
-
-    \b
-    Example:
-      langshift demo
-    """
-    from langshift.commands.serve import run
-
-    run(output, as_json=as_json)
+for command in (replay_command, modes, score, offline, sweep, compare, report):
+    evaluate.add_command(command)

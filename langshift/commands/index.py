@@ -8,7 +8,7 @@ import click
 from opensearchpy import OpenSearch
 
 from langshift.client import open_cluster
-from langshift.commands.options import JSON
+from langshift.commands.options import JSON, flag, option
 from langshift.errors import UsageError
 from langshift.output import emit_json, note, out, table
 from langshift.plugin import pipelines
@@ -26,7 +26,8 @@ from langshift.plugin.description import (
     storage,
 )
 from langshift.plugin.description import describe as describe_index
-from langshift.plugin.inventory import Version, all_versions
+from langshift.plugin.inventory import Version, all_versions, run_drop
+from langshift.plugin.pipeline_check import run_verify
 from langshift.plugin.pipelines import PrecedingPipeline
 from langshift.plugin.stored_shift import shift_of
 from langshift.plugin.versions import live
@@ -47,7 +48,7 @@ def pipeline() -> None:
 
 @pipeline.command()
 @click.argument("name")
-@click.option("--after", metavar="PIPELINE", help="A pipeline that runs first, such as one that makes the vectors.")
+@option("--after", "PIPELINE", "A pipeline that runs first, such as one that makes the vectors.")
 @JSON
 def install(name: str, after: str | None, as_json: bool) -> None:
     """Make a pipeline that shifts documents the default of the index NAME (an alias, or a version).
@@ -58,60 +59,6 @@ def install(name: str, after: str | None, as_json: bool) -> None:
     \b
     Example:
       langshift pipeline install news --after my-embedding
-    """
-    run_install(name, after, as_json=as_json)
-
-
-@pipeline.command()
-@click.argument("name")
-@click.option(
-    "--sample",
-    type=click.IntRange(1, 1000),
-    default=100,
-    show_default=True,
-    metavar="N",
-    help="How many documents to shift again and compare.",
-)
-@JSON
-def verify(name: str, sample: int, as_json: bool) -> None:
-    """Compare what the pipeline does with NumPy, on documents of the index NAME, and look at all stamps.
-
-    Nothing is written. Exit codes: 0 all agrees, 1 something differs, which is said with what to do.
-
-    \b
-    Example:
-      langshift pipeline verify news --sample 500
-    """
-    from langshift.plugin.pipeline_check import run_verify
-
-    if code := run_verify(name, sample, as_json=as_json):
-        click.get_current_context().exit(code)
-
-
-@pipeline.command()
-@click.argument("name")
-@JSON
-def remove(name: str, as_json: bool) -> None:
-    """Take the pipeline of the index NAME away; the default pipeline that was there before comes back.
-
-    Documents stay as they are.
-
-    \b
-    Example:
-      langshift pipeline remove news
-    """
-    run_remove(name, as_json=as_json)
-
-
-_DONE = {"installed": "Installed", "updated": "Brought up to date:", "unchanged": "Nothing to do:"}
-
-
-def run_install(name: str, after: str | None, *, as_json: bool) -> None:
-    """Put the pipeline of an index.
-
-    Raises:
-        UsageError: what is to run first cannot.
-        ClusterError: there is no such index, or its documents cannot be shifted by a pipeline.
     """
     client = open_cluster()
     found = live(client, name)
@@ -139,11 +86,33 @@ def run_install(name: str, after: str | None, *, as_json: bool) -> None:
         note(f"{index} has no language vectors: documents get a stamp, and no vector moves.")
 
 
-def run_remove(name: str, *, as_json: bool) -> None:
-    """Take the pipeline of an index away; nothing happens where there is none.
+@pipeline.command()
+@click.argument("name")
+@option("--sample", "N", "How many documents to shift again and compare.", type=click.IntRange(1, 1000), default=100)
+@JSON
+def verify(name: str, sample: int, as_json: bool) -> None:
+    """Compare what the pipeline does with NumPy, on documents of the index NAME, and look at all stamps.
 
-    Raises:
-        ClusterError: there is no such index.
+    Nothing is written. Exit codes: 0 all agrees, 1 something differs, which is said with what to do.
+
+    \b
+    Example:
+      langshift pipeline verify news --sample 500
+    """
+    click.get_current_context().exit(run_verify(name, sample, as_json=as_json))
+
+
+@pipeline.command()
+@click.argument("name")
+@JSON
+def remove(name: str, as_json: bool) -> None:
+    """Take the pipeline of the index NAME away; the default pipeline that was there before comes back.
+
+    Documents stay as they are.
+
+    \b
+    Example:
+      langshift pipeline remove news
     """
     client = open_cluster()
     index = live(client, name).index
@@ -156,6 +125,9 @@ def run_remove(name: str, *, as_json: bool) -> None:
     else:
         left = f"the default pipeline {now} again" if now else "no default pipeline now"
         out.print(f"Removed {removed.name}: {index} has {left}. Its documents stay as they are.", soft_wrap=True)
+
+
+_DONE = {"installed": "Installed", "updated": "Brought up to date:", "unchanged": "Nothing to do:"}
 
 
 def _first(client: OpenSearch, index: str, after: str | None) -> PrecedingPipeline | None:
@@ -197,7 +169,13 @@ def list_(as_json: bool) -> None:
     Example:
       langshift index list
     """
-    run_list(as_json=as_json)
+    found = all_versions(open_cluster())
+    if as_json:
+        emit_json({"versions": [one.to_dict() for one in found]})
+    elif found:
+        _list(found)
+    else:
+        note("There is no index of langshift's: make one with `langshift ingest CORPUS --index NAME`.")
 
 
 @index.command()
@@ -212,49 +190,6 @@ def describe(name: str, as_json: bool) -> None:
     \b
     Example:
       langshift index describe news
-    """
-    run_describe(name, as_json=as_json)
-
-
-@index.command()
-@click.argument("name")
-@click.option("--version", metavar="V", help="Only this version, such as 1 or v0001; not the live one.")
-@click.option("--yes", is_flag=True, help="Do not ask.")
-@JSON
-def drop(name: str, version: str | None, yes: bool, as_json: bool) -> None:
-    """Remove the index NAME with all its versions, or one version.
-
-    What goes is named, and asked for, first; scripts give --yes. With a version goes its ingest pipeline. Dropping an
-    unfinished version gives up the retune that was making it, and lets writes to the live one in again. Dead letters
-    of loads are documents of yours, and stay.
-
-    \b
-    Example:
-      langshift index drop news --version 1
-    """
-    from langshift.plugin.inventory import run_drop
-
-    if code := run_drop(name, version, yes=yes, as_json=as_json):
-        click.get_current_context().exit(code)
-
-
-def run_list(*, as_json: bool) -> None:
-    """Print one row for each version."""
-    found = all_versions(open_cluster())
-    if as_json:
-        emit_json({"versions": [one.to_dict() for one in found]})
-    elif found:
-        _list(found)
-    else:
-        note("There is no index of langshift's: make one with `langshift ingest CORPUS --index NAME`.")
-
-
-def run_describe(name: str, *, as_json: bool) -> None:
-    """Print all about one version.
-
-    Raises:
-        UsageError: ``name`` cannot be an index's name.
-        ClusterError: there is no such index, or it is not langshift's.
     """
     found = describe_index(open_cluster(), name)
     index_remarks = remarks(found)
@@ -271,6 +206,25 @@ def run_describe(name: str, *, as_json: bool) -> None:
         table("\nText fields", ["field", "analyzer", "documents"], texts, right={"documents"})
     for remark in index_remarks:
         note(remark)
+
+
+@index.command()
+@click.argument("name")
+@option("--version", "V", "Only this version, such as 1 or v0001; not the live one.")
+@flag("--yes", "Do not ask.")
+@JSON
+def drop(name: str, version: str | None, yes: bool, as_json: bool) -> None:
+    """Remove the index NAME with all its versions, or one version.
+
+    What goes is named, and asked for, first; scripts give --yes. With a version goes its ingest pipeline. Dropping an
+    unfinished version gives up the retune that was making it, and lets writes to the live one in again. Dead letters
+    of loads are documents of yours, and stay.
+
+    \b
+    Example:
+      langshift index drop news --version 1
+    """
+    click.get_current_context().exit(run_drop(name, version, yes=yes, as_json=as_json))
 
 
 def _list(versions: Sequence[Version]) -> None:

@@ -6,97 +6,98 @@ import logging
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import click
+from opensearchpy import OpenSearch
 from opensearchpy.exceptions import RequestError
 
 from langshift.client import open_cluster
-from langshift.commands.options import (
-    ALPHA,
-    JSON,
-    LANGUAGE_VECTORS,
-    LEAST_CONFIDENCE,
-    LID_MODEL,
-    PATIENCE,
-    encoder_options,
-)
+from langshift.commands.options import ENCODER, JSON, PATH, PATIENCE, REMOTE_CODE, flag, option
 from langshift.debias.encoders import VectorSpec, is_given
 from langshift.errors import ClusterError, UsageError
-from langshift.evaluate.audit.audit import audit
-from langshift.evaluate.audit.report import document, show
+from langshift.evaluate.audit.audit import audit as audit_index
+from langshift.evaluate.audit.report import document as audit_document
+from langshift.evaluate.audit.report import show as show_audit
+from langshift.ingest import progress
 from langshift.ingest.adopt.adopt import AdoptableIndex, AdoptionRequest, open_for_adoption, require_name
 from langshift.ingest.adopt.adopt import adopt as adopt_index
 from langshift.ingest.bulk.dead_letters import DeadLetter, DeadLetters, Group, grouped
 from langshift.ingest.bulk.journal_store import LoadWorkspace
 from langshift.ingest.config import PipelineOptions
-from langshift.ingest.dead_letter_replay import none_of, say, with_letters
-from langshift.ingest.documents import Embeddings
+from langshift.ingest.dead_letter_replay import none_of, run_replay, say, with_letters
 from langshift.ingest.load import load_source
-from langshift.ingest.progress import (
-    STAGES,
-    LoadReporter,
-    LoadSummary,
-    dead_letters_say,
-    last_line,
-    moved_in_words,
-    no_progress,
-    report_end,
-    unfinished_versions,
-)
 from langshift.ingest.resume import LoadOptions
 from langshift.ingest.sources import open_source
-from langshift.output import emit_json, note, out, pluralize, table
-from langshift.parameters import Share
-from langshift.plugin.index_body import ENGINES
-from langshift.plugin.versions import check_name, live
+from langshift.output import emit_json, line, note, out, pluralize, table
+from langshift.parameters import Decorator, Share, option_group
+from langshift.plugin.index_body import ENGINES, Engine, IndexOptions
+from langshift.plugin.user_template import Template
+from langshift.plugin.versions import IfExists, check_name, live
 from langshift.retry import sigterm_as_interrupt
 from langshift.server_errors import reason
 from langshift.settings import Settings
-
-if TYPE_CHECKING:
-    from langshift.plugin.index_body import Engine
-    from langshift.plugin.versions import IfExists
 
 #: Documents that are drawn where nothing else is asked for.
 SAMPLE = 2000
 
 
-def run_audit(request: AdoptionRequest, size: int, queries: Path | None, patience: float, *, as_json: bool) -> None:
-    """Look at a sample of an index, and tell what a shift would change; nothing is written."""
-    with open_cluster() as client, open_for_adoption(client, request, patience) as opened:
-        found = audit(opened, size, queries)
-        if as_json:
-            emit_json(document(found))
-        else:
-            show(found)
+_VECTORS = option("--vectors", "FILE", "Language vectors. [default: shipped]", type=PATH)
+_ALPHA = option(
+    "--alpha",
+    "A",
+    "Scale of the shift, 0 (none) to 1, in all languages. [default: what the vectors recommend, else 1]",
+    type=Share(),
+)
+_METHOD = option(
+    "--method",
+    "NAME",
+    "How documents are moved: shift, or affine (a linear map of each language onto the pivot's space).",
+    default="shift",
+)
+_SOFT = flag("--soft", "Shift a detected document by all languages that it may be in, as far as each is probable.")
+_LID_MODEL = option(
+    "--lid-model", "FILE", "A fastText model that detects languages. [default: the bundled lid.176.ftz]", type=PATH
+)
+
+
+def _make_pipeline_options(*, min_confidence: float, **values: Any) -> PipelineOptions:  # noqa: ANN401 - what click has checked
+    return PipelineOptions(**{"method": "shift", "soft": False, **values}, least_confidence=min_confidence)
+
+
+def _pipeline_options(*more: Decorator, unless: str = "") -> Decorator:
+    """The options of a command that makes documents' vectors; it is given them as ``pipeline``."""
+    least_confidence = option(
+        "--min-confidence",
+        "P",
+        f"A detection below this makes a document `und`, which is not shifted{unless}.",
+        type=Share(),
+        default=0.5,
+    )
+    usual = (ENCODER, REMOTE_CODE, _VECTORS, _ALPHA)
+    return option_group("pipeline", _make_pipeline_options, *usual, *more, _LID_MODEL, least_confidence)
 
 
 @click.command()
 @click.argument("old")
-@click.option("--name", metavar="NEW", help="The name of the new index; not needed with --audit.")
-@click.option("--vector-field", "vector", required=True, metavar="F", help="The field of OLD that holds the vectors.")
-@click.option(
+@option("--name", "NEW", "The name of the new index; not needed with --audit.")
+@option("--vector-field", "F", "The field of OLD that holds the vectors.", dest="vector", required=True)
+@option(
     "--text-field",
-    "texts",
+    "T",
+    "A field of OLD with text, of which languages are detected; again for more. Word search looks into them.",
+    dest="texts",
     required=True,
     multiple=True,
-    metavar="T",
-    help="A field of OLD with text, of which languages are detected; again for more. Word search looks into them.",
 )
-@click.option(
+@option(
     "--language-field",
-    "language",
-    metavar="L",
-    help="A field of OLD that names a document's language as a BCP 47 tag (th, zh-TW). [default: detected]",
+    "L",
+    "A field of OLD that names a document's language as a BCP 47 tag (th, zh-TW). [default: detected]",
+    dest="language",
 )
-@encoder_options
-@LANGUAGE_VECTORS
-@ALPHA
-@LID_MODEL
-@LEAST_CONFIDENCE
+@_pipeline_options()
 @click.option(
     "--if-exists",
     type=click.Choice(["fail", "replace", "new-version"]),
@@ -105,21 +106,19 @@ def run_audit(request: AdoptionRequest, size: int, queries: Path | None, patienc
     help="Where NEW exists: refuse, put a new version in its place, or do so and keep the old one.",
 )
 @PATIENCE
-@click.option(
-    "--audit", is_flag=True, help="Only read a random sample of OLD and say what a shift would change; write nothing."
-)
-@click.option(
+@flag("--audit", "Only read a random sample of OLD and say what a shift would change; write nothing.")
+@option(
     "--sample",
+    "N",
+    "With --audit: how many documents to draw, and how many queries to take at most. [default: 2000]",
     type=click.IntRange(100, 10_000),
-    metavar="N",
-    help="With --audit: how many documents to draw, and how many queries to take at most. [default: 2000]",
 )
-@click.option(
+@option(
     "--queries",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="With --audit: queries in BEIR's layout (queries.jsonl); with --encoder given each brings its `embedding`. "
+    "FILE",
+    "With --audit: queries in BEIR's layout (queries.jsonl); with --encoder given each brings its `embedding`. "
     "[default: the documents stand in for them]",
+    type=PATH,
 )
 @JSON
 def adopt(
@@ -128,12 +127,7 @@ def adopt(
     vector: str,
     texts: tuple[str, ...],
     language: str | None,
-    encoder: str,
-    trust_remote_code: bool,
-    vectors: Path | None,
-    alpha: float | None,
-    lid_model: Path | None,
-    min_confidence: float,
+    pipeline: PipelineOptions,
     if_exists: IfExists,
     patience: float,
     audit: bool,
@@ -159,81 +153,48 @@ def adopt(
       langshift adopt old-articles --name news --vector-field vec --text-field headline --text-field body
       langshift adopt old-articles --name news --vector-field vec --text-field body --language-field meta.lang
     """
-    from langshift.ingest.adopt.adopt import AdoptionRequest
-    from langshift.ingest.config import PipelineOptions
-    from langshift.ingest.resume import LoadOptions
-
     if not audit and (sample is not None or queries is not None):
         raise UsageError("--sample and --queries say what --audit looks at: give --audit too.")
-    pipeline_options = PipelineOptions(
-        encoder=encoder,
-        trust_remote_code=trust_remote_code,
-        vectors=vectors,
-        alpha=alpha,
-        method="shift",
-        soft=False,
-        lid_model=lid_model,
-        least_confidence=min_confidence,
-    )
-    request = AdoptionRequest(old, vector, texts, language, pipeline_options)
+    request = AdoptionRequest(old, vector, texts, language, pipeline)
     if audit:
-        run_audit(request, sample or SAMPLE, queries, patience, as_json=as_json)
+        with open_cluster() as client, open_for_adoption(client, request, patience) as opened:
+            found = audit_index(opened, sample or SAMPLE, queries)
+            if as_json:
+                emit_json(audit_document(found))
+            else:
+                show_audit(found)
         return
     if name is None:
         raise UsageError("Give the new index a name with --name, or only look at the old one with --audit.")
-    code = run_adopt(AdoptOptions(request, name, LoadOptions(if_exists, patience=patience), as_json))
-    if code:
-        click.get_current_context().exit(code)
+    check_name(name)
+    options = LoadOptions(if_exists, patience=patience)
+    client = open_cluster()
+    with ExitStack() as stack:
+        stack.enter_context(sigterm_as_interrupt())
+        opened = stack.enter_context(open_for_adoption(client, request, patience))
+        require_name(client, opened.old, name, options)
+        watch = stack.enter_context(_reporter(client, name, opened.old.name, pipeline))
+        try:
+            summary = adopt_index(client, opened, name, options, watch)
+        except RequestError as error:
+            raise ClusterError(_refused(opened, reason(error))) from error
+        last = _last_line(summary, opened)
+        _log.info("%s", last)
+    if as_json:
+        emit_json(_document(summary, opened))
+    else:
+        _print_adopted(summary, opened)
+    click.get_current_context().exit(progress.report_end(summary, opened.pipeline, last, as_json=as_json))
 
 
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True)
-class AdoptOptions:
-    """The command's options.
-
-    Attributes:
-        request: what is to be adopted.
-        name: the new index.
-        load: how it is written.
-        as_json: whether to print JSON.
-    """
-
-    request: AdoptionRequest
-    name: str
-    load: LoadOptions
-    as_json: bool
-
-
-def run_adopt(options: AdoptOptions) -> int:
-    """Check what was given before anything is written; then adopt and tell.
-
-    Returns:
-        The exit code: 0, or 3 where documents went to dead letters.
-    """
-    name = options.name
-    check_name(name)
-    client = open_cluster()
-    with ExitStack() as stack:
-        stack.enter_context(sigterm_as_interrupt())
-        opened = stack.enter_context(open_for_adoption(client, options.request, options.load.patience))
-        require_name(client, opened.old, name, options.load)
-        for sentence in unfinished_versions(client, name):
-            note(sentence)
-        place = LoadWorkspace.of(Settings.from_env().home, client, name)
-        watch = stack.enter_context(LoadReporter(opened.old.name, options.request.pipeline_options, place))
-        try:
-            summary = adopt_index(client, opened, name, options.load, watch)
-        except RequestError as error:
-            raise ClusterError(_refused(opened, reason(error))) from error
-        last = _last_line(summary, opened)
-        _log.info("%s", last)
-    if options.as_json:
-        emit_json(_document(summary, opened))
-    else:
-        _print_adopted(summary, opened)
-    return report_end(summary, opened.pipeline, last, as_json=options.as_json)
+def _reporter(client: OpenSearch, name: str, corpus: str, pipeline: PipelineOptions) -> progress.LoadReporter:
+    """What shows and logs a load, once the versions are named that others are making."""
+    for sentence in progress.unfinished_versions(client, name):
+        note(sentence)
+    return progress.LoadReporter(corpus, pipeline, LoadWorkspace.of(Settings.from_env().home, client, name))
 
 
 def _refused(opened: AdoptableIndex, why: str) -> str:
@@ -243,7 +204,7 @@ def _refused(opened: AdoptableIndex, why: str) -> str:
     return f"The cluster refuses the new index ({why}){remedy}."
 
 
-def _document(summary: LoadSummary, opened: AdoptableIndex) -> dict[str, object]:
+def _document(summary: progress.LoadSummary, opened: AdoptableIndex) -> dict[str, object]:
     """As ``langshift adopt --json`` prints it: as of a load, with the old index and the names of fields."""
     values = summary.to_dict()
     old = {"name": values.pop("corpus"), "index": opened.old.index, "uuid": opened.old.uuid}
@@ -253,25 +214,23 @@ def _document(summary: LoadSummary, opened: AdoptableIndex) -> dict[str, object]
     return {**values, "old": old, "fields": opened.fields.to_dict()}
 
 
-def _print_adopted(summary: LoadSummary, opened: AdoptableIndex) -> None:
+def _print_adopted(summary: progress.LoadSummary, opened: AdoptableIndex) -> None:
     counts = sorted(summary.languages.items(), key=lambda one: (-one[1], one[0]))
     rows = [[tag, f"{count:,}"] for tag, count in counts]
     table(None, ["language", "documents"], rows, right={"documents"})
     without = f", {summary.vectorless:,} without a vector" if summary.vectorless else ""
-    out.print(
+    line(
         f"Adopted {pluralize(summary.documents, 'document')} of {opened.old.shown} into {summary.name} "
-        f"({summary.index}), {summary.shifted:,} of them {moved_in_words(summary.made)}{without}; "
-        f"{opened.old.name} was not touched.",
-        markup=False,
-        soft_wrap=True,
+        f"({summary.index}), {summary.shifted:,} of them {progress.moved_in_words(summary.made)}{without}; "
+        f"{opened.old.name} was not touched."
     )
 
 
-def _last_line(summary: LoadSummary, opened: AdoptableIndex) -> str:
+def _last_line(summary: progress.LoadSummary, opened: AdoptableIndex) -> str:
     """That nothing was lost, and what is not there."""
     parts = [f"{pluralize(summary.present, 'document')} on the server, checked"]
     if summary.dead:
-        parts.append(f"{pluralize(summary.dead, 'dead letter')} ({dead_letters_say(summary.name)})")
+        parts.append(f"{pluralize(summary.dead, 'dead letter')} ({progress.dead_letters_say(summary.name)})")
     return (
         f"All {pluralize(summary.lines, 'document')} that searches of {opened.old.name} found when reading began are "
         f"accounted for: {', '.join(parts)}. What is written to {opened.old.name} since then is not in {summary.name}."
@@ -280,31 +239,8 @@ def _last_line(summary: LoadSummary, opened: AdoptableIndex) -> str:
 
 @click.command()
 @click.argument("corpus")
-@click.option("--index", "name", required=True, metavar="NAME", help="The index, made if there is none.")
-@encoder_options
-@LANGUAGE_VECTORS
-@ALPHA
-@click.option(
-    "--method",
-    default="shift",
-    show_default=True,
-    metavar="NAME",
-    help="How documents are moved: shift, or affine (a linear map of each language onto the pivot's space).",
-)
-@click.option(
-    "--soft",
-    is_flag=True,
-    help="Shift a detected document by all languages that it may be in, as far as each is probable.",
-)
-@LID_MODEL
-@click.option(
-    "--min-confidence",
-    type=Share(),
-    default=0.5,
-    show_default=True,
-    metavar="P",
-    help="A detection below this makes a document `und`, which is not shifted, unless by --soft.",
-)
+@option("--index", "NAME", "The index, made if there is none.", dest="name", required=True)
+@_pipeline_options(_METHOD, _SOFT, unless=", unless by --soft")
 @click.option(
     "--if-exists",
     type=click.Choice(["fail", "append", "replace", "new-version"]),
@@ -312,32 +248,25 @@ def _last_line(summary: LoadSummary, opened: AdoptableIndex) -> str:
     show_default=True,
     help="Where the index exists: refuse, add to it, put a new version in its place, or do so and keep the old one.",
 )
-@click.option(
+@option(
     "--template",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="Own analyzers, fields and settings of a new index: JSON with any of analyzers, mappings, settings.",
+    "FILE",
+    "Own analyzers, fields and settings of a new index: JSON with any of analyzers, mappings, settings.",
+    type=PATH,
 )
 @click.option(
     "--engine",
     type=click.Choice(ENGINES),
     help="What indexes the vectors of a new index; the embedded OpenSearch has lucene only. [default: lucene]",
 )
-@click.option("--resume", is_flag=True, help="Go on with a load that was cut off; without one, begin.")
-@click.option("--fast-load", is_flag=True, help="Make a new index without replicas, which it gets at the end.")
+@flag("--resume", "Go on with a load that was cut off; without one, begin.")
+@flag("--fast-load", "Make a new index without replicas, which it gets at the end.")
 @PATIENCE
 @JSON
 def ingest(
     corpus: str,
     name: str,
-    encoder: str,
-    trust_remote_code: bool,
-    vectors: Path | None,
-    alpha: float | None,
-    method: str,
-    soft: bool,
-    lid_model: Path | None,
-    min_confidence: float,
+    pipeline: PipelineOptions,
     if_exists: IfExists,
     template: Path | None,
     engine: Engine | None,
@@ -362,32 +291,28 @@ def ingest(
       langshift ingest corpus.jsonl --index news
       langshift ingest corpus.jsonl --index news --template own.json --engine faiss-fp16
     """
-    from langshift.ingest.config import PipelineOptions
-    from langshift.ingest.resume import LoadOptions
-    from langshift.plugin.index_body import IndexOptions
-    from langshift.plugin.user_template import Template
-
-    shape = IndexOptions(Template.read(template) if template else None, engine)
-    code = run_ingest(
-        IngestOptions(
-            corpus=corpus,
-            name=name,
-            pipeline_options=PipelineOptions(
-                encoder=encoder,
-                trust_remote_code=trust_remote_code,
-                vectors=vectors,
-                alpha=alpha,
-                method=method,
-                soft=soft,
-                lid_model=lid_model,
-                least_confidence=min_confidence,
-            ),
-            load=LoadOptions(if_exists, resume, fast_load, patience, shape),
-            as_json=as_json,
-        )
+    options = LoadOptions(
+        if_exists, resume, fast_load, patience, IndexOptions(Template.read(template) if template else None, engine)
     )
-    if code:
-        click.get_current_context().exit(code)
+    check_name(name)
+    # Vectors that come with the corpus are known when it is read, everything else before.
+    opened = None if is_given(pipeline.encoder) else pipeline.open(None)
+    with ExitStack() as stack:
+        stack.enter_context(sigterm_as_interrupt())
+        source = stack.enter_context(open_source(corpus, embeddings="refused" if opened else "needed"))
+        if not source.resumable:
+            _warn_not_resumable(source.shown, options)
+        opened = opened or pipeline.open(source.vector_spec or _vector_spec_of_index(name))
+        client = open_cluster()
+        watch = stack.enter_context(_reporter(client, name, corpus, pipeline))
+        summary = load_source(client, source, name, opened, progress.no_progress, options, watch)
+        last = progress.last_line(summary)
+        _log.info("%s", last)
+    if as_json:
+        emit_json(summary.to_dict())
+    else:
+        _print(summary)
+    click.get_current_context().exit(progress.report_end(summary, opened, last, as_json=as_json))
 
 
 @click.group("dead-letters")
@@ -401,7 +326,7 @@ def dead_letters() -> None:
 
 
 @dead_letters.command("list")
-@click.option("--index", "name", metavar="NAME", help="Only those of this index. [default: of every index]")
+@option("--index", "NAME", "Only those of this index. [default: of every index]", dest="name")
 @JSON
 def list_(name: str | None, as_json: bool) -> None:
     """Show dead letters by what was wrong with them, the most frequent first.
@@ -412,37 +337,6 @@ def list_(name: str | None, as_json: bool) -> None:
     \b
     Example:
       langshift dead-letters list --index news
-    """
-    run_list(name, as_json=as_json)
-
-
-@dead_letters.command("replay")
-@click.option("--index", "name", required=True, metavar="NAME", help="The index that they were meant for.")
-@JSON
-def replay(name: str, as_json: bool) -> None:
-    """Send the dead letters of an index again, and remove those that went through.
-
-    Repair what was wrong first: the index's settings, the encoder's server, or in the file that
-    `langshift dead-letters list` names the documents themselves (the line in `document`). Documents are made as by the
-    last load into the index. A document that was updated since then stays as it is.
-
-    Exit codes: 0 none is left, 3 some stay, with their new reason.
-
-    \b
-    Example:
-      langshift dead-letters replay --index news
-    """
-    from langshift.ingest.dead_letter_replay import run_replay
-
-    if code := run_replay(name, as_json=as_json):
-        click.get_current_context().exit(code)
-
-
-def run_list(name: str | None, *, as_json: bool) -> None:
-    """Show the dead letters of an index, or of all, by what was wrong.
-
-    Raises:
-        UsageError: a file holds a line that is no dead letter.
     """
     counts: Counter[LoadWorkspace] = Counter()
     groups = grouped(_letters(with_letters(name), counts))
@@ -457,6 +351,25 @@ def run_list(name: str | None, *, as_json: bool) -> None:
             say(f"{pluralize(count, 'dead letter')} of {place.name} in {file}")
         again = ", ".join(f"`langshift dead-letters replay --index {index}`" for index in {p.name: 0 for p in counts})
         say(f"Repair what is wrong, then send them again: {again}.")
+
+
+@dead_letters.command("replay")
+@option("--index", "NAME", "The index that they were meant for.", dest="name", required=True)
+@JSON
+def replay(name: str, as_json: bool) -> None:
+    """Send the dead letters of an index again, and remove those that went through.
+
+    Repair what was wrong first: the index's settings, the encoder's server, or in the file that
+    `langshift dead-letters list` names the documents themselves (the line in `document`). Documents are made as by the
+    last load into the index. A document that was updated since then stays as it is.
+
+    Exit codes: 0 none is left, 3 some stay, with their new reason.
+
+    \b
+    Example:
+      langshift dead-letters replay --index news
+    """
+    click.get_current_context().exit(run_replay(name, as_json=as_json))
 
 
 def _letters(found: list[LoadWorkspace], counts: Counter[LoadWorkspace]) -> Iterator[DeadLetter]:
@@ -480,57 +393,6 @@ def _print_groups(groups: list[Group]) -> None:
     table(None, ["count", "stage", "type", "reason", "for example"], rows, right={"count"})
 
 
-@dataclass(frozen=True)
-class IngestOptions:
-    """The command's options.
-
-    Attributes:
-        corpus: a file, or ``-`` for standard input.
-        name: the index.
-        pipeline_options: how documents are made.
-        load: how the load is done.
-        as_json: whether to print JSON.
-    """
-
-    corpus: str
-    name: str
-    pipeline_options: PipelineOptions
-    load: LoadOptions
-    as_json: bool
-
-
-def run_ingest(options: IngestOptions) -> int:
-    """Check what was given before anything is started; then load and tell.
-
-    Returns:
-        The exit code: 0, or 3 where documents went to dead letters.
-    """
-    name = options.name
-    check_name(name)
-    # Vectors that come with the corpus are known when it is read, everything else before.
-    pipeline = None if is_given(options.pipeline_options.encoder) else options.pipeline_options.open(None)
-    embeddings: Embeddings = "refused" if pipeline else "needed"
-    with ExitStack() as stack:
-        stack.enter_context(sigterm_as_interrupt())
-        source = stack.enter_context(open_source(options.corpus, embeddings=embeddings))
-        if not source.resumable:
-            _warn_not_resumable(source.shown, options.load)
-        pipeline = pipeline or options.pipeline_options.open(source.vector_spec or _vector_spec_of_index(name))
-        client = open_cluster()
-        for sentence in unfinished_versions(client, name):
-            note(sentence)
-        place = LoadWorkspace.of(Settings.from_env().home, client, name)
-        watch = stack.enter_context(LoadReporter(options.corpus, options.pipeline_options, place))
-        summary = load_source(client, source, name, pipeline, no_progress, options.load, watch)
-        last = last_line(summary)
-        _log.info("%s", last)
-    if options.as_json:
-        emit_json(summary.to_dict())
-    else:
-        _print(summary)
-    return report_end(summary, pipeline, last, as_json=options.as_json)
-
-
 def _warn_not_resumable(shown: str, load: LoadOptions) -> None:
     """Say so at the start, while there is still a choice.
 
@@ -552,16 +414,16 @@ def _vector_spec_of_index(name: str) -> VectorSpec | None:
     return VectorSpec(made.dimension, made.normalised)
 
 
-def _print(summary: LoadSummary) -> None:
+def _print(summary: progress.LoadSummary) -> None:
     rows = [[tag, f"{count:,}"] for tag, count in summary.languages.most_common()]
     table(None, ["language", "documents"], rows, right={"documents"})
     # Of this run: what earlier ones did took no time in it.
     if (documents := min(summary.documents, summary.lines - summary.resumed)) > 0 and summary.seconds["encode"]:
-        timed = [(stage, max(summary.seconds[stage], 1e-9)) for stage in STAGES if stage != "read"]
+        timed = [(stage, max(summary.seconds[stage], 1e-9)) for stage in progress.STAGES if stage != "read"]
         rates = ", ".join(f"{stage} {documents / seconds:,.0f}/s" for stage, seconds in timed)
         out.print(f"Speed of each stage: {rates}.", soft_wrap=True)
     out.print(
         f"Indexed {pluralize(summary.documents, 'document')} into {summary.name} ({summary.index}), "
-        f"{summary.shifted:,} of them {moved_in_words(summary.made)}.",
+        f"{summary.shifted:,} of them {progress.moved_in_words(summary.made)}.",
         soft_wrap=True,
     )

@@ -2,27 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import NamedTuple
 
 import click
 
-from langshift.commands.options import JSON, encoder_options, parse_list
-from langshift.parameters import FiniteRange, Share
-
-if TYPE_CHECKING:
-    from langshift.debias.encoders import Encoder
-    from langshift.evaluate.datasets.dataset import Dataset
-    from langshift.evaluate.offline.encoding import EncodedDataset, LanguageSource
-    from langshift.evaluate.offline.ranking import OfflineResult, OfflineSettings
-    from langshift.evaluate.offline.sweep import SweepResult
-    from langshift.ingest.config import EmbeddingPipeline
-
-
-FOLDER = click.Path(path_type=Path)
-_Command = TypeVar("_Command", bound=Callable[..., object])
+from langshift.commands.options import ENCODER, JSON, PATH, REMOTE_CODE, option, parse_list, warn
+from langshift.debias.debiaser import recommended
+from langshift.debias.detector import open_detector
+from langshift.debias.encoders import Encoder, open_encoder
+from langshift.errors import UsageError
+from langshift.evaluate.datasets.dataset import PER_LANGUAGE, Dataset, clusters, load_dataset
+from langshift.evaluate.measures import parse_measure
+from langshift.evaluate.offline import encoding, ranking
+from langshift.evaluate.offline.sweep import Sweeper, halves
+from langshift.evaluate.offline.sweep import document as sweep_document
+from langshift.evaluate.offline.sweep import sweep as run_sweep
+from langshift.evaluate.replay.result import check_output
+from langshift.evaluate.report.run_tables import show_offline, show_rows, show_sweep
+from langshift.evaluate.runs import parse_names
+from langshift.ingest.config import EmbeddingPipeline, build_pipeline
+from langshift.output import emit_json, note, progress
+from langshift.parameters import FiniteRange, Share, option_group
 
 
 class EncodingOptions(NamedTuple):
@@ -43,50 +47,31 @@ class EncodingOptions(NamedTuple):
     cache: Path | None
 
 
-def encoding_options(command: _Command) -> _Command:
-    """The options that say how texts become vectors."""
-    options = (
-        click.option(
-            "--vectors",
-            type=FOLDER,
-            metavar="FILE",
-            help="Language vectors; those that come with langshift if not given.",
-        ),
-        click.option(
-            "--pivot",
-            metavar="LANGUAGE",
-            help="Move the language vectors to this pivot; the file's own pivot if not given.",
-        ),
-        click.option(
-            "--cache",
-            type=FOLDER,
-            metavar="FOLDER",
-            help="Keep the encodings here, for the next time; not kept if not given.",
-        ),
-    )
-    for option in reversed(options):
-        command = option(command)
-    return encoder_options(command)
+_encoding_options = option_group(
+    "options",
+    EncodingOptions,
+    ENCODER,
+    REMOTE_CODE,
+    option("--vectors", "FILE", "Language vectors; those that come with langshift if not given.", type=PATH),
+    option("--pivot", "LANGUAGE", "Move the language vectors to this pivot; the file's own pivot if not given."),
+    option("--cache", "FOLDER", "Keep the encodings here, for the next time; not kept if not given.", type=PATH),
+)
 
 
 def parse_sides(ctx: click.Context, parameter: click.Parameter, given: str | None) -> list[str]:
     """``"never,always"`` as a list of what ``--shift-queries`` can be."""
-    from langshift.evaluate.offline.ranking import SHIFT_QUERIES
-
     parts = parse_list(ctx, parameter, given, "never,always") or []
     for part in parts:
-        if part not in SHIFT_QUERIES:
-            raise click.BadParameter(f"{part!r} is none of {', '.join(SHIFT_QUERIES)}.")
+        if part not in ranking.SHIFT_QUERIES:
+            raise click.BadParameter(f"{part!r} is none of {', '.join(ranking.SHIFT_QUERIES)}.")
     return parts
 
 
-def parse_sources(ctx: click.Context, parameter: click.Parameter, given: str | None) -> list[LanguageSource]:
+def parse_sources(ctx: click.Context, parameter: click.Parameter, given: str | None) -> list[encoding.LanguageSource]:
     """``"given,detected:20"`` as a list of sources of languages."""
-    from langshift.evaluate.offline.encoding import LanguageSource
-
     found = []
     for part in parse_list(ctx, parameter, given, "given,detected,detected:20") or []:
-        source = LanguageSource.parse(part)
+        source = encoding.LanguageSource.parse(part)
         if source is None:
             raise click.BadParameter(
                 f"{part!r} is none of given, detected and soft; a number of characters, 1 or more, can follow the "
@@ -97,13 +82,13 @@ def parse_sources(ctx: click.Context, parameter: click.Parameter, given: str | N
 
 
 def open_dataset_pipeline(
-    dataset: Dataset, sides: EncodingOptions, alpha: float | None, methods: Sequence[str] = ("shift",)
+    dataset: Dataset, options: EncodingOptions, alpha: float | None, methods: Sequence[str] = ("shift",)
 ) -> EmbeddingPipeline:
     """The encoder, and the language vectors, moved to the pivot that was asked for.
 
     Args:
         dataset: may bring vectors.
-        sides: what was asked for.
+        options: what was asked for.
         alpha: scale of the shift; None takes what the vectors recommend.
         methods: what will be done with the vectors.
 
@@ -111,29 +96,17 @@ def open_dataset_pipeline(
         UsageError: an encoder, cache, file of vectors or pivot that cannot be used.
         FingerprintError: the vectors were fitted with another encoder.
     """
-    from dataclasses import replace
-
-    from langshift.debias.debiaser import recommended
-    from langshift.debias.detector import open_detector
-    from langshift.debias.encoders import open_encoder
-    from langshift.errors import UsageError
-    from langshift.evaluate.offline.encoding import read_vector_spec
-    from langshift.evaluate.offline.ranking import repivoted
-    from langshift.evaluate.replay.result import check_output
-    from langshift.ingest.config import build_pipeline
-
-    if sides.cache is not None:
-        check_output(sides.cache, "--cache")
-    encoder = open_encoder(
-        sides.encoder, trust_remote_code=sides.trust_remote_code, vector_spec=read_vector_spec(dataset, sides.encoder)
-    )
-    pipeline = build_pipeline(encoder, open_detector(), sides.vectors, alpha)
-    if sides.pivot is None:
+    if options.cache is not None:
+        check_output(options.cache, "--cache")
+    spec = encoding.read_vector_spec(dataset, options.encoder)
+    encoder = open_encoder(options.encoder, trust_remote_code=options.trust_remote_code, vector_spec=spec)
+    pipeline = build_pipeline(encoder, open_detector(), options.vectors, alpha)
+    if options.pivot is None:
         return pipeline
     known = pipeline.debias.vectors
     if known is None:
-        raise UsageError(f"--pivot {sides.pivot} has nothing to move: give language vectors with --vectors.")
-    turned = repivoted(known, sides.pivot)
+        raise UsageError(f"--pivot {options.pivot} has nothing to move: give language vectors with --vectors.")
+    turned = ranking.repivoted(known, options.pivot)
     if "affine" in methods and known.maps and not turned.maps:
         raise UsageError(
             f"The maps of the method affine lead to {known.pivot} and cannot be turned to {turned.pivot}: fit some "
@@ -142,83 +115,72 @@ def open_dataset_pipeline(
     return replace(pipeline, debias=recommended(turned, "shift", alpha))
 
 
-def encode_shown(dataset: Dataset, encoder: Encoder, cache: Path | None) -> EncodedDataset:
+def encode_shown(dataset: Dataset, encoder: Encoder, cache: Path | None) -> encoding.EncodedDataset:
     """Encode a dataset, with progress bars.
 
     Raises:
         UsageError: a document that cannot be read.
         LangshiftError: the encoder gives no usable vector for a text.
     """
-    from langshift import output
-    from langshift.evaluate.offline.encoding import encode
-
-    with output.progress() as bars:
+    with progress() as bars:
         totals = {"documents": len(dataset.documents), "queries": len(dataset.queries)}
         tasks = {kind: bars.add_task(f"Encoding {kind}", total=total, rate="") for kind, total in totals.items()}
-        return encode(dataset, encoder, cache, lambda kind, done: bars.advance(tasks[kind], done))
+        return encoding.encode(dataset, encoder, cache, lambda kind, done: bars.advance(tasks[kind], done))
 
 
 _FILES = "run.trec, group-scores.jsonl, per-query.jsonl and result.json"
 
 
 @click.command("offline")
-@click.argument("dataset", type=FOLDER)
-@encoding_options
-@click.option(
+@click.argument("dataset", type=PATH)
+@_encoding_options
+@option(
     "--method",
-    "methods",
+    "LIST",
+    "What takes language out of the vectors: none, shift, centering, lir, affine.",
+    dest="methods",
     default="shift",
-    show_default=True,
     callback=partial(parse_list, example="none,shift,affine"),
-    metavar="LIST",
-    help="What takes language out of the vectors: none, shift, centering, lir, affine.",
 )
-@click.option(
+@option(
     "--alpha",
+    "A",
+    "Scale of shift and affine, 0 to 1; what the language vectors recommend, else 1, if not given.",
     type=Share(),
-    metavar="A",
-    help="Scale of shift and affine, 0 to 1; what the language vectors recommend, else 1, if not given.",
 )
-@click.option(
+@option(
     "--shift-queries",
+    "LIST",
+    "Whether queries move, too: never, always, or auto, as the language vectors recommend, else never.",
     default="auto",
-    show_default=True,
     callback=parse_sides,
-    metavar="LIST",
-    help="Whether queries move, too: never, always, or auto, as the language vectors recommend, else never.",
 )
-@click.option(
+@option(
     "--language-from",
-    "sources",
-    default="given",
-    show_default=True,
-    callback=parse_sources,
-    metavar="LIST",
-    help="Languages by which documents move: given by the dataset, detected, detected:20 (from 20 characters), "
+    "LIST",
+    "Languages by which documents move: given by the dataset, detected, detected:20 (from 20 characters), "
     "soft or soft:20 (all that are possible).",
+    dest="sources",
+    default="given",
+    callback=parse_sources,
 )
-@click.option(
+@option(
     "--beta",
+    "B",
+    "Language preference: added to the cosine of documents in the query's language.",
     type=FiniteRange(0),
     default=0.0,
-    show_default=True,
-    metavar="B",
-    help="Language preference: added to the cosine of documents in the query's language.",
 )
-@click.option("--measures", metavar="NAMES", help="Measures, such as 'nDCG@20 TLR@20 SLR@20 LPR'.")
-@click.option("--output", type=FOLDER, metavar="FOLDER", help="Write the run, group scores and result.json here.")
+@option("--measures", "NAMES", "Measures, such as 'nDCG@20 TLR@20 SLR@20 LPR'.")
+@option("--output", "FOLDER", "Write the run, group scores and result.json here.", type=PATH)
 @JSON
 def offline(
     dataset: Path,
-    encoder: str,
-    trust_remote_code: bool,
-    vectors: Path | None,
-    pivot: str | None,
-    cache: Path | None,
+    options: EncodingOptions,
     methods: list[str],
     alpha: float | None,
     shift_queries: list[str],
-    sources: list[LanguageSource],
+    sources: list[encoding.LanguageSource],
     beta: float,
     measures: str | None,
     output: Path | None,
@@ -242,30 +204,30 @@ def offline(
       langshift evaluate offline xquad8 --method none,shift --shift-queries never,always
       langshift evaluate offline xquad8 --method none,shift --language-from given,detected,detected:20
     """
-    from langshift.evaluate.datasets.dataset import load_dataset
-    from langshift.evaluate.offline.ranking import result, settings, write_files
-    from langshift.evaluate.replay.result import check_output
-    from langshift.evaluate.report.run_tables import show_offline, show_rows
-    from langshift.evaluate.runs import parse_names
-    from langshift.output import emit_json, note
-
     if output is not None:
         check_output(output)
     given = load_dataset(dataset)
     names = parse_names(measures, given)
-    sides = EncodingOptions(encoder, trust_remote_code, vectors, pivot, cache)
-    pipeline = open_dataset_pipeline(given, sides, 0.0 if methods == ["none"] else alpha, methods)
-    rows = settings(pipeline.debias.vectors, methods, alpha, shift_queries, sources)
+    pipeline = open_dataset_pipeline(given, options, 0.0 if methods == ["none"] else alpha, methods)
+    rows = ranking.settings(pipeline.debias.vectors, methods, alpha, shift_queries, sources)
     folders = _folders(output, rows)
-    encoded = encode_shown(given, pipeline.encoder, cache)
+    encoded = encode_shown(given, pipeline.encoder, options.cache)
+    detections = encoding.resolve_document_languages(encoded, [setting.source for setting in rows], pipeline)
     documents = []
-    for found in _evaluated(encoded, pipeline, rows, names, beta):
-        documents.append(result(found))
-        if found.setting.name in folders:
-            folder = folders[found.setting.name]
-            write_files(folder, found, documents[-1], folder.name or "offline")
-    for warning in dict.fromkeys(warning for document in documents for warning in document["warnings"]):
-        note(f"Warning: {warning}")
+    with progress() as bars:
+        searching = bars.add_task("Searching", total=len(encoded.queries) * len(rows), rate="")
+
+        def on_queries(done: int) -> None:
+            bars.advance(searching, done)
+
+        for row in rows:
+            bars.update(searching, rate=row.name)
+            languages = detections[row.source]
+            found = ranking.evaluate(encoded, row, languages, pipeline, names, beta=beta, on_queries=on_queries)
+            documents.append(ranking.result(found))
+            if folder := folders.get(row.name):
+                ranking.write_files(folder, found, documents[-1], folder.name or "offline")
+    warn(dict.fromkeys(warning for document in documents for warning in document["warnings"]))
     if as_json:
         emit_json(documents[0] if len(rows) == 1 else {"rows": documents})
         return
@@ -278,14 +240,12 @@ def offline(
         note(f"Wrote {_FILES} {destination}.")
 
 
-def _folders(output: Path | None, rows: Sequence[OfflineSettings]) -> dict[str, Path]:
+def _folders(output: Path | None, rows: Sequence[ranking.OfflineSettings]) -> dict[str, Path]:
     """Setting's name -> where its files go; nothing where none are written.
 
     Raises:
         UsageError: one of these places cannot be written to.
     """
-    from langshift.evaluate.replay.result import check_output
-
     if output is None:
         return {}
     if len(rows) == 1:
@@ -294,34 +254,6 @@ def _folders(output: Path | None, rows: Sequence[OfflineSettings]) -> dict[str, 
     for folder in folders.values():
         check_output(folder)
     return folders
-
-
-def _evaluated(
-    encoded: EncodedDataset,
-    pipeline: EmbeddingPipeline,
-    rows: Sequence[OfflineSettings],
-    names: Sequence[str],
-    beta: float,
-) -> Iterator[OfflineResult]:
-    """One evaluation after the other, with a progress bar."""
-    from langshift.evaluate.offline.encoding import resolve_document_languages
-    from langshift.evaluate.offline.ranking import evaluate
-    from langshift.output import progress
-
-    detections = resolve_document_languages(encoded, [setting.source for setting in rows], pipeline)
-    with progress() as bars:
-        searching = bars.add_task("Searching", total=len(encoded.queries) * len(rows), rate="")
-        for setting in rows:
-            bars.update(searching, rate=setting.name)
-            yield evaluate(
-                encoded,
-                setting,
-                detections[setting.source],
-                pipeline,
-                names,
-                beta=beta,
-                on_queries=lambda done: bars.advance(searching, done),
-            )
 
 
 _ALPHAS = "0,.1,.2,.3,.4,.5,.6,.7,.8,.9,1"
@@ -341,20 +273,16 @@ def _numbers(ctx: click.Context, parameter: click.Parameter, given: str | None) 
 
 
 @click.command("sweep")
-@click.argument("dataset", type=FOLDER)
-@encoding_options
+@click.argument("dataset", type=PATH)
+@_encoding_options
 @click.option("--alpha", "alphas", default=_ALPHAS, callback=_numbers, metavar="LIST", help="Alphas to try.")
-@click.option("--beta", "betas", callback=_numbers, metavar="LIST", help="Language preferences to try, if any.")
-@click.option("--select", default="nDCG@20", show_default=True, metavar="NAME", help="The measure to choose by.")
-@click.option("--measures", metavar="NAMES", help="Measures to report, such as 'nDCG@20 TLR@20 LPR Lang_nDCG@20'.")
+@option("--beta", "LIST", "Language preferences to try, if any.", dest="betas", callback=_numbers)
+@option("--select", "NAME", "The measure to choose by.", default="nDCG@20")
+@option("--measures", "NAMES", "Measures to report, such as 'nDCG@20 TLR@20 LPR Lang_nDCG@20'.")
 @JSON
 def sweep(
     dataset: Path,
-    encoder: str,
-    trust_remote_code: bool,
-    vectors: Path | None,
-    pivot: str | None,
-    cache: Path | None,
+    options: EncodingOptions,
     alphas: list[float],
     betas: list[float],
     select: str,
@@ -373,20 +301,23 @@ def sweep(
       langshift dataset convert xquad XQUAD xquad8 --languages ar,de,en,es,ru,th,tr,zh
       langshift evaluate sweep xquad8 --alpha 0,.25,.5,.75,1 --beta 0,.02,.05,.1
     """
-    from langshift import output
-    from langshift.evaluate.datasets.dataset import load_dataset
-    from langshift.evaluate.offline.sweep import document
-    from langshift.evaluate.report.run_tables import show_sweep
-
     given = load_dataset(dataset)
     names, select = _names(given, measures, select, betas)
-    pipeline = open_dataset_pipeline(given, EncodingOptions(encoder, trust_remote_code, vectors, pivot, cache), 1.0)
-    encoded = encode_shown(given, pipeline.encoder, cache)
-    found = _sweep(encoded, pipeline, names, select, alphas, betas)
-    for warning in encoded.languages.warnings:
-        output.note(f"Warning: {warning}")
+    pipeline = open_dataset_pipeline(given, options, 1.0)
+    encoded = encode_shown(given, pipeline.encoder, options.cache)
+    vectors = pipeline.debias.vectors
+    if vectors is None:
+        raise UsageError("A sweep needs language vectors: give some with --vectors.")
+    parts = halves(*clusters(given))
+    with progress() as bars:
+        task = bars.add_task("Searching", total=None, rate="")
+        sweeper = Sweeper(encoded, vectors, names, lambda setting: bars.update(task, advance=1, rate=setting))
+        steps = len(sweeper.shiftable()) * (len(alphas) - 1)
+        bars.update(task, total=len(alphas) + steps + 1 + len(betas) * min(3, len(alphas)))
+        found = run_sweep(sweeper, parts, select, alphas, betas)
+    warn(encoded.languages.warnings)
     if as_json:
-        output.emit_json(document(found, encoded, pipeline, names))
+        emit_json(sweep_document(found, encoded, pipeline, names))
     else:
         show_sweep(found, names)
 
@@ -397,11 +328,6 @@ def _names(dataset: Dataset, measures: str | None, select: str, betas: Sequence[
     Raises:
         UsageError: an unknown measure, or one that is not to be high.
     """
-    from langshift.errors import UsageError
-    from langshift.evaluate.datasets.dataset import PER_LANGUAGE
-    from langshift.evaluate.measures import parse_measure
-    from langshift.evaluate.runs import parse_names
-
     chosen = parse_measure(select).name
     parse_names(chosen, dataset)
     direction = parse_measure(chosen).family.direction
@@ -412,31 +338,3 @@ def _names(dataset: Dataset, measures: str | None, select: str, betas: Sequence[
     if betas and measures is None and dataset.judged != PER_LANGUAGE:
         names.append("Lang_nDCG@20")
     return list(dict.fromkeys([chosen, *names])), chosen
-
-
-def _sweep(
-    encoded: EncodedDataset,
-    pipeline: EmbeddingPipeline,
-    names: list[str],
-    select: str,
-    alphas: list[float],
-    betas: list[float],
-) -> SweepResult:
-    from langshift import output
-    from langshift.errors import UsageError
-    from langshift.evaluate.datasets.dataset import clusters
-    from langshift.evaluate.offline.sweep import Sweeper, halves, sweep
-
-    if pipeline.debias.vectors is None:
-        raise UsageError("A sweep needs language vectors: give some with --vectors.")
-    parts = halves(*clusters(encoded.dataset))
-    with output.progress() as bars:
-        task = bars.add_task("Searching", total=None, rate="")
-
-        def on_point(setting: str) -> None:
-            bars.update(task, advance=1, rate=setting)
-
-        sweeper = Sweeper(encoded, pipeline.debias.vectors, names, on_point)
-        steps = len(sweeper.shiftable()) * (len(alphas) - 1)
-        bars.update(task, total=len(alphas) + steps + 1 + len(betas) * min(3, len(alphas)))
-        return sweep(sweeper, parts, select, alphas, betas)

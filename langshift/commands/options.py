@@ -2,21 +2,53 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from langshift.parameters import FiniteRange, Share
+from langshift.output import note
+from langshift.parameters import Decorator, FiniteRange, option_group
 
-_Command = TypeVar("_Command", bound=Callable[..., Any])
-_KINDS = "use-m, st:NAME_OR_PATH, http:URL or given"
+if TYPE_CHECKING:
+    from langshift.retrieval.searcher import SearchOptions
 
-REMOTE_CODE = click.option(
-    "--trust-remote-code", is_flag=True, help="Run code that comes with a model (st: alone); only if you trust it."
+PATH = click.Path(path_type=Path)
+
+
+def option(name: str, metavar: str, help_: str, *, dest: str | None = None, **more: Any) -> Decorator:  # noqa: ANN401 - click's
+    """Return an option as ``click.option`` makes it; a default is shown in its help.
+
+    Args:
+        name: such as ``--index``.
+        metavar: what stands for the value in the help.
+        help_: what the help says of it.
+        dest: the name of the command's argument; None takes it from ``name``.
+        more: for ``click.option``.
+    """
+    names = (name,) if dest is None else (name, dest)
+    return click.option(*names, metavar=metavar, help=help_, show_default="default" in more, **more)
+
+
+def flag(name: str, help_: str, *, dest: str | None = None) -> Decorator:
+    """Return an option without a value."""
+    return click.option(*((name,) if dest is None else (name, dest)), is_flag=True, help=help_)
+
+
+JSON = flag("--json", "Print one JSON document instead of tables.", dest="as_json")
+ENCODER = option("--encoder", "NAME", "The encoder: use-m, st:NAME_OR_PATH, http:URL or given.", default="use-m")
+REMOTE_CODE = flag("--trust-remote-code", "Run code that comes with a model (st: alone); only if you trust it.")
+PATIENCE = option(
+    "--patience", "SECONDS", "How long to wait for a cluster that takes nothing.", type=FiniteRange(min=0), default=300
 )
-SHIFT_QUERIES = click.option(
+
+_INDEX_ENCODER = option(
+    "--encoder",
+    "NAME",
+    "Where the index's encoder is now, if its model or server has moved. [default: the index's own]",
+)
+_SHIFT_QUERIES = click.option(
     "--shift-queries",
     type=click.Choice(["auto", "always", "never"]),
     default="auto",
@@ -24,85 +56,19 @@ SHIFT_QUERIES = click.option(
     help="Whether queries are shifted as the documents are, those in the pivot language excepted; auto does what "
     "the index's language vectors recommend from measurement.",
 )
-LANGUAGE_VECTORS = click.option(
-    "--vectors", type=click.Path(path_type=Path), metavar="FILE", help="Language vectors. [default: shipped]"
-)
-ALPHA = click.option(
-    "--alpha",
-    type=Share(),
-    metavar="A",
-    help="Scale of the shift, 0 (none) to 1, in all languages. [default: what the vectors recommend, else 1]",
-)
-LID_MODEL = click.option(
-    "--lid-model",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="A fastText model that detects languages. [default: the bundled lid.176.ftz]",
-)
-LEAST_CONFIDENCE = click.option(
-    "--min-confidence",
-    type=Share(),
-    default=0.5,
-    show_default=True,
-    metavar="P",
-    help="A detection below this makes a document `und`, which is not shifted.",
-)
-PATIENCE = click.option(
-    "--patience",
-    type=FiniteRange(min=0),
-    default=300,
-    show_default=True,
-    metavar="SECONDS",
-    help="How long to wait for a cluster that takes nothing.",
-)
 
 
-def encoder_options(command: _Command) -> _Command:
-    """The options of a command that makes vectors."""
-    encoder = click.option(
-        "--encoder", default="use-m", show_default=True, metavar="NAME", help=f"The encoder: {_KINDS}."
-    )
-    return encoder(REMOTE_CODE(command))
+def _make_search_options(**values: Any) -> SearchOptions:  # noqa: ANN401 - what click has checked
+    # Half of the commands search nothing: they start without NumPy.
+    from langshift.retrieval.searcher import SearchOptions
+
+    return SearchOptions(**values)
 
 
-def index_encoder_options(command: _Command) -> _Command:
-    """The options of a command that searches an index, whose encoder is known."""
-    encoder = click.option(
-        "--encoder",
-        metavar="NAME",
-        help="Where the index's encoder is now, if its model or server has moved. [default: the index's own]",
-    )
-    return encoder(REMOTE_CODE(command))
-
-
-def pairs_encoder_options(command: _Command) -> _Command:
-    """The options of a command that encodes parallel text for language vectors that are there."""
-    encoder = click.option(
-        "--encoder", metavar="NAME", help="What encodes --pairs. [default: the encoder that FILE names]"
-    )
-    return encoder(REMOTE_CODE(command))
-
-
-def passage_options(command: _Command) -> _Command:
-    """The options that join rows of parallel text to passages."""
-    join = click.option(
-        "--join-lines",
-        type=click.IntRange(1, 1000),
-        default=1,
-        show_default=True,
-        metavar="N",
-        help="Join N consecutive rows to one passage: best as long as the texts of the index.",
-    )
-    documents = click.option(
-        "--documents",
-        type=click.Path(path_type=Path),
-        metavar="FILE",
-        help="A document id for each row: joined passages never cross documents.",
-    )
-    return join(documents(command))
-
-
-JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of tables.")
+index_encoder_options = option_group("search", _make_search_options, _INDEX_ENCODER, REMOTE_CODE)
+"""The options of a command that needs the encoder of an index; it is given them as ``search``."""
+search_options = option_group("search", _make_search_options, _SHIFT_QUERIES, _INDEX_ENCODER, REMOTE_CODE)
+"""The options of a command that searches an index by vectors; it is given them as ``search``."""
 
 
 def parse_list(
@@ -118,3 +84,9 @@ def parse_list(
     if not items:
         raise click.BadParameter(f"names nothing: give some, parted by commas, such as {example}.")
     return items
+
+
+def warn(warnings: Iterable[str]) -> None:
+    """Tell the person of each, on standard error."""
+    for warning in warnings:
+        note(f"Warning: {warning}")

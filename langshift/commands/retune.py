@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
-from dataclasses import dataclass
+import itertools
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import click
 from opensearchpy import OpenSearch
@@ -13,7 +13,7 @@ from rich.progress import TaskID
 
 from langshift import output
 from langshift.client import open_cluster
-from langshift.commands.options import JSON, PATIENCE, index_encoder_options
+from langshift.commands.options import JSON, PATH, PATIENCE, index_encoder_options, option
 from langshift.errors import LangshiftError, UsageError
 from langshift.evaluate.compare.gate import Gate, GateResult, show
 from langshift.languages import parse_tag
@@ -42,41 +42,41 @@ def parse_scales(ctx: click.Context, parameter: click.Parameter, given: tuple[st
 
 @click.command()
 @click.argument("name")
-@click.option("--alpha", type=Share(), metavar="A", help="Scale of the shift, 0 (none) to 1, in all languages.")
-@click.option(
+@option("--alpha", "A", "Scale of the shift, 0 (none) to 1, in all languages.", type=Share())
+@option(
     "--alpha-for",
-    "alphas",
+    "TAG=A",
+    "Scale of one language, such as th=0.3; again for more. Without --alpha the others stay as they are.",
+    dest="alphas",
     callback=parse_scales,
     multiple=True,
-    metavar="TAG=A",
-    help="Scale of one language, such as th=0.3; again for more. Without --alpha the others stay as they are.",
 )
-@click.option(
+@option(
     "--vectors",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="Other language vectors of the same encoder; without --alpha with the scales that they recommend.",
+    "FILE",
+    "Other language vectors of the same encoder; without --alpha with the scales that they recommend.",
+    type=PATH,
 )
-@click.option(
+@option(
     "--throttle",
+    "N",
+    "Documents a second at most. [default: what the cluster manages]",
     type=FiniteRange(0, min_open=True),
-    metavar="N",
-    help="Documents a second at most. [default: what the cluster manages]",
 )
 @PATIENCE
-@click.option(
+@option(
     "--gate",
-    type=click.Path(path_type=Path),
-    metavar="DATASET",
-    help="Replay this dataset on both versions before the new one goes live, and judge by --fail-if.",
+    "DATASET",
+    "Replay this dataset on both versions before the new one goes live, and judge by --fail-if.",
+    type=PATH,
 )
-@click.option(
+@option(
     "--fail-if",
-    "conditions",
-    multiple=True,
-    metavar="CONDITION",
-    help="Stay with the old version where this holds: 'SLR@20 < -0.01' is about the change, 'value nDCG@20 < 0.7' "
+    "CONDITION",
+    "Stay with the old version where this holds: 'SLR@20 < -0.01' is about the change, 'value nDCG@20 < 0.7' "
     "about the new figure itself; again for more. See langshift evaluate compare.",
+    dest="conditions",
+    multiple=True,
 )
 @index_encoder_options
 @JSON
@@ -89,8 +89,7 @@ def retune(
     patience: float,
     gate: Path | None,
     conditions: tuple[str, ...],
-    encoder: str | None,
-    trust_remote_code: bool,
+    search: SearchOptions,
     as_json: bool,
 ) -> None:
     """Change the shift of the index NAME without encoding anything again.
@@ -107,27 +106,43 @@ def retune(
       langshift retune news --alpha 0.6 --alpha-for th=0.3
       langshift retune news --alpha 0.6 --gate DATASET --fail-if 'SLR@20 < -0.01'
     """
-    from langshift.plugin.retune import RetuneRequest
-    from langshift.retrieval.searcher import SearchOptions
-
     if alpha is None and not alphas and vectors is None:
         raise UsageError("There is nothing to retune to: give --alpha, --alpha-for or --vectors.")
     if (gate is None) != (not conditions):
         lacking = "a dataset with --gate" if gate is None else "conditions with --fail-if"
         raise UsageError(f"--gate and --fail-if belong together: give {lacking}, too.")
-    if gate is None and (encoder is not None or trust_remote_code):
+    if gate is None and search != SearchOptions():
         raise UsageError("Nothing is encoded without --gate: leave --encoder and --trust-remote-code out.")
-    search = SearchOptions(encoder, trust_remote_code)
-    run_retune(
-        RetuneOptions(
-            name=name,
-            wanted=RetuneRequest(alpha, alphas, vectors),
-            throttle=throttle,
-            patience=patience,
-            gate=None if gate is None else GateOptions(gate, conditions, search),
-            as_json=as_json,
-        )
-    )
+    judged: list[GateResult] = []
+    with sigterm_as_interrupt():
+        opened = None if gate is None else Gate(gate, conditions, search)
+        client = open_cluster()
+        if opened is not None:
+            opened.open(client, name)
+        try:
+            with TransferReporter() as shown:
+                done = retune_index(
+                    client,
+                    name,
+                    RetuneRequest(alpha, alphas, vectors),
+                    throttle=throttle,
+                    patience=patience,
+                    watch=shown.update,
+                    check=None if opened is None else _check(client, name, opened, shown, judged),
+                )
+        except KeyboardInterrupt:
+            output.note(f"{name} goes on being served; the same command goes on where this one was.")
+            raise
+        except _GateFailed as failed:
+            unchanged = {"name": name, "index": failed.before, "before": failed.before, "changed": False}
+            _print_gate(judged, unchanged, as_json=as_json)
+            raise
+    _print_gate(judged, done.to_dict(), as_json=as_json)
+    if judged and not as_json:
+        line("")
+    _say(retuned(done), as_json=as_json)
+    if done.changed:
+        note_aliases_left(client, done.before)
 
 
 @click.command()
@@ -145,7 +160,17 @@ def rollback(name: str, patience: float, as_json: bool) -> None:
     Example:
       langshift rollback news
     """
-    run_rollback(name, patience, as_json=as_json)
+    with sigterm_as_interrupt():
+        client = open_cluster()
+        with TransferReporter() as shown:
+            done = roll_back(client, name, patience=patience, watch=shown.update)
+    if as_json:
+        rounded = {"seconds": round(done.seconds, 3), "blocked": round(done.blocked, 3)}
+        output.emit_json({**vars(done), **rounded})
+    _say(rolled_back(done), as_json=as_json)
+    # What a load has made goes on taking writes.
+    if done.kind == "retune":
+        note_aliases_left(client, done.left)
 
 
 def note_aliases_left(client: OpenSearch, index: str) -> None:
@@ -176,31 +201,22 @@ class TransferReporter:
         self._bars = output.progress()
         self._task: TaskID | None = None
         self._stage: Stage | None = None
-        self._stack = ExitStack()
 
     def __enter__(self) -> TransferReporter:
-        self._stack.enter_context(self._bars)
+        self._bars.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._stack.close()
+        self._bars.stop()
 
     def update(self, progress: TransferProgress) -> None:
         """It has come further."""
         # Searching both versions counts searches, not documents.
         if progress.stage != "checking":
-            self._show(progress.stage, progress.done, progress.total)
+            self.show(progress.stage, progress.done, progress.total)
 
-    def begin_searching(self, total: int) -> None:
-        """The gate begins."""
-        self._show("checking", 0, total)
-
-    def searched(self) -> None:
-        """One more search is done."""
-        if self._task is not None:
-            self._bars.advance(self._task)
-
-    def _show(self, stage: Stage, done: int, total: int | None) -> None:
+    def show(self, stage: Stage, done: int, total: int | None) -> None:
+        """It is so far in a stage."""
         if self._task is None or stage != self._stage:
             # A task of its own for each stage: what has a total cannot lose it.
             if self._task is not None:
@@ -234,138 +250,36 @@ def rolled_back(done: RollbackResult) -> str:
     )
 
 
-@dataclass(frozen=True)
-class GateOptions:
-    """What a new version is judged by.
-
-    Attributes:
-        folder: the dataset.
-        conditions: as they are written.
-        search: where the index's encoder is.
-    """
-
-    folder: Path
-    conditions: Sequence[str]
-    search: SearchOptions
-
-
-@dataclass(frozen=True)
-class RetuneOptions:
-    """The options of ``langshift retune``.
-
-    Attributes:
-        name: the index.
-        wanted: the scales and language vectors.
-        throttle: documents a second at most, or None.
-        patience: seconds to wait for a cluster that takes nothing.
-        gate: what the new version is judged by, or None.
-        as_json: whether to print JSON.
-    """
-
-    name: str
-    wanted: RetuneRequest
-    throttle: float | None
-    patience: float
-    gate: GateOptions | None
-    as_json: bool
-
-
-def run_retune(options: RetuneOptions) -> None:
-    """Check what was given before anything is made; then retune and tell.
-
-    Raises:
-        LangshiftError: a condition holds; the figures are printed all the same.
-    """
-    with sigterm_as_interrupt():
-        gate = None if options.gate is None else _Gate(options.gate)
-        client = open_cluster()
-        if gate is not None:
-            gate.open(client, options.name)
-        try:
-            with TransferReporter() as shown:
-                done = retune_index(
-                    client,
-                    options.name,
-                    options.wanted,
-                    throttle=options.throttle,
-                    patience=options.patience,
-                    watch=shown.update,
-                    check=None if gate is None else gate.check(client, shown),
-                )
-        except KeyboardInterrupt:
-            output.note(f"{options.name} goes on being served; the same command goes on where this one was.")
-            raise
-        except _GateFailed as failed:
-            _print_gate_failure(options, failed)
-            raise
-    judged = None if gate is None else gate.judged
-    if options.as_json:
-        verdicts = None if judged is None else [verdict.to_dict() for verdict in judged.verdicts]
-        output.emit_json({**done.to_dict(), "gate": verdicts})
-    elif judged is not None:
-        show(judged)
-        line("")
-    _say(retuned(done), as_json=options.as_json)
-    if done.changed:
-        note_aliases_left(client, done.before)
-
-
-def run_rollback(name: str, patience: float, *, as_json: bool) -> None:
-    """Roll back and tell."""
-    with sigterm_as_interrupt():
-        client = open_cluster()
-        with TransferReporter() as shown:
-            done = roll_back(client, name, patience=patience, watch=shown.update)
-    if as_json:
-        rounded = {"seconds": round(done.seconds, 3), "blocked": round(done.blocked, 3)}
-        output.emit_json({**vars(done), **rounded})
-    _say(rolled_back(done), as_json=as_json)
-    # What a load has made goes on taking writes.
-    if done.kind == "retune":
-        note_aliases_left(client, done.left)
-
-
 class _GateFailed(LangshiftError):
     """A condition holds, so the new version does not go live."""
 
     def __init__(self, name: str, before: str, judged: GateResult) -> None:
         says = " ".join(verdict.says for verdict in judged.failed)
         super().__init__(f"{name} stays {before}, and the new version is removed: {says}")
-        self.before, self.judged = before, judged
+        self.before = before
 
 
-class _Gate:
-    """The gate of one retune."""
+def _check(
+    client: OpenSearch, name: str, gate: Gate, shown: TransferReporter, judged: list[GateResult]
+) -> Callable[[str, str], None]:
+    """What judges the live version and the new one, and adds what it finds to ``judged``."""
 
-    def __init__(self, options: GateOptions) -> None:
-        self._gate = Gate(options.folder, options.conditions, options.search)
-        self._name = ""
-        self.judged: GateResult | None = None
+    def check(before: str, after: str) -> None:
+        done = itertools.count(1)
+        shown.show("checking", 0, gate.searches)
+        judged.append(gate.judge(client, before, after, lambda: shown.show("checking", next(done), gate.searches)))
+        if judged[-1].failed:
+            raise _GateFailed(name, before, judged[-1])
 
-    def open(self, client: OpenSearch, name: str) -> None:
-        """Open the encoder of the index."""
-        self._name = name
-        self._gate.open(client, name)
-
-    def check(self, client: OpenSearch, shown: TransferReporter) -> Callable[[str, str], None]:
-        """What judges the live version and the new one."""
-
-        def check(before: str, after: str) -> None:
-            shown.begin_searching(self._gate.searches)
-            self.judged = self._gate.judge(client, before, after, shown.searched)
-            if self.judged.failed:
-                raise _GateFailed(self._name, before, self.judged)
-
-        return check
+    return check
 
 
-def _print_gate_failure(options: RetuneOptions, failed: _GateFailed) -> None:
-    if not options.as_json:
-        show(failed.judged)
-        return
-    verdicts = [verdict.to_dict() for verdict in failed.judged.verdicts]
-    document = {"name": options.name, "index": failed.before, "before": failed.before, "changed": False}
-    output.emit_json({**document, "gate": verdicts})
+def _print_gate(judged: list[GateResult], document: dict[str, Any], *, as_json: bool) -> None:
+    if as_json:
+        verdicts = [verdict.to_dict() for verdict in judged[-1].verdicts] if judged else None
+        output.emit_json({**document, "gate": verdicts})
+    elif judged:
+        show(judged[-1])
 
 
 def _say(sentence: str, *, as_json: bool) -> None:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import textwrap
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import click
 from rich.text import Text
 
 from langshift.client import open_cluster
-from langshift.commands.options import JSON, SHIFT_QUERIES, index_encoder_options
+from langshift.commands.options import JSON, flag, index_encoder_options, option, search_options
 from langshift.debias.encoders import is_given
 from langshift.errors import UsageError
 from langshift.languages import require_tag
@@ -23,9 +21,6 @@ from langshift.retrieval.calibration.stored import Calibration, FirstHits, store
 from langshift.retrieval.hits import Hit, Other, SearchResult
 from langshift.retrieval.searcher import QueryEncoder, Searcher, SearchOptions
 from langshift.retrieval.settings import SearchSettings, require_query, setting_options
-
-if TYPE_CHECKING:
-    from langshift.plugin.stored_shift import ShiftQueries
 
 
 @click.group()
@@ -40,17 +35,16 @@ def anchors() -> None:
 
 @anchors.command()
 @click.argument("name")
-@click.option(
+@option(
     "--sample",
+    "N",
+    "How many documents to ask about, evenly of all languages.",
     type=click.IntRange(30, 2000),
     default=400,
-    show_default=True,
-    metavar="N",
-    help="How many documents to ask about, evenly of all languages.",
 )
 @index_encoder_options
 @JSON
-def calibrate(name: str, sample: int, encoder: str | None, trust_remote_code: bool, as_json: bool) -> None:
+def calibrate(name: str, sample: int, search: SearchOptions, as_json: bool) -> None:
     """Measure how far anchored search may trust words in the index NAME (an alias, or a version), and keep it there.
 
     No judgments are needed: questions are cut out of documents of the index, and each is asked twice, as the index is
@@ -66,23 +60,11 @@ def calibrate(name: str, sample: int, encoder: str | None, trust_remote_code: bo
     Example:
       langshift anchors calibrate news
     """
-    from langshift.retrieval.searcher import SearchOptions
-
-    run_calibrate(name, sample, SearchOptions(encoder, trust_remote_code), as_json=as_json)
-
-
-def run_calibrate(name: str, sample: int, options: SearchOptions, *, as_json: bool) -> None:
-    """Calibrate an index, keep that in its mapping, and print it.
-
-    Raises:
-        UsageError: the index's encoder makes no vectors of queries.
-        ClusterError: there is no such index, it is not finished, or it cannot be calibrated.
-    """
     client = open_cluster()
     index = live(client, name)
     require_languages(index)
-    _require_queries(index, options)
-    calibration = calibrate_index(client, QueryEncoder(client, index, options, {}), sample)
+    _require_queries(index, search)
+    calibration = calibrate_index(client, QueryEncoder(client, index, search, {}), sample)
     store_calibration(client, index, calibration)
     if as_json:
         emit_json({"index": index.index, **calibration.to_dict()})
@@ -146,31 +128,24 @@ def remarks(name: str, calibration: Calibration) -> list[str]:
     ]
 
 
-@click.command()
+@click.command("search")
 @click.argument("name")
 @click.argument("words")
 @setting_options
-@click.option("--language", metavar="TAG", help="The query's language. [default: detected among the index's own]")
+@option("--language", "TAG", "The query's language. [default: detected among the index's own]")
 @click.option("--size", type=click.IntRange(1, 1000), default=10, show_default=True, help="How many hits.")
-@click.option(
+@option(
     "--filter",
-    "filters",
+    "FIELD=VALUE",
+    "Only documents with this value; several values of one field are alternatives.",
+    dest="filters",
     multiple=True,
-    metavar="FIELD=VALUE",
-    help="Only documents with this value; several values of one field are alternatives.",
 )
-@click.option(
-    "--explain", is_flag=True, help="Tell of each hit how it came to its score, and what the shift did to its rank."
-)
-@click.option(
-    "--show-request",
-    is_flag=True,
-    help="Print every request of the search first, for Dev Tools and as a comment for curl.",
-)
-@SHIFT_QUERIES
-@index_encoder_options
+@flag("--explain", "Tell of each hit how it came to its score, and what the shift did to its rank.")
+@flag("--show-request", "Print every request of the search first, for Dev Tools and as a comment for curl.")
+@search_options
 @JSON
-def search(
+def search_command(
     name: str,
     words: str,
     setting: SearchSettings,
@@ -179,9 +154,7 @@ def search(
     filters: tuple[str, ...],
     explain: bool,
     show_request: bool,
-    shift_queries: ShiftQueries,
-    encoder: str | None,
-    trust_remote_code: bool,
+    search: SearchOptions,
     as_json: bool,
 ) -> None:
     """Search the index NAME for WORDS.
@@ -198,12 +171,24 @@ def search(
       langshift search news "how do tides come about" --filter language=th --filter language=de
       langshift search news "how do tides come about" --mode hybrid --prefer-language .02 --explain
     """
-    from langshift.retrieval.searcher import SearchOptions
-
-    opening = SearchOptions(encoder, trust_remote_code, shift_queries)
-    run_search(
-        name, words, SearchCommandOptions(setting, language, size, filters, explain, show_request, opening, as_json)
-    )
+    check_name(name)
+    kept = parse_filters(filters)
+    require_query(words, size)
+    if language is not None:
+        require_tag(language)
+    searcher = Searcher(open_cluster(), name, search)
+    result = searcher.search(words, setting, language=language, size=size, filters=kept, explain=explain)
+    requests = result.requests if show_request else None
+    if as_json:
+        shown = None if requests is None else [request.to_dict() for request in requests]
+        emit_json(result.to_dict() | {"requests": shown})
+        return
+    for request in requests or ():
+        # As it is: neither broken into lines nor taken for markup.
+        out.file.write(f"{request.in_dev_tools_and_for_curl}\n")
+    _show_hits(name, result, setting)
+    if explain and result.hits:
+        show(result)
 
 
 _NONE = "-"
@@ -284,48 +269,7 @@ def _rank(hit: Hit) -> str:
 _SHOWN_CHARACTERS = 70
 
 
-@dataclass(frozen=True)
-class SearchCommandOptions:
-    """The options of the command; see its help."""
-
-    setting: SearchSettings
-    language: str | None
-    size: int
-    filters: tuple[str, ...]
-    explain: bool
-    show_request: bool
-    opening: SearchOptions
-    as_json: bool
-
-
-def run_search(name: str, words: str, options: SearchCommandOptions) -> None:
-    """Search, and print the hits."""
-    check_name(name)
-    filters = parse_filters(options.filters)
-    require_query(words, options.size)
-    if options.language is not None:
-        require_tag(options.language)
-    searcher = Searcher(open_cluster(), name, options.opening)
-    result = searcher.search(
-        words,
-        options.setting,
-        language=options.language,
-        size=options.size,
-        filters=filters,
-        explain=options.explain,
-    )
-    if options.as_json:
-        requests = [request.to_dict() for request in result.requests] if options.show_request else None
-        emit_json(result.to_dict() | {"requests": requests})
-    else:
-        _show_hits(name, result, options)
-
-
-def _show_hits(name: str, result: SearchResult, options: SearchCommandOptions) -> None:
-    if options.show_request:
-        for request in result.requests:
-            # As it is: neither broken into lines nor taken for markup.
-            out.file.write(f"{request.in_dev_tools_and_for_curl}\n")
+def _show_hits(name: str, result: SearchResult, setting: SearchSettings) -> None:
     for message in result.notes:
         note(message)
     if not result.hits:
@@ -333,12 +277,10 @@ def _show_hits(name: str, result: SearchResult, options: SearchCommandOptions) -
         return
     columns = ["rank", "language", "score", "title", "_id"]
     rows = [[str(rank), h.language, f"{h.score:.4f}", headline(h), h.id] for rank, h in enumerate(result.hits, start=1)]
-    if options.setting.one_per_group:
+    if setting.one_per_group:
         columns.append("translations")
         rows = [[*row, "; ".join(map(brief, hit.others))] for row, hit in zip(rows, result.hits, strict=True)]
     table(None, columns, rows, right={"rank", "score"})
-    if options.explain:
-        show(result)
 
 
 def parse_filters(given: tuple[str, ...]) -> dict[str, list[str]]:

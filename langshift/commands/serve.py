@@ -14,7 +14,7 @@ from langshift import errors
 from langshift import output as terminal
 from langshift.client import open_cluster
 from langshift.commands.evaluate import replay_with_bars
-from langshift.commands.options import JSON
+from langshift.commands.options import JSON, PATH, option
 from langshift.errors import LangshiftError
 from langshift.evaluate.compare.summary import ReplayPair, describe_changes, side_by_side
 from langshift.evaluate.datasets.dataset import load_dataset
@@ -35,11 +35,25 @@ _LEGEND = (
 )
 
 
-def run(output: Path | None, *, as_json: bool) -> None:
-    """Index, replay, compare and tell.
+@click.command()
+@option(
+    "--output",
+    "FOLDER",
+    "Write the runs of both indices and the report here.  [default: results/demo in LANGSHIFT_HOME]",
+    type=PATH,
+)
+@JSON
+def demo(output: Path | None, as_json: bool) -> None:
+    """Index the bundled corpus twice, without and with the shift, and show what changes.
 
-    Raises:
-        LangshiftError: queries failed; the figures are printed all the same.
+    The corpus is 44 topics in 12 languages with two questions each in every language. It is written
+    to the indices langshift-demo-plain and langshift-demo-shifted, which are replaced. In the end there is a report
+    on both (its page is `report` of the JSON document, null without the extra console), and `langshift serve`
+    searches them side by side.
+
+    \b
+    Example:
+      langshift demo
     """
     start = perf_counter()
     output = output or Settings.from_env().home / "results" / "demo"
@@ -75,13 +89,10 @@ def run(output: Path | None, *, as_json: bool) -> None:
 
 def _document(compared: ReplayPair, shown: DemoExample | None, client: OpenSearch) -> dict[str, Any]:
     server = server_version(client)
+    sides = {"plain": compared.before, "shifted": compared.after}
     return {
-        "plain": result(compared.before, server),
-        "shifted": result(compared.after, server),
-        "own_language_share": {
-            "plain": compared.own_language_share(compared.before),
-            "shifted": compared.own_language_share(compared.after),
-        },
+        **{name: result(side, server) for name, side in sides.items()},
+        "own_language_share": {name: compared.own_language_share(side) for name, side in sides.items()},
         "words": describe_changes(compared),
         "example": shown.to_dict() if shown else None,
     }
@@ -156,9 +167,6 @@ def _show_example(shown: DemoExample) -> None:
     terminal.table(None, ["", "", "before", "", "after"], rows)
 
 
-_FOLDER = click.Path(path_type=Path)
-
-
 @click.command()
 @click.option(
     "--host",
@@ -169,19 +177,19 @@ _FOLDER = click.Path(path_type=Path)
 @click.option(
     "--port", type=click.IntRange(0, 65535), default=8365, show_default=True, help="Where to listen; 0 for any port."
 )
-@click.option(
+@option(
     "--results",
-    type=_FOLDER,
-    metavar="FOLDER",
-    help="Where replays wrote to, and where those started in the console will. [default: results in LANGSHIFT_HOME]",
+    "FOLDER",
+    "Where replays wrote to, and where those started in the console will. [default: results in LANGSHIFT_HOME]",
+    type=PATH,
 )
-@click.option(
+@option(
     "--dataset",
-    "datasets",
-    type=_FOLDER,
-    metavar="FOLDER",
+    "FOLDER",
+    "A dataset that may be replayed, beside the bundled one; may be given several times.",
+    dest="datasets",
+    type=PATH,
     multiple=True,
-    help="A dataset that may be replayed, beside the bundled one; may be given several times.",
 )
 @JSON
 def serve(host: str, port: int, results: Path | None, datasets: tuple[Path, ...], as_json: bool) -> None:

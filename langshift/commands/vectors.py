@@ -12,15 +12,8 @@ from typing import TYPE_CHECKING, Any
 import click
 import numpy as np
 
-from langshift.commands.options import (
-    JSON,
-    REMOTE_CODE,
-    encoder_options,
-    pairs_encoder_options,
-    parse_list,
-    passage_options,
-)
-from langshift.debias.encoders import Encoder, open_encoder
+from langshift.commands.options import ENCODER, JSON, PATH, REMOTE_CODE, option, parse_list, warn
+from langshift.debias.encoders import Encoder, is_given, open_encoder
 from langshift.debias.encoders.precomputed import vector_spec_of
 from langshift.debias.fitting.fit import fit as fit_vectors
 from langshift.debias.fitting.reliability import USE, VectorAssessment, judge
@@ -29,14 +22,27 @@ from langshift.debias.parallel.columns import ParallelText
 from langshift.debias.vectors import LanguageVectors, shipped
 from langshift.errors import FingerprintError, UsageError
 from langshift.languages import parse_tag
-from langshift.output import emit_json, note, out, pluralize, printable, progress, table
-from langshift.parameters import Share
+from langshift.output import emit_json, line, note, out, pluralize, printable, progress, table
+from langshift.parameters import Share, option_group
 
 if TYPE_CHECKING:
     from langshift.evaluate.tune.task import ParallelItems, TuningTask
 
 
-_PATH = click.Path(path_type=Path)
+_PAIRS_ENCODER = option("--encoder", "NAME", "What encodes --pairs. [default: the encoder that FILE names]")
+_passage_options = option_group(
+    "passages",
+    dict,
+    option(
+        "--join-lines",
+        "N",
+        "Join N consecutive rows to one passage: best as long as the texts of the index.",
+        type=click.IntRange(1, 1000),
+        default=1,
+    ),
+    option("--documents", "FILE", "A document id for each row: joined passages never cross documents.", type=PATH),
+)
+"""The options that join rows of parallel text; a command is given them as ``passages``, for ``open_parallel``."""
 
 
 @click.group()
@@ -50,31 +56,30 @@ def vectors() -> None:
 
 
 @vectors.command("tune")
-@click.argument("file", type=_PATH)
-@click.option("--pairs", type=_PATH, required=True, metavar="PATH", help="Parallel text, as for `vectors fit`.")
-@passage_options
-@click.option(
+@click.argument("file", type=PATH)
+@option("--pairs", "PATH", "Parallel text, as for `vectors fit`.", type=PATH, required=True)
+@_passage_options
+@option(
     "--budget",
+    "B",
+    "How much of SLR@20, recall in the query's own language, the shift may cost.",
     type=Share(),
     default=0.01,
-    show_default=True,
-    metavar="B",
-    help="How much of SLR@20, recall in the query's own language, the shift may cost.",
 )
-@pairs_encoder_options
-@click.option(
+@_PAIRS_ENCODER
+@REMOTE_CODE
+@option(
     "--sample",
+    "N",
+    "How many items to use, evenly spread. [default: 600, fewer where there are more than eight languages]",
     type=click.IntRange(min=100),
-    metavar="N",
-    help="How many items to use, evenly spread. [default: 600, fewer where there are more than eight languages]",
 )
-@click.option("--plot", type=_PATH, metavar="FILE", help="Draw the curves here: .svg, .png or .pdf.")
+@option("--plot", "FILE", "Draw the curves here: .svg, .png or .pdf.", type=PATH)
 @JSON
 def tune(
     file: Path,
     pairs: Path,
-    join_lines: int,
-    documents: Path | None,
+    passages: dict[str, Any],
     budget: float,
     encoder: str | None,
     trust_remote_code: bool,
@@ -99,45 +104,14 @@ def tune(
       langshift vectors fit --pairs NTREX --pivot en --languages en,de,th --output mine.safetensors
       langshift vectors tune mine.safetensors --pairs NTREX --plot curve.svg
     """
-    from langshift import output
-    from langshift.debias.encoders import open_encoder
     from langshift.evaluate.tune.report import TuningReport, require_plotting, show, warnings
     from langshift.evaluate.tune.report import plot as draw
+    from langshift.evaluate.tune.task import default_sample, sample_items, well_covered
     from langshift.evaluate.tune.tune import Judge
     from langshift.evaluate.tune.tune import tune as find
 
     if plot is not None:
         require_plotting(plot)
-    vectors = _load(file)
-    source, absent = _open(pairs, join_lines, documents, vectors)
-    opened = open_encoder(encoder or vectors.encoder, trust_remote_code=trust_remote_code)
-    vectors.require_encoder(opened, str(file))
-    items, few, same_text = _sample(source, vectors, sample)
-    task = _encode(items, opened)
-    with output.progress() as bars:
-        searches = bars.add_task("Searching", total=None, rate="")
-        judge = Judge(task, vectors, same_text=same_text, on_point=lambda: bars.advance(searches))
-        found = find(judge, budget)
-    report = TuningReport(pairs.resolve().name, judge, found, absent, few, same_text)
-    report.recommended().save(file)
-    if plot is not None:
-        draw(report, plot)
-    for warning in warnings(report):
-        output.note(f"Warning: {warning}")
-    if as_json:
-        output.emit_json({"file": str(file), **report.document()})
-        return
-    show(report)
-    output.note(f"Wrote the recommendation into {file}.")
-    if plot is not None:
-        output.note(f"Drew the curves in {plot}.")
-
-
-def _load(file: Path) -> LanguageVectors:
-    from langshift.debias.encoders import is_given
-    from langshift.debias.vectors import LanguageVectors
-    from langshift.errors import UsageError
-
     vectors = LanguageVectors.load(file)
     check_output(file)
     if is_given(vectors.encoder):
@@ -145,17 +119,35 @@ def _load(file: Path) -> LanguageVectors:
             f"{file}: was fitted on given vectors, and no question can be cut out of a vector: tune with texts, and "
             "vectors fitted with the encoder that reads them."
         )
-    return vectors
+    source, absent = _open(pairs, passages, vectors)
+    opened = open_encoder(encoder or vectors.encoder, trust_remote_code=trust_remote_code)
+    vectors.require_encoder(opened, str(file))
+    used = [tag for tag in source.languages if tag != vectors.pivot]
+    items = sample_items(source, vectors.pivot, used, sample or default_sample(len(used) + 1))
+    same_text = all(items.pairs[tag] == vectors.pairs[tag] for tag in used)
+    items, few = well_covered(items)
+    task = _encode(items, opened)
+    with progress() as bars:
+        searches = bars.add_task("Searching", total=None, rate="")
+        judge = Judge(task, vectors, same_text=same_text, on_point=lambda: bars.advance(searches))
+        found = find(judge, budget)
+    report = TuningReport(pairs.resolve().name, judge, found, absent, few, same_text)
+    report.recommended().save(file)
+    if plot is not None:
+        draw(report, plot)
+    warn(warnings(report))
+    if as_json:
+        emit_json({"file": str(file), **report.document()})
+        return
+    show(report)
+    note(f"Wrote the recommendation into {file}.")
+    if plot is not None:
+        note(f"Drew the curves in {plot}.")
 
 
-def _open(
-    pairs: Path, join_lines: int, documents: Path | None, vectors: LanguageVectors
-) -> tuple[ParallelText, list[str]]:
+def _open(pairs: Path, passages: dict[str, Any], vectors: LanguageVectors) -> tuple[ParallelText, list[str]]:
     """The parallel text in the languages of the vectors, and those of them that it does not have."""
-    from langshift.debias.parallel import open_parallel
-    from langshift.errors import UsageError
-
-    whole = open_parallel(pairs, join_lines=join_lines, documents=documents)
+    whole = open_parallel(pairs, **passages)
     if whole.dimension is not None:
         raise UsageError(f"{whole.shown}: holds vectors, and no question can be cut out of a vector: give texts.")
     theirs = ", ".join(whole.languages)
@@ -165,36 +157,23 @@ def _open(
     if not used:
         mine = ", ".join(sorted(vectors.vectors))
         raise UsageError(f"{whole.shown}: has no text in any language of the vectors ({mine}); it has {theirs}.")
-    chosen = open_parallel(pairs, [vectors.pivot, *used], join_lines=join_lines, documents=documents)
+    chosen = open_parallel(pairs, [vectors.pivot, *used], **passages)
     return chosen, sorted(set(vectors.vectors) - set(used))
 
 
-def _sample(
-    source: ParallelText, vectors: LanguageVectors, sample: int | None
-) -> tuple[ParallelItems, list[str], bool]:
-    """The items, the languages that too few of them have, and whether the vectors were fitted on this text."""
-    from langshift.evaluate.tune.task import default_sample, sample_items, well_covered
-
-    used = [tag for tag in source.languages if tag != vectors.pivot]
-    items = sample_items(source, vectors.pivot, used, sample or default_sample(len(used) + 1))
-    same_text = all(items.pairs[tag] == vectors.pairs[tag] for tag in used)
-    return *well_covered(items), same_text
-
-
 def _encode(items: ParallelItems, encoder: Encoder) -> TuningTask:
-    from langshift import output
     from langshift.evaluate.tune.task import make_task
 
-    with output.progress() as bars:
+    with progress() as bars:
         texts = sum(bool(text) for of in items.texts.values() for text in of)
         shown = bars.add_task("Encoding items and questions", total=2 * texts, rate="")
         return make_task(items, encoder, lambda done: bars.advance(shown, done))
 
 
-@click.command("import")
-@click.argument("file", type=click.Path(path_type=Path), metavar="FILE.pt")
-@click.option("--output", type=click.Path(path_type=Path), required=True, metavar="FILE", help="Where to write them.")
-@click.option("--encoder", metavar="NAME", help="The encoder that they are for. [default: st: and FILE's model]")
+@vectors.command("import")
+@click.argument("file", type=PATH, metavar="FILE.pt")
+@option("--output", "FILE", "Where to write them.", type=PATH, required=True)
+@option("--encoder", "NAME", "The encoder that they are for. [default: st: and FILE's model]")
 @REMOTE_CODE
 @JSON
 def import_(file: Path, output: Path, encoder: str | None, trust_remote_code: bool, as_json: bool) -> None:
@@ -207,9 +186,7 @@ def import_(file: Path, output: Path, encoder: str | None, trust_remote_code: bo
     Example:
       langshift vectors import multilingual-e5-large.pt --output e5.safetensors
     """
-    from langshift.debias.encoders import open_encoder
     from langshift.debias.import_torch import read_pt, require_model_of, with_encoder
-    from langshift.output import note
 
     check_output(output)
     published = read_pt(file)
@@ -220,40 +197,6 @@ def import_(file: Path, output: Path, encoder: str | None, trust_remote_code: bo
     show_vectors(made, output, as_json=as_json)
     if not as_json:
         note(f"Use it: langshift ingest CORPUS --index NAME --encoder {name} --vectors {output}")
-
-
-def run_fit(
-    pairs: Path,
-    languages: list[str] | None,
-    pivots: list[str],
-    methods: list[str],
-    encoder: str,
-    output: Path,
-    join_lines: int,
-    documents: Path | None,
-    *,
-    trust_remote_code: bool,
-    as_json: bool,
-) -> None:
-    """Fit, save, and show what was made."""
-    files = _files(output, pivots)
-    wanted = None if languages is None else [*languages, *pivots]
-    source = open_parallel(pairs, wanted, join_lines=join_lines, documents=documents)
-    opened = open_encoder(encoder, trust_remote_code=trust_remote_code, vector_spec=vector_spec_of(source))
-    made = fit_shown(source, pivots, opened, methods)
-    source_name = pairs.resolve().name
-    if join_lines > 1:
-        source_name += f", {join_lines} lines a passage"
-    written = [(replace(made[pivot], source=source_name), file) for pivot, file in files.items()]
-    for vectors, file in written:
-        vectors.save(file)
-    if as_json:
-        shown = [_document(vectors, file) for vectors, file in written]
-        emit_json({"files": shown} if len(shown) > 1 else shown[0])
-        return
-    for vectors, file in written:
-        show_vectors(vectors, file, as_json=False)
-    note(f"Use it: langshift ingest CORPUS --index NAME --encoder {encoder} --vectors {written[0][1]}")
 
 
 def fit_shown(
@@ -305,12 +248,6 @@ def named_file(file: str) -> Path:
     return path if path.exists() else shipped(file) or path
 
 
-def run_show(file: str, *, as_json: bool) -> None:
-    """Show a file of language vectors, or those shipped for an encoder."""
-    path = named_file(file)
-    show_vectors(LanguageVectors.load(path), path if as_json else Path(file), as_json=as_json)
-
-
 def show_vectors(vectors: LanguageVectors, path: Path, *, as_json: bool) -> None:
     """Print what language vectors hold and recommend."""
     if as_json:
@@ -322,8 +259,8 @@ def show_vectors(vectors: LanguageVectors, path: Path, *, as_json: bool) -> None
         f"fitted on {vectors.source}",
         f"methods {', '.join(_methods(vectors))}; {_recommended(vectors)}",
     )
-    for line in lines:
-        out.print(printable(line), soft_wrap=True, markup=False)
+    for text in lines:
+        line(printable(text))
     languages = _languages(vectors)
     figures = {name: form for name, form in _FIGURES.items() if any(name in one for one in languages.values())}
     rows = [
@@ -344,12 +281,9 @@ def _recommended(vectors: LanguageVectors) -> str:
     if vectors.alpha is None and not vectors.alphas and vectors.shift_queries is None:
         return "alpha 1 (default: nobody measured another)"
     alpha = 1 if vectors.alpha is None else vectors.alpha
-    queries = (
-        ""
-        if vectors.shift_queries is None
-        else f", queries {'shifted too' if vectors.shift_queries else 'left as they are'}"
-    )
-    return f"recommended: alpha {alpha:g}{queries}"
+    if vectors.shift_queries is None:
+        return f"recommended: alpha {alpha:g}"
+    return f"recommended: alpha {alpha:g}, queries {'shifted too' if vectors.shift_queries else 'left as they are'}"
 
 
 # What a language may have -> how it is printed.
@@ -360,33 +294,25 @@ def _languages(vectors: LanguageVectors) -> dict[str, dict[str, Any]]:
     """What is known of each language, sorted."""
     found: dict[str, dict[str, Any]] = {}
     for tag, vector in sorted(vectors.vectors.items()):
-        one: dict[str, Any] = {}
-        # Imported files do not say how many there were.
-        if pairs := vectors.pairs[tag]:
-            one["pairs"] = pairs
-        if isinstance(missing := vectors.evidence.get(tag, {}).get("missing"), int):
-            one["missing"] = missing
-        one["norm"] = float(np.linalg.norm(vector))
-        if tag in vectors.query_vectors:
-            one["query_norm"] = float(np.linalg.norm(vectors.query_vectors[tag]))
-        if tag in vectors.alphas:
-            one["alpha"] = vectors.alphas[tag]
-        found[tag] = one
+        missing = vectors.evidence.get(tag, {}).get("missing")
+        of_queries = vectors.query_vectors.get(tag)
+        figures = {
+            # Imported files do not say how many there were.
+            "pairs": vectors.pairs[tag] or None,
+            "missing": missing if isinstance(missing, int) else None,
+            "norm": float(np.linalg.norm(vector)),
+            "query_norm": None if of_queries is None else float(np.linalg.norm(of_queries)),
+            "alpha": vectors.alphas.get(tag),
+        }
+        found[tag] = {name: figure for name, figure in figures.items() if figure is not None}
     return found
 
 
 def _document(vectors: LanguageVectors, path: Path) -> dict[str, Any]:
+    made = ("revision", "document_prefix", "query_prefix", "dimension", "normalised", "source")
     return {
-        "file": str(path),
-        "hash": vectors.hash,
-        "pivot": vectors.pivot,
-        "encoder": vectors.encoder,
-        "revision": vectors.revision,
-        "document_prefix": vectors.document_prefix,
-        "query_prefix": vectors.query_prefix,
-        "dimension": vectors.dimension,
-        "normalised": vectors.normalised,
-        "source": vectors.source,
+        **_identity(vectors, path),
+        **{name: getattr(vectors, name) for name in made},
         "methods": _methods(vectors),
         "alpha": vectors.alpha,
         "shift_queries": vectors.shift_queries,
@@ -394,55 +320,24 @@ def _document(vectors: LanguageVectors, path: Path) -> dict[str, Any]:
     }
 
 
+def _identity(vectors: LanguageVectors, path: Path) -> dict[str, Any]:
+    return {"file": str(path), "hash": vectors.hash, "pivot": vectors.pivot, "encoder": vectors.encoder}
+
+
 # In the terminal; all that are known are in --json.
 _LISTED = 10
 
 
-def run_check(
-    file: str,
-    pairs: Path | None,
-    encoder: str | None,
-    join_lines: int,
-    documents: Path | None,
-    *,
-    trust_remote_code: bool,
-    as_json: bool,
-) -> None:
-    """Judge a file of language vectors, on the evidence that it holds or on that of other pairs."""
-    if pairs is None and (documents is not None or join_lines > 1):
-        raise UsageError("--join-lines and --documents say how the rows of --pairs are joined: give --pairs too.")
-    path = named_file(file)
-    vectors = LanguageVectors.load(path)
-    fitted = None
-    if pairs is not None:
-        source = _source(vectors, pairs, join_lines, documents)
-        opened = _encoder(vectors, path, source, encoder, trust_remote_code=trust_remote_code)
-        fitted = fit_shown(source, [vectors.pivot], opened)[vectors.pivot]
-    elif not vectors.evidence:
-        raise UsageError(f"{path}: holds no evidence of how it was made; give parallel text with --pairs to gather it.")
-    try:
-        judged = judge(vectors, fitted)
-    except ValueError:
-        raise UsageError(
-            f"{path}: its evidence is damaged; give parallel text with --pairs to gather it anew."
-        ) from None
-    evidence_source = vectors.source if pairs is None else str(pairs)
-    if as_json:
-        emit_json(_checked_document(vectors, path, evidence_source, judged))
-    else:
-        _print(vectors, Path(file), evidence_source, judged)
-
-
-def _source(vectors: LanguageVectors, pairs: Path, join_lines: int, documents: Path | None) -> ParallelText:
+def _source(vectors: LanguageVectors, pairs: Path, passages: dict[str, Any]) -> ParallelText:
     """The parallel text in the pivot and those languages of the file that it has."""
-    found = open_parallel(pairs, join_lines=join_lines, documents=documents).languages
+    found = open_parallel(pairs, **passages).languages
     wanted = [tag for tag in (vectors.pivot, *vectors.vectors) if tag in found]
     if vectors.pivot not in wanted or len(wanted) < 2:
         raise UsageError(
             f"{pairs}: the pivot {vectors.pivot} and another language of the vectors "
             f"({', '.join(sorted(vectors.vectors))}) are needed; it has {', '.join(found)}."
         )
-    return open_parallel(pairs, wanted, join_lines=join_lines, documents=documents)
+    return open_parallel(pairs, wanted, **passages)
 
 
 def _encoder(
@@ -467,15 +362,14 @@ def _encoder(
 
 
 def _print(vectors: LanguageVectors, path: Path, evidence_source: str, judged: list[VectorAssessment]) -> None:
-    summary = f"{path}: towards {vectors.pivot}, encoder {vectors.encoder}; evidence of {evidence_source}"
-    out.print(printable(summary), soft_wrap=True, markup=False)
+    line(printable(f"{path}: towards {vectors.pivot}, encoder {vectors.encoder}; evidence of {evidence_source}"))
     rows = [_row(one) for one in judged]
     # A column in which nothing stands would only take room.
     columns = [name for name in rows[0] if any(row[name] for row in rows)]
     table(None, columns, [[row[name] for name in columns] for row in rows], right=set(columns[1:-1]))
     for one in judged:
         if one.verdict.word != USE:
-            out.print(f"{one.language}: {one.verdict.reason}.", soft_wrap=True, markup=False)
+            line(f"{one.language}: {one.verdict.reason}.")
     _print_suspects(judged)
 
 
@@ -520,10 +414,7 @@ def _checked_document(
     vectors: LanguageVectors, path: Path, evidence_source: str, judged: list[VectorAssessment]
 ) -> dict[str, Any]:
     return {
-        "file": str(path),
-        "hash": vectors.hash,
-        "pivot": vectors.pivot,
-        "encoder": vectors.encoder,
+        **_identity(vectors, path),
         "evidence_of": evidence_source,
         "languages": {
             one.language: {
@@ -540,34 +431,33 @@ def _checked_document(
 
 
 @vectors.command("fit")
-@click.option("--pairs", type=_PATH, required=True, metavar="PATH", help="Parallel text, or given vectors.")
-@click.option("--languages", callback=parse_list, metavar="LIST", help="Such as ar,de,en. [default: all that PATH has]")
-@click.option(
+@option("--pairs", "PATH", "Parallel text, or given vectors.", type=PATH, required=True)
+@option("--languages", "LIST", "Such as ar,de,en. [default: all that PATH has]", callback=parse_list)
+@option(
     "--pivot",
-    "pivots",
+    "LIST",
+    "The language to shift towards; several are fitted in one pass.",
+    dest="pivots",
     default="en",
-    show_default=True,
     callback=partial(parse_list, example="en,de"),
-    metavar="LIST",
-    help="The language to shift towards; several are fitted in one pass.",
 )
-@click.option(
+@option(
     "--methods",
+    "LIST",
+    "What to fit: shift and centering (always), lir, affine.",
     default="shift",
-    show_default=True,
     callback=partial(parse_list, example="shift,lir"),
-    metavar="LIST",
-    help="What to fit: shift and centering (always), lir, affine.",
 )
-@encoder_options
-@click.option(
+@ENCODER
+@REMOTE_CODE
+@option(
     "--output",
-    type=_PATH,
+    "FILE",
+    "Where to write them; with several pivots a folder, which gets <pivot>.safetensors.",
+    type=PATH,
     required=True,
-    metavar="FILE",
-    help="Where to write them; with several pivots a folder, which gets <pivot>.safetensors.",
 )
-@passage_options
+@_passage_options
 @JSON
 def fit(
     pairs: Path,
@@ -577,8 +467,7 @@ def fit(
     encoder: str,
     trust_remote_code: bool,
     output: Path,
-    join_lines: int,
-    documents: Path | None,
+    passages: dict[str, Any],
     as_json: bool,
 ) -> None:
     """Fit language vectors on parallel text: the mean difference to the pivot language's embeddings.
@@ -592,10 +481,24 @@ def fit(
       langshift vectors fit --pairs parallel --pivot en --output mine.safetensors
       langshift vectors fit --pairs parallel --pivot en,de,zh --methods shift,affine --output vectors
     """
-    run_fit(
-        pairs, languages, pivots, methods, encoder, output, join_lines, documents,
-        trust_remote_code=trust_remote_code, as_json=as_json,
-    )  # fmt: skip
+    files = _files(output, pivots)
+    wanted = None if languages is None else [*languages, *pivots]
+    source = open_parallel(pairs, wanted, **passages)
+    opened = open_encoder(encoder, trust_remote_code=trust_remote_code, vector_spec=vector_spec_of(source))
+    made = fit_shown(source, pivots, opened, methods)
+    source_name = pairs.resolve().name
+    if passages["join_lines"] > 1:
+        source_name += f", {passages['join_lines']} lines a passage"
+    written = [(replace(made[pivot], source=source_name), file) for pivot, file in files.items()]
+    for vectors, file in written:
+        vectors.save(file)
+    if as_json:
+        shown = [_document(vectors, file) for vectors, file in written]
+        emit_json({"files": shown} if len(shown) > 1 else shown[0])
+        return
+    for vectors, file in written:
+        show_vectors(vectors, file, as_json=False)
+    note(f"Use it: langshift ingest CORPUS --index NAME --encoder {encoder} --vectors {written[0][1]}")
 
 
 @vectors.command("show")
@@ -608,25 +511,19 @@ def show(file: str, as_json: bool) -> None:
     Example:
       langshift vectors show use-m
     """
-    run_show(file, as_json=as_json)
+    path = named_file(file)
+    show_vectors(LanguageVectors.load(path), path if as_json else Path(file), as_json=as_json)
 
 
 @vectors.command("check")
 @click.argument("file")
-@click.option(
-    "--pairs", type=_PATH, metavar="PATH", help="Gather the evidence anew on this parallel text, as for `vectors fit`."
-)
-@pairs_encoder_options
-@passage_options
+@option("--pairs", "PATH", "Gather the evidence anew on this parallel text, as for `vectors fit`.", type=PATH)
+@_PAIRS_ENCODER
+@REMOTE_CODE
+@_passage_options
 @JSON
 def check(
-    file: str,
-    pairs: Path | None,
-    encoder: str | None,
-    trust_remote_code: bool,
-    join_lines: int,
-    documents: Path | None,
-    as_json: bool,
+    file: str, pairs: Path | None, encoder: str | None, trust_remote_code: bool, passages: dict[str, Any], as_json: bool
 ) -> None:
     """Judge FILE, or the language vectors shipped for an encoder, language by language.
 
@@ -655,9 +552,25 @@ def check(
       langshift vectors check mine.safetensors
       langshift vectors check use-m --pairs parallel --join-lines 3
     """
-    run_check(
-        file, pairs, encoder, join_lines, documents, trust_remote_code=trust_remote_code, as_json=as_json
-    )  # fmt: skip
-
-
-vectors.add_command(import_)
+    if pairs is None and (passages["documents"] is not None or passages["join_lines"] > 1):
+        raise UsageError("--join-lines and --documents say how the rows of --pairs are joined: give --pairs too.")
+    path = named_file(file)
+    vectors = LanguageVectors.load(path)
+    fitted = None
+    if pairs is not None:
+        source = _source(vectors, pairs, passages)
+        opened = _encoder(vectors, path, source, encoder, trust_remote_code=trust_remote_code)
+        fitted = fit_shown(source, [vectors.pivot], opened)[vectors.pivot]
+    elif not vectors.evidence:
+        raise UsageError(f"{path}: holds no evidence of how it was made; give parallel text with --pairs to gather it.")
+    try:
+        judged = judge(vectors, fitted)
+    except ValueError:
+        raise UsageError(
+            f"{path}: its evidence is damaged; give parallel text with --pairs to gather it anew."
+        ) from None
+    evidence_source = vectors.source if pairs is None else str(pairs)
+    if as_json:
+        emit_json(_checked_document(vectors, path, evidence_source, judged))
+    else:
+        _print(vectors, Path(file), evidence_source, judged)

@@ -16,7 +16,7 @@ from faults import cut_before
 from playwright.sync_api import expect, sync_playwright
 from small_dataset import write_topics
 
-from langshift.commands.serve import run
+from langshift.commands.serve import demo as demo_command
 from langshift.plugin.inventory import drop_all
 from langshift.retrieval.service import open_index
 
@@ -82,7 +82,7 @@ def demo(chromium, client, cluster_url, tmp_path_factory):  # noqa: ARG001 - not
             patch.setattr(f"langshift.{module}.PLAIN", made.plain)
             patch.setattr(f"langshift.{module}.SHIFTED", made.shifted)
             patch.setattr(f"langshift.{module}.FOLDER", made.dataset)
-        run(made.results / "demo", as_json=True)
+        demo_command.callback(made.results / "demo", as_json=True)
     yield made
     for name in (made.plain, made.shifted):
         drop_all(client, name)

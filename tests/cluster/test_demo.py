@@ -8,7 +8,7 @@ from demo_run import demo_document, demo_names
 from small_dataset import write_topics
 
 from langshift import errors
-from langshift.commands.evaluate import demo
+from langshift.commands.serve import demo
 from langshift.evaluate.datasets.dataset import load_dataset
 from langshift.evaluate.demo import index_twice
 from langshift.plugin.versions import live, unfinished, versions_of

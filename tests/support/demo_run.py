@@ -7,7 +7,7 @@ from contextlib import contextmanager
 import pytest
 from click.testing import CliRunner
 
-from langshift.commands.evaluate import demo
+from langshift.commands.serve import demo
 from langshift.plugin.inventory import drop_all
 
 

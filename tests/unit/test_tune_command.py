@@ -21,7 +21,7 @@ OFFSET = 2 * direction(10)
 def opened_by_every_name(patch):
     """The encoder that every name opens: documents in German are biased."""
     made = PlantedEncoder({"de": OFFSET}, {})
-    patch.setattr("langshift.debias.encoders.open_encoder", lambda *_, **__: made)
+    patch.setattr("langshift.commands.vectors.open_encoder", lambda *_, **__: made)
     return made
 
 
