@@ -43,8 +43,8 @@ FAULTS = [
     Fault(
         "the shift has the other sign",
         "debias/debiaser.py",
-        "(vectors.astype(np.float64) - alpha * offset",
-        "(vectors.astype(np.float64) + alpha * offset",
+        "subtract(vectors, alpha * offset.astype(np.float64))",
+        "subtract(vectors, -alpha * offset.astype(np.float64))",
         "tests/unit/test_shift.py tests/unit/test_debias.py",
     ),
     Fault(
@@ -102,8 +102,8 @@ FAULTS = [
     Fault(
         "anchored loses the filter in its second step",
         "retrieval/anchored.py",
-        "fields, clauses = target.index.fields, dsl.filter_clauses(filters)",
-        "fields, clauses = target.index.fields, dsl.filter_clauses(NO_FILTERS)",
+        "fields, clauses = request.fields, dsl.filter_clauses(request.filters)",
+        "fields, clauses = request.fields, dsl.filter_clauses(NO_FILTERS)",
         "tests/cluster/test_modes*.py tests/cluster/test_search.py",
     ),
     Fault(
@@ -173,8 +173,8 @@ FAULTS = [
     Fault(
         "hybrid weighs words as vectors and vectors as words",
         "retrieval/hybrid.py",
-        '{"weights": [1 - lexical_weight, lexical_weight]}',
-        '{"weights": [lexical_weight, 1 - lexical_weight]}',
+        '{"dense": 1 - setting.lexical_weight, "lexical": setting.lexical_weight}',
+        '{"dense": setting.lexical_weight, "lexical": 1 - setting.lexical_weight}',
         "tests/unit/test_search*.py tests/cluster/test_modes.py",
     ),
     Fault(
