@@ -187,7 +187,10 @@ class ActionBuilder:
 
     Attributes:
         pipeline: encoder, method, language vectors and detector.
+        encodes: whether the encoder makes the vectors: else no time is reported for it.
     """
+
+    encodes = True
 
     def __init__(
         self, pipeline: EmbeddingPipeline, ledger: RejectionSink, base: int, wants: Callable[[int], bool]
@@ -322,7 +325,7 @@ def index_rows(
         documents = [row.content for row in batch if isinstance(row.content, Document)]
         with _timed("detect", documents, on_stage):
             detections = [detect_language(document, builder.pipeline) for document in documents]
-        with _timed("encode", documents, on_stage):
+        with _timed("encode", documents, on_stage if builder.encodes else no_progress):
             vectors = builder.encode(documents)
         with _timed("shift", documents, on_stage):
             shifted, stamps = debias_batch(vectors, detections, builder.pipeline)

@@ -135,6 +135,8 @@ class StoredDocumentBuilder(ActionBuilder):
     Each keeps its ``_id``, routing, version and every byte of its fields but the vector's, where that moves.
     """
 
+    encodes = False
+
     def __init__(
         self,
         fields: FieldNames,
