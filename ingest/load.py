@@ -98,7 +98,7 @@ class LoadRun:
             raise raised from error
         # An earlier run may have made the version, and have been killed when it was published.
         if self._journal.fact("created"):
-            self._drop_letters_of_versions_before()
+            self._drop_letters_of_earlier_loads()
         if live != target.index:
             note(f"{target.name} stands for {live} by now, which has the documents of {target.index} too.")
         self._summary.present = checked.documents
@@ -109,7 +109,7 @@ class LoadRun:
         self._journal.finish({**facts, "last": last, "repaired": self._summary.repaired})
         return self._summary
 
-    def _drop_letters_of_versions_before(self) -> None:
+    def _drop_letters_of_earlier_loads(self) -> None:
         """Sent again, they would bring back what this version has left behind."""
         if not self._letters.path.exists():
             return

@@ -117,7 +117,7 @@ def detect_language(document: Document, pipeline: EmbeddingPipeline) -> Document
 def debias_batch(
     vectors: NDArray[np.float32], detections: Sequence[DocumentLanguage], pipeline: EmbeddingPipeline
 ) -> tuple[NDArray[np.float32], list[Stamp]]:
-    """Move documents by their languages, or by all that each may be in.
+    """Shift documents by their languages (``Debiaser.documents``), or by all that each may be in (``Debiaser.soft``).
 
     Args:
         vectors: embeddings as the encoder makes them, shape (n, d), float32.

@@ -86,7 +86,8 @@ def open_encoder_of(index: IndexInfo, options: SearchOptions, opened: dict[str, 
 
     Raises:
         UsageError: there is no such encoder.
-        FingerprintError: the encoder is not the one that made the index.
+        FingerprintError: the encoder is not the one that made the index; of a fingerprint nothing else can differ here,
+            since queries are shifted by what the index itself holds.
     """
     made = index.fingerprint
     name = options.encoder or made.encoder

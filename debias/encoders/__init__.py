@@ -21,8 +21,8 @@ class Encoder(Protocol):
     """What every encoder offers.
 
     Attributes:
-        id: how it is asked for, such as ``use-m``.
-        revision: version of the weights; two that differ are never mixed.
+        id: how it is asked for, such as ``use-m``. An index keeps it, and a search opens the encoder by it.
+        revision: version of the weights, by their content and not their place; two that differ are never mixed.
         dimension: length of a vector.
         normalised: whether the vectors have norm 1 as the model makes them.
         query_prefix: text put before every query.

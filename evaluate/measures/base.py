@@ -240,7 +240,7 @@ class MeasureFamily:
         written: how the name is written, with ``k`` for a rank.
         direction: which way is good.
         source: where it is defined.
-        compute: gives the figures; its docstring is the definition.
+        compute: gives the figures; its docstring is the definition, and ends with the direction and the source.
         options: what the name may set.
         across: whether it compares languages by judgement, which data that is judged per language cannot.
     """

@@ -39,7 +39,8 @@ class DeadLetter(NamedTuple):
         stage: where it failed: ``read``, ``encode`` or ``write``.
         time: when, ISO 8601 in UTC.
         corpus: the input, as messages name it.
-        version: with which version it was, or would have been, written; None where none was given.
+        version: the document's own version at the server, with which it was, or would have been, written, not the
+            index's; None where none was given.
     """
 
     document: Original
@@ -75,7 +76,7 @@ def to_line(letter: DeadLetter) -> bytes:
 
 
 def from_line(line: bytes) -> DeadLetter:
-    """Read what ``to_line`` made.
+    """Read what ``to_line`` made; a field that the line lacks is None, so that older files stay readable.
 
     Raises:
         ValueError: it is no dead letter.

@@ -275,7 +275,7 @@ RESULT = "result "
 
 
 class Ledger:
-    """What became of the lines of a load; may be called from several threads.
+    """What became of the lines of a load, and the dead letters made of some; may be called from several threads.
 
     A line counts as handled when the journal has it. A dead letter is on the disk before that, so that a process
     that dies in between writes it once more rather than never.

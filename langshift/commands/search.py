@@ -63,7 +63,7 @@ def calibrate(name: str, sample: int, search: SearchOptions, as_json: bool) -> N
     client = open_cluster()
     index = live(client, name)
     require_languages(index)
-    _require_queries(index, search)
+    _require_encoder_of_texts(index, search)
     calibration = calibrate_index(client, QueryEncoder(client, index, search, {}), sample)
     store_calibration(client, index, calibration)
     if as_json:
@@ -74,7 +74,7 @@ def calibrate(name: str, sample: int, search: SearchOptions, as_json: bool) -> N
         note(sentence)
 
 
-def _require_queries(index: IndexInfo, options: SearchOptions) -> None:
+def _require_encoder_of_texts(index: IndexInfo, options: SearchOptions) -> None:
     encoder = options.encoder or index.fingerprint.encoder
     if is_given(encoder):
         raise UsageError(
