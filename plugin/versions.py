@@ -130,7 +130,7 @@ def live(client: OpenSearch, name: str, *, also_unfinished: bool = False) -> Ind
     if name in found:
         if metadata.FINGERPRINT not in meta:
             raise ClusterError(_no_alias(name))
-        if not also_unfinished and meta.get(metadata.UNFINISHED) and alias_of(index) not in found[index]["aliases"]:
+        if not also_unfinished and metadata.UNFINISHED in meta and alias_of(index) not in found[index]["aliases"]:
             raise ClusterError(
                 f"Version {name} is not finished: a command is making it, or was cut off. Run that again, or "
                 f"`langshift index drop {alias_of(name)} --version {name}`."

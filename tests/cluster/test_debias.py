@@ -263,7 +263,8 @@ def test_an_index_made_before_there_were_methods_takes_more_documents(client, in
     for name in ("method", "soft", "alphas"):
         del old[name]
     target = version_writer.open_for_writing(client, index_name, making.fingerprint())
-    client.indices.put_mapping(index=target.index, body={"_meta": {"langshift": old, "langshift_unfinished": True}})
+    meta = client.indices.get_mapping(index=target.index)[target.index]["mappings"]["_meta"]
+    client.indices.put_mapping(index=target.index, body={"_meta": {**meta, "langshift": old}})
     version_writer.publish(client, target)
     assert load(client, corpus, index_name, making, options=APPEND).documents == 8
     assert versions.live(client, index_name).fingerprint == making.fingerprint()
