@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,7 +25,6 @@ def source() -> str:
     return asset("shift.painless")
 
 
-@cache
 def script_id() -> str:
     """The id under which the cluster stores the script; another source has another."""
     return f"{PREFIX}{hashlib.sha256(source().encode()).hexdigest()[:8]}"

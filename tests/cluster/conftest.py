@@ -6,6 +6,7 @@ from faulty_load import FaultyLoad
 from small_dataset import index_of, write_small_dataset
 
 from langshift.evaluate.datasets.dataset import load_dataset
+from langshift.plugin import shift_script
 from langshift.plugin.inventory import drop_all
 
 from .tls_proxy import Authority, client_of
@@ -78,3 +79,12 @@ def pipelines(client, index_name):
     for name in client.ingest.get_pipeline(params={"ignore": 404}):
         if name.startswith((index_name, f"langshift-{index_name}")):
             client.ingest.delete_pipeline(id=name)
+
+
+@pytest.fixture
+def script_of_its_own(client, index_name, monkeypatch):
+    """A shift script that only this test uses; pipelines of the tests beside it run the usual one."""
+    source = f"{shift_script.source()}\n// {index_name}"
+    monkeypatch.setattr(shift_script, "source", lambda: source)
+    yield
+    client.delete_script(id=shift_script.script_id(), params={"ignore": 404})

@@ -438,6 +438,7 @@ def test_fields_of_an_adopted_index(client, index):
     assert expected(old, new, OWN)([{"words": "x"}]) == [None]
 
 
+@pytest.mark.usefixtures("script_of_its_own")
 def test_the_script_is_stored_once_and_put_right(client):
     name = shift_script.install(client)
     assert name == shift_script.install(client) == shift_script.script_id()

@@ -85,6 +85,7 @@ def test_to_install_again_changes_nothing_and_says_so(client, cluster_env, index
     assert pipeline_state(client, index) == before
 
 
+@pytest.mark.usefixtures("script_of_its_own")
 def test_what_has_changed_is_brought_up_to_date(client, cluster_env, index, index_name):
     install(client, index, made_shift(alpha=0.1), USUAL, None)
     client.delete_script(id=shift_script.script_id())
@@ -101,6 +102,7 @@ def test_with_a_version_that_a_load_replaces_goes_its_pipeline(client, index, in
     assert read(client, name_for(index)) is None
 
 
+@pytest.mark.usefixtures("script_of_its_own")
 def test_a_script_that_was_deleted_comes_back(client, cluster_env, index, index_name):
     run(cluster_env, "install", index_name)
     client.delete_script(id=shift_script.script_id())
