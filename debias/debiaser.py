@@ -56,8 +56,7 @@ def subtract(vectors: NDArray[np.float32], step: NDArray[np.float64]) -> NDArray
     Returns:
         Shape of ``vectors``, float32, a new array.
     """
-    moved: NDArray[np.float32] = (vectors.astype(np.float64) - step).astype(np.float32)
-    return moved
+    return (vectors.astype(np.float64) - step).astype(np.float32)
 
 
 def shift(vectors: NDArray[np.float32], offset: NDArray[np.float32], alpha: float = 1.0) -> NDArray[np.float32]:
@@ -107,8 +106,7 @@ def mean_difference(total: NDArray[np.float64], pairs: int) -> NDArray[np.float3
     Returns:
         V_ℓ, shape (d,), float32.
     """
-    vector: NDArray[np.float32] = (total / pairs).astype(np.float32)
-    return vector
+    return (total / pairs).astype(np.float32)
 
 
 def centre(vectors: NDArray[np.float32], mean: NDArray[np.float32], alpha: float = 1.0) -> NDArray[np.float32]:

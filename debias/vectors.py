@@ -188,8 +188,7 @@ def to_bytes(vectors: LanguageVectors) -> bytes:
     tensors = dict(vectors.vectors)
     for name, part in _PARTS.items():
         tensors |= {f"{part}/{tag}": tensor for tag, tensor in getattr(vectors, name).items()}
-    content: bytes = save(tensors, metadata={_HEADER: orjson.dumps(header, default=dict).decode()})
-    return content
+    return save(tensors, metadata={_HEADER: orjson.dumps(header, default=dict).decode()})
 
 
 def read(path: Path) -> dict[str, Any]:

@@ -100,8 +100,7 @@ def _add(
 def _blas_threads(embedding: BatchEncoder, methods: Sequence[str]) -> AbstractContextManager[object]:
     """One thread where only small products are made, for which more take longer, and wait in each other's way."""
     small = embedding.given and not {"lir", "affine"} & set(methods)
-    threads: AbstractContextManager[object] = threadpool_limits(1, user_api="blas") if small else nullcontext()
-    return threads
+    return threadpool_limits(1, user_api="blas") if small else nullcontext()
 
 
 def _require_methods(methods: Sequence[str]) -> None:

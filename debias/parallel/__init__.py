@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from langshift.debias.parallel.columns import ParallelRows, ParallelText, by_language, file_kind, written_language
+from langshift.debias.parallel.columns import (
+    ParallelRows,
+    ParallelText,
+    by_language,
+    chosen,
+    file_kind,
+    written_language,
+)
 from langshift.debias.parallel.tables import GivenArrays, ParallelJsonl, ParallelParquet
 from langshift.debias.parallel.text import AlignedById, AlignedLines, ParallelTsv, Passages
 from langshift.errors import UsageError
 
 __all__ = ["ParallelRows", "ParallelText", "open_parallel"]
 
-_FILES: dict[str, type[ParallelTsv] | type[ParallelJsonl]] = {".tsv": ParallelTsv, ".jsonl": ParallelJsonl}
-_FOLDERS: dict[str, type[AlignedLines] | type[AlignedById] | type[GivenArrays]] = {
+_FILES: dict[str, Callable[[Path, Sequence[str] | None], ParallelText]] = {".tsv": ParallelTsv, ".jsonl": ParallelJsonl}
+_FOLDERS: dict[str, Callable[[Path, dict[str, Path]], ParallelText]] = {
     ".txt": AlignedLines,
     ".tsv": AlignedById,
     ".npy": GivenArrays,
@@ -85,4 +92,5 @@ def _open_folder(folder: Path, languages: Sequence[str] | None) -> ParallelText:
         return ParallelParquet(folder, shards, languages)
     kind, paths = next((kind, paths) for kind, paths in found.items() if paths)
     named = by_language(((written_language(path), path.name) for path in paths), str(folder))
-    return _FOLDERS[kind](folder, named, languages)
+    picked = chosen(named, languages, str(folder), "vectors" if kind == ".npy" else "text")
+    return _FOLDERS[kind](folder, {tag: folder / name for tag, name in picked.items()})

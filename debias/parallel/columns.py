@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any, Protocol, overload
+from typing import Any, Protocol
 
 import langcodes
 import numpy as np
@@ -178,22 +178,9 @@ PEEKED = 1000
 _INDONESIAN = "id"
 
 
-@dataclass(frozen=True)
-class Columns:
-    """The columns that are read.
-
-    Attributes:
-        languages: columns by language tag, sorted.
-        row_id: the column that names the rows, if there is one.
-    """
-
-    languages: dict[str, str]
-    row_id: str | None
-
-
 def language_columns(
     names: Sequence[str], ids: Sequence[object], languages: Sequence[str] | None, shown: str
-) -> Columns:
+) -> tuple[dict[str, str], str | None]:
     """Tell languages, names of rows and all else apart.
 
     A column ``_id`` names the rows. A column ``id`` is looked into, since ``id`` is the tag of Indonesian: numbers
@@ -206,6 +193,9 @@ def language_columns(
         ids: what the column ``id`` holds in the first rows.
         languages: the languages asked for, in any form of their tags, or None.
         shown: how messages name the table.
+
+    Returns:
+        The columns by language tag, sorted; and the column that names the rows, if there is one.
 
     Raises:
         UsageError: no column is a language, two are the same one, or ``id`` may be either.
@@ -228,7 +218,7 @@ def language_columns(
     found = by_language(((name, name) for name in named), shown)
     if not found:
         raise UsageError(f"{shown}: none of {', '.join(map(repr, names))} names a language, as 'th' does.")
-    return Columns(found, row_id)
+    return found, row_id
 
 
 def is_language(name: str, requested: set[str | None] | None = None) -> bool:
@@ -305,23 +295,19 @@ def batched(rows: Iterator[tuple[str, Sequence[str]]], size: int, languages: Seq
 
 
 class ParallelText(Protocol):
-    """Parallel text of any format: texts, or vectors that were made elsewhere."""
+    """Parallel text of any format: texts, or vectors that were made elsewhere.
 
-    @property
-    def shown(self) -> str:
-        """How messages name it."""
+    Attributes:
+        shown: how messages name it.
+        languages: the tags of its languages, sorted, at least two.
+        total: how many rows it has, where that is known before reading.
+        dimension: the dimension of given vectors; None for texts.
+    """
 
-    @property
-    def languages(self) -> Sequence[str]:
-        """The tags of its languages, sorted, at least two."""
-
-    @property
-    def total(self) -> int | None:
-        """How many rows it has, where that is known before reading."""
-
-    @property
-    def dimension(self) -> int | None:
-        """The dimension of given vectors; None for texts."""
+    shown: str
+    languages: Sequence[str]
+    total: int | None = None
+    dimension: int | None = None
 
     def batches(self, size: int) -> Iterator[ParallelRows]:
         """Read the rows anew, in order, at most ``size`` at a time.
@@ -331,20 +317,6 @@ class ParallelText(Protocol):
         """
 
 
-class Places(Sequence[str]):
-    """``line 5``, ``line 6``, … made when they are asked for: a million rows of vectors need hardly one."""
-
-    def __init__(self, word: str, first: int, count: int) -> None:
-        self._word, self._numbers = word, range(first, first + count)
-
-    def __len__(self) -> int:
-        return len(self._numbers)
-
-    @overload
-    def __getitem__(self, index: int) -> str: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[str]: ...
-    def __getitem__(self, index: int | slice) -> str | list[str]:
-        if isinstance(index, slice):
-            return [f"{self._word} {number}" for number in self._numbers[index]]
-        return f"{self._word} {self._numbers[index]}"
+def numbered(word: str, first: int, count: int) -> list[str]:
+    """Names of rows: ``line 5``, ``line 6`` and so on."""
+    return [f"{word} {number}" for number in range(first, first + count)]

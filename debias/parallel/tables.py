@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
-from io import FileIO
 from itertools import chain, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import orjson
@@ -17,12 +16,12 @@ from numpy.typing import NDArray
 
 from langshift.debias.parallel.columns import (
     PEEKED,
-    Columns,
     ParallelRows,
-    Places,
+    ParallelText,
     chosen,
     is_language,
     language_columns,
+    numbered,
     require_one_kind,
     row_places,
     sound,
@@ -33,36 +32,34 @@ from langshift.files import lines_of, open_parquet
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyarrow.parquet import ParquetFile
 
 _READERS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
 
 
-@dataclass(frozen=True)
-class _Header:
+class _Header(NamedTuple):
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
     size: int  # bytes before the first number
 
 
-class GivenArrays:
+class GivenArrays(ParallelText):
     """Files ``<lang>.npy`` of a folder: (n, d) float16, float32 or float64, the same shape in every language."""
 
-    def __init__(self, folder: Path, found: dict[str, str], languages: Sequence[str] | None) -> None:
+    total: int
+    dimension: int
+
+    def __init__(self, folder: Path, files: dict[str, Path]) -> None:
         """Read the headers.
 
         Args:
             folder: where the files are.
-            found: their names by language tag.
-            languages: those to read; None reads all.
+            files: those to read, by language tag.
 
         Raises:
-            UsageError: a file is no such array, the shapes differ, or a language is not there.
+            UsageError: a file is no such array, or the shapes differ.
         """
-        self.shown = str(folder)
-        self._files = {tag: folder / name for tag, name in chosen(found, languages, self.shown, "vectors").items()}
-        self.languages = list(self._files)
-        self._headers = {tag: _header(path) for tag, path in self._files.items()}
+        self.shown, self.languages, self._files = str(folder), list(files), files
+        self._headers = {tag: _header(path) for tag, path in files.items()}
         (first, header), *others = self._headers.items()
         for tag, other in others:
             if other.shape != header.shape:
@@ -81,27 +78,20 @@ class GivenArrays:
                 readers[tag] = opened.enter_context(path.open("rb", buffering=0))
                 readers[tag].seek(self._headers[tag].size)
             for start in range(0, self.total, size):
-                places = Places("row", start + 1, min(size, self.total - start))
-                vectors = {
-                    tag: sound(self._block(tag, reader, len(places)), places, tag, str(self._files[tag]))
-                    for tag, reader in readers.items()
-                }
+                places = numbered("row", start + 1, min(size, self.total - start))
+                shape, vectors = (len(places), self.dimension), {}
+                for tag, reader in readers.items():
+                    block = np.fromfile(reader, self._headers[tag].dtype, math.prod(shape)).reshape(shape)
+                    vectors[tag] = sound(block, places, tag, str(self._files[tag]))
                 yield ParallelRows(places, {}, vectors)
-
-    def _block(self, tag: str, reader: FileIO, rows: int) -> NDArray[Any]:
-        header = self._headers[tag]
-        return np.fromfile(reader, header.dtype, rows * self.dimension).reshape(rows, self.dimension)
 
 
 def _header(path: Path) -> _Header:
     try:
         with path.open("rb") as file:
-            read = _READERS.get(npy.read_magic(file))
-            if read is None:
-                raise ValueError
-            shape, fortran, dtype = read(file)
+            shape, fortran, dtype = _READERS[npy.read_magic(file)](file)
             header = _Header(shape, dtype, file.tell())
-    except ValueError:
+    except (KeyError, ValueError):
         raise UsageError(f"{path}: is no array as numpy.save writes it.") from None
     if dtype.hasobject:
         raise UsageError(f"{path}: holds pickled Python objects, which are not read; save an array of float32.")
@@ -174,15 +164,13 @@ _MISSING: tuple[object, ...] = (None, "", [])
 _Row = tuple[int, dict[str, Any]]  # line number and object
 
 
-class ParallelJsonl:
+class ParallelJsonl(ParallelText):
     """A file ``.jsonl``, plain or compressed: ``{"en": "one", "th": "หนึ่ง"}``.
 
     A key that is missing, or whose value is null or empty, means that the row has none in that language. The first
     rows tell which keys are languages: those whose name is a tag and whose values are texts or lists of numbers.
     Other keys are left aside; ``_id`` or ``id`` names the row (see ``language_columns``).
     """
-
-    total = None
 
     def __init__(self, path: Path, languages: Sequence[str] | None) -> None:
         """Look into the first rows.
@@ -199,17 +187,13 @@ class ParallelJsonl:
         if not examples:
             raise UsageError(f"{path}: is empty.")
         names = [key for key, value in examples.items() if key.lower() == "id" or isinstance(value, str | list | None)]
-        columns = language_columns(names, ids, languages, self.shown)
-        self._row_id = columns.row_id
-        held = {
-            _KINDS.get(type(examples[key]), "text"): key
-            for key in columns.languages.values()
-            if examples[key] is not None
-        }
+        found, self._row_id = language_columns(names, ids, languages, self.shown)
+        given = [key for key in found.values() if examples[key] is not None]
+        held = {_KINDS.get(type(examples[key]), "text"): key for key in given}
         holds = require_one_kind(held, self.shown)
         if holds is None:
             raise UsageError(f"{path}: has no text in its first {PEEKED:,} rows.")
-        self._keys = chosen(columns.languages, languages, self.shown, holds)
+        self._keys = chosen(found, languages, self.shown, holds)
         self.languages = list(self._keys)
         self.dimension = len(examples[held[holds]]) if holds == "vectors" else None
         self._known = None if languages is not None else set(examples)
@@ -300,7 +284,7 @@ def _matrix(vectors: Sequence[object], dimension: int) -> NDArray[Any] | None:
     return block if block.shape == (len(vectors), dimension) and block.dtype.kind in "fiu" else None
 
 
-class ParallelParquet:
+class ParallelParquet(ParallelText):
     """Parquet files with the same columns, read one after the other.
 
     Columns named for a language hold strings, or lists of numbers; null or empty means that the row has none.
@@ -323,12 +307,15 @@ class ParallelParquet:
         with open_parquet(files[0]) as file:
             types = {field.name: field.type for field in file.schema_arrow}
             kinds = {name: kind_of(kind) for name, kind in types.items()}
-            columns = _columns(file, kinds, languages, self.shown)
-            held = {kinds[name] or "": name for name in columns.languages.values()}
-            holds = require_one_kind(held, self.shown) or "text"
-            self._picked = chosen(columns.languages, languages, self.shown, holds)
-            self._row_id = columns.row_id
+            names = [name for name in file.schema_arrow.names if kinds[name] or name.lower() in ("id", "_id")]
+            own = [name for name in names if name.lower() == "id"]
+            first = next(file.iter_batches(batch_size=PEEKED, columns=own), None) if own else None
+            ids = first.column(0).to_pylist() if first else []
+            found, self._row_id = language_columns(names, ids, languages, self.shown)
+            holds = require_one_kind({kinds[name] or "": name for name in found.values()}, self.shown) or "text"
+            self._picked = chosen(found, languages, self.shown, holds)
         self.languages = list(self._picked)
+        self._columns = [*self._picked.values(), *([self._row_id] if self._row_id else [])]
         self.total = sum(self._rows_of(file, types) for file in files)
         if not self.total:
             raise UsageError(f"{path}: has no row.")
@@ -336,34 +323,28 @@ class ParallelParquet:
 
     def batches(self, size: int) -> Iterator[ParallelRows]:
         """Read the files; see ``ParallelText``."""
-        columns = [*self._picked.values(), *([self._row_id] if self._row_id else [])]
         for path in self._files:
             start = 1
-            for batch in _read(path, size, columns):
+            for batch in _read(path, size, self._columns):
                 yield self._rows(batch, path, start)
                 start += batch.num_rows
 
     def _rows(self, batch: pa.RecordBatch, path: Path, start: int) -> ParallelRows:
-        numbered = Places("row", start, batch.num_rows)
-        places: Sequence[str] = numbered
-        if len(self._files) > 1:
-            places = Places(f"{path.name}, row", start, batch.num_rows)
+        rows = numbered("row", start, batch.num_rows)
+        places = [f"{path.name}, {row}" for row in rows] if len(self._files) > 1 else rows
         if self._row_id is not None:
             places = row_places(batch.column(self._row_id).to_pylist(), places)
+        columns = {tag: batch.column(name) for tag, name in self._picked.items()}
         if self.dimension is None:
-            texts = {tag: texts_of(batch.column(name), numbered, path) for tag, name in self._picked.items()}
-            return ParallelRows(places, texts, {})
-        vectors = {
-            tag: vectors_of(batch.column(name), self.dimension, numbered, tag, path)
-            for tag, name in self._picked.items()
-        }
+            return ParallelRows(places, {tag: texts_of(column, rows, path) for tag, column in columns.items()}, {})
+        vectors = {tag: vectors_of(column, self.dimension, rows, tag, path) for tag, column in columns.items()}
         return ParallelRows(places, {}, vectors)
 
     def _rows_of(self, path: Path, types: dict[str, pa.DataType]) -> int:
         """How many rows a file has, whose columns are as in the first."""
         with open_parquet(path) as file:
             own = {field.name: field.type for field in file.schema_arrow}
-            for name in (*self._picked.values(), *([self._row_id] if self._row_id else [])):
+            for name in self._columns:
                 if own.get(name) != types[name]:
                     there = f"is {own[name]}" if name in own else "is missing"
                     raise UsageError(
@@ -387,10 +368,3 @@ class ParallelParquet:
 def _read(path: Path, size: int, columns: list[str]) -> Iterator[pa.RecordBatch]:
     with open_parquet(path) as file:
         yield from file.iter_batches(batch_size=size, columns=columns, use_threads=False)
-
-
-def _columns(file: ParquetFile, kinds: dict[str, str | None], languages: Sequence[str] | None, shown: str) -> Columns:
-    names = [name for name in file.schema_arrow.names if kinds[name] or name.lower() in ("id", "_id")]
-    own = [name for name in names if name.lower() == "id"]
-    first = next(file.iter_batches(batch_size=PEEKED, columns=own), None) if own else None
-    return language_columns(names, first.column(0).to_pylist() if first else [], languages, shown)

@@ -2,45 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing
+from heapq import merge
 from itertools import groupby, islice, pairwise, repeat
+from operator import itemgetter
 from pathlib import Path
-from typing import NamedTuple
 
 from langshift.debias.parallel.columns import (
     PEEKED,
     ParallelRows,
     ParallelText,
-    Places,
     batched,
     chosen,
     language_columns,
+    numbered,
 )
 from langshift.errors import UsageError
 from langshift.files import count_lines, text_lines
 
 
-class AlignedLines:
+class AlignedLines(ParallelText):
     """Files ``<lang>.txt`` of a folder: the same line says the same in every one."""
 
-    dimension = None
-
-    def __init__(self, folder: Path, found: dict[str, str], languages: Sequence[str] | None) -> None:
+    def __init__(self, folder: Path, files: dict[str, Path]) -> None:
         """Count the lines, so that files which are not aligned are refused before anything is done with them.
 
         Args:
             folder: where the files are.
-            found: their names by language tag.
-            languages: those to read; None reads all.
+            files: those to read, by language tag.
 
         Raises:
-            UsageError: the files differ in length or are empty, or a language is not there.
+            UsageError: the files differ in length or are empty.
         """
-        self.shown = str(folder)
-        self._files = {tag: folder / name for tag, name in chosen(found, languages, self.shown, "text").items()}
-        self.languages = list(self._files)
-        first, *others = self._files.values()
+        self.shown, self.languages, self._files = str(folder), list(files), files
+        first, *others = files.values()
         self.total = count_lines(first)
         for path in others:
             lines = count_lines(path)
@@ -50,7 +46,7 @@ class AlignedLines:
                     "parallel files must be aligned line by line."
                 )
         if not self.total:
-            raise UsageError(f"{folder}: its files {', '.join(p.name for p in self._files.values())} are empty.")
+            raise UsageError(f"{folder}: its files {', '.join(path.name for path in files.values())} are empty.")
 
     def batches(self, size: int) -> Iterator[ParallelRows]:
         """Read the files in step; see ``ParallelText``."""
@@ -62,45 +58,33 @@ class AlignedLines:
                 count = len(texts[self.languages[0]])
                 if not count:
                     return
-                yield ParallelRows(Places("line", done + 1, count), texts, {})
+                yield ParallelRows(numbered("line", done + 1, count), texts, {})
                 done += count
 
 
 _LONGEST_NUMBER = 18  # digits; longer ones are names
 
 
-class _IdRow(NamedTuple):
-    key: int | str  # by which rows are in order
-    id: str
-    text: str
-
-
-class AlignedById:
+class AlignedById(ParallelText):
     """Files of rows ``id<TAB>text`` without a header, one a language; an id that a language lacks is a missing pair.
 
     The files are merged as they are read, so ids must ascend: as numbers where they are numbers, else as text, by
     code point, as ``LC_ALL=C sort`` puts them.
     """
 
-    total = None
-    dimension = None
-
-    def __init__(self, folder: Path, found: dict[str, str], languages: Sequence[str] | None) -> None:
+    def __init__(self, folder: Path, files: dict[str, Path]) -> None:
         """Tell from the first rows of each file in which order the ids are.
 
         Args:
             folder: where the files are.
-            found: their names by language tag.
-            languages: those to read; None reads all.
+            files: those to read, by language tag.
 
         Raises:
-            UsageError: a file is empty or its first rows cannot be used, or a language is not there.
+            UsageError: a file is empty or its first rows cannot be used.
         """
-        self.shown = str(folder)
-        self._files = {tag: folder / name for tag, name in chosen(found, languages, self.shown, "text").items()}
-        self.languages = list(self._files)
+        self.shown, self.languages, self._files = str(folder), list(files), files
         first = []
-        for path in self._files.values():
+        for path in files.values():
             first.append([id for id, _ in islice(_rows(path), PEEKED)])
             if not first[-1]:
                 raise UsageError(f"{path}: is empty.")
@@ -116,38 +100,35 @@ class AlignedById:
 
     def _merged(self) -> Iterator[tuple[str, list[str]]]:
         """The place of each id with its texts in the order of the languages."""
-        with ExitStack() as opened:
-            readers = [opened.enter_context(closing(self._ascending(path))) for path in self._files.values()]
-            heads = [next(reader, None) for reader in readers]
-            while there := [head for head in heads if head is not None]:
-                first = min(there)
-                texts = [""] * len(heads)
-                for i, head in enumerate(heads):
-                    if head is not None and head.key == first.key:
-                        texts[i] = head.text
-                        heads[i] = next(readers[i], None)
-                yield f"id {first.id}", texts
+        rows = merge(*map(self._ascending, range(len(self._files)), self._files.values()))
+        for key, same in groupby(rows, key=itemgetter(0)):
+            texts = [""] * len(self._files)
+            for _, column, text in same:
+                texts[column] = text
+            yield f"id {key}", texts
 
-    def _ascending(self, path: Path) -> Generator[_IdRow, None, None]:
-        """The rows of a file, refused where they are out of order."""
-        before: _IdRow | None = None
+    def _ascending(self, column: int, path: Path) -> Iterator[tuple[int | str, int, str]]:
+        """The ids of a file, which is of this column, and its texts, refused where they are out of order."""
+        before: int | str | None = None
         for number, (id, text) in enumerate(_rows(path), start=1):
             if self._numbers and not _is_number(id):
                 raise UsageError(
                     f"{path}, line {number}: the id {id!r} is no number though the first ones are: "
                     "make all ids numbers, or begin each with a letter."
                 )
-            row = _IdRow(int(id) if self._numbers else id, id, text)
-            if before is not None and not before.key < row.key:  # type: ignore[operator]  # of one kind
-                raise _disorder(before, row, f"{path}, line {number}", "sort -n" if self._numbers else "LC_ALL=C sort")
-            yield row
-            before = row
-
-
-def _disorder(before: _IdRow, row: _IdRow, place: str, sort: str) -> UsageError:
-    if row.key == before.key:
-        return UsageError(f"{place}: the id {row.id!r} is that of the line before too; keep one of the two.")
-    return UsageError(f"{place}: the id {row.id!r} comes after {before.id!r}; sort every file of the folder ({sort}).")
+            key = int(id) if self._numbers else id
+            if key == before:
+                raise UsageError(
+                    f"{path}, line {number}: the id {id!r} is that of the line before too; keep one of the two."
+                )
+            if before is not None and key < before:  # type: ignore[operator]  # of one kind
+                sort = "sort -n" if self._numbers else "LC_ALL=C sort"
+                raise UsageError(
+                    f"{path}, line {number}: the id {id!r} comes after {str(before)!r}; "
+                    f"sort every file of the folder ({sort})."
+                )
+            yield key, column, text
+            before = key
 
 
 def _rows(path: Path) -> Iterator[tuple[str, str]]:
@@ -170,14 +151,12 @@ _BATCH = 1024  # rows of the source held at a time
 _Row = tuple[str, tuple[str, ...]]  # its place, and its text in each language
 
 
-class Passages:
+class Passages(ParallelText):
     """Passages of some rows each, never across documents; the last of a document may be shorter.
 
     Language vectors are best fitted on texts as long as those in the index; public parallel text is
     aligned by sentence. A passage that lacks a row in a language is empty there: half a translation is none.
     """
-
-    dimension = None
 
     def __init__(self, source: ParallelText, rows: int, documents: Path | None) -> None:
         """Count the passages, where the rows are known.
@@ -255,16 +234,13 @@ def _span(places: Sequence[str]) -> str:
     return f"{places[0]}-{last}" if places[0].rpartition(" ")[0] == word else f"{places[0]} to {places[-1]}"
 
 
-class ParallelTsv:
+class ParallelTsv(ParallelText):
     """A file ``.tsv``, plain or compressed.
 
     Fields are parted by tabs and nothing else: a quotation mark is a character of the text as any other, and
     neither a tab nor a line break can stand in a text. Columns that are no language are left aside; ``_id``
     or ``id`` names the rows.
     """
-
-    total = None
-    dimension = None
 
     def __init__(self, path: Path, languages: Sequence[str] | None) -> None:
         """Read the header.
@@ -285,11 +261,11 @@ class ParallelTsv:
         if not first:
             raise UsageError(f"{path}: has no line after its header.")
         ids = [row[i] for row in first for i, name in enumerate(self._header) if name.lower() == "id"]
-        columns = language_columns(self._header, ids, languages, f"{path}, line 1")
-        picked = chosen(columns.languages, languages, self.shown, "text")
+        found, row_id = language_columns(self._header, ids, languages, f"{path}, line 1")
+        picked = chosen(found, languages, self.shown, "text")
         self.languages = list(picked)
         self._columns = {tag: self._header.index(name) for tag, name in picked.items()}
-        self._row_id = None if columns.row_id is None else self._header.index(columns.row_id)
+        self._row_id = None if row_id is None else self._header.index(row_id)
 
     def batches(self, size: int) -> Iterator[ParallelRows]:
         """Read the file; see ``ParallelText``."""
