@@ -30,20 +30,13 @@ class Encoder(Protocol):
         longest: how many characters of a text are read; None where all are.
     """
 
-    @property
-    def id(self) -> str: ...  # noqa: D102
-    @property
-    def revision(self) -> str: ...  # noqa: D102
-    @property
-    def dimension(self) -> int: ...  # noqa: D102
-    @property
-    def normalised(self) -> bool: ...  # noqa: D102
-    @property
-    def query_prefix(self) -> str: ...  # noqa: D102
-    @property
-    def document_prefix(self) -> str: ...  # noqa: D102
-    @property
-    def longest(self) -> int | None: ...  # noqa: D102
+    id: str
+    revision: str
+    dimension: int
+    normalised: bool
+    query_prefix: str
+    document_prefix: str
+    longest: int | None
 
     def encode_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Vectors of documents, shape (len(texts), dimension), float32, not normalised by us."""
@@ -86,13 +79,13 @@ def open_encoder(name: str, *, trust_remote_code: bool = False, vector_spec: Vec
 
         return open_st(rest, trust_remote_code=trust_remote_code)
     if kind in ("http", "https") and rest:
-        from langshift.debias.encoders.embeddings_api import open_http
+        from langshift.debias.encoders.embeddings_api import HttpEncoder
 
-        return open_http(name)
+        return HttpEncoder(name)
     if is_given(name):
-        from langshift.debias.encoders.precomputed import open_precomputed
+        from langshift.debias.encoders.precomputed import PrecomputedEncoder
 
-        return open_precomputed(rest, vector_spec)
+        return PrecomputedEncoder(rest, vector_spec)
     raise UsageError(
         f"There is no encoder {name!r}; there are use-m, st:NAME_OR_PATH (sentence-transformers), http:URL#MODEL "
         "(a server of embeddings), and given or given:NAME (vectors that come with the data)."
@@ -101,14 +94,8 @@ def open_encoder(name: str, *, trust_remote_code: bool = False, vector_spec: Vec
 
 def identity(encoder: Encoder) -> dict[str, Any]:
     """What a fingerprint says of the encoder, by the fingerprint's names."""
-    return {
-        "encoder": encoder.id,
-        "revision": encoder.revision,
-        "query_prefix": encoder.query_prefix,
-        "document_prefix": encoder.document_prefix,
-        "dimension": encoder.dimension,
-        "normalised": encoder.normalised,
-    }
+    names = ("revision", "query_prefix", "document_prefix", "dimension", "normalised")
+    return {"encoder": encoder.id, **{name: getattr(encoder, name) for name in names}}
 
 
 def is_given(name: str) -> bool:

@@ -13,26 +13,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from http import HTTPStatus
 from multiprocessing.pool import ThreadPool
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import orjson
 from numpy.typing import NDArray
-from urllib3 import PoolManager
-from urllib3.exceptions import (
-    ConnectTimeoutError,
-    HTTPError,
-    InvalidHeader,
-    LocationParseError,
-    MaxRetryError,
-    NewConnectionError,
-    ReadTimeoutError,
-    SSLError,
-)
+from urllib3 import BaseHTTPResponse, PoolManager, exceptions
 from urllib3.util import Retry, Timeout, parse_url
 
 from langshift.debias.encoders import have_norm_1
-from langshift.debias.encoders.sentence_transformers import Prefixes, full_name, prefixes
+from langshift.debias.encoders.sentence_transformers import full_name, prefixes
 from langshift.errors import LangshiftError, UsageError
 
 KEY = "LANGSHIFT_ENCODER_API_KEY"
@@ -49,7 +39,7 @@ class _Retry(Retry):
         """The seconds that the header asks for."""
         try:
             return min(super().parse_retry_after(retry_after), _LONGEST_WAIT)
-        except InvalidHeader:
+        except exceptions.InvalidHeader:
             return 0.0
 
 
@@ -68,20 +58,6 @@ PATIENT = _Retry(
 )
 # A wrong address must not be tried again and again before it is said to be wrong.
 FIRST = PATIENT.new(total=3, connect=0)
-
-
-class ServerResponse(NamedTuple):
-    """What a server answers.
-
-    Attributes:
-        status: the HTTP status.
-        content: the JSON value; None where it is no JSON.
-        body: as it was sent.
-    """
-
-    status: int
-    content: Any
-    body: bytes
 
 
 class EmbeddingServer:
@@ -121,39 +97,37 @@ class EmbeddingServer:
         Raises:
             LangshiftError: the server cannot be reached, or fails.
         """
-        answer = self.ask("GET", path, None, FIRST, needed=needed)
+        answer = self.ask("GET", path, FIRST, needed=needed)
         if answer.status >= HTTPStatus.INTERNAL_SERVER_ERROR or answer.status == HTTPStatus.TOO_MANY_REQUESTS:
             raise self.failed(answer)
-        return answer.content if answer.status == HTTPStatus.OK else None
+        return parse_json(answer.data) if answer.status == HTTPStatus.OK else None
 
-    def ask(self, method: str, path: str, content: object, retry: Retry, *, needed: bool = True) -> ServerResponse:
+    def ask(
+        self, method: str, path: str, retry: Retry, content: object = None, *, needed: bool = True
+    ) -> BaseHTTPResponse:
         """Send a request.
 
         Args:
             method: the HTTP method.
             path: the path.
-            content: the JSON value to send; None for none.
             retry: how often it is sent again.
+            content: the JSON value to send; None for none.
             needed: whether it is an error that the key does not open the path.
 
         Raises:
             LangshiftError: the server cannot be reached, or refuses the key.
         """
-        body = None if content is None else orjson.dumps(content)
-        headers = self._pool.headers if body is None else {**self._pool.headers, "Content-Type": "application/json"}
-        url = self._root + path
         try:
-            response = self._pool.request(method, url, body=body, headers=headers, retries=retry, redirect=False)
-        except HTTPError as error:
-            raise LangshiftError(f"{self.shown} {self._trouble(error)}") from error
-        answer = ServerResponse(response.status, _json(response.data), response.data)
+            answer = self._pool.request(method, self._root + path, json=content, retries=retry, redirect=False)
+        except exceptions.HTTPError as error:
+            raise LangshiftError(f"{self.shown} {_trouble(error)}") from error
         if needed and answer.status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
             does = f"refuses the key in {KEY}" if self._key else "asks for a key"
             remedy = "check that the key is right and may be used for this" if self._key else f"set {KEY}"
             raise LangshiftError(f"{self.shown} {does} ({self.why(answer)}): {remedy}.")
         return answer
 
-    def failed(self, answer: ServerResponse) -> LangshiftError:
+    def failed(self, answer: BaseHTTPResponse) -> LangshiftError:
         """An answer that is no success, in a sentence."""
         remedy = "check its address"
         if answer.status == HTTPStatus.TOO_MANY_REQUESTS:
@@ -162,33 +136,17 @@ class EmbeddingServer:
             remedy = "its log says why"
         return LangshiftError(f"{self.shown} fails ({self.why(answer)}): {remedy}.")
 
-    def _trouble(self, error: HTTPError) -> str:
-        """The end of a sentence about a request that got no answer."""
-        cause = error.reason if isinstance(error, MaxRetryError) else error
-        if isinstance(cause, SSLError):
-            if "CERTIFICATE_VERIFY_FAILED" not in str(cause):
-                return "does not answer with TLS: check whether its address should begin with http://."
-            return (
-                "shows a certificate that cannot be verified: check the address, or name the file of its authority "
-                "in SSL_CERT_FILE."
-            )
-        if isinstance(cause, ReadTimeoutError):
-            return f"did not answer within {_SECONDS} seconds: see whether it is overloaded."
-        if isinstance(cause, NewConnectionError | ConnectTimeoutError):
-            return "cannot be reached: check that it runs and that this is its address."
-        return "breaks off the connection: its log says why."
-
-    def why(self, answer: ServerResponse) -> str:
+    def why(self, answer: BaseHTTPResponse) -> str:
         """The status of an answer and the server's own words."""
         return f"{answer.status}: {self.words(answer)}"
 
-    def words(self, answer: ServerResponse) -> str:
+    def words(self, answer: BaseHTTPResponse) -> str:
         """The server's own words, or the beginning of them, without line breaks and without the key."""
-        content = answer.content
+        content = parse_json(answer.data)
         for name in ("error", "message", "detail"):
             if isinstance(content, dict) and content.get(name):
                 content = content[name]
-        text = content if isinstance(content, str) else answer.body.decode(errors="replace")
+        text = content if isinstance(content, str) else answer.data.decode(errors="replace")
         text = " ".join(text.split()).rstrip(".")
         if answer.status != HTTPStatus.OK and (not text or text.startswith("<")):
             # A gateway answers with a page of HTML.
@@ -198,7 +156,24 @@ class EmbeddingServer:
         return text[:_SHOWN]
 
 
-def _json(body: bytes) -> Any:  # noqa: ANN401 - any JSON value
+def _trouble(error: exceptions.HTTPError) -> str:
+    """The end of a sentence about a request that got no answer."""
+    cause = error.reason if isinstance(error, exceptions.MaxRetryError) else error
+    if isinstance(cause, exceptions.SSLError):
+        if "CERTIFICATE_VERIFY_FAILED" not in str(cause):
+            return "does not answer with TLS: check whether its address should begin with http://."
+        return (
+            "shows a certificate that cannot be verified: check the address, or name the file of its authority "
+            "in SSL_CERT_FILE."
+        )
+    if isinstance(cause, exceptions.ReadTimeoutError):
+        return f"did not answer within {_SECONDS} seconds: see whether it is overloaded."
+    if isinstance(cause, exceptions.NewConnectionError | exceptions.ConnectTimeoutError):
+        return "cannot be reached: check that it runs and that this is its address."
+    return "breaks off the connection: its log says why."
+
+
+def parse_json(body: bytes) -> Any:  # noqa: ANN401 - any JSON value
     """The JSON value; None where there is none."""
     # Python's own writes and reads NaN, which is no JSON.
     for loads in (orjson.loads, json.loads):
@@ -235,7 +210,7 @@ def parse_address(name: str) -> tuple[str, str | None]:
         )
     try:
         url = parse_url(written)
-    except LocationParseError:
+    except exceptions.LocationParseError:
         url = None
     if url is None or url.scheme not in _PORTS or not url.host:
         raise UsageError(f"{name!r} names no server of embeddings: write http:URL#MODEL, {_EXAMPLE}.")
@@ -248,61 +223,6 @@ def parse_address(name: str) -> tuple[str, str | None]:
 _MOST = 64
 # Ollama's, which stands where none is given.
 _TAG = ":latest"
-
-
-class ServedModel(NamedTuple):
-    """A model on a server.
-
-    Attributes:
-        model: its name there.
-        revision: what the server says of its weights, the same after every restart; else the name.
-        prefixes: what it wants before queries and documents.
-        most: how many texts the server takes in a request.
-        others: all models that the server lists.
-    """
-
-    model: str
-    revision: str
-    prefixes: Prefixes
-    most: int
-    others: Sequence[str]
-
-
-def find_model(server: EmbeddingServer, root: str, wanted: str | None) -> ServedModel:
-    """Find a model on a server, or its only one.
-
-    Args:
-        server: the server.
-        root: its address.
-        wanted: the model's name; None for the only one.
-
-    Raises:
-        UsageError: no name where there is not just one model.
-        LangshiftError: the server cannot be reached, refuses the key, or fails.
-    """
-    models = _entries(server.get("/v1/models", needed=wanted is None), "data")
-    listed = {entry["id"]: entry for entry in models if isinstance(entry.get("id"), str)}
-    # TEI serves one model, and tells of it here.
-    info = server.get("/info") if not any("root" in entry for entry in listed.values()) else None
-    info = info if isinstance(info, dict) and isinstance(info.get("model_id"), str) else {}
-    names = list(listed) or [info["model_id"]] if listed or info else []
-    if wanted is None and len(names) != 1:
-        available = f"it has {', '.join(names)}" if names else "it does not say which it has"
-        raise UsageError(f"{server.shown} needs the name of a model, and {available}: write http:{root}#MODEL.")
-    model = wanted or names[0]
-    if info and _own_name(model) != _own_name(info["model_id"]):
-        raise UsageError(f"{server.shown} has the model {info['model_id']}, not {model}: write http:{root}#MODEL.")
-    entry = listed.get(model) or listed.get(model + _TAG, {})
-    most = info.get("max_client_batch_size")
-    # What stands behind a name that the server was told to show.
-    own = str(entry.get("root") or info.get("model_id") or model)
-    return ServedModel(
-        model,
-        _revision(server, model, entry, info),
-        prefixes(full_name(own.removesuffix(_TAG).replace(":", "-")), {}, ""),
-        min(most, _MOST) if isinstance(most, int) and most > 0 else _MOST,
-        names,
-    )
 
 
 def _own_name(model: str) -> str:
@@ -349,25 +269,53 @@ class HttpEncoder:
 
     longest: int | None = None
 
-    def __init__(self, root: str, server: EmbeddingServer, served: ServedModel) -> None:
-        """Encode two texts, to see what the vectors are like.
+    def __init__(self, name: str) -> None:
+        """Find the model, and encode two texts, to see what the vectors are like.
+
+        Args:
+            name: ``http:URL#MODEL``; see ``parse_address``.
 
         Raises:
-            LangshiftError: the server gives no vectors.
+            UsageError: the name is none, or leaves open which of several models is meant.
+            LangshiftError: the server cannot be reached, refuses the key, has no such model, or fails.
         """
-        self.id = f"http:{root}#{served.model}"
-        self.revision = served.revision
-        self.query_prefix, self.document_prefix = served.prefixes
-        self._server, self._served = server, served
+        root, wanted = parse_address(name)
+        self._server = EmbeddingServer(root)
+        self._find_model(root, wanted)
+        self.id = f"http:{root}#{self._model}"
         answer = self._ask(_PROBE, FIRST)
         if answer.status in _TOO_MUCH:
             raise LangshiftError(
-                f"{server.shown} makes no embeddings with the model {served.model!r} "
-                f"({server.why(answer)}): name another one after the #."
+                f"{self._server.shown} makes no embeddings with the model {self._model!r} "
+                f"({self._server.why(answer)}): name another one after the #."
             )
         probe = self._vectors(_PROBE, answer)
         self.dimension = probe.shape[1]
         self.normalised = have_norm_1(probe)
+
+    def _find_model(self, root: str, wanted: str | None) -> None:
+        """Find a model on the server, or its only one, and keep what the server says of it."""
+        server = self._server
+        models = _entries(server.get("/v1/models", needed=wanted is None), "data")
+        listed = {entry["id"]: entry for entry in models if isinstance(entry.get("id"), str)}
+        # TEI serves one model, and tells of it here.
+        info = server.get("/info") if not any("root" in entry for entry in listed.values()) else None
+        info = info if isinstance(info, dict) and isinstance(info.get("model_id"), str) else {}
+        self._names = names = list(listed) or [info["model_id"]] if listed or info else []
+        if wanted is None and len(names) != 1:
+            available = f"it has {', '.join(names)}" if names else "it does not say which it has"
+            raise UsageError(f"{server.shown} needs the name of a model, and {available}: write http:{root}#MODEL.")
+        self._model = model = wanted or names[0]
+        if info and _own_name(model) != _own_name(info["model_id"]):
+            raise UsageError(f"{server.shown} has the model {info['model_id']}, not {model}: write http:{root}#MODEL.")
+        entry = listed.get(model) or listed.get(model + _TAG, {})
+        self.revision = _revision(server, model, entry, info)
+        # What stands behind a name that the server was told to show.
+        own = str(entry.get("root") or info.get("model_id") or model)
+        self.query_prefix, self.document_prefix = prefixes(full_name(own.removesuffix(_TAG).replace(":", "-")), {}, "")
+        most = info.get("max_client_batch_size")
+        # How many texts the server takes in a request.
+        self._most = min(most, _MOST) if isinstance(most, int) and most > 0 else _MOST
 
     def encode_documents(self, texts: Sequence[str]) -> Matrix:
         """Vectors of documents with the document prefix, shape (len(texts), dimension), float32.
@@ -390,7 +338,7 @@ class HttpEncoder:
             return np.empty((0, self.dimension), np.float32)
         # Unlike an executor's, its threads keep nobody waiting for their answers who has interrupted the command.
         with ThreadPool(CONNECTIONS) as workers:
-            return np.concatenate(list(workers.imap(self._embed, batches(texts, self._served.most))))
+            return np.concatenate(list(workers.imap(self._embed, batches(texts, self._most))))
 
     def _embed(self, texts: Sequence[str]) -> Matrix:
         """The vectors of one request's texts; in halves where the server does not take so much at once."""
@@ -412,13 +360,12 @@ class HttpEncoder:
             "(--auto-truncate in TEI)."
         )
 
-    def _ask(self, texts: Sequence[str], retry: Retry) -> ServerResponse:
-        content = {"model": self._served.model, "input": list(texts)}
-        answer = self._server.ask("POST", EMBEDDINGS, content, retry)
+    def _ask(self, texts: Sequence[str], retry: Retry) -> BaseHTTPResponse:
+        answer = self._server.ask("POST", EMBEDDINGS, retry, {"model": self._model, "input": list(texts)})
         if answer.status == HTTPStatus.NOT_FOUND:
-            others = ", ".join(self._served.others)
+            others = ", ".join(self._names)
             raise LangshiftError(
-                f"{self._server.shown} has no model {self._served.model!r} at {EMBEDDINGS} "
+                f"{self._server.shown} has no model {self._model!r} at {EMBEDDINGS} "
                 f"({self._server.why(answer)}): check the address"
                 f"{f', or name one of its models after the #: {others}' if others else ' and the model'}."
             )
@@ -426,10 +373,11 @@ class HttpEncoder:
             raise self._server.failed(answer)
         return answer
 
-    def _vectors(self, texts: Sequence[str], answer: ServerResponse) -> Matrix:
+    def _vectors(self, texts: Sequence[str], answer: BaseHTTPResponse) -> Matrix:
         """The vectors in an answer, in the order of the texts, whatever its own order is."""
         shown = self._server.shown
-        data = answer.content.get("data") if isinstance(answer.content, dict) else None
+        content = parse_json(answer.data)
+        data = content.get("data") if isinstance(content, dict) else None
         if not isinstance(data, list) or not all(isinstance(one, dict) for one in data):
             message = self._server.words(answer)
             raise LangshiftError(f"{shown} answers {message!r}, which holds no embeddings: check its address.")
@@ -460,21 +408,6 @@ class HttpEncoder:
                 f"{_beginning(text)}: run its model with 32-bit floats, or leave the text out."
             )
         return vector
-
-
-def open_http(name: str) -> HttpEncoder:
-    """Open a model on a server.
-
-    Args:
-        name: ``http:URL#MODEL``; see ``parse_address``.
-
-    Raises:
-        UsageError: the name is none, or leaves open which of several models is meant.
-        LangshiftError: the server cannot be reached, refuses the key, has no such model, or fails.
-    """
-    root, model = parse_address(name)
-    server = EmbeddingServer(root)
-    return HttpEncoder(root, server, find_model(server, root, model))
 
 
 def batches(texts: Sequence[str], most: int) -> Iterator[list[str]]:

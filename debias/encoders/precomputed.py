@@ -36,8 +36,22 @@ class PrecomputedEncoder:
     document_prefix = ""
     longest: int | None = None
 
-    def __init__(self, name: str, vector_spec: VectorSpec) -> None:
+    def __init__(self, name: str, vector_spec: VectorSpec | None) -> None:
+        """Keep what is known.
+
+        Args:
+            name: what the user calls their model; may be empty.
+            vector_spec: what is known of the vectors that came with the data; None where there are none.
+
+        Raises:
+            UsageError: there are none.
+        """
         self.id = f"given:{name}" if name else "given"
+        if vector_spec is None:
+            raise UsageError(
+                f"The encoder {self.id} takes vectors that come with the data, and there are none here: "
+                "name an encoder of texts, such as use-m."
+            )
         self.revision = name
         self.dimension, self.normalised = vector_spec
 
@@ -61,25 +75,6 @@ class PrecomputedEncoder:
             f"The encoder {self.id} makes no vectors of queries, since their model is not here: search by words with "
             "--mode lexical, or replay a dataset whose queries bring an 'embedding'."
         )
-
-
-def open_precomputed(name: str, vector_spec: VectorSpec | None) -> PrecomputedEncoder:
-    """The encoder of vectors that came with the data.
-
-    Args:
-        name: what the user calls their model; may be empty.
-        vector_spec: what is known of them; None where there are none.
-
-    Raises:
-        UsageError: there are none.
-    """
-    if vector_spec is None:
-        shown = f"given:{name}" if name else "given"
-        raise UsageError(
-            f"The encoder {shown} takes vectors that come with the data, and there are none here: "
-            "name an encoder of texts, such as use-m."
-        )
-    return PrecomputedEncoder(name, vector_spec)
 
 
 def vector_spec_of(source: ParallelText) -> VectorSpec | None:

@@ -159,28 +159,17 @@ def _snapshot(name: str, commit: str | None, patterns: list[str]) -> Path:
 
     ignored = [*_OTHER_RUNTIMES, *(f"*{pattern}" for pattern in _OTHER_USES)]
 
-    def get(*, cached: bool) -> Path:
-        return Path(
-            snapshot_download(
-                name,
-                revision=commit,
-                allow_patterns=patterns,
-                ignore_patterns=ignored,
-                library_name="langshift",
-                local_files_only=cached,
-            )
-        )
-
+    asked = {"revision": commit, "allow_patterns": patterns, "ignore_patterns": ignored, "library_name": "langshift"}
     try:
         # What is there is not asked for again: no network, and no model that changes between two commands.
-        return get(cached=True)
+        return Path(snapshot_download(name, **asked, local_files_only=True))
     except HFValidationError:
         raise UsageError(f"{name!r} is no name of a model on Hugging Face, which look like BAAI/bge-m3.") from None
     except LocalEntryNotFoundError:
         if commit is None:
             note(f"Fetching the model {name} from Hugging Face (once) ...")
     try:
-        return get(cached=False)
+        return Path(snapshot_download(name, **asked))
     except RepositoryNotFoundError:
         raise UsageError(
             f"Hugging Face has no model {name} that is open to you: see that the name is right, accept the model's "
@@ -275,7 +264,8 @@ class SentenceTransformersEncoder:
         self._model = _load(folder, code=code)
         self.id = f"st:{name}"
         self.revision = revision(folder, code=code)
-        self.query_prefix, self.document_prefix = prefixes(model_name(name), self._model.prompts, _origin(folder))
+        trained_from = str(_read(folder / "config.json", {}).get("_name_or_path", ""))
+        self.query_prefix, self.document_prefix = prefixes(model_name(name), self._model.prompts, trained_from)
         self._batch = _BATCH.get(self._model.device.type, _SMALL_BATCH)
         probe = self.encode_documents(_PROBE)
         self.dimension = probe.shape[1]
@@ -335,7 +325,7 @@ def _quieten() -> None:
 
 def _load(folder: Path, *, code: bool) -> SentenceTransformer:
     from sentence_transformers import SentenceTransformer
-    from sentence_transformers.sentence_transformer.modules import Normalize
+    from sentence_transformers.sentence_transformer.modules import Normalize, Transformer
     from torch import nn
 
     try:
@@ -363,23 +353,10 @@ def _load(folder: Path, *, code: bool) -> SentenceTransformer:
     if isinstance(model[-1], Normalize):
         # In its place, so that the other modules keep their names.
         model[-1] = nn.Identity()
-    _limit(model)
-    return model
-
-
-def _limit(model: SentenceTransformer) -> None:
-    """Read 512 tokens at most, also where a router leads to several transformers."""
-    from sentence_transformers.sentence_transformer.modules import Transformer
-
-    readers = [module for module in model.modules() if isinstance(module, Transformer)] or [model[0]]
-    for reader in readers:
+    # A router leads to several transformers.
+    for reader in [module for module in model.modules() if isinstance(module, Transformer)] or [model[0]]:
         # Tables of word vectors have no limit that could be set.
         length = getattr(reader, "max_seq_length", math.inf)
         if length is None or _TOKENS < length < math.inf:
             reader.max_seq_length = _TOKENS
-
-
-def _origin(folder: Path) -> str:
-    """The model that this one says it was made from, or ""."""
-    config = folder / "config.json"
-    return str(json.loads(config.read_bytes()).get("_name_or_path", "")) if config.is_file() else ""
+    return model
