@@ -31,7 +31,7 @@ from langshift.client import (
     make_client,
     plugins,
 )
-from langshift.commands.options import JSON
+from langshift.commands.options import JSON, option
 from langshift.errors import ClusterError, LangshiftError, UsageError
 from langshift.output import emit_json, note, out, table
 from langshift.server_errors import failure
@@ -39,10 +39,10 @@ from langshift.settings import VERSION, Settings
 
 
 @click.command()
-@click.option(
+@option(
     "--nodes",
-    type=click.Choice(["1", "3"]),
-    help="How many nodes it is to have; without the option, as many as it has, at first 1.",
+    "How many nodes it is to have; without the option, as many as it has, at first 1.",
+    click.Choice(["1", "3"]),
 )
 @JSON
 def up(nodes: str | None, as_json: bool) -> None:

@@ -130,18 +130,17 @@ def _show_extremes(extreme: ExampleQueries) -> None:
 
 @click.command("compare")
 @click.argument("runs", nargs=-1, required=True, type=PATH)
-@option("--dataset", "FOLDER", "The dataset; what the runs name if not given.", type=PATH)
-@option("--measures", "NAMES", "Measures, such as 'nDCG@20 TLR@20 SLR@20 LPR'.")
+@option("--dataset FOLDER", "The dataset; what the runs name if not given.")
+@option("--measures NAMES", "Measures, such as 'nDCG@20 TLR@20 SLR@20 LPR'.")
 @option(
-    "--fail-if",
-    "CONDITION",
+    "--fail-if CONDITION",
     "End with exit code 1 if this holds, such as 'SLR@20 < -0.01'; may be given again.",
     dest="conditions",
     multiple=True,
 )
-@option("--baseline", "FILE", "Changes count from the figures in this file.", type=PATH)
-@option("--save-baseline", "FILE", "Keep the last run's figures if no condition fails.", type=PATH)
-@option("--junit", "FILE", "Write the conditions and verdicts as JUnit XML.", type=PATH)
+@option("--baseline FILE", "Changes count from the figures in this file.")
+@option("--save-baseline FILE", "Keep the last run's figures if no condition fails.")
+@option("--junit FILE", "Write the conditions and verdicts as JUnit XML.")
 @JSON
 def compare(
     runs: tuple[Path, ...],
@@ -191,8 +190,8 @@ def _beside(places: Sequence[Path]) -> Path:
 
 @click.command("report")
 @click.argument("runs", nargs=-1, required=True, type=PATH)
-@option("--dataset", "FOLDER", "The dataset; what the runs name if not given.", type=PATH)
-@option("--output", "FOLDER", "Where to write; the last of the runs if not given.", type=PATH)
+@option("--dataset FOLDER", "The dataset; what the runs name if not given.")
+@option("--output FOLDER", "Where to write; the last of the runs if not given.")
 @JSON
 def report(runs: tuple[Path, ...], dataset: Path | None, output: Path | None, as_json: bool) -> None:
     """Make one page of RUNS that shows what changes: tables, figures, examples, and what was run.

@@ -90,21 +90,19 @@ def _sentence(made: ConvertedDataset) -> str:
 
 
 _LANGUAGES = option(
-    "--languages", "LIST", "Languages to pool, such as ar,de,en; all that SOURCE has if not given.", callback=parse_list
+    "--languages LIST", "Languages to pool, such as ar,de,en; all that SOURCE has if not given.", callback=parse_list
 )
 _PIVOT = option(
-    "--pivot",
-    "LIST",
+    "--pivot LIST",
     "The language of the questions; of several, each makes a set of its own in OUT/<language>.",
     default="en",
     callback=parse_list,
 )
 _EVERY = flag("--multilingual-queries", "Ask in every language of the pool, not in --pivot alone.", dest="every")
 _KEEP = option(
-    "--keep",
-    "K",
+    "--keep K",
     "Keep K translations of each passage, chosen by a hash of its group and languages.",
-    type=click.IntRange(min=1),
+    click.IntRange(min=1),
 )
 _ARTICLES = flag(
     "--split-by-article",
@@ -119,7 +117,7 @@ _NO_LANGUAGE = flag(
 
 def _split(default: str, *names: str) -> Decorator:
     kind = click.Choice(names) if names else click.STRING
-    return click.option("--split", type=kind, default=default, show_default=True, help="Which split to read.")
+    return option("--split", "Which split to read.", kind, default=default)
 
 
 def _options(*options: Decorator) -> Decorator:
@@ -237,7 +235,7 @@ def miracl(source: Path, out: Path, languages: list[str] | None, split: str, no_
     _PIVOT,
     _EVERY,
     _KEEP,
-    option("--domains", "LIST", "Domains to pool; all if not given.", callback=parse_list),
+    option("--domains LIST", "Domains to pool; all if not given.", callback=parse_list),
     _NO_LANGUAGE,
 )
 def posir(source: Path, out: Path, languages: list[str] | None, domains: list[str] | None, **options: Any) -> None:  # noqa: ANN401 - the shared options
@@ -292,7 +290,7 @@ def multieup(source: Path, out: Path, languages: list[str] | None, **options: An
 @convert.command("beir")
 @_options(
     _LANGUAGES,
-    option("--pivot", "LIST", "The language of the queries; all if not given.", callback=parse_list),
+    option("--pivot LIST", "The language of the queries; all if not given.", callback=parse_list),
     _KEEP,
     _ARTICLES,
     _split("test"),

@@ -37,26 +37,24 @@ from langshift.retrieval.searcher import Searcher, SearchOptions
 from langshift.retrieval.settings import MODES, SearchSettings, format_settings, read_setting, setting_options
 from langshift.settings import Settings
 
-_INDICES = option("--index", "NAME", "The index to search; again for more.", dest="names", required=True, multiple=True)
+_INDICES = option("--index NAME", "The index to search; again for more.", dest="names", required=True, multiple=True)
 
 
 @click.command("modes")
 @click.argument("dataset", type=PATH)
 @_INDICES
 @option(
-    "--setting",
-    "SETTING",
+    "--setting SETTING",
     "A mode and options of langshift search, such as 'hybrid --prefer-language .02'; again for more. "
     "[default: each mode, and dense with --prefer-language .02 and with --spread .02]",
     dest="settings",
     multiple=True,
 )
 @option(
-    "--measures",
-    "NAMES",
+    "--measures NAMES",
     "Measures, such as 'nDCG@20 TLR@20 Top1'. [default: nDCG@20 TLR@20 SLR@20 LPR Lang_nDCG@20 Top1]",
 )
-@option("--output", "FOLDER", "Write a folder for each row here, as evaluate replay does.", type=PATH)
+@option("--output FOLDER", "Write a folder for each row here, as evaluate replay does.")
 @search_options
 @JSON
 def modes(
@@ -224,28 +222,22 @@ def _measures(given: str | None, dataset: Dataset) -> list[str]:
 @click.argument("dataset", type=PATH, required=False)
 @_INDICES
 @setting_options
-@option("--measures", "NAMES", "Measures, such as 'nDCG@20 TLR@20 LPR'; see langshift evaluate score.")
+@option("--measures NAMES", "Measures, such as 'nDCG@20 TLR@20 LPR'; see langshift evaluate score.")
 @option(
-    "--concurrency",
-    "N",
+    "--concurrency N",
     "Queries under way at once: 1 if not given; with --rate or --log "
     f"the most that may be, {AT_ONCE_IN_OPEN_LOOP} if not given.",
-    type=click.IntRange(1, MOST_AT_ONCE),
+    click.IntRange(1, MOST_AT_ONCE),
 )
 @option(
-    "--rate",
-    "R",
+    "--rate R",
     "Send R queries a second at random moments, whether or not others are answered.",
-    type=FiniteRange(0, 10_000, min_open=True),
+    FiniteRange(0, 10_000, min_open=True),
 )
-@option("--log", "FILE", "Send the queries of a log, when they came.", type=PATH)
-@option(
-    "--speed", "S", "Send a log so many times as fast; 1 if not given.", type=FiniteRange(0, 1_000_000, min_open=True)
-)
-@option(
-    "--warm-up", "N", "Queries that each index gets first, uncounted.", type=click.IntRange(0, 10_000), default=WARM_UP
-)
-@option("--output", "FOLDER", "Write run.trec, per-query.jsonl and result.json here.", type=PATH)
+@option("--log FILE", "Send the queries of a log, when they came.")
+@option("--speed S", "Send a log so many times as fast; 1 if not given.", FiniteRange(0, 1_000_000, min_open=True))
+@option("--warm-up N", "Queries that each index gets first, uncounted.", click.IntRange(0, 10_000), default=WARM_UP)
+@option("--output FOLDER", "Write run.trec, per-query.jsonl and result.json here.")
 @flag("--resume", "Go on with a replay that was cut off: send what --output lacks.")
 @search_options
 @JSON
@@ -358,10 +350,9 @@ def _read(folder: Path | None, log: Path | None, measures: str | None) -> tuple[
 
 @click.command("score")
 @click.argument("run", type=PATH)
-@option("--dataset", "FOLDER", "The dataset that was searched.", type=PATH, required=True)
+@option("--dataset FOLDER", "The dataset that was searched.", required=True)
 @option(
-    "--measures",
-    "NAMES",
+    "--measures NAMES",
     "Measures, such as 'nDCG@20 TLR@20'; nDCG, R, TLR and SLR at 20 if not given, and LPR where it can be had.",
 )
 @JSON

@@ -48,7 +48,7 @@ def pipeline() -> None:
 
 @pipeline.command()
 @click.argument("name")
-@option("--after", "PIPELINE", "A pipeline that runs first, such as one that makes the vectors.")
+@option("--after PIPELINE", "A pipeline that runs first, such as one that makes the vectors.")
 @JSON
 def install(name: str, after: str | None, as_json: bool) -> None:
     """Make a pipeline that shifts documents the default of the index NAME (an alias, or a version).
@@ -88,7 +88,7 @@ def install(name: str, after: str | None, as_json: bool) -> None:
 
 @pipeline.command()
 @click.argument("name")
-@option("--sample", "N", "How many documents to shift again and compare.", type=click.IntRange(1, 1000), default=100)
+@option("--sample N", "How many documents to shift again and compare.", click.IntRange(1, 1000), default=100)
 @JSON
 def verify(name: str, sample: int, as_json: bool) -> None:
     """Compare what the pipeline does with NumPy, on documents of the index NAME, and look at all stamps.
@@ -210,7 +210,7 @@ def describe(name: str, as_json: bool) -> None:
 
 @index.command()
 @click.argument("name")
-@option("--version", "V", "Only this version, such as 1 or v0001; not the live one.")
+@option("--version V", "Only this version, such as 1 or v0001; not the live one.")
 @flag("--yes", "Do not ask.")
 @JSON
 def drop(name: str, version: str | None, yes: bool, as_json: bool) -> None:

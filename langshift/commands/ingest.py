@@ -14,7 +14,7 @@ from opensearchpy import OpenSearch
 from opensearchpy.exceptions import RequestError
 
 from langshift.client import open_cluster
-from langshift.commands.options import ENCODER, JSON, PATH, PATIENCE, REMOTE_CODE, flag, option
+from langshift.commands.options import ENCODER, JSON, PATIENCE, REMOTE_CODE, flag, option
 from langshift.debias.encoders import VectorSpec, is_given
 from langshift.errors import ClusterError, UsageError
 from langshift.evaluate.audit.audit import audit as audit_index
@@ -43,23 +43,19 @@ from langshift.settings import Settings
 SAMPLE = 2000
 
 
-_VECTORS = option("--vectors", "FILE", "Language vectors. [default: shipped]", type=PATH)
+_VECTORS = option("--vectors FILE", "Language vectors. [default: shipped]")
 _ALPHA = option(
-    "--alpha",
-    "A",
+    "--alpha A",
     "Scale of the shift, 0 (none) to 1, in all languages. [default: what the vectors recommend, else 1]",
-    type=Share(),
+    Share(),
 )
 _METHOD = option(
-    "--method",
-    "NAME",
+    "--method NAME",
     "How documents are moved: shift, or affine (a linear map of each language onto the pivot's space).",
     default="shift",
 )
 _SOFT = flag("--soft", "Shift a detected document by all languages that it may be in, as far as each is probable.")
-_LID_MODEL = option(
-    "--lid-model", "FILE", "A fastText model that detects languages. [default: the bundled lid.176.ftz]", type=PATH
-)
+_LID_MODEL = option("--lid-model FILE", "A fastText model that detects languages. [default: the bundled lid.176.ftz]")
 
 
 def _make_pipeline_options(*, min_confidence: float, **values: Any) -> PipelineOptions:  # noqa: ANN401 - what click has checked
@@ -69,10 +65,9 @@ def _make_pipeline_options(*, min_confidence: float, **values: Any) -> PipelineO
 def _pipeline_options(*more: Decorator, unless: str = "") -> Decorator:
     """The options of a command that makes documents' vectors; it is given them as ``pipeline``."""
     least_confidence = option(
-        "--min-confidence",
-        "P",
+        "--min-confidence P",
         f"A detection below this makes a document `und`, which is not shifted{unless}.",
-        type=Share(),
+        Share(),
         default=0.5,
     )
     usual = (ENCODER, REMOTE_CODE, _VECTORS, _ALPHA)
@@ -81,44 +76,38 @@ def _pipeline_options(*more: Decorator, unless: str = "") -> Decorator:
 
 @click.command()
 @click.argument("old")
-@option("--name", "NEW", "The name of the new index; not needed with --audit.")
-@option("--vector-field", "F", "The field of OLD that holds the vectors.", dest="vector", required=True)
+@option("--name NEW", "The name of the new index; not needed with --audit.")
+@option("--vector-field F", "The field of OLD that holds the vectors.", dest="vector", required=True)
 @option(
-    "--text-field",
-    "T",
+    "--text-field T",
     "A field of OLD with text, of which languages are detected; again for more. Word search looks into them.",
     dest="texts",
     required=True,
     multiple=True,
 )
 @option(
-    "--language-field",
-    "L",
+    "--language-field L",
     "A field of OLD that names a document's language as a BCP 47 tag (th, zh-TW). [default: detected]",
     dest="language",
 )
 @_pipeline_options()
-@click.option(
+@option(
     "--if-exists",
-    type=click.Choice(["fail", "replace", "new-version"]),
+    "Where NEW exists: refuse, put a new version in its place, or do so and keep the old one.",
+    click.Choice(["fail", "replace", "new-version"]),
     default="fail",
-    show_default=True,
-    help="Where NEW exists: refuse, put a new version in its place, or do so and keep the old one.",
 )
 @PATIENCE
 @flag("--audit", "Only read a random sample of OLD and say what a shift would change; write nothing.")
 @option(
-    "--sample",
-    "N",
+    "--sample N",
     "With --audit: how many documents to draw, and how many queries to take at most. [default: 2000]",
-    type=click.IntRange(100, 10_000),
+    click.IntRange(100, 10_000),
 )
 @option(
-    "--queries",
-    "FILE",
+    "--queries FILE",
     "With --audit: queries in BEIR's layout (queries.jsonl); with --encoder given each brings its `embedding`. "
     "[default: the documents stand in for them]",
-    type=PATH,
 )
 @JSON
 def adopt(
@@ -239,25 +228,22 @@ def _last_line(summary: progress.LoadSummary, opened: AdoptableIndex) -> str:
 
 @click.command()
 @click.argument("corpus")
-@option("--index", "NAME", "The index, made if there is none.", dest="name", required=True)
+@option("--index NAME", "The index, made if there is none.", dest="name", required=True)
 @_pipeline_options(_METHOD, _SOFT, unless=", unless by --soft")
-@click.option(
+@option(
     "--if-exists",
-    type=click.Choice(["fail", "append", "replace", "new-version"]),
+    "Where the index exists: refuse, add to it, put a new version in its place, or do so and keep the old one.",
+    click.Choice(["fail", "append", "replace", "new-version"]),
     default="fail",
-    show_default=True,
-    help="Where the index exists: refuse, add to it, put a new version in its place, or do so and keep the old one.",
 )
 @option(
-    "--template",
-    "FILE",
+    "--template FILE",
     "Own analyzers, fields and settings of a new index: JSON with any of analyzers, mappings, settings.",
-    type=PATH,
 )
-@click.option(
+@option(
     "--engine",
-    type=click.Choice(ENGINES),
-    help="What indexes the vectors of a new index; the embedded OpenSearch has lucene only. [default: lucene]",
+    "What indexes the vectors of a new index; the embedded OpenSearch has lucene only. [default: lucene]",
+    click.Choice(ENGINES),
 )
 @flag("--resume", "Go on with a load that was cut off; without one, begin.")
 @flag("--fast-load", "Make a new index without replicas, which it gets at the end.")
@@ -326,7 +312,7 @@ def dead_letters() -> None:
 
 
 @dead_letters.command("list")
-@option("--index", "NAME", "Only those of this index. [default: of every index]", dest="name")
+@option("--index NAME", "Only those of this index. [default: of every index]", dest="name")
 @JSON
 def list_(name: str | None, as_json: bool) -> None:
     """Show dead letters by what was wrong with them, the most frequent first.
@@ -354,7 +340,7 @@ def list_(name: str | None, as_json: bool) -> None:
 
 
 @dead_letters.command("replay")
-@option("--index", "NAME", "The index that they were meant for.", dest="name", required=True)
+@option("--index NAME", "The index that they were meant for.", dest="name", required=True)
 @JSON
 def replay(name: str, as_json: bool) -> None:
     """Send the dead letters of an index again, and remove those that went through.

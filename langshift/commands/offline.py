@@ -52,9 +52,9 @@ _encoding_options = option_group(
     EncodingOptions,
     ENCODER,
     REMOTE_CODE,
-    option("--vectors", "FILE", "Language vectors; those that come with langshift if not given.", type=PATH),
-    option("--pivot", "LANGUAGE", "Move the language vectors to this pivot; the file's own pivot if not given."),
-    option("--cache", "FOLDER", "Keep the encodings here, for the next time; not kept if not given.", type=PATH),
+    option("--vectors FILE", "Language vectors; those that come with langshift if not given."),
+    option("--pivot LANGUAGE", "Move the language vectors to this pivot; the file's own pivot if not given."),
+    option("--cache FOLDER", "Keep the encodings here, for the next time; not kept if not given."),
 )
 
 
@@ -135,29 +135,25 @@ _FILES = "run.trec, group-scores.jsonl, per-query.jsonl and result.json"
 @click.argument("dataset", type=PATH)
 @_encoding_options
 @option(
-    "--method",
-    "LIST",
+    "--method LIST",
     "What takes language out of the vectors: none, shift, centering, lir, affine.",
     dest="methods",
     default="shift",
     callback=partial(parse_list, example="none,shift,affine"),
 )
 @option(
-    "--alpha",
-    "A",
+    "--alpha A",
     "Scale of shift and affine, 0 to 1; what the language vectors recommend, else 1, if not given.",
-    type=Share(),
+    Share(),
 )
 @option(
-    "--shift-queries",
-    "LIST",
+    "--shift-queries LIST",
     "Whether queries move, too: never, always, or auto, as the language vectors recommend, else never.",
     default="auto",
     callback=parse_sides,
 )
 @option(
-    "--language-from",
-    "LIST",
+    "--language-from LIST",
     "Languages by which documents move: given by the dataset, detected, detected:20 (from 20 characters), "
     "soft or soft:20 (all that are possible).",
     dest="sources",
@@ -165,14 +161,13 @@ _FILES = "run.trec, group-scores.jsonl, per-query.jsonl and result.json"
     callback=parse_sources,
 )
 @option(
-    "--beta",
-    "B",
+    "--beta B",
     "Language preference: added to the cosine of documents in the query's language.",
-    type=FiniteRange(0),
+    FiniteRange(0),
     default=0.0,
 )
-@option("--measures", "NAMES", "Measures, such as 'nDCG@20 TLR@20 SLR@20 LPR'.")
-@option("--output", "FOLDER", "Write the run, group scores and result.json here.", type=PATH)
+@option("--measures NAMES", "Measures, such as 'nDCG@20 TLR@20 SLR@20 LPR'.")
+@option("--output FOLDER", "Write the run, group scores and result.json here.")
 @JSON
 def offline(
     dataset: Path,
@@ -276,9 +271,9 @@ def _numbers(ctx: click.Context, parameter: click.Parameter, given: str | None) 
 @click.argument("dataset", type=PATH)
 @_encoding_options
 @click.option("--alpha", "alphas", default=_ALPHAS, callback=_numbers, metavar="LIST", help="Alphas to try.")
-@option("--beta", "LIST", "Language preferences to try, if any.", dest="betas", callback=_numbers)
-@option("--select", "NAME", "The measure to choose by.", default="nDCG@20")
-@option("--measures", "NAMES", "Measures to report, such as 'nDCG@20 TLR@20 LPR Lang_nDCG@20'.")
+@option("--beta LIST", "Language preferences to try, if any.", dest="betas", callback=_numbers)
+@option("--select NAME", "The measure to choose by.", default="nDCG@20")
+@option("--measures NAMES", "Measures to report, such as 'nDCG@20 TLR@20 LPR Lang_nDCG@20'.")
 @JSON
 def sweep(
     dataset: Path,

@@ -15,46 +15,47 @@ if TYPE_CHECKING:
     from langshift.retrieval.searcher import SearchOptions
 
 PATH = click.Path(path_type=Path)
+_PATHS = ("FILE", "FOLDER", "PATH")
 
 
-def option(name: str, metavar: str, help_: str, *, dest: str | None = None, **more: Any) -> Decorator:  # noqa: ANN401 - click's
+def option(spec: str, help_: str, type_: Any = None, *, dest: str = "", **more: Any) -> Decorator:  # noqa: ANN401 - click's
     """Return an option as ``click.option`` makes it; a default is shown in its help.
 
     Args:
-        name: such as ``--index``.
-        metavar: what stands for the value in the help.
+        spec: such as ``--index NAME``; what stands for the value in the help is left out where the type says it. What
+            is a FILE, FOLDER or PATH there is a path.
         help_: what the help says of it.
-        dest: the name of the command's argument; None takes it from ``name``.
+        type_: what its value is; None for text.
+        dest: the name of the command's argument; empty takes it from ``spec``.
         more: for ``click.option``.
     """
-    names = (name,) if dest is None else (name, dest)
-    return click.option(*names, metavar=metavar, help=help_, show_default="default" in more, **more)
+    name, _, metavar = spec.partition(" ")
+    names = (name, dest) if dest else (name,)
+    type_ = PATH if metavar in _PATHS else type_
+    return click.option(*names, metavar=metavar or None, help=help_, type=type_, show_default="default" in more, **more)
 
 
-def flag(name: str, help_: str, *, dest: str | None = None) -> Decorator:
+def flag(name: str, help_: str, *, dest: str = "") -> Decorator:
     """Return an option without a value."""
-    return click.option(*((name,) if dest is None else (name, dest)), is_flag=True, help=help_)
+    return option(name, help_, dest=dest, is_flag=True)
 
 
 JSON = flag("--json", "Print one JSON document instead of tables.", dest="as_json")
-ENCODER = option("--encoder", "NAME", "The encoder: use-m, st:NAME_OR_PATH, http:URL or given.", default="use-m")
+ENCODER = option("--encoder NAME", "The encoder: use-m, st:NAME_OR_PATH, http:URL or given.", default="use-m")
 REMOTE_CODE = flag("--trust-remote-code", "Run code that comes with a model (st: alone); only if you trust it.")
 PATIENCE = option(
-    "--patience", "SECONDS", "How long to wait for a cluster that takes nothing.", type=FiniteRange(min=0), default=300
+    "--patience SECONDS", "How long to wait for a cluster that takes nothing.", FiniteRange(min=0), default=300
 )
 
 _INDEX_ENCODER = option(
-    "--encoder",
-    "NAME",
-    "Where the index's encoder is now, if its model or server has moved. [default: the index's own]",
+    "--encoder NAME", "Where the index's encoder is now, if its model or server has moved. [default: the index's own]"
 )
-_SHIFT_QUERIES = click.option(
+_SHIFT_QUERIES = option(
     "--shift-queries",
-    type=click.Choice(["auto", "always", "never"]),
-    default="auto",
-    show_default=True,
-    help="Whether queries are shifted as the documents are, those in the pivot language excepted; auto does what "
+    "Whether queries are shifted as the documents are, those in the pivot language excepted; auto does what "
     "the index's language vectors recommend from measurement.",
+    click.Choice(["auto", "always", "never"]),
+    default="auto",
 )
 
 

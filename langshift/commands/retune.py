@@ -42,37 +42,26 @@ def parse_scales(ctx: click.Context, parameter: click.Parameter, given: tuple[st
 
 @click.command()
 @click.argument("name")
-@option("--alpha", "A", "Scale of the shift, 0 (none) to 1, in all languages.", type=Share())
+@option("--alpha A", "Scale of the shift, 0 (none) to 1, in all languages.", Share())
 @option(
-    "--alpha-for",
-    "TAG=A",
+    "--alpha-for TAG=A",
     "Scale of one language, such as th=0.3; again for more. Without --alpha the others stay as they are.",
     dest="alphas",
     callback=parse_scales,
     multiple=True,
 )
 @option(
-    "--vectors",
-    "FILE",
-    "Other language vectors of the same encoder; without --alpha with the scales that they recommend.",
-    type=PATH,
+    "--vectors FILE", "Other language vectors of the same encoder; without --alpha with the scales that they recommend."
 )
 @option(
-    "--throttle",
-    "N",
-    "Documents a second at most. [default: what the cluster manages]",
-    type=FiniteRange(0, min_open=True),
+    "--throttle N", "Documents a second at most. [default: what the cluster manages]", FiniteRange(0, min_open=True)
 )
 @PATIENCE
 @option(
-    "--gate",
-    "DATASET",
-    "Replay this dataset on both versions before the new one goes live, and judge by --fail-if.",
-    type=PATH,
+    "--gate DATASET", "Replay this dataset on both versions before the new one goes live, and judge by --fail-if.", PATH
 )
 @option(
-    "--fail-if",
-    "CONDITION",
+    "--fail-if CONDITION",
     "Stay with the old version where this holds: 'SLR@20 < -0.01' is about the change, 'value nDCG@20 < 0.7' "
     "about the new figure itself; again for more. See langshift evaluate compare.",
     dest="conditions",

@@ -36,11 +36,7 @@ def anchors() -> None:
 @anchors.command()
 @click.argument("name")
 @option(
-    "--sample",
-    "N",
-    "How many documents to ask about, evenly of all languages.",
-    type=click.IntRange(30, 2000),
-    default=400,
+    "--sample N", "How many documents to ask about, evenly of all languages.", click.IntRange(30, 2000), default=400
 )
 @index_encoder_options
 @JSON
@@ -132,11 +128,10 @@ def remarks(name: str, calibration: Calibration) -> list[str]:
 @click.argument("name")
 @click.argument("words")
 @setting_options
-@option("--language", "TAG", "The query's language. [default: detected among the index's own]")
-@click.option("--size", type=click.IntRange(1, 1000), default=10, show_default=True, help="How many hits.")
+@option("--language TAG", "The query's language. [default: detected among the index's own]")
+@option("--size", "How many hits.", click.IntRange(1, 1000), default=10)
 @option(
-    "--filter",
-    "FIELD=VALUE",
+    "--filter FIELD=VALUE",
     "Only documents with this value; several values of one field are alternatives.",
     dest="filters",
     multiple=True,

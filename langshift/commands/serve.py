@@ -14,7 +14,7 @@ from langshift import errors
 from langshift import output as terminal
 from langshift.client import open_cluster
 from langshift.commands.evaluate import replay_with_bars
-from langshift.commands.options import JSON, PATH, option
+from langshift.commands.options import JSON, option
 from langshift.errors import LangshiftError
 from langshift.evaluate.compare.summary import ReplayPair, describe_changes, side_by_side
 from langshift.evaluate.datasets.dataset import load_dataset
@@ -37,10 +37,7 @@ _LEGEND = (
 
 @click.command()
 @option(
-    "--output",
-    "FOLDER",
-    "Write the runs of both indices and the report here.  [default: results/demo in LANGSHIFT_HOME]",
-    type=PATH,
+    "--output FOLDER", "Write the runs of both indices and the report here.  [default: results/demo in LANGSHIFT_HOME]"
 )
 @JSON
 def demo(output: Path | None, as_json: bool) -> None:
@@ -168,27 +165,20 @@ def _show_example(shown: DemoExample) -> None:
 
 
 @click.command()
-@click.option(
+@option(
     "--host",
+    "Where to listen. Other machines may reach another address than this one's own; they need the token then.",
     default="127.0.0.1",
-    show_default=True,
-    help="Where to listen. Other machines may reach another address than this one's own; they need the token then.",
 )
-@click.option(
-    "--port", type=click.IntRange(0, 65535), default=8365, show_default=True, help="Where to listen; 0 for any port."
-)
+@option("--port", "Where to listen; 0 for any port.", click.IntRange(0, 65535), default=8365)
 @option(
-    "--results",
-    "FOLDER",
+    "--results FOLDER",
     "Where replays wrote to, and where those started in the console will. [default: results in LANGSHIFT_HOME]",
-    type=PATH,
 )
 @option(
-    "--dataset",
-    "FOLDER",
+    "--dataset FOLDER",
     "A dataset that may be replayed, beside the bundled one; may be given several times.",
     dest="datasets",
-    type=PATH,
     multiple=True,
 )
 @JSON

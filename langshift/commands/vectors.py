@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 import numpy as np
@@ -25,22 +25,17 @@ from langshift.languages import parse_tag
 from langshift.output import emit_json, line, note, out, pluralize, printable, progress, table
 from langshift.parameters import Share, option_group
 
-if TYPE_CHECKING:
-    from langshift.evaluate.tune.task import ParallelItems, TuningTask
-
-
-_PAIRS_ENCODER = option("--encoder", "NAME", "What encodes --pairs. [default: the encoder that FILE names]")
+_PAIRS_ENCODER = option("--encoder NAME", "What encodes --pairs. [default: the encoder that FILE names]")
 _passage_options = option_group(
     "passages",
     dict,
     option(
-        "--join-lines",
-        "N",
+        "--join-lines N",
         "Join N consecutive rows to one passage: best as long as the texts of the index.",
-        type=click.IntRange(1, 1000),
+        click.IntRange(1, 1000),
         default=1,
     ),
-    option("--documents", "FILE", "A document id for each row: joined passages never cross documents.", type=PATH),
+    option("--documents FILE", "A document id for each row: joined passages never cross documents."),
 )
 """The options that join rows of parallel text; a command is given them as ``passages``, for ``open_parallel``."""
 
@@ -57,24 +52,19 @@ def vectors() -> None:
 
 @vectors.command("tune")
 @click.argument("file", type=PATH)
-@option("--pairs", "PATH", "Parallel text, as for `vectors fit`.", type=PATH, required=True)
+@option("--pairs PATH", "Parallel text, as for `vectors fit`.", required=True)
 @_passage_options
 @option(
-    "--budget",
-    "B",
-    "How much of SLR@20, recall in the query's own language, the shift may cost.",
-    type=Share(),
-    default=0.01,
+    "--budget B", "How much of SLR@20, recall in the query's own language, the shift may cost.", Share(), default=0.01
 )
 @_PAIRS_ENCODER
 @REMOTE_CODE
 @option(
-    "--sample",
-    "N",
+    "--sample N",
     "How many items to use, evenly spread. [default: 600, fewer where there are more than eight languages]",
-    type=click.IntRange(min=100),
+    click.IntRange(min=100),
 )
-@option("--plot", "FILE", "Draw the curves here: .svg, .png or .pdf.", type=PATH)
+@option("--plot FILE", "Draw the curves here: .svg, .png or .pdf.")
 @JSON
 def tune(
     file: Path,
@@ -104,14 +94,12 @@ def tune(
       langshift vectors fit --pairs NTREX --pivot en --languages en,de,th --output mine.safetensors
       langshift vectors tune mine.safetensors --pairs NTREX --plot curve.svg
     """
-    from langshift.evaluate.tune.report import TuningReport, require_plotting, show, warnings
-    from langshift.evaluate.tune.report import plot as draw
-    from langshift.evaluate.tune.task import default_sample, sample_items, well_covered
-    from langshift.evaluate.tune.tune import Judge
-    from langshift.evaluate.tune.tune import tune as find
+    from langshift.evaluate.tune import report as reporting
+    from langshift.evaluate.tune import tune as tuning
+    from langshift.evaluate.tune.task import default_sample, make_task, sample_items, well_covered
 
     if plot is not None:
-        require_plotting(plot)
+        reporting.require_plotting(plot)
     vectors = LanguageVectors.load(file)
     check_output(file)
     if is_given(vectors.encoder):
@@ -126,20 +114,23 @@ def tune(
     items = sample_items(source, vectors.pivot, used, sample or default_sample(len(used) + 1))
     same_text = all(items.pairs[tag] == vectors.pairs[tag] for tag in used)
     items, few = well_covered(items)
-    task = _encode(items, opened)
+    with progress() as bars:
+        texts = sum(bool(text) for of in items.texts.values() for text in of)
+        encoding = bars.add_task("Encoding items and questions", total=2 * texts, rate="")
+        task = make_task(items, opened, lambda done: bars.advance(encoding, done))
     with progress() as bars:
         searches = bars.add_task("Searching", total=None, rate="")
-        judge = Judge(task, vectors, same_text=same_text, on_point=lambda: bars.advance(searches))
-        found = find(judge, budget)
-    report = TuningReport(pairs.resolve().name, judge, found, absent, few, same_text)
+        judge = tuning.Judge(task, vectors, same_text=same_text, on_point=lambda: bars.advance(searches))
+        found = tuning.tune(judge, budget)
+    report = reporting.TuningReport(pairs.resolve().name, judge, found, absent, few, same_text)
     report.recommended().save(file)
     if plot is not None:
-        draw(report, plot)
-    warn(warnings(report))
+        reporting.plot(report, plot)
+    warn(reporting.warnings(report))
     if as_json:
         emit_json({"file": str(file), **report.document()})
         return
-    show(report)
+    reporting.show(report)
     note(f"Wrote the recommendation into {file}.")
     if plot is not None:
         note(f"Drew the curves in {plot}.")
@@ -161,19 +152,10 @@ def _open(pairs: Path, passages: dict[str, Any], vectors: LanguageVectors) -> tu
     return chosen, sorted(set(vectors.vectors) - set(used))
 
 
-def _encode(items: ParallelItems, encoder: Encoder) -> TuningTask:
-    from langshift.evaluate.tune.task import make_task
-
-    with progress() as bars:
-        texts = sum(bool(text) for of in items.texts.values() for text in of)
-        shown = bars.add_task("Encoding items and questions", total=2 * texts, rate="")
-        return make_task(items, encoder, lambda done: bars.advance(shown, done))
-
-
 @vectors.command("import")
 @click.argument("file", type=PATH, metavar="FILE.pt")
-@option("--output", "FILE", "Where to write them.", type=PATH, required=True)
-@option("--encoder", "NAME", "The encoder that they are for. [default: st: and FILE's model]")
+@option("--output FILE", "Where to write them.", required=True)
+@option("--encoder NAME", "The encoder that they are for. [default: st: and FILE's model]")
 @REMOTE_CODE
 @JSON
 def import_(file: Path, output: Path, encoder: str | None, trust_remote_code: bool, as_json: bool) -> None:
@@ -203,10 +185,10 @@ def fit_shown(
     source: ParallelText, pivots: Sequence[str], encoder: Encoder, methods: Sequence[str] = ("shift",)
 ) -> dict[str, LanguageVectors]:
     """Fit with a progress bar over the rows."""
-    with progress() as shown:
-        task = shown.add_task("rows", total=source.total, rate="")
+    with progress() as bars:
+        task = bars.add_task("rows", total=source.total, rate="")
         return fit_vectors(
-            source, pivots, encoder, methods=methods, on_rows=lambda done, _: shown.update(task, completed=done)
+            source, pivots, encoder, methods=methods, on_rows=lambda done, _: bars.update(task, completed=done)
         )
 
 
@@ -253,13 +235,12 @@ def show_vectors(vectors: LanguageVectors, path: Path, *, as_json: bool) -> None
     if as_json:
         emit_json(_document(vectors, path))
         return
-    lines = (
+    for text in (
         f"{path}: {pluralize(len(vectors.vectors), 'language vector')} towards {vectors.pivot}, hash {vectors.hash}",
         f"encoder {f'{vectors.encoder} {vectors.revision}'.strip()}, {vectors.dimension} dimensions; "
         f"fitted on {vectors.source}",
         f"methods {', '.join(_methods(vectors))}; {_recommended(vectors)}",
-    )
-    for text in lines:
+    ):
         line(printable(text))
     languages = _languages(vectors)
     figures = {name: form for name, form in _FIGURES.items() if any(name in one for one in languages.values())}
@@ -280,10 +261,8 @@ def _recommended(vectors: LanguageVectors) -> str:
     """What measurement recommends, in words."""
     if vectors.alpha is None and not vectors.alphas and vectors.shift_queries is None:
         return "alpha 1 (default: nobody measured another)"
-    alpha = 1 if vectors.alpha is None else vectors.alpha
-    if vectors.shift_queries is None:
-        return f"recommended: alpha {alpha:g}"
-    return f"recommended: alpha {alpha:g}, queries {'shifted too' if vectors.shift_queries else 'left as they are'}"
+    queries = {None: "", True: ", queries shifted too", False: ", queries left as they are"}
+    return f"recommended: alpha {1 if vectors.alpha is None else vectors.alpha:g}{queries[vectors.shift_queries]}"
 
 
 # What a language may have -> how it is printed.
@@ -310,8 +289,7 @@ def _languages(vectors: LanguageVectors) -> dict[str, dict[str, Any]]:
 
 def _document(vectors: LanguageVectors, path: Path) -> dict[str, Any]:
     made = ("revision", "document_prefix", "query_prefix", "dimension", "normalised", "source")
-    return {
-        **_identity(vectors, path),
+    return _identity(vectors, path) | {
         **{name: getattr(vectors, name) for name in made},
         "methods": _methods(vectors),
         "alpha": vectors.alpha,
@@ -344,13 +322,14 @@ def _encoder(
     vectors: LanguageVectors, path: Path, source: ParallelText, name: str | None, *, trust_remote_code: bool
 ) -> Encoder:
     """The encoder that the file names, or another one that was asked for."""
-    vector_spec = vector_spec_of(source)
-    opened = open_encoder(name or vectors.encoder, trust_remote_code=trust_remote_code, vector_spec=vector_spec)
+    spec = vector_spec_of(source)
+    opened = open_encoder(name or vectors.encoder, trust_remote_code=trust_remote_code, vector_spec=spec)
     if opened.dimension != vectors.dimension:
         other = opened.id != vectors.encoder
+        remedy = f"take the encoder {vectors.encoder}" if other else "it is not the model that they were fitted with"
         raise UsageError(
             f"{path}: holds vectors of {vectors.dimension} dimensions, but {opened.id} makes {opened.dimension}; "
-            + (f"take the encoder {vectors.encoder}." if other else "it is not the model that they were fitted with.")
+            f"{remedy}."
         )
     try:
         vectors.require_encoder(opened, str(path))
@@ -410,40 +389,29 @@ def _print_suspects(judged: list[VectorAssessment]) -> None:
         note(f"The first {_LISTED} of a language are listed; --json has the worst 50 of each.")
 
 
-def _checked_document(
-    vectors: LanguageVectors, path: Path, evidence_source: str, judged: list[VectorAssessment]
-) -> dict[str, Any]:
+def _judgement(one: VectorAssessment) -> dict[str, Any]:
     return {
-        **_identity(vectors, path),
-        "evidence_of": evidence_source,
-        "languages": {
-            one.language: {
-                "verdict": one.verdict.word,
-                "reason": one.verdict.reason,
-                "norm": one.norm,
-                "share": one.share,
-                "agreement": one.agreement,
-                "evidence": one.evidence.to_json() if one.evidence else None,
-            }
-            for one in judged
-        },
+        "verdict": one.verdict.word,
+        "reason": one.verdict.reason,
+        "norm": one.norm,
+        "share": one.share,
+        "agreement": one.agreement,
+        "evidence": one.evidence.to_json() if one.evidence else None,
     }
 
 
 @vectors.command("fit")
-@option("--pairs", "PATH", "Parallel text, or given vectors.", type=PATH, required=True)
-@option("--languages", "LIST", "Such as ar,de,en. [default: all that PATH has]", callback=parse_list)
+@option("--pairs PATH", "Parallel text, or given vectors.", required=True)
+@option("--languages LIST", "Such as ar,de,en. [default: all that PATH has]", callback=parse_list)
 @option(
-    "--pivot",
-    "LIST",
+    "--pivot LIST",
     "The language to shift towards; several are fitted in one pass.",
     dest="pivots",
     default="en",
     callback=partial(parse_list, example="en,de"),
 )
 @option(
-    "--methods",
-    "LIST",
+    "--methods LIST",
     "What to fit: shift and centering (always), lir, affine.",
     default="shift",
     callback=partial(parse_list, example="shift,lir"),
@@ -451,11 +419,7 @@ def _checked_document(
 @ENCODER
 @REMOTE_CODE
 @option(
-    "--output",
-    "FILE",
-    "Where to write them; with several pivots a folder, which gets <pivot>.safetensors.",
-    type=PATH,
-    required=True,
+    "--output FILE", "Where to write them; with several pivots a folder, which gets <pivot>.safetensors.", required=True
 )
 @_passage_options
 @JSON
@@ -517,7 +481,7 @@ def show(file: str, as_json: bool) -> None:
 
 @vectors.command("check")
 @click.argument("file")
-@option("--pairs", "PATH", "Gather the evidence anew on this parallel text, as for `vectors fit`.", type=PATH)
+@option("--pairs PATH", "Gather the evidence anew on this parallel text, as for `vectors fit`.")
 @_PAIRS_ENCODER
 @REMOTE_CODE
 @_passage_options
@@ -566,11 +530,12 @@ def check(
     try:
         judged = judge(vectors, fitted)
     except ValueError:
-        raise UsageError(
-            f"{path}: its evidence is damaged; give parallel text with --pairs to gather it anew."
-        ) from None
+        remedy = "give parallel text with --pairs to gather it anew"
+        raise UsageError(f"{path}: its evidence is damaged; {remedy}.") from None
     evidence_source = vectors.source if pairs is None else str(pairs)
+
     if as_json:
-        emit_json(_checked_document(vectors, path, evidence_source, judged))
+        languages = {one.language: _judgement(one) for one in judged}
+        emit_json({**_identity(vectors, path), "evidence_of": evidence_source, "languages": languages})
     else:
         _print(vectors, Path(file), evidence_source, judged)

@@ -7,7 +7,7 @@ import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,7 +17,7 @@ from langshift.embedded import Server
 from langshift.embedded.artifacts import assemble, is_assembled, read_lock
 from langshift.embedded.java import Java, choose_java
 from langshift.embedded.node import (
-    ClusterMember,
+    Node,
     ServerHome,
     apart,
     check_folder,
@@ -35,16 +35,15 @@ MORE_SECONDS = 60  # for each further node: they share the processor
 RED_SECONDS = 10
 
 
-@dataclass(frozen=True)
-class RunningNode:
-    """A node whose process runs, healthy or not yet."""
+class NodeRecord(NamedTuple):
+    """A node as a command finds or starts it: what is remembered of it, and its process where it runs."""
 
-    member: ClusterMember
+    node: Node
     state: ServerState
-    process: psutil.Process
+    process: psutil.Process | None
 
 
-def wait_until_healthy(nodes: Sequence[RunningNode]) -> list[ServerState]:
+def wait_until_healthy(nodes: Sequence[NodeRecord]) -> list[ServerState]:
     """Wait until all nodes answer, see each other, and their cluster's health is at least yellow.
 
     Of several nodes that restart, one may come without the only copy of a shard: where all are together
@@ -61,10 +60,10 @@ def wait_until_healthy(nodes: Sequence[RunningNode]) -> list[ServerState]:
     known_ports: list[int] = []
     red_since: float | None = None
     while time.monotonic() < deadline:
-        for node in nodes:
-            if not is_alive(node.process):
-                raise ClusterError(f"{_named(node, nodes)} died while starting; {_end_of_log(node)}")
-        states = [_with_ports(node) for node in nodes]
+        for record in nodes:
+            if record.process is None or not is_alive(record.process):
+                raise ClusterError(f"{_named(record, nodes)} died while starting; {_end_of_log(record.node)}")
+        states = [_with_ports(record) for record in nodes]
         if len(nodes) > 1:
             known_ports = _announce_ports(nodes, states, known_ports)
         health = [_health(state, len(nodes)) for state in states]
@@ -76,8 +75,9 @@ def wait_until_healthy(nodes: Sequence[RunningNode]) -> list[ServerState]:
             note("The cluster's health is red: an index has a shard that is on none of the nodes.")
             return states
         time.sleep(0.2)
-    late = next((node for node in nodes if not _with_ports(node).ready), nodes[0])
-    raise ClusterError(f"{_named(late, nodes)} did not become healthy within {seconds} seconds; {_end_of_log(late)}")
+    late = next((record for record in nodes if not _with_ports(record).ready), nodes[0])
+    end = _end_of_log(late.node)
+    raise ClusterError(f"{_named(late, nodes)} did not become healthy within {seconds} seconds; {end}")
 
 
 def serves(url: str) -> bool:
@@ -86,12 +86,12 @@ def serves(url: str) -> bool:
     return health is not None and bool(health.get("discovered_cluster_manager"))
 
 
-def _announce_ports(nodes: Sequence[RunningNode], states: Sequence[ServerState], known_ports: list[int]) -> list[int]:
+def _announce_ports(nodes: Sequence[NodeRecord], states: Sequence[ServerState], known_ports: list[int]) -> list[int]:
     """Tell all nodes where the others listen, where that is news; returns what they know now."""
     ports = [state.transport for state in states if state.ready and state.transport]
     if ports and ports != known_ports:
-        for node in nodes:
-            node.member.node.write_seed_hosts(ports)
+        for record in nodes:
+            record.node.write_seed_hosts(ports)
     return ports
 
 
@@ -110,21 +110,20 @@ def _is_red_and_idle(health: Mapping[str, Any]) -> bool:
     return health["status"] == "red" and not any(health[name] for name in busy)
 
 
-def _with_ports(node: RunningNode) -> ServerState:
+def _with_ports(record: NodeRecord) -> ServerState:
     """The node's state, ready as soon as both of its ports are known."""
-    logs = node.member.node.logs
-    port, transport = _port(logs / "http.ports"), _port(logs / "transport.ports")
+    port, transport = (_port(record.node.logs / f"{name}.ports") for name in ("http", "transport"))
     if port is None or transport is None:
-        return replace(node.state, ready=False)
-    return replace(node.state, ready=True, port=port, transport=transport)
+        return replace(record.state, ready=False)
+    return replace(record.state, ready=True, port=port, transport=transport)
 
 
-def _named(node: RunningNode, nodes: Sequence[RunningNode]) -> str:
-    return "OpenSearch" if len(nodes) == 1 else f"OpenSearch's node {node.member.name}"
+def _named(record: NodeRecord, nodes: Sequence[NodeRecord]) -> str:
+    return "OpenSearch" if len(nodes) == 1 else f"OpenSearch's node {record.node.name}"
 
 
-def _end_of_log(node: RunningNode) -> str:
-    return f"the end of its log:\n{log_end(node.member.node, node.member.console)}"
+def _end_of_log(node: Node) -> str:
+    return f"the end of its log:\n{log_end(node)}"
 
 
 def _get(port: int, path: str, *taken: int) -> dict[str, Any] | None:
@@ -151,14 +150,6 @@ def _port(file: Path) -> int | None:
         return None
 
 
-class NodeRecord(NamedTuple):
-    """A node as a command finds it: what is remembered of it, and its process where it runs."""
-
-    member: ClusterMember
-    state: ServerState
-    process: psutil.Process | None
-
-
 def start(place: ServerHome, found: Sequence[NodeRecord], settings: Mapping[str, Any]) -> None:
     """Start what does not run and wait until all is healthy; what was started here is stopped again if not.
 
@@ -170,24 +161,22 @@ def start(place: ServerHome, found: Sequence[NodeRecord], settings: Mapping[str,
     Raises:
         ClusterError, LangshiftError: as ``up``.
     """
-    running = [RunningNode(member, state, process) for member, state, process in found if process is not None]
-    missing = [node for node in found if node.process is None]
-    begun: list[RunningNode] = []
+    missing = [record for record in found if record.process is None]
+    begun: list[NodeRecord] = []
     try:
         launches = _launches(place, found, settings) if missing else iter(())
         with _spinner(_starting(found, missing)):
-            for node in launches:
-                begun.append(node)
-                node.state.write(node.member.state_file)
-            nodes = sorted([*running, *begun], key=lambda node: node.member.number)
+            for record in launches:
+                begun.append(record)
+                record.state.write(record.node.state_file)
+            running = [record for record in found if record.process is not None]
+            nodes = sorted([*running, *begun], key=lambda record: record.node.number)
             states = wait_until_healthy(nodes)
     except BaseException:  # Ctrl-C included
-        terminate(*(node.process for node in begun))
-        for node in begun:
-            node.state.stopped().write(node.member.state_file)
+        _stop(begun)
         raise
-    for node, state in zip(nodes, states, strict=True):
-        state.write(node.member.state_file)
+    for record, state in zip(nodes, states, strict=True):
+        state.write(record.node.state_file)
 
 
 def prepared(place: ServerHome) -> Path:
@@ -203,19 +192,19 @@ def prepared(place: ServerHome) -> Path:
     return folder.resolve()
 
 
-def _launches(place: ServerHome, found: Sequence[NodeRecord], settings: Mapping[str, Any]) -> Iterator[RunningNode]:
+def _launches(place: ServerHome, found: Sequence[NodeRecord], settings: Mapping[str, Any]) -> Iterator[NodeRecord]:
     """Make the folders of the nodes that do not run; then start one process after the other."""
-    check_folder(found[-1].member.node.folder)
+    check_folder(found[-1].node.folder)
     if place.account and place.base != place.home.resolve():
         note(
             f"OpenSearch cannot run as root, and the user {place.account.name} cannot reach {place.home}: "
             f"its files, the data included, are in {place.base}."
         )
     distribution, java = prepared(place), choose_java(place.account)
-    missing = [node for node in found if node.process is None]
-    for node, ours in zip(missing, _settings(place, found), strict=True):
-        node.member.node.lay_out(distribution, {**ours, **settings}, place.account)
-    return (_launch(place, member, state, java, len(found)) for member, state, _ in missing)
+    missing = [record for record in found if record.process is None]
+    for record, ours in zip(missing, _settings(place, found), strict=True):
+        record.node.lay_out(distribution, {**ours, **settings}, place.account)
+    return (_launch(place, record, java, len(found)) for record in missing)
 
 
 def _settings(place: ServerHome, found: Sequence[NodeRecord]) -> Iterator[dict[str, Any]]:
@@ -224,23 +213,21 @@ def _settings(place: ServerHome, found: Sequence[NodeRecord]) -> Iterator[dict[s
         yield single_node_settings(found[0].state.port, found[0].state.transport)
         return
     # One that was healthy once was part of a cluster.
-    forming = not any(node.state.port for node in found[1:])
-    ports = zip(
-        apart([node.state.port for node in found], 9200),
-        apart([node.state.transport for node in found], 9300),
-        strict=True,
-    )
-    for node, (port, transport) in zip(found, ports, strict=True):
-        if node.process is None:
-            yield member_settings(node.member.name, place.base, port, transport, forming=forming)
+    forming = not any(record.state.port for record in found[1:])
+    ports = apart([record.state.port for record in found], 9200)
+    transports = apart([record.state.transport for record in found], 9300)
+    for record, port, transport in zip(found, ports, transports, strict=True):
+        if record.process is None:
+            yield member_settings(record.node.name, place.base, port, transport, forming=forming)
 
 
-def _launch(place: ServerHome, member: ClusterMember, last: ServerState, java: Java, nodes: int) -> RunningNode:
+def _launch(place: ServerHome, record: NodeRecord, java: Java, nodes: int) -> NodeRecord:
     """Start one node's process."""
-    process = launch(member.node, java, place.account, member.console, nodes)
+    process = launch(record.node, java, place.account, nodes)
     runtime, version = str(java.program), read_lock().version
-    state = replace(last, pid=process.pid, created=process.create_time(), ready=False, java=runtime, version=version)
-    return RunningNode(member, state, process)
+    begun = process.create_time()
+    state = replace(record.state, pid=process.pid, created=begun, ready=False, java=runtime, version=version)
+    return NodeRecord(record.node, state, process)
 
 
 def _starting(found: Sequence[NodeRecord], missing: Sequence[NodeRecord]) -> str:
@@ -249,7 +236,7 @@ def _starting(found: Sequence[NodeRecord], missing: Sequence[NodeRecord]) -> str
         return f"Starting OpenSearch {version} ..."
     if len(missing) in (0, len(found)):
         return f"Starting OpenSearch {version} on {len(found)} nodes ..."
-    names = " and ".join(node.member.name for node in missing)
+    names = " and ".join(record.node.name for record in missing)
     if len(missing) == 1:
         return f"OpenSearch's node {names} was not running; starting it again ..."
     return f"OpenSearch's nodes {names} were not running; starting them again ..."
@@ -289,9 +276,9 @@ def up(home: Path, nodes: int | None = None, settings: Mapping[str, Any] | None 
         return server
     with place.alone():
         size = _wanted(place, nodes)  # another langshift may have been at work
-        if size > place.size and _stop([_find(member) for member in place.members()]):
+        if size > place.size and _stop([_find(node) for node in place.nodes()]):
             note("Restarting OpenSearch, so that other nodes can join it; its data stays.")
-        start(place, [_find(member) for member in place.members(size)], settings or {})
+        start(place, [_find(node) for node in place.nodes(size)], settings or {})
         server = place.server()
         if server is None:
             raise ClusterError(why_not_running(home))
@@ -322,10 +309,10 @@ def down(home: Path) -> bool:
         Whether one ran.
     """
     place = ServerHome.of(home)
-    if not any(member.node.folder.is_dir() for member in place.members()):
+    if not any(node.folder.is_dir() for node in place.nodes()):
         return False
     with place.alone():
-        return _stop([_find(member) for member in place.members()])
+        return _stop([_find(node) for node in place.nodes()])
 
 
 def status(home: Path) -> Server | None:
@@ -338,8 +325,8 @@ def status(home: Path) -> Server | None:
 
 def why_not_running(home: Path) -> str:
     """Say in a sentence why there is no server, with the end of the log where one died."""
-    begun = [member for member in ServerHome.of(home).members() if member.state().pid is not None]
-    alive = [member for member in begun if member.state().process(member.node.folder) is not None]
+    begun = [node for node in ServerHome.of(home).nodes() if node.state().pid is not None]
+    alive = [node for node in begun if node.state().process(node.folder) is not None]
     if not begun:
         return "The embedded OpenSearch is not running; langshift up starts it."
     if alive:
@@ -347,23 +334,23 @@ def why_not_running(home: Path) -> str:
     are, them = ("is", "it") if len(begun) == 1 else ("are", "them")
     return (
         f"The embedded OpenSearch is not running: its {_processes(begun)} {are} gone, though nobody stopped {them}; "
-        f"langshift up starts {them} again; the end of its log:\n{log_end(begun[0].node, begun[0].console)}"
+        f"langshift up starts {them} again; {_end_of_log(begun[0])}"
     )
 
 
 def places(home: Path) -> dict[str, Any]:
     """What ``Server.to_dict`` gives, as far as it is known while no server runs."""
     place = ServerHome.of(home)
-    members = place.members()
+    nodes = place.nodes()
     return {
         "url": None,
         "pid": None,
         "version": read_lock().version,
         "home": str(place.base),
-        "data": str(members[0].node.data),
-        "log": str(members[0].node.log),
+        "data": str(nodes[0].data),
+        "log": str(nodes[0].log),
         "java": None,
-    } | ({"nodes": [asdict(member.status()) for member in members]} if len(members) > 1 else {})
+    } | ({"nodes": [asdict(node.status()) for node in nodes]} if len(nodes) > 1 else {})
 
 
 def prepare(home: Path) -> Path:
@@ -396,27 +383,27 @@ def _complete(place: ServerHome) -> Server | None:
     return server if all(url is not None and serves(url) for url in urls) else None
 
 
-def _find(member: ClusterMember) -> NodeRecord:
+def _find(node: Node) -> NodeRecord:
     """A node with its process, be it one that the state file does not know, and the state that fits it."""
-    state = member.state()
-    process = state.process(member.node.folder)
-    if process is None and (found := find_server(member.node.folder)) is not None:
+    state = node.state()
+    process = state.process(node.folder)
+    if process is None and (found := find_server(node.folder)) is not None:
         # The file was lost, or langshift was killed before it could write it.
         state = replace(found, version=read_lock().version)
-        process = state.process(member.node.folder)
-    return NodeRecord(member, state, process)
+        process = state.process(node.folder)
+    return NodeRecord(node, state, process)
 
 
 def _stop(nodes: Sequence[NodeRecord]) -> bool:
     """Stop the nodes that run, all at once; whether one ran."""
-    processes = [node.process for node in nodes if node.process is not None]
+    processes = [record.process for record in nodes if record.process is not None]
     terminate(*processes)
-    for member, state, _ in nodes:
-        state.stopped().write(member.state_file)
+    for record in nodes:
+        record.state.stopped().write(record.node.state_file)
     return bool(processes)
 
 
-def _processes(members: Sequence[ClusterMember]) -> str:
+def _processes(nodes: Sequence[Node]) -> str:
     """``process 12``, ``processes 12, 13 and 14``."""
-    pids = [str(member.state().pid) for member in members]
+    pids = [str(node.state().pid) for node in nodes]
     return f"process{'es' if len(pids) > 1 else ''} {join_words(pids)}"

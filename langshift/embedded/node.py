@@ -142,36 +142,40 @@ def _is_free(port: int) -> bool:
         return True
 
 
-@dataclass(frozen=True)
 class Node:
-    """The folder of one server, apart from the distribution, which several nodes may share."""
+    """One node of a home: where its files are, apart from the distribution, which several nodes may share.
 
-    folder: Path
+    Attributes:
+        number: from 1.
+        name: its name in its cluster.
+        console: what the server printed before its log was open.
+        state_file: what is remembered of the server; out of the server's own reach.
+        folder: the node's own.
+        config: folder of its configuration, written anew at each start.
+        data: folder of its indices.
+        logs: folder of its log.
+        log: its log file.
+        temporary: folder for the server's temporary files, where it also loads native code from.
+    """
 
-    @property
-    def config(self) -> Path:
-        """Folder of its configuration, written anew at each start."""
-        return self.folder / "config"
+    def __init__(self, base: Path, number: int = 1) -> None:
+        suffix = "" if number == 1 else f"-{number}"
+        self.number, self.name = number, f"{FIRST}{suffix}"
+        self.console, self.state_file = base / f"console{suffix}.log", base / f"server{suffix}.json"
+        self.folder = base / f"node{suffix}"
+        self.config, self.data, self.logs = self.folder / "config", self.folder / "data", self.folder / "logs"
+        self.log, self.temporary = self.logs / "server.log", self.folder / "tmp"
 
-    @property
-    def data(self) -> Path:
-        """Folder of its indices."""
-        return self.folder / "data"
+    def state(self) -> ServerState:
+        """What is remembered now."""
+        return ServerState.read(self.state_file)
 
-    @property
-    def logs(self) -> Path:
-        """Folder of its log."""
-        return self.folder / "logs"
-
-    @property
-    def log(self) -> Path:
-        """Its log file."""
-        return self.logs / "server.log"
-
-    @property
-    def temporary(self) -> Path:
-        """Folder for the server's temporary files, where it also loads native code from."""
-        return self.folder / "tmp"
+    def status(self) -> NodeStatus:
+        """Whether the node's server runs and was healthy, and where."""
+        state = self.state()
+        if not state.ready or state.process(self.folder) is None:
+            return NodeStatus(self.name, None, None, running=False)
+        return NodeStatus(self.name, f"http://127.0.0.1:{state.port}", state.pid, running=True)
 
     def lay_out(self, distribution: Path, settings: Mapping[str, Any], account: Account | None) -> None:
         """Make the node's folders, links and configuration, ready for a start.
@@ -261,54 +265,6 @@ SIZES = (1, 3)  # with two nodes a majority is both: either one's death would st
 
 
 @dataclass(frozen=True)
-class ClusterMember:
-    """One node of a home, and what is remembered of its server.
-
-    Attributes:
-        base: the folder that the files of all nodes are in.
-        number: from 1.
-    """
-
-    base: Path
-    number: int
-
-    @property
-    def name(self) -> str:
-        """The node's name in its cluster."""
-        return f"{FIRST}{self._suffix}"
-
-    @property
-    def node(self) -> Node:
-        """The node's own folder."""
-        return Node(self.base / f"node{self._suffix}")
-
-    @property
-    def console(self) -> Path:
-        """What the server printed before its log was open."""
-        return self.base / f"console{self._suffix}.log"
-
-    @property
-    def state_file(self) -> Path:
-        """What is remembered of the server; out of the server's own reach."""
-        return self.base / f"server{self._suffix}.json"
-
-    @property
-    def _suffix(self) -> str:
-        return "" if self.number == 1 else f"-{self.number}"
-
-    def state(self) -> ServerState:
-        """What is remembered now."""
-        return ServerState.read(self.state_file)
-
-    def status(self) -> NodeStatus:
-        """Whether the node's server runs and was healthy, and where."""
-        state = self.state()
-        if not state.ready or state.process(self.node.folder) is None:
-            return NodeStatus(self.name, None, None, running=False)
-        return NodeStatus(self.name, f"http://127.0.0.1:{state.port}", state.pid, running=True)
-
-
-@dataclass(frozen=True)
 class ServerHome:
     """Where the files of one home are.
 
@@ -332,28 +288,28 @@ class ServerHome:
     @property
     def size(self) -> int:
         """How many nodes the home has; 1 where it has none yet."""
-        return SIZES[any(member.node.folder.is_dir() for member in self.members(SIZES[1])[1:])]
+        return SIZES[any(node.folder.is_dir() for node in self.nodes(SIZES[1])[1:])]
 
-    def members(self, size: int | None = None) -> list[ClusterMember]:
+    def nodes(self, size: int | None = None) -> list[Node]:
         """The nodes of the home, or those that it would have with ``size`` nodes."""
-        return [ClusterMember(self.base, number) for number in range(1, (size or self.size) + 1)]
+        return [Node(self.base, number) for number in range(1, (size or self.size) + 1)]
 
     def server(self, suits: Callable[[str], bool] = lambda _: True) -> Server | None:
         """The cluster by its first node that runs and whose address ``suits``, or None."""
-        members = self.members()
-        nodes = tuple(member.status() for member in members)
-        for member, node in zip(members, nodes, strict=True):
-            if node.url is not None and node.pid is not None and suits(node.url):
-                state = member.state()
+        nodes = self.nodes()
+        found = tuple(node.status() for node in nodes)
+        for node, status in zip(nodes, found, strict=True):
+            if status.url is not None and status.pid is not None and suits(status.url):
+                state = node.state()
                 return Server(
-                    url=node.url,
-                    pid=node.pid,
+                    url=status.url,
+                    pid=status.pid,
                     version=state.version or "",
                     home=self.base,
-                    data=member.node.data,
-                    log=member.node.log,
+                    data=node.data,
+                    log=node.log,
                     java=state.java or "",
-                    nodes=nodes if len(nodes) > 1 else (),
+                    nodes=found if len(found) > 1 else (),
                 )
         return None
 

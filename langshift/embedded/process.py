@@ -7,7 +7,6 @@ import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 import psutil
 
@@ -20,14 +19,13 @@ STOP_SECONDS = 30
 LOG_LINES = 20
 
 
-def launch(node: Node, java: Java, account: Account | None, console: Path, nodes: int = 1) -> psutil.Process:
+def launch(node: Node, java: Java, account: Account | None, nodes: int = 1) -> psutil.Process:
     """Start the node in the background; it outlives this process and holds nothing of its terminal.
 
     Args:
         node: a node that was laid out.
         java: the runtime.
         account: the user to run as; None for the present one.
-        console: file for what is printed before the log is open.
         nodes: how many nodes share this machine.
 
     Raises:
@@ -38,7 +36,7 @@ def launch(node: Node, java: Java, account: Account | None, console: Path, nodes
     # An empty log: what it holds after a failure is about this start.
     if node.log.exists():
         node.log.replace(node.logs / "server-previous.log")
-    with console.open("wb") as output:
+    with node.console.open("wb") as output:
         try:
             child = subprocess.Popen(
                 node.command(java, nodes),
@@ -85,17 +83,17 @@ def _ours(process: psutil.Process) -> Iterator[None]:
         raise ClusterError(f"OpenSearch (process {process.pid}) is another user's: stop it as that user.") from None
 
 
-def log_end(node: Node, console: Path, lines: int = LOG_LINES) -> str:
+def log_end(node: Node) -> str:
     """The last lines of the server's log, or of what it printed where the log is empty.
 
     Stack frames are left out: twenty of them would hide what went wrong.
     """
-    for file in (node.log, console):
+    for file in (node.log, node.console):
         if file.is_file():
             text = file.read_text(encoding="utf-8", errors="replace").splitlines()
             telling = [line for line in text if line.strip() and not line.startswith(("\tat ", "\t... "))]
             if telling:
-                return "\n".join(telling[-lines:])
+                return "\n".join(telling[-LOG_LINES:])
     return "(the log is empty)"
 
 

@@ -38,18 +38,18 @@ def three(home: Path) -> ServerHome:
 def test_a_home_has_the_nodes_whose_folders_are_there(tmp_path: Path) -> None:
     assert place(tmp_path).size == 1
     (tmp_path / "node").mkdir()
-    assert [member.name for member in place(tmp_path).members()] == ["langshift"]
+    assert [member.name for member in place(tmp_path).nodes()] == ["langshift"]
     (tmp_path / "node-3").mkdir()  # the forming was cut off, or a folder was lost
-    found = place(tmp_path).members()
+    found = place(tmp_path).nodes()
     assert [member.name for member in found] == ["langshift", "langshift-2", "langshift-3"]
-    assert [member.node.folder.name for member in found] == ["node", "node-2", "node-3"]
+    assert [member.folder.name for member in found] == ["node", "node-2", "node-3"]
     assert [member.state_file.name for member in found] == ["server.json", "server-2.json", "server-3.json"]
     assert [member.console.name for member in found] == ["console.log", "console-2.log", "console-3.log"]
 
 
 def test_a_state_file_of_the_release_before_is_the_first_node_s(tmp_path: Path) -> None:
     (tmp_path / "server.json").write_text(json.dumps(OLD_STATE))
-    one, two, _ = place(tmp_path).members(3)
+    one, two, _ = place(tmp_path).nodes(3)
     assert (one.state().port, one.state().transport, two.state().port) == (9207, 9307, None)
     one.state().write(one.state_file)
     assert json.loads((tmp_path / "server.json").read_text()) == OLD_STATE
@@ -114,7 +114,7 @@ def test_processes_that_are_gone_are_named(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(ServerHome, "of", lambda _: home)
     assert embedded.why_not_running(home.home) == "The embedded OpenSearch is not running; langshift up starts it."
     me = psutil.Process()
-    for member in home.members():
+    for member in home.nodes():
         stale = {**OLD_STATE, "pid": me.pid, "created": me.create_time(), "ready": True}
         member.state_file.write_text(json.dumps(stale))
     assert embedded.status(home.home) is None

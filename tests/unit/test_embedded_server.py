@@ -96,9 +96,10 @@ def test_a_java_that_does_not_run_is_passed_over(
 
 
 def test_the_vector_module_is_asked_of_a_full_jdk_only(tmp_path: Path) -> None:
-    (tmp_path / "agent").mkdir()
-    (tmp_path / "agent" / "opensearch-agent-3.6.0.jar").touch()
-    (tmp_path / "agent" / "opensearch-agent-bootstrap-3.6.0.jar").touch()
+    agent = Node(tmp_path).folder / "agent"
+    agent.mkdir(parents=True)
+    (agent / "opensearch-agent-3.6.0.jar").touch()
+    (agent / "opensearch-agent-bootstrap-3.6.0.jar").touch()
     full = Node(tmp_path).command(Java(Path("/jdk/bin/java"), vector=True))
     trimmed = Node(tmp_path).command(Java(Path("/jdk/bin/java"), vector=False))
     assert [option for option in full if option not in trimmed] == ["--add-modules=jdk.incubator.vector"]
