@@ -8,7 +8,6 @@ from pathlib import Path
 from threading import Lock
 from typing import Any, Final, Generic, TypeVar, cast
 
-from jinja2 import Environment
 from markupsafe import Markup
 from opensearchpy import OpenSearch
 from opensearchpy.exceptions import OpenSearchException
@@ -49,7 +48,7 @@ class AppContext:
         self._lock = Lock()
         self._client: OpenSearch | None = None
         self._started = False
-        self._opened: OrderedDict[str, VersionedSearcher] = OrderedDict()
+        self._opened = LruCache[VersionedSearcher](_MOST_OPEN)
         self._encoders = Encoders()
         self._shared: dict[type, Any] = {}
 
@@ -95,8 +94,7 @@ class AppContext:
         """What is open is opened again at its next use: the embedded OpenSearch may come back at another address."""
         with self._lock:
             # Requests under way may still use it: it is not closed, but left to them.
-            self._client = None
-            self._opened.clear()
+            self._client, self._opened = None, LruCache(_MOST_OPEN)
 
     def opened(self, name: str) -> VersionedSearcher:
         """An index, an alias or a version, kept open.
@@ -107,19 +105,8 @@ class AppContext:
             FingerprintError: the encoder installed here is not the one that made it.
         """
         check_name(name)
-        with self._lock:
-            found = self._opened.get(name)
-            if found is not None:
-                self._opened.move_to_end(name)
-                return found
-        client = self.client
-        made = VersionedSearcher(client, name, USUAL_OPTIONS, self._encoders)
-        with self._lock:
-            if client is self._client:
-                made = self._opened.setdefault(name, made)
-                while len(self._opened) > _MOST_OPEN:
-                    self._opened.popitem(last=False)
-        return made
+        # Where the cluster is lost meanwhile, what is opened here goes with what was open on it.
+        return self._opened.of(name, lambda: VersionedSearcher(self.client, name, USUAL_OPTIONS, self._encoders))
 
     def execute(self, name: str, make: PlanFactory[T], filters: Filters = NO_FILTERS) -> tuple[Searcher, T]:
         """Carry out an exchange with what stands behind a name; see ``Opened.carry_out``."""
@@ -151,23 +138,12 @@ def context_of(request: Request) -> AppContext:
 
 
 FOLDER: Final = Path(__file__).parent
-# Name in ``active`` -> address and words in the navigation.
-_PARTS: Final = {
-    "search": ("/search", "Search"),
-    "indices": ("/indices", "Indices"),
-    "evaluations": ("/evaluations", "Evaluations"),
-}
 # Seconds after which a page that waits for the cluster asks again.
 _AGAIN: Final = 3
 
 
-def _environment() -> Environment:
-    made = environment(FOLDER / "templates")
-    made.globals.update(direction=direction, parts=_PARTS, version=VERSION)
-    return made
-
-
-_TEMPLATES: Final = _environment()
+TEMPLATES: Final = environment(FOLDER / "templates")
+TEMPLATES.globals.update(direction=direction, version=VERSION)
 
 
 def page(
@@ -188,7 +164,7 @@ def page(
         **context: what the template fills in; all of it is escaped but what ``drawn`` made.
     """
     url = context_of(request).settings.url
-    text = _TEMPLATES.get_template(template).render(request=request, cluster=url or "embedded OpenSearch", **context)
+    text = TEMPLATES.get_template(template).render(request=request, cluster=url or "embedded OpenSearch", **context)
     return HTMLResponse(text, status_code=status, headers=headers)
 
 
@@ -236,16 +212,18 @@ class LruCache(Generic[T]):
                 self._values.move_to_end(key)
             return self._values.get(key)
 
-    def put(self, key: Hashable, value: T) -> T:
-        """Keep a value, in place of that which was used longest ago."""
-        with self._lock:
-            self._values[key] = value
-            self._values.move_to_end(key)
-            if len(self._values) > self._most:
-                self._values.popitem(last=False)
-        return value
-
     def of(self, key: Hashable, make: Callable[[], T], *, fresh: bool = False) -> T:
         """The value that is kept, else, or where a fresh one is wanted, one that is made."""
         found = None if fresh else self.get(key)
-        return self.put(key, make()) if found is None else found
+        if found is not None:
+            return found
+        made = make()
+        with self._lock:
+            if fresh:
+                self._values[key] = made
+            # Of several that were made at once the first is kept.
+            found = self._values.setdefault(key, made)
+            self._values.move_to_end(key)
+            if len(self._values) > self._most:
+                self._values.popitem(last=False)
+        return found

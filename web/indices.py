@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
 from opensearchpy.exceptions import AuthorizationException
@@ -18,23 +18,7 @@ from langshift.ingest.bulk.dead_letters import DeadLetter, DeadLetters, Group, g
 from langshift.ingest.bulk.journal_store import LoadWorkspace
 from langshift.languages import UNDETERMINED
 from langshift.output import pluralize
-from langshift.plugin.description import (
-    BINS,
-    Confidence,
-    Description,
-    LanguageConfidence,
-    chosen,
-    confidence,
-    described,
-    first_lines,
-    held,
-    in_words,
-    remarks,
-    short_name,
-    short_scales,
-    source,
-    storage,
-)
+from langshift.plugin import description
 from langshift.plugin.inventory import Version, all_versions
 from langshift.web.context import AppContext, context_of, page
 
@@ -63,16 +47,23 @@ def summarize_dead_letters(place: LoadWorkspace, most: int = _MOST, seconds: flo
         most: how many are counted at most.
         seconds: after which no further one is counted.
     """
-    reading = _Reading(DeadLetters(place.dead_letters), most, seconds)
+    letters, began = iter(DeadLetters(place.dead_letters)), time.monotonic()
+
+    def first() -> Iterator[DeadLetter]:
+        for number, letter in enumerate(letters, start=1):
+            yield letter
+            if number >= most or time.monotonic() - began > seconds:
+                return
+
     try:
-        groups = grouped(reading)
+        groups, complete = grouped(first()), next(letters, None) is None
     except LangshiftError as error:
         return uncounted(error)
     except OSError as error:
         return DeadLetterSummary([], f"The dead letters cannot be read ({error.strerror}): see to it that they can be.")
-    if reading.all:
+    if complete:
         return DeadLetterSummary(groups)
-    message = f"Only the first {pluralize(reading.count, 'dead letter')} were counted:"
+    message = f"Only the first {pluralize(sum(one.count for one in groups), 'dead letter')} were counted:"
     return DeadLetterSummary(groups, f"{message} `langshift dead-letters list --index {place.name}` counts all.")
 
 
@@ -81,30 +72,7 @@ def uncounted(error: LangshiftError) -> DeadLetterSummary:
     return DeadLetterSummary([], f"The dead letters cannot be counted: {error}")
 
 
-class _Reading:
-    """Iterates over letters until there were enough of them.
-
-    Attributes:
-        count: how many there were.
-        all: whether there are no more.
-    """
-
-    def __init__(self, found: DeadLetters, most: int, seconds: float) -> None:
-        self._found, self._most, self._seconds = found, most, seconds
-        self.count, self.all = 0, True
-
-    def __iter__(self) -> Iterator[DeadLetter]:
-        began = time.monotonic()
-        for letter in self._found:
-            if self.count and (self.count >= self._most or time.monotonic() - began > self._seconds):
-                self.all = False
-                return
-            self.count += 1
-            yield letter
-
-
 _NONE: Final = "none"
-_HASH: Final = 8
 # Field of a fingerprint -> what it is.
 _LABELS: Final = {
     "encoder": "Encoder",
@@ -124,116 +92,9 @@ _LABELS: Final = {
 }
 
 
-class VersionRow(NamedTuple):
-    """A version in a table.
-
-    Attributes:
-        name: its index.
-        version: its own name.
-        short: ``v0001``.
-        live: whether the name stands for it.
-        unfinished: whether it is being made.
-        state: in words.
-        documents: in words, as all that follows.
-        size: on disk.
-        encoder: that made it.
-        alpha: with how many languages have others.
-        made: day.
-        exactly: when it was made, ISO 8601.
-        by: what made it.
-        vectors: beginning of the hash of its language vectors.
-    """
-
-    name: str
-    version: str
-    short: str
-    live: bool
-    unfinished: bool
-    state: str
-    documents: str
-    size: str
-    encoder: str
-    alpha: str
-    made: str
-    exactly: str
-    by: str
-    vectors: str
-
-
-class LanguageRow(NamedTuple):
-    """A language in a table.
-
-    Attributes:
-        tag: its tag.
-        documents: how many.
-        share: of all documents, 0 to 1.
-        sure: how sure the detector was; None where that is not known.
-    """
-
-    tag: str
-    documents: int
-    share: float
-    sure: LanguageConfidence | None
-
-
-class Bin(NamedTuple):
-    """A tenth of the detector's confidence.
-
-    Attributes:
-        name: such as ``0.9 to 1``.
-        documents: how many.
-        share: of those that tell it, 0 to 1.
-    """
-
-    name: str
-    documents: int
-    share: float
-
-
-def version_rows(versions: Sequence[Version]) -> list[VersionRow]:
-    """The versions as they are listed."""
-    return [_row(one) for one in versions]
-
-
-def language_rows(found: Description, sure: Confidence) -> list[LanguageRow]:
-    """The languages, most frequent first."""
-    return [
-        LanguageRow(tag, count, found.share(tag), sure.languages.get(tag)) for tag, count in found.languages.items()
-    ]
-
-
-def bins(sure: Confidence) -> list[Bin]:
-    """The detector's confidence in tenths, lowest first; empty where no document tells it."""
-    if not sure.documents:
-        return []
-    names = [f"{number / BINS:g} to {(number + 1) / BINS:g}" for number in range(BINS)]
-    return [Bin(name, count, count / sure.documents) for name, count in zip(names, sure.bins, strict=True)]
-
-
 def fingerprint_rows(made: Fingerprint) -> list[tuple[str, str]]:
     """Every field of a fingerprint: what it is, and its value in words."""
     return [(_LABELS.get(name, name), _format_value(name, value)) for name, value in made.to_dict().items()]
-
-
-def _row(one: Version) -> VersionRow:
-    state, documents, size = held(one)
-    made = one.fingerprint
-    return VersionRow(
-        name=one.name,
-        version=one.version,
-        short=short_name(one),
-        live=one.state == "live",
-        unfinished=one.state == "unfinished",
-        state=state,
-        documents=documents,
-        size=size,
-        encoder=made.encoder,
-        alpha=short_scales(one) if made.vectors is not None else _NONE,
-        made=one.made[:10],
-        exactly=one.made,
-        by=source(one),
-        vectors=_NONE if made.vectors is None else made.vectors[:_HASH],
-    )
 
 
 def _format_value(name: str, value: Any) -> str:  # noqa: ANN401 - any JSON
@@ -250,33 +111,25 @@ def _format_value(name: str, value: Any) -> str:  # noqa: ANN401 - any JSON
 
 def indices(request: Request) -> Response:
     """Every version of every index."""
-    found = version_rows(all_versions(context_of(request).client))
-    return page(request, "indices.html", versions=found)
+    return page(request, "indices.html", versions=all_versions(context_of(request).client), describe=description)
 
 
 def index(request: Request) -> Response:
     """All about one version."""
     console = context_of(request)
     version, versions = resolve_version(console, request.path_params["name"])
-    found = described(console.client, version, versions)
-    sure = confidence(console.client, version.version, found.fields)
-    languages = language_rows(found, sure)
+    found = description.described(console.client, version, versions)
     return page(
         request,
         "index.html",
         this=version,
-        description=found,
-        sentences=[*first_lines(found), *in_words(version.fingerprint), *storage(found)],
-        remarks=remarks(found),
-        languages=languages,
-        most=max((one.share for one in languages), default=1.0) or 1.0,
+        versions=versions,
+        found=found,
+        describe=description,
+        confidence=description.confidence(console.client, version.version, found.fields),
         documents=pluralize(found.documents, "document"),
         known=pluralize(len(found.languages.keys() - {UNDETERMINED}), "language"),
-        unknown=found.share(UNDETERMINED),
-        confidence=sure,
-        bins=bins(sure),
         fingerprint=fingerprint_rows(version.fingerprint),
-        versions=version_rows(versions),
         letters=_letters(console, version.name),
     )
 
@@ -299,7 +152,7 @@ def resolve_version(console: AppContext, name: str) -> tuple[Version, list[Versi
     """
     client = console.client
     try:
-        return chosen(client, name)
+        return description.chosen(client, name)
     except ClusterError as error:
         raise HTTPException(404, str(error)) from error
 

@@ -1,6 +1,8 @@
 """What the pages of indices say: rows of words, and dead letters counted for so long as a page may take."""
 
+import re
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 from described_index import LIVE, MADE, RETUNE, WELL
@@ -8,23 +10,40 @@ from plain_index import PLAIN
 
 from langshift.ingest.bulk.dead_letters import DeadLetter, DeadLetters
 from langshift.ingest.bulk.journal_store import LoadWorkspace
+from langshift.plugin import description
 from langshift.plugin.description import Confidence, LanguageConfidence
-from langshift.web.indices import bins, fingerprint_rows, language_rows, summarize_dead_letters, version_rows
+from langshift.web.context import TEMPLATES
+from langshift.web.indices import fingerprint_rows, summarize_dead_letters
 
 SURE = Confidence(10, [1, 0, 0, 0, 0, 0, 0, 0, 2, 7], {"en": LanguageConfidence(6, 0.95, 0.0, 0.25)})
 
 
+def shown(template, **context):
+    """The texts of each row of a page's tables that is no heading."""
+    page = TEMPLATES.get_template(template).render(cluster="", describe=description, **context)
+    rows = re.findall(r"<tr[^>]*>(.*?)</tr>", page, re.DOTALL)
+    cells = ([" ".join(re.sub("<.*?>", "", cell).split()) for cell in re.split("</t[hd]>", row)[:-1]] for row in rows)
+    return [row for row, content in zip(cells, rows, strict=True) if 'scope="col"' not in content]
+
+
+def overview(sure, versions=(LIVE,)):
+    letters = SimpleNamespace(groups=[], remark=None)
+    known = {"documents": "", "known": "", "fingerprint": [], "letters": letters}
+    return shown("index.html", this=LIVE, versions=versions, found=WELL, confidence=sure, **known)
+
+
 def test_languages_come_with_how_sure_the_detector_was():
-    rows = [(one.tag, one.documents, one.share, one.sure) for one in language_rows(WELL, SURE)]
-    assert rows == [("en", 6, 6 / 9, SURE.languages["en"]), ("und", 3, 3 / 9, None)]
+    rows = overview(SURE)
+    assert rows[0] == ["en", "6", "66.7%", "0.950", "0.0%", "25.0%"]
+    assert rows[1] == ["und", "3", "33.3%", "-", "-", "-"]
 
 
 def test_the_confidence_is_told_in_tenths():
-    told = bins(SURE)
-    assert [one.name for one in told][::9] == ["0 to 0.1", "0.9 to 1"]
-    assert [one.documents for one in told] == list(SURE.bins)
-    assert sum(one.share for one in told) == pytest.approx(1)
-    assert bins(Confidence(0, [0] * 10, {})) == []
+    told = [row for row in overview(SURE) if " to " in row[0]]
+    assert [row[0] for row in told][::9] == ["0 to 0.1", "0.9 to 1"]
+    assert [int(row[1]) for row in told] == list(SURE.bins)
+    assert [row[2] for row in told] == ["10.0%", *["0.0%"] * 7, "20.0%", "70.0%"]
+    assert not [row for row in overview(Confidence(0, [0] * 10, {})) if " to " in row[0]]
 
 
 def test_every_field_of_a_fingerprint_is_told_in_words():
@@ -40,18 +59,16 @@ def test_every_field_of_a_fingerprint_is_told_in_words():
 
 
 def test_a_version_is_told_as_the_command_line_tells_it():
-    row, other = version_rows([LIVE, RETUNE])
-    assert (row.short, row.state, row.documents, row.size, row.alpha) == (
-        "v0001",
-        "live",
-        "9",
-        "1.0 kB",
-        "0.6 (2 others)",
-    )
-    assert (row.made, row.exactly, row.by, row.vectors) == ("2026-11-21", LIVE.made, "-", "01234567")
-    assert (row.live, row.unfinished, other.live, other.unfinished) == (True, False, False, True)
-    plain = version_rows([replace(LIVE, fingerprint=PLAIN, documents=None, bytes=None)])[0]
-    assert (plain.alpha, plain.vectors, plain.documents, plain.size) == ("none", "none", "-", "-")
+    live, other = shown("indices.html", versions=[LIVE, RETUNE])
+    assert live[1:7] == ["v0001", "live", "9", "1.0 kB", MADE.encoder, "0.6 (2 others)"]
+    assert live[7] == "2026-11-21"
+    assert live[8] == "search languages"
+    assert other[2] == "unfinished"
+    assert not other[8], "what is unfinished is not searched"
+    assert overview(SURE)[-1][6:] == ["-", "01234567"]
+    plain = replace(LIVE, fingerprint=PLAIN, documents=None, bytes=None)
+    assert shown("indices.html", versions=[plain])[0][3:7] == ["-", "-", PLAIN.encoder, "none"]
+    assert overview(SURE, [plain])[-1][7] == "none"
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -117,19 +117,17 @@ def draw(
         The documents, language by language.
     """
     fields = index.fields
+    with_vector = {"exists": {"field": fields.vector}}
     brings = [*(fields.texts or _FIELDS), GROUP, fields.vector, fields.stamp]
     responses = yield tuple(
-        dsl.body(drawn({"bool": {"filter": _of(language, fields)}}), each, fields, brings) for language in languages
+        dsl.body(drawn({"bool": {"filter": [{"term": {fields.language: tag}}, with_vector]}}), each, fields, brings)
+        for tag in languages
     )
     return [
         one
         for language, response in zip(languages, responses, strict=True)
         for one in _read(response, language, fields, shift)
     ]
-
-
-def _of(language: str, fields: FieldNames) -> list[dict[str, Any]]:
-    return [{"term": {fields.language: language}}, {"exists": {"field": fields.vector}}]
 
 
 def _read(response: Response, language: str, fields: FieldNames, shift: StoredShift | None) -> list[DrawnDocument]:
@@ -139,14 +137,12 @@ def _read(response: Response, language: str, fields: FieldNames, shift: StoredSh
         if vector is None:
             continue
         stored = np.array(vector, np.float32)
-        by = nonzero_scales(stamp)
         words = extract_question(text_of(found, fields), language, found.id)
-        raw = unshifted_vector(stored, stamp, by, shift)
+        raw = unshifted_vector(stored, stamp, nonzero_scales(stamp), shift)
         made.append(DrawnDocument(found.id, language, group_of(found.source), words, stored, raw))
     return made
 
 
-SinglePrecision = NDArray[np.float32]
 ReportProgress = Callable[[str], None]
 
 QUESTIONS: Final = 16
@@ -167,8 +163,8 @@ class EncodedQuestions(NamedTuple):
     """
 
     documents: Sequence[DrawnDocument]
-    raw: SinglePrecision
-    moved: SinglePrecision
+    raw: Vector
+    moved: Vector
     all: bool
 
 
@@ -194,7 +190,7 @@ def encode_questions(
     if opened.identity() != open_version.identity:
         open_version = opened.renewed(open_version)
     total, began = sum(map(len, rounds)), time.monotonic()
-    encoded, vectors = list[DrawnDocument](), list[SinglePrecision]()
+    encoded, vectors = list[DrawnDocument](), list[Vector]()
     for together in rounds:
         if encoded and time.monotonic() - began > _LONGEST:
             break
@@ -263,7 +259,11 @@ def mean_similarities(
     """
     counted = (~left_out).astype(np.float64)
     cosines = (with_norm_1(questions) @ with_norm_1(documents).T) * counted
-    rows, columns = _members(question_languages, languages), _members(document_languages, languages)
+    # Shape (languages, tags): 1 where a tag is that language.
+    rows, columns = (
+        (np.array(languages, object)[:, np.newaxis] == np.array(tags, object)).astype(np.float64)
+        for tags in (question_languages, document_languages)
+    )
     sums, pairs = rows @ cosines @ columns.T, rows @ counted @ columns.T
     means: Matrix = np.divide(sums, pairs, out=np.full_like(sums, np.nan), where=pairs > 0)
     return means
@@ -285,13 +285,6 @@ def own_language_lead(similarities: Matrix) -> float | None:
         if known.size and not np.isnan(row[place]):
             differences.append(float(row[place] - known.mean()))
     return float(np.mean(differences)) if differences else None
-
-
-def _members(tags: Sequence[str], languages: Sequence[str]) -> Matrix:
-    """Shape (languages, tags): 1 where a tag is that language."""
-    return np.array([[tag == language for tag in tags] for language in languages], np.float64).reshape(
-        len(languages), len(tags)
-    )
 
 
 class Nearness(NamedTuple):
@@ -353,6 +346,14 @@ class LanguageMap:
     along: Picture | None
     known: bool
     remarks: Sequence[str]
+
+    def similarities(self, asked: str | None, answering: str) -> list[float | None]:
+        """How near questions in one language are to documents in another, before and after; None where not known."""
+        if self.nearness is None or asked not in self.languages:
+            return [None, None]
+        place = self.languages.index(asked), self.languages.index(answering)
+        both = (self.nearness.before, self.nearness.after)
+        return [None if means is None or np.isnan(means[place]) else float(means[place]) for means in both]
 
 
 def measure(
@@ -423,19 +424,13 @@ def measure_nearness(
     questions: EncodedQuestions, documents: Sequence[DrawnDocument], languages: Sequence[str]
 ) -> Nearness:
     """How near the questions are to the documents."""
-    question_languages, document_languages = (
-        [one.language for one in questions.documents],
-        [one.language for one in documents],
-    )
-    left_out = answer_mask(questions.documents, documents)
-    stored = np.array([one.stored for one in documents])
-    after = mean_similarities(questions.moved, stored, question_languages, document_languages, languages, left_out)
-    made, before = _before(documents), None
+    asked, made = [one.language for one in questions.documents], _before(documents)
+    compared = asked, [one.language for one in documents], languages, answer_mask(questions.documents, documents)
+    stored, before = np.array([one.stored for one in documents]), None
     # Questions may be moved where no document is drawn that was.
     if made is not None or (_known(documents) and not np.array_equal(questions.raw, questions.moved)):
-        raw = stored if made is None else made
-        before = mean_similarities(questions.raw, raw, question_languages, document_languages, languages, left_out)
-    return Nearness(before, after, Counter(question_languages))
+        before = mean_similarities(questions.raw, stored if made is None else made, *compared)
+    return Nearness(before, mean_similarities(questions.moved, stored, *compared), Counter(asked))
 
 
 def pictured(documents: Sequence[DrawnDocument], differing: Matrix | None = None) -> Picture:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import OrderedDict
 from collections.abc import Callable
+from dataclasses import dataclass
 from threading import Lock, Thread
 from typing import Final, NamedTuple
 
@@ -19,79 +20,8 @@ from langshift.evaluate.figures.charts import Panel, scatter
 from langshift.evaluate.figures.heatmap import heatmap
 from langshift.web.context import context_of, page, trusted_markup
 from langshift.web.indices import resolve_version
-from langshift.web.language_map.measure import (
-    DOCUMENTS,
-    QUESTIONS,
-    LanguageMap,
-    Matrix,
-    Nearness,
-    Picture,
-    ReportProgress,
-    measure,
-    own_language_lead,
-)
-
-
-class MeanSimilarity(NamedTuple):
-    """A mean similarity.
-
-    Attributes:
-        before: before the shift; None where it is not known, or nothing was moved.
-        after: as indexed; None where there is no pair.
-    """
-
-    before: float | None
-    after: float | None
-
-
-class LanguageMapRow(NamedTuple):
-    """A language in the table.
-
-    Attributes:
-        tag: its tag.
-        documents: how many the index has.
-        questions: how many were asked in it.
-        pivot: similarity of its documents to questions in the pivot language.
-        own: to questions in its own language.
-        length: of its language vector; None where it has none.
-        alpha: by how much of it documents are shifted; None likewise.
-    """
-
-    tag: str
-    documents: int
-    questions: int
-    pivot: MeanSimilarity
-    own: MeanSimilarity
-    length: float | None
-    alpha: float | None
-
-
-class Heatmap(NamedTuple):
-    """A drawn heatmap.
-
-    Attributes:
-        name: what it is of.
-        svg: the figure.
-        lead: how much nearer documents in the question's own language are than others; None where not known.
-    """
-
-    name: str
-    svg: Markup
-    lead: float | None
-
-
-class ScatterPlot(NamedTuple):
-    """A drawn picture.
-
-    Attributes:
-        name: what it is of.
-        explanation: how to read it.
-        svg: the figure.
-    """
-
-    name: str
-    explanation: str
-    svg: Markup
+from langshift.web.language_map import measure
+from langshift.web.language_map.measure import LanguageMap, Picture, ReportProgress
 
 
 class LanguageMapView(NamedTuple):
@@ -99,42 +29,22 @@ class LanguageMapView(NamedTuple):
 
     Attributes:
         map: what was measured.
-        rows: its languages.
-        heatmaps: before and after the shift where both are known.
-        pictures: of the documents.
+        heatmaps: name, figure, and how much nearer documents in the question's own language are than others, None where
+            that is not known; before and after the shift where both are known.
+        pictures: of the documents: name, how to read it, and the figure.
     """
 
     map: LanguageMap
-    rows: list[LanguageMapRow]
-    heatmaps: list[Heatmap]
-    pictures: list[ScatterPlot]
+    heatmaps: list[tuple[str, Markup, float | None]]
+    pictures: list[tuple[str, str, Markup]]
 
 
 def render_map(found: LanguageMap) -> LanguageMapView:
     """A map, drawn."""
-    return LanguageMapView(found, rows(found), heatmaps(found), pictures(found))
+    return LanguageMapView(found, heatmaps(found), pictures(found))
 
 
-def rows(found: LanguageMap) -> list[LanguageMapRow]:
-    """The languages with their figures."""
-    places = {tag: place for place, tag in enumerate(found.languages)}
-    pivot = places.get(found.index.fingerprint.pivot or "")
-    questions = {} if found.nearness is None else found.nearness.questions
-    return [
-        LanguageMapRow(
-            tag=tag,
-            documents=found.index.counts[tag],
-            questions=questions.get(tag, 0),
-            pivot=_similarity(found.nearness, pivot, place),
-            own=_similarity(found.nearness, place, place),
-            length=found.lengths.get(tag),
-            alpha=found.alphas.get(tag),
-        )
-        for tag, place in places.items()
-    ]
-
-
-def heatmaps(found: LanguageMap) -> list[Heatmap]:
+def heatmaps(found: LanguageMap) -> list[tuple[str, Markup, float | None]]:
     """The similarity of question language and document language, before and after where both are known."""
     near = found.nearness
     if near is None:
@@ -147,7 +57,7 @@ def heatmaps(found: LanguageMap) -> list[Heatmap]:
     highest = float(max(np.nanmax(values) for values in known.values()))
     tags = list(found.languages)
     return [
-        Heatmap(
+        (
             name,
             trusted_markup(
                 heatmap(
@@ -165,55 +75,40 @@ def heatmaps(found: LanguageMap) -> list[Heatmap]:
                     vmax=highest,
                 )
             ),
-            own_language_lead(values),
+            measure.own_language_lead(values),
         )
         for name, values in known.items()
     ]
 
 
-def pictures(found: LanguageMap) -> list[ScatterPlot]:
+def pictures(found: LanguageMap) -> list[tuple[str, str, Markup]]:
     """The documents along language, and along what tells them apart most."""
-    made = list[ScatterPlot]()
-    if found.along is not None:
-        explanation = (
+    wanted = (
+        (
+            found.along,
+            "Along the language vectors",
             "Each point is a document, coloured by its language. The axes are the two directions in which the index's "
-            f"language vectors differ most ({sum(found.along.share):.0%} of their variance): what the shift works "
-            f"against.{_same(found.along)} Where points of one colour keep to themselves, language tells them apart."
-        )
-        made.append(_scatter_plot("Along the language vectors", explanation, found.along))
-    if found.widest is not None:
-        before = " before the shift" if found.widest.before is not None else ""
-        explanation = (
-            f"The same documents along the two directions in which their vectors{before} differ most, whatever that is "
-            f"due to ({sum(found.widest.share):.0%} of their variance).{_same(found.widest)} Where colours are mixed "
-            "here, what a text says counts more than its language."
-        )
-        made.append(_scatter_plot("Along what tells the documents apart most", explanation, found.widest))
-    return made
-
-
-def _same(seen: Picture) -> str:
-    return "" if seen.before is None else " Both sides have the same axes."
-
-
-def _scatter_plot(name: str, explanation: str, seen: Picture) -> ScatterPlot:
-    panels = [] if seen.before is None else [Panel("Before the shift", seen.before, list(seen.languages))]
-    panels.append(Panel("As indexed", seen.after, list(seen.languages)))
-    return ScatterPlot(
-        name,
-        explanation,
-        trusted_markup(scatter(panels, title=f"{name}: documents by language", description=explanation)),
+            "language vectors differ most ({share:.0%} of their variance): what the shift works against.{same} Where "
+            "points of one colour keep to themselves, language tells them apart.",
+        ),
+        (
+            found.widest,
+            "Along what tells the documents apart most",
+            "The same documents along the two directions in which their vectors{before} differ most, whatever that is "
+            "due to ({share:.0%} of their variance).{same} Where colours are mixed here, what a text says counts more "
+            "than its language.",
+        ),
     )
+    return [_scatter_plot(seen, name, explanation) for seen, name, explanation in wanted if seen is not None]
 
 
-def _similarity(near: Nearness | None, row: int | None, column: int) -> MeanSimilarity:
-    if near is None or row is None:
-        return MeanSimilarity(None, None)
-    return MeanSimilarity(_cell(near.before, row, column), _cell(near.after, row, column))
-
-
-def _cell(values: Matrix | None, row: int, column: int) -> float | None:
-    return None if values is None or np.isnan(values[row, column]) else float(values[row, column])
+def _scatter_plot(seen: Picture, name: str, explanation: str) -> tuple[str, str, Markup]:
+    panels, before, same = [Panel("As indexed", seen.after, list(seen.languages))], "", ""
+    if seen.before is not None:
+        panels.insert(0, Panel("Before the shift", seen.before, list(seen.languages)))
+        before, same = " before the shift", " Both sides have the same axes."
+    said = explanation.format(share=sum(seen.share), before=before, same=same)
+    return name, said, trusted_markup(scatter(panels, title=f"{name}: documents by language", description=said))
 
 
 Measuring = Callable[[ReportProgress], LanguageMapView]
@@ -223,21 +118,21 @@ _MOST_MAPS: Final = 16
 _LASTS: Final = 300.0
 
 
+@dataclass
 class LanguageMapJob:
     """One map, being measured or done.
 
     Attributes:
         documents: how many the index had when it was begun.
-        told: what is being done, in a few words.
+        progress: what is being done, in a few words.
         done: the map, or why there is none; None while it is measured.
         ended: when, by the monotonic clock; 0 while it is measured.
     """
 
-    def __init__(self, documents: int | None) -> None:
-        self.documents = documents
-        self.progress = "Waiting for another map"
-        self.done: LanguageMapView | Exception | None = None
-        self.ended = 0.0
+    documents: int | None
+    progress: str = "Waiting for another map"
+    done: LanguageMapView | Exception | None = None
+    ended: float = 0.0
 
     def carry_out(self, measuring: Measuring, one_at_a_time: Lock) -> None:
         """Measure it."""
@@ -246,8 +141,7 @@ class LanguageMapJob:
                 done: LanguageMapView | Exception = measuring(self._set_progress)
             except Exception as error:
                 done = error
-        self.ended = time.monotonic()
-        self.done = done
+        self.ended, self.done = time.monotonic(), done
 
     def stale(self, documents: int | None) -> bool:
         """Whether it is better measured again."""
@@ -300,7 +194,7 @@ def languages(request: Request) -> Response:
         version.uuid,
         version.documents,
         lambda report_progress: render_map(
-            measure(console.client, version.version, lambda: console.opened(version.version), report_progress)
+            measure.measure(console.client, version.version, lambda: console.opened(version.version), report_progress)
         ),
     )
     return page(
@@ -309,8 +203,8 @@ def languages(request: Request) -> Response:
         this=version,
         progress=work.progress,
         shown=work.done,
-        each=DOCUMENTS,
-        questions=QUESTIONS,
+        each=measure.DOCUMENTS,
+        questions=measure.QUESTIONS,
     )
 
 
