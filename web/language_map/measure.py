@@ -347,11 +347,11 @@ class LanguageMap:
     known: bool
     remarks: Sequence[str]
 
-    def similarities(self, asked: str | None, answering: str) -> list[float | None]:
+    def similarities(self, question: str | None, document: str) -> list[float | None]:
         """How near questions in one language are to documents in another, before and after; None where not known."""
-        if self.nearness is None or asked not in self.languages:
+        if self.nearness is None or question not in self.languages:
             return [None, None]
-        place = self.languages.index(asked), self.languages.index(answering)
+        place = self.languages.index(question), self.languages.index(document)
         both = (self.nearness.before, self.nearness.after)
         return [None if means is None or np.isnan(means[place]) else float(means[place]) for means in both]
 
