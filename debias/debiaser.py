@@ -109,20 +109,6 @@ def mean_difference(total: NDArray[np.float64], pairs: int) -> NDArray[np.float3
     return (total / pairs).astype(np.float32)
 
 
-def centre(vectors: NDArray[np.float32], mean: NDArray[np.float32], alpha: float = 1.0) -> NDArray[np.float32]:
-    """Subtract the language's mean embedding: ``x̃ = x − α μ_ℓ`` (Shift, Appendix C.1, with α 1).
-
-    Args:
-        vectors: embeddings of queries or documents of one language, shape (n, d), float32.
-        mean: the language's mean embedding μ_ℓ, shape (d,), float32.
-        alpha: scale, 0 (nothing changes, bit for bit) to 1.
-
-    Returns:
-        Shape (n, d), float32, a new array.
-    """
-    return shift(vectors, mean, alpha)
-
-
 Matrix = NDArray[np.float32]
 # Rows of one language that are raised to 64 bits at once.
 _AT_ONCE = 4096
@@ -278,7 +264,8 @@ class Debiaser(Scales):
     def _of_language(self, vectors: Matrix, key: str, known: LanguageVectors, *, query: bool) -> Matrix:
         alpha = self.scale(key)
         if self.method == "centering":
-            return centre(vectors, known.means[key], alpha)
+            # By the language's mean embedding: ``x̃ = x − α μ_ℓ`` (Shift, Appendix C.1, with α 1).
+            return shift(vectors, known.means[key], alpha)
         if self.method == "lir":
             return remove_directions(vectors, known.directions[key], alpha)
         if self.method == "affine":

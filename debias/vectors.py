@@ -5,12 +5,12 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Container, Mapping
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 from importlib import resources
 from pathlib import Path
-from types import UnionType
 from typing import Any
 
+import msgspec
 import numpy as np
 import orjson
 from numpy.typing import NDArray
@@ -19,7 +19,7 @@ from langshift.debias.encoders import Encoder, identity
 from langshift.debias.fingerprint import same_encoder
 from langshift.debias.parallel.columns import LONGEST
 from langshift.errors import FingerprintError, UsageError
-from langshift.files import atomic_write
+from langshift.files import write_bytes
 from langshift.languages import UNDETERMINED, macrolanguage, parse_tag, primary
 
 Vectors = Mapping[str, NDArray[np.float32]]
@@ -144,9 +144,13 @@ class LanguageVectors:
 
     def save(self, path: Path) -> None:
         """Write the file; it appears whole or not at all."""
-        content = to_bytes(self)
-        with atomic_write(path) as partial:
-            partial.write_bytes(content)
+        from safetensors.numpy import save
+
+        header = {field.name: getattr(self, field.name) for field in fields(self) if field.name not in _PARTS}
+        tensors: dict[str, NDArray[np.float32]] = {}
+        for name, part in _PARTS.items():
+            tensors |= {f"{part}/{tag}" if part else tag: of for tag, of in getattr(self, name).items()}
+        write_bytes(path, save(tensors, metadata={_HEADER: orjson.dumps(header, default=dict).decode()}))
 
     @classmethod
     def load(cls, path: Path) -> LanguageVectors:
@@ -155,8 +159,8 @@ class LanguageVectors:
         Raises:
             UsageError: there is no such file, or it is not one of ours, or damaged.
         """
-        loaded = cls(**read(path))
-        require_sound(loaded, path)
+        loaded = _read(path)
+        _require_sound(loaded, path)
         return loaded
 
 
@@ -175,24 +179,11 @@ def shipped(encoder: str) -> Path | None:
 _HEADER = "langshift"
 _HOW_TO_FIT = "make one with `langshift vectors fit`"
 # Attribute -> what stands before the language in the names of its tensors.
-_PARTS = {"query_vectors": "query", "means": "mean", "directions": "lir", "maps": "affine"}
-_TENSORS = ("vectors", *_PARTS)
-_TEXTS = ("encoder", "revision", "document_prefix", "query_prefix", "source")
+_PARTS = {"vectors": "", "query_vectors": "query", "means": "mean", "directions": "lir", "maps": "affine"}
 
 
-def to_bytes(vectors: LanguageVectors) -> bytes:
-    """The file's content."""
-    from safetensors.numpy import save
-
-    header = {field.name: getattr(vectors, field.name) for field in fields(vectors) if field.name not in _TENSORS}
-    tensors = dict(vectors.vectors)
-    for name, part in _PARTS.items():
-        tensors |= {f"{part}/{tag}": tensor for tag, tensor in getattr(vectors, name).items()}
-    return save(tensors, metadata={_HEADER: orjson.dumps(header, default=dict).decode()})
-
-
-def read(path: Path) -> dict[str, Any]:
-    """The attributes of the language vectors in a file, not yet known to be sound.
+def _read(path: Path) -> LanguageVectors:
+    """The language vectors in a file, of the right types, but not yet known to be sound.
 
     Raises:
         UsageError: there is no such file, it may not be read, or it is not one of ours.
@@ -207,38 +198,23 @@ def read(path: Path) -> dict[str, Any]:
         with safe_open(path, framework="numpy") as file:
             header = orjson.loads((file.metadata() or {})[_HEADER])
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - no mapping
-        parts: dict[str, Any] = {name: _of_part(tensors, part) for name, part in _PARTS.items()}
-        attributes = {**header, **parts, "vectors": _of_part(tensors, "")}
-        known = {field.name for field in fields(LanguageVectors)}
-        needed = {field.name for field in fields(LanguageVectors) if field.default is field.default_factory is MISSING}
-        if not needed <= set(attributes) <= known:
-            raise KeyError
+        attributes = {**header, **{name: _of_part(tensors, part) for name, part in _PARTS.items()}}
+        found = LanguageVectors(**attributes)
+        msgspec.convert(attributes, LanguageVectors)
+        if parse_tag(found.pivot) != found.pivot or any(count < 0 for count in found.pairs.values()):
+            raise ValueError
     # An AttributeError is safetensors' word for a type that NumPy does not have.
-    except (SafetensorError, KeyError, TypeError, AttributeError, orjson.JSONDecodeError):
+    except (SafetensorError, KeyError, TypeError, AttributeError, ValueError):
         raise UsageError(f"{path}: is not a file of language vectors, or is damaged; {_HOW_TO_FIT}.") from None
-    return attributes
+    return found
 
 
-def require_sound(vectors: LanguageVectors, path: Path) -> None:
+def _require_sound(vectors: LanguageVectors, path: Path) -> None:
     """Refuse what was read where it cannot be used.
 
     Raises:
         UsageError: naming the first thing that is wrong.
     """
-    kinds = (
-        _holds(vectors.pairs, int) and all(count >= 0 for count in vectors.pairs.values()),
-        isinstance(vectors.pivot, str) and parse_tag(vectors.pivot) == vectors.pivot,
-        isinstance(vectors.dimension, int),
-        isinstance(vectors.normalised, bool),
-        vectors.alpha is None or isinstance(vectors.alpha, int | float),
-        vectors.shift_queries is None or isinstance(vectors.shift_queries, bool),
-        _holds(vectors.alphas, int | float),
-        _holds(vectors.evidence, dict),
-        isinstance(vectors.tuning, dict),
-        all(isinstance(getattr(vectors, name), str) for name in _TEXTS),
-    )
-    if not all(kinds):
-        raise UsageError(f"{path}: is not a file of language vectors, or is damaged; {_HOW_TO_FIT}.")
     known = {*vectors.vectors, vectors.pivot}
     strangers = any(set(getattr(vectors, name)) - known for name in (*_PARTS, "alphas", "evidence"))
     if len(known) < 2 or set(vectors.pairs) != known - {vectors.pivot} or vectors.pivot in vectors.vectors or strangers:
@@ -248,14 +224,9 @@ def require_sound(vectors: LanguageVectors, path: Path) -> None:
     for alpha in [vectors.alpha, *vectors.alphas.values()]:
         if alpha is not None and not 0 <= alpha <= 1:
             raise UsageError(f"{path}: it recommends alpha {alpha}, but alpha is between 0 and 1; {_HOW_TO_FIT}.")
-    for name in _TENSORS:
+    for name in _PARTS:
         for tag, tensor in getattr(vectors, name).items():
             _require_tensor(vectors.dimension, path, name, tag, tensor)
-
-
-def _holds(value: object, kind: type | UnionType) -> bool:
-    """Whether it is a mapping to such values."""
-    return isinstance(value, dict) and all(isinstance(one, kind) for one in value.values())
 
 
 def _require_tensor(dimension: int, path: Path, name: str, tag: str, tensor: NDArray[np.float32]) -> None:

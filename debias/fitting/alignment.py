@@ -144,33 +144,20 @@ class AlignmentCheck:
         margins = own - np.minimum(other, other_back)
         for window in np.flatnonzero((margins < 0).any(axis=1)):
             rows = np.flatnonzero(margins[window] < 0)
-            alike = self._alike(units[window], rows) | self._alike(pivot_units[window], rows)
+            sides = (units[window], pivot_units[window])
+            # As near to the pair's own text as a translation usually is.
+            alike = np.any([side[rows] @ side.T > self._best.median for side in sides], axis=0)
             there = np.where(alike, _OUT, cosines[window, rows])
             back = np.where(alike, _OUT, cosines[window, :, rows])
             margins[window, rows] = own[window, rows] - np.minimum(there.max(axis=1), back.max(axis=1))
             first = int(window) * size
-            self._suspect(margins[window, rows], first + rows, first + there.argmax(axis=1), places, numbers)
+            for row, fit in zip(rows, there.argmax(axis=1), strict=True):
+                margin = float(margins[window, row])
+                if margin < 0:
+                    suspect = Suspect(places[numbers[first + row]], places[numbers[first + fit]], margin)
+                    self._suspects.append((margin, self._margins.total + first + int(row), suspect))
+            self._suspects = sorted(self._suspects)[:_WORST]
         self._margins.add(margins)
-
-    def _alike(self, units: Units, rows: NDArray[np.intp]) -> NDArray[np.bool_]:
-        """Which texts of a window are as near to some of its rows as a translation usually is."""
-        alike: NDArray[np.bool_] = units[rows] @ units.T > self._best.median
-        return alike
-
-    def _suspect(
-        self,
-        margins: Units,
-        pairs: NDArray[np.intp],
-        fits: NDArray[np.intp],
-        places: Sequence[str],
-        numbers: NDArray[np.intp],
-    ) -> None:
-        """Keep the worst of some pairs: their margins, and which they are and fit among what is added now."""
-        for margin, pair, fit in zip(margins.tolist(), pairs, fits, strict=True):
-            if margin < 0:
-                suspect = Suspect(places[numbers[pair]], places[numbers[fit]], margin)
-                self._suspects.append((margin, self._margins.total + int(pair), suspect))
-        self._suspects = sorted(self._suspects)[:_WORST]
 
     def result(self) -> Alignment:
         """What was found so far."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
 
 from threadpoolctl import threadpool_limits
 
@@ -11,7 +10,7 @@ from langshift.debias.debiaser import mean_difference
 from langshift.debias.encoders import Encoder, identity
 from langshift.debias.fitting.reliability import LanguageEvidence, reliability
 from langshift.debias.fitting.sums import BatchEncoder, LanguageSums, PairSums, add_queries
-from langshift.debias.parallel.columns import ParallelRows, ParallelText, require_held
+from langshift.debias.parallel.columns import ParallelText, require_held
 from langshift.debias.vectors import LanguageVectors
 from langshift.errors import UsageError
 from langshift.output import pluralize
@@ -51,7 +50,9 @@ def fit(
             the encoder cannot take.
         LangshiftError: the encoder gave a vector that is not a number.
     """
-    _require_methods(methods)
+    for method in methods:
+        if method not in FITTED:
+            raise UsageError(f"There is no method {method!r} to fit; there are: {', '.join(FITTED)}.")
     holds = "text" if source.dimension is None else "vectors"
     tags = list(dict.fromkeys(require_held(pivot, source.languages, source.shown, holds) for pivot in pivots))
     embedding = BatchEncoder(source, encoder)
@@ -65,57 +66,32 @@ def fit(
         if language != pivot
     ]
     done = 0
-    with _blas_threads(embedding, methods):
+    # Of small products alone, several threads would take longer, and wait in each other's way.
+    small = embedding.given and not {"lir", "affine"} & set(methods)
+    with threadpool_limits(1 if small else None, user_api="blas"):
         for rows in prefetch(source.batches(embedding.batch)):
-            _add(rows, embedding, tags, languages, pairs, done)
+            sides = embedding.sides(rows, tags)
+            closely = embedding.closely(done, rows)
+            units = {language: languages[language].add(side, closely) for language, side in sides.items()}
+            if embedding.has_queries:
+                add_queries(pairs, sides, rows, embedding)
+            for pair in pairs:
+                one, pivot = pair.language, pair.pivot
+                pair.add(sides[one], sides[pivot], units[one], units[pivot], rows.places)
             done += len(rows.places)
             if on_rows:
                 on_rows(done, source.total)
     for pair in pairs:
-        _require_pairs(pair, source)
+        if (count := pair.blocks.pairs) < 2:
+            raise UsageError(
+                f"{source.shown}: {pair.language} has {pluralize(count, 'pair') if count else 'no pair'} with the "
+                f"pivot {pair.pivot}, and a mean that can be trusted needs two at least; give more, or leave "
+                f"{pair.language} out."
+            )
     return {
         pivot: _made(pivot, [pair for pair in pairs if pair.pivot == pivot], languages, done, source, encoder)
         for pivot in tags
     }
-
-
-def _add(
-    rows: ParallelRows,
-    embedding: BatchEncoder,
-    pivots: Sequence[str],
-    languages: dict[str, LanguageSums],
-    pairs: Sequence[PairSums],
-    done: int,
-) -> None:
-    sides = embedding.sides(rows, pivots)
-    closely = embedding.closely(done, rows)
-    units = {language: languages[language].add(side, closely) for language, side in sides.items()}
-    if embedding.has_queries:
-        add_queries(pairs, sides, rows, embedding)
-    for pair in pairs:
-        one, pivot = pair.language, pair.pivot
-        pair.add(sides[one], sides[pivot], units[one], units[pivot], rows.places)
-
-
-def _blas_threads(embedding: BatchEncoder, methods: Sequence[str]) -> AbstractContextManager[object]:
-    """One thread where only small products are made, for which more take longer, and wait in each other's way."""
-    small = embedding.given and not {"lir", "affine"} & set(methods)
-    return threadpool_limits(1, user_api="blas") if small else nullcontext()
-
-
-def _require_methods(methods: Sequence[str]) -> None:
-    for method in methods:
-        if method not in FITTED:
-            raise UsageError(f"There is no method {method!r} to fit; there are: {', '.join(FITTED)}.")
-
-
-def _require_pairs(pair: PairSums, source: ParallelText) -> None:
-    count = pair.blocks.pairs
-    if count < 2:
-        raise UsageError(
-            f"{source.shown}: {pair.language} has {pluralize(count, 'pair') if count else 'no pair'} with the pivot "
-            f"{pair.pivot}, and a mean that can be trusted needs two at least; give more, or leave {pair.language} out."
-        )
 
 
 def _made(

@@ -125,7 +125,7 @@ class Moments:
         return float(np.trace(self.gram)) / self.count
 
 
-class Ridge(NamedTuple):
+class Ridge:
     """All solutions ``W(λ) = I + Q (Λ + λ)⁻¹ B`` of a ridge regression toward the identity, from one eigenproblem.
 
     ``‖(X − μ_ℓ) W − (Y − μ_pivot)‖² + λ ‖W − I‖²`` is least at ``W = I + (G + λI)⁻¹ (C − G)``, with G and C the centred
@@ -139,20 +139,13 @@ class Ridge(NamedTuple):
         pull: B, shape (d, d).
     """
 
-    mean: Array
-    pivot_mean: Array
-    eigenvalues: Array
-    basis: Array
-    pull: Array
-
-    @classmethod
-    def of(cls, pairs: Moments) -> Ridge:
+    def __init__(self, pairs: Moments) -> None:
         """Solve it for some pairs, at least one."""
-        mean, pivot_mean = pairs.mean, pairs.pivot_mean
-        gram = pairs.gram - np.outer(pairs.total, mean)
-        values, basis = np.linalg.eigh(gram)
-        pull = basis.T @ (pairs.cross - np.outer(pairs.total, pivot_mean) - gram)
-        return cls(mean, pivot_mean, np.maximum(values, 0.0), basis, pull)
+        self.mean, self.pivot_mean = pairs.mean, pairs.pivot_mean
+        gram = pairs.gram - np.outer(pairs.total, self.mean)
+        values, self.basis = np.linalg.eigh(gram)
+        self.eigenvalues = np.maximum(values, 0.0)
+        self.pull = self.basis.T @ (pairs.cross - np.outer(pairs.total, self.pivot_mean) - gram)
 
     def weights(self, penalties: Array) -> Array:
         """The diagonal of ``(Λ + λ)⁻¹`` for each λ, shape (penalties, d); zeros, W = I, for an infinite one."""
@@ -253,15 +246,11 @@ class AffineFit(NamedTuple):
         strength: λ in mean squared norms of the language's embeddings, one of ``STRENGTHS``.
         gain: how much further than after the shift a translation stands above strangers, in cosine, on pairs held
             out.
-        mean: μ_ℓ over the pairs, shape (d,), float32.
-        pivot_mean: μ_pivot over the same pairs, shape (d,), float32.
     """
 
     map_: NDArray[np.float32]
     strength: float
     gain: float
-    mean: NDArray[np.float32]
-    pivot_mean: NDArray[np.float32]
 
 
 class PairMoments:
@@ -302,20 +291,13 @@ class PairMoments:
         pairs = reduce(Moments.with_, self._folds)
         penalties = STRENGTHS * (pairs.square or 1.0)
         chosen, gain = self._choose(pairs, penalties)
-        ridge = Ridge.of(pairs)
-        return AffineFit(
-            ridge.map_(penalties[chosen]).astype(np.float32),
-            float(STRENGTHS[chosen]),
-            gain,
-            ridge.mean.astype(np.float32),
-            ridge.pivot_mean.astype(np.float32),
-        )
+        return AffineFit(Ridge(pairs).map_(penalties[chosen]).astype(np.float32), float(STRENGTHS[chosen]), gain)
 
     def _choose(self, pairs: Moments, penalties: NDArray[np.float64]) -> tuple[int, float]:
         """Which strength, and what it gains over the shift."""
         if min(fold.count for fold in self._folds) < 2:
             return len(penalties) - 1, 0.0
-        found = np.array([Ridge.of(pairs.with_(fold, -1)).margins(fold, penalties) for fold in self._folds])
+        found = np.array([Ridge(pairs.with_(fold, -1)).margins(fold, penalties) for fold in self._folds])
         best = int(found.mean(axis=0).argmax())
         lost = found[:, best] - found[:, -1]
         sure = lost.mean() > lost.std(ddof=1) / np.sqrt(len(lost))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 import msgspec
 import numpy as np
@@ -66,9 +66,7 @@ def reliability(sums: NDArray[np.float64], counts: NDArray[np.int64]) -> Reliabi
     signal = max(float(mean @ mean) - variance / pairs, 0.0)
     halves = _split_half(sums, counts)
     low, high = np.percentile(halves, [2.5, 97.5])
-    enough = None
-    if signal:
-        enough = max(2, int(np.ceil(variance / signal * ENOUGH**2 / (1 - ENOUGH**2))))
+    enough = max(2, int(np.ceil(variance / signal * ENOUGH**2 / (1 - ENOUGH**2)))) if signal else None
     return Reliability(
         float(halves.mean()), float(low), float(high),
         noise=float(np.sqrt(variance / pairs)),
@@ -130,8 +128,7 @@ class LanguageEvidence:
 
     def to_json(self) -> dict[str, Any]:
         """As a JSON object, figures to four digits."""
-        document: dict[str, Any] = _rounded(asdict(self))
-        return document
+        return dict(_rounded(asdict(self)))
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> LanguageEvidence:
@@ -174,18 +171,6 @@ AGREES = 0.9
 MISALIGNED = 0.05
 
 
-class VectorVerdict(NamedTuple):
-    """What to do with a language vector.
-
-    Attributes:
-        word: ``use``, ``use with care`` or ``do not use``; None where there is nothing to judge by.
-        reason: why, in words.
-    """
-
-    word: str | None
-    reason: str
-
-
 @dataclass(frozen=True)
 class VectorAssessment:
     """A language vector and what is known of it.
@@ -195,14 +180,16 @@ class VectorAssessment:
         norm: its length.
         evidence: of its making, or gathered anew; None where there is none.
         agreement: its cosine with the vector fitted on the text given; None where none was.
-        verdict: what to do with it.
+        verdict: ``use``, ``use with care`` or ``do not use``; None where there is nothing to judge by.
+        reason: why, in words.
     """
 
     language: str
     norm: float
     evidence: LanguageEvidence | None
     agreement: float | None
-    verdict: VectorVerdict
+    verdict: str | None
+    reason: str
 
     @property
     def share(self) -> float | None:
@@ -229,21 +216,22 @@ def judge(vectors: LanguageVectors, fitted: LanguageVectors | None = None) -> li
         if known and fitted:
             other = fitted.vectors[language]
             agreement = float(vector @ other / max(norm * float(np.linalg.norm(other)), np.finfo(np.float32).tiny))
-        judged.append(
-            VectorAssessment(language, norm, known, agreement, _verdict(norm, known, agreement, vectors.encoder))
-        )
+        verdict, reason = _verdict(norm, known, agreement, vectors.encoder)
+        judged.append(VectorAssessment(language, norm, known, agreement, verdict, reason))
     return judged
 
 
-def _verdict(norm: float, evidence: LanguageEvidence | None, agreement: float | None, encoder: str) -> VectorVerdict:
+def _verdict(
+    norm: float, evidence: LanguageEvidence | None, agreement: float | None, encoder: str
+) -> tuple[str | None, str]:
     if evidence is None:
-        return VectorVerdict(None, "there is no evidence on it: give parallel text in this language with --pairs")
+        return None, "there is no evidence on it: give parallel text in this language with --pairs"
     if (share := _share(norm, evidence)) < NEGLIGIBLE:
-        return VectorVerdict(USE, f"it is {share:.1%} as long as embeddings: nothing to gain, and nothing to lose")
+        return USE, f"it is {share:.1%} as long as embeddings: nothing to gain, and nothing to lose"
     for word, reasons in ((NOT, _against(evidence, agreement)), (CARE, _doubts(evidence, agreement, encoder))):
         if reasons:
-            return VectorVerdict(word, "; ".join(reasons))
-    return VectorVerdict(USE, "halves of the pairs agree on it")
+            return word, "; ".join(reasons)
+    return USE, "halves of the pairs agree on it"
 
 
 def _share(norm: float, evidence: LanguageEvidence) -> float:

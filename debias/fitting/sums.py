@@ -69,6 +69,9 @@ class Blocks:
 
     Neighbouring sentences are alike, so that pairs drawn one by one would make the mean look surer than it is;
     contiguous blocks carry that likeness. When all are full, neighbours merge and blocks double in size.
+
+    Attributes:
+        language: the sum of the language's embeddings over the pairs, shape (d,), float64.
     """
 
     def __init__(self, dimension: int) -> None:
@@ -76,7 +79,7 @@ class Blocks:
         self._counts = np.zeros(MOST, np.int64)
         self._size = 1
         self._at = 0
-        self._language = np.zeros(dimension, np.float64)
+        self.language = np.zeros(dimension, np.float64)
 
     def add(self, rows: Matrix, pivot_rows: Matrix, totals: Totals | None = None) -> None:
         """Add pairs in the order of the text.
@@ -96,7 +99,7 @@ class Blocks:
                 language, pivot = totals
             else:
                 language, pivot = column_sums(rows[part]), column_sums(pivot_rows[part])
-            self._language += language
+            self.language += language
             self._sums[self._at] += language - pivot
             self._counts[self._at] += len(rows[part])
             done += len(rows[part])
@@ -119,11 +122,6 @@ class Blocks:
         """The sum of all differences, shape (d,), float64."""
         total: NDArray[np.float64] = self._sums.sum(axis=0)
         return total
-
-    @property
-    def language(self) -> NDArray[np.float64]:
-        """The sum of the language's embeddings over the pairs, shape (d,), float64."""
-        return self._language
 
     @property
     def sums(self) -> NDArray[np.float64]:
@@ -151,18 +149,13 @@ class BatchEmbeddings:
 
     Attributes:
         vectors: shape (n, d), float32; zeros in rows without one.
-        present: which rows have one, shape (n,); None where all do.
+        present: which rows have one, shape (n,).
         total: the sum of the rows, shape (d,), float64.
     """
 
     vectors: Matrix
-    present: NDArray[np.bool_] | None
+    present: NDArray[np.bool_]
     total: NDArray[np.float64]
-
-    @property
-    def count(self) -> int:
-        """How many rows have a vector."""
-        return len(self.vectors) if self.present is None else int(self.present.sum())
 
 
 class BatchEncoder:
@@ -220,12 +213,9 @@ class BatchEncoder:
 
     def _encoded_side(self, rows: ParallelRows, language: str, wanted: NDArray[np.bool_]) -> BatchEmbeddings:
         vectors = self._encoded(self._encoder.encode_documents, rows, language, np.flatnonzero(wanted))
-        total = column_sums(vectors)
-        if wanted.all():
-            return BatchEmbeddings(vectors, None, total)
         spread = np.zeros((len(wanted), self.dimension), np.float32)
         spread[wanted] = vectors
-        return BatchEmbeddings(spread, wanted, total)
+        return BatchEmbeddings(spread, wanted, column_sums(vectors))
 
     def _encoded(
         self, encode: Callable[[Sequence[str]], Matrix], rows: ParallelRows, language: str, wanted: NDArray[np.intp]
@@ -246,7 +236,7 @@ class BatchEncoder:
         vectors = rows.vectors[language]
         total = column_sums(vectors)
         if np.isfinite(total).all():
-            return BatchEmbeddings(vectors, None, total)
+            return BatchEmbeddings(vectors, np.ones(len(vectors), np.bool_), total)
         # Reading refuses any other vector that is not finite.
         present: NDArray[np.bool_] = np.logical_not(np.isnan(vectors).all(axis=1))
         vectors = np.where(present[:, np.newaxis], vectors, np.float32(0))
@@ -279,12 +269,12 @@ class LanguageSums:
             These rows without the language's mean so far, of norm 1, shape (closely, d), float32.
         """
         self._total += side.total
-        self._count += side.count
+        self._count += int(side.present.sum())
         if self._moment is not None:
-            self._moment.add(side.vectors if side.present is None else side.vectors[side.present])
+            self._moment.add(side.vectors[side.present])
         sampled = side.vectors[:closely]
         self._norms += float(row_norms(sampled).sum(dtype=np.float64))
-        self._sampled_count += len(sampled) if side.present is None else int(side.present[:closely].sum())
+        self._sampled_count += int(side.present[:closely].sum())
         return unit_rows(sampled, self.mean)
 
     @property
@@ -337,7 +327,7 @@ class PairSums:
             pivot_units: the same of the pivot's.
             places: names the rows for a person.
         """
-        rows = complete(side, pivot)
+        rows = np.flatnonzero(side.present & pivot.present)
         vectors, pivot_vectors, totals = side.vectors, pivot.vectors, (side.total, pivot.total)
         sampled = rows[: np.searchsorted(rows, len(units))]
         if len(rows) == len(vectors):
@@ -352,7 +342,7 @@ class PairSums:
 
     def wants_queries(self, side: BatchEmbeddings, pivot: BatchEmbeddings) -> NDArray[np.intp]:
         """The rows of a batch that are to be encoded as queries too: none after the first 20,000 pairs."""
-        return complete(side, pivot)[: QUERY_PAIRS - self._query_pairs]
+        return np.flatnonzero(side.present & pivot.present)[: QUERY_PAIRS - self._query_pairs]
 
     def add_queries(self, queries: Matrix, pivot_queries: Matrix) -> None:
         """Add pairs encoded as queries, shape (n, d) each."""
@@ -362,15 +352,6 @@ class PairSums:
     def query_vector(self) -> NDArray[np.float32] | None:
         """The language vector of queries, shape (d,), float32; None where no text was encoded as one."""
         return (self._queries / self._query_pairs).astype(np.float32) if self._query_pairs else None
-
-
-def complete(side: BatchEmbeddings, pivot: BatchEmbeddings) -> NDArray[np.intp]:
-    """The rows in which both languages have an embedding."""
-    rows = np.ones(len(side.vectors), np.bool_)
-    for present in (side.present, pivot.present):
-        if present is not None:
-            rows &= present
-    return np.flatnonzero(rows)
 
 
 def add_queries(

@@ -347,8 +347,8 @@ def _print(vectors: LanguageVectors, path: Path, evidence_source: str, judged: l
     columns = [name for name in rows[0] if any(row[name] for row in rows)]
     table(None, columns, [[row[name] for name in columns] for row in rows], right=set(columns[1:-1]))
     for one in judged:
-        if one.verdict.word != USE:
-            line(f"{one.language}: {one.verdict.reason}.")
+        if one.verdict != USE:
+            line(f"{one.language}: {one.reason}.")
     _print_suspects(judged)
 
 
@@ -367,7 +367,7 @@ def _row(one: VectorAssessment) -> dict[str, str]:
         }
     if one.agreement is not None:
         row["cosine"] = _short(one.agreement)
-    return {"language": one.language, **row, "verdict": one.verdict.word or "-"}
+    return {"language": one.language, **row, "verdict": one.verdict or "-"}
 
 
 def _short(cosine: float) -> str:
@@ -391,8 +391,8 @@ def _print_suspects(judged: list[VectorAssessment]) -> None:
 
 def _judgement(one: VectorAssessment) -> dict[str, Any]:
     return {
-        "verdict": one.verdict.word,
-        "reason": one.verdict.reason,
+        "verdict": one.verdict,
+        "reason": one.reason,
         "norm": one.norm,
         "share": one.share,
         "agreement": one.agreement,

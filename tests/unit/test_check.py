@@ -27,7 +27,7 @@ def verdict(evidence, norm=0.15, fitted=None):
     if fitted is not None:
         fitted = replace(vectors, vectors={"th": np.array([*fitted, 0, 0, 0, 0, 0, 0], np.float32)})
     (judged,) = judge(vectors, fitted)
-    return judged.verdict
+    return judged.verdict, judged.reason
 
 
 def test_a_vector_on_which_the_pairs_agree_is_for_use():
@@ -40,7 +40,7 @@ def test_a_vector_that_is_short_beside_the_embeddings_does_nothing_whatever_thei
     assert verdict(noisy, norm=0.009 * norm) == (
         "use", "it is 0.9% as long as embeddings: nothing to gain, and nothing to lose"
     )  # fmt: skip
-    assert verdict(noisy, norm=0.011 * norm).word == "do not use"
+    assert verdict(noisy, norm=0.011 * norm)[0] == "do not use"
 
 
 @pytest.mark.parametrize(
@@ -60,11 +60,11 @@ def test_halves_of_the_pairs_must_agree(halves, enough, word, reason):
 
 def test_a_few_pairs_are_too_few():
     assert verdict(replace(EVIDENCE, pairs=9)) == ("do not use", "9 pairs are too few to judge by; fit on more")
-    assert verdict(replace(EVIDENCE, pairs=10)).word == "use"
+    assert verdict(replace(EVIDENCE, pairs=10))[0] == "use"
 
 
 def test_misaligned_pairs_ask_for_care():
-    assert verdict(replace(EVIDENCE, alignment=replace(ALIGNED, count=50))).word == "use"
+    assert verdict(replace(EVIDENCE, alignment=replace(ALIGNED, count=50)))[0] == "use"
     assert verdict(replace(EVIDENCE, alignment=replace(ALIGNED, count=70))) == (
         "use with care",
         "7% of the pairs look misaligned, which a mean over the same texts bears, but neither the method affine nor "
@@ -76,7 +76,7 @@ def test_misaligned_pairs_ask_for_care():
         "misaligned cannot be told",
     )
     # Too few pairs to compare are no fault of the encoder.
-    assert verdict(replace(EVIDENCE, alignment=Alignment(0, 0.0, False, 0, ()))).word == "use"
+    assert verdict(replace(EVIDENCE, alignment=Alignment(0, 0.0, False, 0, ())))[0] == "use"
 
 
 def test_other_text_may_point_elsewhere():

@@ -54,6 +54,16 @@ def test_each_document_moves_by_its_own_language_alone(seed, norm, languages, al
         assert np.array_equal(after, (before.astype(np.float64) - step).astype(np.float32))
 
 
+def test_centering_worked_out_by_hand():
+    mean, rows = np.array([1, -1, 0, 0, 0, 0], np.float32), np.zeros((2, DIMENSION), np.float32)
+    rows[:, :2] = [[1, 2], [3, 4]]
+    file = replace(known(), means={"de": mean})
+    for alpha, expected in ((1.0, [[0, 3], [2, 5]]), (0.5, [[0.5, 2.5], [2.5, 4.5]])):
+        moved = Debiaser(file, "centering", alpha).documents(rows, ["de", "de"])
+        assert moved[:, :2].tolist() == expected
+        assert not moved[:, 2:].any()
+
+
 @given(SEEDS, NORMS, LANGUAGES)
 def test_shifting_there_and_back(seed, norm, languages):
     debias, given_ = Debiaser(known(seed, norm), alpha=0.7), texts(seed + 1, len(languages), norm)
