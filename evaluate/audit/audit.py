@@ -11,26 +11,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from langshift.debias import similarity
 from langshift.debias.debiaser import Debiaser
-from langshift.debias.similarity import (
-    Draws,
-    Floats,
-    LanguageRows,
-    NormalisedVectors,
-    same_language_nearest,
-    spread,
-    with_norm_1,
-)
-from langshift.evaluate.audit.sample import (
-    AuditQueries,
-    LanguageDisagreement,
-    LanguageMix,
-    Sample,
-    disagreements,
-    draw,
-    mixes,
-    read_queries,
-)
+from langshift.debias.similarity import Floats, LanguageRows, NormalisedVectors
+from langshift.evaluate.audit import sample as sampling
+from langshift.evaluate.audit.sample import AuditQueries, LanguageDisagreement, LanguageMix, Sample
 from langshift.ingest.adopt.adopt import AdoptableIndex
 from langshift.languages import UNDETERMINED
 
@@ -154,13 +139,7 @@ def reference_of(rows: LanguageRows, debias: Debiaser) -> str | None:
 
 
 def judge_languages(
-    sample: Sample,
-    moved: Matrix,
-    rows: LanguageRows,
-    debias: Debiaser,
-    reference: str | None,
-    before: Floats,
-    after: Floats,
+    sample: Sample, moved: Matrix, rows: LanguageRows, debias: Debiaser, reference: str | None, draws: Sequence[Floats]
 ) -> list[LanguageFinding]:
     """Judge every language of a sample.
 
@@ -170,8 +149,7 @@ def judge_languages(
         rows: which documents and queries are of which language.
         debias: the shift.
         reference: the language beside which others are seen, if any.
-        before: mean cosines of every draw, shape (draws, asked, languages).
-        after: the same after the shift.
+        draws: mean cosines of every draw, shape (draws, asked, languages), and the same after the shift.
     """
     found = []
     for column, (tag, of) in enumerate(rows.documents.items()):
@@ -181,7 +159,7 @@ def judge_languages(
             other = rows.documents[reference]
             fitted = fit(sample.vectors[of], moved[of], sample.vectors[other], moved[other])
             asked, reference_column = list(rows.queries).index(reference), list(rows.documents).index(reference)
-            first, then = (drawn[:, asked, reference_column] - drawn[:, asked, column] for drawn in (before, after))
+            first, then = (drawn[:, asked, reference_column] - drawn[:, asked, column] for drawn in draws)
             gap = SimilarityGap(_interval(first), _interval(then), _interval(first - then))
         share = removed_share(sample.vectors[of], moved[of])
         found.append(LanguageFinding(tag, len(of), debias.named(common), share, fitted, gap))
@@ -263,28 +241,32 @@ def audit(opened: AdoptableIndex, size: int, queries: Path | None) -> Audit:
     Raises:
         UsageError: no document can be used, or a line of the queries.
     """
-    sample, pipeline = draw(opened, size), opened.pipeline
-    found = mixes(sample)
-    known = [mix.language for mix in found if mix.language != UNDETERMINED]
+    sample, debias = sampling.draw(opened, size), opened.pipeline.debias
+    mixes = sampling.mixes(sample)
+    known = [mix.language for mix in mixes if mix.language != UNDETERMINED]
     # Without queries the documents stand in for them.
-    audit_queries = AuditQueries(None, len(sample.tags), sample.tags, sample.vectors)
+    asked = AuditQueries(None, len(sample.tags), sample.tags, sample.vectors)
     if queries and known:
-        audit_queries = read_queries(queries, pipeline, known, size)
-    moved = pipeline.debias.documents(sample.vectors, sample.tags)
-    moved_queries = pipeline.debias.queries(audit_queries.vectors, audit_queries.tags)
-    before = NormalisedVectors(with_norm_1(audit_queries.vectors), with_norm_1(sample.vectors))
-    after = NormalisedVectors(with_norm_1(moved_queries), with_norm_1(moved))
-    rows = _rows(sample, audit_queries, known)
-    draws = Draws(rows)
-    cosines, later = draws.cosines(before), draws.cosines(after)
-    reference = reference_of(rows, pipeline.debias)
-    judged = judge_languages(sample, moved, rows, pipeline.debias, reference, cosines, later)
+        asked = sampling.read_queries(queries, opened.pipeline, known, size)
+    moved = debias.documents(sample.vectors, sample.tags)
+    moved_queries = debias.queries(asked.vectors, asked.tags)
+    before, after = (
+        NormalisedVectors(similarity.with_norm_1(of_queries), similarity.with_norm_1(of_documents))
+        for of_queries, of_documents in ((asked.vectors, sample.vectors), (moved_queries, moved))
+    )
+    rows = _rows(sample, asked, known)
+    draws = similarity.Draws(rows)
+    cosines = draws.cosines(before), draws.cosines(after)
+    reference, spread = reference_of(rows, debias), None
+    if reference is not None:
+        some = rows.queries[reference][:_SOME]
+        spread = similarity.spread(before, some, rows.documents[reference], own=rows.own)
     return Audit(
-        opened, sample, found, disagreements(sample), audit_queries, rows, cosines[0], later[0],
+        opened, sample, mixes, sampling.disagreements(sample), asked, rows, cosines[0][0], cosines[1][0],
         near=_near(before, after, rows),
         reference=reference,
-        spread=_spread(before, rows, reference),
-        judged=judged,
+        spread=spread,
+        judged=judge_languages(sample, moved, rows, debias, reference, cosines),
     )  # fmt: skip
 
 
@@ -301,18 +283,12 @@ def _rows(sample: Sample, audit_queries: AuditQueries, known: Sequence[str]) -> 
     )
 
 
-def _spread(sides: NormalisedVectors, rows: LanguageRows, reference: str | None) -> float | None:
-    if reference is None:
-        return None
-    return spread(sides, rows.queries[reference][:_SOME], rows.documents[reference], own=rows.own)
-
-
 def _near(before: NormalisedVectors, after: NormalisedVectors, rows: LanguageRows) -> list[NearestShare]:
     counts = {tag: len(of) for tag, of in rows.documents.items()}
     total = sum(counts.values()) - rows.own
     if total < NEAREST * _TIMES or len(counts) < 2:
         return []
-    shares = zip(*(same_language_nearest(sides, rows, NEAREST) for sides in (before, after)), strict=True)
+    shares = zip(*(similarity.same_language_nearest(sides, rows, NEAREST) for sides in (before, after)), strict=True)
     return [
         NearestShare(tag, len(of), (counts[tag] - rows.own) / total, *share)
         for (tag, of), share in zip(rows.queries.items(), shares, strict=True)

@@ -11,17 +11,9 @@ import numpy as np
 from langshift.debias.encoders import is_given
 from langshift.debias.fitting.reliability import NEGLIGIBLE
 from langshift.debias.similarity import Floats
-from langshift.evaluate.audit.audit import (
-    FEWEST,
-    FEWEST_QUERIES,
-    NEAREST,
-    Audit,
-    Interval,
-    LanguageFinding,
-    ShiftFit,
-    SimilarityGap,
-)
-from langshift.output import note, out, pluralize, printable, table
+from langshift.evaluate.audit import audit as auditing
+from langshift.evaluate.audit.audit import Audit, Interval, LanguageFinding, SimilarityGap
+from langshift.output import format_score, line, note, out, pluralize, printable, table
 
 #: Where less of what a shift takes is there, the means lie further apart after it.
 HALF = 0.5
@@ -31,32 +23,27 @@ _SEEN = 0.0005
 
 def short(figure: float, digits: int = 2) -> str:
     """``.86``, ``-.12``, ``1.00``."""
-    rounded = f"{figure:.{digits}f}"
-    if not float(rounded):
-        rounded = rounded.lstrip("-")
-    return rounded.replace("0.", ".", 1) if abs(figure) < 1 else rounded
+    shown = format_score(abs(figure), digits)
+    return f"-{shown}" if figure < 0 and float(shown) else shown
 
 
 def gap_in_words(gap: SimilarityGap, reference: str) -> str:
     """As ``lie .120 (.100 to .140) further from queries in en than those in en; the shift takes .090 of that away``."""
-    before, after = gap.before, gap.after
-    sign, then = _sign(before), _sign(after)
+    sign, then, change = (_sign(found) for found in (gap.before, gap.after, gap.change))
+    after = f"they lie {fine(abs(gap.after.value))} {_further(then)} them"
     if not sign:
         lie = f"lie about as near to queries in {reference} as those in {reference}"
-        if not then:
-            return f"{lie}, before and after the shift"
-        return f"{lie}; after the shift they lie {fine(abs(after.value))} {_further(then)} them"
-    lie = f"lie {_with_bounds(before, sign)} {_further(sign)} queries in {reference} than those in {reference}"
-    change = _sign(gap.change)
+        return f"{lie}; after the shift {after}" if then else f"{lie}, before and after the shift"
     if not change:
-        return f"{lie}; the shift changes nothing of that which the sample would show"
-    if change != sign:
-        return f"{lie}; the shift makes that {fine(abs(gap.change.value))} more"
-    if then == -sign:
-        return (
-            f"{lie}; the shift takes more than that away: then they lie {fine(abs(after.value))} {_further(then)} them"
-        )
-    return f"{lie}; the shift takes {_with_bounds(gap.change, sign)} of that away"
+        takes = "changes nothing of that which the sample would show"
+    elif change != sign:
+        takes = f"makes that {fine(abs(gap.change.value))} more"
+    elif then == -sign:
+        takes = f"takes more than that away: then {after}"
+    else:
+        takes = f"takes {_with_bounds(gap.change, sign)} of that away"
+    lie = f"lie {_with_bounds(gap.before, sign)} {_further(sign)} queries in {reference} than those in {reference}"
+    return f"{lie}; the shift {takes}"
 
 
 def _sign(found: Interval) -> int:
@@ -68,28 +55,14 @@ def _further(sign: int) -> str:
     return "further from" if sign > 0 else "nearer to"
 
 
-def _with_bounds(found: Interval, sign: int) -> str:
+def _with_bounds(found: Interval, sign: int = 1, digits: int = 3) -> str:
     low, high = sorted((sign * found.low, sign * found.high))
-    return f"{fine(sign * found.value)} ({fine(low)} to {fine(high)})"
+    return f"{short(sign * found.value, digits)} ({short(low, digits)} to {short(high, digits)})"
 
 
 def fine(cosine: float) -> str:
     """A cosine to three digits: ``.024``."""
     return short(cosine, 3)
-
-
-def misfit_in_words(language: str, reference: str, fit: ShiftFit) -> str:
-    """That too little of what a shift takes from documents of a language is there, or perhaps."""
-    there = f"{short(fit.there.value)} ({short(fit.there.low)} to {short(fit.there.high)})"
-    if fit.there.high < HALF:
-        return (
-            f"The vector of {language} does not fit: of what the shift takes away {there} is there, less than half, so "
-            f"documents in {language} and {reference} lie further apart on average after it."
-        )
-    return (
-        f"Whether the vector of {language} fits is not sure: of what the shift takes away {there} is there, and it "
-        "takes more than half to be of use."
-    )
 
 
 # A gap that is smaller than this part of what similarities differ by anyway changes hardly any ranking.
@@ -122,22 +95,23 @@ def verdict(audit: Audit) -> list[AuditFinding]:
     findings = [whole, *_nearest(audit), *_gaps(audit)]
     for one in audit.judged:
         findings += _of_vector(one, audit.reference, misfits=whole.kind != "not_fitting")
-    return [*findings, *_left_out(audit), _MEASURE]
+    return [*findings, *_left_out(audit), AuditFinding("measure", [], _MEASURE)]
 
 
-_MEASURE = AuditFinding(
-    "measure",
-    [],
+_MEASURE = (
     "Similarity is not relevance, and languages that are written about other things differ without any bias: what a "
     "shift does to answers, only queries with judgements tell. Adopt the index with --alpha 0: "
-    "`langshift retune --alpha A --gate DATASET --fail-if CONDITION` then measures before and after.",
+    "`langshift retune --alpha A --gate DATASET --fail-if CONDITION` then measures before and after."
 )
 
 
 def _whole(audit: Audit) -> AuditFinding:
     debias, compared = audit.opened.pipeline.debias, [one for one in audit.judged if one.gap]
-    if debias.vectors is None or not any(one.share for one in audit.judged if one.vector):
-        return AuditFinding("unmoved", [], f"No document of the sample would be moved: {_why_unmoved(audit)}.")
+    shares = [one.share for one in audit.judged if one.vector]
+    if debias.vectors is None or not any(shares):
+        why = "the scale is 0" if shares else "none is in a language that has a vector"
+        why = why if debias.vectors else "there are no language vectors"
+        return AuditFinding("unmoved", [], f"No document of the sample would be moved: {why}.")
     if not compared:
         return AuditFinding("too_few", [], f"Nothing can be compared: {_too_few(audit)}.")
     fits = [(one, one.fit) for one in compared if one.fit and one.share >= NEGLIGIBLE]
@@ -145,12 +119,11 @@ def _whole(audit: Audit) -> AuditFinding:
     if 2 * _documents(wrong) > _documents([one for one, _ in fits]):
         return _not_fitting(audit, wrong)
     if _little_to_gain(audit, compared):
-        return AuditFinding(
-            "little_to_gain",
-            [],
+        text = (
             "There is little to gain: documents in no language lie much nearer to queries than those in another, "
-            f"beside what similarities differ by anyway (standard deviation {fine(audit.spread or 0)}).",
+            f"beside what similarities differ by anyway (standard deviation {fine(audit.spread or 0)})."
         )
+        return AuditFinding("little_to_gain", [], text)
     sure = [one.language for one, fit in fits if fit.there.low > HALF]
     if not sure:
         text = "Whether the language vectors fit, the sample does not tell: draw more documents with --sample."
@@ -159,17 +132,9 @@ def _whole(audit: Audit) -> AuditFinding:
     return AuditFinding("fits", sure, text)
 
 
-def _why_unmoved(audit: Audit) -> str:
-    debias = audit.opened.pipeline.debias
-    if debias.vectors is None:
-        return "there are no language vectors"
-    if any(one.vector for one in audit.judged):
-        return "the scale is 0"
-    return "none is in a language that has a vector"
-
-
 def _too_few(audit: Audit) -> str:
-    what = f"it takes {FEWEST} documents in each of two languages, and {FEWEST_QUERIES} queries in one of these"
+    queries = f"{auditing.FEWEST_QUERIES} queries in one of these"
+    what = f"it takes {auditing.FEWEST} documents in each of two languages, and {queries}"
     there = ", ".join(f"{one.documents:,} in {one.language}" for one in audit.judged[:_LISTED])
     return f"{what}, and there are {there}" if there else f"{what}, and no document has a clear language"
 
@@ -177,17 +142,15 @@ def _too_few(audit: Audit) -> str:
 def _not_fitting(audit: Audit, wrong: Sequence[LanguageFinding]) -> AuditFinding:
     pipeline, field = audit.opened.pipeline, audit.opened.fields.vector
     shown = ", ".join(f"{one.language} {short(one.fit.there.value)}" for one in wrong if one.fit)
+    what = f"The vectors in {field!r} are not {pipeline.encoder.id}'s, or the language vectors do not fit"
     if is_given(pipeline.encoder.id):
         what = f"The language vectors do not fit the vectors in {field!r}"
-    else:
-        what = f"The vectors in {field!r} are not {pipeline.encoder.id}'s, or the language vectors do not fit"
-    return AuditFinding(
-        "not_fitting",
-        [one.language for one in wrong],
+    text = (
         f"{what}: of what the shift would take away, less than half is there ({shown}; 1 would be all). Do not shift "
         "by them: name the encoder that made the vectors, or fit language vectors on parallel text that it encodes, "
-        "with `langshift vectors fit`.",
+        "with `langshift vectors fit`."
     )
+    return AuditFinding("not_fitting", [one.language for one in wrong], text)
 
 
 def _little_to_gain(audit: Audit, compared: Sequence[LanguageFinding]) -> bool:
@@ -202,8 +165,8 @@ def _nearest(audit: Audit) -> Iterator[AuditFinding]:
             sum(getattr(near, name) for near in audit.near) / len(audit.near) for name in ("even", "before", "after")
         )
         text = (
-            f"Of the {NEAREST} nearest documents, {before:.1%} are in the query's language, mean over languages, and "
-            f"{after:.1%} after the shift; in an even mix they would be {even:.1%}."
+            f"Of the {auditing.NEAREST} nearest documents, {before:.1%} are in the query's language, mean over "
+            f"languages, and {after:.1%} after the shift; in an even mix they would be {even:.1%}."
         )
         yield AuditFinding("nearest", [], text)
 
@@ -218,12 +181,20 @@ def _gaps(audit: Audit) -> Iterator[AuditFinding]:
 
 
 def _of_vector(one: LanguageFinding, reference: str | None, *, misfits: bool) -> Iterator[AuditFinding]:
+    """That a vector is negligible, or that too little of what it takes from documents is there, or perhaps."""
     language = one.language
     if one.vector is not None and 0 < one.share < NEGLIGIBLE:
         text = f"The vector of {language} is {one.share:.1%} as long as embeddings: nothing to gain, nothing to lose."
         yield AuditFinding("negligible", [language], text)
     elif one.fit is not None and misfits and one.fit.there.low <= HALF:
-        yield AuditFinding("misfit", [language], misfit_in_words(language, str(reference), one.fit))
+        there = f"of what the shift takes away {_with_bounds(one.fit.there, digits=2)} is there"
+        text = f"Whether the vector of {language} fits is not sure: {there}, and it takes more than half to be of use."
+        if one.fit.there.high < HALF:
+            text = (
+                f"The vector of {language} does not fit: {there}, less than half, so documents in {language} and "
+                f"{reference} lie further apart on average after it."
+            )
+        yield AuditFinding("misfit", [language], text)
 
 
 def _left_out(audit: Audit) -> Iterator[AuditFinding]:
@@ -235,7 +206,7 @@ def _left_out(audit: Audit) -> Iterator[AuditFinding]:
         yield AuditFinding("no_vector", [one.language for one in without], text)
     few = [one.language for one in audit.judged if one.gap is None and one.language != audit.reference]
     if few and audit.reference is not None:
-        text = f"Fewer than {FEWEST} documents, of which nothing is said: {', '.join(few)}."
+        text = f"Fewer than {auditing.FEWEST} documents, of which nothing is said: {', '.join(few)}."
         yield AuditFinding("not_judged", few, text)
 
 
@@ -273,7 +244,7 @@ def document(audit: Audit) -> dict[str, Any]:
             "before": _numbers(audit.before),
             "after": _numbers(audit.after),
         },
-        "nearest": {"documents": NEAREST, "languages": [near._asdict() for near in audit.near]},
+        "nearest": {"documents": auditing.NEAREST, "languages": [near._asdict() for near in audit.near]},
         "verdict": [finding._asdict() for finding in verdict(audit)],
     }
 
@@ -294,8 +265,7 @@ def show(audit: Audit) -> None:
     _matrices(audit)
     _near(audit)
     out.print()
-    findings = verdict(audit)
-    for finding in findings:
+    for finding in verdict(audit):
         _say(finding.text)
     if max(len(audit.mixes), len(audit.rows.queries)) > _LISTED:
         note(f"The {_LISTED} most frequent languages are listed; --json has all.")
@@ -315,18 +285,11 @@ def _of_what(audit: Audit) -> str:
 def _mix(audit: Audit) -> None:
     columns = ["language", "documents", "share", "certain", "norm", "5 % to 95 %"]
     named = any(mix.told for mix in audit.mixes)
-    rows = [
-        [
-            mix.language,
-            f"{mix.documents:,}",
-            f"{mix.share:.1%}",
-            short(mix.confidence),
-            f"{mix.norm:.3g}",
-            f"{mix.low:.3g} to {mix.high:.3g}",
-            *([f"{mix.told:,}", f"{mix.agreed:,}", f"{mix.unsure:,}"] if named else []),
-        ]
-        for mix in audit.mixes[:_LISTED]
-    ]
+    rows = []
+    for mix in audit.mixes[:_LISTED]:
+        figures = [f"{mix.documents:,}", f"{mix.share:.1%}", short(mix.confidence), f"{mix.norm:.3g}"]
+        told = [f"{count:,}" for count in (mix.told, mix.agreed, mix.unsure)] if named else []
+        rows.append([mix.language, *figures, f"{mix.low:.3g} to {mix.high:.3g}", *told])
     columns += ["told", "agree", "unsure"] if named else []
     table(None, columns, rows, right=set(columns[1:]))
     if audit.disagreements:
@@ -337,20 +300,17 @@ def _mix(audit: Audit) -> None:
 
 def _shift(audit: Audit) -> None:
     out.print()
-    rows = [_shift_row(one) for one in audit.judged[:_LISTED]]
+    rows = []
+    for one in audit.judged[:_LISTED]:
+        row = [one.language, one.vector or "-", f"{one.share:.1%}" if one.vector else ""]
+        if one.fit is not None:
+            there = one.fit.there
+            row += [short(one.fit.cosine), short(there.value), f"{short(there.low)} to {short(there.high)}"]
+        rows.append(row)
     columns = ["language", "vector", "of norm", "cosine", "there", "95 %"]
     beside = f", beside documents in {audit.reference}" if audit.reference else ""
     _say(f"What the shift takes away, and how much of that is there{beside}:")
     table(None, columns, rows, right=set(columns[2:]))
-
-
-def _shift_row(one: LanguageFinding) -> list[str]:
-    share = f"{one.share:.1%}" if one.vector else ""
-    row = [one.language, one.vector or "-", share]
-    if one.fit is None:
-        return [*row, "", "", ""]
-    there = one.fit.there
-    return [*row, short(one.fit.cosine), short(there.value), f"{short(there.low)} to {short(there.high)}"]
 
 
 def _matrices(audit: Audit) -> None:
@@ -372,19 +332,18 @@ def _queries(audit: Audit) -> str:
 
 
 def _matrix(audit: Audit, means: Floats) -> None:
-    languages = _folded(list(audit.rows.documents), audit.reference)
-    query_languages = _folded(list(audit.rows.queries), audit.reference)
+    languages, query_languages = (
+        _folded(list(tags), audit.reference) for tags in (audit.rows.documents, audit.rows.queries)
+    )
     pairs = audit.rows.pairs
     sums = np.where(pairs > 0, means, 0.0) * pairs
     rows = []
     for tag, across in query_languages:
-        cells = []
-        for _, down in languages:
-            part = np.ix_(across, down)
-            count = float(pairs[part].sum())
-            cells.append(short(float(sums[part].sum()) / count, 3) if count else "")
-        rows.append([tag, *cells])
-    table(None, ["", *(tag for tag, _ in languages)], rows, right={tag for tag, _ in languages})
+        parts = [np.ix_(across, down) for _, down in languages]
+        totals = [(float(sums[part].sum()), float(pairs[part].sum())) for part in parts]
+        rows.append([tag, *(fine(total / count) if count else "" for total, count in totals)])
+    heads = [tag for tag, _ in languages]
+    table(None, ["", *heads], rows, right=set(heads))
 
 
 def _folded(languages: Sequence[str], reference: str | None) -> list[tuple[str, list[int]]]:
@@ -404,9 +363,9 @@ def _near(audit: Audit) -> None:
         [near.language, f"{near.queries:,}", f"{near.even:.1%}", f"{near.before:.1%}", f"{near.after:.1%}"]
         for near in sorted(audit.near, key=lambda near: near.language != audit.reference)[:_LISTED]
     ]
-    _say(f"Of the {NEAREST} nearest documents of the sample, those in the query's language:")
+    _say(f"Of the {auditing.NEAREST} nearest documents of the sample, those in the query's language:")
     table(None, columns, rows, right=set(columns[1:]))
 
 
 def _say(text: str) -> None:
-    out.print(printable(text), markup=False, soft_wrap=True)
+    line(printable(text))

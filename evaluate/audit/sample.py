@@ -15,20 +15,11 @@ from langshift.debias.encoders import is_given
 from langshift.errors import UsageError
 from langshift.evaluate.datasets.dataset import DatasetQuery
 from langshift.files import lines_of
+from langshift.ingest import documents as parsing
 from langshift.ingest.adopt.adopt import AdoptableIndex
 from langshift.ingest.adopt.transform import document_of
 from langshift.ingest.config import EmbeddingPipeline
-from langshift.ingest.documents import (
-    EMBEDDING,
-    Document,
-    InvalidDocument,
-    id_field,
-    invalid_as_usage_error,
-    language_field,
-    parse_embedding,
-    parse_object,
-    string_field,
-)
+from langshift.ingest.documents import Document, InvalidDocument
 from langshift.ingest.transform import detect_language, query_vectors
 from langshift.languages import UNDETERMINED, text_language
 
@@ -124,12 +115,14 @@ def draw(opened: AdoptableIndex, size: int) -> Sample:
         UsageError: none of them can be used.
     """
     hits = opened.reader.sample(size, {"exists": {"field": opened.fields.vector}}, _SEED)
-    found = [document_of(hit, opened.fields, opened.vector_spec.dimension) for hit in hits]
+    read = (document_of(hit, opened.fields, opened.vector_spec.dimension) for hit in hits)
     documents, vectors = [], []
-    for document in found:
-        if isinstance(document, Document) and document.embedding is not None and _has_direction(document.embedding):
+    for document in (one for one in read if isinstance(one, Document)):
+        vector = document.embedding
+        # One without a direction could not be shifted.
+        if vector is not None and 0 < float(np.linalg.norm(vector.astype(np.float64))) < float("inf"):
             documents.append(_sample_document(document, opened.pipeline))
-            vectors.append(document.embedding)
+            vectors.append(vector)
     if not vectors:
         raise UsageError(f"None of {len(hits):,} documents of {opened.old.index} that were drawn could be adopted.")
     return Sample(documents, np.stack(vectors), len(hits) - len(vectors))
@@ -171,11 +164,6 @@ def _sample_document(document: Document, pipeline: EmbeddingPipeline) -> Sampled
     certain = language if confidence >= pipeline.least_confidence else UNDETERMINED
     declared = None if document.language == UNDETERMINED else text_language(document.language)
     return SampledDocument(adopted.language, confidence, declared, text_language(certain))
-
-
-def _has_direction(vector: NDArray[np.float32]) -> bool:
-    norm = float(np.linalg.norm(vector.astype(np.float64)))
-    return 0 < norm < float("inf")
 
 
 @dataclass(frozen=True)
@@ -233,13 +221,13 @@ def read_queries(path: Path, pipeline: EmbeddingPipeline, among: Collection[str]
 
 def _read(path: Path, *, given: bool) -> Iterator[DatasetQuery]:
     for number, line in lines_of(path):
-        with invalid_as_usage_error(f"{path}, line {number}"):
-            fields = parse_object(line)
-            text = string_field(fields, "text")
+        with parsing.invalid_as_usage_error(f"{path}, line {number}"):
+            fields = parsing.parse_object(line)
+            text = parsing.string_field(fields, "text")
             if not text.strip():
                 raise InvalidDocument("has no text: give the query one, or remove it.")
-            language = language_field(fields)
-            has_embedding = given and fields.get(EMBEDDING) is not None
-            embedding = parse_embedding(fields[EMBEDDING]) if has_embedding else None
+            language = parsing.language_field(fields)
+            vector = fields.get(parsing.EMBEDDING) if given else None
+            embedding = None if vector is None else parsing.parse_embedding(vector)
             tag = None if language == UNDETERMINED else language
-            yield DatasetQuery(id_field(fields), text, tag, None, embedding=embedding)
+            yield DatasetQuery(parsing.id_field(fields), text, tag, None, embedding=embedding)

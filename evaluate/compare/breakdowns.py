@@ -7,15 +7,8 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import NamedTuple
 
-from langshift.evaluate.compare.comparison import (
-    Column,
-    Comparison,
-    Pair,
-    changed,
-    changes_between,
-    compare_parts,
-    sign,
-)
+from langshift.evaluate.compare import comparison
+from langshift.evaluate.compare.comparison import Column, Comparison, Pair
 from langshift.evaluate.compare.significance import TestResult
 from langshift.evaluate.datasets.dataset import DatasetQuery
 from langshift.evaluate.datasets.texts import DocumentText, read_texts
@@ -71,9 +64,9 @@ def matrices(compared: Comparison) -> list[RecallMatrix]:
     recalls = {run.letter: _recalls(name, compared, _top(run.run, depth)) for run in compared.candidates}
     first, *later = recalls
     columns = list(recalls[first])
-    changes = changes_between(recalls, columns, [(first, letter) for letter in later])
+    changes = comparison.changes_between(recalls, columns, [(first, letter) for letter in later])
     queries = {language: part.queries for language, part in compared.by_language.items()}
-    parts = compare_parts(recalls, changes, queries, compared.clusters)
+    parts = comparison.compare_parts(recalls, changes, queries, compared.clusters)
     made = []
     for letter in later:
         cells: dict[str, dict[str, RecallCell]] = {}
@@ -133,16 +126,14 @@ class ExampleQuery(NamedTuple):
         language: its language, named or detected.
         before: the earlier run's figure.
         after: the later run's.
-        hits_before: what the earlier run finds first.
-        hits_after: what the later run finds first.
+        hits: what the earlier and what the later run finds first.
     """
 
     query: DatasetQuery
     language: str | None
     before: float
     after: float
-    hits_before: Sequence[ExampleHit]
-    hits_after: Sequence[ExampleHit]
+    hits: Sequence[Sequence[ExampleHit]]
 
 
 @dataclass(frozen=True)
@@ -180,13 +171,9 @@ def example_queries(
         hits: how many documents of each run an example shows.
     """
     first, *later = compared.letters
-    scores, better = compared.whole.scores, sign(column)
-    gains = {
-        letter: {
-            query: better * change for query, change in changed(scores[first][column], scores[letter][column]).items()
-        }
-        for letter in later
-    }
+    scores, better = compared.whole.scores, comparison.sign(column)
+    changes = {letter: comparison.changed(scores[first][column], scores[letter][column]) for letter in later}
+    gains = {letter: {query: better * change for query, change in of.items()} for letter, of in changes.items()}
     shown = {letter: _largest(gains[letter], many) for letter in later}
     tops = {
         (letter, query): ranking(compared.candidate(letter).run.get(query, {}))[:hits]
@@ -208,14 +195,14 @@ def example_queries(
             ]
             for letter in pair
         ]
-        return ExampleQuery(queries[query], compared.languages.queries[query], before, after, *found)
+        return ExampleQuery(queries[query], compared.languages.queries[query], before, after, found)
 
     made = []
     for letter in later:
-        pair, changes = (first, letter), gains[letter].values()
-        up, down = sum(gain > 0 for gain in changes), sum(gain < 0 for gain in changes)
+        pair, signed = (first, letter), gains[letter].values()
+        up, down = sum(gain > 0 for gain in signed), sum(gain < 0 for gain in signed)
         winners, losers = ([example(query, pair) for query in side] for side in shown[letter])
-        made.append(ExampleQueries(pair, column, up, down, len(changes) - up - down, winners, losers))
+        made.append(ExampleQueries(pair, column, up, down, len(signed) - up - down, winners, losers))
     return made
 
 

@@ -286,21 +286,12 @@ def score_columns(
 
 def part_of(qrels: Qrels, part: str, languages: DatasetLanguages) -> Qrels:
     """The judgements of documents in the query's language, or of those in others; unknown languages stay out."""
-    return {
-        query: _part_grades(judged, part, languages.queries.get(query), languages.documents)
-        for query, judged in qrels.items()
-        if languages.queries.get(query) is not None
-    }
-
-
-def _part_grades(
-    judged: Mapping[str, int], part: str, query_language: str | None, documents: Mapping[str, str | None]
-) -> dict[str, int]:
-    return {
-        name: grade
-        for name, grade in judged.items()
-        if documents.get(name) is not None and (documents[name] == query_language) is (part == SAME)
-    }
+    found = {}
+    for query, judged in qrels.items():
+        if own := languages.queries.get(query):
+            tags = {name: languages.documents.get(name) for name in judged}
+            found[query] = {name: judged[name] for name, tag in tags.items() if tag and (tag == own) is (part == SAME)}
+    return found
 
 
 OWN, NONE = "own", "none"
@@ -415,17 +406,9 @@ class Comparison:
         """The columns of a section."""
         return [column for column in self.columns if column.section == section]
 
-    def among(self, language: str | None) -> ComparedQueries:
-        """Figures and tests over the queries of a language, or over all."""
-        return self.whole if language is None else self.by_language[language]
-
     def mean(self, letter: str, column: Column, language: str | None = None) -> float | None:
         """A run's figure, over the queries of one language where one is given."""
-        return self.among(language).mean(letter, column)
-
-    def tested(self, column: Column, pair: Pair, language: str | None = None) -> TestResult | None:
-        """The test of a pair; None where the measure has no figures by query."""
-        return self.among(language).tested(column, pair)
+        return (self.whole if language is None else self.by_language[language]).mean(letter, column)
 
     def candidate(self, letter: str) -> ComparedRun:
         """The run of that letter."""

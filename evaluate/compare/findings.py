@@ -8,26 +8,9 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-from langshift.evaluate.compare import comparison
-from langshift.evaluate.compare.breakdowns import (
-    HITS,
-    ExampleQueries,
-    ExampleQuery,
-    RecallMatrix,
-    example_queries,
-    matrices,
-)
-from langshift.evaluate.compare.comparison import (
-    ALL,
-    Column,
-    ComparedQueries,
-    Comparison,
-    SettingRow,
-    SettingsComparison,
-    columns,
-    compare,
-    judged_across_languages,
-)
+from langshift.evaluate.compare import breakdowns, comparison
+from langshift.evaluate.compare.breakdowns import ExampleQueries, ExampleQuery, RecallMatrix
+from langshift.evaluate.compare.comparison import Column, ComparedQueries, Comparison, SettingRow, SettingsComparison
 from langshift.evaluate.compare.gate import ConditionResult
 from langshift.evaluate.compare.significance import CORRECTION, LEVEL, PERMUTATIONS, SEED, TestResult, exact
 from langshift.evaluate.compare.summary import advice
@@ -64,12 +47,13 @@ def describe_test(clusters: Clusters) -> str:
     )
 
 
-def _sections(compared: Comparison, part: ComparedQueries, sections: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """Section -> measure -> figures and tests."""
-    return {
+def _part(compared: Comparison, part: ComparedQueries, sections: Sequence[str]) -> dict[str, Any]:
+    """How many queries, and section -> measure -> figures and tests."""
+    found = {
         section: {column.measure: _figures(part, column) for column in compared.columns_of(section)}
         for section in sections
     }
+    return {"queries": len(part.queries), "sections": found}
 
 
 def _figures(part: ComparedQueries, column: Column) -> dict[str, Any]:
@@ -88,10 +72,12 @@ def tested(found: TestResult) -> dict[str, Any]:
     return {**found._asdict(), "significant": found.significant}
 
 
+_SIDES = ("before", "after")
+
+
 def _matrix(found: RecallMatrix) -> dict[str, Any]:
     return {
-        "before": found.pair[0],
-        "after": found.pair[1],
+        **dict(zip(_SIDES, found.pair, strict=True)),
         "measure": found.measure,
         "cells": {
             language: {
@@ -105,27 +91,22 @@ def _matrix(found: RecallMatrix) -> dict[str, Any]:
 
 def _extremes(found: ExampleQueries) -> dict[str, Any]:
     return {
-        "before": found.pair[0],
-        "after": found.pair[1],
-        "section": found.column.section,
-        "measure": found.column.measure,
-        "better": found.better,
-        "worse": found.worse,
-        "same": found.same,
+        **dict(zip(_SIDES, found.pair, strict=True)),
+        **found.column._asdict(),
+        **{name: getattr(found, name) for name in ("better", "worse", "same")},
         "winners": [_example(example) for example in found.winners],
         "losers": [_example(example) for example in found.losers],
     }
 
 
 def _example(example: ExampleQuery) -> Mapping[str, Any]:
-    sides = {"before": example.hits_before, "after": example.hits_after}
     return {
         "query": example.query.id,
         "text": example.query.text,
         "language": example.language,
         "before": example.before,
         "after": example.after,
-        "hits": {side: [hit._asdict() for hit in hits] for side, hits in sides.items()},
+        "hits": {side: [hit._asdict() for hit in hits] for side, hits in zip(_SIDES, example.hits, strict=True)},
     }
 
 
@@ -158,15 +139,11 @@ class ComparisonFindings:
                 for run in compared.candidates
             ],
             "test": basis(compared.clusters),
-            "sections": _sections(compared, compared.whole, compared.sections),
+            "sections": _part(compared, compared.whole, compared.sections)["sections"],
             "by_language": {
-                language: {"queries": len(part.queries), "sections": _sections(compared, part, compared.sections)}
-                for language, part in compared.by_language.items()
+                language: _part(compared, part, compared.sections) for language, part in compared.by_language.items()
             },
-            "slices": {
-                name: {"queries": len(part.queries), "sections": _sections(compared, part, [ALL])}
-                for name, part in compared.slices.items()
-            },
+            "slices": {name: _part(compared, part, [comparison.ALL]) for name, part in compared.slices.items()},
             "matrices": [_matrix(found) for found in self.matrices],
             "examples": [_extremes(found) for found in self.examples],
             "advice": list(self.advice),
@@ -194,11 +171,11 @@ def compare_places(
     if measures is None and not all(candidate.group_scores for candidate in candidates):
         names = [name for name in names if name != "LPR"]
     names += parse_names(" ".join(also), dataset) if also else []
-    wanted = columns(list(dict.fromkeys(names)), cross=judged_across_languages(dataset))
-    return compare(dataset, DatasetLanguages.of(dataset), clusters(dataset), candidates, wanted)
+    wanted = comparison.columns(list(dict.fromkeys(names)), cross=comparison.judged_across_languages(dataset))
+    return comparison.compare(dataset, DatasetLanguages.of(dataset), clusters(dataset), candidates, wanted)
 
 
-def findings(compared: Comparison, hits: int = HITS) -> ComparisonFindings:
+def findings(compared: Comparison, hits: int = breakdowns.HITS) -> ComparisonFindings:
     """What follows from figures and tests.
 
     Args:
@@ -206,26 +183,18 @@ def findings(compared: Comparison, hits: int = HITS) -> ComparisonFindings:
         hits: how many documents of each run an example shows.
     """
     primary, several = compared.primary, len(compared.candidates) > 1
-    found = matrices(compared) if several and judged_across_languages(compared.dataset) else []
-    examples = example_queries(compared, primary, hits=hits) if several and primary else []
-    warnings = [
-        *compared.languages.warnings,
-        *comparison.warnings(compared.dataset, compared.candidates),
-        *_notes(compared),
-    ]
-    return ComparisonFindings(compared, found, examples, advice(compared), warnings)
-
-
-def _notes(compared: Comparison) -> list[str]:
-    """What measures say of their figures, each once."""
-    return list(
-        dict.fromkeys(
-            f"{run.label}, {column.measure}: {found.note}"
-            for run in compared.candidates
-            for column, found in compared.whole.scores[run.letter].items()
-            if found.note
-        )
+    found = breakdowns.matrices(compared) if several and comparison.judged_across_languages(compared.dataset) else []
+    examples = breakdowns.example_queries(compared, primary, hits=hits) if several and primary else []
+    # What measures say of their figures, each once.
+    notes = dict.fromkeys(
+        f"{run.label}, {column.measure}: {score.note}"
+        for run in compared.candidates
+        for column, score in compared.whole.scores[run.letter].items()
+        if score.note
     )
+    known = comparison.warnings(compared.dataset, compared.candidates)
+    warnings = [*compared.languages.warnings, *known, *notes]
+    return ComparisonFindings(compared, found, examples, advice(compared), warnings)
 
 
 def settings_document(compared: SettingsComparison) -> dict[str, Any]:
@@ -235,20 +204,15 @@ def settings_document(compared: SettingsComparison) -> dict[str, Any]:
         "test": basis(compared.clusters),
         "rows": [_row(compared, row) for row in compared.rows],
         "slices": {
-            name: {
-                "queries": len(part.queries),
-                "rows": [
-                    {
-                        "name": row.name,
-                        "measures": {column.measure: part.mean(row.name, column) for column in compared.directed},
-                        "tests": _tests(compared, part, row),
-                    }
-                    for row in compared.rows
-                ],
-            }
+            name: {"queries": len(part.queries), "rows": [_slice_row(compared, part, row) for row in compared.rows]}
             for name, part in compared.slices.items()
         },
     }
+
+
+def _slice_row(compared: SettingsComparison, part: ComparedQueries, row: SettingRow) -> dict[str, Any]:
+    means = {column.measure: part.mean(row.name, column) for column in compared.directed}
+    return {"name": row.name, "measures": means, "tests": _tests(compared, part, row)}
 
 
 def _row(compared: SettingsComparison, row: SettingRow) -> dict[str, Any]:

@@ -96,12 +96,7 @@ def read(path: Path, dataset: str) -> Baseline:
 
 
 ANY = "any"
-_OPERATORS: dict[str, Callable[[float, float], bool]] = {
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-}
+_OPERATORS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 _FORM = re.compile(
     r"\s*(?:(?P<kind>change|value)\s+)?(?P<measure>[^\s<>()]+(?:\([^()]*\)[^\s<>()]*)?)"
     r"(?:\s+in\s+(?P<language>[A-Za-z]+))?\s*(?P<operator><=|>=|<|>)\s*(?P<limit>[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*"
@@ -198,9 +193,8 @@ def judge(condition: Condition, languages: Sequence[str], after: Figures, before
     places = list(languages) if condition.language == ANY else [condition.language]
     checked = [_check(condition, language, after, before) for language in places]
     held = [says for failed, says in checked if failed]
-    if held:
-        return ConditionResult(condition, True, "; ".join(held) + f": fails by '{condition.text}'.")
-    return ConditionResult(condition, False, "; ".join(says for _, says in checked) + ".")
+    says = "; ".join(held or [says for _, says in checked])
+    return ConditionResult(condition, bool(held), f"{says}: fails by '{condition.text}'." if held else f"{says}.")
 
 
 def _check(condition: Condition, language: str | None, after: Figures, before: Figures | None) -> tuple[bool, str]:
@@ -284,7 +278,10 @@ class Gate:
         requested = " ".join(condition.measure for condition in self._conditions)
         usual = default_measures(self._dataset.judged)
         self._measures = list(dict.fromkeys([*usual, *parse_names(requested, self._dataset)]))
-        self._check_conditions()
+        # Figures that are all the same: what is refused now is not refused after hours of copying.
+        found = {tag or UNDETERMINED for tag in query_languages(self._dataset.queries).values()}
+        for condition in self._conditions:
+            judge(condition, sorted(found), lambda *_: 0.0, lambda *_: 0.0)
         self._search = search
         self._opened: dict[str, Encoder] = {}
 
@@ -332,17 +329,10 @@ class Gate:
         options = ReplayOptions(measures=self._measures, group_scores="LPR" in self._measures)
         replay_plan = ReplayPlan.of(searchers, self._dataset, options)
         old, new = replay_all([client], replay_plan, options, on_answer=on_answer)
-        for replayed in (old, new):
-            if replayed.failed:
-                raise LangshiftError(f"The gate cannot be judged: {replayed.version}: {failures(replayed)}")
+        if failed := next((one for one in (old, new) if one.failed), None):
+            raise LangshiftError(f"The gate cannot be judged: {failed.version}: {failures(failed)}")
         tags, figures = list(new.by_language()), (_figures(new), _figures(old))
         return GateResult(old, new, [judge(condition, tags, *figures) for condition in self._conditions])
-
-    def _check_conditions(self) -> None:
-        """Judge figures that are all the same: what is refused now is not refused after hours of copying."""
-        found = {tag or UNDETERMINED for tag in query_languages(self._dataset.queries).values()}
-        for condition in self._conditions:
-            judge(condition, sorted(found), lambda *_: 0.0, lambda *_: 0.0)
 
 
 def show(judged: GateResult) -> None:
@@ -370,8 +360,4 @@ def show_conditions(verdicts: Sequence[ConditionResult]) -> None:
 
 def _figures(found: ReplayResult) -> Figures:
     by_language = found.by_language()
-
-    def mean(measure: str, language: str | None) -> float | None:
-        return (found.scores if language is None else by_language[language])[measure].mean
-
-    return mean
+    return lambda measure, language: (found.scores if language is None else by_language[language])[measure].mean

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from langshift import output
-from langshift.evaluate.compare.comparison import ALL, SAME, Column, ComparedRun, Comparison, changed, sign
+from langshift.evaluate.compare.comparison import ALL, SAME, Column, ComparedRun, Comparison, Pair, changed, sign
 from langshift.evaluate.compare.significance import LEVEL, TestResult
 from langshift.evaluate.datasets.dataset import Dataset
 from langshift.evaluate.measures import parse_measure
@@ -172,23 +172,11 @@ class ReplayPair:
         """Query id -> change of a measure, for the queries that it counts."""
         return changed(self.before.scores[measure], self.after.scores[measure])
 
-    def changes_by_language(self, measure: str) -> dict[str, float]:
-        """Query language -> change of the mean as shown, largest gain first; those without a mean are left out."""
-        before, after = self.before.by_language(), self.after.by_language()
-        changes = {}
-        for language in before:
-            old, new = before[language][measure].mean, after[language][measure].mean
-            if old is not None and new is not None:
-                changes[language] = shown_change(old, new)
-        return dict(sorted(changes.items(), key=lambda item: (-item[1], item[0])))
-
     def own_language_share(self, replay: ReplayResult) -> float:
         """Mean share, among a query's first 20 hits, of documents in the query's language."""
         documents = {name: document.language for name, document in self.dataset.documents.items()}
         found = [
-            shares([name for name, _ in answer.hits], documents).get(
-                replay.languages[answer.query] or UNDETERMINED, 0.0
-            )
+            shares([name for name, _ in answer.hits], documents).get(replay.languages[answer.query] or UNDETERMINED, 0)
             for answer in replay.answers
             if answer.hits
         ]
@@ -201,16 +189,6 @@ def describe_changes(compared: ReplayPair) -> list[str]:
     lines += [_by_language(compared, name) for name in compared.before.scores if name != "R@20"]
     lines += [_by_question(compared), _shares(compared), _grain(compared)]
     return [line for line in lines if line]
-
-
-def describe_movement(before: Scores, after: Scores) -> str:
-    """``rises from .612 to .641``, or what it does instead."""
-    old, new = before.mean, after.mean
-    if old is None or new is None:
-        return "cannot be told"
-    if not shown_change(old, new):
-        return f"stays at {short_figure(new)}"
-    return f"{'rises' if new > old else 'falls'} from {short_figure(old)} to {short_figure(new)}"
 
 
 def side_by_side(before: Scores, after: Scores) -> str:
@@ -251,22 +229,35 @@ def _pivot(compared: ReplayPair) -> str:
 
 
 def _movements(before: Mapping[str, Scores], after: Mapping[str, Scores]) -> str:
-    return join_words([f"{name} {describe_movement(old, after[name])}" for name, old in before.items()])
+    return join_words([f"{name} {_movement(old.mean, after[name].mean)}" for name, old in before.items()])
+
+
+def _movement(old: float | None, new: float | None) -> str:
+    """``rises from .612 to .641``, or what it does instead."""
+    if old is None or new is None:
+        return "cannot be told"
+    if not shown_change(old, new):
+        return f"stays at {short_figure(new)}"
+    return f"{'rises' if new > old else 'falls'} from {short_figure(old)} to {short_figure(new)}"
 
 
 def _by_language(compared: ReplayPair, measure: str) -> str:
-    changes = compared.changes_by_language(measure)
-    gains = {language: change for language, change in changes.items() if change > 0}
-    losses = {language: change for language, change in reversed(changes.items()) if change < 0}
-    same = [language for language, change in changes.items() if not change]
-    parts = []
-    if gains:
-        parts.append(f"rises for questions in {_named(gains)}")
-    if losses:
-        parts.append(f"falls for questions in {_named(losses)}")
-    if same:
-        parts.append(f"stays for {join_words(same)}")
-    return f"{measure} by the question's language: {'; '.join(parts)}." if parts else ""
+    """How the mean as shown changes for each query language that has one, largest gain and largest loss first."""
+    before, after = compared.before.by_language(), compared.after.by_language()
+    means = {language: (part[measure].mean, after[language][measure].mean) for language, part in before.items()}
+    changes = [
+        (shown_change(old, new), tag) for tag, (old, new) in means.items() if old is not None and new is not None
+    ]
+    changes.sort(key=lambda change: (-change[0], change[1]))
+    parts = {
+        "rises for questions in": [f"{tag} ({short_signed(change)})" for change, tag in changes if change > 0],
+        "falls for questions in": [
+            f"{tag} ({short_signed(change)})" for change, tag in reversed(changes) if change < 0
+        ],
+        "stays for": [tag for change, tag in changes if not change],
+    }
+    said = [f"{words} {join_words(languages)}" for words, languages in parts.items() if languages]
+    return f"{measure} by the question's language: {'; '.join(said)}." if said else ""
 
 
 def _by_question(compared: ReplayPair) -> str:
@@ -299,10 +290,6 @@ def _grain(compared: ReplayPair) -> str:
     )
 
 
-def _named(changes: Mapping[str, float]) -> str:
-    return join_words([f"{language} ({short_signed(change)})" for language, change in changes.items()])
-
-
 def summary(compared: Comparison) -> list[str]:
     """A paragraph for each later run against the first, or one for a single run."""
     column = compared.primary or next(iter(compared.columns), None)
@@ -325,13 +312,16 @@ def summary(compared: Comparison) -> list[str]:
 
 
 def _from_to(compared: Comparison, column: Column, first: ComparedRun, run: ComparedRun) -> str:
-    pair = first.letter, run.letter
-    before, after = (format_score(compared.mean(letter, column)) for letter in pair)
-    change = format_change(compared.whole.change(column, pair))
-    return (
-        f"{column.measure} goes from {before} with {first.label} to {after} with {run.label} "
-        f"({change}, {_judged(compared.tested(column, pair))})"
-    )
+    before, after, change = _moved(compared, column, (first.letter, run.letter))
+    return f"{column.measure} goes from {before} with {first.label} to {after} with {run.label} {change}"
+
+
+def _moved(compared: Comparison, column: Column, pair: Pair) -> tuple[str, str, str]:
+    """Both figures, and ``(+.0290, significant)``."""
+    before, after = (format_score(compared.mean(run, column)) for run in pair)
+    tested = compared.whole.tested(column, pair)
+    judged = "not tested" if tested is None else "significant" if tested.significant else "not significant"
+    return before, after, f"({format_change(compared.whole.change(column, pair))}, {judged})"
 
 
 def _who(compared: Comparison, column: Column, letter: str) -> list[str]:
@@ -345,21 +335,19 @@ def _who(compared: Comparison, column: Column, letter: str) -> list[str]:
         for language, part in compared.by_language.items()
         if (test := part.tested(column, pair)) is not None and test.significant
     }
-    gaining = [language for language, gain in significant.items() if gain > 0]
-    losing = [language for language, gain in significant.items() if gain <= 0]
     if not significant:
         return ["For no query language is the change more than chance could have done."]
-    parts = [
-        f"{_those(gaining)} {'gain' if len(gaining) > 1 else 'gains'}"
-        if gaining
-        else "no query language gains significantly"
-    ]
-    parts.append(f"{_those(losing)} {'lose' if len(losing) > 1 else 'loses'}" if losing else "none loses significantly")
-    return [f"{parts[0][0].upper()}{parts[0][1:]}; {parts[1]}."]
+    gaining = _those([language for language, gain in significant.items() if gain > 0], "gain")
+    losing = _those([language for language, gain in significant.items() if gain <= 0], "lose")
+    gaining = gaining or "no query language gains significantly"
+    return [f"{gaining[0].upper()}{gaining[1:]}; {losing or 'none loses significantly'}."]
 
 
-def _those(languages: Sequence[str]) -> str:
-    return f"the query language{'s' if len(languages) > 1 else ''} {join_words(list(languages))}"
+def _those(languages: Sequence[str], verb: str) -> str:
+    """``the query languages de and en gain``; empty without any."""
+    if len(languages) == 1:
+        return f"the query language {languages[0]} {verb}s"
+    return f"the query languages {join_words(languages)} {verb}" if languages else ""
 
 
 def _own(compared: Comparison, letter: str) -> list[str]:
@@ -369,17 +357,7 @@ def _own(compared: Comparison, letter: str) -> list[str]:
     if column is None:
         return []
     pair = compared.letters[0], letter
-    change = compared.whole.change(column, pair)
-    if change is None:
+    if compared.whole.change(column, pair) is None:
         return []
-    before, after = (format_score(compared.mean(run, column)) for run in pair)
-    return [
-        f"Answers in the searcher's own language: {column.measure} {before} → {after} "
-        f"({format_change(change)}, {_judged(compared.tested(column, pair))})."
-    ]
-
-
-def _judged(tested: TestResult | None) -> str:
-    if tested is None:
-        return "not tested"
-    return "significant" if tested.significant else "not significant"
+    before, after, change = _moved(compared, column, pair)
+    return [f"Answers in the searcher's own language: {column.measure} {before} → {after} {change}."]

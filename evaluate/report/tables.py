@@ -107,23 +107,17 @@ def figures_by_run(compared: Comparison, section: str) -> Table:
 
 
 def _superscribed(compared: Comparison, letter: str, column: Column) -> str:
-    marks = "".join(_SUPERSCRIPTS[other] for other in lower(compared, letter, column))
+    marks = ""
+    for other in (other for other in compared.letters if other != letter):
+        tested = compared.whole.against(column, letter, other)
+        if tested is not None and tested.significant and tested.difference > 0:
+            marks += _SUPERSCRIPTS[other]
     # Figures stay one below the other, however many marks a run has.
     return format_score(compared.mean(letter, column)) + marks.ljust(len(compared.candidates) - 1)
 
 
 def _count(compared: Comparison, column: Column) -> str:
     return f"{compared.whole.scores[compared.letters[0]][column].queries:,}"
-
-
-def lower(compared: Comparison, letter: str, column: Column) -> list[str]:
-    """The runs that have a significantly lower figure."""
-    found = []
-    for other in (other for other in compared.letters if other != letter):
-        tested = compared.whole.against(column, letter, other)
-        if tested is not None and tested.significant and tested.difference > 0:
-            found.append(other)
-    return found
 
 
 def p_values(compared: Comparison, section: str) -> Table:
@@ -160,16 +154,21 @@ def tally(found: ExampleQueries) -> str:
 
 def example_head(example: ExampleQuery) -> str:
     """Names a query, with its figures and its words."""
+    moved, change = _moved(example)
+    return f"{example.query.id} ({example.language or UNDETERMINED}) {moved} {change}: {example.query.text}"
+
+
+def _moved(example: ExampleQuery) -> tuple[str, str]:
+    """``.5000 → .7500`` and ``+.2500``."""
     change = format_change(example.after - example.before)
-    figures = f"{format_score(example.before)} → {format_score(example.after)} {change}"
-    return f"{example.query.id} ({example.language or UNDETERMINED}) {figures}: {example.query.text}"
+    return f"{format_score(example.before)} → {format_score(example.after)}", change
 
 
 def example_hits(example: ExampleQuery, letters: Sequence[str], width: int) -> Table:
     """What two runs find first for a query, side by side, each in ``width`` cells of a terminal."""
     rows = [
         [str(rank), *("" if hit is None else _brief(hit, width) for hit in hits)]
-        for rank, hits in enumerate(zip_longest(example.hits_before, example.hits_after), 1)
+        for rank, hits in enumerate(zip_longest(*example.hits), 1)
     ]
     return plain_table(["", *letters], rows, words=True)
 
@@ -195,7 +194,7 @@ def figures(compared: Comparison, section: str, title: str) -> Table:
         row = [Cell(column.measure), Cell(_count(compared, column))]
         row += [Cell(format_score(compared.mean(letter, column))) for letter in compared.letters]
         for letter in later:
-            tested = compared.tested(column, (first, letter))
+            tested = compared.whole.tested(column, (first, letter))
             row += [_change(compared.whole, column, (first, letter)), Cell(probability(tested and tested.corrected))]
         rows.append(row)
     return Table(title, heads, rows)
@@ -329,17 +328,14 @@ def examples(extreme: ExampleQueries, labels: Sequence[str]) -> list[Table]:
     made = []
     for verb, found in (("Gains", extreme.winners), ("Loses", extreme.losers)):
         for example in found:
-            caption = (
-                f"{verb}: {extreme.column.measure} {format_score(example.before)} → {format_score(example.after)} "
-                f"({format_change(example.after - example.before)}), "
-                f"query {example.query.id} in {example.language or UNDETERMINED}:"
-            )
+            moved, change = _moved(example)
+            language = example.language or UNDETERMINED
+            caption = f"{verb}: {extreme.column.measure} {moved} ({change}), query {example.query.id} in {language}:"
             rows = [
                 [Cell(str(rank)), *_hit_cells(before), *_hit_cells(after)]
-                for rank, (before, after) in enumerate(zip_longest(example.hits_before, example.hits_after), 1)
+                for rank, (before, after) in enumerate(zip_longest(*example.hits), 1)
             ]
-            text = quoted(example.query.text, example.language)
-            made.append(Table(caption, heads, rows, words=True, quoted=text))
+            made.append(Table(caption, heads, rows, words=True, quoted=quoted(example.query.text, language)))
     return made
 
 

@@ -106,14 +106,15 @@ def test_figures_by_hand(folder):
     assert set(found.columns) == {Column(*key) for key in expected}
     for key, pair in expected.items():
         assert (found.mean("a", Column(*key)), found.mean("b", Column(*key))) == pytest.approx(pair)
-    tested = found.tested(Column(SAME, "SLR@2"), ("a", "b"))
+    tested = found.whole.tested(Column(SAME, "SLR@2"), ("a", "b"))
     assert (tested.difference, tested.queries, tested.clusters) == (-0.5, 40, 20)
     assert tested.significant
     # Over all queries, the gain of one language hides the loss of the other; by language it does not.
     recall = Column(ALL, "R@2")
-    assert not found.tested(recall, ("a", "b")).significant
-    assert [round(found.tested(recall, ("a", "b"), tag).difference, 6) for tag in ("en", "th")] == [0.333333, -0.333333]
-    assert all(found.tested(recall, ("a", "b"), tag).significant for tag in ("en", "th"))
+    assert not found.whole.tested(recall, ("a", "b")).significant
+    tests = [found.by_language[tag].tested(recall, ("a", "b")) for tag in ("en", "th")]
+    assert [round(test.difference, 6) for test in tests] == [0.333333, -0.333333]
+    assert all(test.significant for test in tests)
 
 
 def terminal(table):
@@ -158,14 +159,14 @@ def test_winners_and_losers_by_name(folder):
     assert [example.query.id for example in found.winners] == ["t03-qen"]
     # From 1 to 0, and from 1 to one answer of two places: the largest loss first.
     assert [example.query.id for example in found.losers] == ["t05-qth", "t07-qth"]
-    assert found.losers[0].hits_after == []
+    assert found.losers[0].hits[1] == []
     lost = found.losers[1]
     assert (lost.language, lost.before, lost.after) == ("th", 1.0, pytest.approx(1 / (1 + 1 / math.log2(3))))
-    assert [tuple(hit) for hit in lost.hits_before] == [
+    assert [tuple(hit) for hit in lost.hits[0]] == [
         ("t07-th", "th", True, "On t07 in th."),
         ("t07-en", "en", True, "On t07 in en."),
     ]
-    assert [hit.relevant for hit in lost.hits_after] == [True, False]
+    assert [hit.relevant for hit in lost.hits[1]] == [True, False]
 
 
 def test_what_to_use_for_whom(folder):
