@@ -83,8 +83,13 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
-    """Keep the tests of a file in one process; likewise those with servers of their own, and those with a browser."""
+    """Keep the tests of a file in one process; likewise those with servers of their own, and those with a browser.
+
+    A file may name a group, too: torch, which takes long to load, is loaded by one process.
+    """
     for item in items:
+        if item.get_closest_marker("xdist_group"):
+            continue
         of = _group(item)
         item.add_marker(pytest.mark.xdist_group(item.path.name if of in (OTHERS, UNIT) else str(of)))
     yield  # in random order, and with the group in their names

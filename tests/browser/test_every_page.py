@@ -23,7 +23,7 @@ def addresses(demo):
     }
 
 
-# The colours are the same at any width, and take the longest to look at.
+# The colours are the same at any width, and all that is not a colour is looked at on the phone.
 @pytest.mark.parametrize(("size", "themes"), [(DESK, THEMES), (PHONE, ())], ids=["desk", "phone"])
 def test_it_fits_and_is_for_everybody(sessions, demo, size, themes):
     sessions.expected = {404}

@@ -2,10 +2,12 @@
 
 import json
 
+import pytest
 from command_line import langshift, refusal
 from tiny_model import require_transformers, save_tiny_model
 
 require_transformers()
+pytestmark = pytest.mark.xdist_group("torch")
 
 
 def test_a_model_that_has_moved_is_named_and_another_is_refused(client, cluster_env, index_name, tmp_path):

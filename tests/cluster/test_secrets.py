@@ -108,14 +108,15 @@ def in_address(url: str) -> dict[str, str]:
     return {"OPENSEARCH_URL": url.replace("://", f"://{USER}:{quote(SECRET, safe='')}@")}
 
 
-@pytest.mark.parametrize("given", [in_variables, in_address])
-def test_what_works(langshift, client, cluster_url, authority, data, index_name, tmp_path, given):
+def test_what_works(langshift, client, cluster_url, authority, data, index_name, tmp_path):
     with proxy(cluster_url, tls=authority.server, credentials=(USER, SECRET)) as (url, _):
-        env = given(url)
         # The longest of them by the program, whose processes the watch then sees.
         langshift.by = command_line.program
-        assert langshift("ingest", data / "corpus.jsonl", "--index", index_name, "--json", **env) == 0
+        load = ("ingest", data / "corpus.jsonl", "--index", index_name, "--json")
+        assert langshift(*load, **in_variables(url)) == 0
         langshift.by = command_line.langshift
+        # The address is what commands write and tell most.
+        env = in_address(url)
         assert langshift("ingest", data / "bad.jsonl", "--index", f"{index_name}-bad", **env) == 3
         assert langshift("dead-letters", "list", "--json", **env) == 0
         assert langshift("dead-letters", "replay", "--index", f"{index_name}-bad", **env) == 3
@@ -230,13 +231,12 @@ def test_what_fails(langshift, cluster_url, authority, data, index_name, given, 
         langshift("doctor", "--json", **env)
 
 
-@pytest.mark.parametrize("given", [in_variables, in_address])
-def test_what_fails_of_an_index_that_is_there(langshift, client, cluster_url, authority, index_name, given):
+def test_what_fails_of_an_index_that_is_there(langshift, client, cluster_url, authority, index_name):
     say = with_authorization(403)
     parts = ("_reindex", "_ingest/pipeline", "_bulk", "_stats", "_settings?", "_count")
     old, name = made_by_others(client, f"{index_name}-old"), f"{index_name}-adopted"
     with proxy(cluster_url, tls=authority.server, credentials=(USER, SECRET)) as (url, server):
-        env = given(url)
+        env = in_address(url)
         assert langshift("adopt", *old, "--name", name, **env) == 0
         server.refuse = lambda *request: say(*request) if any(part in request[1] for part in parts) else None
         for command in (
@@ -285,12 +285,11 @@ def refused_items(path: str, status: int, body: bytes) -> tuple[int, bytes]:
     return status, json.dumps(document | {"errors": True}).encode()
 
 
-@pytest.mark.parametrize("given", [in_variables, in_address])
-def test_the_console(langshift, cluster_url, authority, data, index_name, tmp_path, given):
+def test_the_console(langshift, cluster_url, authority, data, index_name, tmp_path):
     paths = ("/search", f"/search?q=Ebbe&left={index_name}&right={index_name}", "/indices", f"/indices/{index_name}",
              f"/languages/{index_name}", "/evaluations")  # fmt: skip
     with proxy(cluster_url, tls=authority.server, credentials=(USER, SECRET)) as (url, server):
-        env = given(url)
+        env = in_address(url)
         assert langshift("ingest", data / "corpus.jsonl", "--index", index_name, **env) == 0
         env |= {"OPENSEARCH_CA_FILE": str(authority.file), "LANGSHIFT_DEBUG": "1"}
         with serving(home=tmp_path / "home", **env) as console, console.client() as browser:

@@ -17,6 +17,7 @@ from langshift.debias.vectors import LanguageVectors
 from langshift.errors import LangshiftError, UsageError
 
 require_transformers()
+pytestmark = pytest.mark.xdist_group("torch")
 
 folder, encoder, copied = model_fixtures()
 LINES = [line for script in range(4) for line in made_up_lines(25, script, seed=1)]
