@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,33 +17,11 @@ from langshift.debias.vectors import LanguageVectors, Vectors, vector_tag
 from langshift.errors import UsageError
 from langshift.languages import UNDETERMINED
 
-
-class Method(NamedTuple):
-    """What a method needs.
-
-    Attributes:
-        name: as ``--method`` takes it.
-        query_side: whether queries must be changed too; such a method works in offline evaluation alone.
-        description: what it does, for a person.
-    """
-
-    name: str
-    query_side: bool
-    description: str
-
-
-METHODS = {
-    method.name: method
-    for method in (
-        Method("none", False, "embeddings as they are"),
-        Method("shift", False, "z − αV_ℓ on the index side"),
-        Method("centering", True, "x − μ_ℓ on both sides"),
-        Method("lir", True, "x without its language's first principal direction, on both sides"),
-        Method("affine", False, "a linear map of each language onto the pivot's space, on the index side"),
-    )
-}
-# What an index can be made with: queries stay as they are.
-INDEX_SIDE = tuple(name for name, method in METHODS.items() if not method.query_side and name != "none")
+# As ``--method`` takes them. What an index can be made with moves documents alone: shift, ``z − αV_ℓ``, and affine, a
+# linear map of each language onto the pivot's space. The others change queries too, and work in offline evaluation
+# alone: centering, ``x − μ_ℓ``, and lir, x without its language's first principal direction.
+INDEX_SIDE, QUERY_SIDE = ("shift", "affine"), ("centering", "lir")
+METHODS = ("none", "shift", "centering", "lir", "affine")
 
 
 def subtract(vectors: NDArray[np.float32], step: NDArray[np.float64]) -> NDArray[np.float32]:
@@ -174,7 +152,7 @@ class Debiaser(Scales):
         known = self.vectors
         if known is None or self.method == "none":
             return None
-        if METHODS[self.method].query_side:
+        if self.method in QUERY_SIDE:
             # The pivot language changes, too.
             return vector_tag(language, None, self._fitted)
         key = known.key(language)
@@ -202,7 +180,7 @@ class Debiaser(Scales):
         Returns:
             Shape (n, d), float32; queries in the pivot language come back bit for bit.
         """
-        if not self.shift_queries and not METHODS[self.method].query_side:
+        if not self.shift_queries and self.method not in QUERY_SIDE:
             return vectors
         return self._moved(vectors, [self.key(tag or UNDETERMINED) for tag in languages], query=True)
 

@@ -8,9 +8,6 @@ from typing import Any
 
 from langshift.errors import FingerprintError
 
-# Recorded, but no reason to refuse: the same vectors come out.
-_INFORMATIVE = {"langshift"}
-
 
 @dataclass(frozen=True)
 class Fingerprint:
@@ -65,7 +62,8 @@ class Fingerprint:
     def differences(self, other: Fingerprint) -> list[tuple[str, Any, Any]]:
         """Name, own value and other value of each field in which the two make different vectors."""
         mine, theirs = self.to_dict(), other.to_dict()
-        same = set(_INFORMATIVE)
+        # Recorded, but no reason to refuse: the same vectors come out.
+        same = {"langshift"}
         if same_encoder((self.encoder, self.revision), (other.encoder, other.revision)):
             same.add("encoder")
         return [(name, mine[name], theirs[name]) for name in mine if name not in same and mine[name] != theirs[name]]

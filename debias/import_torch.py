@@ -128,27 +128,18 @@ def require_model_of(published: PublishedVectors, encoder: str) -> None:
     Raises:
         UsageError: naming both.
     """
-    theirs = _model_of(encoder)
-    if not _same(published.model, theirs):
+    kind, _, rest = encoder.partition(":")
+    # A server names its model behind its address, and given vectors may be named for theirs.
+    theirs = model_name(rest) if kind == "st" else rest.rpartition("#")[2] or encoder
+    one, other = full_name(published.model).lower(), full_name(theirs).lower()
+    if "/" not in one or "/" not in other:
+        # The organisation counts where both have one.
+        one, other = one.rpartition("/")[2], other.rpartition("/")[2]
+    if one != other:
         raise UsageError(
             f"{published.path}: holds language vectors of the model {published.model}, not of {theirs} "
             f"(--encoder {encoder}): vectors of one model mean nothing to another."
         )
-
-
-def _model_of(encoder: str) -> str:
-    kind, _, rest = encoder.partition(":")
-    if kind == "st":
-        return model_name(rest)
-    # A server names its model behind its address, and given vectors may be named for theirs.
-    return rest.rpartition("#")[2] or encoder
-
-
-def _same(one: str, other: str) -> bool:
-    """Whether two names mean one model; the organisation counts where both have one."""
-    one, other = full_name(one).lower(), full_name(other).lower()
-    both = "/" in one and "/" in other
-    return one == other if both else one.rpartition("/")[2] == other.rpartition("/")[2]
 
 
 def with_encoder(published: PublishedVectors, encoder: Encoder) -> LanguageVectors:

@@ -22,9 +22,8 @@ def with_norm_1(vectors: NDArray[np.floating]) -> Floats:
     """Vectors of the same directions, shape (n, d), float64; zeros stay zeros."""
     raised = vectors.astype(np.float64)
     # A shift could take a vector away whole; such a one is near to nothing.
-    norms = np.maximum(np.linalg.norm(raised, axis=1, keepdims=True), np.finfo(np.float64).tiny)
-    scaled: Floats = raised / norms
-    return scaled
+    norms: Floats = np.maximum(np.linalg.norm(raised, axis=1, keepdims=True), np.finfo(np.float64).tiny)
+    return raised / norms
 
 
 @dataclass(frozen=True)

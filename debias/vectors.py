@@ -171,8 +171,7 @@ def _add(digest: Any, tensors: Vectors) -> None:  # noqa: ANN401 - hashlib names
 
 def shipped(encoder: str) -> Path | None:
     """The file of language vectors that comes with langshift for an encoder, or None."""
-    file = resources.files("langshift.debias") / "data" / f"{encoder}.safetensors"
-    path = Path(str(file))
+    path = Path(str(resources.files("langshift.debias") / "data" / f"{encoder}.safetensors"))
     return path if path.is_file() else None
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import orjson
 
-from langshift.debias.debiaser import INDEX_SIDE, METHODS, Debiaser, recommended
+from langshift.debias.debiaser import INDEX_SIDE, QUERY_SIDE, Debiaser, recommended
 from langshift.debias.detector import LanguageDetector, open_detector
 from langshift.debias.encoders import Encoder, VectorSpec, identity, open_encoder
 from langshift.debias.fingerprint import Fingerprint
@@ -96,7 +96,7 @@ def build_pipeline(
 
 def _require_index_side(method: str, *, soft: bool) -> None:
     choices = " or ".join(INDEX_SIDE)
-    if method in METHODS and METHODS[method].query_side:
+    if method in QUERY_SIDE:
         raise UsageError(
             f"The method {method} changes queries too, which an index cannot: choose {choices}, or try {method} with "
             f"`langshift evaluate offline --method {method}`."

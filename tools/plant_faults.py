@@ -137,7 +137,7 @@ FAULTS = [
     Fault(
         "queries are shifted although they are to stay",
         "debias/debiaser.py",
-        "if not self.shift_queries and not METHODS[self.method].query_side:",
+        "if not self.shift_queries and self.method not in QUERY_SIDE:",
         "if self.vectors is None:",
         "tests/unit/test_debias.py tests/cluster/test_query_shift.py",
     ),

@@ -43,8 +43,8 @@ _TABLE = {
 }
 # A copy of a model carries its name without the organisation.
 _FULL = {_name.rpartition("/")[2].lower(): _name for _name in _TABLE}
-# Names that sentence-transformers itself looks for among a model's prompts, best first.
-_QUERY, _DOCUMENT = ("query",), ("document", "passage", "corpus")
+# Names that sentence-transformers itself looks for among a model's prompts of documents, best first.
+_DOCUMENT = ("document", "passage", "corpus")
 
 
 def full_name(written: str) -> str:
@@ -69,15 +69,12 @@ def prefixes(name: str, prompts: Mapping[str, str], trained_from: str) -> Prefix
     """
     if known := _FULL.get(name.rpartition("/")[2].lower()):
         return _TABLE[known]
-    own = Prefixes(_first(prompts, _QUERY), _first(prompts, _DOCUMENT))
+    document = next((prompts[name] for name in _DOCUMENT if prompts.get(name)), "")
+    own = Prefixes(prompts.get("query") or "", document)
     if any(own):
         return own
     origin = _FULL.get(trained_from.rstrip("/").rpartition("/")[2].lower())
     return _TABLE[origin] if origin else own
-
-
-def _first(prompts: Mapping[str, str], names: tuple[str, ...]) -> str:
-    return next((prompts[name] for name in names if prompts.get(name)), "")
 
 
 # What a part of a model (the transformer, a dense layer) is read from; names of files in its folder.

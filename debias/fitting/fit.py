@@ -114,7 +114,7 @@ def _made(
         query_vectors={language: vector for language, vector in queries.items() if vector is not None},
         means={**means, pivot: languages[pivot].mean.astype("float32")},
         directions={language: found for language, found in directions.items() if found is not None},
-        maps={pair.language: pair.moments.fit().map_ for pair in pairs if pair.moments is not None},
+        maps={pair.language: pair.moments.fit() for pair in pairs if pair.moments is not None},
         evidence={pair.language: _evidence(pair, languages, rows).to_json() for pair in pairs},
     )
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import reduce
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,10 +55,9 @@ class SecondMoment:
             its largest component is made positive.
         """
         _, vectors = np.linalg.eigh(self._sum)
-        top = vectors[:, ::-1][:, :rank].T
-        largest = np.take_along_axis(top, np.abs(top).argmax(axis=1, keepdims=True), axis=1)
-        directions: NDArray[np.float32] = (top * np.sign(largest)).astype(np.float32)
-        return directions
+        top: Array = vectors[:, ::-1][:, :rank].T
+        signs: Array = np.sign(np.take_along_axis(top, np.abs(top).argmax(axis=1, keepdims=True), axis=1))
+        return (top * signs).astype(np.float32)
 
 
 Array = NDArray[np.float64]
@@ -238,21 +236,6 @@ def map_affine(
     return made
 
 
-class AffineFit(NamedTuple):
-    """A fitted map.
-
-    Attributes:
-        map_: W_ℓ, shape (d, d), float32; exactly the identity where no map does surely better than the shift.
-        strength: λ in mean squared norms of the language's embeddings, one of ``STRENGTHS``.
-        gain: how much further than after the shift a translation stands above strangers, in cosine, on pairs held
-            out.
-    """
-
-    map_: NDArray[np.float32]
-    strength: float
-    gain: float
-
-
 class PairMoments:
     """What ``affine`` needs of a language's pairs, fold by fold: 16 · folds · d² bytes, whatever their number.
 
@@ -280,26 +263,36 @@ class PairMoments:
                 self._run += 1
                 self._room = min(2 ** (self._run // len(self._folds)), _LONGEST_RUN)
 
-    def fit(self) -> AffineFit:
+    def fit(self) -> NDArray[np.float32]:
         """The map by ridge regression toward the identity, its strength by cross-validation.
 
-        The strength is the one with the greatest margin on held-out pairs (``Ridge.margins``), unless the shift's is
-        within one standard error of it: where no map surely helps, it is the identity, and ``affine`` is the shift. At
-        a given strength, the map does not depend on the order of the pairs; the strength does as far as neighbours go,
-        which are held out together.
+        At a given strength, the map does not depend on the order of the pairs; the strength does as far as neighbours
+        go, which are held out together.
+
+        Returns:
+            W_ℓ, shape (d, d); exactly the identity where no map does surely better than the shift.
         """
         pairs = reduce(Moments.with_, self._folds)
-        penalties = STRENGTHS * (pairs.square or 1.0)
-        chosen, gain = self._choose(pairs, penalties)
-        return AffineFit(Ridge(pairs).map_(penalties[chosen]).astype(np.float32), float(STRENGTHS[chosen]), gain)
+        strength, _ = self.choose_strength()
+        return Ridge(pairs).map_(strength * (pairs.square or 1.0)).astype(np.float32)
 
-    def _choose(self, pairs: Moments, penalties: NDArray[np.float64]) -> tuple[int, float]:
-        """Which strength, and what it gains over the shift."""
+    def choose_strength(self) -> tuple[float, float]:
+        """The strength with the greatest margin on held-out pairs (``Ridge.margins``), and what it gains.
+
+        Where the shift's margin is within one standard error of it, no map surely helps: the strength is without end,
+        the map is the identity, and ``affine`` is the shift.
+
+        Returns:
+            λ in mean squared norms of the language's embeddings, one of ``STRENGTHS``; and how much further than after
+            the shift a translation stands above strangers, in cosine, on pairs held out.
+        """
         if min(fold.count for fold in self._folds) < 2:
-            return len(penalties) - 1, 0.0
+            return np.inf, 0.0
+        pairs = reduce(Moments.with_, self._folds)
+        penalties = STRENGTHS * (pairs.square or 1.0)
         found = np.array([Ridge(pairs.with_(fold, -1)).margins(fold, penalties) for fold in self._folds])
         best = int(found.mean(axis=0).argmax())
         lost = found[:, best] - found[:, -1]
         sure = lost.mean() > lost.std(ddof=1) / np.sqrt(len(lost))
-        chosen = best if sure else len(penalties) - 1
-        return chosen, float((found[:, chosen] - found[:, -1]).mean())
+        chosen = best if sure else -1
+        return float(STRENGTHS[chosen]), float((found[:, chosen] - found[:, -1]).mean())

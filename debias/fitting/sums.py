@@ -43,21 +43,6 @@ def row_norms(rows: NDArray[np.float32]) -> NDArray[np.float32]:
     return norms
 
 
-def unit_rows(rows: NDArray[np.float32], centre: NDArray[np.float64]) -> NDArray[np.float32]:
-    """Rows without their centre, of norm 1; a row that is the centre becomes zero.
-
-    Args:
-        rows: shape (n, d), float32.
-        centre: shape (d,), float64.
-
-    Returns:
-        Shape (n, d), float32, a new array.
-    """
-    centred: NDArray[np.float32] = rows - centre.astype(np.float32)
-    centred /= np.maximum(row_norms(centred), np.finfo(np.float32).tiny)[:, np.newaxis]
-    return centred
-
-
 Matrix = NDArray[np.float32]
 Totals = tuple[NDArray[np.float64], NDArray[np.float64]]
 # An even number, so that all blocks find a neighbour to merge with.
@@ -193,10 +178,14 @@ class BatchEncoder:
             return {language: self._given_side(rows, language) for language in rows.vectors}
         has = {language: np.array([bool(text) for text in texts]) for language, texts in rows.texts.items()}
         paired = np.any([has[pivot] for pivot in pivots], axis=0)
-        return {
-            language: self._encoded_side(rows, language, written if language in pivots else written & paired)
-            for language, written in has.items()
-        }
+        sides = {}
+        for language, written in has.items():
+            wanted = written if language in pivots else written & paired
+            encoded = self._encoded(self._encoder.encode_documents, rows, language, np.flatnonzero(wanted))
+            vectors = np.zeros((len(wanted), self.dimension), np.float32)
+            vectors[wanted] = encoded
+            sides[language] = BatchEmbeddings(vectors, wanted, column_sums(encoded))
+        return sides
 
     def closely(self, done: int, rows: ParallelRows) -> int:
         """How many of a batch's rows, from its first on, are to be looked at closely, after so many rows done."""
@@ -210,12 +199,6 @@ class BatchEncoder:
             LangshiftError: a vector holds something that is not a number, named by its place.
         """
         return self._encoded(self._encoder.encode_queries, rows, language, wanted)
-
-    def _encoded_side(self, rows: ParallelRows, language: str, wanted: NDArray[np.bool_]) -> BatchEmbeddings:
-        vectors = self._encoded(self._encoder.encode_documents, rows, language, np.flatnonzero(wanted))
-        spread = np.zeros((len(wanted), self.dimension), np.float32)
-        spread[wanted] = vectors
-        return BatchEmbeddings(spread, wanted, column_sums(vectors))
 
     def _encoded(
         self, encode: Callable[[Sequence[str]], Matrix], rows: ParallelRows, language: str, wanted: NDArray[np.intp]
@@ -266,7 +249,8 @@ class LanguageSums:
             closely: how many of its rows are looked at closely.
 
         Returns:
-            These rows without the language's mean so far, of norm 1, shape (closely, d), float32.
+            These rows without the language's mean so far, of norm 1, shape (closely, d), float32; a row that is the
+            mean becomes zero.
         """
         self._total += side.total
         self._count += int(side.present.sum())
@@ -275,7 +259,9 @@ class LanguageSums:
         sampled = side.vectors[:closely]
         self._norms += float(row_norms(sampled).sum(dtype=np.float64))
         self._sampled_count += int(side.present[:closely].sum())
-        return unit_rows(sampled, self.mean)
+        centred: Matrix = sampled - self.mean.astype(np.float32)
+        centred /= np.maximum(row_norms(centred), np.finfo(np.float32).tiny)[:, np.newaxis]
+        return centred
 
     @property
     def mean(self) -> NDArray[np.float64]:

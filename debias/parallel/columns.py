@@ -104,7 +104,8 @@ def by_language(named: Iterable[tuple[str, str]], place: str) -> dict[str, str]:
             raise UsageError(f"{place}: {found[tag]} and {name} are both {tag}; keep one of them.")
         found[tag] = name
     for tag in [tag for tag in found if "-" in tag]:
-        if primary(tag) not in found and _usual_region(tag):
+        usual = langcodes.get(primary(tag)).maximize().territory
+        if primary(tag) not in found and langcodes.get(tag).territory == usual:
             found[primary(tag)] = found.pop(tag)
     return dict(sorted(found.items()))
 
@@ -148,10 +149,6 @@ def require_held(written: str, found: Sequence[str], shown: str, holds: str) -> 
     return tag
 
 
-def _usual_region(tag: str) -> bool:
-    return langcodes.get(primary(tag)).maximize().territory == langcodes.get(tag).territory
-
-
 def file_kind(path: Path) -> str:
     """The suffix that tells a file's format: ``.txt`` of ``th.txt.gz``."""
     return _unpacked_name(path).suffix.lower()
@@ -175,7 +172,6 @@ def _unpacked_name(path: Path) -> Path:
 
 #: How many rows are looked at before reading.
 PEEKED = 1000
-_INDONESIAN = "id"
 
 
 def language_columns(
@@ -205,13 +201,13 @@ def language_columns(
     named = [name for name in names if name.lower() not in special and is_language(name, requested)]
     row_id = special.get("_id")
     if "id" in special:
-        has_indonesian = any(primary(parse_tag(name) or "") == _INDONESIAN for name in named)
+        has_indonesian = any(primary(parse_tag(name) or "") == "id" for name in named)
         holds = _holds(ids)
         if requested is None and not has_indonesian and holds is None:
             raise UsageError(
                 f"{shown}: {special['id']!r} may be Indonesian or name the rows: rename it to 'ind' or to '_id'."
             )
-        if not has_indonesian and (holds == "language" if requested is None else _INDONESIAN in requested):
+        if not has_indonesian and (holds == "language" if requested is None else "id" in requested):
             named.append(special["id"])
         elif holds == "names":
             row_id = row_id or special["id"]

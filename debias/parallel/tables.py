@@ -159,7 +159,6 @@ def vectors_of(column: pa.Array, dimension: int, places: Sequence[str], tag: str
 
 
 _NUMBERS = 1 << 19  # held in Python lists at a time, 32 bytes each
-_KINDS: dict[type, str] = {str: "text", list: "vectors"}
 _MISSING: tuple[object, ...] = (None, "", [])
 _Row = tuple[int, dict[str, Any]]  # line number and object
 
@@ -189,7 +188,7 @@ class ParallelJsonl(ParallelText):
         names = [key for key, value in examples.items() if key.lower() == "id" or isinstance(value, str | list | None)]
         found, self._row_id = language_columns(names, ids, languages, self.shown)
         given = [key for key in found.values() if examples[key] is not None]
-        held = {_KINDS.get(type(examples[key]), "text"): key for key in given}
+        held = {"vectors" if isinstance(examples[key], list) else "text": key for key in given}
         holds = require_one_kind(held, self.shown)
         if holds is None:
             raise UsageError(f"{path}: has no text in its first {PEEKED:,} rows.")

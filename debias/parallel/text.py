@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, closing
 from heapq import merge
 from itertools import groupby, islice, pairwise, repeat
 from operator import itemgetter
@@ -16,7 +15,6 @@ from langshift.debias.parallel.columns import (
     batched,
     chosen,
     language_columns,
-    numbered,
 )
 from langshift.errors import UsageError
 from langshift.files import count_lines, text_lines
@@ -50,16 +48,9 @@ class AlignedLines(ParallelText):
 
     def batches(self, size: int) -> Iterator[ParallelRows]:
         """Read the files in step; see ``ParallelText``."""
-        with ExitStack() as opened:
-            readers = {tag: opened.enter_context(closing(text_lines(path))) for tag, path in self._files.items()}
-            done = 0
-            while True:
-                texts = {tag: [line.strip() for line in islice(reader, size)] for tag, reader in readers.items()}
-                count = len(texts[self.languages[0]])
-                if not count:
-                    return
-                yield ParallelRows(numbered("line", done + 1, count), texts, {})
-                done += count
+        lines = zip(*map(text_lines, self._files.values()), strict=True)
+        rows = ((f"line {number}", [text.strip() for text in texts]) for number, texts in enumerate(lines, start=1))
+        return batched(rows, size, self.languages)
 
 
 _LONGEST_NUMBER = 18  # digits; longer ones are names
@@ -155,7 +146,7 @@ class Passages(ParallelText):
     """Passages of some rows each, never across documents; the last of a document may be shorter.
 
     Language vectors are best fitted on texts as long as those in the index; public parallel text is
-    aligned by sentence. A passage that lacks a row in a language is empty there: half a translation is none.
+    aligned by sentence. A passage that lacks a row in a language is empty there.
     """
 
     def __init__(self, source: ParallelText, rows: int, documents: Path | None) -> None:
@@ -192,25 +183,24 @@ class Passages(ParallelText):
             remaining = (row for _, row in of_document)
             while rows := list(islice(remaining, self._rows)):
                 places, texts = zip(*rows, strict=True)
-                yield _span(places), tuple(map(_whole, zip(*texts, strict=True)))
+                # Half a translation is none.
+                whole = tuple(" ".join(of) if all(of) else "" for of in zip(*texts, strict=True))
+                yield _span(places), whole
 
     def _with_document(self) -> Iterator[tuple[str, _Row]]:
         """Each row of the source and the document that it belongs to."""
         ids = repeat("") if self._documents is None else _ids(self._documents)
         read = 0
-        for row in self._single_rows():
-            document = next(ids, None)
-            if document is None:
-                raise self._unequal("more")
-            yield document, row
-            read += 1
-        if read < self._lines:
-            raise self._unequal(f"{read:,}")
-
-    def _single_rows(self) -> Iterator[_Row]:
         for batch in self._source.batches(_BATCH):
             columns = (batch.texts[tag] for tag in self.languages)
-            yield from zip(batch.places, zip(*columns, strict=True), strict=True)
+            for row in zip(batch.places, zip(*columns, strict=True), strict=True):
+                document = next(ids, None)
+                if document is None:
+                    raise self._unequal("more")
+                yield document, row
+                read += 1
+        if read < self._lines:
+            raise self._unequal(f"{read:,}")
 
     def _unequal(self, rows: str) -> UsageError:
         return UsageError(
@@ -220,10 +210,6 @@ class Passages(ParallelText):
 
 def _ids(documents: Path) -> Iterator[str]:
     return (line.strip() for line in text_lines(documents))
-
-
-def _whole(texts: Sequence[str]) -> str:
-    return " ".join(texts) if all(texts) else ""
 
 
 def _span(places: Sequence[str]) -> str:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from langshift.debias.debiaser import METHODS, Debiaser, recommended
+from langshift.debias.debiaser import QUERY_SIDE, Debiaser, recommended
 from langshift.debias.fingerprint import Fingerprint
 from langshift.debias.vectors import LanguageVectors, Vectors
 from langshift.errors import LangshiftError, UsageError
@@ -240,12 +240,12 @@ class OfflineSettings:
         """Which vectors come out changed."""
         if not _moves(self.debias):
             return NOTHING
-        return BOTH_SIDES if METHODS[self.debias.method].query_side or self.debias.shift_queries else DOCUMENTS
+        return BOTH_SIDES if self.debias.method in QUERY_SIDE or self.debias.shift_queries else DOCUMENTS
 
     @property
     def alpha(self) -> str | None:
         """The scale in words, ``1`` or ``0.6 (de 0.3)``; None where the method has none, or nothing moves."""
-        if not _moves(self.debias) or METHODS[self.debias.method].query_side:
+        if not _moves(self.debias) or self.debias.method in QUERY_SIDE:
             return None
         own = ", ".join(f"{tag} {alpha:g}" for tag, alpha in sorted(self.debias.alphas.items()))
         return f"{self.debias.alpha:g} ({own})" if own else f"{self.debias.alpha:g}"
@@ -264,7 +264,7 @@ def _moves(debias: Debiaser) -> bool:
     """Whether any document can move."""
     if debias.method == "none" or debias.vectors is None:
         return False
-    return METHODS[debias.method].query_side or bool(debias.alpha or any(debias.alphas.values()))
+    return debias.method in QUERY_SIDE or bool(debias.alpha or any(debias.alphas.values()))
 
 
 def settings(
@@ -299,7 +299,7 @@ def settings(
 def _setting(
     known: LanguageVectors | None, method: str, alpha: float | None, shift_queries: bool | None, source: LanguageSource
 ) -> OfflineSettings:
-    entire = method in METHODS and METHODS[method].query_side
+    entire = method in QUERY_SIDE
     debias = recommended(known, method, 1.0 if entire else alpha, False if entire else shift_queries)
     if entire and known is None:
         raise UsageError(f"There are no language vectors for the method {method}: give some with --vectors.")

@@ -1,5 +1,7 @@
 """The arithmetic of centering, LIR and affine maps, and fitting the last two, against one-shot references."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -38,6 +40,12 @@ def added(accumulator, *arrays, size=7):
     for start in range(0, len(arrays[0]), size):
         accumulator.add(*(rows[start : start + size] for rows in arrays))
     return accumulator
+
+
+def fitted(*arrays, size=7):
+    """The map of pairs, its strength and its gain."""
+    sums = added(PairMoments(DIMENSION), *arrays, size=size)
+    return SimpleNamespace(map_=sums.fit(), **dict(zip(("strength", "gain"), sums.choose_strength(), strict=True)))
 
 
 def moments(x, y):
@@ -127,7 +135,7 @@ def test_alpha_0_changes_nothing_bit_for_bit(method):
 @given(SEEDS, NORMS, COUNTS, st.integers(1, 50))
 def test_a_streamed_map_is_the_ridge_solution_of_the_stacked_system(seed, norm, count, size):
     x, y = made_pairs(seed, norm, count)
-    fit = added(PairMoments(DIMENSION), x, y, size=size).fit()
+    fit = fitted(x, y, size=size)
     assert fit.strength in STRENGTHS
     square = np.square(x.astype(np.float64)).sum(axis=1).mean()
     expected = np.eye(DIMENSION)
@@ -150,8 +158,8 @@ def test_the_order_of_pairs_does_not_matter_to_a_map(seed, norm, strength):
 @given(SEEDS, NORMS)
 def test_a_map_does_not_depend_on_the_scale_of_the_embeddings(seed, norm):
     x, y = made_pairs(seed, count=300)
-    fit = added(PairMoments(DIMENSION), x, y).fit()
-    scaled = added(PairMoments(DIMENSION), np.float32(norm) * x, np.float32(norm) * y).fit()
+    fit = fitted(x, y)
+    scaled = fitted(np.float32(norm) * x, np.float32(norm) * y)
     assert scaled.strength == fit.strength
     assert np.abs(scaled.map_ - fit.map_).max() <= 1e-5
     assert scaled.gain == pytest.approx(fit.gain, abs=1e-6)
@@ -175,7 +183,7 @@ def test_margins_are_those_of_the_mapped_pairs(seed, norm, count):
 
 def test_a_map_brings_translations_nearer_where_a_shift_cannot():
     x, y = made_pairs(3, 20, 4000)
-    fit = added(PairMoments(DIMENSION), x[:3000], y[:3000], size=256).fit()
+    fit = fitted(x[:3000], y[:3000], size=256)
     new, pivot = x[3000:], y[3000:].astype(np.float64)
     mean, pivot_mean = x[:3000].mean(axis=0), y[:3000].mean(axis=0)
     mapped = map_affine(new, mean, fit.map_, pivot_mean)
@@ -195,7 +203,7 @@ def test_a_map_brings_translations_nearer_where_a_shift_cannot():
     ],
 )
 def test_where_nothing_can_be_learnt_the_map_is_the_identity(x, y):
-    fit = added(PairMoments(DIMENSION), x, y).fit()
+    fit = fitted(x, y)
     assert np.array_equal(fit.map_, np.eye(DIMENSION))
     assert (fit.strength, fit.gain) == (np.inf, 0.0)
 
@@ -204,6 +212,6 @@ def test_neighbours_are_held_out_together():
     """Texts said over and over in a row teach nothing about others, and are not taken for many."""
     x, y = (np.repeat(rows, 64, axis=0) for rows in made_pairs(5, count=14, noise=2.0))
     order = np.random.default_rng(0).permutation(len(x))
-    in_a_row, mixed = (added(PairMoments(DIMENSION), one, other).fit() for one, other in ((x, y), (x[order], y[order])))
+    in_a_row, mixed = (fitted(one, other) for one, other in ((x, y), (x[order], y[order])))
     assert in_a_row.strength >= mixed.strength
     assert in_a_row.gain < mixed.gain
