@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 from pathlib import Path
@@ -167,21 +167,11 @@ def _candidate(letter: str, name: str, place: Path, result: Mapping[str, Any], d
         )
     groups = path.with_name(GROUP_SCORES)
     scores = read_group_scores(groups) if groups.is_file() else {}
-    return ComparedRun(letter, name, place, run, scores, result, _how(place, result))
-
-
-def _how(place: Path, result: Mapping[str, Any]) -> str | None:
-    """The setting that a replay searched in, as options.
-
-    Raises:
-        UsageError: what stands there is none.
-    """
-    if "setting" not in result:
-        return None
     try:
-        return format_settings(SearchSettings(**result["setting"]))
+        how = format_settings(SearchSettings(**result["setting"])) if "setting" in result else None
     except TypeError:
         raise UsageError(f"{place / RESULT} is not what langshift writes: run the evaluation again.") from None
+    return ComparedRun(letter, name, place, run, scores, result, how)
 
 
 def warnings(dataset: Dataset, candidates: Sequence[ComparedRun]) -> list[str]:
@@ -233,13 +223,9 @@ def columns(names: Sequence[str], *, cross: bool = True) -> list[Column]:
         cross: whether documents in other languages than the query's were judged.
     """
     parts = [ALL, SAME, *([CROSS] if cross else [])]
-    found: dict[str, dict[str, None]] = {part: {} for part in parts}
-    for measure in (parse_measure(name) for name in names):
-        for part in parts:
-            name = _in(part, measure)
-            if name is not None:
-                found[part][name] = None
-    return [Column(part, name) for part in parts for name in found[part]]
+    measures = [parse_measure(name) for name in names]
+    found = ((part, _in(part, measure)) for part in parts for measure in measures)
+    return list(dict.fromkeys(Column(part, name) for part, name in found if name is not None))
 
 
 def _in(part: str, measure: Measure) -> str | None:
@@ -414,6 +400,10 @@ class Comparison:
         """The run of that letter."""
         return next(candidate for candidate in self.candidates if candidate.letter == letter)
 
+    def labels(self, letters: Iterable[str]) -> list[str]:
+        """What the runs of these letters are called."""
+        return [self.candidate(letter).label for letter in letters]
+
 
 def sign(column: Column) -> int:
     """1 where a higher figure is better, -1 where a lower one is, 0 where that depends on the searcher."""
@@ -421,11 +411,7 @@ def sign(column: Column) -> int:
 
 
 def compare(
-    dataset: Dataset,
-    languages: DatasetLanguages,
-    clusters: Clusters,
-    candidates: Sequence[ComparedRun],
-    columns: Sequence[Column],
+    dataset: Dataset, languages: DatasetLanguages, candidates: Sequence[ComparedRun], columns: Sequence[Column]
 ) -> Comparison:
     """Score every run and test every pair.
 
@@ -435,17 +421,18 @@ def compare(
     Raises:
         UsageError: an unknown measure.
     """
+    together = clusters(dataset)
     scores = {
         candidate.letter: score_columns(columns, dataset, languages, candidate.run, candidate.group_scores)
         for candidate in candidates
     }
     changes = changes_between(scores, columns, list(combinations(scores, 2)))
-    whole = ComparedQueries([query.id for query in dataset.queries], scores, paired_tests(changes, clusters.of))
-    by_language = compare_parts(scores, changes, queries_by_language(languages.queries), clusters)
+    whole = ComparedQueries([query.id for query in dataset.queries], scores, paired_tests(changes, together.of))
+    by_language = compare_parts(scores, changes, queries_by_language(languages.queries), together)
     over_all = {key: change for key, change in changes.items() if key[0].section == ALL}
     parts = slices(dataset.qrels, languages.queries, languages.documents)
-    by_slice = compare_parts(scores, over_all, parts, clusters)
-    return Comparison(dataset, languages, clusters, candidates, columns, whole, by_language, by_slice)
+    by_slice = compare_parts(scores, over_all, parts, together)
+    return Comparison(dataset, languages, together, candidates, columns, whole, by_language, by_slice)
 
 
 Changes = Mapping[tuple[Column, Pair], Mapping[str, float]]
@@ -454,11 +441,8 @@ Changes = Mapping[tuple[Column, Pair], Mapping[str, float]]
 
 def changes_between(scores: RunScores, columns: Sequence[Column], pairs: Sequence[Pair]) -> Changes:
     """The differences of pairs of runs in every column."""
-    return {
-        (column, (one, other)): changed(scores[one][column], scores[other][column])
-        for column in columns
-        for one, other in pairs
-    }
+    keys = ((column, pair) for column in columns for pair in pairs)
+    return {(column, pair): changed(*(scores[run][column] for run in pair)) for column, pair in keys}
 
 
 def compare_parts(
@@ -551,8 +535,7 @@ def compare_settings(dataset: Dataset, found: Sequence[ReplayResult]) -> Setting
     Two families of tests are corrected, each for itself: measures times later rows over all queries, and measures
     of which more, or less, is better times slices times later rows.
     """
-    first = found[0]
-    several = len({one.index for one in found}) > 1
+    first, several = found[0], len({one.index for one in found}) > 1
     rows = [SettingRow((f"{one.index}: " if several else "") + format_settings(one.setting), one) for one in found]
     columns = [Column(ALL, name) for name in first.scores]
     scores = {row.name: {column: row.replay.scores[column.measure] for column in columns} for row in rows}

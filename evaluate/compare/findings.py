@@ -14,7 +14,7 @@ from langshift.evaluate.compare.comparison import Column, ComparedQueries, Compa
 from langshift.evaluate.compare.gate import ConditionResult
 from langshift.evaluate.compare.significance import CORRECTION, LEVEL, PERMUTATIONS, SEED, TestResult, exact
 from langshift.evaluate.compare.summary import advice
-from langshift.evaluate.datasets.dataset import Clusters, clusters, identity
+from langshift.evaluate.datasets.dataset import Clusters, identity
 from langshift.evaluate.datasets.texts import DatasetLanguages
 from langshift.evaluate.measures.preference import ALL as EVERY_OUTCOME
 from langshift.evaluate.replay.result import latency
@@ -172,7 +172,7 @@ def compare_places(
         names = [name for name in names if name != "LPR"]
     names += parse_names(" ".join(also), dataset) if also else []
     wanted = comparison.columns(list(dict.fromkeys(names)), cross=comparison.judged_across_languages(dataset))
-    return comparison.compare(dataset, DatasetLanguages.of(dataset), clusters(dataset), candidates, wanted)
+    return comparison.compare(dataset, DatasetLanguages.of(dataset), candidates, wanted)
 
 
 def findings(compared: Comparison, hits: int = breakdowns.HITS) -> ComparisonFindings:

@@ -74,18 +74,13 @@ def paired_tests(
         np.add.at(counts[:, column], rows, 1)
     chances = randomisation(sums, permutations, seed)
     adjusted = corrected(chances.tolist())
-    return {
-        key: TestResult(
-            difference=float(sums[:, column].sum() / counts[:, column].sum()),
-            queries=len(found),
-            clusters=int((counts[:, column] > 0).sum()),
-            randomisation=float(chances[column]),
-            student=student(sums[:, column], counts[:, column]),
-            corrected=adjusted[column],
-            interval=interval(sums[:, column], counts[:, column]),
-        )
-        for column, (key, found) in enumerate(known.items())
-    }
+    tests = {}
+    for column, (key, found) in enumerate(known.items()):
+        ours, of = sums[:, column], counts[:, column]
+        mean, groups, chance = float(ours.sum() / of.sum()), int((of > 0).sum()), float(chances[column])
+        by_student, interval = student(ours, of)
+        tests[key] = TestResult(mean, len(found), groups, chance, by_student, adjusted[column], interval)
+    return tests
 
 
 def randomisation(sums: Floats, permutations: int = PERMUTATIONS, seed: int = SEED) -> Floats:
@@ -134,11 +129,12 @@ def _signs(clusters: int, permutations: int, seed: int) -> Iterator[Floats]:
         yield np.asarray(flips * 2.0 - 1.0, np.float64)
 
 
-def student(sums: Floats, counts: Floats) -> float | None:
-    """Two-sided p-value of Student's paired t, with a variance that holds for clusters of queries.
+def student(sums: Floats, counts: Floats) -> tuple[float | None, tuple[float, float] | None]:
+    """Student's paired t with a variance that holds for clusters of queries: two-sided p-value and 95 % interval.
 
     ``t = d̄ / SE`` with ``SE² = G / (G − 1) · Σ_g (s_g − n_g d̄)² / n²`` and G − 1 degrees of freedom; where every
-    query is a cluster of its own this is the usual paired t.
+    query is a cluster of its own this is the usual paired t. The interval of the mean difference is ``d̄ ± t SE``.
+    Both are None where there is one cluster only.
 
     Args:
         sums: each cluster's sum of differences s_g, shape (clusters,).
@@ -146,41 +142,17 @@ def student(sums: Floats, counts: Floats) -> float | None:
     """
     from scipy import stats
 
-    mean, error, groups = _clustered(sums, counts)
-    if groups < 2:
-        return None
-    if not np.abs(sums).sum():
-        return 1.0
-    if error <= 1e-12 * abs(mean):
-        return 0.0
-    return float(2 * stats.t.sf(abs(mean) / error, groups - 1))
-
-
-def interval(sums: Floats, counts: Floats) -> tuple[float, float] | None:
-    """The 95 % confidence interval of the mean difference, ``d̄ ± t SE``, with what ``student`` takes for SE.
-
-    Args:
-        sums: as for ``student``.
-        counts: as for ``student``.
-    """
-    from scipy import stats
-
-    mean, error, groups = _clustered(sums, counts)
-    if groups < 2:
-        return None
-    half = float(stats.t.ppf(1 - LEVEL / 2, groups - 1)) * error
-    return mean - half, mean + half
-
-
-def _clustered(sums: Floats, counts: Floats) -> tuple[float, float, int]:
-    """The mean difference over queries, its standard error, and of how many clusters they are; 0 and 0 below two."""
     there = counts > 0
     sums, counts, groups = sums[there], counts[there], int(there.sum())
     if groups < 2:
-        return 0.0, 0.0, groups
+        return None, None
     mean = float(sums.sum() / counts.sum())
-    error = np.sqrt(groups / (groups - 1) * ((sums - counts * mean) ** 2).sum()) / counts.sum()
-    return mean, float(error), groups
+    error = float(np.sqrt(groups / (groups - 1) * ((sums - counts * mean) ** 2).sum()) / counts.sum())
+    half = float(stats.t.ppf(1 - LEVEL / 2, groups - 1)) * error
+    chance = 1.0 if not np.abs(sums).sum() else 0.0
+    if error > 1e-12 * abs(mean):
+        chance = float(2 * stats.t.sf(abs(mean) / error, groups - 1))
+    return chance, (mean - half, mean + half)
 
 
 def corrected(chances: Sequence[float]) -> list[float]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from statistics import fmean
 
 from langshift import output
 from langshift.evaluate.compare.comparison import ALL, SAME, Column, ComparedRun, Comparison, Pair, changed, sign
-from langshift.evaluate.compare.significance import LEVEL, TestResult
+from langshift.evaluate.compare.significance import LEVEL
 from langshift.evaluate.datasets.dataset import Dataset
 from langshift.evaluate.measures import parse_measure
 from langshift.evaluate.measures.base import Scores
@@ -26,13 +27,13 @@ class LanguageRecommendation:
         language: the query language.
         best: the run with the best mean.
         even: runs that the test does not tell from it.
-        worse: runs that are significantly worse.
+        worse: runs that are significantly worse -> what the best has more.
     """
 
     language: str
     best: str
     even: Sequence[str]
-    worse: Sequence[str]
+    worse: Mapping[str, float]
 
 
 def advice(compared: Comparison) -> list[str]:
@@ -63,14 +64,14 @@ def choose(compared: Comparison, column: Column, language: str) -> LanguageRecom
     # Of equal runs the first given is the one that stands.
     best = max(means, key=lambda letter: sign(column) * means[letter])
     tests = {letter: part.against(column, best, letter) for letter in means if letter != best}
-    worse = [letter for letter, test in tests.items() if test is not None and test.significant]
+    worse = {letter: test.difference for letter, test in tests.items() if test is not None and test.significant}
     return LanguageRecommendation(language, best, [letter for letter in tests if letter not in worse], worse)
 
 
 def _recommended(compared: Comparison, column: Column, best: str, choices: Sequence[LanguageRecommendation]) -> str:
     parts = []
     for choice in choices:
-        against = [f"{_change(compared, column, choice.language, best, run)} against {run}" for run in choice.worse]
+        against = [f"{format_change(change)} against {run}" for run, change in choice.worse.items()]
         even = f", no different from {join_words(list(choice.even))}" if choice.even else ""
         parts.append(f"{_name(choice.language)} ({', '.join(against)}{even})")
     return (
@@ -85,7 +86,8 @@ def _undecided(compared: Comparison, column: Column, choices: Sequence[LanguageR
     for choice in choices:
         detail = f"highest with {choice.best}" if sign(column) > 0 else f"lowest with {choice.best}"
         if len(letters) == 2:
-            detail = f"{letters[1]} {_change(compared, column, choice.language, letters[1], letters[0])}"
+            test = compared.by_language[choice.language].tested(column, (letters[0], letters[1]))
+            detail = f"{letters[1]} {format_change(test and test.difference)}"
         shown.append(f"{_name(choice.language)} ({detail})")
     return (
         f"For queries in {join_words(shown)}, {column.measure} does not tell {join_words(letters)} apart: "
@@ -104,23 +106,15 @@ def _elsewhere(compared: Comparison, primary: Column, choices: Sequence[Language
             continue
         losses: dict[tuple[str, str, bool], list[str]] = {}
         for choice in choices:
-            for used, other, loss in _losses(compared, column, choice):
+            for used, other in product([choice.best, *choice.even], compared.letters):
+                loss = compared.by_language[choice.language].against(column, used, other)
+                if loss is None or sign(column) * loss.difference >= 0 or format_change(loss.difference) == "=":
+                    continue
                 if loss.significant or (used == choice.best and other in choice.worse):
                     shown = f"{_name(choice.language)} ({format_change(loss.difference)})"
                     losses.setdefault((used, other, loss.significant), []).append(shown)
         sentences += [_behind(column, *key, languages) for key, languages in losses.items()]
     return sentences
-
-
-def _losses(
-    compared: Comparison, column: Column, choice: LanguageRecommendation
-) -> Iterator[tuple[str, str, TestResult]]:
-    """Yield a run that may be used, one that it is behind, and by how much, where that shows."""
-    for used in [choice.best, *choice.even]:
-        for other in (other for other in compared.letters if other != used):
-            found = compared.by_language[choice.language].against(column, used, other)
-            if found is not None and sign(column) * found.difference < 0 and format_change(found.difference) != "=":
-                yield used, other, found
 
 
 def _behind(column: Column, used: str, other: str, significant: bool, languages: list[str]) -> str:
@@ -133,11 +127,6 @@ def _behind(column: Column, used: str, other: str, significant: bool, languages:
         f"{where} is worse, too, with {used} than with {other} for queries in {join_words(languages)}, "
         "though chance may have given that much."
     )
-
-
-def _change(compared: Comparison, column: Column, language: str, used: str, other: str) -> str:
-    found = compared.by_language[language].against(column, used, other)
-    return format_change(None if found is None else found.difference)
 
 
 def _part(column: Column) -> str:

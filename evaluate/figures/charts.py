@@ -9,30 +9,16 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from langshift.evaluate.figures.theme import (
-    BLUE,
-    INK,
-    LINE,
-    ORANGE,
-    PAPER,
-    PURPLE,
-    SKY,
-    SMALL,
-    VERMILION,
-    SvgFigure,
-    drawing,
-    letters_on,
-    marking,
-    plain,
-    wide,
-)
+from langshift.evaluate.figures import theme
+from langshift.evaluate.figures.theme import INK, LINE, PAPER, SMALL, SvgFigure, drawing, marking, plain, wide
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.lines import Line2D
 
 # Neighbours differ in lightness and in hatching, so that they can be told apart without colour.
-_FILLS = ((BLUE, ""), (SKY, "////"), (ORANGE, ""), (VERMILION, "\\\\\\\\"), (PURPLE, "xx"), (PAPER, "--"))
+_COLOURS = (theme.BLUE, theme.SKY, theme.ORANGE, theme.VERMILION, theme.PURPLE, PAPER)
+_HATCHES = ("", "////", "", "\\\\\\\\", "xx", "--")
 _BAR = 34
 _WIDTH = 760
 
@@ -55,7 +41,7 @@ def bars(rows: Sequence[str], parts: Sequence[str], shares: ArrayLike, *, title:
     with drawing(_WIDTH, _BAR * max(len(rows), 1) + 70) as drawn:
         axes = drawn.figure.subplots()
         room = _WIDTH - 30 - max((wide(row[:32]) for row in rows), default=0)
-        for number, (part, (colour, hatch)) in enumerate(zip(parts, _FILLS, strict=False)):
+        for number, (part, colour, hatch) in enumerate(zip(parts, _COLOURS, _HATCHES, strict=False)):
             widths = table[:, number]
             axes.barh(
                 range(len(rows)), widths, left=starts[:, number], height=0.74, color=colour, hatch=hatch,
@@ -63,10 +49,12 @@ def bars(rows: Sequence[str], parts: Sequence[str], shares: ArrayLike, *, title:
             )  # fmt: skip
             for row, width in enumerate(widths):
                 text = f"{width:.0%}" if width < 0.9995 else "100%"
+                # An even ground for letters on a hatched part.
                 if width * room > wide(text, SMALL) + 8:
                     axes.text(
                         starts[row, number] + width / 2, row, text, ha="center", va="center", size=SMALL,
-                        color=INK if colour == PAPER else letters_on(colour, 1), bbox=_ground(colour, hatch),
+                        color=INK if colour == PAPER else theme.letters_on(colour),
+                        bbox={"facecolor": colour, "edgecolor": "none", "pad": 1.5} if hatch else None,
                     )  # fmt: skip
         plain(axes)
         axes.set_yticks(range(len(rows)), [drawn.label(row, 32) for row in rows])
@@ -76,12 +64,7 @@ def bars(rows: Sequence[str], parts: Sequence[str], shares: ArrayLike, *, title:
         return drawn.svg(title, description)
 
 
-def _ground(colour: str, hatch: str) -> dict[str, object] | None:
-    """An even ground for letters on a hatched part."""
-    return {"facecolor": colour, "edgecolor": "none", "pad": 1.5} if hatch else None
-
-
-_CURVES_WIDTH, _CURVES_HEIGHT, _CURVES_LEGEND = 760, 380, 22
+_CURVES_HEIGHT, _FRONTIER_HEIGHT, _LEGEND = 380, 460, 22
 
 
 class Line(NamedTuple):
@@ -99,51 +82,42 @@ class Line(NamedTuple):
 
 
 def curves(
-    lines: Sequence[Line],
-    *,
-    title: str,
-    description: str,
-    x_title: str = "alpha",
-    y_title: str = "",
-    marked: float | None = None,
-    marked_name: str = "",
+    lines: Sequence[Line], *, title: str, description: str, y_title: str = "", marked: tuple[float, str] | None = None
 ) -> str:
-    """Draw curves over one dial.
+    """Draw curves over alpha.
 
     Args:
         lines: the curves.
         title: its name for screen readers; it is not drawn.
         description: what it shows, in words.
-        x_title: what the dial is.
         y_title: what was measured.
-        marked: a place on the dial to mark, such as the chosen alpha.
-        marked_name: what to write there.
+        marked: an alpha to mark, such as the chosen one, and what to write there.
 
     Returns:
         SVG.
     """
     across = 1 if max((len(line.name) for line in lines), default=0) > 36 else 2
-    with drawing(_CURVES_WIDTH, _CURVES_HEIGHT + _CURVES_LEGEND * -(-len(lines) // across)) as drawn:
+    with drawing(_WIDTH, _CURVES_HEIGHT + _LEGEND * -(-len(lines) // across)) as drawn:
         axes = drawn.figure.subplots()
         for number, line in enumerate(lines):
             colour, marker = marking(number)
             axes.plot(line.x, line.y, color=colour, marker=marker, ms=6, lw=2, label=drawn.label(line.name, 80))
         if marked is not None:
-            axes.axvline(marked, color=INK, linewidth=1, linestyle=(0, (2, 2)))
+            place, name = marked
+            axes.axvline(place, color=INK, linewidth=1, linestyle=(0, (2, 2)))
             axes.annotate(
-                drawn.label(marked_name), (marked, 1), (4, 2), size=SMALL,
+                drawn.label(name), (place, 1), (4, 2), size=SMALL,
                 xycoords=("data", "axes fraction"), textcoords="offset points", annotation_clip=False,
                 ha="left", va="bottom",
             )  # fmt: skip
         axes.grid(visible=True)
         axes.yaxis.set_major_formatter("{x:.2f}")
-        axes.set(xlabel=drawn.label(x_title), ylabel=drawn.label(y_title, 48))
+        axes.set(xlabel="alpha", ylabel=drawn.label(y_title, 48))
         if lines:
             drawn.figure.legend(loc="outside lower left", ncols=across, handlelength=3.5)
         return drawn.svg(title, description)
 
 
-_FRONTIER_WIDTH, _FRONTIER_HEIGHT, _FRONTIER_LEGEND = 760, 460, 22
 _GAP = 9.0
 _LETTER = SMALL * 1.25
 # Boxes as left, bottom, right, top.
@@ -181,16 +155,15 @@ def frontier(points: Sequence[FrontierPoint], *, title: str, description: str, x
     """
     known = [point for point in points if np.isfinite(point.x) and np.isfinite(point.y)]
     paths = list(dict.fromkeys(point.path for point in known))
-    with drawing(
-        _FRONTIER_WIDTH, _FRONTIER_HEIGHT + _FRONTIER_LEGEND * (sum(bool(path) for path in paths) // 2)
-    ) as drawn:
+    with drawing(_WIDTH, _FRONTIER_HEIGHT + _LEGEND * (sum(map(bool, paths)) // 2)) as drawn:
         axes = drawn.figure.subplots()
         for number, path in enumerate(paths):
             ours = [point for point in known if point.path == path]
             colour, marker = marking(number)
-            line = "-" if path else "none"
-            xs, ys = [point.x for point in ours], [point.y for point in ours]
-            axes.plot(xs, ys, ls=line, color=colour, marker=marker, ms=8, lw=1.2, label=drawn.label(path, 60))
+            axes.plot(
+                [point.x for point in ours], [point.y for point in ours], ls="-" if path else "none", color=colour,
+                marker=marker, ms=8, lw=1.2, label=drawn.label(path, 60),
+            )  # fmt: skip
         axes.grid(visible=True)
         axes.margins(0.1)
         axes.set(xlabel=drawn.label(x_title, 80), ylabel=drawn.label(y_title, 56))
@@ -248,41 +221,34 @@ def _covered(box: _Box, taken: Sequence[_Box], inside: _Box) -> float:
     return covered + 1000 * out
 
 
+PERCENTILES = ("p50", "p90", "p95", "p99")
 _PERCENTILE_BAR = 17
 
 
-def percentiles(
-    rows: Sequence[str],
-    values: ArrayLike,
-    *,
-    title: str,
-    description: str,
-    names: Sequence[str] = ("p50", "p90", "p95", "p99"),
-) -> str:
+def percentiles(rows: Sequence[str], values: ArrayLike, *, title: str, description: str) -> str:
     """Draw a group of bars for each run, a bar a percentile, with its name and figure at its end.
 
     Args:
         rows: the runs.
-        values: milliseconds, rows x names; NaN is one that was not measured, which is said in its place.
+        values: milliseconds, rows x percentiles; NaN is one that was not measured, which is said in its place.
         title: its name for screen readers; it is not drawn.
         description: what it shows, in words.
-        names: the percentiles, from the smallest.
 
     Returns:
         SVG.
     """
-    table = np.asarray(values, dtype=np.float64).reshape(len(rows), len(names))
+    table = np.asarray(values, dtype=np.float64).reshape(len(rows), len(PERCENTILES))
     known = table[np.isfinite(table)]
     greatest = float(known.max(initial=0.0)) or 1.0
-    with drawing(_WIDTH, (_PERCENTILE_BAR * len(names) + 12) * max(len(rows), 1) + 50) as drawn:
+    with drawing(_WIDTH, (_PERCENTILE_BAR * len(PERCENTILES) + 12) * max(len(rows), 1) + 50) as drawn:
         axes = drawn.figure.subplots()
-        each = 1 / (len(names) + 0.7)
+        each = 1 / (len(PERCENTILES) + 0.7)
         for row, column in np.ndindex(*table.shape):
-            value, place = table[row, column], row + (column - (len(names) - 1) / 2) * each
+            value, place = table[row, column], row + (column - (len(PERCENTILES) - 1) / 2) * each
             measured = bool(np.isfinite(value))
             if measured:
-                axes.barh(place, value, height=each * 0.86, color=BLUE, alpha=1 - 0.6 * column / max(len(names), 1))
-            text = f"{names[column]} {_figure(value)} ms" if measured else f"{names[column]} not measured"
+                axes.barh(place, value, height=each * 0.86, color=theme.BLUE, alpha=1 - 0.6 * column / len(PERCENTILES))
+            text = f"{PERCENTILES[column]} {f'{_figure(value)} ms' if measured else 'not measured'}"
             axes.annotate(
                 drawn.label(text), (value if measured else 0, place), (5, 0), textcoords="offset points",
                 va="center", size=SMALL, color=INK, annotation_clip=False,
@@ -292,7 +258,7 @@ def percentiles(
         axes.set_yticks(range(len(rows)), [drawn.label(row, 32) for row in rows])
         # Room for the words at the end of the longest bar.
         room = _WIDTH - 40 - max((wide(row[:32]) for row in rows), default=0)
-        words = wide(f"{names[-1] if names else ''}  {_figure(greatest)} ms", SMALL) + 12
+        words = wide(f"{PERCENTILES[-1]}  {_figure(greatest)} ms", SMALL) + 12
         axes.set(xlim=(0, greatest / max(1 - words / room, 0.3)), ylim=(max(len(rows), 1) - 0.5, -0.5))
         axes.set_xlabel("ms")
         return drawn.svg(title, description)

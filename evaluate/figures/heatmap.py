@@ -98,27 +98,33 @@ def _opacity(value: float, low: float, high: float) -> float:
 
 
 def _cells(axes: Axes, table: NDArray[np.float64], low: float, high: float, form: str | None) -> None:
+    opacities, missing = {}, []
+    for (row, column), value in np.ndenumerate(table):
+        if not np.isfinite(value):
+            missing.append((column, row))
+            continue
+        opacity = opacities[column, row] = _opacity(value, low, high)
+        if form is not None:
+            axes.text(
+                column + 0.5, row + 0.5, _written(float(value), form), ha="center", va="center", size=SMALL,
+                color=letters_on(MORE, opacity),
+            )  # fmt: skip
+    _fill(axes, opacities, 1, {"edgecolors": PAPER, "linewidths": 1})
+    if missing:
+        look = {"facecolors": "none", "edgecolors": LINE, "linewidths": 0, "hatch": "////"}
+        _fill(axes, dict.fromkeys(missing, 0.0), 1, look)
+    axes.set(xlim=(0, max(table.shape[1], 1)), ylim=(max(table.shape[0], 1), 0))
+
+
+def _fill(axes: Axes, opacities: Mapping[tuple[float, float], float], height: float, look: Mapping[str, Any]) -> None:
+    """Rectangles of width 1 in the colour of greater figures: lower left corner -> opacity."""
     from matplotlib.collections import PatchCollection
     from matplotlib.colors import to_rgba
     from matplotlib.patches import Rectangle
 
-    known, colours, missing = [], [], []
-    for (row, column), value in np.ndenumerate(table):
-        place = Rectangle((column, row), 1, 1)
-        if not np.isfinite(value):
-            missing.append(place)
-            continue
-        opacity = _opacity(value, low, high)
-        known.append(place)
-        colours.append(to_rgba(MORE, opacity))
-        if form is not None:
-            letters = letters_on(MORE, opacity)
-            text = _written(float(value), form)
-            axes.text(column + 0.5, row + 0.5, text, ha="center", va="center", size=SMALL, color=letters)
-    axes.add_collection(PatchCollection(known, facecolors=colours, edgecolors=PAPER, linewidths=1))
-    if missing:
-        axes.add_collection(PatchCollection(missing, facecolors="none", edgecolors=LINE, linewidths=0, hatch="////"))
-    axes.set(xlim=(0, max(table.shape[1], 1)), ylim=(max(table.shape[0], 1), 0))
+    places = [Rectangle(corner, 1, height) for corner in opacities]
+    colours = [to_rgba(MORE, opacity) for opacity in opacities.values()]
+    axes.add_collection(PatchCollection(places, **{"facecolors": colours, **look}))
 
 
 def _widest(labels: Sequence[str]) -> float:
@@ -136,15 +142,9 @@ def _labels(drawn: SvgFigure, axes: Axes, rows: Sequence[str], columns: Sequence
 
 
 def _scale(bar: Axes, low: float, high: float, form: str) -> None:
-    from matplotlib.collections import PatchCollection
-    from matplotlib.colors import to_rgba
-    from matplotlib.patches import Rectangle
-
     step = (high - low) / _STEPS
     steps = [low + (number + 0.5) * step for number in range(_STEPS)]
-    places = [Rectangle((0, middle - step / 2), 1, step) for middle in steps]
-    colours = [to_rgba(MORE, _opacity(middle, low, high)) for middle in steps]
-    bar.add_collection(PatchCollection(places, facecolors=colours, linewidths=0))
+    _fill(bar, {(0, middle - step / 2): _opacity(middle, low, high) for middle in steps}, step, {"linewidths": 0})
     bar.set(xlim=(0, 1), ylim=(low, high), xticks=[])
     plain(bar)
     bar.yaxis.tick_right()

@@ -56,14 +56,11 @@ def letters_on(colour: str, opacity: float = 1.0) -> str:
 
 def luminance(colour: str, opacity: float = 1.0, paper: str = "#ffffff") -> float:
     """Relative luminance of WCAG 2, 0 to 1, of ``colour`` laid over ``paper``."""
-    mixed = (opacity * front + (1 - opacity) * back for front, back in zip(_rgb(colour), _rgb(paper), strict=True))
+    from matplotlib.colors import to_rgb
+
+    mixed = (opacity * front + (1 - opacity) * back for front, back in zip(to_rgb(colour), to_rgb(paper), strict=True))
     linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in mixed]
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
-
-
-def _rgb(colour: str) -> tuple[float, float, float]:
-    red, green, blue = bytes.fromhex(colour.removeprefix("#"))
-    return red / 255, green / 255, blue / 255
 
 
 _FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from langshift.evaluate.compare.breakdowns import RecallMatrix
 from langshift.evaluate.compare.comparison import ALL, SECTIONS, Column, ComparedRun, Comparison, sign
 from langshift.evaluate.compare.findings import describe_test
-from langshift.evaluate.figures.charts import FrontierPoint, Line, bars, curves, frontier, percentiles
+from langshift.evaluate.figures.charts import PERCENTILES, FrontierPoint, Line, bars, curves, frontier, percentiles
 from langshift.evaluate.figures.heatmap import by_language, by_rank, heatmap
 from langshift.evaluate.measures.preference import ALL as EVERY
 from langshift.evaluate.measures.preference import OUTCOMES
@@ -42,17 +42,15 @@ def rank_shares(report: Report) -> list[ReportFigure]:
         shares = by_rank(run.run, languages.queries, languages.documents, language, depth=DEPTH)
         caption = f"{run.label}: languages of the first {DEPTH} documents, {shares.queries:,} queries in {language}"
         found[caption] = shares.rows, shares.columns, shares.values
-    return _heatmaps(found, "shares", "share", ("document language", "rank"), annotated=0)
+    return _heatmaps(found, "shares", "share", ("document language", "rank"))
 
 
 def main_query_language(report: Report) -> str:
     """The pivot's language where queries are in it, else the one that most are in."""
     parts = report.found.compared.by_language
-    for info in reversed(list(report.run_info.values())):
-        pivot = (info.fingerprint or {}).get("pivot")
-        if isinstance(pivot, str) and pivot in parts:
-            return pivot
-    return max(parts, key=lambda language: len(parts[language].queries))
+    pivots = [(info.fingerprint or {}).get("pivot") for info in report.run_info.values()]
+    known = [pivot for pivot in pivots if isinstance(pivot, str) and pivot in parts]
+    return known[-1] if known else max(parts, key=lambda language: len(parts[language].queries))
 
 
 def language_shares(report: Report) -> list[ReportFigure]:
@@ -71,14 +69,9 @@ def recalls(found: RecallMatrix, labels: Sequence[str]) -> list[ReportFigure]:
     titles = ("query language", "document language")
     grids: dict[str, _Grid] = {}
     for label, side in zip(labels, ("before", "after"), strict=True):
-        values = np.array(
-            [
-                [getattr(cells[head], side) if head in cells else math.nan for head in found.heads]
-                for cells in found.cells.values()
-            ]
-        )
         caption = f"{label}: {found.measure} by {titles[0]} and {titles[1]}"
-        grids[caption] = list(found.cells), found.heads, values
+        rows = [[getattr(cells.get(head), side, math.nan) for head in found.heads] for cells in found.cells.values()]
+        grids[caption] = list(found.cells), found.heads, np.array(rows)
     return _heatmaps(grids, "recall", found.measure, titles, highest=1.0)
 
 
@@ -87,13 +80,7 @@ _Grid = tuple[Sequence[str], Sequence[str], NDArray[np.float64]]
 
 
 def _heatmaps(
-    grids: Mapping[str, _Grid],
-    kind: str,
-    scale_title: str,
-    titles: tuple[str, str],
-    *,
-    highest: float | None = None,
-    annotated: int = _ANNOTATED,
+    grids: Mapping[str, _Grid], kind: str, scale_title: str, titles: tuple[str, str], highest: float | None = None
 ) -> list[ReportFigure]:
     """Draw heatmaps of one scale, which are looked at side by side.
 
@@ -103,7 +90,6 @@ def _heatmaps(
         scale_title: likewise, beside the scale.
         titles: what rows and columns are.
         highest: the figure of full colour; the greatest of all if not given.
-        annotated: figures are written into the cells of no more columns than that.
     """
     known = [float(np.nanmax(values)) for *_, values in grids.values() if values.size and not np.isnan(values).all()]
     return [
@@ -114,7 +100,7 @@ def _heatmaps(
             row_title=titles[0],
             column_title=titles[1],
             scale_title=scale_title,
-            annotate=len(columns) <= annotated,
+            annotate=len(columns) <= _ANNOTATED,
             vmin=0.0,
             vmax=max([*known, 1e-9]) if highest is None else highest,
         )
@@ -128,26 +114,22 @@ def _drawn(caption: str, description: str, draw: Callable[..., str], **options: 
 
 def first_documents(report: Report) -> list[ReportFigure]:
     """The four outcomes of the first document, a bar a run."""
-    rows, shares = [], []
-    for letter, scores in report.outcomes.items():
-        cells = scores.cells.get(EVERY)
-        if cells:
-            rows.append(report.found.compared.candidate(letter).label)
-            shares.append([cells[outcome].mean or 0.0 for outcome in OUTCOMES])
-    if not rows:
+    compared, found = report.found.compared, report.outcomes.items()
+    shown = {compared.candidate(letter).label: cells for letter, scores in found if (cells := scores.cells.get(EVERY))}
+    if not shown:
         return []
+    shares = np.array([[cells[outcome].mean or 0.0 for outcome in OUTCOMES] for cells in shown.values()])
     caption = "The first document: relevant and in the query's language (perfect), or what it lacks"
     parts = [outcome.replace("_", " ") for outcome in OUTCOMES]
     description = f"A bar for each run, parted into {', '.join(OUTCOMES)}; the table has the figures."
-    return [_drawn(caption, description, partial(bars, rows, parts, np.array(shares)))]
+    return [_drawn(caption, description, partial(bars, list(shown), parts, shares))]
 
 
-def latencies(timed: Mapping[str, Mapping[str, float]], names: Sequence[str]) -> list[ReportFigure]:
+def latencies(timed: Mapping[str, Mapping[str, float]]) -> list[ReportFigure]:
     """Percentiles of the time that a query took, a row a run."""
     if not timed:
         return []
-    values = np.array([[row[name] for name in names] for row in timed.values()])
-    draw = partial(percentiles, list(timed), values, names=tuple(names))
+    draw = partial(percentiles, list(timed), np.array([[row[name] for name in PERCENTILES] for row in timed.values()]))
     return [_drawn("Time until the client had the whole answer", "Percentiles of the latency, a row a run.", draw)]
 
 
@@ -176,8 +158,7 @@ def _swept(name: str, sweep: SavedSweep) -> ReportFigure:
 
 
 def _line(measure: str, points: Sequence[tuple[float, float | None]]) -> Line:
-    known = [(x, math.nan if y is None else y) for x, y in points]
-    return Line(measure, [x for x, _ in known], [y for _, y in known])
+    return Line(measure, [x for x, _ in points], [math.nan if y is None else y for _, y in points])
 
 
 def _curves(caption: str, lines: Sequence[Line], best: float | None) -> ReportFigure:
@@ -186,8 +167,7 @@ def _curves(caption: str, lines: Sequence[Line], best: float | None) -> ReportFi
         f"A curve over alpha for each of {', '.join(line.name for line in lines)}.",
         partial(curves, lines),
         y_title="mean over all queries",
-        marked=best,
-        marked_name="" if best is None else "best",
+        marked=None if best is None else (best, "best"),
     )
 
 
@@ -196,10 +176,10 @@ def _by_alpha(report: Report) -> list[list[tuple[float, ComparedRun]]]:
     found: dict[str, dict[float, ComparedRun]] = {}
     for run in report.found.compared.candidates:
         info = report.run_info[run.letter]
-        alpha = (info.fingerprint or {}).get("alpha")
-        if isinstance(alpha, int | float) and not (info.fingerprint or {}).get("alphas"):
-            rest = {name: value for name, value in (info.fingerprint or {}).items() if name != "alpha"}
-            key = repr((sorted(rest.items()), run.how, info.mode, info.method, info.shift_queries, info.beta))
+        made = dict(info.fingerprint or {})
+        alpha = made.pop("alpha", None)
+        if isinstance(alpha, int | float) and not made.get("alphas"):
+            key = repr((sorted(made.items()), run.how, info.mode, info.method, info.shift_queries, info.beta))
             found.setdefault(key, {}).setdefault(float(alpha), run)
     return [sorted(runs.items(), key=lambda item: item[0]) for runs in found.values() if len(runs) > 1]
 
@@ -237,29 +217,26 @@ def points_of(report: Report) -> list[FrontierPoint]:
     column, fair = _ranking(compared), Column(ALL, LPR)
     if column is None:
         return []
-    points = []
+    known: list[tuple[str, float | None, float | None, str]] = []
     if fair in compared.columns:
-        for run in compared.candidates:
-            points += _point(run.label, compared.mean(run.letter, fair), compared.mean(run.letter, column), "")
+        known = [
+            (run.label, compared.mean(run.letter, fair), compared.mean(run.letter, column), "")
+            for run in compared.candidates
+        ]
     for sweep in report.sweeps.values():
         # Those without a preference are among the others where any was tried.
         for point in sweep.beta or sweep.alpha:
             name, path = f"{point.alpha:g}", "alpha"
             if sweep.beta:
                 name, path = f"beta {point.beta:g}", f"alpha {point.alpha:g}"
-            points += _point(name, point.all.get(LPR), point.all.get(column.measure), path)
-    return points
+            known.append((name, point.all.get(LPR), point.all.get(column.measure), path))
+    return [FrontierPoint(name, x, y, path) for name, x, y, path in known if x is not None and y is not None]
 
 
 def _ranking(compared: Comparison) -> Column | None:
     return next((found for found in compared.columns if found.measure.startswith("nDCG")), compared.primary)
 
 
-def _point(name: str, x: float | None, y: float | None, path: str) -> list[FrontierPoint]:
-    return [] if x is None or y is None else [FrontierPoint(name, x, y, path=path)]
-
-
-PERCENTILES = ("p50", "p90", "p95", "p99")
 _TIMED = {
     "took": "took: the server's own figure",
     "service": "service: from sending a query until the client had the whole answer",
@@ -314,9 +291,8 @@ def _before_and_after(report: Report) -> Section:
 def _by_language(report: Report) -> Section:
     compared = report.found.compared
     first, *later = compared.letters
-    made = [
-        tables.by_language(compared, section, letter) for letter in later or [first] for section in compared.sections
-    ]
+    parts = ((letter, section) for letter in later or [first] for section in compared.sections)
+    made = [tables.by_language(compared, section, letter) for letter, section in parts]
     if compared.slices:
         made += [tables.by_slice(compared, letter) for letter in later]
     return Section("languages", "By query language", made)
@@ -331,31 +307,24 @@ def _of_languages(report: Report) -> Iterator[Section]:
             "perfect: relevant and in the query's language. lang_fail: relevant, in another language. sem_fail: not "
             "relevant, in the query's language. both_fail: neither."
         )
-        yield Section(
-            "first", "The first document", [tables.outcomes_table(named)], [meaning], lambda: first_documents(report)
-        )
-    if report.found.matrices:
+        first = [tables.outcomes_table(named)]
+        yield Section("first", "The first document", first, [meaning], lambda: first_documents(report))
+    if matrices := report.found.matrices:
         yield Section(
             "matrix",
             "Query language by document language",
-            [table for matrix in report.found.matrices for table in tables.recalls(matrix)],
-            draw=lambda: [
-                one
-                for matrix in report.found.matrices
-                for one in recalls(matrix, [compared.candidate(letter).label for letter in matrix.pair])
-            ],
+            [table for matrix in matrices for table in tables.recalls(matrix)],
+            draw=lambda: [one for matrix in matrices for one in recalls(matrix, compared.labels(matrix.pair))],
         )
 
 
 def _of_alpha(report: Report) -> Iterator[Section]:
-    notes = []
-    if not report.sweeps:
-        dataset = report.found.compared.dataset.folder
-        notes.append(
-            "For the curve between the alphas of the runs, give a sweep, too: "
-            f"langshift evaluate sweep {dataset} --beta 0,.02,.05,.1 --json > sweep.json"
-        )
-    yield Section("alpha", "By alpha", notes=notes, draw=lambda: alpha_curves(report))
+    dataset = report.found.compared.dataset.folder
+    note = (
+        "For the curve between the alphas of the runs, give a sweep, too: "
+        f"langshift evaluate sweep {dataset} --beta 0,.02,.05,.1 --json > sweep.json"
+    )
+    yield Section("alpha", "By alpha", notes=[] if report.sweeps else [note], draw=lambda: alpha_curves(report))
     if len(points_of(report)) > 1:
         yield Section("frontier", "Ranking against language preference", draw=lambda: frontiers(report))
 
@@ -377,7 +346,7 @@ def _latency(report: Report) -> Section:
     walls = {label: timed["wall"] for label, timed in known.items() if len(timed.get("wall", {})) == len(PERCENTILES)}
     notes = ["; ".join(_TIMED[name] for name in present) + "."]
     table = Table("Milliseconds a query", heads, rows)
-    return Section("latency", "Latency", [table], notes, lambda: latencies(walls, PERCENTILES))
+    return Section("latency", "Latency", [table], notes, lambda: latencies(walls))
 
 
 def _percentiles(info: RunInfo, name: str) -> dict[str, float]:
@@ -392,13 +361,9 @@ def _milliseconds(value: float | None) -> Cell:
 def _examples(report: Report) -> Iterator[Section]:
     compared = report.found.compared
     for extreme in report.found.examples:
-        labels = [compared.candidate(letter).label for letter in extreme.pair]
-        yield Section(
-            f"examples-{extreme.pair[1]}",
-            f"Who gains and loses most: {labels[1]} against {labels[0]}",
-            examples(extreme, labels),
-            [tally(extreme)],
-        )
+        labels = compared.labels(extreme.pair)
+        title = f"Who gains and loses most: {labels[1]} against {labels[0]}"
+        yield Section(f"examples-{extreme.pair[1]}", title, examples(extreme, labels), [tally(extreme)])
 
 
 def _run(report: Report) -> Section:

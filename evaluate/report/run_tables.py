@@ -48,16 +48,12 @@ def show_sweep(found: SweepResult, names: Sequence[str]) -> None:
 
 
 def _show_languages(found: SweepResult) -> None:
-    keys = list(found.languages)
-    rows = [
-        [
-            f"{point.alpha:g}",
-            *(format_score(found.languages[key][row].mean(found.select, found.halves.development)) for key in keys),
-        ]
-        for row, point in enumerate(found.alphas)
-    ]
-    rows.append(["best", *(f"{found.own.alphas.get(key, found.best.alpha):g}" for key in keys)])
-    output.table(None, ["alpha", *keys], rows, right={"alpha", *keys})
+    half = found.halves.development
+    curves = [[format_score(point.mean(found.select, half)) for point in points] for points in found.languages.values()]
+    rows = [[f"{point.alpha:g}", *means] for point, *means in zip(found.alphas, *curves, strict=True)]
+    heads = ["alpha", *found.languages]
+    rows.append(["best", *(f"{found.own.alphas.get(key, found.best.alpha):g}" for key in found.languages)])
+    output.table(None, heads, rows, right=set(heads))
 
 
 def _show_betas(found: SweepResult, names: Sequence[str]) -> None:
@@ -146,12 +142,8 @@ def show_rows(folder: Path, rows: Sequence[tuple[OfflineSettings, Mapping[str, A
     }
     shown = [_setting_cells(setting, result) for setting, result in rows]
     heads = [head for head in shown[0] if said.get(head, True)]
-    output.table(
-        None,
-        heads,
-        [[cells[head] for head in heads] for cells in shown],
-        right=set(heads) - {"method", "changes", "languages"},
-    )
+    cells = [[row[head] for head in heads] for row in shown]
+    output.table(None, heads, cells, right=set(heads) - {"method", "changes", "languages"})
 
 
 def _setting_cells(setting: OfflineSettings, result: Mapping[str, Any]) -> dict[str, str]:
@@ -190,11 +182,10 @@ def _describe_shift(found: ReplayResult) -> str:
 
 def _show_times(found: ReplayResult, document: Mapping[str, Any]) -> None:
     load, times = document["load"], document["latency_ms"]
+    how = "one at a time" if found.load.concurrency == 1 else f"{found.load.concurrency} at a time"
     if found.load.open_loop:
         pace = "by the log's times" if found.load.rate is None else f"{found.load.rate:g} a second due"
         how = f"{pace}, at most {found.load.concurrency} at once"
-    else:
-        how = "one at a time" if found.load.concurrency == 1 else f"{found.load.concurrency} at a time"
     heading(f"\nMilliseconds a query, {how}")
     percentiles = ("p50", "p90", "p95", "p99")
     rows = [[clock, *(milliseconds(times[clock][p]) for p in percentiles)] for clock in times]
@@ -208,9 +199,7 @@ def show_drifts(compared: Drifts) -> None:
     """Print how alike the answers of two indices are, and which languages come up more."""
     for one in compared:
         heading(f"\nFrom {one.before} to {one.after}: overlap, and languages among the first {DEPTH}")
-        parts = {**one.by_language, "all": one.whole}
-        if len(one.by_language) == 1:
-            del parts["all"]
+        parts = {**one.by_language, **({"all": one.whole} if len(one.by_language) != 1 else {})}
         rows = [_row(language, part) for language, part in parts.items()]
         columns = ["language", "queries", "RBO", f"Jaccard@{DEPTH}", "own", "changes most"]
         output.table(None, columns, rows, right=set(columns[1:4]))
@@ -220,9 +209,8 @@ def _row(language: str, part: Drift) -> list[str]:
     changes = {tag: part.after.get(tag, 0.0) - part.before.get(tag, 0.0) for tag in {**part.before, **part.after}}
     most = sorted(changes, key=lambda tag: (-abs(changes[tag]), tag))[:_SHOWN_LANGUAGES]
     own = "-" if language == "all" else f"{_share(part.before, language)} → {_share(part.after, language)}"
-    shifts = ", ".join(
-        f"{tag} {format_change(changes[tag], 3)}" for tag in most if format_change(changes[tag], 3) != "="
-    )
+    moved = [(tag, format_change(changes[tag], 3)) for tag in most]
+    shifts = ", ".join(f"{tag} {change}" for tag, change in moved if change != "=")
     return [language, f"{part.queries:,}", format_score(part.rbo, 3), format_score(part.jaccard, 3), own, shifts or "-"]
 
 
@@ -245,9 +233,9 @@ def show_settings(compared: SettingsComparison) -> None:
     """Print the table of all rows, and the tests against the first: by slice, where there is anything to tell apart."""
     first = compared.rows[0]
     heading(f"{compared.dataset.folder}: {len(first.replay.answers):,} queries in {len(compared.rows)} rows")
-    tables = [table for table in (_figures(compared), _first_documents(compared), _times(compared)) if table.heads[1:]]
-    whole = _beside(tables)
-    for table in [whole] if _width(whole) <= output.out.width else tables:
+    parts = [part for part in (_figures(compared), _first_documents(compared), _times(compared)) if part]
+    whole = _table(compared, *parts)
+    for table in [whole] if _width(whole) <= output.out.width else [_table(compared, part) for part in parts]:
         show_table(table)
     line(
         "wall and took: milliseconds a query, one at a time, until the client had the answer and by the server's clock."
@@ -262,19 +250,27 @@ def show_settings(compared: SettingsComparison) -> None:
         line(_how_to_judge(compared))
 
 
-def _figures(compared: SettingsComparison) -> Table:
-    columns = [column for column in compared.columns if column.measure != _TOP1]
-    rows = [
-        [
-            Cell(row.name),
-            *(
-                Cell(format_score(compared.whole.mean(row.name, column)), star=_differs(compared, row, column))
-                for column in columns
-            ),
+_Columns = dict[str, list[Cell]]
+"""Head -> a cell for each row."""
+
+
+def _table(compared: SettingsComparison, *parts: _Columns) -> Table:
+    """Some columns as one table."""
+    columns = {"setting": [Cell(row.name) for row in compared.rows]}
+    for part in parts:
+        columns |= part
+    return Table("", list(map(Head, columns)), list(zip(*columns.values(), strict=True)))
+
+
+def _figures(compared: SettingsComparison) -> _Columns:
+    means = compared.whole.mean
+    return {
+        column.measure: [
+            Cell(format_score(means(row.name, column)), _differs(compared, row, column)) for row in compared.rows
         ]
-        for row in compared.rows
-    ]
-    return Table("", [Head("setting"), *(Head(column.measure) for column in columns)], rows)
+        for column in compared.columns
+        if column.measure != _TOP1
+    }
 
 
 def _differs(compared: SettingsComparison, row: SettingRow, column: Column) -> bool:
@@ -282,35 +278,21 @@ def _differs(compared: SettingsComparison, row: SettingRow, column: Column) -> b
     return test is not None and test.significant
 
 
-def _first_documents(compared: SettingsComparison) -> Table:
+def _first_documents(compared: SettingsComparison) -> _Columns:
     """What the first document is, four ways, which add to 1; the test is of those that are perfect, the first way."""
     column = Column(ALL, _TOP1)
-    names = OUTCOMES if column in compared.columns else ()
-    rows = []
-    for row in compared.rows:
-        shares = first_document_shares(row)
-        cells = [Cell(format_score(shares.get(name))) for name in names]
-        cells[:1] = [cell._replace(star=_differs(compared, row, column)) for cell in cells[:1]]
-        rows.append([Cell(row.name), *cells])
-    return Table("", [Head("setting"), *map(Head, names)], rows)
+    if column not in compared.columns:
+        return {}
+    shares = [first_document_shares(row) for row in compared.rows]
+    stars = [_differs(compared, row, column) for row in compared.rows]
+    found = {name: [Cell(format_score(one.get(name))) for one in shares] for name in OUTCOMES}
+    perfect = OUTCOMES[0]
+    return found | {perfect: [cell._replace(star=star) for cell, star in zip(found[perfect], stars, strict=True)]}
 
 
-def _times(compared: SettingsComparison) -> Table:
-    rows = []
-    for row in compared.rows:
-        times = latency(row.replay)
-        rows.append([row.name, *(milliseconds(times[clock][part]) for clock, part in _CLOCKS)])
-    return plain_table(["setting", *(f"{clock} {part}" for clock, part in _CLOCKS)], rows)
-
-
-def _beside(tables: Sequence[Table]) -> Table:
-    """Tables of the same rows as one."""
-    heads = [tables[0].heads[0], *(head for table in tables for head in table.heads[1:])]
-    rows = [
-        [rows[0][0], *(cell for row in rows for cell in row[1:])]
-        for rows in zip(*(table.rows for table in tables), strict=True)
-    ]
-    return Table("", heads, rows)
+def _times(compared: SettingsComparison) -> _Columns:
+    times = [latency(row.replay) for row in compared.rows]
+    return {f"{clock} {part}": [Cell(milliseconds(one[clock][part])) for one in times] for clock, part in _CLOCKS}
 
 
 def _width(table: Table) -> int:
@@ -327,14 +309,10 @@ def _show_tests(title: str, compared: SettingsComparison, part: ComparedQueries)
         means = [part.mean(row.name, column) for row in compared.rows]
         # Not a query of a slice may have a figure: without an answer in its language none has an SLR.
         if any(mean is not None for mean in means):
+            names = [column.measure, *[""] * len(means)]
             rows += [
-                [
-                    "" if row is not compared.rows[0] else column.measure,
-                    row.name,
-                    format_score(mean),
-                    *_difference(part.tested(column, compared.pair(row))),
-                ]
-                for row, mean in zip(compared.rows, means, strict=True)
+                [name, row.name, format_score(mean), *_difference(part.tested(column, compared.pair(row)))]
+                for name, row, mean in zip(names, compared.rows, means, strict=False)
             ]
     heads = ["measure", "setting", "mean", "difference", "95 % interval", "p", "corrected p"]
     output.table(None, heads, rows, right=set(heads[2:]))

@@ -108,7 +108,7 @@ def figures_by_run(compared: Comparison, section: str) -> Table:
 
 def _superscribed(compared: Comparison, letter: str, column: Column) -> str:
     marks = ""
-    for other in (other for other in compared.letters if other != letter):
+    for other in compared.letters:
         tested = compared.whole.against(column, letter, other)
         if tested is not None and tested.significant and tested.difference > 0:
             marks += _SUPERSCRIPTS[other]
@@ -206,26 +206,21 @@ _EVERY = "all"
 def by_language(compared: Comparison, section: str, letter: str) -> Table:
     """One row a query language: what a later run changes against the first, measure by measure."""
     parts = {**compared.by_language, _EVERY: compared.whole}
-    return _by_part(compared, f"By query language, {section}", "language", parts, compared.columns_of(section), letter)
+    return _by_part(compared, f"By query language, {section}", "language", parts, section, letter)
 
 
 def by_slice(compared: Comparison, letter: str) -> Table:
     """The queries with and without an answer in the searcher's language, over all relevant documents."""
     parts = {"yes" if name == OWN else "no": part for name, part in compared.slices.items()}
     head = "answer in the searcher's language"
-    return _by_part(compared, f"By whether there is an {head}", head, parts, compared.columns_of(ALL), letter)
+    return _by_part(compared, f"By whether there is an {head}", head, parts, ALL, letter)
 
 
 def _by_part(
-    compared: Comparison,
-    title: str,
-    head: str,
-    parts: Mapping[str, ComparedQueries],
-    columns: Sequence[Column],
-    letter: str,
+    compared: Comparison, title: str, head: str, parts: Mapping[str, ComparedQueries], section: str, letter: str
 ) -> Table:
     """One row for some of the queries: each measure of the first run, of another, and what that changes."""
-    first = compared.candidates[0]
+    first, columns = compared.candidates[0], compared.columns_of(section)
     sides = [letter]
     if letter != first.letter:
         title += f": {first.label} and {compared.candidate(letter).label}"
@@ -289,12 +284,9 @@ def recalls(found: RecallMatrix) -> list[Table]:
 
 def outcomes_table(found: Sequence[tuple[str, Scores]]) -> Table:
     """What the first document is: one row a run, by label."""
-    rows = []
-    names: list[str] = []
-    for label, scores in found:
-        cells = scores.cells.get(ALL, {})
-        names = names or list(cells)
-        rows.append([Cell(label), *(Cell(format_score(cells[name].mean)) for name in names if name in cells)])
+    shares = {label: {name: cell.mean for name, cell in scores.cells.get(ALL, {}).items()} for label, scores in found}
+    names = next((list(cells) for cells in shares.values() if cells), [])
+    rows = [[Cell(label), *map(Cell, map(format_score, cells.values()))] for label, cells in shares.items()]
     return Table("What the first document is, as shares of the queries", [Head("run"), *map(Head, names)], rows)
 
 
@@ -341,7 +333,7 @@ def examples(extreme: ExampleQueries, labels: Sequence[str]) -> list[Table]:
 
 def _hit_cells(found: ExampleHit | None) -> list[Cell]:
     if found is None:
-        return [Cell("-"), Cell("-"), Cell("-")]
+        return [Cell("-")] * 3
     return [
         quoted(found.text or found.id, found.language),
         Cell(found.language or UNDETERMINED),

@@ -36,7 +36,9 @@ def latex(report: Report) -> str:
 
 def _latex_table(table: Table) -> str:
     rows = _tabulated(table, "latex_booktabs", _line)
-    return f"\\begin{{table}}\n\\centering\n\\caption{{{_latex_escaped(table.caption)}}}\n{rows}\n\\end{{table}}"
+    # As tabulate does to fields.
+    caption = "".join(LATEX_ESCAPE_RULES.get(character, character) for character in _line(table.caption))
+    return f"\\begin{{table}}\n\\centering\n\\caption{{{caption}}}\n{rows}\n\\end{{table}}"
 
 
 def _tabulated(table: Table, form: str, escaped: Callable[[str], str]) -> str:
@@ -50,11 +52,6 @@ def _tabulated(table: Table, form: str, escaped: Callable[[str], str]) -> str:
             disable_numparse=True,
         )
     )
-
-
-def _latex_escaped(text: str) -> str:
-    """Text that LaTeX sets as it is; tabulate does the same to fields."""
-    return "".join(LATEX_ESCAPE_RULES.get(character, character) for character in _line(text))
 
 
 def _line(text: str) -> str:
@@ -108,14 +105,13 @@ def _recalls(report: Report) -> Iterator[Row]:
     """Recall by document language; the first run's own figures once."""
     compared = report.found.compared
     for place, matrix in enumerate(report.found.matrices):
-        earlier, later = (compared.candidate(letter).label for letter in matrix.pair)
-        for language, cells in matrix.cells.items():
-            for target, cell in cells.items():
-                at = ("recall by document language", f"{matrix.measure} of {target}", language)
-                queries = cell.tested.queries
-                if place == 0:
-                    yield (*at, earlier, cell.before, queries, None, "")
-                yield (*at, later, cell.after, queries, *_judged(cell.tested))
+        earlier, later = compared.labels(matrix.pair)
+        cells = ((language, target, cell) for language, row in matrix.cells.items() for target, cell in row.items())
+        for language, target, cell in cells:
+            at = ("recall by document language", f"{matrix.measure} of {target}", language)
+            if place == 0:
+                yield (*at, earlier, cell.before, cell.tested.queries, None, "")
+            yield (*at, later, cell.after, cell.tested.queries, *_judged(cell.tested))
 
 
 def _outcomes(report: Report) -> Iterator[Row]:
@@ -147,7 +143,7 @@ def markdown(report: Report) -> str:
 
 def _markdown_escaped(text: str) -> str:
     """Text that Markdown shows as it is, in one line."""
-    return _MARKUP.sub(r"\\\1", escape(" ".join(text.split()), quote=False))
+    return _MARKUP.sub(r"\\\1", escape(_line(text), quote=False))
 
 
 def environment(folder: Path) -> Environment:
@@ -167,7 +163,8 @@ _TEMPLATES = Path(__file__).with_name("templates")
 def html(report: Report) -> str:
     """The page; whatever names and texts hold is shown as text."""
     made = environment(_TEMPLATES)
-    made.globals.update(direction=direction, tag=_tag)
+    # A language that is none has an empty tag: that of a text is then unknown, not English.
+    made.globals.update(direction=direction, tag=lambda language: parse_tag(language) or "")
     compared = report.found.compared
     shown = [(section, [(one.caption, Markup(one.svg)) for one in section.draw()]) for section in sections(report)]  # noqa: S704 - langshift's own figures, whose labels are escaped
     return made.get_template("report.html").render(
@@ -178,11 +175,6 @@ def html(report: Report) -> str:
         warnings=report.found.warnings,
         sections=[(section, drawings) for section, drawings in shown if section.tables or section.notes or drawings],
     )
-
-
-def _tag(language: str) -> str:
-    """A tag that HTML knows, empty for none: the language of a text is then unknown, not English."""
-    return parse_tag(language) or ""
 
 
 FORMS = {"report.html": html, "report.md": markdown, "report.csv": long_form, "report.tex": latex}

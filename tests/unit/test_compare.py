@@ -24,7 +24,6 @@ from langshift.evaluate.compare.comparison import (
 )
 from langshift.evaluate.compare.findings import ComparisonFindings, describe_test
 from langshift.evaluate.compare.summary import advice
-from langshift.evaluate.datasets.dataset import clusters
 from langshift.evaluate.datasets.texts import DatasetLanguages
 from langshift.evaluate.report.tables import (
     by_language,
@@ -71,7 +70,7 @@ def folder(tmp_path):
 def compared(folder, *runs, names=("nDCG@2", "R@2", "TLR@2", "SLR@2")):
     places = [write_run(folder.parent / f"run{number}.trec", rankings) for number, rankings in enumerate(runs)]
     dataset, candidates = load(places, folder)
-    return compare(dataset, DatasetLanguages.of(dataset, {}), clusters(dataset), candidates, columns(names))
+    return compare(dataset, DatasetLanguages.of(dataset, {}), candidates, columns(names))
 
 
 def test_measures_stand_apart_by_the_documents_language():

@@ -38,7 +38,7 @@ def of_heatmap(names, said=SAID):
 
 def of_curves(names, said=SAID):
     lines = [Line(name, [0, 1], [0.1, np.nan]) for name in names]
-    return curves(lines, y_title=names[0], marked=0.5, marked_name=names[0], **said)
+    return curves(lines, y_title=names[0], marked=(0.5, names[0]), **said)
 
 
 def of_frontier(names, said=SAID):

@@ -62,7 +62,7 @@ def test_letters_on_a_full_colour_do_not_change_with_the_page():
 
 def test_every_curve_has_a_colour_of_its_own():
     lines = [Line("TLR", [0, 0.5, 1], [0.1, 0.2, 0.3]), Line("nDCG", [0, 0.5, 1], [0.5, 0.6, 0.7])]
-    svg = curves(lines, y_title="figure", marked=0.6, marked_name="chosen: 0.6", **SAID)
+    svg = curves(lines, y_title="figure", marked=(0.6, "chosen: 0.6"), **SAID)
     assert {"alpha", "figure", "chosen: 0.6", "TLR", "nDCG"} <= set(texts(svg))
     assert all(f"stroke: {colour}" in svg for colour in ("#0072b2", "#d55e00"))
 
