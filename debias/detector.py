@@ -159,8 +159,8 @@ def _loads(model: Path) -> bool:
         if file.read(len(_MAGIC)) != _MAGIC:
             return False
     code = "import fasttext, sys; fasttext.load_model(sys.argv[1]).predict('a')"
+    command = [sys.executable, "-c", code, str(model)]
     try:
-        command = [sys.executable, "-c", code, str(model)]
         return not subprocess.run(command, capture_output=True, check=False, timeout=_LOAD_SECONDS).returncode
     except subprocess.TimeoutExpired:
         return False

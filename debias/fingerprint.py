@@ -91,6 +91,4 @@ def same_encoder(one: tuple[str, str], other: tuple[str, str]) -> bool:
 
 
 def _shown(value: object) -> str:
-    if value is None:
-        return "none"
-    return repr(value) if isinstance(value, str) and not value else str(value)
+    return "none" if value is None else str(value) or "''"

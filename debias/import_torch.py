@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from langshift.debias.encoders import Encoder
+from langshift.debias.encoders import Encoder, identity
 from langshift.debias.encoders.sentence_transformers import full_name, model_name
 from langshift.debias.vectors import LanguageVectors
 from langshift.errors import UsageError, require_extra
@@ -165,10 +165,7 @@ def with_encoder(published: PublishedVectors, encoder: Encoder) -> LanguageVecto
         vectors=published.vectors,
         # The files do not say how many pairs there were.
         pairs=dict.fromkeys(published.vectors, 0),
-        encoder=encoder.id,
-        revision=encoder.revision,
-        document_prefix=encoder.document_prefix,
-        dimension=encoder.dimension,
-        normalised=encoder.normalised,
+        # There are none of queries.
+        **{**identity(encoder), "query_prefix": ""},
         source=f"unknown pairs (imported from {published.path.name}, made with {published.model})",
     )

@@ -102,9 +102,10 @@ class LanguageVectors:
     def hash(self) -> str:
         """16 hexadecimal digits that name the numbers that move documents, whatever else the file holds."""
         digest = hashlib.sha256(orjson.dumps([self.pivot, self.encoder, self.revision, self.document_prefix]))
-        _add(digest, self.vectors)
         # The means only move documents beside a map, and are named by it.
-        _add(digest, self.maps)
+        for tensors in (self.vectors, self.maps):
+            for tag in sorted(tensors):
+                digest.update(tag.encode() + b"\0" + tensors[tag].astype("<f4").tobytes())
         return digest.hexdigest()[:16]
 
     def require_encoder(self, encoder: Encoder, place: str) -> None:
@@ -162,11 +163,6 @@ class LanguageVectors:
         loaded = _read(path)
         _require_sound(loaded, path)
         return loaded
-
-
-def _add(digest: Any, tensors: Vectors) -> None:  # noqa: ANN401 - hashlib names no public type
-    for tag in sorted(tensors):
-        digest.update(tag.encode() + b"\0" + tensors[tag].astype("<f4").tobytes())
 
 
 def shipped(encoder: str) -> Path | None:

@@ -77,13 +77,9 @@ class EmbeddingServer:
         self._key = os.environ.get(KEY, "").strip()
         if not (self._key.isascii() and self._key.isprintable()):
             raise UsageError(f"{KEY} holds characters that no key has: set it to the key alone, in one line.")
-        authorization = {"Authorization": f"Bearer {self._key}"} if self._key else {}
-        self._pool = PoolManager(
-            num_pools=1,
-            maxsize=CONNECTIONS,
-            headers={"Accept": "application/json", **authorization},
-            timeout=Timeout(connect=10, read=_SECONDS),
-        )
+        headers = {"Accept": "application/json"} | ({"Authorization": f"Bearer {self._key}"} if self._key else {})
+        timeout = Timeout(connect=10, read=_SECONDS)
+        self._pool = PoolManager(num_pools=1, maxsize=CONNECTIONS, headers=headers, timeout=timeout)
         # Standard error is for the person who runs langshift, who hears of what did not work in the end.
         logging.getLogger("urllib3.connectionpool").setLevel(logging.ERROR)
 
@@ -97,26 +93,24 @@ class EmbeddingServer:
         Raises:
             LangshiftError: the server cannot be reached, or fails.
         """
-        answer = self.ask("GET", path, FIRST, needed=needed)
+        answer = self.ask(path, FIRST, needed=needed)
         if answer.status >= HTTPStatus.INTERNAL_SERVER_ERROR or answer.status == HTTPStatus.TOO_MANY_REQUESTS:
             raise self.failed(answer)
         return parse_json(answer.data) if answer.status == HTTPStatus.OK else None
 
-    def ask(
-        self, method: str, path: str, retry: Retry, content: object = None, *, needed: bool = True
-    ) -> BaseHTTPResponse:
+    def ask(self, path: str, retry: Retry, content: object = None, *, needed: bool = True) -> BaseHTTPResponse:
         """Send a request.
 
         Args:
-            method: the HTTP method.
             path: the path.
             retry: how often it is sent again.
-            content: the JSON value to send; None for none.
+            content: the JSON value to post; None to get what is there.
             needed: whether it is an error that the key does not open the path.
 
         Raises:
             LangshiftError: the server cannot be reached, or refuses the key.
         """
+        method = "GET" if content is None else "POST"
         try:
             answer = self._pool.request(method, self._root + path, json=content, retries=retry, redirect=False)
         except exceptions.HTTPError as error:
@@ -361,7 +355,7 @@ class HttpEncoder:
         )
 
     def _ask(self, texts: Sequence[str], retry: Retry) -> BaseHTTPResponse:
-        answer = self._server.ask("POST", EMBEDDINGS, retry, {"model": self._model, "input": list(texts)})
+        answer = self._server.ask(EMBEDDINGS, retry, {"model": self._model, "input": list(texts)})
         if answer.status == HTTPStatus.NOT_FOUND:
             others = ", ".join(self._names)
             raise LangshiftError(

@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,23 +23,16 @@ if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
 
-class Prefixes(NamedTuple):
-    """What stands before every query, and before every document."""
-
-    query: str
-    document: str
-
-
 _WEB_SEARCH = "Instruct: Given a web search query, retrieve relevant passages that answer the query\nQuery: "
 
-# Name on Hugging Face -> prefixes (Table 5).
+# Name on Hugging Face -> what stands before every query, and before every document (Table 5).
 _TABLE = {
-    "google/embeddinggemma-300m": Prefixes("task: search result | query: ", "title: none | text: "),
-    "intfloat/multilingual-e5-large": Prefixes("query: ", "passage: "),
-    "BAAI/bge-m3": Prefixes("", ""),
-    "Qwen/Qwen3-Embedding-0.6B": Prefixes(_WEB_SEARCH, ""),
-    "nvidia/llama-nemotron-embed-1b-v2": Prefixes("query: ", "passage: "),
-    "Alibaba-NLP/gte-Qwen2-1.5B-instruct": Prefixes(_WEB_SEARCH, ""),
+    "google/embeddinggemma-300m": ("task: search result | query: ", "title: none | text: "),
+    "intfloat/multilingual-e5-large": ("query: ", "passage: "),
+    "BAAI/bge-m3": ("", ""),
+    "Qwen/Qwen3-Embedding-0.6B": (_WEB_SEARCH, ""),
+    "nvidia/llama-nemotron-embed-1b-v2": ("query: ", "passage: "),
+    "Alibaba-NLP/gte-Qwen2-1.5B-instruct": (_WEB_SEARCH, ""),
 }
 # A copy of a model carries its name without the organisation.
 _FULL = {_name.rpartition("/")[2].lower(): _name for _name in _TABLE}
@@ -59,8 +52,8 @@ def full_name(written: str) -> str:
     return _FULL.get(own.lower(), own)
 
 
-def prefixes(name: str, prompts: Mapping[str, str], trained_from: str) -> Prefixes:
-    """The prefixes of a model: by its name, else its own prompts, else those of the model it was made from.
+def prefixes(name: str, prompts: Mapping[str, str], trained_from: str) -> tuple[str, str]:
+    """A model's prefixes of queries and of documents: by its name, its own prompts, or those of what it was made from.
 
     Args:
         name: the model's name, with or without an organisation.
@@ -70,7 +63,7 @@ def prefixes(name: str, prompts: Mapping[str, str], trained_from: str) -> Prefix
     if known := _FULL.get(name.rpartition("/")[2].lower()):
         return _TABLE[known]
     document = next((prompts[name] for name in _DOCUMENT if prompts.get(name)), "")
-    own = Prefixes(prompts.get("query") or "", document)
+    own = (prompts.get("query") or "", document)
     if any(own):
         return own
     origin = _FULL.get(trained_from.rstrip("/").rpartition("/")[2].lower())

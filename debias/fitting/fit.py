@@ -103,17 +103,15 @@ def _made(
     encoder: Encoder,
 ) -> LanguageVectors:
     means = {pair.language: mean_difference(pair.blocks.language, pair.blocks.pairs) for pair in pairs}
-    directions = {language: sums.directions() for language, sums in languages.items()}
-    queries = {pair.language: pair.query_vector() for pair in pairs}
     return LanguageVectors(
         pivot=pivot,
         vectors={pair.language: mean_difference(pair.blocks.difference, pair.blocks.pairs) for pair in pairs},
         pairs={pair.language: pair.blocks.pairs for pair in pairs},
         **{**identity(encoder), "dimension": source.dimension or encoder.dimension},
         source=source.shown,
-        query_vectors={language: vector for language, vector in queries.items() if vector is not None},
+        query_vectors={pair.language: found for pair in pairs if (found := pair.query_vector()) is not None},
         means={**means, pivot: languages[pivot].mean.astype("float32")},
-        directions={language: found for language, found in directions.items() if found is not None},
+        directions={tag: found for tag, sums in languages.items() if (found := sums.directions()) is not None},
         maps={pair.language: pair.moments.fit() for pair in pairs if pair.moments is not None},
         evidence={pair.language: _evidence(pair, languages, rows).to_json() for pair in pairs},
     )

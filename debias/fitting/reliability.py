@@ -94,13 +94,9 @@ def _expected(signal: float, variance: float, pairs: int) -> float:
 
 def _curve(signal: float, variance: float, pairs: int) -> tuple[tuple[int, float], ...]:
     """The steps up to the first that reaches so many pairs."""
-    points: list[tuple[int, float]] = []
-    steps = (factor * 10**power for power in range(8) for factor in (1, 2, 5))
-    for step in steps:
-        points.append((step, _expected(signal, variance, step)))
-        if step >= min(pairs, _LONGEST_CURVE):
-            break
-    return tuple(points)
+    steps = [factor * 10**power for power in range(8) for factor in (1, 2, 5)]
+    last = next(step for step in steps if step >= min(pairs, _LONGEST_CURVE))
+    return tuple((step, _expected(signal, variance, step)) for step in steps if step <= last)
 
 
 _DIGITS = 4
@@ -178,6 +174,7 @@ class VectorAssessment:
     Attributes:
         language: its tag.
         norm: its length.
+        share: that as a share of the language's embeddings' mean norm; None where that is not known.
         evidence: of its making, or gathered anew; None where there is none.
         agreement: its cosine with the vector fitted on the text given; None where none was.
         verdict: ``use``, ``use with care`` or ``do not use``; None where there is nothing to judge by.
@@ -186,15 +183,11 @@ class VectorAssessment:
 
     language: str
     norm: float
+    share: float | None
     evidence: LanguageEvidence | None
     agreement: float | None
     verdict: str | None
     reason: str
-
-    @property
-    def share(self) -> float | None:
-        """The vector's length as a share of the language's embeddings' mean norm; None where that is not known."""
-        return _share(self.norm, self.evidence) if self.evidence else None
 
 
 def judge(vectors: LanguageVectors, fitted: LanguageVectors | None = None) -> list[VectorAssessment]:
@@ -216,26 +209,23 @@ def judge(vectors: LanguageVectors, fitted: LanguageVectors | None = None) -> li
         if known and fitted:
             other = fitted.vectors[language]
             agreement = float(vector @ other / max(norm * float(np.linalg.norm(other)), np.finfo(np.float32).tiny))
-        verdict, reason = _verdict(norm, known, agreement, vectors.encoder)
-        judged.append(VectorAssessment(language, norm, known, agreement, verdict, reason))
+        share = norm / (known.norm or np.inf) if known else None
+        verdict, reason = _verdict(share, known, agreement, vectors.encoder)
+        judged.append(VectorAssessment(language, norm, share, known, agreement, verdict, reason))
     return judged
 
 
 def _verdict(
-    norm: float, evidence: LanguageEvidence | None, agreement: float | None, encoder: str
+    share: float | None, evidence: LanguageEvidence | None, agreement: float | None, encoder: str
 ) -> tuple[str | None, str]:
-    if evidence is None:
+    if evidence is None or share is None:
         return None, "there is no evidence on it: give parallel text in this language with --pairs"
-    if (share := _share(norm, evidence)) < NEGLIGIBLE:
+    if share < NEGLIGIBLE:
         return USE, f"it is {share:.1%} as long as embeddings: nothing to gain, and nothing to lose"
     for word, reasons in ((NOT, _against(evidence, agreement)), (CARE, _doubts(evidence, agreement, encoder))):
         if reasons:
             return word, "; ".join(reasons)
     return USE, "halves of the pairs agree on it"
-
-
-def _share(norm: float, evidence: LanguageEvidence) -> float:
-    return norm / evidence.norm if evidence.norm else 0.0
 
 
 def _against(evidence: LanguageEvidence, agreement: float | None) -> list[str]:

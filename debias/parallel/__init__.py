@@ -5,26 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from langshift.debias.parallel.columns import (
-    ParallelRows,
-    ParallelText,
-    by_language,
-    chosen,
-    file_kind,
-    written_language,
-)
+from langshift.debias.parallel.columns import ParallelText, by_language, chosen, file_kind, written_language
 from langshift.debias.parallel.tables import GivenArrays, ParallelJsonl, ParallelParquet
 from langshift.debias.parallel.text import AlignedById, AlignedLines, ParallelTsv, Passages
 from langshift.errors import UsageError
 
-__all__ = ["ParallelRows", "ParallelText", "open_parallel"]
-
-_FILES: dict[str, Callable[[Path, Sequence[str] | None], ParallelText]] = {".tsv": ParallelTsv, ".jsonl": ParallelJsonl}
-_FOLDERS: dict[str, Callable[[Path, dict[str, Path]], ParallelText]] = {
-    ".txt": AlignedLines,
-    ".tsv": AlignedById,
-    ".npy": GivenArrays,
-}
+_FILES = {".tsv": ParallelTsv, ".jsonl": ParallelJsonl}
+_FOLDERS: dict[str, Callable[..., ParallelText]] = {".txt": AlignedLines, ".tsv": AlignedById, ".npy": GivenArrays}
 
 
 def open_parallel(

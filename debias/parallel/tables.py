@@ -228,8 +228,6 @@ class ParallelJsonl(ParallelText):
         if self._known is None:
             return
         for number, row in group:
-            if row.keys() <= self._known:
-                continue
             for key in row.keys() - self._known:
                 if isinstance(row[key], str | list) and is_language(key):
                     raise UsageError(

@@ -37,8 +37,7 @@ class AlignedLines(ParallelText):
         first, *others = files.values()
         self.total = count_lines(first)
         for path in others:
-            lines = count_lines(path)
-            if lines != self.total:
+            if (lines := count_lines(path)) != self.total:
                 raise UsageError(
                     f"{path} has {lines:,} lines but {first} has {self.total:,}: "
                     "parallel files must be aligned line by line."
