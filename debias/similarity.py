@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -85,7 +85,8 @@ class Draws:
         query_sums = [drawn @ sides.queries[of] for drawn, of in zip(self.queries, queries, strict=True)]
         found = [drawn @ sides.documents[of] for drawn, of in zip(self.documents, documents, strict=True)]
         sums = np.einsum("qbd,lbd->bql", np.stack(query_sums), np.stack(found), optimize=True)
-        pairs = np.einsum("qb,lb->bql", _totals(self.queries), _totals(self.documents))
+        totals = [np.stack([drawn.sum(axis=1) for drawn in side]) for side in (self.queries, self.documents)]
+        pairs = np.einsum("qb,lb->bql", *totals)
         if self.rows.own:
             for place, (drawn, of) in enumerate(zip(self.documents, documents, strict=True)):
                 squares = drawn**2
@@ -98,11 +99,8 @@ class Draws:
 
 def spread(sides: NormalisedVectors, queries: NDArray[np.intp], documents: NDArray[np.intp], *, own: bool) -> float:
     """How much the cosines of one query with documents differ among themselves: mean standard deviation."""
-    found = []
-    for row in queries:
-        among = documents[documents != row] if own else documents
-        found.append(float(np.std(sides.documents[among] @ sides.queries[row])))
-    return float(np.mean(found))
+    others = ((row, documents[documents != row] if own else documents) for row in queries)
+    return float(np.mean([np.std(sides.documents[among] @ sides.queries[row]) for row, among in others]))
 
 
 def same_language_nearest(sides: NormalisedVectors, rows: LanguageRows, size: int) -> list[float]:
@@ -140,7 +138,3 @@ def _among_nearest(cosines: Floats, wanted: NDArray[np.bool_], size: int) -> flo
 def _drawn(rng: np.random.Generator, count: int) -> Floats:
     once = np.ones((1, count))
     return np.concatenate([once, rng.multinomial(count, np.full(count, 1 / count), RESAMPLES)])
-
-
-def _totals(drawn: Sequence[Floats]) -> Floats:
-    return np.stack([of.sum(axis=1) for of in drawn])

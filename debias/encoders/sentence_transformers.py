@@ -221,8 +221,6 @@ def _matching(folder: Path, patterns: Iterable[str]) -> list[Path]:
 _TOKENS = 512
 # A token of natural text has some four characters; beyond this nothing is left to read, but much to cut into tokens.
 _LONGEST = 20_000
-_BATCH = {"cuda": 64}
-_SMALL_BATCH = 32
 # One norm may be 1 by chance, not most of them.
 _PROBE = ["The weather is fine.", "a", "How far is it from here to the sea?"]
 
@@ -256,7 +254,7 @@ class SentenceTransformersEncoder:
         self.revision = revision(folder, code=code)
         trained_from = str(_read(folder / "config.json", {}).get("_name_or_path", ""))
         self.query_prefix, self.document_prefix = prefixes(model_name(name), self._model.prompts, trained_from)
-        self._batch = _BATCH.get(self._model.device.type, _SMALL_BATCH)
+        self._batch = 64 if self._model.device.type == "cuda" else 32
         probe = self.encode_documents(_PROBE)
         self.dimension = probe.shape[1]
         self.normalised = have_norm_1(probe)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -181,7 +181,7 @@ class BatchEncoder:
         sides = {}
         for language, written in has.items():
             wanted = written if language in pivots else written & paired
-            encoded = self._encoded(self._encoder.encode_documents, rows, language, np.flatnonzero(wanted))
+            encoded = self.encoded(rows, language, np.flatnonzero(wanted), queries=False)
             vectors = np.zeros((len(wanted), self.dimension), np.float32)
             vectors[wanted] = encoded
             sides[language] = BatchEmbeddings(vectors, wanted, column_sums(encoded))
@@ -192,17 +192,13 @@ class BatchEncoder:
         all_rows = len(rows.places)
         return all_rows if not self.given or done < _CLOSELY else -(-all_rows // _SHARE)
 
-    def queries(self, rows: ParallelRows, language: str, wanted: NDArray[np.intp]) -> Matrix:
-        """Some rows' texts encoded as queries, shape (len(wanted), d), float32.
+    def encoded(self, rows: ParallelRows, language: str, wanted: NDArray[np.intp], *, queries: bool) -> Matrix:
+        """Some rows' texts encoded as queries or as documents, shape (len(wanted), d), float32.
 
         Raises:
             LangshiftError: a vector holds something that is not a number, named by its place.
         """
-        return self._encoded(self._encoder.encode_queries, rows, language, wanted)
-
-    def _encoded(
-        self, encode: Callable[[Sequence[str]], Matrix], rows: ParallelRows, language: str, wanted: NDArray[np.intp]
-    ) -> Matrix:
+        encode = self._encoder.encode_queries if queries else self._encoder.encode_documents
         if not len(wanted):
             return np.zeros((0, self.dimension), np.float32)
         texts = rows.texts[language]
@@ -348,7 +344,7 @@ def add_queries(
     wanted = {language: np.zeros(len(side.vectors), np.bool_) for language, side in sides.items()}
     for pair, places in zip(pairs, wants, strict=True):
         wanted[pair.language][places] = wanted[pair.pivot][places] = True
-    encoded = {language: embedding.queries(rows, language, np.flatnonzero(some)) for language, some in wanted.items()}
+    encoded = {tag: embedding.encoded(rows, tag, np.flatnonzero(some), queries=True) for tag, some in wanted.items()}
     # Where among the encoded ones a row is.
     at = {language: np.cumsum(some) - 1 for language, some in wanted.items()}
     for pair, places in zip(pairs, wants, strict=True):

@@ -219,8 +219,7 @@ def language_columns(
 
 def is_language(name: str, requested: set[str | None] | None = None) -> bool:
     """Whether a column's name means a language: one that CLDR knows, or is asked for, or with script or region."""
-    tag = parse_tag(name)
-    if tag is None:
+    if (tag := parse_tag(name)) is None:
         return False
     return primary(tag) in LIKELY_SUBTAGS or "_" in name or "-" in name or tag in (requested or ())
 
