@@ -38,7 +38,7 @@ from langshift.output import emit_json, note, out
 from langshift.retry import sigterm_as_interrupt
 from langshift.settings import Settings
 from langshift.web.context import FOLDER, AppContext, context_of, error_page
-from langshift.web.security import Access, SecurityMiddleware
+from langshift.web.security import Access, SecurityMiddleware, access
 
 # Starlette's own words, which say too little.
 _SAID: Final = {
@@ -66,7 +66,8 @@ def make_app(console: AppContext, access: Access) -> Starlette:
 
     app = Starlette(
         routes=[
-            Route("/", home),
+            # The search page is where everything begins.
+            Route("/", lambda _: RedirectResponse("/search", 303)),
             Mount("/static", StaticFiles(directory=FOLDER / "static")),
             *(*SEARCH, *INDICES, *LANGUAGES, *EVALUATIONS),
         ],
@@ -80,11 +81,6 @@ def make_app(console: AppContext, access: Access) -> Starlette:
     )
     app.state.console = console
     return app
-
-
-def home(_: Request) -> Response:
-    """The search page is where everything begins."""
-    return RedirectResponse("/search", 303)
 
 
 def http_error_page(request: Request, error: Exception) -> Response:
@@ -104,13 +100,9 @@ def langshift_error_page(request: Request, error: Exception) -> Response:
         return error_page(
             request, 503, str(langshift_error), heading="The cluster is away", again=request.method == "GET"
         )
-    return error_page(request, _status(langshift_error), str(langshift_error))
-
-
-def _status(error: Exception) -> int:
-    if isinstance(error, UsageError):
-        return 400
-    return 502 if isinstance(error, ClusterError | FingerprintError) else 500
+    refused = isinstance(langshift_error, UsageError)
+    of_cluster = isinstance(langshift_error, ClusterError | FingerprintError)
+    return error_page(request, 400 if refused else 502 if of_cluster else 500, str(langshift_error))
 
 
 def unexpected_error_page(request: Request, error: Exception) -> Response:
@@ -195,9 +187,6 @@ def run(host: str, port: int, results: Path | None, datasets: Sequence[Path], *,
     folder = _writable(settings.home / "results" if results is None else results)
     named = _by_name(datasets)
     with _listening(host, port) as listener:
-        from langshift.web.context import AppContext
-        from langshift.web.security import access
-
         bound, port = listener.getsockname()[:2]
         console = AppContext(settings, folder.absolute(), named)
         if settings.url is None:

@@ -173,7 +173,7 @@ class SecurityMiddleware:
                     request, 408, "What was sent did not come in time: send it again.", "Too slow"
                 )
             if refusal is None and body is None:
-                refusal = _too_long(request, 413, "What was sent is too long: at most 64 KiB are read.")
+                refusal = _bare(request, 413, "What was sent is too long: at most 64 KiB are read.", "Too long")
             if refusal is not None:
                 await refusal(scope, receive, answer)
                 return
@@ -189,7 +189,7 @@ class SecurityMiddleware:
             said = f"This console answers at {self._access.url} only, and not under another name."
             return _bare(request, 421, said, "Not this address")
         if len(request.scope["raw_path"]) + len(request.scope["query_string"]) > MOST_ADDRESS:
-            return _too_long(request, 414, "The address is too long: at most 128 KiB of it are read.")
+            return _bare(request, 414, "The address is too long: at most 128 KiB of it are read.", "Too long")
         if not _from_here(request):
             said = "Another page has sent this request: the console answers its own pages and a person's clicks only."
             return _bare(request, 403, said, "Refused")
@@ -201,8 +201,7 @@ class SecurityMiddleware:
             return None
         given = request.query_params.get("token")
         if given is not None and access.admits(given):
-            there = _address_without_token(request.scope)
-            redirect = RedirectResponse(there, 303)
+            redirect = RedirectResponse(_address_without_token(request.scope), 303)
             redirect.set_cookie(access.cookie, access.token, httponly=True, samesite="strict", path="/")
             return redirect
         if given is None and access.admits(request.cookies.get(access.cookie, "")):
@@ -263,10 +262,6 @@ def _replayed(body: bytes, receive: Receive) -> Receive:
         return {"type": "http.request", "body": body, "more_body": False}
 
     return again
-
-
-def _too_long(request: Request, status: int, said: str) -> Response:
-    return _bare(request, status, said, "Too long")
 
 
 def _bare(request: Request, status: int, said: str, heading: str) -> Response:

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -26,6 +26,7 @@ from langshift.evaluate.replay.result import check_output
 from langshift.evaluate.runs import parse_names
 from langshift.files import atomic_write, numbered_raw_lines
 from langshift.retrieval.settings import SearchSettings, format_settings, read_setting
+from langshift.web.context import LruCache
 
 
 class _Line(msgspec.Struct):
@@ -136,14 +137,7 @@ class Job(msgspec.Struct, frozen=True):
         # The page shows LPR, too, which a replay measures only where it is asked to.
         measures = parse_names(None, Dataset(dataset, {}, (), {}, read_judged(dataset / FACTS)))
         words = ["evaluate", "replay", str(dataset), "--index", self.index, "--mode", *shlex.split(self.setting)]
-        words += [
-            "--measures",
-            " ".join(measures),
-            "--output",
-            str(folder),
-            "--json",
-            *(["--resume"] if resume else []),
-        ]
+        words += ["--measures", " ".join(measures), "--output", str(folder), "--json", *["--resume"] * resume]
         return [sys.executable, "-c", _START, *words]
 
     def living(self, folder: Path) -> psutil.Process | None:
@@ -196,20 +190,17 @@ def last_error(folder: Path) -> str:
 def end(process: psutil.Process) -> None:
     """Ask a replay to end as Ctrl-C does, and kill it where it does not."""
     with suppress(psutil.Error, ProcessLookupError):
-        _signal(process, interrupt=True)
+        if sys.platform == "win32":
+            process.kill()
+            process.wait(SIGINT_SECONDS)
+            return
         try:
+            # It leads a group of its own, so that whatever it started ends with it.
+            os.killpg(process.pid, signal.SIGINT)
             process.wait(SIGINT_SECONDS)
         except psutil.TimeoutExpired:
-            _signal(process, interrupt=False)
+            os.killpg(process.pid, signal.SIGKILL)
             process.wait(SIGINT_SECONDS)
-
-
-def _signal(process: psutil.Process, *, interrupt: bool) -> None:
-    if sys.platform == "win32":
-        process.kill()
-    else:
-        # It leads a group of its own, so that whatever it started ends with it.
-        os.killpg(process.pid, signal.SIGINT if interrupt else signal.SIGKILL)
 
 
 REPORT = "report.html"
@@ -381,7 +372,7 @@ class Jobs:
         self.results, self.datasets, self.last_message = results, datasets, ""
         self._lock = RLock()
         self._own: tuple[Path, Job, psutil.Popen] | None = None
-        self._journals: dict[Path, AnsweredQueries] = {}
+        self._journals = LruCache[AnsweredQueries](_MOST_JOURNALS)
 
     def start(self, dataset: str, index: str, setting: SearchSettings) -> str:
         """Start a replay, and give the name of its folder.
@@ -442,9 +433,7 @@ class Jobs:
     def answered(self, folder: Path) -> int:
         """How many queries of a replay are answered, by its journal."""
         with self._lock:
-            if folder not in self._journals and len(self._journals) >= _MOST_JOURNALS:
-                self._journals.clear()
-            return self._journals.setdefault(folder, AnsweredQueries(folder / PER_QUERY)).count()
+            return self._journals.of(folder, lambda: AnsweredQueries(folder / PER_QUERY)).count()
 
     def why(self, folder: Path) -> str:
         """Why a replay that is not running was cut off, in a sentence."""
@@ -475,11 +464,8 @@ class Jobs:
     def _folder(self, name: str) -> Path | None:
         """A folder that is right in the results folder; the console puts its replays nowhere else."""
         folder = self.results.absolute() / name
-        if (
-            name in ("", ".", "..")
-            or folder.parent != self.results.absolute()
-            or any(mark in name for mark in FORBIDDEN)
-        ):
+        strange = name in ("", ".", "..") or any(mark in name for mark in FORBIDDEN)
+        if strange or folder.parent != self.results.absolute():
             return None
         try:
             return folder if folder.is_dir() and not folder.is_symlink() else None
@@ -515,7 +501,9 @@ class Jobs:
         elif (folder / UNFINISHED).is_file():
             killed = "" if code is None or code >= 0 else f"Its process was ended by {Signals(-code).name}."
             job = msgspec.structs.replace(job, ended=job.ended or killed)
-            _tolerant(write_job, folder, job)
+            # A full disk, or a folder that vanished, leaves the file as it was.
+            with suppress(OSError):
+                write_job(folder, job)
             so_far = f"{self.answered(folder):,} of {job.queries:,} queries are answered and kept"
             self.last_message = f"The replay {name} was cut off; {so_far}. {self.why(folder)}"
         elif (folder / RESULT).is_file():
@@ -525,11 +513,3 @@ class Jobs:
             why = last_error(folder) or job.ended or "Its process ended."
             self.last_message = f"The replay {name} ended before its first query was sent. {why}"
             remove_job(folder)
-
-
-def _tolerant(write: Callable[[Path, Job], None], folder: Path, job: Job) -> None:
-    """A full disk, or a folder that vanished, leaves the file as it was."""
-    try:
-        write(folder, job)
-    except OSError:
-        return

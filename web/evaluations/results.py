@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+from collections import deque
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -26,17 +27,7 @@ from langshift.evaluate.replay.result import RUN
 from langshift.evaluate.runs import GROUP_SCORES
 from langshift.files import is_text
 from langshift.plugin.inventory import all_versions
-from langshift.retrieval.settings import (
-    FUSIONS,
-    MODES,
-    MOST_PREFERENCE,
-    USUAL,
-    Fusion,
-    Mode,
-    SearchSettings,
-    format_settings,
-    setting_of,
-)
+from langshift.retrieval import settings
 from langshift.web.context import AppContext, LruCache, context_of, page
 from langshift.web.evaluations.jobs import FORBIDDEN, REPORT, Job, Jobs, path_inside, read_job, stored_report
 from langshift.web.security import REPORT_POLICY
@@ -61,7 +52,7 @@ def fields(request: Request) -> dict[str, str]:
     return from_thread.run(read)
 
 
-def settings_from_form(form: Mapping[str, str]) -> SearchSettings:
+def settings_from_form(form: Mapping[str, str]) -> settings.SearchSettings:
     """How to search: ``mode``, ``prefer`` (below 0 spreads), ``fusion``, ``weight``, ``one``; empty is what is usual.
 
     Raises:
@@ -70,12 +61,12 @@ def settings_from_form(form: Mapping[str, str]) -> SearchSettings:
     hybrid = form.get("mode") == "hybrid"
     preference = form.get("prefer") or None
     away = preference is not None and preference.startswith("-")
-    return setting_of(
-        mode=cast(Mode, form.get("mode") or "dense"),
+    return settings.setting_of(
+        mode=cast(settings.Mode, form.get("mode") or "dense"),
         prefer_language=None if away else cast(Any, preference),
         spread=cast(Any, preference.removeprefix("-")) if preference is not None and away else None,
         # The form shows both for every mode.
-        fusion=cast(Fusion, form.get("fusion") or None) if hybrid else None,
+        fusion=cast(settings.Fusion, form.get("fusion") or None) if hybrid else None,
         lexical_weight=cast(Any, form.get("weight") or None) if hybrid else None,
         one_per_group=bool(form.get("one")),
         spelt=_label,
@@ -175,17 +166,14 @@ def find_files(root: Path, files: tuple[str, ...]) -> dict[str, list[ResultFile]
 
 def _folders(root: Path, whole: Path) -> Iterator[tuple[Path, str]]:
     """Breadth first, so that what is left out of a very large folder is deep in it."""
-    level = [(root, "")]
-    seen = 0
-    for _ in range(DEPTH + 1):
-        below: list[tuple[Path, str]] = []
-        for folder, name in level:
-            if seen == MOST_FOLDERS:
-                return
-            seen += 1
-            yield folder, name
-            below += [(folder / one, f"{name}/{one}" if name else one) for one in _within(folder, whole)]
-        level = below
+    waiting = deque([(root, "", 0)])
+    for _ in range(MOST_FOLDERS):
+        if not waiting:
+            return
+        folder, name, depth = waiting.popleft()
+        yield folder, name
+        if depth < DEPTH:
+            waiting += [(folder / one, f"{name}/{one}" if name else one, depth + 1) for one in _within(folder, whole)]
 
 
 def _within(folder: Path, whole: Path) -> list[str]:
@@ -242,7 +230,7 @@ class _Result(msgspec.Struct):
     version: str | None = None
     mode: str | None = None
     method: str | None = None
-    setting: SearchSettings | None = None
+    setting: settings.SearchSettings | None = None
     measures: dict[str, float | None] = {}
     queries: dict[str, int] = {}
     errors: int = 0
@@ -254,7 +242,7 @@ class _UnfinishedRun(msgspec.Struct):
     """Of ``unfinished.json``."""
 
     index: str
-    setting: SearchSettings
+    setting: settings.SearchSettings
     fingerprint: _Fingerprint
 
 
@@ -298,13 +286,15 @@ class ListedRun:
     comparable: bool = False
     job: Job | None = None
 
+    @property
+    def cut(self) -> bool:
+        """Whether it was cut off."""
+        return not self.complete and not self.problem
 
-@dataclass(frozen=True)
-class StoredReport:
-    """A ``report.html``: its path below the results folder, and when it was written."""
-
-    name: str
-    when: datetime
+    @property
+    def resumable(self) -> bool:
+        """Whether the console can go on with it."""
+        return self.cut and self.job is not None and "/" not in self.name
 
 
 @dataclass(frozen=True)
@@ -313,12 +303,12 @@ class Results:
 
     Attributes:
         runs: the runs.
-        reports: the reports.
+        reports: the reports: their paths below the results folder, and when they were written.
         left_out: how many older ones there are that are not shown.
     """
 
     runs: list[ListedRun]
-    reports: list[StoredReport]
+    reports: list[tuple[str, datetime]]
     left_out: int
 
 
@@ -334,10 +324,7 @@ def results(root: Path, datasets: Mapping[str, Path]) -> Results:
     # What lies in the root itself has no name.
     places = [one for one in found[RESULT] if one.name]
     runs = [_run(one.folder, one.name, _time(one.when), names) for one in places[:MOST_SHOWN]]
-    reports = [
-        StoredReport(f"{one.name}/{REPORT}" if one.name else REPORT, _time(one.when))
-        for one in found[REPORT][:MOST_SHOWN]
-    ]
+    reports = [(f"{one.name}/{REPORT}".lstrip("/"), _time(one.when)) for one in found[REPORT][:MOST_SHOWN]]
     return Results(runs, reports, len(places) - len(runs) + len(found[REPORT]) - len(reports))
 
 
@@ -396,7 +383,7 @@ def _filled(run: ListedRun, found: _Result, begun: _UnfinishedRun | None, names:
         index=found.index or (job.index if job else begun.index if begun else ""),
         version=found.version or (begun.index if begun else ""),
         alpha=made.alpha if made else None,
-        how=format_settings(setting) if setting else " ".join(filter(None, (found.mode, found.method))),
+        how=settings.format_settings(setting) if setting else " ".join(filter(None, (found.mode, found.method))),
         dataset=dataset,
         measures={name: value for name in MEASURES if (value := found.measures.get(name)) is not None},
         queries=found.queries.get("asked", job.queries if job else None),
@@ -420,25 +407,22 @@ def evaluations(request: Request) -> Response:
     running = jobs.running()
     found = results(console.results, console.datasets)
     names, away = ([], "") if running else _indices(console)
-    here = None if running is None else running.name
-    # The one that is running stands above the table.
-    runs = [_row(run, jobs) for run in found.runs if run.name != here]
     return page(
         request,
         "evaluations.html",
         running=running,
-        last_message=jobs.last_message,
-        runs=runs,
-        reports=found.reports,
-        left_out=found.left_out,
+        jobs=jobs,
+        # The one that is running stands above the table.
+        runs=[run for run in found.runs if running is None or run.name != running.name],
+        found=found,
         measures=MEASURES,
         datasets=list(console.datasets),
         indices=names,
         away=away,
-        modes=MODES,
-        fusions=FUSIONS,
-        usual=USUAL,
-        most=MOST_PREFERENCE,
+        modes=settings.MODES,
+        fusions=settings.FUSIONS,
+        usual=settings.USUAL,
+        most=settings.MOST_PREFERENCE,
     )
 
 
@@ -448,18 +432,6 @@ def _indices(console: AppContext) -> tuple[list[str], str]:
         return sorted(one.name for one in all_versions(console.client) if one.state == "live"), ""
     except (LangshiftError, OpenSearchException) as error:
         return [], str(console.failure(error))
-
-
-def _row(run: ListedRun, jobs: Jobs) -> Mapping[str, Any]:
-    """A run, and of one that was cut off how far it came, why, and whether the console can go on with it."""
-    cut = not run.complete and not run.problem
-    return {
-        "run": run,
-        "cut": cut,
-        "answered": jobs.answered(run.folder) if cut else None,
-        "why": jobs.why(run.folder) if cut else "",
-        "resumable": cut and run.job is not None and "/" not in run.name,
-    }
 
 
 def comparison_report(request: Request) -> Response:
@@ -496,7 +468,7 @@ def start(request: Request) -> Response:
     if index not in names:
         raise UsageError(f"There is no index {index!r} on the cluster: choose one of those in the form.")
     jobs_of(console).start(form.get("dataset", ""), index, how)
-    return RedirectResponse(_HERE, 303)
+    return back(request)
 
 
 def resume(request: Request) -> Response:

@@ -54,7 +54,7 @@ def search(request: Request) -> Response:
         state=state,
         sides=views(state, known, outcomes),
         languages=_languages(console, state, known, outcomes),
-        prefetch=state.address("/search/vectors") if any(map(_movable, outcomes.values())) else None,
+        prefetch=state.address("/search/vectors") if any(one.fixed is None for one in outcomes.values()) else None,
         most={"size": MOST_SIZE, "usual_size": USUAL_SIZE, "preference": MOST_PREFERENCE, "words": MOST_CHARACTERS},
         usual=USUAL,
         modes=MODES,
@@ -68,14 +68,13 @@ def hit(request: Request) -> Response:
     side_searcher = SideSearcher(context_of(request), fresh=is_page_load(request))
     values, known = request.query_params, side_searcher.choices()
     state = resolve_state(parse_state(values.multi_items()), known)
-    place = values.get("side", "left")
-    if place not in PLACES:
+    place = next((one for one in PLACES if one == values.get("side", "left")), None)
+    if place is None:
         raise UsageError("side must be left or right: follow a link from /search.")
     if not state.words or not values.get("id"):
         raise UsageError("A hit needs a query (q) and the document (id): follow a link from /search.")
-    side: Place = "left" if place == "left" else "right"
-    found = explain_hit(side_searcher, context_of(request), state, side, values["id"], known)
-    return page(request, "hit.html", state=state, why=found, number=number)
+    why = explain_hit(side_searcher, state, place, values["id"], known)
+    return page(request, "hit.html", state=state, why=why, number=number)
 
 
 def vectors(request: Request) -> Response:
@@ -107,10 +106,6 @@ def _require_one(outcomes: Mapping[Place, SideResult]) -> None:
     (first, *others) = (one.trouble for one in outcomes.values())
     if first is not None and all(str(one) == str(first) for one in others):
         raise first
-
-
-def _movable(outcome: SideResult) -> bool:
-    return outcome.fixed is None
 
 
 def _languages(

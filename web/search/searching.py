@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from threading import Lock
 from typing import Any, Final, Literal, NamedTuple
@@ -29,22 +29,6 @@ from langshift.web.search.state import MOST_SIZE, IndexChoice, SearchSide, Searc
 
 # Two sides of some dozens of queries; with what lists show of its documents a shortlist is a few megabytes at most.
 _MOST: Final = 32
-
-
-class SearchKey(NamedTuple):
-    """What is searched for, beside the setting.
-
-    Attributes:
-        uuid: the server's own id of the version that is searched.
-        words: the query.
-        language: of it; None for detected.
-        languages: of the documents; empty for all.
-    """
-
-    uuid: str
-    words: str
-    language: str | None
-    languages: tuple[str, ...]
 
 
 class CachedShortlist:
@@ -330,13 +314,13 @@ class SideSearcher:
     """
 
     def __init__(self, console: AppContext, *, fresh: bool) -> None:
-        self._console, self._fresh = console, fresh
+        self.console, self._fresh = console, fresh
         self._cache: SearchCache = console.shared(SearchCache, SearchCache)
-        self._shortlists: dict[SearchKey, CachedShortlist] = {}
+        self._shortlists: dict[Hashable, CachedShortlist] = {}
 
     def choices(self) -> list[IndexChoice]:
         """All that can be searched."""
-        return self._cache.choices.of(None, lambda: choices(all_versions(self._console.client)), fresh=self._fresh)
+        return self._cache.choices.of(None, lambda: choices(all_versions(self.console.client)), fresh=self._fresh)
 
     def outcome(self, state: SearchState, side: SearchSide, known: Sequence[IndexChoice]) -> SideResult:
         """What a side finds, or why it finds nothing.
@@ -348,13 +332,15 @@ class SideSearcher:
         """
         choice = choice_of(side, known)
         try:
-            if rankable(side.setting):
-                return self._ranked(state, side, choice)
-            return self._live(state, side, choice)
+            find = self._ranked if rankable(side.setting) else self._live
+            found = find(state, side, choice)
         except (LangshiftError, OpenSearchException) as error:
             # The other side may do better.
-            langshift_error = side_error(self._console, error)
+            langshift_error = side_error(self.console, error)
             return SideResult(choice, side, fixed=str(langshift_error), trouble=langshift_error)
+        if side.alpha is None or found.fixed is None:
+            return found
+        return found._replace(notes=(*found.notes, f"Shown as indexed: {found.fixed}"))
 
     def gathered(self, state: SearchState, choice: IndexChoice) -> CachedShortlist:
         """The shortlist for a query; both sides of an index share it."""
@@ -370,7 +356,7 @@ class SideSearcher:
         searcher, shortlist = gathered.searcher, gathered.shortlist
 
         def fetch() -> ShortlistVectors:
-            found = execute(self._console.client, searcher.index.index, searcher.vectors(shortlist))
+            found = execute(self.console.client, searcher.index.index, searcher.vectors(shortlist))
             return replace(
                 found, sources=truncated_sources(found.sources, searcher.index.fields, shortlist.question.words)
             )
@@ -379,7 +365,7 @@ class SideSearcher:
 
     def _gather(self, state: SearchState, choice: IndexChoice) -> CachedShortlist:
         filters = filters_of(state)
-        searcher, shortlist = self._console.execute(
+        searcher, shortlist = self.console.execute(
             choice.name,
             lambda searcher: searcher.shortlist(
                 state.words,
@@ -394,42 +380,33 @@ class SideSearcher:
 
     def _ranked(self, state: SearchState, side: SearchSide, choice: IndexChoice) -> SideResult:
         gathered = self.gathered(state, choice)
-        searcher, shortlist = gathered.searcher, gathered.shortlist
-        fixed, question = gathered.fixed, shortlist.question
-        notes = preference_notes(searcher.index, question, side.setting)
-        if side.alpha is None or fixed is not None:
-            found = rank(gathered, side, None)
-        else:
-            found = rank(gathered, side, self.vectors(gathered))
-        if side.alpha is not None and fixed is not None:
-            notes.append(f"Shown as indexed: {fixed}")
-        exchange = searcher.plan(question, side.setting, size=state.size, filters=shortlist.filters)
+        searcher, question = gathered.searcher, gathered.shortlist.question
+        moving = side.alpha is not None and gathered.fixed is None
+        exchange = searcher.plan(question, side.setting, size=state.size, filters=gathered.shortlist.filters)
         return SideResult(
             choice=choice,
             side=side,
-            hits=found,
+            hits=rank(gathered, side, self.vectors(gathered) if moving else None),
             language=question.language,
             languages=searcher.index.languages,
-            notes=tuple(notes),
+            notes=tuple(preference_notes(searcher.index, question, side.setting)),
             requests=(request_of(searcher.index.index, next(exchange)),),
-            fixed=fixed,
+            fixed=gathered.fixed,
         )
 
     def _live(self, state: SearchState, side: SearchSide, choice: IndexChoice) -> SideResult:
         key = (_search_key(state, choice), side.setting)
         searcher, result = self._cache.live.of(key, lambda: self._searched(state, side, choice), fresh=self._fresh)
         mode = "The mode anchored" if side.setting.mode == "anchored" else "One document per group"
-        fixed = f"{mode} is searched for as the index is; alpha cannot be moved here."
-        notes = [f"Shown as indexed: {fixed}"] if side.alpha is not None else []
         return SideResult(
             choice=choice,
             side=side,
             hits=result.hits,
             language=result.language,
             languages=searcher.index.languages,
-            notes=(*result.notes, *notes),
+            notes=result.notes,
             requests=result.requests,
-            fixed=fixed,
+            fixed=f"{mode} is searched for as the index is; alpha cannot be moved here.",
         )
 
     def _searched(self, state: SearchState, side: SearchSide, choice: IndexChoice) -> tuple[Searcher, SearchResult]:
@@ -441,7 +418,7 @@ class SideSearcher:
     ) -> tuple[Searcher, SearchResult]:
         """A search by the cluster, for as many hits as a shortlist ranks."""
         filters = filters_of(state)
-        return self._console.execute(
+        return self.console.execute(
             choice.name,
             lambda searcher: searcher.result_plan(
                 state.words,
@@ -470,5 +447,6 @@ def filters_of(state: SearchState) -> Filters:
     return {"language": list(state.languages)} if state.languages else {}
 
 
-def _search_key(state: SearchState, choice: IndexChoice) -> SearchKey:
-    return SearchKey(choice.uuid, state.words, state.language, state.languages)
+def _search_key(state: SearchState, choice: IndexChoice) -> tuple[Hashable, ...]:
+    """What is searched for, beside the setting; a version is known by the server's own id of it."""
+    return choice.uuid, state.words, state.language, state.languages

@@ -72,13 +72,8 @@ class SearchState:
 
     def items(self) -> list[tuple[str, str]]:
         """Names and values of an address, without what is usual."""
-        found = []
-        if self.words:
-            found.append(("q", self.words))
-        if self.language is not None:
-            found.append(("lang", self.language))
-        if self.size != USUAL_SIZE:
-            found.append(("size", str(self.size)))
+        values = {"q": self.words, "lang": self.language, "size": str(self.size) if self.size != USUAL_SIZE else None}
+        found = [(name, value) for name, value in values.items() if value]
         found += [("filter", tag) for tag in self.languages]
         for place in PLACES:
             found += _side_items(place, self.side(place))
@@ -137,21 +132,19 @@ def _side(place: Place, values: Mapping[str, str]) -> SearchSide:
 
 
 def _side_items(place: Place, side: SearchSide) -> list[tuple[str, str]]:
-    found: list[tuple[str, str]] = [] if side.index is None else [(place, side.index)]
-    setting = side.setting
-    if setting.mode != USUAL.mode:
-        found.append((f"{place}.mode", setting.mode))
-    if side.alpha is not None:
-        found.append((f"{place}.alpha", number(side.alpha)))
-    if setting.preference:
-        found.append((f"{place}.prefer", number(setting.preference)))
-    if setting.mode == "hybrid" and setting.lexical_weight != USUAL.lexical_weight:
-        found.append((f"{place}.weight", number(setting.lexical_weight)))
-    if setting.mode == "hybrid" and setting.fusion != USUAL.fusion:
-        found.append((f"{place}.fusion", setting.fusion))
-    if setting.one_per_group:
-        found.append((f"{place}.one", "1"))
-    return found
+    setting, hybrid = side.setting, side.setting.mode == "hybrid"
+    values = {
+        "": side.index,
+        ".mode": setting.mode if setting.mode != USUAL.mode else None,
+        ".alpha": None if side.alpha is None else number(side.alpha),
+        ".prefer": number(setting.preference) if setting.preference else None,
+        ".weight": number(setting.lexical_weight)
+        if hybrid and setting.lexical_weight != USUAL.lexical_weight
+        else None,
+        ".fusion": setting.fusion if hybrid and setting.fusion != USUAL.fusion else None,
+        ".one": "1" if setting.one_per_group else None,
+    }
+    return [(f"{place}{name}", value) for name, value in values.items() if value is not None]
 
 
 def number(value: float) -> str:
@@ -239,6 +232,11 @@ class IndexChoice(NamedTuple):
         return self.fingerprint.alpha if self.fingerprint.moves else 0.0
 
     @property
+    def encoder(self) -> tuple[str, str]:
+        """What made its vectors before they were moved: an encoder, of one revision."""
+        return self.fingerprint.encoder, self.fingerprint.revision
+
+    @property
     def alpha_in_words(self) -> str:
         """``1 (th 0.3)``."""
         single = ", ".join(f"{tag} {alpha:g}" for tag, alpha in sorted(self.fingerprint.alphas.items()))
@@ -307,7 +305,7 @@ def _pair(left: SearchSide, right: SearchSide, known: Sequence[IndexChoice]) -> 
         (plain, shifted)
         for plain in known
         for shifted in known
-        if not plain.alpha and shifted.alpha and _same_encoder(plain, shifted)
+        if not plain.alpha and shifted.alpha and plain.encoder == shifted.encoder
     ]
     if pairs:
         # Of equals the first by name.
@@ -322,7 +320,7 @@ def _beside(side: SearchSide, other: IndexChoice, known: Sequence[IndexChoice]) 
     fitting = [
         one
         for one in known
-        if one.name != other.name and _same_encoder(one, other) and bool(one.alpha) != bool(other.alpha)
+        if one.name != other.name and one.encoder == other.encoder and bool(one.alpha) != bool(other.alpha)
     ]
     if fitting:
         best = max(fitting, key=lambda one: _kinship(one, other))
@@ -343,13 +341,6 @@ def _kinship(one: IndexChoice, other: IndexChoice) -> tuple[bool, bool, int]:
         one.documents == other.documents,
         one.live and other.live,
         len(os.path.commonprefix([one.name, other.name])),
-    )
-
-
-def _same_encoder(one: IndexChoice, other: IndexChoice) -> bool:
-    return (one.fingerprint.encoder, one.fingerprint.revision) == (
-        other.fingerprint.encoder,
-        other.fingerprint.revision,
     )
 
 

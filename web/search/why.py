@@ -12,13 +12,12 @@ from starlette.exceptions import HTTPException
 from langshift.plugin.metadata import FieldNames
 from langshift.retrieval import dsl
 from langshift.retrieval.alpha_preview import similarity_breakdown
-from langshift.retrieval.hits import GROUP, Anchor, Hit, Leg, ScoredDoc, group_of, to_hit, without_legs
+from langshift.retrieval.hits import GROUP, Hit, ScoredDoc, group_of, to_hit, without_legs
 from langshift.retrieval.settings import SearchSettings
 from langshift.retrieval.shortlist import rankable
 from langshift.retrieval.steps import SearchPlan
-from langshift.web.context import AppContext
-from langshift.web.search.searching import CachedShortlist, SideResult, SideSearcher, places, rank
-from langshift.web.search.state import PLACES, IndexChoice, Place, SearchSide, SearchState
+from langshift.web.search.searching import SideResult, SideSearcher, places, rank
+from langshift.web.search.state import PLACES, IndexChoice, Place, SearchState
 
 
 class SimilarityAtAlpha(NamedTuple):
@@ -40,41 +39,20 @@ class SimilarityAtAlpha(NamedTuple):
 
 
 def similarities(
-    side_searcher: SideSearcher,
-    state: SearchState,
-    side: SearchSide,
-    name: str,
-    explained: Hit | None,
-    outcome: SideResult,
+    side_searcher: SideSearcher, state: SearchState, name: str, explained: Hit | None, outcome: SideResult
 ) -> tuple[list[SimilarityAtAlpha], Mapping[str, float], str | None]:
     """The table of similarities, what was subtracted of which language vector, and why more is not known."""
     gathered = side_searcher.gathered(state, outcome.choice)
-    unknown = gathered.fixed
-    if unknown is None:
-        return _accounted(side_searcher, gathered, side, name, outcome)
-    effect = None if explained is None else explained.shift
-    if effect is None:
-        return [], {}, unknown
-    return (
-        [
-            SimilarityAtAlpha("Before any shift", effect.similarity_before, rank=effect.rank_before),
-            SimilarityAtAlpha(
-                f"As indexed: alpha {outcome.choice.alpha_in_words}", effect.similarity_after, rank=effect.rank_after
-            ),
-        ],
-        effect.moved,
-        unknown,
-    )
-
-
-def _accounted(
-    side_searcher: SideSearcher, gathered: CachedShortlist, side: SearchSide, name: str, outcome: SideResult
-) -> tuple[list[SimilarityAtAlpha], Mapping[str, float], str | None]:
-    vectors = side_searcher.vectors(gathered)
-    wanted: list[tuple[str, float | None]] = [
-        ("Before any shift: alpha 0", 0.0),
-        (f"As indexed: alpha {outcome.choice.alpha_in_words}", None),
-    ]
+    unknown, as_indexed = gathered.fixed, f"As indexed: alpha {outcome.choice.alpha_in_words}"
+    if unknown is not None:
+        effect = None if explained is None else explained.shift
+        if effect is None:
+            return [], {}, unknown
+        before = SimilarityAtAlpha("Before any shift", effect.similarity_before, rank=effect.rank_before)
+        after = SimilarityAtAlpha(as_indexed, effect.similarity_after, rank=effect.rank_after)
+        return [before, after], effect.moved, unknown
+    vectors, side = side_searcher.vectors(gathered), outcome.side
+    wanted: list[tuple[str, float | None]] = [("Before any shift: alpha 0", 0.0), (as_indexed, None)]
     if outcome.moved:
         wanted.append((f"As looked at: alpha {side.alpha:g}", side.alpha))
     rows: list[SimilarityAtAlpha] = []
@@ -85,7 +63,7 @@ def _accounted(
             return [], {}, "The document has no vector, or is not among those that are nearest in its language."
         ranks = {}
         if rankable(side.setting):
-            ranks = places(rank(gathered, SearchSide(side.index, side.setting, alpha), vectors))
+            ranks = places(rank(gathered, replace(side, alpha=alpha), vectors))
         rows.append(
             SimilarityAtAlpha(where, breakdown.moved, breakdown.own_part, breakdown.language_part, ranks.get(name))
         )
@@ -99,54 +77,13 @@ _MOST_OTHERS: Final = 50
 _MOST_TEXT: Final = 50_000
 
 
-class LegContribution(NamedTuple):
-    """What one leg of the search said.
-
-    Attributes:
-        name: in words.
-        leg: its score and rank.
-        weight: its share of the score; None where it has none of its own.
-    """
-
-    name: str
-    leg: Leg
-    weight: float | None
-
-
-class HitExplanation(NamedTuple):
-    """All that is told of one hit; ``similarities`` from before the shift to what is looked at."""
-
-    place: Place
-    choice: IndexChoice
-    side: SearchSide
-    language: str
-    hit: Hit
-    found: bool
-    rank: int | None
-    there: int | None
-    similarities: Sequence[SimilarityAtAlpha]
-    by: Mapping[str, float]
-    unknown: str | None
-    parts: Sequence[LegContribution]
-    bonus: float
-    anchors: Sequence[tuple[Anchor, Hit | None]]
-    others: Sequence[Hit]
-    source: str
-
-
 def explain_hit(
-    side_searcher: SideSearcher,
-    console: AppContext,
-    state: SearchState,
-    place: Place,
-    name: str,
-    known: Sequence[IndexChoice],
-) -> HitExplanation:
-    """What there is to tell of one document.
+    side_searcher: SideSearcher, state: SearchState, place: Place, name: str, known: Sequence[IndexChoice]
+) -> dict[str, Any]:
+    """What there is to tell of one document, by the names that ``hit.html`` has for it.
 
     Args:
         side_searcher: the request's searches.
-        console: what the pages share.
         state: settled, with words.
         place: the side on which the document stands.
         name: the document's id.
@@ -160,41 +97,35 @@ def explain_hit(
     other = side_searcher.outcome(state, state.side(PLACES[1 - PLACES.index(place)]), known)
     choice = outcome.choice
     searcher, result = side_searcher.search(state, side, choice, explain=True)
-    ids = [anchor.id for anchor in result.anchors]
-    fields = searcher.index.fields
-    _, (documents, members) = console.execute(choice.name, lambda one: _documents(name, ids, one.index.fields))
-    if name not in documents:
+    fields, ids = searcher.index.fields, (name, *(anchor.id for anchor in result.anchors))
+    _, (found, members) = side_searcher.console.execute(choice.name, lambda one: _documents(ids, one.index.fields))
+    if name not in found:
         raise HTTPException(404, f"There is no document {name[:200]!r} in {choice.name}.")
+    documents = {key: to_hit(one, fields) for key, one in found.items()}
     listed = {one.id: one for one in outcome.hits}
     explained = {one.id: one for one in result.hits}
-    whole = to_hit(documents[name], fields)
+    whole = documents[name]
     # What lists are made of holds the beginnings of texts only.
     hit = replace(listed.get(name) or explained.get(name) or whole, title=whole.title, text=beginning(whole.text))
-    near, by, unknown = similarities(side_searcher, state, side, name, explained.get(name), outcome)
+    near, by, unknown = similarities(side_searcher, state, name, explained.get(name), outcome)
     # The shortlist tells what the legs say at the alpha that is looked at.
     legs = (hit if rankable(side.setting) and name in listed else explained.get(name, hit)).legs
-    ranks = places(outcome.hits)
-    return HitExplanation(
-        place=place,
-        choice=choice,
-        side=side,
-        language=outcome.language,
-        hit=hit,
-        found=name in listed or name in explained,
-        rank=ranks.get(name),
-        there=places(other.hits).get(name),
-        similarities=near,
-        by=by,
-        unknown=unknown,
-        parts=[LegContribution(_LEGS.get(leg, leg), said, _weight(leg, side.setting)) for leg, said in legs.items()],
-        bonus=result.bonus_of(hit),
-        anchors=[
-            (one, to_hit(documents[one.id], fields) if one.id in documents else None)
-            for one in sorted(result.anchors, key=lambda one: -one.weight)
-        ],
-        others=[to_hit(one, fields) for one in members],
-        source=_format_source(documents[name].source),
-    )
+    return {
+        "choice": choice,
+        "side": side,
+        "language": outcome.language,
+        "hit": hit,
+        "rank": places(outcome.hits).get(name),
+        "there": places(other.hits).get(name),
+        "similarities": near,
+        "by": by,
+        "unknown": unknown,
+        "legs": [(_LEGS.get(leg, leg), said, _weight(leg, side.setting)) for leg, said in legs.items()],
+        "bonus": result.bonus_of(hit),
+        "anchors": [(one, documents.get(one.id)) for one in sorted(result.anchors, key=lambda one: -one.weight)],
+        "others": [to_hit(one, fields) for one in members],
+        "source": beginning(orjson.dumps(found[name].source, option=orjson.OPT_INDENT_2).decode()),
+    }
 
 
 _LEGS: Final = {
@@ -210,12 +141,11 @@ def _weight(leg: str, setting: SearchSettings) -> float | None:
     return setting.lexical_weight if leg == "lexical" else 1 - setting.lexical_weight
 
 
-def _documents(
-    name: str, anchors: Sequence[str], fields: FieldNames
-) -> SearchPlan[tuple[dict[str, ScoredDoc], list[ScoredDoc]]]:
-    """The document and the anchors by id, and the other documents of its group."""
-    (answer,) = yield (dsl.named(list(dict.fromkeys((name, *anchors))), fields),)
+def _documents(names: Sequence[str], fields: FieldNames) -> SearchPlan[tuple[dict[str, ScoredDoc], list[ScoredDoc]]]:
+    """The documents by id, and the others of the first one's group."""
+    (answer,) = yield (dsl.named(list(dict.fromkeys(names)), fields),)
     found = {one.id: one for one in without_legs(answer, fields)}
+    name = names[0]
     group = group_of(found[name].source) if name in found else None
     if group is None:
         return found, []
@@ -223,11 +153,6 @@ def _documents(
     (answer,) = yield (dsl.body(query, _MOST_OTHERS, fields),)
     members = without_legs(answer, fields)
     return found, sorted(members, key=lambda one: (one.language, one.id))
-
-
-def _format_source(source: Mapping[str, Any]) -> str:
-    """A document's fields as text."""
-    return beginning(orjson.dumps(source, option=orjson.OPT_INDENT_2).decode())
 
 
 def beginning(text: str) -> str:
