@@ -18,36 +18,30 @@ from langshift.output import err, note
 from langshift.server_errors import failure
 from langshift.settings import VERSION, Settings
 
-# Command -> where in langshift.commands it is defined, and how its help begins: so the list of all commands is shown
-# without loading any.
+# Command -> the module of langshift.commands that has it as a function of that name, and how its help begins: so the
+# list of all commands is shown without loading any.
 COMMANDS = {
-    "up": ("cluster:up", "Start the embedded OpenSearch; the first time, download it."),
-    "down": ("cluster:down", "Stop the embedded OpenSearch; its data stays."),
-    "status": ("cluster:status", "Say whether the embedded OpenSearch runs, and where; exit code 1 where it does not."),
-    "doctor": ("cluster:doctor", "Say what is installed and reachable, and what to do about what is not."),
-    "demo": ("serve:demo", "Index the bundled corpus twice, without and with the shift, and show what changes."),
-    "vectors": ("vectors:vectors", "Language vectors: fit them on parallel text, look at them, and judge them."),
-    "ingest": ("ingest:ingest", "Index CORPUS: detect each document's language, encode it, shift it, write it."),
-    "search": ("search:search_command", "Search the index NAME for WORDS."),
-    "anchors": ("search:anchors", "Calibrate anchored search (langshift search --mode anchored) to an index."),
-    "dead-letters": (
-        "ingest:dead_letters",
-        "Documents that could not be indexed: see why, repair them, and send them again.",
-    ),
-    "index": ("index:index", "List, describe and remove indices and their versions."),
-    "adopt": ("ingest:adopt", "Take over OLD, an index (or alias) with vectors that anybody has made, as NEW."),
-    "retune": ("retune:retune", "Change the shift of the index NAME without encoding anything again."),
-    "rollback": ("retune:rollback", "Let NAME stand for the version before the live one again."),
-    "pipeline": ("index:pipeline", "Shift what other clients write: an ingest pipeline for each version of an index."),
-    "evaluate": ("evaluate:evaluate", "Measure an index on the live cluster."),
+    "up": ("cluster", "Start the embedded OpenSearch; the first time, download it."),
+    "down": ("cluster", "Stop the embedded OpenSearch; its data stays."),
+    "status": ("cluster", "Say whether the embedded OpenSearch runs, and where; exit code 1 where it does not."),
+    "doctor": ("cluster", "Say what is installed and reachable, and what to do about what is not."),
+    "demo": ("serve", "Index the bundled corpus twice, without and with the shift, and show what changes."),
+    "vectors": ("vectors", "Language vectors: fit them on parallel text, look at them, and judge them."),
+    "ingest": ("ingest", "Index CORPUS: detect each document's language, encode it, shift it, write it."),
+    "search": ("search", "Search the index NAME for WORDS."),
+    "anchors": ("search", "Calibrate anchored search (langshift search --mode anchored) to an index."),
+    "dead-letters": ("ingest", "Documents that could not be indexed: see why, repair them, and send them again."),
+    "index": ("index", "List, describe and remove indices and their versions."),
+    "adopt": ("ingest", "Take over OLD, an index (or alias) with vectors that anybody has made, as NEW."),
+    "retune": ("retune", "Change the shift of the index NAME without encoding anything again."),
+    "rollback": ("retune", "Let NAME stand for the version before the live one again."),
+    "pipeline": ("index", "Shift what other clients write: an ingest pipeline for each version of an index."),
+    "evaluate": ("evaluate", "Measure an index on the live cluster."),
     "dataset": (
-        "dataset:dataset",
+        "dataset",
         "Make and check dataset folders: a corpus, queries, and which document answers which query.",
     ),
-    "serve": (
-        "serve:serve",
-        "Show indices in a browser: search side by side, turn alpha, see who gains and who loses.",
-    ),
+    "serve": ("serve", "Show indices in a browser: search side by side, turn alpha, see who gains and who loses."),
 }
 
 
@@ -66,8 +60,8 @@ class LazyGroup(click.Group):
         """Import and return a command; None where there is none of that name."""
         if cmd_name not in self._lazy:
             return None
-        module, _, attribute = self._lazy[cmd_name][0].partition(":")
-        command = getattr(importlib.import_module(f"langshift.commands.{module}"), attribute)
+        module = importlib.import_module(f"langshift.commands.{self._lazy[cmd_name][0]}")
+        command = getattr(module, cmd_name.replace("-", "_"))
         assert isinstance(command, click.Command)  # noqa: S101
         return command
 

@@ -4,36 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import orjson
-from opensearchpy import OpenSearch, Urllib3HttpConnection
-from opensearchpy.exceptions import (
-    AuthorizationException,
-    NotFoundError,
-    OpenSearchException,
-    SerializationError,
-    SSLError,
-)
-from opensearchpy.exceptions import ConnectionError as UnreachableError
+from opensearchpy import OpenSearch, Urllib3HttpConnection, exceptions
 from opensearchpy.serializer import JSONSerializer
 
+from langshift import server_errors
 from langshift.credentials import credentials, redact, register_secret, signer
 from langshift.errors import ClusterError, UsageError, require_extra
 from langshift.files import replace_halves
-from langshift.server_errors import (
-    NO_ANSWER,
-    PAUSE,
-    TRIES,
-    NotFoundRetryTransport,
-    failure,
-    index_exists_request,
-    lacks_permission,
-    leaves_out,
-    missing_index_name,
-    not_known_yet,
-)
 from langshift.settings import Settings
 
 if TYPE_CHECKING:
@@ -52,7 +32,7 @@ class Json(JSONSerializer):
         try:
             return orjson.loads(replace_halves(s, lambda _: "\ufffd"))
         except orjson.JSONDecodeError as error:
-            raise SerializationError(redact(s), error) from error
+            raise exceptions.SerializationError(redact(s), error) from error
 
 
 class _Connection(Urllib3HttpConnection):
@@ -91,8 +71,8 @@ def open_cluster(settings: Settings | None = None) -> OpenSearch:
     once = make_client(settings, url, retries=0)
     try:
         check(once)
-    except OpenSearchException as error:
-        raise failure(error, address(once), anonymous=settings.username is None) from error
+    except exceptions.OpenSearchException as error:
+        raise server_errors.failure(error, address(once), anonymous=settings.username is None) from error
     finally:
         once.close()
     return make_client(settings, url)
@@ -121,7 +101,7 @@ def make_client(
         LangshiftError: requests are to be signed, but the extra or the credentials are missing.
     """
     return OpenSearch(
-        transport_class=NotFoundRetryTransport,
+        transport_class=server_errors.NotFoundRetryTransport,
         connection_class=_Connection,
         http_auth=signer(settings.signing) if settings.signing else None,
         serializer=serializer or Json(),
@@ -182,11 +162,11 @@ def cluster_version(client: OpenSearch) -> str | None:
     """
     try:
         info = client.info()
-    except (SerializationError, NotFoundError):
+    except (exceptions.SerializationError, exceptions.NotFoundError):
         info = None
-    except AuthorizationException as error:
+    except exceptions.AuthorizationException as error:
         # Many who may search may ask nothing else. Whatever says this has OpenSearch's security plugin.
-        if not lacks_permission(error):
+        if not server_errors.lacks_permission(error):
             raise
         return None
     found = info.get("version") if isinstance(info, dict) else None
@@ -220,7 +200,7 @@ def plugins(client: OpenSearch) -> set[str] | None:
     """Names of the plugins that every node has, or None where the user may not list them."""
     try:
         rows = client.cat.plugins(format="json", h="name,component")
-    except AuthorizationException:
+    except exceptions.AuthorizationException:
         return None
     by_node: dict[str, set[str]] = {}
     for row in rows:
@@ -263,9 +243,9 @@ def make_async_client(settings: Settings, url: str) -> AsyncOpenSearch:
         async def perform_request(self, *request: Any, **named: Any) -> Any:  # noqa: ANN401 - the library's
             try:
                 return await super().perform_request(*request, **named)
-            except UnreachableError as error:
+            except exceptions.ConnectionError as error:
                 if isinstance(error.info, aiohttp.ClientSSLError | aiohttp.ClientConnectorCertificateError):
-                    raise SSLError("N/A", str(error.info), error.info) from error
+                    raise exceptions.SSLError("N/A", str(error.info), error.info) from error
                 raise
 
         def _raise_error(self, status_code: int, raw_data: str | bytes, content_type: str | None = None) -> None:
@@ -282,11 +262,11 @@ def make_async_client(settings: Settings, url: str) -> AsyncOpenSearch:
             try:
                 return super().__call__(*request, **named)
             except Exception as error:
-                raise UnreachableError("N/A", str(error), error) from error
+                raise exceptions.ConnectionError("N/A", str(error), error) from error
 
     signing = settings.signing
     return AsyncOpenSearch(
-        transport_class=_async_transport_class(),
+        transport_class=_retry_transport(),
         connection_class=Connection,
         http_auth=Signer(credentials(), signing.region, signing.service) if signing else None,
         serializer=Json(),
@@ -294,35 +274,29 @@ def make_async_client(settings: Settings, url: str) -> AsyncOpenSearch:
     )
 
 
-def _async_transport_class() -> type[AsyncTransport]:
+def _retry_transport() -> type[AsyncTransport]:
     from opensearchpy import AsyncTransport
 
-    class AsyncNotFoundRetryTransport(AsyncTransport):
+    class RetryTransport(AsyncTransport):
         """Lets a 404 for an index through only where the index is gone, as the other client does."""
 
-        async def perform_request(
-            self,
-            method: str,
-            url: str,
-            params: Mapping[str, Any] | None = None,
-            *rest: Any,  # noqa: ANN401 - the library's
-            **named: Any,  # noqa: ANN401 - the library's
-        ) -> Any:  # noqa: ANN401 - the library's
-            for _ in range(TRIES):
+        async def perform_request(self, method: str, url: str, params: Any = None, *rest: Any, **named: Any) -> Any:  # noqa: ANN401 - the library's
+            for _ in range(server_errors.TRIES):
                 try:
                     return await super().perform_request(method, url, params and dict(params), *rest, **named)
-                except NotFoundError as error:
-                    index = missing_index_name(error)
+                except exceptions.NotFoundError as error:
+                    index = server_errors.missing_index_name(error)
                     if index is None or await self._is_gone(index):
                         raise
-                    unknown = not_known_yet(index)
-                await asyncio.sleep(PAUSE)
+                    unknown = server_errors.not_known_yet(index)
+                await asyncio.sleep(server_errors.PAUSE)
             raise unknown
 
         async def _is_gone(self, index: str) -> bool:
             try:
-                return leaves_out(await super().perform_request(*index_exists_request(index)), index)
-            except NO_ANSWER:
+                answer = await super().perform_request(*server_errors.index_exists_request(index))
+                return server_errors.leaves_out(answer, index)
+            except server_errors.NO_ANSWER:
                 return True
 
-    return AsyncNotFoundRetryTransport
+    return RetryTransport

@@ -120,7 +120,9 @@ def refusal(error: TransportError) -> str | None:
 
     Only the first sentence of its own words is repeated: what follows can hold the session token.
     """
-    words = _message(error)
+    info = error.info
+    said = (info.get("message") or info.get("Message")) if isinstance(info, dict) else None
+    words = said if isinstance(said, str) else ""
     if words.startswith(_REFUSALS):
         first = words.split("\n")[0].split(". ")[0].rstrip(".")[:200]
         return (
@@ -130,9 +132,3 @@ def refusal(error: TransportError) -> str | None:
     if words.startswith(_UNSIGNED) or "in Authorization header" in words:
         return "wants signed requests: set OPENSEARCH_AWS_REGION, and no OPENSEARCH_USERNAME."
     return None
-
-
-def _message(error: TransportError) -> str:
-    info = error.info
-    words = (info.get("message") or info.get("Message")) if isinstance(info, dict) else None
-    return words if isinstance(words, str) else ""

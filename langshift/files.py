@@ -28,9 +28,7 @@ def numbered_raw_lines(path: Path) -> Iterator[tuple[int, bytes]]:
     Raises:
         UsageError: the compressed data are damaged.
     """
-    with open_decompressed(path) as unpacked:
-        damaged = "{0} breaks off or is damaged after line {1}: fetch the file again."
-        yield from read_lines(unpacked, str(path), damaged=damaged)
+    return lines_of(path, damaged="{0} breaks off or is damaged after line {1}: fetch the file again.")
 
 
 def parse_record(line: bytes, where: str) -> dict[str, Any]:
@@ -322,7 +320,7 @@ def read_lines(
 
 
 def lines_of(
-    path: Path, shown: str | None = None, skip: LineNumbers = (), *, blank: bool = False
+    path: Path, shown: str | None = None, skip: LineNumbers = (), *, blank: bool = False, damaged: str = _DAMAGED
 ) -> Generator[tuple[int, bytes]]:
     """Yield the lines of a file as ``read_lines`` does, unpacked on the way; its path names it where ``shown`` is None.
 
@@ -330,7 +328,7 @@ def lines_of(
         UsageError: it can be read no further.
     """
     with open_decompressed(path) as unpacked:
-        yield from read_lines(unpacked, shown or str(path), skip, blank=blank)
+        yield from read_lines(unpacked, shown or str(path), skip, blank=blank, damaged=damaged)
 
 
 _BLOCK = 1 << 20  # bytes

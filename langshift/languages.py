@@ -5,19 +5,12 @@ from __future__ import annotations
 import json
 from functools import cache
 from importlib import resources
-from itertools import product
+from itertools import chain, product
 from string import ascii_lowercase
 from typing import Literal
 
 import langcodes
-from langcodes.data_dicts import (
-    LANGUAGE_ALPHA3,
-    LANGUAGE_ALPHA3_BIBLIOGRAPHIC,
-    LANGUAGE_REPLACEMENTS,
-    LIKELY_SUBTAGS,
-    MACROLANGUAGES,
-    NORMALIZED_MACROLANGUAGES,
-)
+from langcodes import data_dicts
 from langcodes.tag_parser import LanguageTagError
 
 from langshift.errors import UsageError
@@ -53,7 +46,7 @@ def primary(tag: str) -> str:
 
 def macrolanguage(tag: str) -> str | None:
     """The macrolanguage that ISO 639-3 counts a language to: ``ar`` for ``arz``, ``no`` for ``nn``."""
-    return MACROLANGUAGES.get(primary(tag))
+    return data_dicts.MACROLANGUAGES.get(primary(tag))
 
 
 def direction(tag: str | None) -> Literal["ltr", "rtl", "auto"]:
@@ -121,13 +114,14 @@ def codes() -> dict[str, str]:
     Codes of two letters that no language has are ``und``.
     """
     pairs = ("".join(letters) for letters in product(ascii_lowercase, repeat=2))
-    scripts = (tag for tag in LIKELY_SUBTAGS if tag.count("-") == 1 and len(tag.partition("-")[2]) == 4)
-    others = [*LANGUAGE_ALPHA3.values(), *LANGUAGE_ALPHA3_BIBLIOGRAPHIC.values(), *NORMALIZED_MACROLANGUAGES]
-    found = {tag.lower(): document_language(tag) for tag in (*pairs, *others, *LANGUAGE_REPLACEMENTS, *scripts)}
+    scripts = (tag for tag in data_dicts.LIKELY_SUBTAGS if tag.count("-") == 1 and len(tag.partition("-")[2]) == 4)
+    others = [data_dicts.LANGUAGE_ALPHA3.values(), data_dicts.LANGUAGE_ALPHA3_BIBLIOGRAPHIC.values()]
+    replaced = [*data_dicts.NORMALIZED_MACROLANGUAGES, *data_dicts.LANGUAGE_REPLACEMENTS]
+    found = {tag.lower(): document_language(tag) for tag in (*pairs, *chain(*others), *replaced, *scripts)}
     return {tag: canonical for tag, canonical in found.items() if canonical != tag and tag.count("-") < 2}
 
 
 @cache
 def folds() -> dict[str, str]:
     """Primary tag -> what the field ``language`` holds, where that is another: ``no`` for ``nn``."""
-    return {tag: text_language(tag) for tag in MACROLANGUAGES if text_language(tag) != primary(tag)}
+    return {tag: text_language(tag) for tag in data_dicts.MACROLANGUAGES if text_language(tag) != primary(tag)}

@@ -18,8 +18,8 @@ from typing import Any
 
 import click
 import orjson
+from rich import progress as bars
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
 
@@ -91,19 +91,16 @@ def program() -> str:
     return shlex.quote(os.path.relpath(called))
 
 
-def progress() -> Progress:
-    """A progress display on standard error; silent where that is not a terminal."""
-    return Progress(
-        SpinnerColumn(),
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TextColumn("{task.fields[rate]}"),
-        console=err,
-        transient=True,
-        disable=not err.is_terminal,
-    )
+def progress(*columns: bars.ProgressColumn) -> bars.Progress:
+    """A progress display on standard error; silent where that is not a terminal.
+
+    Args:
+        columns: what follows the description; a bar, the count, the time and the task's ``rate`` where none are given.
+    """
+    rate = bars.TextColumn("{task.fields[rate]}")
+    usual = (bars.BarColumn(), bars.MofNCompleteColumn(), bars.TimeElapsedColumn(), rate)
+    shown = (bars.SpinnerColumn(), bars.TextColumn("{task.description}"), *(columns or usual))
+    return bars.Progress(*shown, console=err, transient=True, disable=not err.is_terminal)
 
 
 def heading(text: str) -> None:

@@ -10,20 +10,8 @@ from fnmatch import fnmatchcase
 from http import HTTPStatus
 from typing import Any, Final, NamedTuple
 
-from opensearchpy import OpenSearch, Transport
+from opensearchpy import OpenSearch, Transport, exceptions
 from opensearchpy.client.utils import _make_path
-from opensearchpy.exceptions import (
-    AuthenticationException,
-    AuthorizationException,
-    ConnectionTimeout,
-    NotFoundError,
-    OpenSearchException,
-    RequestError,
-    SerializationError,
-    SSLError,
-    TransportError,
-)
-from opensearchpy.exceptions import ConnectionError as UnreachableError
 from urllib3.exceptions import ConnectTimeoutError, NewConnectionError
 
 from langshift.credentials import is_credentials_error, redact, refusal, unusable
@@ -103,6 +91,7 @@ def _group(permission: str) -> str | None:
     return next((group for pattern, group in _GROUPS.items() if fnmatchcase(permission, pattern)), None)
 
 
+_NOT_LET_IN = (exceptions.AuthenticationException, exceptions.AuthorizationException)
 # A 403 that is no matter of permissions: the index, or the whole cluster, takes no writes.
 _BLOCKED = "cluster_block_exception"
 _CLOSED = "index_closed_exception"
@@ -110,7 +99,7 @@ _CLOSED = "index_closed_exception"
 _FOR_NOW = (429, 502, 503, 504)
 
 
-def failure(error: OpenSearchException, url: str | None = None, *, anonymous: bool = False) -> ClusterError:
+def failure(error: exceptions.OpenSearchException, url: str | None = None, *, anonymous: bool = False) -> ClusterError:
     """What the client library says of a failed request, as one sentence for a person.
 
     Args:
@@ -119,18 +108,18 @@ def failure(error: OpenSearchException, url: str | None = None, *, anonymous: bo
         anonymous: no user name was sent.
     """
     place = _place(url)
-    if isinstance(error, AuthenticationException | AuthorizationException) and error.error != _BLOCKED:
+    if isinstance(error, _NOT_LET_IN) and error.error != _BLOCKED:
         return ClusterError(f"{place} {_not_let_in(error, anonymous=anonymous)}")
-    if isinstance(error, SSLError):
+    if isinstance(error, exceptions.SSLError):
         return ClusterError(f"{place} {_tls_trouble(str(error.info))}")
-    if isinstance(error, ConnectionTimeout) or _no_connection_in_time(error):
+    if isinstance(error, exceptions.ConnectionTimeout) or _no_connection_in_time(error):
         return UnavailableError(
             f"{place} did not answer in time: check the address and the cluster's load, "
             "or raise OPENSEARCH_TIMEOUT (seconds)."
         )
-    if isinstance(error, UnreachableError) and is_credentials_error(error.info):
+    if isinstance(error, exceptions.ConnectionError) and is_credentials_error(error.info):
         return ClusterError(unusable(error.info))
-    if isinstance(error, UnreachableError):
+    if isinstance(error, exceptions.ConnectionError):
         if not os.environ.get("OPENSEARCH_URL"):
             return UnavailableError(
                 "The embedded OpenSearch cannot be reached any more: `langshift status` says why, "
@@ -140,7 +129,7 @@ def failure(error: OpenSearchException, url: str | None = None, *, anonymous: bo
             f"{place} cannot be reached: check that it runs and that OPENSEARCH_URL is its address "
             "(http or https, host, port)."
         )
-    if isinstance(error, TransportError):
+    if isinstance(error, exceptions.TransportError):
         kind = UnavailableError if error.status_code in _FOR_NOW else ClusterError
         return kind(f"{place} answered {error.status_code}: {reason(error)}.")
     return ClusterError(f"{place} gave an answer that cannot be read: {' '.join(str(error).split())[:200]}.")
@@ -160,7 +149,7 @@ def not_permitted(words: str, url: str | None = None) -> ClusterError | None:
     return ClusterError(f"{_place(url)} {missing}") if missing else None
 
 
-def lacks_permission(error: AuthorizationException) -> bool:
+def lacks_permission(error: exceptions.AuthorizationException) -> bool:
     """Whether the security plugin refuses a request for a permission that the user lacks; nothing else does."""
     return missing_permissions(_words(error)) is not None
 
@@ -169,11 +158,11 @@ def _place(url: str | None) -> str:
     return f"The cluster at {url}" if url else "The cluster"
 
 
-def _not_let_in(error: AuthenticationException | AuthorizationException, *, anonymous: bool) -> str:
+def _not_let_in(error: exceptions.TransportError, *, anonymous: bool) -> str:
     """The end of a sentence about a request that is not allowed, or whose sender is not known."""
     if end := refusal(error):
         return end
-    if isinstance(error, AuthorizationException):
+    if isinstance(error, exceptions.AuthorizationException):
         missing = missing_permissions(_words(error))
         return str(missing) if missing else f"does not let this user do that: {reason(error)}."
     if os.environ.get("OPENSEARCH_AWS_REGION"):
@@ -182,9 +171,9 @@ def _not_let_in(error: AuthenticationException | AuthorizationException, *, anon
     return f"{what}: set OPENSEARCH_USERNAME and OPENSEARCH_PASSWORD."
 
 
-def _no_connection_in_time(error: OpenSearchException) -> bool:
+def _no_connection_in_time(error: exceptions.OpenSearchException) -> bool:
     """Whether the host was silent; urllib3 makes a refused connection a kind of this."""
-    cause = error.info if isinstance(error, UnreachableError) else None
+    cause = error.info if isinstance(error, exceptions.ConnectionError) else None
     return isinstance(cause, ConnectTimeoutError) and not isinstance(cause, NewConnectionError)
 
 
@@ -200,7 +189,7 @@ def _tls_trouble(detail: str) -> str:
     return f"shows a certificate that cannot be verified: name its authority with OPENSEARCH_CA_FILE, or {off}"
 
 
-def reason(error: TransportError) -> str:
+def reason(error: exceptions.TransportError) -> str:
     """The server's own words for why a request failed."""
     if isinstance(error.info, dict) and (explanation := closed(error.info.get("error"))):
         return explanation
@@ -218,7 +207,7 @@ def closed(cause: object) -> str | None:
     return f"{cause['index']} is closed; open it with `POST /{cause['index']}/_open`"
 
 
-def _words(error: TransportError) -> str:
+def _words(error: exceptions.TransportError) -> str:
     """All of the server's words, on one line and without a password that they repeat."""
     info = error.info
     cause = info.get("error", info) if isinstance(info, dict) else info
@@ -265,7 +254,7 @@ class Rejected(Exception):
         self.too_large = too_large
 
 
-def classify(error: OpenSearchException, url: str) -> Exception:
+def classify(error: exceptions.OpenSearchException, url: str) -> Exception:
     """What a failed request means.
 
     Args:
@@ -275,21 +264,21 @@ def classify(error: OpenSearchException, url: str) -> Exception:
     Returns:
         ``Again``, ``Refused``, or the ``ClusterError`` to give up with.
     """
-    if isinstance(error, AuthenticationException | AuthorizationException):
+    if isinstance(error, _NOT_LET_IN):
         return failure(error, url)
-    if isinstance(error, UnreachableError):
+    if isinstance(error, exceptions.ConnectionError):
         # A node that ends breaks its TLS connections off; a certificate and credentials do not mend themselves.
-        untrusted = isinstance(error, SSLError) and "CERTIFICATE_VERIFY_FAILED" in str(error.info)
+        untrusted = isinstance(error, exceptions.SSLError) and "CERTIFICATE_VERIFY_FAILED" in str(error.info)
         if untrusted or is_credentials_error(error.info):
             return failure(error, url)
         # A refused connection is one that the request never went through.
-        reached = isinstance(error, ConnectionTimeout) or not isinstance(error.info, NewConnectionError)
-        timeout = isinstance(error, ConnectionTimeout)
+        reached = isinstance(error, exceptions.ConnectionTimeout) or not isinstance(error.info, NewConnectionError)
+        timeout = isinstance(error, exceptions.ConnectionTimeout)
         why = "no answer in time" if timeout else "the connection broke off" if reached else "no connection"
         return Retryable(why, lost=reached, overloaded=timeout)
-    if isinstance(error, SerializationError) or not isinstance(error, TransportError):
+    if isinstance(error, exceptions.SerializationError) or not isinstance(error, exceptions.TransportError):
         return Retryable("an answer that breaks off", lost=True)
-    if isinstance(error, RequestError) or error.status_code == TOO_LARGE:
+    if isinstance(error, exceptions.RequestError) or error.status_code == TOO_LARGE:
         return Rejected(reason(error), too_large=error.status_code == TOO_LARGE)
     status = error.status_code
     if status in (408, 425, 429) or (isinstance(status, int) and status >= 500):
@@ -306,7 +295,12 @@ INDEX_NOT_FOUND: Final = "index_not_found_exception"
 #: The node that was asked may learn of an index a little later than the cluster manager that says it is there.
 PAUSE, TRIES = 0.2, 10
 #: What a user meets who may not ask, or a client that cannot: then the first answer holds.
-NO_ANSWER: Final = (AuthorizationException, NotFoundError, RequestError, SerializationError)
+NO_ANSWER: Final = (
+    exceptions.AuthorizationException,
+    exceptions.NotFoundError,
+    exceptions.RequestError,
+    exceptions.SerializationError,
+)
 
 
 # A node that has just started, and a cluster manager that was elected before it had read the cluster's state from its
@@ -321,25 +315,18 @@ class NotFoundRetryTransport(Transport):
     with 404, so nobody may ask for an index by one.
     """
 
-    def perform_request(
-        self,
-        method: str,
-        url: str,
-        params: Mapping[str, Any] | None = None,
-        *rest: Any,  # noqa: ANN401 - the library's
-        **named: Any,  # noqa: ANN401 - the library's
-    ) -> Any:  # noqa: ANN401 - the library's
+    def perform_request(self, method: str, url: str, params: Any = None, *rest: Any, **named: Any) -> Any:  # noqa: ANN401 - the library's
         """Send a request; all else is as the library has it.
 
         Raises:
-            NotFoundError: also where an index is gone.
-            TransportError: with 503, where an index is there, and the node that answers does not know it.
+            exceptions.NotFoundError: also where an index is gone.
+            exceptions.TransportError: with 503, where an index is there, and the node that answers does not know it.
         """
         for _ in range(TRIES):
             try:
                 # The library takes out of the parameters what is meant for itself.
                 return super().perform_request(method, url, params and dict(params), *rest, **named)
-            except NotFoundError as error:
+            except exceptions.NotFoundError as error:
                 index = missing_index_name(error)
                 if index is None or _is_left_out(super().perform_request, index):
                     raise
@@ -364,7 +351,7 @@ def _is_left_out(perform_request: Callable[..., Any], index: str) -> bool:
         return True
 
 
-def missing_index_name(error: NotFoundError) -> str | None:
+def missing_index_name(error: exceptions.NotFoundError) -> str | None:
     """The index that a 404 is about; None where it is about something else."""
     cause = error.info.get("error") if isinstance(error.info, Mapping) else None
     if not isinstance(cause, Mapping) or cause.get("type") != INDEX_NOT_FOUND or not cause.get("index"):
@@ -389,7 +376,8 @@ def leaves_out(answer: object, index: str) -> bool:
     return index not in answer and all(index not in one.get("aliases", {}) for one in answer.values())
 
 
-def not_known_yet(index: str) -> TransportError:
+def not_known_yet(index: str) -> exceptions.TransportError:
     """What is raised instead of a 404 for an index that is there."""
     reason = f"there is an index {index}, but the node that answers does not know it yet"
-    return TransportError(503, "index_not_known_yet", {"error": {"type": "index_not_known_yet", "reason": reason}})
+    kind = "index_not_known_yet"
+    return exceptions.TransportError(503, kind, {"error": {"type": kind, "reason": reason}})

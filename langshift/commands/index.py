@@ -10,22 +10,9 @@ from opensearchpy import OpenSearch
 from langshift.client import open_cluster
 from langshift.commands.options import JSON, flag, option
 from langshift.errors import UsageError
-from langshift.output import emit_json, note, out, table
-from langshift.plugin import pipelines
-from langshift.plugin.description import (
-    _SHORT,
-    _UNKNOWN,
-    Description,
-    first_lines,
-    held,
-    in_words,
-    remarks,
-    short_name,
-    short_scales,
-    source,
-    storage,
-)
-from langshift.plugin.description import describe as describe_index
+from langshift.output import emit_json, line, note, out, table
+from langshift.plugin import description, pipelines
+from langshift.plugin.description import held, short_name, short_scales
 from langshift.plugin.inventory import Version, all_versions, run_drop
 from langshift.plugin.pipeline_check import run_verify
 from langshift.plugin.pipelines import PrecedingPipeline
@@ -66,17 +53,9 @@ def install(name: str, after: str | None, as_json: bool) -> None:
     first = _first(client, index, after)
     done = pipelines.install(client, index, shift, found.fields, first)
     if as_json:
-        emit_json(
-            {
-                "index": index,
-                "pipeline": pipelines.name_for(index),
-                "first": first._asdict() if first else None,
-                "vectors": shift.hash,
-                "alpha": shift.alpha,
-                "alphas": dict(shift.alphas),
-                "done": done,
-            }
-        )
+        preceding = first._asdict() if first else None
+        scales = {"vectors": shift.hash, "alpha": shift.alpha, "alphas": dict(shift.alphas)}
+        emit_json({"index": index, "pipeline": pipelines.name_for(index), "first": preceding, **scales, "done": done})
         return
     out.print(f"{_DONE[done]} {pipelines.name_for(index)}, the default pipeline of {index}.", soft_wrap=True)
     if first is not None:
@@ -191,14 +170,14 @@ def describe(name: str, as_json: bool) -> None:
     Example:
       langshift index describe news
     """
-    found = describe_index(open_cluster(), name)
-    index_remarks = remarks(found)
+    found = description.describe(open_cluster(), name)
+    index_remarks = description.remarks(found)
     if as_json:
         emit_json({**found.to_dict(), "remarks": index_remarks})
         return
-    lines = [*first_lines(found), *in_words(found.version.fingerprint), *storage(found)]
-    for line in lines:
-        out.print(line, soft_wrap=True, markup=False)
+    made = description.in_words(found.version.fingerprint)
+    for sentence in (*description.first_lines(found), *made, *description.storage(found)):
+        line(sentence)
     _beside(found.versions)
     _languages(found)
     if found.fields.texts:
@@ -238,15 +217,18 @@ def _list(versions: Sequence[Version]) -> None:
 
 def _beside(versions: Sequence[Version]) -> None:
     columns = ["version", "state", "documents", "size", "alpha", "made", "by"]
-    rows = [[short_name(one), *held(one), short_scales(one), one.made[:10], source(one)] for one in versions]
+    rows = [
+        [short_name(one), *held(one), short_scales(one), one.made[:10], description.source(one)] for one in versions
+    ]
     if len({one.fingerprint.vectors for one in versions}) > 1:
         # The beginning of the hash, which tells vectors apart.
         columns.append("vectors")
-        rows = [[*row, (one.fingerprint.vectors or _UNKNOWN)[:_SHORT]] for row, one in zip(rows, versions, strict=True)]
+        hashes = [(one.fingerprint.vectors or description._UNKNOWN)[: description._SHORT] for one in versions]
+        rows = [[*row, beginning] for row, beginning in zip(rows, hashes, strict=True)]
     table("\nVersions", columns, rows, right={"documents", "size"}, whole=set(columns) - {"alpha", "by"})
 
 
-def _languages(found: Description) -> None:
+def _languages(found: description.Description) -> None:
     """One row for each language, with its text fields, where an index has the usual ones."""
     filled = {one.field: one for one in found.texts}
     usual = [] if found.fields.texts else ["title", "text"]
@@ -258,7 +240,7 @@ def _languages(found: Description) -> None:
         if usual:
             there = [filled.get(f"{root}.{tag}") for root in usual]
             row += ["0" if one is None else f"{one.documents:,}" for one in there]
-            row.append(", ".join(sorted({one.analyzer for one in there if one is not None})) or _UNKNOWN)
+            row.append(", ".join(sorted({one.analyzer for one in there if one is not None})) or description._UNKNOWN)
         rows.append(row)
     columns = ["language", *figures, *(["analyzer"] if usual else [])]
     table("\nDocuments by language", columns, rows, right=set(figures))

@@ -17,9 +17,8 @@ from langshift.client import open_cluster
 from langshift.commands.options import ENCODER, JSON, PATIENCE, REMOTE_CODE, flag, option
 from langshift.debias.encoders import VectorSpec, is_given
 from langshift.errors import ClusterError, UsageError
+from langshift.evaluate.audit import report as audit_report
 from langshift.evaluate.audit.audit import audit as audit_index
-from langshift.evaluate.audit.report import document as audit_document
-from langshift.evaluate.audit.report import show as show_audit
 from langshift.ingest import progress
 from langshift.ingest.adopt.adopt import AdoptableIndex, AdoptionRequest, open_for_adoption, require_name
 from langshift.ingest.adopt.adopt import adopt as adopt_index
@@ -149,9 +148,9 @@ def adopt(
         with open_cluster() as client, open_for_adoption(client, request, patience) as opened:
             found = audit_index(opened, sample or SAMPLE, queries)
             if as_json:
-                emit_json(audit_document(found))
+                emit_json(audit_report.document(found))
             else:
-                show_audit(found)
+                audit_report.show(found)
         return
     if name is None:
         raise UsageError("Give the new index a name with --name, or only look at the old one with --audit.")
@@ -166,7 +165,11 @@ def adopt(
         try:
             summary = adopt_index(client, opened, name, options, watch)
         except RequestError as error:
-            raise ClusterError(_refused(opened, reason(error))) from error
+            why, remedy = reason(error), ""
+            if "total fields" in why:
+                limit = "index.mapping.total_fields.limit"
+                remedy = f": raise {limit} of {opened.old.index} by 20, which changes no document"
+            raise ClusterError(f"The cluster refuses the new index ({why}){remedy}.") from error
         last = _last_line(summary, opened)
         _log.info("%s", last)
     if as_json:
@@ -186,27 +189,21 @@ def _reporter(client: OpenSearch, name: str, corpus: str, pipeline: PipelineOpti
     return progress.LoadReporter(corpus, pipeline, LoadWorkspace.of(Settings.from_env().home, client, name))
 
 
-def _refused(opened: AdoptableIndex, why: str) -> str:
-    remedy = ""
-    if "total fields" in why:
-        remedy = f": raise index.mapping.total_fields.limit of {opened.old.index} by 20, which changes no document"
-    return f"The cluster refuses the new index ({why}){remedy}."
-
-
 def _document(summary: progress.LoadSummary, opened: AdoptableIndex) -> dict[str, object]:
     """As ``langshift adopt --json`` prints it: as of a load, with the old index and the names of fields."""
-    values = summary.to_dict()
-    old = {"name": values.pop("corpus"), "index": opened.old.index, "uuid": opened.old.uuid}
-    # Of a load alone.
-    for needless in ("cut", "longest", "resumed", "deleted"):
-        values.pop(needless)
+    # The others are of a load alone.
+    needless = ("corpus", "cut", "longest", "resumed", "deleted")
+    values = {name: value for name, value in summary.to_dict().items() if name not in needless}
+    old = {"name": summary.corpus, "index": opened.old.index, "uuid": opened.old.uuid}
     return {**values, "old": old, "fields": opened.fields.to_dict()}
 
 
+def _print_languages(counts: list[tuple[str, int]]) -> None:
+    table(None, ["language", "documents"], [[tag, f"{count:,}"] for tag, count in counts], right={"documents"})
+
+
 def _print_adopted(summary: progress.LoadSummary, opened: AdoptableIndex) -> None:
-    counts = sorted(summary.languages.items(), key=lambda one: (-one[1], one[0]))
-    rows = [[tag, f"{count:,}"] for tag, count in counts]
-    table(None, ["language", "documents"], rows, right={"documents"})
+    _print_languages(sorted(summary.languages.items(), key=lambda one: (-one[1], one[0])))
     without = f", {summary.vectorless:,} without a vector" if summary.vectorless else ""
     line(
         f"Adopted {pluralize(summary.documents, 'document')} of {opened.old.shown} into {summary.name} "
@@ -366,16 +363,10 @@ def _letters(found: list[LoadWorkspace], counts: Counter[LoadWorkspace]) -> Iter
 
 
 def _print_groups(groups: list[Group]) -> None:
-    rows = [
-        [
-            f"{group.count:,}",
-            group.stage,
-            group.type,
-            group.reason,
-            f"{Path(group.example.corpus).name}, line {group.example.line}",
-        ]
-        for group in groups
-    ]
+    rows = []
+    for group in groups:
+        example = f"{Path(group.example.corpus).name}, line {group.example.line}"
+        rows.append([f"{group.count:,}", group.stage, group.type, group.reason, example])
     table(None, ["count", "stage", "type", "reason", "for example"], rows, right={"count"})
 
 
@@ -401,8 +392,7 @@ def _vector_spec_of_index(name: str) -> VectorSpec | None:
 
 
 def _print(summary: progress.LoadSummary) -> None:
-    rows = [[tag, f"{count:,}"] for tag, count in summary.languages.most_common()]
-    table(None, ["language", "documents"], rows, right={"documents"})
+    _print_languages(summary.languages.most_common())
     # Of this run: what earlier ones did took no time in it.
     if (documents := min(summary.documents, summary.lines - summary.resumed)) > 0 and summary.seconds["encode"]:
         timed = [(stage, max(summary.seconds[stage], 1e-9)) for stage in progress.STAGES if stage != "read"]

@@ -211,10 +211,7 @@ def offline(
     documents = []
     with progress() as bars:
         searching = bars.add_task("Searching", total=len(encoded.queries) * len(rows), rate="")
-
-        def on_queries(done: int) -> None:
-            bars.advance(searching, done)
-
+        on_queries = partial(bars.advance, searching)
         for row in rows:
             bars.update(searching, rate=row.name)
             languages = detections[row.source]

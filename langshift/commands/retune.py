@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 from opensearchpy import OpenSearch
-from rich.progress import TaskID
+from rich.progress import Progress, TaskID
 
 from langshift import output
 from langshift.client import open_cluster
@@ -109,15 +109,12 @@ def retune(
         if opened is not None:
             opened.open(client, name)
         try:
-            with TransferReporter() as shown:
+            with output.progress() as bars:
+                shown = TransferReporter(bars)
+                request = RetuneRequest(alpha, alphas, vectors)
+                check = None if opened is None else _check(client, name, opened, shown, judged)
                 done = retune_index(
-                    client,
-                    name,
-                    RetuneRequest(alpha, alphas, vectors),
-                    throttle=throttle,
-                    patience=patience,
-                    watch=shown.update,
-                    check=None if opened is None else _check(client, name, opened, shown, judged),
+                    client, name, request, throttle=throttle, patience=patience, watch=shown.update, check=check
                 )
         except KeyboardInterrupt:
             output.note(f"{name} goes on being served; the same command goes on where this one was.")
@@ -129,7 +126,7 @@ def retune(
     _print_gate(judged, done.to_dict(), as_json=as_json)
     if judged and not as_json:
         line("")
-    _say(retuned(done), as_json=as_json)
+    (output.note if as_json else line)(retuned(done))
     if done.changed:
         note_aliases_left(client, done.before)
 
@@ -151,12 +148,12 @@ def rollback(name: str, patience: float, as_json: bool) -> None:
     """
     with sigterm_as_interrupt():
         client = open_cluster()
-        with TransferReporter() as shown:
-            done = roll_back(client, name, patience=patience, watch=shown.update)
+        with output.progress() as bars:
+            done = roll_back(client, name, patience=patience, watch=TransferReporter(bars).update)
     if as_json:
         rounded = {"seconds": round(done.seconds, 3), "blocked": round(done.blocked, 3)}
         output.emit_json({**vars(done), **rounded})
-    _say(rolled_back(done), as_json=as_json)
+    (output.note if as_json else line)(rolled_back(done))
     # What a load has made goes on taking writes.
     if done.kind == "retune":
         note_aliases_left(client, done.left)
@@ -184,19 +181,12 @@ _IN_WORDS: dict[Stage, str] = {
 
 
 class TransferReporter:
-    """Shows on standard error how far it is, where that is a terminal; ``with`` ends it."""
+    """Shows in ``bars``, where that is a terminal, how far it is."""
 
-    def __init__(self) -> None:
-        self._bars = output.progress()
+    def __init__(self, bars: Progress) -> None:
+        self._bars = bars
         self._task: TaskID | None = None
         self._stage: Stage | None = None
-
-    def __enter__(self) -> TransferReporter:
-        self._bars.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._bars.stop()
 
     def update(self, progress: TransferProgress) -> None:
         """It has come further."""
@@ -218,6 +208,7 @@ def retuned(done: RetuneResult) -> str:
     """What a retune did, in a sentence."""
     single = ", ".join(f"{tag} {alpha:g}" for tag, alpha in done.alphas.items())
     scales = f"alpha {done.alpha:g}{f' ({single})' if single else ''}"
+
     if not done.changed:
         return f"{done.name} ({done.index}) has {scales} and these language vectors already: nothing is changed."
     deleted = f", {done.deleted:,} deleted" if done.deleted else ""
@@ -269,10 +260,3 @@ def _print_gate(judged: list[GateResult], document: dict[str, Any], *, as_json: 
         output.emit_json({**document, "gate": verdicts})
     elif judged:
         show(judged[-1])
-
-
-def _say(sentence: str, *, as_json: bool) -> None:
-    if as_json:
-        output.note(sentence)
-    else:
-        line(sentence)

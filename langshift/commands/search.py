@@ -59,7 +59,12 @@ def calibrate(name: str, sample: int, search: SearchOptions, as_json: bool) -> N
     client = open_cluster()
     index = live(client, name)
     require_languages(index)
-    _require_encoder_of_texts(index, search)
+    encoder = search.encoder or index.fingerprint.encoder
+    if is_given(encoder):
+        raise UsageError(
+            f"The encoder {encoder} of {index.name} makes no vectors of questions, since its model is not here, and a "
+            "calibration asks questions: anchored search goes on with usual figures."
+        )
     calibration = calibrate_index(client, QueryEncoder(client, index, search, {}), sample)
     store_calibration(client, index, calibration)
     if as_json:
@@ -70,15 +75,6 @@ def calibrate(name: str, sample: int, search: SearchOptions, as_json: bool) -> N
         note(sentence)
 
 
-def _require_encoder_of_texts(index: IndexInfo, options: SearchOptions) -> None:
-    encoder = options.encoder or index.fingerprint.encoder
-    if is_given(encoder):
-        raise UsageError(
-            f"The encoder {encoder} of {index.name} makes no vectors of questions, since its model is not here, and a "
-            "calibration asks questions: anchored search goes on with usual figures."
-        )
-
-
 def _show_calibration(index: IndexInfo, calibration: Calibration) -> None:
     rows = [
         [one.language, f"{one.questions:,}", f"{one.found:.3f}", f"{one.deceived:.3f}", f"{one.prior:+.2f}"]
@@ -87,6 +83,8 @@ def _show_calibration(index: IndexInfo, calibration: Calibration) -> None:
     columns = ["language", "questions", "found", "deceived", "prior"]
     table(None, columns, rows, right=set(columns[1:]))
     trust = calibration.trust
+    hidden = calibration.hidden
+    message = "no translations are known." if hidden is None else f"a translation of it: {_first_hit_shares(hidden)}."
     for sentence in (
         "",
         "found: the share of questions whose own document is trusted most. deceived: how far others of its language",
@@ -96,11 +94,9 @@ def _show_calibration(index: IndexInfo, calibration: Calibration) -> None:
         f"{index.index}: words k {trust.words:g} (usual {USUAL_WORDS:g}), spread of cosines {trust.spread:.4f}, from "
         f"{pluralize(calibration.questions, 'question')}.",
         f"The first hit is the question's own document: {_first_hit_shares(calibration.there)}.",
+        f"Where that is hidden, {message}",
     ):
         out.print(sentence, soft_wrap=True)
-    hidden = calibration.hidden
-    message = "no translations are known." if hidden is None else f"a translation of it: {_first_hit_shares(hidden)}."
-    out.print(f"Where that is hidden, {message}", soft_wrap=True)
 
 
 def _first_hit_shares(first: FirstHits) -> str:
@@ -124,7 +120,7 @@ def remarks(name: str, calibration: Calibration) -> list[str]:
     ]
 
 
-@click.command("search")
+@click.command()
 @click.argument("name")
 @click.argument("words")
 @setting_options
@@ -140,7 +136,7 @@ def remarks(name: str, calibration: Calibration) -> list[str]:
 @flag("--show-request", "Print every request of the search first, for Dev Tools and as a comment for curl.")
 @search_options
 @JSON
-def search_command(
+def search(
     name: str,
     words: str,
     setting: SearchSettings,
@@ -173,12 +169,11 @@ def search_command(
         require_tag(language)
     searcher = Searcher(open_cluster(), name, search)
     result = searcher.search(words, setting, language=language, size=size, filters=kept, explain=explain)
-    requests = result.requests if show_request else None
     if as_json:
-        shown = None if requests is None else [request.to_dict() for request in requests]
-        emit_json(result.to_dict() | {"requests": shown})
+        requests = [request.to_dict() for request in result.requests] if show_request else None
+        emit_json(result.to_dict() | {"requests": requests})
         return
-    for request in requests or ():
+    for request in result.requests if show_request else ():
         # As it is: neither broken into lines nor taken for markup.
         out.file.write(f"{request.in_dev_tools_and_for_curl}\n")
     _show_hits(name, result, setting)
@@ -191,6 +186,10 @@ _LEGS = "{}: the score that this leg of the search gave, and the rank in it, whe
 _MOVED = (
     "dense: by the query's own vector; moved: by that which the anchors moved it to; lexical: by words; each with the "
     "rank among the hits. The score is that of moved, with the bonus and what words in other languages add."
+)
+_COMPARED = (
+    "similarity: the cosine of query and document, before → after the shift; by vector: the rank by it among {}, which "
+    "are the nearest after the shift and the hits."
 )
 _TRUST = (
     "trust: how likely the document is to answer the query, judged by words (their BM25), by its cosine with the "
@@ -206,34 +205,24 @@ def show(result: SearchResult) -> None:
     rows = []
     for rank, hit in enumerate(result.hits, start=1):
         bonus = [f"{result.bonus_of(hit):+.4f}"] if result.bonus else []
-        cells = [*(_leg(hit, leg) for leg in legs), *bonus, _similarity(hit), _rank(hit)]
-        rows.append([str(rank), hit.language, *cells, hit.id])
+        rows.append([str(rank), hit.language, *(_leg(hit, leg) for leg in legs), *bonus, *_shift(hit), hit.id])
     out.print()
     table(None, ["rank", "language", *heads, "_id"], rows, right={"rank", *heads}, whole={"similarity"})
-    for sentence in _meaning(result, legs):
-        out.print(Text(sentence))
+    if legs:
+        out.print(Text(_MOVED if "moved" in legs else _LEGS.format(", ".join(legs))))
+    if result.compared:
+        out.print(Text(_COMPARED.format(pluralize(result.compared, "document"))))
     if result.anchors:
         out.print()
         _anchors(result)
 
 
-def _meaning(result: SearchResult, legs: list[str]) -> list[str]:
-    said = [_MOVED] if "moved" in legs else [_LEGS.format(", ".join(legs))] if legs else []
-    if result.compared:
-        said.append(
-            "similarity: the cosine of query and document, before → after the shift; by vector: the rank by it among "
-            f"{pluralize(result.compared, 'document')}, which are the nearest after the shift and the hits."
-        )
-    return said
-
-
 def _anchors(result: SearchResult) -> None:
     names = list(dict.fromkeys(name for anchor in result.anchors for name in anchor.evidence))
-    rows = [
-        [anchor.id, f"{anchor.trust:.3f}", f"{anchor.weight:.3f}"]
-        + [f"{anchor.evidence[name]:.3g}" if name in anchor.evidence else _NONE for name in names]
-        for anchor in result.anchors
-    ]
+    rows = []
+    for anchor in result.anchors:
+        evidence = [f"{anchor.evidence[name]:.3g}" if name in anchor.evidence else _NONE for name in names]
+        rows.append([anchor.id, f"{anchor.trust:.3f}", f"{anchor.weight:.3f}", *evidence])
     heads = ["trust", "weight", *names]
     out.print("Anchors, which the query was moved towards:")
     table(None, ["_id", *heads], rows, right=set(heads))
@@ -247,18 +236,14 @@ def _leg(hit: Hit, name: str) -> str:
     return f"{leg.score:.4f}" if leg.rank is None else f"{leg.score:.4f} ({leg.rank})"
 
 
-def _similarity(hit: Hit) -> str:
-    if hit.shift is None:
-        return _NONE
-    before, after = hit.shift.similarity_before, f"{hit.shift.similarity_after:.4f}"
-    return f"? → {after}" if before is None else f"{before:.4f} → {after}"
-
-
-def _rank(hit: Hit) -> str:
-    if hit.shift is None:
-        return _NONE
-    before = hit.shift.rank_before
-    return f"{'?' if before is None else before} → {hit.shift.rank_after}"
+def _shift(hit: Hit) -> list[str]:
+    """The similarity and the rank by it, before and after the shift."""
+    shift = hit.shift
+    if shift is None:
+        return [_NONE, _NONE]
+    similarity = "?" if shift.similarity_before is None else f"{shift.similarity_before:.4f}"
+    rank = "?" if shift.rank_before is None else shift.rank_before
+    return [f"{similarity} → {shift.similarity_after:.4f}", f"{rank} → {shift.rank_after}"]
 
 
 _SHOWN_CHARACTERS = 70

@@ -73,6 +73,7 @@ def demo(output: Path | None, as_json: bool) -> None:
         write_files(place, replayed, document[place.name])
     page = _report(places, output)
     document |= {"report": None if page is None else str(page), "seconds": round(perf_counter() - start, 1)}
+
     if as_json:
         terminal.emit_json(document)
     else:
@@ -109,12 +110,11 @@ def _report(places: Sequence[Path], output: Path) -> Path | None:
 def _show_report(page: Path | None) -> None:
     """Name the report, and the command that shows the two indices side by side."""
     if page is None:
-        note = "A report with figures, and the console, need an extra: pip install 'langshift[console]'"
-        terminal.out.print(f"\n{note}", markup=False, soft_wrap=True)
+        terminal.line("\nA report with figures, and the console, need an extra: pip install 'langshift[console]'")
         return
     heading("\nTo look at")
-    for entry in (f"the report: {page}", f"search, side by side: {terminal.program()} serve"):
-        terminal.out.print(f"  {entry}", markup=False, soft_wrap=True)
+    terminal.line(f"  the report: {page}")
+    terminal.line(f"  search, side by side: {terminal.program()} serve")
 
 
 def show(compared: ReplayPair, shown: DemoExample | None) -> None:
@@ -128,12 +128,9 @@ def show(compared: ReplayPair, shown: DemoExample | None) -> None:
     words = shown.query.text if shown else compared.dataset.queries[0].text
     heading("\nTo try next")
     langshift = terminal.program()
-    for command_line in (
-        f'{langshift} search {SHIFTED} "{words}"',
-        f'{langshift} search {PLAIN} "{words}"',
-        f"{langshift} ingest CORPUS --index NAME",
-    ):
-        terminal.out.print(f"  {command_line}", markup=False, soft_wrap=True)
+    terminal.line(f'  {langshift} search {SHIFTED} "{words}"')
+    terminal.line(f'  {langshift} search {PLAIN} "{words}"')
+    terminal.line(f"  {langshift} ingest CORPUS --index NAME")
 
 
 def _show_figures(compared: ReplayPair) -> None:
@@ -143,8 +140,7 @@ def _show_figures(compared: ReplayPair) -> None:
         for language, measures in before.by_language().items()
     ]
     rows.append(["all", f"{len(before.answers):,}", *_cells(before.scores, after.scores)])
-    title = f"Before and after the shift, by the question's language ({PLAIN} → {SHIFTED})"
-    heading("\n" + title)
+    heading(f"\nBefore and after the shift, by the question's language ({PLAIN} → {SHIFTED})")
     terminal.table(None, ["language", "n", *_COLUMNS], rows, right={"n", *_COLUMNS})
     terminal.out.print(_LEGEND, markup=False)
 

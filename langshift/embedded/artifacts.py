@@ -21,10 +21,10 @@ from typing import Any
 
 import requests
 from jgo.maven import MavenContext, PythonResolver
-from rich.progress import BarColumn, DownloadColumn, Progress, SpinnerColumn, TextColumn, TransferSpeedColumn
+from rich.progress import BarColumn, DownloadColumn, TransferSpeedColumn
 
 from langshift.errors import LangshiftError
-from langshift.output import err, note
+from langshift.output import note, progress
 
 
 @dataclass(frozen=True)
@@ -138,7 +138,11 @@ def assemble(lock: ArtifactLock, downloads: Mapping[Artifact, Path], folder: Pat
     building = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
     try:
         _fill(lock, downloads, building)
-        _open_to_all(building)
+        # Readable by everyone, whatever the umask: root starts the server as another user.
+        for path in (building, *building.rglob("*")):
+            wanted = 0o755 if path.is_dir() else 0o644
+            if path.stat().st_mode & 0o777 != wanted:
+                path.chmod(wanted)
         if folder.is_symlink():
             folder.unlink()
         elif folder.exists():
@@ -175,14 +179,6 @@ def _link(source: Path, target: Path) -> None:
         shutil.copyfile(source, target)
 
 
-def _open_to_all(folder: Path) -> None:
-    """Readable by everyone, whatever the umask: root starts the server as another user."""
-    for path in (folder, *folder.rglob("*")):
-        wanted = 0o755 if path.is_dir() else 0o644
-        if path.stat().st_mode & 0o777 != wanted:
-            path.chmod(wanted)
-
-
 TRIES = 3
 PARALLEL = 8
 PAUSE = 0.5  # seconds before the second try, and as many more before each further one
@@ -214,7 +210,7 @@ def download(lock: ArtifactLock, folder: Path, remote_repos: dict[str, str] | No
         return have
     size = sum(artifact.size for artifact in missing)
     note(f"Downloading OpenSearch {lock.version} ({size / 1e6:.0f} MB, once) to {folder} ...")
-    with _progress() as view, ThreadPoolExecutor(PARALLEL) as pool:
+    with progress(BarColumn(), DownloadColumn(), TransferSpeedColumn()) as view, ThreadPoolExecutor(PARALLEL) as pool:
         task = view.add_task("OpenSearch", total=size)
 
         def fetch(artifact: Artifact) -> Path:
@@ -226,19 +222,6 @@ def download(lock: ArtifactLock, folder: Path, remote_repos: dict[str, str] | No
             pool.shutdown(cancel_futures=True)
             raise
     return have
-
-
-def _progress() -> Progress:
-    return Progress(
-        SpinnerColumn(),
-        TextColumn("{task.description}"),
-        BarColumn(),
-        DownloadColumn(),
-        TransferSpeedColumn(),
-        console=err,
-        transient=True,
-        disable=not err.is_terminal,
-    )
 
 
 def _cached(artifact: Artifact, folder: Path) -> Path | None:
@@ -285,7 +268,7 @@ def _fetch(artifact: Artifact, folder: Path, repos: dict[str, str] | None, advan
                 return file
             reason = "what came is not the file that langshift's lock file names (its sha256 differs)"
         except requests.RequestException as error:
-            reason = _why(error)
+            reason = next(words for kind, words in _WHY.items() if isinstance(error, kind))
         except (RuntimeError, ValueError, IndexError):  # jgo's, for answers that it did not expect
             reason = "the repository did not give it"
         # A part or a wrong file must not look like a whole one to a later start.
@@ -297,11 +280,11 @@ def _fetch(artifact: Artifact, folder: Path, repos: dict[str, str] | None, advan
     )
 
 
-def _why(error: requests.RequestException) -> str:
-    if isinstance(error, requests.Timeout):
-        return f"no answer within {TIMEOUT} seconds"
-    if isinstance(error, requests.exceptions.ChunkedEncodingError | requests.exceptions.ContentDecodingError):
-        return "the connection broke off"
-    if isinstance(error, requests.exceptions.SSLError):
-        return "the repository's certificate could not be verified"
-    return "the repository could not be reached"
+# The first kind that fits -> why a repository did not give a file.
+_WHY: dict[type[requests.RequestException], str] = {
+    requests.Timeout: f"no answer within {TIMEOUT} seconds",
+    requests.exceptions.ChunkedEncodingError: "the connection broke off",
+    requests.exceptions.ContentDecodingError: "the connection broke off",
+    requests.exceptions.SSLError: "the repository's certificate could not be verified",
+    requests.RequestException: "the repository could not be reached",
+}

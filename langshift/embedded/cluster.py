@@ -16,14 +16,7 @@ import psutil
 from langshift.embedded import Server
 from langshift.embedded.artifacts import assemble, is_assembled, read_lock
 from langshift.embedded.java import Java, choose_java
-from langshift.embedded.node import (
-    Node,
-    ServerHome,
-    apart,
-    check_folder,
-    member_settings,
-    single_node_settings,
-)
+from langshift.embedded.node import Node, ServerHome, apart, check_folder, member_settings, single_node_settings
 from langshift.embedded.process import launch, log_end, terminate
 from langshift.embedded.state import ServerState, find_server, is_alive
 from langshift.errors import ClusterError, UsageError
@@ -99,9 +92,7 @@ def _health(state: ServerState, nodes: int) -> Mapping[str, Any]:
     """The cluster's health as a node tells it that sees as many nodes; else with the status "apart"."""
     wanted = f"wait_for_status=yellow&wait_for_nodes=ge({nodes})&timeout=2s&cluster_manager_timeout=2s"
     health = _get(state.port, f"/_cluster/health?{wanted}", 408) if state.ready and state.port else None
-    if health is None or health.get("number_of_nodes", 0) < nodes:
-        return {"status": "apart"}
-    return health
+    return health if health and health.get("number_of_nodes", 0) >= nodes else {"status": "apart"}
 
 
 def _is_red_and_idle(health: Mapping[str, Any]) -> bool:
@@ -236,10 +227,9 @@ def _starting(found: Sequence[NodeRecord], missing: Sequence[NodeRecord]) -> str
         return f"Starting OpenSearch {version} ..."
     if len(missing) in (0, len(found)):
         return f"Starting OpenSearch {version} on {len(found)} nodes ..."
+    nodes, were, them = ("node", "was", "it") if len(missing) == 1 else ("nodes", "were", "them")
     names = " and ".join(record.node.name for record in missing)
-    if len(missing) == 1:
-        return f"OpenSearch's node {names} was not running; starting it again ..."
-    return f"OpenSearch's nodes {names} were not running; starting them again ..."
+    return f"OpenSearch's {nodes} {names} {were} not running; starting {them} again ..."
 
 
 @contextmanager
@@ -272,8 +262,10 @@ def up(home: Path, nodes: int | None = None, settings: Mapping[str, Any] | None 
     """
     place = ServerHome.of(home)
     size = _wanted(place, nodes)
-    if size == place.size and (server := _complete(place)) is not None:
-        return server
+    if size == place.size and (server := place.server()) is not None:
+        urls = [node.url for node in server.nodes] or [server.url]
+        if all(url is not None and serves(url) for url in urls):
+            return server
     with place.alone():
         size = _wanted(place, nodes)  # another langshift may have been at work
         if size > place.size and _stop([_find(node) for node in place.nodes()]):
@@ -372,15 +364,6 @@ def _wanted(place: ServerHome, nodes: int | None) -> int:
             f"be made one of {nodes}: start it with langshift up, or set LANGSHIFT_HOME to another folder."
         )
     return nodes or place.size
-
-
-def _complete(place: ServerHome) -> Server | None:
-    """The cluster where all its nodes run and serve."""
-    server = place.server()
-    if server is None:
-        return None
-    urls = [node.url for node in server.nodes] or [server.url]
-    return server if all(url is not None and serves(url) for url in urls) else None
 
 
 def _find(node: Node) -> NodeRecord:

@@ -88,7 +88,8 @@ def reachable_base(home: Path, account: Account | None) -> Path:
     shared = SHARED / hashlib.sha256(os.fsencode(home)).hexdigest()[:12]
     if shared.is_dir():
         return shared
-    return home if account.reaches(_nearest_existing(home)) else shared
+    nearest = next(folder for folder in (home, *home.parents) if folder.exists())
+    return home if account.reaches(nearest) else shared
 
 
 def make_folder(folder: Path, account: Account | None) -> None:
@@ -99,10 +100,6 @@ def make_folder(folder: Path, account: Account | None) -> None:
     folder.mkdir(exist_ok=True)
     if account is not None:
         folder.chmod(0o755)
-
-
-def _nearest_existing(path: Path) -> Path:
-    return next(folder for folder in (path, *path.parents) if folder.exists())
 
 
 # The clock by which a process's start is told may be set between two looks at it.
@@ -137,8 +134,7 @@ class ServerState:
     def read(cls, file: Path) -> ServerState:
         """Read a state file; one that is missing or was damaged is like none."""
         try:
-            document = json.loads(file.read_text(encoding="utf-8"))
-            return cls(**document)
+            return cls(**json.loads(file.read_text(encoding="utf-8")))
         except (FileNotFoundError, NotADirectoryError, ValueError, TypeError):
             return cls()
 

@@ -12,11 +12,12 @@ from opensearchpy.exceptions import (
     SSLError,
     TransportError,
 )
+from opensearchpy.exceptions import ConnectionError as UnreachableError
 from urllib3.exceptions import ConnectTimeoutError, ReadTimeoutError
 
 from langshift.client import address, make_client, version_tuple
 from langshift.errors import ClusterError, UnavailableError
-from langshift.server_errors import Retryable, UnreachableError, classify, failure, missing_permissions
+from langshift.server_errors import Retryable, classify, failure, missing_permissions
 from langshift.settings import Settings
 
 URL = "https://search.example:9200"
