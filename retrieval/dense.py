@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from langshift.errors import UsageError
 from langshift.retrieval import dsl
-from langshift.retrieval.hits import Leg, RankedHits, ScoredDoc, ScoringContext, best_first, candidates, pool
+from langshift.retrieval.hits import Leg, RankedHits, ScoredDoc, ScoringContext, best_first, candidates, leg_pool
 from langshift.retrieval.settings import LEAST_CANDIDATES, SearchQuery, SearchRequest
 from langshift.retrieval.steps import Body, SearchPlan
 
@@ -54,14 +54,12 @@ def dense_body(request: SearchRequest) -> Body:
     Raises:
         UsageError: the question has no vector.
     """
-    vector, fields, beta = vector_of(request.question), request.fields, request.preference
-    k, clauses = max(request.size, request.depth), dsl.filter_clauses(request.filters)
-    if not beta:
-        return dsl.body(dsl.knn(vector, k, clauses, fields), request.size, fields, request.source)
-    given_more = dsl.preferred_clause(request.question.language, beta, fields)
-    nearest = dsl.nearest_of_both(vector, k, clauses, given_more, fields)
-    query = {"bool": {"must": [nearest], "should": [dsl.added(given_more, abs(beta) / 2)]}}
-    return dsl.body(query, request.size, fields, request.source)
+    beta = request.preference
+    query = dsl.nearest(request, vector_of(request.question), max(request.size, request.depth), beta)
+    if beta:
+        more = dsl.added(dsl.preferred_clause(request, beta), bonus_on_cosine(request))
+        query = {"bool": {"must": [query], "should": [more]}}
+    return dsl.body(query, request.size, request.fields, request.source)
 
 
 def dense(request: SearchRequest) -> SearchPlan[RankedHits]:
@@ -69,14 +67,11 @@ def dense(request: SearchRequest) -> SearchPlan[RankedHits]:
     (response,) = yield (dense_body(request),)
     hits = candidates(response, "dense", request.fields)
     if request.preference:
-        hits = [_without_bonus(hit, request) for hit in hits]
+        bonus = bonus_on_cosine(request)
+        # What the vectors alone said; how they ranked all documents nobody asked.
+        plain = ((hit.score or 0.0) - bonus * request.prefers(hit.language) for hit in hits)
+        hits = [hit._replace(legs={"dense": Leg(one, None)}) for hit, one in zip(hits, plain, strict=True)]
     return RankedHits(tuple(hits), ScoringContext(request.preference / 2))
-
-
-def _without_bonus(hit: ScoredDoc, request: SearchRequest) -> ScoredDoc:
-    """The hit, whose leg says what the vectors alone said; how they ranked all documents nobody asked."""
-    plain = (hit.score or 0.0) - bonus_on_cosine(request) * request.prefers(hit.language)
-    return hit._replace(legs={"dense": Leg(plain, None)})
 
 
 def balanced(request: SearchRequest) -> SearchPlan[RankedHits]:
@@ -84,9 +79,9 @@ def balanced(request: SearchRequest) -> SearchPlan[RankedHits]:
 
     With a language preference the 50 nearest of the favoured documents are looked at, too.
     """
-    responses = yield balanced_bodies(request)
-    retrieved = pool("dense", responses[:1], responses[1:], request.fields).candidates
-    return rank_dense(best_of_each_language(retrieved), request)
+    answered = zip(("all", request.favoured or ""), (yield balanced_bodies(request)), strict=False)
+    legs = {("dense", part): candidates(response, "dense", request.fields) for part, response in answered}
+    return rank_dense(best_of_each_language(leg_pool(legs, "dense", request.favoured).candidates), request)
 
 
 def rank_dense(hits: Iterable[ScoredDoc], request: SearchRequest) -> RankedHits:
@@ -107,7 +102,7 @@ def balanced_bodies(request: SearchRequest) -> tuple[Body, ...]:
     vector, fields, clauses = vector_of(request.question), request.fields, dsl.filter_clauses(request.filters)
     among = [clauses]
     if request.preference:
-        among.append([*clauses, dsl.preferred_clause(request.question.language, request.preference, fields)])
+        among.append([*clauses, dsl.preferred_clause(request, request.preference)])
     queries = [dsl.knn(vector, LEAST_CANDIDATES, one, fields) for one in among]
     return tuple(dsl.body(query, POOL, fields, request.source) for query in queries)
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from langshift.errors import UsageError
 from langshift.languages import UNDETERMINED
 from langshift.plugin.metadata import USUAL, FieldNames
-from langshift.retrieval.settings import Filters, Source
+from langshift.retrieval.settings import Filters, SearchRequest, Source
 
 # What one search may bring by the server's default (index.max_result_window), and the most that k may be.
 MOST: Final = 10_000
@@ -124,28 +124,29 @@ SCALED_OVER: Final = 100
 # A preference is in units of cosine. A bonus only reorders what was retrieved, so the best of the favoured documents
 # are retrieved, too: those in the searcher's language, or with a preference below 0 (``--spread``) those in any
 # other.
-def preferred_clause(language: str, preference: float, fields: FieldNames = USUAL) -> dict[str, Any]:
+def preferred_clause(request: SearchRequest, preference: float) -> dict[str, Any]:
     """The clause that the favoured documents match."""
-    same = {"term": {fields.language: language}}
+    same = {"term": {request.fields.language: request.question.language}}
     return same if preference > 0 else {"bool": {"must_not": [same]}}
 
 
-def nearest_of_both(
-    vector: NDArray[np.float32], k: int, clauses: Clauses, given_more: Mapping[str, Any], fields: FieldNames = USUAL
-) -> dict[str, Any]:
-    """The query for the ``k`` nearest of each shard among all, and the ``k`` nearest among the favoured.
+def nearest(request: SearchRequest, vector: NDArray[np.float32], k: int, preference: float) -> dict[str, Any]:
+    """The query for the ``k`` nearest of each shard among all, and with a preference among the favoured, too.
 
     The best ``k`` are among these in any mode that gives the favoured more.
 
     Args:
+        request: whose filters all must match.
         vector: what they are near to, shape (dimension,), float32.
         k: how many.
-        clauses: what all must match.
-        given_more: what the favoured match.
-        fields: the index's names of fields.
+        preference: above 0 for the searcher's language, below for others, 0 for none.
     """
-    both = [knn(vector, k, clauses, fields), knn(vector, k, [*clauses, given_more], fields)]
-    return {"dis_max": {"queries": both}}
+    fields, clauses = request.fields, filter_clauses(request.filters)
+    among_all = knn(vector, k, clauses, fields)
+    if not preference:
+        return among_all
+    favoured = knn(vector, k, [*clauses, preferred_clause(request, preference)], fields)
+    return {"dis_max": {"queries": [among_all, favoured]}}
 
 
 def added(which: Mapping[str, Any], score: float) -> dict[str, Any]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
+from itertools import chain
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -16,7 +17,7 @@ from langshift.languages import UNDETERMINED
 from langshift.plugin.metadata import USUAL, FieldNames, value_at
 from langshift.plugin.stored_shift import StoredShift, from_metadata
 from langshift.retrieval import dsl
-from langshift.retrieval.settings import LEAST_CANDIDATES, Filters, SearchRequest, SearchSettings
+from langshift.retrieval.settings import LEAST_CANDIDATES, Filters, SearchSettings
 from langshift.retrieval.steps import HttpRequest, Response, SearchPlan
 
 
@@ -330,39 +331,29 @@ def sources(responses: Iterable[Response]) -> dict[str, Mapping[str, Any]]:
     return {hit["_id"]: hit.get("_source", {}) for response in responses for hit in response["hits"]["hits"]}
 
 
-def pool(
-    leg: str, responses: Iterable[Response], favoured: Iterable[Response] = (), fields: FieldNames = USUAL
+Part = tuple[str, str]
+"""Leg and part: ``dense`` or ``lexical``; ``all`` or ``shard N``, and ``own`` or ``others`` by language."""
+
+
+def leg_pool(
+    legs: Mapping[Part, Sequence[ScoredDoc]], leg: str, favoured: str | None, depth: int | None = None
 ) -> Pool:
     """What one leg retrieved, of all shards, ranked.
 
     Args:
-        leg: its name.
-        responses: what it retrieved, from one shard or more each.
-        favoured: what it retrieved of the favoured documents.
-        fields: the index's names of fields.
+        legs: what each leg retrieved of each part.
+        leg: which.
+        favoured: the part that is favoured; None where none is.
+        depth: how many are looked at, of all and of the favoured; None for all that were retrieved.
     """
-    retrieved, more = (
-        [candidate for response in answered for candidate in candidates(response, leg, fields)]
-        for answered in (responses, favoured)
-    )
-    return pooled(leg, retrieved, more)
-
-
-def pooled(leg: str, retrieved: Iterable[ScoredDoc], favoured: Iterable[ScoredDoc] = ()) -> Pool:
-    """What one leg retrieved, ranked.
-
-    Args:
-        leg: its name.
-        retrieved: from one shard or more, each best first.
-        favoured: what it retrieved of the favoured documents.
-    """
-    found = best_first(retrieved)
+    shards = (found for (name, part), found in legs.items() if name == leg and part not in {"own", "others"})
+    found = best_first(chain(*shards))[:depth]
     known = {candidate.id for candidate in found}
-    more = (candidate for candidate in best_first(favoured) if candidate.id not in known)
+    more = [one for one in legs.get((leg, favoured or ""), ())[:depth] if one.id not in known]
     placed = [
         # What only the search among the favoured documents brought has no rank among all.
         one._replace(legs={leg: Leg(one.legs[leg].score, place + 1 if place < len(found) else None)})
-        for place, one in enumerate([*found, *more])
+        for place, one in enumerate([*found, *best_first(more)])
     ]
     return Pool(placed, len(found))
 
@@ -403,22 +394,11 @@ def _first(value: Any) -> str | None:  # noqa: ANN401 - any JSON
 Vector = NDArray[np.float32]
 
 
-class ShiftEffects(NamedTuple):
-    """What the shift did to hits.
-
-    Attributes:
-        by_id: document -> effect; without documents that have no vector.
-        compared: how many documents the ranks are among.
-    """
-
-    by_id: Mapping[str, ShiftEffect]
-    compared: int
-
-    def notes(self, unknown: str | None) -> list[str]:
-        """Why the similarity before the shift is not known of some, or of all, which ``unknown`` says then."""
-        if all(effect.similarity_before is not None for effect in self.by_id.values()):
-            return []
-        return [unknown or "Some documents were shifted by other language vectors than the index's own."]
+def effect_notes(found: Mapping[str, ShiftEffect], unknown: str | None) -> list[str]:
+    """Why the similarity before the shift is not known of some, or of all, which ``unknown`` says then."""
+    if all(effect.similarity_before is not None for effect in found.values()):
+        return []
+    return [unknown or "Some documents were shifted by other language vectors than the index's own."]
 
 
 def known_shift(metadata: Mapping[str, Any], index: str) -> tuple[StoredShift | None, str | None]:
@@ -434,7 +414,7 @@ def known_shift(metadata: Mapping[str, Any], index: str) -> tuple[StoredShift | 
 
 def effects(
     raw: Vector, moved: Vector, ids: Sequence[str], shift: StoredShift | None, fields: FieldNames, filters: Filters
-) -> SearchPlan[ShiftEffects]:
+) -> SearchPlan[dict[str, ShiftEffect]]:
     """Compare hits, and the documents nearest to the query, before and after the shift.
 
     Args:
@@ -444,33 +424,27 @@ def effects(
         shift: of the index; None where it cannot be taken back.
         fields: the index's names of fields.
         filters: which documents were searched.
+
+    Returns:
+        Document -> effect, of all that were compared: those with a vector.
     """
     brought = [fields.vector, fields.stamp]
     query = dsl.knn(moved, LEAST_CANDIDATES, dsl.filter_clauses(filters), fields)
     nearest = dsl.body(query, LEAST_CANDIDATES, fields, brought)
     among = dsl.named(ids, fields, brought)
-    documents = sources((yield nearest, among))
-    before: dict[str, float | None] = {}
-    after: dict[str, float] = {}
-    by: dict[str, dict[str, float]] = {}
-    for name, source in documents.items():
-        vector = value_at(source, fields.vector)
+    found: dict[str, ShiftEffect] = {}
+    for name, source in sources((yield nearest, among)).items():
+        vector, stamp = value_at(source, fields.vector), value_at(source, fields.stamp) or {}
         if vector is None:
             continue
-        stored, stamp = np.array(vector, np.float32), value_at(source, fields.stamp) or {}
-        by[name] = nonzero_scales(stamp)
-        after[name] = _cosine(moved, stored)
-        made = unshifted_vector(stored, stamp, by[name], shift)
-        before[name] = None if made is None else _cosine(raw, made)
-    known = {name: value for name, value in before.items() if value is not None}
+        stored, by = np.array(vector, np.float32), nonzero_scales(stamp)
+        made = unshifted_vector(stored, stamp, by, shift)
+        found[name] = ShiftEffect(by, None if made is None else _cosine(raw, made), _cosine(moved, stored), None, 0)
+    known = {name: one.similarity_before for name, one in found.items() if one.similarity_before is not None}
     # A rank among some of them only would be too good.
-    ranks_before = _ranks(known) if len(known) == len(after) else {}
-    ranks_after = _ranks(after)
-    found = {
-        name: ShiftEffect(by[name], before[name], after[name], ranks_before.get(name), ranks_after[name])
-        for name in after
-    }
-    return ShiftEffects(found, len(after))
+    before = _ranks(known) if len(known) == len(found) else {}
+    after = _ranks({name: one.similarity_after for name, one in found.items()})
+    return {name: replace(one, rank_before=before.get(name), rank_after=after[name]) for name, one in found.items()}
 
 
 def unshifted_vector(
@@ -495,12 +469,3 @@ def _ranks(similarities: Mapping[str, float]) -> dict[str, int]:
     """Document -> its rank from 1; of equal ones the first by id comes first."""
     ordered = sorted(similarities, key=lambda name: (-similarities[name], name))
     return {name: rank for rank, name in enumerate(ordered, start=1)}
-
-
-def with_sources(hits: Sequence[ScoredDoc], request: SearchRequest) -> SearchPlan[tuple[ScoredDoc, ...]]:
-    """The hits with the fields that they are to bring; one step, or none."""
-    if not request.source or not hits:
-        return tuple(hits)
-    (response,) = yield (dsl.named([hit.id for hit in hits], request.fields, request.source),)
-    sources_by_id = sources([response])
-    return tuple(hit._replace(source=sources_by_id.get(hit.id, {})) for hit in hits)

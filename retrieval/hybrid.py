@@ -7,19 +7,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from langshift.retrieval import dsl
+from langshift.retrieval import dsl, hits
 from langshift.retrieval.dense import vector_of
-from langshift.retrieval.hits import (
-    Pool,
-    RankedHits,
-    ScoredDoc,
-    ScoringContext,
-    candidates,
-    pool,
-    union,
-    with_sources,
-    without_legs,
-)
 from langshift.retrieval.settings import SearchRequest, SearchSettings
 from langshift.retrieval.steps import Body, SearchPlan, ShardBody
 
@@ -135,32 +124,29 @@ def of_shards(request: SearchRequest) -> bool:
     return request.setting.mode == "hybrid" and request.target.index.shards > 1
 
 
-def leg_bodies(request: SearchRequest) -> dict[tuple[str, str], Body]:
+def leg_bodies(request: SearchRequest) -> dict[hits.Part, Body]:
     """The bodies of the one step of ``hybrid``, and of ``lexical`` with a preference, where langshift does the sum.
 
     ``hybrid`` takes as many of every shard, as neural-search does: in an index of several, words have a body a shard.
     Hits bring no fields.
 
     Returns:
-        (Leg, part) -> body; legs are ``dense`` and ``lexical``, parts ``all`` or ``shard N``, and ``favoured``.
+        (Leg, part) -> body; legs are ``dense`` and ``lexical``, parts ``all`` or ``shard N``, and with a preference the
+        one that it favours, ``own`` or ``others``.
 
     Raises:
         UsageError: the question has no vector, or too many words for the server.
     """
     bare, shards = replace(request, source=False), request.target.index.shards if of_shards(request) else 1
     parts: Parts = {}
-    if request.preference:
-        parts = {"favoured": dsl.preferred_clause(request.question.language, request.preference, request.fields)}
+    if request.favoured:
+        parts = {request.favoured: dsl.preferred_clause(request, request.preference)}
     nearest = nearest_bodies(bare, parts if request.setting.mode == "hybrid" else {}, shards)
-    words = word_bodies(bare, parts, shards)
-    return {
-        **{("dense", part): body for part, body in nearest.items()},
-        **{("lexical", part): body for part, body in words.items()},
-    }
+    return nearest | word_bodies(bare, parts, shards)
 
 
-def nearest_bodies(request: SearchRequest, parts: Parts, shards: int) -> dict[str, Body]:
-    """The bodies of the leg ``dense``: part -> body, of ``all`` and of the parts, for ``depth`` documents each.
+def nearest_bodies(request: SearchRequest, parts: Parts, shards: int) -> dict[hits.Part, Body]:
+    """The bodies of the leg ``dense``, of ``all`` and of the parts, for ``depth`` documents each.
 
     Args:
         request: whose setting and size have no part in it.
@@ -172,67 +158,66 @@ def nearest_bodies(request: SearchRequest, parts: Parts, shards: int) -> dict[st
     """
     fields, clauses, vector = request.fields, dsl.filter_clauses(request.filters), vector_of(request.question)
     depth, source = request.depth, request.source
-    bodies = {"all": dsl.body(dsl.knn(vector, depth, clauses, fields), min(depth * shards, dsl.MOST), fields, source)}
+    whole = dsl.body(dsl.knn(vector, depth, clauses, fields), min(depth * shards, dsl.MOST), fields, source)
+    bodies: dict[hits.Part, Body] = {("dense", "all"): whole}
     for part, clause in parts.items():
-        bodies[part] = dsl.body(dsl.knn(vector, depth, [*clauses, clause], fields), depth, fields, source)
+        bodies["dense", part] = dsl.body(dsl.knn(vector, depth, [*clauses, clause], fields), depth, fields, source)
     return bodies
 
 
-def word_bodies(request: SearchRequest, parts: Parts, shards: int) -> dict[str, Body]:
-    """The bodies of the leg ``lexical``: part -> body, of ``all`` or of each ``shard N``, and of the parts.
+def word_bodies(request: SearchRequest, parts: Parts, shards: int) -> dict[hits.Part, Body]:
+    """The bodies of the leg ``lexical``, of ``all`` or of each ``shard N``, and of the parts.
 
     All else is as in ``nearest_bodies``.
 
     Raises:
         UsageError: the question has too many words for the server.
     """
-    whole = dsl.body(words_query(request), request.depth, request.fields, request.source)
-    bodies: dict[str, Body] = {"all": whole}
+    whole = lexical_body(replace(request, size=request.depth))
+    bodies: dict[hits.Part, Body] = {("lexical", "all"): whole}
     if shards > 1:
-        bodies = {f"shard {shard}": ShardBody(whole, shard) for shard in range(shards)}
+        bodies = {("lexical", f"shard {shard}"): ShardBody(whole, shard) for shard in range(shards)}
     for part, clause in parts.items():
-        bodies[part] = dsl.body(words_query(request, clause), request.depth, request.fields, request.source)
+        query = words_query(request, clause)
+        bodies["lexical", part] = dsl.body(query, request.depth, request.fields, request.source)
     return bodies
 
 
-def lexical(request: SearchRequest) -> SearchPlan[RankedHits]:
+def lexical(request: SearchRequest) -> SearchPlan[hits.RankedHits]:
     """BM25, with the language preference."""
     if request.preference:
         return (yield from fused_search(request))
     (response,) = yield (lexical_body(request),)
-    return RankedHits(tuple(candidates(response, "lexical", request.fields)), ScoringContext())
+    return hits.RankedHits(tuple(hits.candidates(response, "lexical", request.fields)), hits.ScoringContext())
 
 
-def hybrid_search(request: SearchRequest) -> SearchPlan[RankedHits]:
+def hybrid_search(request: SearchRequest) -> SearchPlan[hits.RankedHits]:
     """Vectors and words, by the cluster's plugin where it can."""
     if request.preference or not request.target.fuses:
         return (yield from fused_search(request))
     (response,) = yield (hybrid_body(request),)
-    return RankedHits(tuple(without_legs(response, request.fields)), ScoringContext(depth=request.depth))
+    return hits.RankedHits(tuple(hits.without_legs(response, request.fields)), hits.ScoringContext(depth=request.depth))
 
 
-def fused_search(request: SearchRequest) -> SearchPlan[RankedHits]:
+def fused_search(request: SearchRequest) -> SearchPlan[hits.RankedHits]:
     """Vectors and words put together here, with the language preference; in lexical mode vectors give its scale.
 
     ``score = s + bonus · [favoured]``, with ``s`` the mode's own score without a preference; in ``hybrid`` that is 0
     for what only the search among the favoured documents retrieved.
     """
     bodies = leg_bodies(request)
-    answered = list(zip(bodies, (yield tuple(bodies.values())), strict=True))
-    pools = {
-        leg: pool(
-            leg,
-            [response for (one, part), response in answered if one == leg and part != "favoured"],
-            [response for (one, part), response in answered if (one, part) == (leg, "favoured")],
-            request.fields,
-        )
-        for leg in ("dense", "lexical")
-    }
-    hits, how = fuse(pools, request)
-    return RankedHits((yield from with_sources(hits[: request.size], request)), how)
+    answered = zip(bodies, (yield tuple(bodies.values())), strict=True)
+    legs = {(leg, part): hits.candidates(response, leg, request.fields) for (leg, part), response in answered}
+    ranked, how = fuse({leg: hits.leg_pool(legs, leg, request.favoured) for leg in ("dense", "lexical")}, request)
+    found = ranked[: request.size]
+    if request.source and found:
+        (response,) = yield (dsl.named([hit.id for hit in found], request.fields, request.source),)
+        sources = hits.sources([response])
+        found = [hit._replace(source=sources.get(hit.id, {})) for hit in found]
+    return hits.RankedHits(tuple(found), how)
 
 
-def fuse(pools: Mapping[str, Pool], request: SearchRequest) -> tuple[list[ScoredDoc], ScoringContext]:
+def fuse(pools: Mapping[str, hits.Pool], request: SearchRequest) -> tuple[list[hits.ScoredDoc], hits.ScoringContext]:
     """The one step of ``fused_search`` that needs no cluster: all hits, best first, and how they were scored.
 
     Args:
@@ -241,22 +226,22 @@ def fuse(pools: Mapping[str, Pool], request: SearchRequest) -> tuple[list[Scored
     """
     setting, beta = request.setting, request.preference
     ranges = {leg: found for leg, one in pools.items() if (found := range_of(one.scores))}
-    retrieved = union(one.candidates for one in pools.values())
+    retrieved = hits.union(one.candidates for one in pools.values())
     if setting.mode == "hybrid":
-        plain = union(one.candidates[: one.unfavoured] for one in pools.values())
+        plain = hits.union(one.candidates[: one.unfavoured] for one in pools.values())
         own = dict.fromkeys(retrieved, 0.0) | {name: base_score(one, setting, ranges) for name, one in plain.items()}
         scale = sorted((own[name] for name in plain), reverse=True)
     else:
         own = {one.id: base_score(one, setting, ranges) for one in pools["lexical"].candidates}
         scale = pools["lexical"].scores
     given = dsl.bonus(beta, scale, pools["dense"].scores)
-    hits = [
+    ranked = [
         retrieved[name]._replace(score=score + given * request.prefers(retrieved[name].language))
         for name, score in own.items()
     ]
-    hits.sort(key=_best_first)
-    run_scores = {one.id: one.score or 0.0 for one in hits} if needs_run_scores(request) else {}
-    return hits, ScoringContext(math.copysign(given, beta), ranges, run_scores=run_scores, depth=request.depth)
+    ranked.sort(key=lambda one: (-(one.score or 0.0), -one.legs["dense"].score if "dense" in one.legs else 0.0))
+    run_scores = {one.id: one.score or 0.0 for one in ranked} if needs_run_scores(request) else {}
+    return ranked, hits.ScoringContext(math.copysign(given, beta), ranges, run_scores=run_scores, depth=request.depth)
 
 
 def needs_run_scores(request: SearchRequest) -> bool:
@@ -268,7 +253,7 @@ def _by_ranks(setting: SearchSettings) -> bool:
     return setting.mode == "hybrid" and setting.fusion == "rrf"
 
 
-def base_score(candidate: ScoredDoc, setting: SearchSettings, ranges: Mapping[str, Range]) -> float:
+def base_score(candidate: hits.ScoredDoc, setting: SearchSettings, ranges: Mapping[str, Range]) -> float:
     """The mode's score of a document before any bonus, from its legs."""
     if setting.mode != "hybrid":
         return candidate.legs["lexical"].score
@@ -276,8 +261,3 @@ def base_score(candidate: ScoredDoc, setting: SearchSettings, ranges: Mapping[st
     if _by_ranks(setting):
         return rrf({leg: said.rank for leg, said in candidate.legs.items() if said.rank is not None}, shares)
     return min_max({leg: said.score for leg, said in candidate.legs.items()}, ranges, shares)
-
-
-def _best_first(candidate: ScoredDoc) -> tuple[float, float]:
-    dense = candidate.legs.get("dense")
-    return -(candidate.score or 0.0), -dense.score if dense else 0.0

@@ -3,26 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
 from langshift.languages import UNDETERMINED
-from langshift.retrieval import anchored, dsl
+from langshift.retrieval import anchored, dsl, hits
 from langshift.retrieval.dense import balanced, bonus_on_cosine, dense, vector_of
 from langshift.retrieval.dsl import MOST
-from langshift.retrieval.hits import (
-    GROUP,
-    RankedHits,
-    ScoredDoc,
-    ScoringContext,
-    best_first,
-    candidates,
-    group_of,
-    sources,
-    union,
-    without_legs,
-)
 from langshift.retrieval.hybrid import base_score, fused_search, hybrid_search, lexical, lexical_body, needs_run_scores
 from langshift.retrieval.settings import LEAST_CANDIDATES, SearchRequest, Source
 from langshift.retrieval.steps import Body, SearchPlan, timed
@@ -44,7 +32,7 @@ _RANKED: Final = {
 }
 
 
-def search(request: SearchRequest) -> SearchPlan[RankedHits]:
+def search(request: SearchRequest) -> SearchPlan[hits.RankedHits]:
     """Search: a plan, to be carried out by ``steps.execute`` or its like.
 
     Returns:
@@ -57,16 +45,12 @@ def search(request: SearchRequest) -> SearchPlan[RankedHits]:
     if request.setting.one_per_group:
         work = _one_per_group(request)
     else:
-        work = _ranked(replace(request, depth=max(request.size, request.depth)))
+        work = _RANKED[request.setting.mode](replace(request, depth=max(request.size, request.depth)))
     found, took = yield from timed(work)
     return found._replace(took=took)
 
 
-def _ranked(request: SearchRequest) -> SearchPlan[RankedHits]:
-    return _RANKED[request.setting.mode](request)
-
-
-def _one_per_group(request: SearchRequest) -> SearchPlan[RankedHits]:
+def _one_per_group(request: SearchRequest) -> SearchPlan[hits.RankedHits]:
     """Search for groups.
 
     A group stands where its best document would, and has that document's score. Documents without a group stand
@@ -79,23 +63,23 @@ def _one_per_group(request: SearchRequest) -> SearchPlan[RankedHits]:
     if not seen:
         return found._replace(hits=())
     fields, source = request.fields, request.source
-    brings = source if source is True else [*(source or ()), GROUP]
-    named = [key[1] for key in chosen if key[0] == GROUP]
+    brings = source if source is True else [*(source or ()), hits.GROUP]
+    named = [key[1] for key in chosen if key[0] == hits.GROUP]
     bodies = [members_body(replace(request, source=brings), named, seen)]
     if source:
         bodies.append(dsl.named(seen, fields, brings))
     others, *known = yield tuple(bodies)
     # A document of several groups is in the first of them alone.
-    inside = [one for one in without_legs(others, fields) if _key(one) in chosen]
+    inside = [one for one in hits.without_legs(others, fields) if _key(one) in chosen]
     scored = (yield from scores(plain, found.how, [one.id for one in inside])) if inside else {}
-    sources_by_id = sources(known)
+    sources_by_id = hits.sources(known)
     for one in inside:
         chosen[_key(one)].append(one._replace(score=scored[one.id]))
         sources_by_id[one.id] = one.source
     shown = {name: _shown(brought, source) for name, brought in sources_by_id.items()}
-    hits = [_head(members, request.question.language, shown) for members in chosen.values()]
+    heads = tuple(_head(members, request.question.language, shown) for members in chosen.values())
     full = len(others["hits"]["hits"]) == MOST
-    return found._replace(hits=tuple(hits), notes=(*found.notes, _FULL) if full else found.notes)
+    return found._replace(hits=heads, notes=(*found.notes, _FULL) if full else found.notes)
 
 
 def members_body(request: SearchRequest, groups: Sequence[str], without: Sequence[str]) -> Body:
@@ -108,50 +92,41 @@ def members_body(request: SearchRequest, groups: Sequence[str], without: Sequenc
     """
     own = {"term": {request.fields.language: request.question.language}}
     query: dict[str, Any] = {
-        "filter": [{"terms": {GROUP: list(groups)}}, *dsl.filter_clauses(request.filters)],
+        "filter": [{"terms": {hits.GROUP: list(groups)}}, *dsl.filter_clauses(request.filters)],
         "must_not": dsl.filter_clauses({"_id": without}),
         "should": [{"constant_score": {"filter": own}}],
     }
     return dsl.body({"bool": query}, MOST, request.fields, request.source)
 
 
-_Groups = dict[tuple[str, str], list[ScoredDoc]]
+_Groups = dict[tuple[str, str], list[hits.ScoredDoc]]
 
 
-def _enough(request: SearchRequest) -> SearchPlan[tuple[RankedHits, _Groups]]:
+def _enough(request: SearchRequest) -> SearchPlan[tuple[hits.RankedHits, _Groups]]:
     """Search deeper and deeper, until there are as many groups as are wanted or no more documents."""
     size, apart = request.size, request.setting.mode in {"hybrid", "anchored"}
     depth = min(max(LEAST_CANDIDATES, size * 2), MOST)
     while True:
         wide = min(MOST, 2 * depth * request.target.index.shards) if apart else depth
-        found = yield from _ranked(replace(request, size=wide, depth=depth, source=[GROUP]))
-        groups = _grouped(found.hits)
+        deep = replace(request, size=wide, depth=depth, source=[hits.GROUP])
+        found = yield from _RANKED[request.setting.mode](deep)
+        groups: _Groups = {}
+        for hit in found.hits:
+            groups.setdefault(_key(hit), []).append(hit)
         if len(groups) >= size or len(found.hits) < depth or depth == MOST:
             return found, groups
-        depth = _deeper(depth, size, len(groups))
+        # As deep as would do if groups came on as they have so far, and half as deep again.
+        depth = min(math.ceil(depth * min(_DEEPEST, _MARGIN * size / len(groups))), MOST)
 
 
-def _deeper(depth: int, size: int, groups: int) -> int:
-    """How deep to search next: as deep as would do if groups came on as they have so far, and half as deep again."""
-    return min(math.ceil(depth * min(_DEEPEST, _MARGIN * size / groups)), MOST)
+def _key(hit: hits.ScoredDoc) -> tuple[str, str]:
+    group = hits.group_of(hit.source)
+    return ("_id", hit.id) if group is None else (hits.GROUP, group)
 
 
-def _grouped(hits: Iterable[ScoredDoc]) -> _Groups:
-    """The hits by group, in the order of each group's best."""
-    groups: _Groups = {}
-    for hit in hits:
-        groups.setdefault(_key(hit), []).append(hit)
-    return groups
-
-
-def _key(hit: ScoredDoc) -> tuple[str, str]:
-    group = group_of(hit.source)
-    return ("_id", hit.id) if group is None else (GROUP, group)
-
-
-def _head(members: Sequence[ScoredDoc], language: str, sources: Mapping[str, Mapping[str, Any]]) -> ScoredDoc:
+def _head(members: Sequence[hits.ScoredDoc], language: str, sources: Mapping[str, Mapping[str, Any]]) -> hits.ScoredDoc:
     """A group's hit; the first of the members is the best."""
-    ranked = [one._replace(source=sources.get(one.id, {})) for one in best_first(members)]
+    ranked = [one._replace(source=sources.get(one.id, {})) for one in hits.best_first(members)]
     own = [one for one in ranked if one.language == language != UNDETERMINED]
     head = (own or ranked)[0]
     others = tuple(one for one in ranked if one.id != head.id)
@@ -160,12 +135,12 @@ def _head(members: Sequence[ScoredDoc], language: str, sources: Mapping[str, Map
 
 def _shown(fields: Mapping[str, Any], source: Source) -> Mapping[str, Any]:
     """What a document brought, without the group where nobody asked for it."""
-    if source is True or (source and GROUP in source):
+    if source is True or (source and hits.GROUP in source):
         return fields
-    return {name: value for name, value in fields.items() if name != GROUP}
+    return {name: value for name, value in fields.items() if name != hits.GROUP}
 
 
-def scores(request: SearchRequest, how: ScoringContext, ids: Sequence[str]) -> SearchPlan[dict[str, float | None]]:
+def scores(request: SearchRequest, how: hits.ScoringContext, ids: Sequence[str]) -> SearchPlan[dict[str, float | None]]:
     """What ``search`` would have given documents, also those below its cut; a plan.
 
     Scores by vector are exact, by a script; BM25 comes from the run's own query under a filter, which leaves it as
@@ -196,11 +171,13 @@ def _dense_scores(request: SearchRequest, ids: Sequence[str]) -> SearchPlan[dict
     bonus = bonus_on_cosine(request)
     return {
         hit.id: hit.legs["dense"].score + bonus * request.prefers(hit.language)
-        for hit in candidates(response, "dense", request.fields)
+        for hit in hits.candidates(response, "dense", request.fields)
     }
 
 
-def _lexical_scores(request: SearchRequest, how: ScoringContext, ids: Sequence[str]) -> SearchPlan[dict[str, float]]:
+def _lexical_scores(
+    request: SearchRequest, how: hits.ScoringContext, ids: Sequence[str]
+) -> SearchPlan[dict[str, float]]:
     """Scores of ``lexical`` and ``hybrid``; documents that match nothing are left out.
 
     Where the search itself could not say how its scores were put together, as the cluster's plugin does not, its
@@ -218,7 +195,7 @@ def _lexical_scores(request: SearchRequest, how: ScoringContext, ids: Sequence[s
     if hybrid:
         bodies["dense"] = dsl.exact(vector_of(request.question), rest, request.fields)
     legs = zip(bodies, (yield tuple(bodies.values())), strict=True)
-    scored = union(candidates(response, leg, request.fields) for leg, response in legs)
+    scored = hits.union(hits.candidates(response, leg, request.fields) for leg, response in legs)
     unretrieved, bonus = needs_run_scores(request), abs(how.bonus)
     return run_scores | {
         name: (0.0 if unretrieved else base_score(one, request.setting, how.ranges))

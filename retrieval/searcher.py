@@ -22,35 +22,11 @@ from langshift.languages import UNDETERMINED, require_tag, text_language
 from langshift.plugin import metadata, stored_shift, versions
 from langshift.plugin.stored_shift import ShiftQueries, StoredShift
 from langshift.plugin.versions import IndexInfo
-from langshift.retrieval import alpha_preview, modes
-from langshift.retrieval.alpha_preview import ShortlistVectors
-from langshift.retrieval.anchor_model import AnchorModel
-from langshift.retrieval.calibration.stored import remarks_on, trust_of
+from langshift.retrieval import hits, modes, settings
+from langshift.retrieval.anchored import AnchorModel
+from langshift.retrieval.calibration.fit import remarks_on, trust_of
 from langshift.retrieval.filters import FilterCheck
-from langshift.retrieval.hits import (
-    RankedHits,
-    ScoringContext,
-    SearchResult,
-    ShiftEffects,
-    effects,
-    known_shift,
-    to_hit,
-)
-from langshift.retrieval.settings import (
-    FUSIONS,
-    NO_FILTERS,
-    USUAL,
-    Filters,
-    Fusion,
-    ResultArguments,
-    SearchContext,
-    SearchQuery,
-    SearchRequest,
-    SearchSettings,
-    Source,
-    require_query,
-)
-from langshift.retrieval.shortlist import DEPTH, Shortlist, build_shortlist
+from langshift.retrieval.shortlist import DEPTH, Shortlist, ShortlistVectors, build_shortlist, fetch_vectors
 from langshift.retrieval.steps import HttpRequest, SearchPlan, execute, recorded
 
 if TYPE_CHECKING:
@@ -104,7 +80,7 @@ def open_encoder_of(index: IndexInfo, options: SearchOptions, opened: dict[str, 
     return encoder
 
 
-def preference_notes(index: IndexInfo, question: SearchQuery, setting: SearchSettings) -> list[str]:
+def preference_notes(index: IndexInfo, question: settings.SearchQuery, setting: settings.SearchSettings) -> list[str]:
     """Why a language preference has no effect, where it has none."""
     if not setting.preference:
         return []
@@ -120,41 +96,42 @@ def preference_notes(index: IndexInfo, question: SearchQuery, setting: SearchSet
 
 _PLUGIN = "opensearch-neural-search"
 # Fusion -> the version of the cluster from which on its legs can be weighted there.
-_SINCE: dict[Fusion, tuple[int, ...]] = {"min-max": (3, 0), "rrf": (3, 1)}
+_SINCE: dict[settings.Fusion, tuple[int, ...]] = {"min-max": (3, 0), "rrf": (3, 1)}
 
 
-def fusions(client: OpenSearch) -> frozenset[Fusion]:
-    """The fusions that the cluster can do; none where the user may not ask for plugins and version."""
-    number = cluster_version(client) if _PLUGIN in (plugins(client) or ()) else None
-    return frozenset(fusion for fusion in FUSIONS if number is not None and version_tuple(number) >= _SINCE[fusion])
-
-
-class QueryEncoder:
-    """Makes the questions of one index.
+class Searcher:
+    """Searches one index; opening it reads the fingerprint and opens the encoder it names.
 
     Attributes:
+        client: the cluster.
         index: what stands behind the name.
         encoder: the encoder that the index was made with.
     """
 
     def __init__(
-        self, client: OpenSearch, index: IndexInfo, options: SearchOptions, opened: dict[str, Encoder]
+        self,
+        client: OpenSearch,
+        index: str | IndexInfo,
+        options: SearchOptions = USUAL_OPTIONS,
+        opened: dict[str, Encoder] | None = None,
     ) -> None:
-        """Open the encoder of an index.
+        """Open an index.
 
         Args:
             client: the cluster.
-            index: the index.
+            index: its name, that of an alias or a version; or what is known of it already.
             options: how.
-            opened: encoders by name that are open already; this one is added.
+            opened: encoders by name that are open already; this one's is added.
 
         Raises:
+            ClusterError: there is no such index of langshift's, or it is not finished.
             FingerprintError: the encoder installed here is not the one that made the index.
         """
-        self._client, self._options = client, options
-        self.index = index
-        self.encoder = open_encoder_of(index, options, opened)
+        self.client, self._options = client, options
+        self.index = versions.live(client, index) if isinstance(index, str) else index
+        self.encoder = open_encoder_of(self.index, options, {} if opened is None else opened)
         self._detector = open_detector()
+        self._filters = FilterCheck(client, self.index)
 
     @cached_property
     def query_debias(self) -> Debiaser:
@@ -163,7 +140,7 @@ class QueryEncoder:
         Raises:
             UsageError: queries are to be shifted always, and the index holds nothing to shift them by.
         """
-        return stored_shift.of_index(self._client, self.index, self._options.shift_queries)
+        return stored_shift.of_index(self.client, self.index, self._options.shift_queries)
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Query vectors as the encoder makes them, shape (len(texts), dimension), float32."""
@@ -181,11 +158,11 @@ class QueryEncoder:
         """
         return self.query_debias.queries(vectors, languages)
 
-    def _tag(self, words: str, setting: SearchSettings, language: str | None) -> str:
+    def _tag(self, words: str, setting: settings.SearchSettings, language: str | None) -> str:
         """The language that a person named, or the one that is detected."""
         return self.language(words, setting).language if language is None else require_tag(language)
 
-    def language(self, words: str, setting: SearchSettings = USUAL) -> Detection:
+    def language(self, words: str, setting: settings.SearchSettings = settings.USUAL) -> Detection:
         """The language of a query, detected among those of the index's documents.
 
         Where a vector is searched with and queries are shifted, languages without a document may be meant just as well.
@@ -196,48 +173,15 @@ class QueryEncoder:
             among |= {text_language(tag) for tag in (known.pivot, *known.vectors)}
         return self._detector.detect(words, among=among)
 
-
-class Searcher(QueryEncoder):
-    """Searches one index; opening it reads the fingerprint and opens the encoder it names.
-
-    Attributes:
-        index: what stands behind the name.
-        encoder: the encoder that the index was made with.
-    """
-
-    def __init__(
-        self,
-        client: OpenSearch,
-        name: str,
-        options: SearchOptions = USUAL_OPTIONS,
-        opened: dict[str, Encoder] | None = None,
-        *,
-        also_unfinished: bool = False,
-    ) -> None:
-        """Open the index ``name``.
-
-        Args:
-            client: the cluster.
-            name: the index, an alias or a version.
-            options: how.
-            opened: encoders by name that are open already; this one's is added.
-            also_unfinished: whether a version that is being made may be opened, by who makes it.
-
-        Raises:
-            ClusterError: there is no such index of langshift's, or it is not finished.
-            FingerprintError: the encoder installed here is not the one that made the index.
-        """
-        index = versions.live(client, name, also_unfinished=also_unfinished)
-        super().__init__(client, index, options, {} if opened is None else opened)
-        self._filters = FilterCheck(client, index)
-
     @cached_property
-    def _fusions(self) -> frozenset[Fusion]:
-        return fusions(self._client)
+    def _fusions(self) -> list[settings.Fusion]:
+        """The fusions that the cluster can do; none where the user may not ask for plugins and version."""
+        number = cluster_version(self.client) if _PLUGIN in (plugins(self.client) or ()) else None
+        return [fusion for fusion, since in _SINCE.items() if number is not None and version_tuple(number) >= since]
 
     @cached_property
     def _shift(self) -> tuple[StoredShift | None, str | None]:
-        return known_shift(metadata.read_metadata(self._client, self.index.index), self.index.index)
+        return hits.known_shift(metadata.read_metadata(self.client, self.index.index), self.index.index)
 
     @cached_property
     def trust(self) -> AnchorModel:
@@ -246,7 +190,7 @@ class Searcher(QueryEncoder):
         Raises:
             ClusterError: the calibration that the index keeps cannot be read.
         """
-        return trust_of(self._client, self.index)
+        return trust_of(self.client, self.index)
 
     @cached_property
     def remarks(self) -> list[str]:
@@ -255,18 +199,18 @@ class Searcher(QueryEncoder):
         Raises:
             ClusterError: the calibration that the index keeps cannot be read.
         """
-        return remarks_on(self._client, self.index, self.trust)
+        return remarks_on(self.client, self.index, self.trust)
 
     def plan(
         self,
-        question: SearchQuery,
-        setting: SearchSettings = USUAL,
+        question: settings.SearchQuery,
+        setting: settings.SearchSettings = settings.USUAL,
         *,
         size: int = 10,
-        filters: Filters = NO_FILTERS,
-        source: Source = True,
+        filters: settings.Filters = settings.NO_FILTERS,
+        source: settings.Source = True,
         legs: bool = False,
-    ) -> SearchPlan[RankedHits]:
+    ) -> SearchPlan[hits.RankedHits]:
         """The search for a question.
 
         Args:
@@ -283,19 +227,25 @@ class Searcher(QueryEncoder):
         if setting.one_per_group:
             self._filters.require_groups()
         target = self._target(setting, legs=legs)
-        return modes.search(SearchRequest(question, setting, target, size, filters=filters, source=source))
+        return modes.search(settings.SearchRequest(question, setting, target, size, filters=filters, source=source))
 
     def scores(
-        self, question: SearchQuery, setting: SearchSettings, how: ScoringContext, ids: Sequence[str]
+        self,
+        question: settings.SearchQuery,
+        setting: settings.SearchSettings,
+        how: hits.ScoringContext,
+        ids: Sequence[str],
     ) -> SearchPlan[dict[str, float | None]]:
         """What a search would have given each of these documents; see ``modes.scores``."""
-        return modes.scores(SearchRequest(question, setting, self._target(setting)), how, ids)
+        return modes.scores(settings.SearchRequest(question, setting, self._target(setting)), how, ids)
 
-    def _target(self, setting: SearchSettings, *, legs: bool = False) -> SearchContext:
+    def _target(self, setting: settings.SearchSettings, *, legs: bool = False) -> settings.SearchContext:
         fuses = setting.mode == "hybrid" and setting.fusion in self._fusions and not legs
-        return SearchContext(self.index, fuses, self.trust if setting.mode == "anchored" else None, legs)
+        return settings.SearchContext(self.index, fuses, self.trust if setting.mode == "anchored" else None, legs)
 
-    def search(self, words: str, setting: SearchSettings = USUAL, **how: Unpack[ResultArguments]) -> SearchResult:
+    def search(
+        self, words: str, setting: settings.SearchSettings = settings.USUAL, **how: Unpack[settings.ResultArguments]
+    ) -> hits.SearchResult:
         """The best hits for a query.
 
         Args:
@@ -310,61 +260,62 @@ class Searcher(QueryEncoder):
         """
         plan = self.result_plan(words, setting, **how)
         try:
-            return execute(self._client, self.index.index, plan)
+            return execute(self.client, self.index.index, plan)
         except (RequestError, ClusterError):
-            self.require_fitting(how.get("filters", NO_FILTERS))
+            self.require_fitting(how.get("filters", settings.NO_FILTERS))
             raise
 
     def result_plan(
         self,
         words: str,
-        setting: SearchSettings = USUAL,
+        setting: settings.SearchSettings = settings.USUAL,
         *,
         language: str | None = None,
         size: int = 10,
-        filters: Filters = NO_FILTERS,
+        filters: settings.Filters = settings.NO_FILTERS,
         explain: bool = False,
-    ) -> SearchPlan[SearchResult]:
+    ) -> SearchPlan[hits.SearchResult]:
         """All of ``search``: the query is detected, encoded and shifted before this returns a plan for the rest.
 
         Raises:
             UsageError: as in ``search``.
         """
-        require_query(words, size)
+        settings.require_query(words, size)
         checked = self._filters.checked(filters)
         tag = self._tag(words, setting, language)
         raw = self.encode([words]) if explain or setting.needs_vector else None
         vector = None if raw is None else self.move(raw, [tag])[0]
-        question = SearchQuery(words, text_language(tag), vector)
+        question = settings.SearchQuery(words, text_language(tag), vector)
         shift, unknown = self._shift if explain else (None, None)
         plan = self.plan(question, setting, size=size, filters=checked, legs=explain)
         shift_queries = setting.needs_vector and self.query_debias.shift_queries
         notes = self.remarks if setting.mode == "anchored" else []
 
-        def read_result() -> SearchPlan[SearchResult]:
+        def read_result() -> SearchPlan[hits.SearchResult]:
             index, requests = self.index, list[HttpRequest]()
             found = yield from recorded(plan, index.index, requests)
-            seen = ShiftEffects({}, 0)
+            seen = dict[str, hits.ShiftEffect]()
             if explain and raw is not None and vector is not None and found.hits:
-                compared = effects(raw[0], vector, [hit.id for hit in found.hits], shift, index.fields, checked)
+                compared = hits.effects(raw[0], vector, [hit.id for hit in found.hits], shift, index.fields, checked)
                 seen = yield from recorded(compared, index.index, requests)
-            return SearchResult(
+            why = hits.effect_notes(seen, unknown)
+            return hits.SearchResult(
                 index=index.index,
                 setting=setting,
                 language=question.language,
                 shift_queries=shift_queries,
-                hits=tuple(to_hit(hit, index.fields, seen.by_id.get(hit.id)) for hit in found.hits),
+                hits=tuple(hits.to_hit(hit, index.fields, seen.get(hit.id)) for hit in found.hits),
                 bonus=found.how.bonus,
                 anchors=found.how.anchors,
-                compared=seen.compared,
-                notes=(*notes, *found.notes, *preference_notes(index, question, setting), *seen.notes(unknown)),
+                compared=len(seen),
+                notes=(*notes, *found.notes, *preference_notes(index, question, setting), *why),
                 took=found.took,
                 requests=tuple(requests),
             )
 
         return read_result()
 
-    def require_fitting(self, filters: Filters) -> None:
+    def require_fitting(self, filters: settings.Filters) -> None:
         """Say of a search that failed whether its filters are why.
 
         Raises:
@@ -377,7 +328,7 @@ class Searcher(QueryEncoder):
         words: str,
         *,
         language: str | None = None,
-        filters: Filters = NO_FILTERS,
+        filters: settings.Filters = settings.NO_FILTERS,
         encoded: Callable[[], NDArray[np.float32]] | None = None,
     ) -> SearchPlan[Shortlist]:
         """The candidates of a query for any setting but ``anchored`` and one per group, see ``shortlist``.
@@ -394,9 +345,9 @@ class Searcher(QueryEncoder):
         Raises:
             UsageError: there is no such language, no such field to filter by, or the query is empty or too long.
         """
-        require_query(words, DEPTH)
+        settings.require_query(words, DEPTH)
         checked = self._filters.checked(filters)
-        tag = self._tag(words, USUAL, language)
+        tag = self._tag(words, settings.USUAL, language)
         lacks, vector = {}, None
         try:
             raw = self.encode([words])[0] if encoded is None else encoded()
@@ -405,7 +356,7 @@ class Searcher(QueryEncoder):
             # The encoder of given vectors encodes no query; words can be searched for all the same.
             lacks["dense"] = str(error)
         return build_shortlist(
-            SearchQuery(words, text_language(tag), vector), SearchContext(self.index), checked, lacks
+            settings.SearchQuery(words, text_language(tag), vector), settings.SearchContext(self.index), checked, lacks
         )
 
     @cached_property
@@ -417,7 +368,7 @@ class Searcher(QueryEncoder):
         return None if shift.vectors else f"Alpha cannot be moved: {index} keeps no language vectors."
 
     def vectors(self, shortlist: Shortlist) -> SearchPlan[ShortlistVectors]:
-        """What a shortlist needs to be ranked at any alpha, see ``alpha_preview``.
+        """What a shortlist needs to be ranked at any alpha, see ``rank_at``.
 
         Raises:
             UsageError: alpha cannot be moved, or the query has no vector.
@@ -427,4 +378,4 @@ class Searcher(QueryEncoder):
             raise UsageError(self.shiftable or "")
         if "dense" in shortlist.lacks:
             raise UsageError(shortlist.lacks["dense"])
-        return alpha_preview.fetch(shortlist, shift)
+        return fetch_vectors(shortlist, shift)

@@ -32,7 +32,6 @@ from langshift.settings import Settings
 T = TypeVar("T")
 
 if TYPE_CHECKING:
-    from opensearchpy import AsyncOpenSearch
     from typing_extensions import Unpack
 
 
@@ -160,18 +159,16 @@ class VersionedSearcher:
         """
         for _ in range(TRIES):
             open_version = self.current()
-            found = self._try(open_version, make)
+            found: T | LangshiftError | OpenSearchException
+            try:
+                found = execute(self.client, open_version.searcher.index.index, self.made(open_version, make))
+            except (LangshiftError, OpenSearchException) as error:
+                # Perhaps because the version is gone; that is seen to first.
+                found = error
             if self.identity() == open_version.identity:
                 return open_version.searcher, result_or_raise(found, open_version, filters)
             self.renewed(open_version)
         raise version_changed_repeatedly(self.name)
-
-    def _try(self, open_version: OpenVersion, make: PlanFactory[T]) -> T | LangshiftError | OpenSearchException:
-        try:
-            return execute(self.client, open_version.searcher.index.index, self.made(open_version, make))
-        except (LangshiftError, OpenSearchException) as error:
-            # Perhaps because the version is gone; that is seen to first.
-            return error
 
     def made(self, open_version: OpenVersion, make: PlanFactory[T]) -> SearchPlan[T]:
         """What is left to carry out once the query is encoded; one thread at a time encodes."""
@@ -368,26 +365,23 @@ class AsyncIndex:
         name: of the index, an alias or a version.
     """
 
-    def __init__(
-        self, opened: VersionedSearcher, client: AsyncOpenSearch, thread: ThreadPoolExecutor, *, anonymous: bool
-    ) -> None:
+    def __init__(self, opened: VersionedSearcher, settings: Settings, thread: ThreadPoolExecutor) -> None:
         """Take what is open, for the event loop that runs; use ``langshift.open_index_async``."""
-        self.name, self._opened = opened.name, opened
-        self._client, self._thread, self._anonymous = client, thread, anonymous
+        self.name, self._opened, self._thread = opened.name, opened, thread
+        self._client, self._anonymous = make_async_client(settings, address(opened.client)), settings.username is None
         self._loop, self._closed = asyncio.get_running_loop(), False
 
     @classmethod
     async def open(cls, name: str, options: SearchOptions) -> AsyncIndex:
         """Open the cluster of the settings, the index and its encoder; see ``langshift.open_index_async``."""
         settings = Settings.from_env()
-        anonymous = settings.username is None
         # Opened in this order, the extra that may be missing is told of before anything takes long.
         require_extra(*ASYNC_EXTRA)
         thread = ThreadPoolExecutor(1, thread_name_prefix="langshift")
         opened: VersionedSearcher | None = None
         try:
             opened = await _in(thread, open_versioned_searcher, settings, name, options)
-            return cls(opened, make_async_client(settings, address(opened.client)), thread, anonymous=anonymous)
+            return cls(opened, settings, thread)
         except BaseException:
             if opened is not None:
                 opened.client.close()
@@ -410,7 +404,13 @@ class AsyncIndex:
         with client_errors_as_langshift_errors(self._opened.client, anonymous=self._anonymous):
             for _ in range(TRIES):
                 open_version = await self._aside(self._opened.current)
-                found = await self._try(open_version, make)
+                found: SearchResult | LangshiftError | OpenSearchException
+                try:
+                    plan = await self._aside(self._opened.made, open_version, make)
+                    found = await execute_async(self._client, open_version.searcher.index.index, plan)
+                except (LangshiftError, OpenSearchException) as error:
+                    # Perhaps because the version is gone; that is seen to first.
+                    found = error
                 now = await self._client.indices.get(index=self.name, params=dict(IDENTITY))
                 if identity_from(now) == open_version.identity:
                     return await self._aside(result_or_raise, found, open_version, filters)
@@ -432,16 +432,6 @@ class AsyncIndex:
             raise UsageError(
                 f"An AsyncIndex belongs to the event loop it was opened in: open {self.name} again in this one."
             )
-
-    async def _try(
-        self, open_version: OpenVersion, make: PlanFactory[SearchResult]
-    ) -> SearchResult | LangshiftError | OpenSearchException:
-        try:
-            plan = await self._aside(self._opened.made, open_version, make)
-            return await execute_async(self._client, open_version.searcher.index.index, plan)
-        except (LangshiftError, OpenSearchException) as error:
-            # Perhaps because the version is gone; that is seen to first.
-            return error
 
     async def close(self) -> None:
         """Close the connections to the cluster."""

@@ -17,11 +17,12 @@ from langshift.languages import UNDETERMINED
 from langshift.parameters import FiniteRange, Share, option_group
 from langshift.plugin.metadata import FieldNames
 from langshift.plugin.versions import IndexInfo
-from langshift.retrieval.anchor_model import AnchorModel
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+    from langshift.retrieval.anchored import AnchorModel
 
 # What is longer is no query; encoders read a few hundred words.
 MOST_CHARACTERS = 10_000
@@ -174,6 +175,11 @@ class SearchRequest:
         """The language preference, in units of cosine: none where the question's language is not known."""
         return 0.0 if self.question.language == UNDETERMINED else self.setting.preference
 
+    @property
+    def favoured(self) -> str | None:
+        """The part of the documents that the preference favours: ``own`` or ``others``; None where it favours none."""
+        return ("own" if self.preference > 0 else "others") if self.preference else None
+
     def prefers(self, language: str) -> bool:
         """Whether a document in a language is given the bonus."""
         return self.preference != 0 and (language == self.question.language) == (self.preference > 0)
@@ -293,17 +299,13 @@ setting_options = option_group(
 """The options of a setting; the command is given them as one argument ``setting``."""
 
 
-def _unchanged(setting: SearchSettings) -> SearchSettings:
-    return setting
-
-
 def read_setting(text: str) -> SearchSettings:
     """``hybrid --prefer-language .02`` as a setting; what begins with an option is of the usual mode.
 
     Raises:
         UsageError: it is none.
     """
-    command = click.command(add_help_option=False)(setting_options(_unchanged))
+    command = click.command(add_help_option=False)(setting_options(lambda setting: setting))
     try:
         words = shlex.split(text)
         if words and not words[0].startswith("-"):

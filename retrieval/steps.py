@@ -7,7 +7,7 @@ body is one ``_search``, a step of several is one ``_msearch``.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -58,28 +58,60 @@ def execute(client: OpenSearch, index: str, plan: SearchPlan[T]) -> T:
         ClusterError: a search failed, or not all shards answered.
         OpenSearchException: the cluster did not answer as it should.
     """
-    try:
-        bodies = next(plan)
-        while True:
-            send = client.search if is_single(bodies) else client.msearch
-            responses = step_responses(send(index=index, body=step_content(bodies)), bodies)
-            bodies = advance(plan, responses)
-    except StopIteration as end:
-        result: T = end.value
-        return result
+    running = _Running(plan)
+    while bodies := running.bodies:
+        send = client.search if is_single(bodies) else client.msearch
+        running.take(step_responses(send(index=index, body=step_content(bodies)), bodies))
+    return running.result()
 
 
 async def execute_async(client: AsyncOpenSearch, index: str, plan: SearchPlan[T]) -> T:
     """Carry out a plan with a cluster's asynchronous client; all else is as in ``execute``."""
-    try:
-        bodies = next(plan)
-        while True:
-            send = client.search if is_single(bodies) else client.msearch
-            responses = step_responses(await send(index=index, body=step_content(bodies)), bodies)
-            bodies = advance(plan, responses)
-    except StopIteration as end:
-        result: T = end.value
-        return result
+    running = _Running(plan)
+    while bodies := running.bodies:
+        send = client.search if is_single(bodies) else client.msearch
+        running.take(step_responses(await send(index=index, body=step_content(bodies)), bodies))
+    return running.result()
+
+
+class _Running(Generic[T]):
+    """A plan that is under way.
+
+    Attributes:
+        bodies: whose answers it waits for; none once it has ended.
+        outcome: what it returned or why it failed, once it has ended.
+    """
+
+    outcome: T | LangshiftError
+
+    def __init__(self, plan: SearchPlan[T]) -> None:
+        self._plan = plan
+        self.bodies: Sequence[Body] = ()
+        self.take(None)
+
+    def take(self, responses: Sequence[Response] | None) -> None:
+        """Go on with the answers; begin where there are none yet."""
+        try:
+            self.bodies = next(self._plan) if responses is None else advance(self._plan, responses)
+        except StopIteration as end:
+            self.outcome, self.bodies = end.value, ()
+        except LangshiftError as error:
+            self.fail(error)
+
+    def fail(self, error: LangshiftError) -> None:
+        """End with an error."""
+        self._plan.close()
+        self.outcome, self.bodies = error, ()
+
+    def result(self) -> T:
+        """What it returned.
+
+        Raises:
+            LangshiftError: it failed.
+        """
+        if isinstance(self.outcome, LangshiftError):
+            raise self.outcome
+        return self.outcome
 
 
 def advance(plan: SearchPlan[Any], responses: Sequence[Response]) -> tuple[Body, ...]:
@@ -99,20 +131,33 @@ def advance(plan: SearchPlan[Any], responses: Sequence[Response]) -> tuple[Body,
         raise ClusterError(_unreadable(whole[0] if len(whole) == 1 else whole)) from error
 
 
+def step_by_step(
+    plan: SearchPlan[T], carry_out: Callable[[tuple[Body, ...]], SearchPlan[Sequence[Response]]]
+) -> SearchPlan[T]:
+    """The plan, of which each step is carried out by a plan of its own, which returns the answers."""
+    try:
+        bodies = next(plan)
+        while True:
+            bodies = plan.send((yield from carry_out(bodies)))
+    except StopIteration as end:
+        result: T = end.value
+        return result
+
+
 def timed(plan: SearchPlan[T]) -> SearchPlan[tuple[T, float]]:
     """The plan, which also returns the milliseconds that the server says it took, all steps together.
 
     The searches of one step are carried out side by side: the slowest counts.
     """
     total = 0.0
-    try:
-        bodies = next(plan)
-        while True:
-            responses, took = yield from timed_step(bodies)
-            total += took
-            bodies = plan.send(responses)
-    except StopIteration as end:
-        return end.value, total
+
+    def carry_out(bodies: tuple[Body, ...]) -> SearchPlan[Sequence[Response]]:
+        nonlocal total
+        responses, took = yield from timed_step(bodies)
+        total += took
+        return responses
+
+    return (yield from step_by_step(plan, carry_out)), total
 
 
 def timed_step(bodies: Collection[Body]) -> SearchPlan[tuple[Sequence[Response], float]]:
@@ -243,15 +288,12 @@ class HttpRequest:
 
 def recorded(plan: SearchPlan[T], index: str, requests: list[HttpRequest]) -> SearchPlan[T]:
     """The plan; each of its steps is added to ``requests`` as what is sent to ``index``."""
-    try:
-        bodies = next(plan)
-        while True:
-            requests.append(request_of(index, bodies))
-            answers: Sequence[Response] = yield bodies
-            bodies = plan.send(answers)
-    except StopIteration as end:
-        result: T = end.value
-        return result
+
+    def carry_out(bodies: tuple[Body, ...]) -> SearchPlan[Sequence[Response]]:
+        requests.append(request_of(index, bodies))
+        return (yield bodies)
+
+    return step_by_step(plan, carry_out)
 
 
 def request_of(index: str, bodies: Sequence[Body]) -> HttpRequest:
@@ -279,41 +321,7 @@ def execute_many(client: OpenSearch, index: str, plans: Iterable[SearchPlan[T]])
         while waiting := [running for running in wave if running.bodies]:
             for together, content in _requests(waiting):
                 _ask(client, index, together, content)
-        for running in wave:
-            yield running.outcome
-
-
-class _Running(Generic[T]):
-    """A plan that is under way.
-
-    Attributes:
-        bodies: whose answers it waits for; none once it has ended.
-        outcome: what it returned or why it failed, once it has ended.
-    """
-
-    outcome: T | LangshiftError
-
-    def __init__(self, plan: SearchPlan[T]) -> None:
-        self._plan = plan
-        self.bodies: Sequence[Body] = ()
-        self._go(None)
-
-    def take(self, responses: Sequence[Response]) -> None:
-        """Go on with the answers."""
-        self._go(responses)
-
-    def fail(self, error: LangshiftError) -> None:
-        """End with an error."""
-        self._plan.close()
-        self.outcome, self.bodies = error, ()
-
-    def _go(self, responses: Sequence[Response] | None) -> None:
-        try:
-            self.bodies = next(self._plan) if responses is None else advance(self._plan, responses)
-        except StopIteration as end:
-            self.outcome, self.bodies = end.value, ()
-        except LangshiftError as error:
-            self.fail(error)
+        yield from (running.outcome for running in wave)
 
 
 def _requests(waiting: Sequence[_Running[T]]) -> Iterator[tuple[list[_Running[T]], bytes]]:

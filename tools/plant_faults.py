@@ -101,9 +101,9 @@ FAULTS = [
     ),
     Fault(
         "anchored loses the filter in its second step",
-        "retrieval/anchored.py",
-        "fields, clauses = request.fields, dsl.filter_clauses(request.filters)",
-        "fields, clauses = request.fields, dsl.filter_clauses(NO_FILTERS)",
+        "retrieval/dsl.py",
+        "fields, clauses = request.fields, filter_clauses(request.filters)",
+        "fields, clauses = request.fields, filter_clauses({})",
         "tests/cluster/test_modes*.py tests/cluster/test_search.py",
     ),
     Fault(

@@ -26,6 +26,7 @@ from langshift.evaluate.runs import parse_names
 from langshift.files import atomic_write, write_json
 from langshift.languages import UNDETERMINED
 from langshift.output import format_change, format_score, heading, line
+from langshift.plugin.versions import live
 from langshift.retrieval.searcher import USUAL_OPTIONS, Searcher, SearchOptions
 from langshift.settings import VERSION
 
@@ -324,7 +325,8 @@ class Gate:
         """
         client.indices.refresh(index=after)
         searchers = [
-            Searcher(client, version, self._search, self._opened, also_unfinished=True) for version in (before, after)
+            Searcher(client, live(client, version, also_unfinished=True), self._search, self._opened)
+            for version in (before, after)
         ]
         options = ReplayOptions(measures=self._measures, group_scores="LPR" in self._measures)
         replay_plan = ReplayPlan.of(searchers, self._dataset, options)

@@ -29,7 +29,7 @@ from langshift.evaluate.replay.requests import (
 from langshift.evaluate.runs import command
 from langshift.files import identifier, records, string
 from langshift.languages import UNDETERMINED, text_language
-from langshift.retrieval.anchor_model import AnchorModel
+from langshift.retrieval.anchored import AnchorModel
 from langshift.retrieval.searcher import Searcher
 from langshift.retrieval.settings import USUAL, SearchQuery, SearchSettings
 

@@ -19,7 +19,7 @@ from langshift.evaluate.replay.plan import ReplayOptions, ReplayPlan, ReplayTarg
 from langshift.evaluate.replay.requests import LoadProfile, QueryResult
 from langshift.evaluate.runs import by_language, scored
 from langshift.plugin.metadata import USUAL, FieldNames
-from langshift.retrieval.anchor_model import AnchorModel
+from langshift.retrieval.anchored import AnchorModel
 from langshift.retrieval.searcher import Searcher
 from langshift.retrieval.settings import SearchQuery, SearchSettings
 from langshift.retrieval.steps import execute_many

@@ -14,12 +14,12 @@ from langshift.errors import UsageError
 from langshift.languages import require_tag
 from langshift.output import emit_json, note, out, pluralize, table
 from langshift.plugin.versions import IndexInfo, check_name, live
-from langshift.retrieval.anchor_model import USUAL_WORDS
+from langshift.retrieval.anchored import USUAL_WORDS
 from langshift.retrieval.calibration.calibrate import calibrate as calibrate_index
 from langshift.retrieval.calibration.calibrate import require_languages
-from langshift.retrieval.calibration.stored import Calibration, FirstHits, store_calibration
+from langshift.retrieval.calibration.fit import Calibration, FirstHits, store_calibration
 from langshift.retrieval.hits import Hit, Other, SearchResult
-from langshift.retrieval.searcher import QueryEncoder, Searcher, SearchOptions
+from langshift.retrieval.searcher import Searcher, SearchOptions
 from langshift.retrieval.settings import SearchSettings, require_query, setting_options
 
 
@@ -65,7 +65,7 @@ def calibrate(name: str, sample: int, search: SearchOptions, as_json: bool) -> N
             f"The encoder {encoder} of {index.name} makes no vectors of questions, since its model is not here, and a "
             "calibration asks questions: anchored search goes on with usual figures."
         )
-    calibration = calibrate_index(client, QueryEncoder(client, index, search, {}), sample)
+    calibration = calibrate_index(Searcher(client, index, search), sample)
     store_calibration(client, index, calibration)
     if as_json:
         emit_json({"index": index.index, **calibration.to_dict()})

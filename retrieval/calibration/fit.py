@@ -1,21 +1,23 @@
-"""What is measured of an index for anchored search: worth of words, spread of vectors, priors by translations."""
+"""The figures of anchored search that are an index's own: measured, fitted to questions, and kept by the index."""
 
 from __future__ import annotations
 
 import math
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from datetime import datetime, timezone
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from opensearchpy import OpenSearch
 
+from langshift.errors import ClusterError
+from langshift.plugin import metadata
 from langshift.plugin.versions import IndexInfo
 from langshift.retrieval import dsl
-from langshift.retrieval.anchor_model import AnchorModel, anchor_probabilities
-from langshift.retrieval.anchored import Candidates, body_with_vectors, hit_vectors
+from langshift.retrieval.anchored import AnchorModel, Candidates, anchor_probabilities, body_with_vectors, hit_vectors
 from langshift.retrieval.hits import GROUP
 from langshift.retrieval.steps import SearchPlan, execute
 
@@ -49,7 +51,7 @@ class CalibrationEvidence(NamedTuple):
         """Whether nothing else is trusted more than one of the answers, where they are there."""
         if not self.there.ids:
             return False
-        return self.there.ids[int(np.argmax(self._probabilities(self.there, trust)))] in self.answers
+        return self.there.ids[int(np.argmax(anchor_probabilities(self.there, trust, self.language)))] in self.answers
 
     def deceived(self, trust: AnchorModel) -> float:
         """How far documents in the question's language are trusted where none of them can be right."""
@@ -58,12 +60,7 @@ class CalibrationEvidence(NamedTuple):
     def _trusted(self, gathered: Candidates, trust: AnchorModel, which: Sequence[bool]) -> float:
         if not gathered.ids:
             return 0.0
-        return float(self._probabilities(gathered, trust)[np.array(which)].sum())
-
-    def _probabilities(self, gathered: Candidates, trust: AnchorModel) -> NDArray[np.float64]:
-        return anchor_probabilities(
-            gathered.candidates, trust, self.language, documents=gathered.documents, words=gathered.words
-        )
+        return float(anchor_probabilities(gathered, trust, self.language)[np.array(which)].sum())
 
 
 def at_even_odds(trust: AnchorModel) -> AnchorModel:
@@ -114,11 +111,6 @@ def chance_of_loss(before: Sequence[bool], after: Sequence[bool]) -> float:
     worse = sum(one and not other for one, other in zip(before, after, strict=True))
     better = sum(other and not one for one, other in zip(before, after, strict=True))
     return float(binomtest(worse, worse + better, alternative="greater").pvalue) if worse + better else 1.0
-
-
-def loses(before: Sequence[bool], after: Sequence[bool]) -> bool:
-    """Whether ``after`` is right more rarely than ``before``, beyond chance."""
-    return chance_of_loss(before, after) < _BEYOND_CHANCE
 
 
 # Fewer documents tell nothing; then the spread is that of a usual model.
@@ -245,3 +237,212 @@ def _grouped(index: IndexInfo, size: int) -> SearchPlan[list[tuple[str, str]]]:
     body = dsl.body(drawn({"bool": {"filter": clauses}}), size, index.fields, source=False)
     (response,) = yield (body | {"docvalue_fields": [language, GROUP]},)
     return [(hit["fields"][language][0], hit["fields"][GROUP][0]) for hit in response["hits"]["hits"]]
+
+
+class LanguageCalibration(NamedTuple):
+    """What the questions of one language came to.
+
+    Attributes:
+        language: primary tag.
+        questions: how many.
+        found: the share whose own document is trusted most.
+        deceived: the mean trust in documents of the language where none of them can be right; the prior counts as 0
+            at most there.
+        prior: log-odds that what is sought is there in this language.
+    """
+
+    language: str
+    questions: int
+    found: float
+    deceived: float
+    prior: float
+
+
+class FirstHits(NamedTuple):
+    """How often the first hit is right.
+
+    Attributes:
+        questions: how many were asked.
+        dense: share of those that a search by vectors alone answers.
+        anchored: share of those that an anchored search answers.
+        chance: the probability that chance alone makes the latter fall as far below the former.
+    """
+
+    questions: int
+    dense: float
+    anchored: float
+    chance: float
+
+    @classmethod
+    def compared(cls, dense: Sequence[bool], anchored: Sequence[bool]) -> FirstHits:
+        """Of the two searches' first hits, of each question in the same order: whether it is right."""
+        return cls(len(dense), float(np.mean(dense)), float(np.mean(anchored)), chance_of_loss(dense, anchored))
+
+    @property
+    def lost(self) -> bool:
+        """Whether an anchored search is right more rarely, beyond chance."""
+        return self.chance < _BEYOND_CHANCE
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """A calibration, and what it was measured by.
+
+    Attributes:
+        trust: what of the rule is the index's own.
+        languages: by language.
+        there: first hits as the index is: the documents that the questions were cut out of.
+        hidden: first hits with these hidden: their translations; None where there are none.
+        fitted: ``k`` as it was fitted, where that was lowered because something would have been lost; else None.
+    """
+
+    trust: AnchorModel
+    languages: Sequence[LanguageCalibration]
+    there: FirstHits
+    hidden: FirstHits | None
+    fitted: float | None = None
+
+    @property
+    def lost(self) -> bool:
+        """Whether anchored search loses against dense even with the lowest ``k``."""
+        return self.hidden is not None and self.hidden.lost
+
+    @property
+    def questions(self) -> int:
+        """How many questions were asked."""
+        return sum(one.questions for one in self.languages)
+
+    @property
+    def found(self) -> float:
+        """The share of all questions whose own document is trusted most."""
+        return sum(one.found * one.questions for one in self.languages) / self.questions
+
+    @property
+    def deceived(self) -> float:
+        """The mean trust in documents of the question's language where none of them can be right."""
+        return sum(one.deceived * one.questions for one in self.languages) / self.questions
+
+    def to_dict(self) -> dict[str, Any]:
+        """As ``--json`` prints it."""
+        return {
+            **self.trust.to_dict(),
+            "fitted_words": self.trust.words if self.fitted is None else self.fitted,
+            "lost": self.lost,
+            "questions": self.questions,
+            "found": self.found,
+            "deceived": self.deceived,
+            "languages": [one._asdict() for one in self.languages],
+            "first_hits": {
+                "there": self.there._asdict(),
+                "hidden": None if self.hidden is None else self.hidden._asdict(),
+            },
+        }
+
+
+# Adopted indices may allow no more than some hundred documents a request.
+_MEASURED_DOCUMENTS: Final = 200
+_GROUPED_DOCUMENTS: Final = 300
+# An index that has grown or shrunk by as much is another one.
+_MUCH: Final = 2
+
+
+def trust_of(client: OpenSearch, index: IndexInfo) -> AnchorModel:
+    """The index's own part of the rule of anchored search: calibrated, else what a sample tells at once.
+
+    That is the spread, and the priors where the index has translation groups; words have their usual worth.
+
+    Raises:
+        ClusterError: what the index keeps cannot be read.
+    """
+    calibration = _read_calibration(client, index)
+    if calibration is not None:
+        return calibration[0]
+    spread = measured_spread(client, index, _MEASURED_DOCUMENTS)
+    return AnchorModel(
+        spread, priors=measured_priors(client, index, _GROUPED_DOCUMENTS) if has_groups(client, index) else {}
+    )
+
+
+def remarks_on(client: OpenSearch, index: IndexInfo, trust: AnchorModel) -> list[str]:
+    """What a searcher should know of a calibration; empty where all is as it should be.
+
+    Args:
+        client: the cluster.
+        index: the index.
+        trust: as ``trust_of`` gives it.
+
+    Raises:
+        ClusterError: what the index keeps cannot be read.
+    """
+    if not trust.calibrated:
+        return [f"{index.name} is not calibrated for anchored search, so usual figures are used: {_command(index)}."]
+    calibration = _read_calibration(client, index)
+    changed = [] if calibration is None else _changed(calibration[1], measured_with(index))
+    if not changed:
+        return []
+    return [f"{index.name} was calibrated for anchored search with {' and '.join(changed)}: {_again(index)}."]
+
+
+def store_calibration(client: OpenSearch, index: IndexInfo, calibration: Calibration) -> None:
+    """Keep a calibration in the index's mapping, with what it was measured with and came to."""
+    measured = {
+        "at": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        "questions": calibration.questions,
+        "found": round(calibration.found, 4),
+        "deceived": round(calibration.deceived, 4),
+        "measured_with": measured_with(index),
+    }
+    metadata.change(client, index.index, {metadata.ANCHORS: {**calibration.trust.to_dict(), **measured}})
+
+
+def measured_with(index: IndexInfo) -> dict[str, Any]:
+    """What a calibration holds for: the shift of the documents, and about as many of them."""
+    made = index.fingerprint
+    return {
+        "alpha": made.alpha,
+        "alphas": dict(made.alphas),
+        "vectors": made.vectors,
+        "method": made.method,
+        "documents": index.documents,
+    }
+
+
+def _read_calibration(client: OpenSearch, index: IndexInfo) -> tuple[AnchorModel, Mapping[str, Any]] | None:
+    """What an index was calibrated to, and what it was measured with then; None if it was never calibrated.
+
+    Raises:
+        ClusterError: it cannot be read.
+    """
+    values = metadata.read_metadata(client, index.index).get(metadata.ANCHORS)
+    if values is None:
+        return None
+    try:
+        then = values.get("measured_with", {})
+        return AnchorModel.from_dict(values), {**then, "documents": int(then.get("documents", 0))}
+    except (AttributeError, KeyError, OverflowError, TypeError, ValueError):
+        raise ClusterError(
+            f"The calibration in the mapping of {index.index} (_meta.{metadata.ANCHORS}) cannot be read: "
+            f"{_again(index)}."
+        ) from None
+
+
+def _changed(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    """What became another than ``measured_with`` was when the index was calibrated."""
+    changed = []
+    if any(then.get(name) != now[name] for name in ("vectors", "method")):
+        changed.append("other language vectors")
+    elif then.get("alpha") != now["alpha"]:
+        changed.append(f"alpha {then.get('alpha')}, not {now['alpha']}")
+    elif then.get("alphas") != now["alphas"]:
+        changed.append("other alphas of single languages")
+    if not then["documents"] / _MUCH <= now["documents"] <= then["documents"] * _MUCH:
+        changed.append(f"{then['documents']:,} documents, not {now['documents']:,}")
+    return changed
+
+
+def _command(index: IndexInfo) -> str:
+    return f"`langshift anchors calibrate {index.name}`"
+
+
+def _again(index: IndexInfo) -> str:
+    return f"{_command(index)} measures again"

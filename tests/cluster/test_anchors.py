@@ -16,12 +16,11 @@ from shifted_index import printed, refused
 
 from langshift.errors import ClusterError
 from langshift.plugin import metadata, versions
-from langshift.retrieval.anchor_model import USUAL_PRIOR, USUAL_WORDS, AnchorModel
-from langshift.retrieval.calibration.fit import measured_spread, spread_of
-from langshift.retrieval.calibration.questions import draw_passages, evidence, execute_all, make_questions
-from langshift.retrieval.calibration.stored import remarks_on, trust_of
+from langshift.retrieval.anchored import USUAL_PRIOR, USUAL_WORDS, AnchorModel
+from langshift.retrieval.calibration.calibrate import draw_passages, evidence, execute_all, make_questions
+from langshift.retrieval.calibration.fit import measured_spread, remarks_on, spread_of, trust_of
 from langshift.retrieval.dsl import MOST
-from langshift.retrieval.searcher import QueryEncoder, Searcher, SearchOptions
+from langshift.retrieval.searcher import Searcher
 from langshift.retrieval.settings import SearchSettings
 
 from .security_plugin import Guard
@@ -218,12 +217,12 @@ def test_behind_a_write_block_an_index_is_calibrated_all_the_same(client, plain,
 
 
 def test_what_a_question_was_cut_out_of_is_found_and_with_it_hidden_is_not(client, plain):
-    asker = QueryEncoder(client, plain, SearchOptions(), {})
+    asker = Searcher(client, plain)
     copy = client.search(index=plain.index, body={"size": 1, "query": {"term": {"language": "de"}}})["hits"]["hits"][0]
     client.index(index=plain.index, id="copy", body=copy["_source"] | {"group": "other"}, refresh=True)
     try:
-        asked = make_questions(client, asker, draw_passages(client, plain, 200, MOST))
-        gathered = evidence(client, plain, asked)
+        asked = make_questions(asker, draw_passages(asker, 200, MOST))
+        gathered = evidence(asker, asked)
     finally:
         client.delete(index=plain.index, id="copy", refresh=True)
     copies = {one.passage.id: one.answers for one in asked if len(one.answers) > 1}
@@ -247,7 +246,7 @@ def test_a_search_that_fails_is_told_as_it_is(client, plain):
         yield ({"query": {"unheard_of": {}}},)
 
     with pytest.raises(Exception, match="unknown query \\[unheard_of\\]"):
-        execute_all(client, plain, [wrong()])
+        execute_all(Searcher(client, plain), [wrong()])
 
 
 def test_who_may_load_may_calibrate_and_who_may_search_may_not(

@@ -7,7 +7,7 @@ import pytest
 from anchored_reference import CORPUS, KEPT, WITHOUT_VECTOR, Reference, bm25
 from searched_index import asked, found, scored
 
-from langshift.retrieval.anchor_model import AnchorModel
+from langshift.retrieval.anchored import AnchorModel
 from langshift.retrieval.hits import RankedHits
 from langshift.retrieval.settings import SearchSettings
 

@@ -11,7 +11,7 @@ from searched_index import found, scored
 from langshift.errors import UsageError
 from langshift.plugin.metadata import USUAL, FieldNames, value_at
 from langshift.plugin.versions import IndexInfo
-from langshift.retrieval.anchor_model import AnchorEvidence, AnchorModel, anchor_probabilities, weights
+from langshift.retrieval.anchored import AnchorEvidence, AnchorModel, Candidates, anchor_probabilities, weights
 from langshift.retrieval.modes import search
 from langshift.retrieval.settings import SearchContext, SearchQuery, SearchRequest, SearchSettings
 from langshift.retrieval.steps import check_response, msearch_body, split_msearch
@@ -63,7 +63,8 @@ def expected(query, gathered, language, vectors, *, documents, words):
     units = {name: np.float64(one) / np.linalg.norm(np.float64(one)) for name, one in vectors.items()}
     query = np.float64(query) / np.linalg.norm(np.float64(query))
     known = [AnchorEvidence(*said, float(query @ units[name])) for name, said in gathered.items()]
-    probable = anchor_probabilities(known, TRUST, language, documents=documents, words=words)
+    candidates = Candidates([], known, np.zeros((0, 1)), query, words, 0.0, documents)
+    probable = anchor_probabilities(candidates, TRUST, language)
     weighted = {
         name: weight for name, weight in zip(gathered, weights(probable), strict=True) if weight >= LEAST_WEIGHT
     }

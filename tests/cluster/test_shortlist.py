@@ -10,11 +10,9 @@ from searched_index import DIMENSION, Corpus, asked, found
 from langshift.debias.encoders import open_encoder
 from langshift.errors import UsageError
 from langshift.plugin.stored_shift import StoredShift
-from langshift.retrieval import alpha_preview
-from langshift.retrieval.alpha_preview import rank_at, similarity_breakdown
 from langshift.retrieval.searcher import Searcher, SearchOptions
 from langshift.retrieval.settings import SearchQuery, SearchSettings
-from langshift.retrieval.shortlist import build_shortlist, rank, rankable
+from langshift.retrieval.shortlist import build_shortlist, fetch_vectors, rank, rank_at, rankable, similarity_breakdown
 from langshift.retrieval.steps import execute
 
 CORPUS = Corpus()
@@ -143,7 +141,7 @@ def shifted(client):
 
 def both(client, one, question, filters=None):
     shortlist = shortlisted(client, one.target, question, filters)
-    return shortlist, execute(client, one.name, alpha_preview.fetch(shortlist, SHIFT))
+    return shortlist, execute(client, one.name, fetch_vectors(shortlist, SHIFT))
 
 
 @pytest.mark.parametrize("filters", [{}, {"year": ["2001"]}, {"language": ["th"]}], ids=["all", "year", "th"])

@@ -7,7 +7,7 @@ from plain_index import PLAIN
 
 from langshift.plugin.metadata import USUAL
 from langshift.plugin.versions import IndexInfo
-from langshift.retrieval.anchor_model import AnchorModel
+from langshift.retrieval.anchored import AnchorModel
 from langshift.retrieval.modes import scores, search
 from langshift.retrieval.settings import SearchContext, SearchQuery, SearchRequest, SearchSettings
 from langshift.retrieval.steps import execute

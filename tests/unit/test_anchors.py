@@ -7,22 +7,21 @@ import numpy as np
 import pytest
 
 from langshift.commands.search import remarks
-from langshift.retrieval.anchor_model import AnchorEvidence, AnchorModel
-from langshift.retrieval.anchored import Candidates
-from langshift.retrieval.calibration.calibrate import lowered
+from langshift.retrieval.anchored import AnchorEvidence, AnchorModel, Candidates
+from langshift.retrieval.calibration.calibrate import extract_question, lowered, masked, shares
 from langshift.retrieval.calibration.fit import (
     LEAST_WORTH,
     MOST_WORTH,
+    Calibration,
     CalibrationEvidence,
+    FirstHits,
+    LanguageCalibration,
     at_even_odds,
     chance_of_loss,
     fitted_worth,
-    loses,
     priors,
     spread_of,
 )
-from langshift.retrieval.calibration.questions import extract_question, masked, shares
-from langshift.retrieval.calibration.stored import Calibration, FirstHits, LanguageCalibration
 
 SENTENCE = "The sea rises and falls twice a day because the Moon pulls at the water of it"
 
@@ -163,10 +162,10 @@ def test_where_answers_are_hidden_no_prior_speaks_for_them():
 def test_a_loss_is_beyond_chance_or_none():
     assert chance_of_loss([True] * 10, [True] * 10) == 1.0
     assert chance_of_loss([True] * 5, [False] * 5) == pytest.approx(1 / 32)
-    assert loses([True] * 5, [False] * 5)
-    assert not loses([True] * 4, [False] * 4)
-    assert not loses([False] * 90, [True] * 90)
-    assert not loses([True, False] * 50, [False, True] * 50)
+    assert FirstHits.compared([True] * 5, [False] * 5).lost
+    assert not FirstHits.compared([True] * 4, [False] * 4).lost
+    assert not FirstHits.compared([False] * 90, [True] * 90).lost
+    assert not FirstHits.compared([True, False] * 50, [False, True] * 50).lost
 
 
 def test_hiding_leaves_the_rest_of_every_body_as_it_is():
@@ -190,12 +189,12 @@ def test_hiding_leaves_the_rest_of_every_body_as_it_is():
 @pytest.mark.parametrize(("loses_above", "kept"), [(5, 6.0), (7, 6.0), (8, 7.14), (10, 8.49), (12, 8.49)])
 def test_trust_is_lowered_as_far_as_it_takes_and_no_further(loses_above, kept):
     def hidden(trust):
-        return FirstHits(100, 0.5, trust.words / 100, 0.5), trust.words > loses_above
+        return FirstHits(100, 0.5, trust.words / 100, 0.01 if trust.words > loses_above else 0.5)
 
-    trust, first, lost = lowered(hidden, AnchorModel(0.1, 10.1, {"en": 1.0}, calibrated=True))
+    trust, first = lowered(hidden, AnchorModel(0.1, 10.1, {"en": 1.0}, calibrated=True))
     assert trust == AnchorModel(0.1, kept, {"en": 1.0}, calibrated=True)
     assert first.anchored == kept / 100
-    assert lost == (loses_above == 5)
+    assert first.lost == (loses_above == 5)
 
 
 def test_a_person_is_told_where_trust_was_lowered():
@@ -203,7 +202,7 @@ def test_a_person_is_told_where_trust_was_lowered():
         AnchorModel(0.1, 6.0),
         [LanguageCalibration("de", 30, 1.0, 0.1, -0.5), LanguageCalibration("en", 10, 0.6, 0.3, 0.2)],
         FirstHits(40, 0.5, 0.9, 1.0),
-        FirstHits(40, 0.5, 0.4, 0.01),
+        FirstHits(40, 0.5, 0.4, 0.1),
     )
     assert (made.questions, made.found, made.deceived) == (40, pytest.approx(0.9), pytest.approx(0.15))
     assert remarks("news", made) == []
@@ -211,7 +210,7 @@ def test_a_person_is_told_where_trust_was_lowered():
         "With the fitted k of 9 anchored search of news would lose translations that dense search finds, so k is 6, "
         "the highest that was tried at which nothing is lost."
     ]
-    assert remarks("news", replace(made, fitted=9.0, lost=True)) == [
+    assert remarks("news", replace(made, fitted=9.0, hidden=FirstHits(40, 0.5, 0.4, 0.01))) == [
         "Anchored search of news loses translations that dense search finds, even with the lowest k (6; 9 was fitted): "
         "where documents are often not there in the searcher's language, search with --mode dense."
     ]

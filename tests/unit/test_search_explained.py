@@ -98,10 +98,10 @@ def test_a_soft_shift_is_taken_back_by_all_its_languages():
     stamp = {"vectors": "h", "languages": {"de": 0.5, "th": 0.5}, "alphas": {"de": 1.0, "th": 0.5}}
     document = {"embedding": [0.75, -0.5], "shift": stamp}
     found = told([{"a": document}, {"a": document}], shift)
-    assert found.compared == 1
-    assert found.by_id["a"].moved == {"de": 0.5, "th": 0.25}
-    assert found.by_id["a"].similarity_before == pytest.approx(1.0)
-    assert found.by_id["a"].similarity_after == pytest.approx(0.75 / np.hypot(0.75, 0.5))
+    assert len(found) == 1
+    assert found["a"].moved == {"de": 0.5, "th": 0.25}
+    assert found["a"].similarity_before == pytest.approx(1.0)
+    assert found["a"].similarity_after == pytest.approx(0.75 / np.hypot(0.75, 0.5))
 
 
 def test_nothing_divides_by_a_norm_of_zero_and_stamps_of_anybody_do_no_harm():
@@ -114,14 +114,14 @@ def test_nothing_divides_by_a_norm_of_zero_and_stamps_of_anybody_do_no_harm():
         "still": {"embedding": [1.0, 1.0], "shift": {"vectors": "other", "language": "de", "alpha": 0}},
     }
     found = told([documents, {}], shift)
-    assert found.compared == 4
-    assert (found.by_id["zero"].similarity_before, found.by_id["zero"].similarity_after) == (0.0, 0.0)
-    assert found.by_id["strange"].similarity_before is None
-    assert found.by_id["empty"].similarity_before == 1.0
-    assert found.by_id["still"].moved == {}
-    assert "none" not in found.by_id
-    assert {effect.rank_before for effect in found.by_id.values()} == {None}
-    assert sorted(effect.rank_after for effect in found.by_id.values()) == [1, 2, 3, 4]
+    assert len(found) == 4
+    assert (found["zero"].similarity_before, found["zero"].similarity_after) == (0.0, 0.0)
+    assert found["strange"].similarity_before is None
+    assert found["empty"].similarity_before == 1.0
+    assert found["still"].moved == {}
+    assert "none" not in found
+    assert {effect.rank_before for effect in found.values()} == {None}
+    assert sorted(effect.rank_after for effect in found.values()) == [1, 2, 3, 4]
 
 
 def test_an_index_of_something_else_cannot_be_taken_back():

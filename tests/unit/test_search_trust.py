@@ -8,7 +8,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from langshift.retrieval.anchor_model import AnchorEvidence, AnchorModel, anchor_probabilities, rarest, weights
+from langshift.retrieval.anchored import AnchorEvidence, AnchorModel, Candidates, anchor_probabilities, rarest, weights
 
 TRUST = AnchorModel(0.05, 13.0, {"de": -0.25})
 
@@ -19,7 +19,8 @@ def candidates(least=1, farthest=1.0):
 
 
 def told(found, trust=TRUST, language="de", documents=1000.0, words=8):
-    return anchor_probabilities(found, trust, language, documents=documents, words=words)
+    gathered = Candidates([], found, np.zeros((0, 1)), np.zeros(1), words, 0.0, documents)
+    return anchor_probabilities(gathered, trust, language)
 
 
 def test_probabilities_are_those_of_the_equation():

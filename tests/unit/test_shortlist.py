@@ -8,11 +8,9 @@ from langshift.errors import UsageError
 from langshift.plugin.metadata import FieldNames
 from langshift.plugin.stored_shift import StoredShift
 from langshift.plugin.versions import IndexInfo
-from langshift.retrieval import alpha_preview
-from langshift.retrieval.alpha_preview import rank_at, similarity_breakdown
 from langshift.retrieval.hits import Leg, ScoredDoc
 from langshift.retrieval.settings import SearchContext, SearchQuery, SearchSettings
-from langshift.retrieval.shortlist import Shortlist, build_shortlist, rank
+from langshift.retrieval.shortlist import Shortlist, build_shortlist, fetch_vectors, rank, rank_at, similarity_breakdown
 from langshift.retrieval.steps import ShardBody
 
 DIMENSION = 5
@@ -99,7 +97,7 @@ def shortlist_of(languages, question=None, filters=None, **more):
 
 def test_of_each_language_only_what_is_missing_is_asked_for():
     held = {f"de-{n}": "de" for n in range(30)} | {"th-1": "th", "x-1": "fi"}
-    *nearest, named = bodies_of(alpha_preview.fetch(shortlist_of(held, documents=25), SHIFT))
+    *nearest, named = bodies_of(fetch_vectors(shortlist_of(held, documents=25), SHIFT))
     assert [body["size"] for body in nearest] == [30, 29, 29]
     told = [str(body["query"]["knn"]["a.vector"]["filter"]) for body in nearest]
     assert "'en'" in told[0]
@@ -109,8 +107,8 @@ def test_of_each_language_only_what_is_missing_is_asked_for():
     assert (named["size"], named["_source"]) == (32, ["a.vector", "a.stamp", "language"])
     # Documents of no language are asked for only where there are any, and languages only that are searched.
     filtered = shortlist_of(held, filters={"language": ["en"]}, documents=25)
-    assert [body["size"] for body in bodies_of(alpha_preview.fetch(filtered, SHIFT))] == [30, 32]
-    assert [body["size"] for body in bodies_of(alpha_preview.fetch(shortlist_of(held), SHIFT))] == [30, 29, 32]
+    assert [body["size"] for body in bodies_of(fetch_vectors(filtered, SHIFT))] == [30, 32]
+    assert [body["size"] for body in bodies_of(fetch_vectors(shortlist_of(held), SHIFT))] == [30, 29, 32]
 
 
 def made_documents(count=40):
@@ -143,7 +141,7 @@ def fetched(documents, question=None):
         {name: source["language"] for name, (_, _, source) in list(documents.items())[:10]}, question
     )
     hits = [(name, 1.0, source) for name, (_, _, source) in documents.items()]
-    return shortlist, ended(alpha_preview.fetch(shortlist, SHIFT), [answer(*hits[10:]), answer(*hits[:10])])
+    return shortlist, ended(fetch_vectors(shortlist, SHIFT), [answer(*hits[10:]), answer(*hits[:10])])
 
 
 def test_similarities_at_any_alpha_are_exact():

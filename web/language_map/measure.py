@@ -21,8 +21,8 @@ from langshift.plugin.metadata import FieldNames, value_at
 from langshift.plugin.stored_shift import StoredShift
 from langshift.plugin.versions import IndexInfo, live
 from langshift.retrieval import dsl
+from langshift.retrieval.calibration.calibrate import extract_question, text_of
 from langshift.retrieval.calibration.fit import drawn
-from langshift.retrieval.calibration.questions import extract_question, text_of
 from langshift.retrieval.hits import GROUP, group_of, known_shift, unshifted_vector, without_legs
 from langshift.retrieval.service import VersionedSearcher
 from langshift.retrieval.steps import Response, SearchPlan, execute

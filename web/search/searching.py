@@ -17,11 +17,10 @@ from langshift.errors import LangshiftError, UnavailableError
 from langshift.languages import UNDETERMINED
 from langshift.plugin.inventory import all_versions
 from langshift.plugin.metadata import FieldNames
-from langshift.retrieval.alpha_preview import ShortlistVectors, rank_at
 from langshift.retrieval.hits import GROUP, Hit, SearchResult, group_of, title_and_text, to_hit
 from langshift.retrieval.searcher import Searcher, preference_notes
 from langshift.retrieval.settings import Filters
-from langshift.retrieval.shortlist import Shortlist, rankable
+from langshift.retrieval.shortlist import Shortlist, ShortlistVectors, rank_at, rankable
 from langshift.retrieval.shortlist import rank as plain_rank
 from langshift.retrieval.steps import HttpRequest, execute, request_of
 from langshift.web.context import AppContext, LruCache

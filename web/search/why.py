@@ -11,10 +11,9 @@ from starlette.exceptions import HTTPException
 
 from langshift.plugin.metadata import FieldNames
 from langshift.retrieval import dsl
-from langshift.retrieval.alpha_preview import similarity_breakdown
 from langshift.retrieval.hits import GROUP, Hit, ScoredDoc, group_of, to_hit, without_legs
 from langshift.retrieval.settings import SearchSettings
-from langshift.retrieval.shortlist import rankable
+from langshift.retrieval.shortlist import rankable, similarity_breakdown
 from langshift.retrieval.steps import SearchPlan
 from langshift.web.search.searching import SideResult, SideSearcher, places, rank
 from langshift.web.search.state import PLACES, IndexChoice, Place, SearchState
