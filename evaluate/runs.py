@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from langshift.errors import UsageError
-from langshift.evaluate.datasets.dataset import PER_LANGUAGE, Dataset, Qrels, identity, load_dataset
+from langshift.evaluate.datasets.dataset import PER_LANGUAGE, Dataset, Qrels, gather, identity, load_dataset
 from langshift.evaluate.datasets.texts import DatasetLanguages, unknown_documents
 from langshift.evaluate.measures import default_measures, parse_measure, refuse, score, split_measures
 from langshift.evaluate.measures.base import Material, MeasureTable, Run, Scores
-from langshift.files import numbered_raw_lines, records
+from langshift.files import read_columns, records
 from langshift.languages import UNDETERMINED
 
 GROUP_SCORES = "group-scores.jsonl"
@@ -69,6 +69,9 @@ def format_run(rankings: Mapping[str, Ranking], tag: str) -> str:
     )
 
 
+_COLUMNS = "a TREC run has six columns on each line: query, Q0, document, rank, score, tag"
+
+
 def read_run(path: Path) -> dict[str, dict[str, float]]:
     """Query id -> document id -> score, of a TREC run; its rank column is not used, as trec_eval does not.
 
@@ -82,8 +85,17 @@ def read_run(path: Path) -> dict[str, dict[str, float]]:
         raise UsageError(f"There is no run {path}: name a file in TREC's six columns.")
     run: dict[str, dict[str, float]] = {}
     first: dict[tuple[str, str], int] = {}
-    for number, line in numbered_raw_lines(path):
-        query, document, score = _hit(path, number, line)
+    for number, parts in read_columns(path):
+        columns = " ".join(parts).split()
+        if len(columns) != 6:
+            raise UsageError(f"{path}, line {number}, has {len(columns)} columns: {_COLUMNS}.")
+        query, _, document, _, given, _ = columns
+        try:
+            score = float(given)
+        except ValueError:
+            score = math.nan
+        if not math.isfinite(score):
+            raise UsageError(f"{path}, line {number}, has the score {given!r}: give a finite number.")
         earlier = first.setdefault((query, document), number)
         if earlier != number:
             raise UsageError(
@@ -96,31 +108,9 @@ def read_run(path: Path) -> dict[str, dict[str, float]]:
     return run
 
 
-_COLUMNS = "a TREC run has six columns on each line: query, Q0, document, rank, score, tag"
-
-
-def _hit(path: Path, number: int, line: bytes) -> tuple[str, str, float]:
-    try:
-        columns = line.decode("utf-8").split()
-    except UnicodeDecodeError as error:
-        raise UsageError(f"{path}, line {number}, is not UTF-8: save the file as UTF-8.") from error
-    if len(columns) != 6:
-        raise UsageError(f"{path}, line {number}, has {len(columns)} columns: {_COLUMNS}.")
-    try:
-        score = float(columns[4])
-    except ValueError:
-        score = math.nan
-    if not math.isfinite(score):
-        raise UsageError(f"{path}, line {number}, has the score {columns[4]!r}: give a finite number.")
-    return columns[0], columns[2], score
-
-
 def command() -> str:
     """The command that is running."""
     return shlex.join(["langshift", *sys.argv[1:]])
-
-
-NO_SCORES: Run = {}
 
 
 def scored(
@@ -128,7 +118,7 @@ def scored(
     dataset: Dataset,
     languages: DatasetLanguages,
     run: Run,
-    group_scores: Run = NO_SCORES,
+    group_scores: Run | None = None,
     qrels: Qrels | None = None,
 ) -> dict[str, Scores]:
     """Score a run.
@@ -138,7 +128,7 @@ def scored(
         dataset: the queries and judgements.
         languages: of queries and documents.
         run: the answers.
-        group_scores: query id -> every document of the target group -> score.
+        group_scores: query id -> every document of the target group -> score; None where they are not known.
         qrels: judgements that take the place of the dataset's.
 
     Raises:
@@ -150,9 +140,9 @@ def scored(
         queries=languages.queries,
         documents=languages.documents,
         groups={name: document.group for name, document in dataset.documents.items()},
-        group_scores=group_scores,
-        evidence=dataset.evidence,
-        lengths=dataset.lengths,
+        group_scores=group_scores or {},
+        evidence=dataset.evidence.positions,
+        lengths=dataset.evidence.lengths,
         judged=dataset.judged,
     )
     return score(names, material)
@@ -168,10 +158,7 @@ def by_language(scores: Mapping[str, Scores], languages: Mapping[str, str | None
 
 def queries_by_language(languages: Mapping[str, str | None]) -> dict[str, list[str]]:
     """Query language -> queries, sorted by language; ``und`` for those of unknown language."""
-    queries: dict[str, list[str]] = {}
-    for query, language in languages.items():
-        queries.setdefault(language or UNDETERMINED, []).append(query)
-    return dict(sorted(queries.items()))
+    return dict(sorted(gather((language or UNDETERMINED, query) for query, language in languages.items()).items()))
 
 
 def summary(scores: Mapping[str, Scores], **queries: int) -> dict[str, Any]:

@@ -94,7 +94,7 @@ FAULTS = [
     ),
     Fault(
         "LPR looks at the cut list only",
-        "evaluate/measures/preference.py",
+        "evaluate/measures/fairness.py",
         "_preference(ranked, given[query], language, group)",
         "_preference(ranked, {d: s for d, s in given[query].items() if d in ranked.top(query, 20)}, language, group)",
         "tests/unit/test_measures*.py tests/unit/test_score_run.py",

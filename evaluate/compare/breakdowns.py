@@ -11,10 +11,11 @@ from langshift.evaluate.compare import comparison
 from langshift.evaluate.compare.comparison import Column, Comparison, Pair
 from langshift.evaluate.compare.significance import TestResult
 from langshift.evaluate.datasets.dataset import DatasetQuery
-from langshift.evaluate.datasets.texts import DocumentText, read_texts
+from langshift.evaluate.datasets.texts import read_texts
 from langshift.evaluate.measures import parse_measure
 from langshift.evaluate.measures.base import Run, Scores, ranking
 from langshift.evaluate.runs import scored
+from langshift.ingest.documents import Document
 
 DEPTH = 20
 
@@ -213,7 +214,7 @@ def _largest(gains: Mapping[str, float], many: int) -> tuple[list[str], list[str
     return winning[:many], losing[:many]
 
 
-def _words(text: DocumentText | None) -> str:
+def _words(text: Document | None) -> str:
     """Title and text in one line; a document that is not in the dataset has none."""
     parts = () if text is None else (" ".join(part.split()) for part in (text.title, text.text))
     return " · ".join(part for part in parts if part)

@@ -16,7 +16,7 @@ from langshift.evaluate.compare.significance import CORRECTION, LEVEL, PERMUTATI
 from langshift.evaluate.compare.summary import advice
 from langshift.evaluate.datasets.dataset import Clusters, identity
 from langshift.evaluate.datasets.texts import DatasetLanguages
-from langshift.evaluate.measures.preference import ALL as EVERY_OUTCOME
+from langshift.evaluate.measures.fairness import ALL as EVERY_OUTCOME
 from langshift.evaluate.replay.result import latency
 from langshift.evaluate.runs import parse_names
 

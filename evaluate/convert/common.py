@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from langshift.errors import UsageError
-from langshift.evaluate.datasets.dataset import QRELS_HEADER, split_judgement
+from langshift.evaluate.datasets.dataset import QRELS_HEADER, WHOLE, split_judgement
 from langshift.files import read_columns, records
 from langshift.ingest.parquet import rows
 from langshift.languages import macrolanguage, parse_tag, primary
@@ -23,19 +23,21 @@ def read_judgements(path: Path) -> Iterator[tuple[int, str, str, int]]:
     for line, columns in read_columns(path):
         if columns == list(QRELS_HEADER):
             continue
-        parts = split_judgement(columns)
-        if parts is None:
+        try:
+            query, document, grade = split_judgement(columns)
+        except ValueError:
             raise UsageError(
                 f"{path}, line {line}, cannot be read: give query-id, corpus-id and score parted by tabs, "
                 "or TREC's four columns (query, 0, document, grade)."
-            )
+            ) from None
         try:
-            yield line, parts[0], parts[1], int(parts[2])
+            yield line, query, document, int(grade)
         except ValueError as error:
-            raise UsageError(
-                f"{path}, line {line}, has the score {parts[2]!r}: "
-                "give a whole number, 0 for not relevant, 1 or more for relevant."
-            ) from error
+            raise UsageError(f"{path}, line {line}, has the score {grade!r}: {WHOLE}.") from error
+
+
+Chosen = Sequence[str] | None
+"""Languages, or what else there is to choose from, as a person names them; None takes all."""
 
 
 def collect(paths: Sequence[Path]) -> dict[str, dict[str, int]]:
@@ -144,11 +146,7 @@ def pick(available: Mapping[str, str], wanted: str) -> str | None:
 
 
 def choose(
-    available: Mapping[str, str],
-    wanted: Sequence[str] | None,
-    pivots: Sequence[str] | None,
-    where: Path,
-    lacking: str = "no file for",
+    available: Mapping[str, str], wanted: Chosen, pivots: Chosen, where: Path, lacking: str = "no file for"
 ) -> dict[str, str]:
     """The languages of a pool.
 

@@ -11,12 +11,11 @@ translations of each other, so there are no groups; a debate is its questions' a
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator
 from pathlib import Path
 
 from langshift.errors import UsageError
-from langshift.evaluate.convert.common import choose, tagged
+from langshift.evaluate.convert.common import Chosen, choose, tagged
 from langshift.evaluate.convert.pool import JudgedQuestion, Passage, PoolSource
 from langshift.files import identifier
 
@@ -26,7 +25,7 @@ _TITLE, _ID = "title_", "qid_"
 _LONGEST = 2**31 - 1  # bytes in a field; a speech can be longer than the csv module expects
 
 
-def read_multieup(source: Path, languages: Sequence[str] | None, pivots: Sequence[str] | None) -> PoolSource:
+def read_multieup(source: Path, languages: Chosen, pivots: Chosen) -> PoolSource:
     """MultiEuP as a source of pools.
 
     Args:
@@ -40,8 +39,8 @@ def read_multieup(source: Path, languages: Sequence[str] | None, pivots: Sequenc
     path = source / _NAME if source.is_dir() else source
     if not path.is_file():
         raise UsageError(f"There is no file {path}: name MultiEuP's {_NAME}, or the folder that holds it.")
-    with _table(path) as (columns, _):
-        codes = [name.removeprefix(_TITLE) for name in columns if name.startswith(_TITLE)]
+    columns = next((fields for _, fields in _rows(path)), [])
+    codes = [name.removeprefix(_TITLE) for name in columns if name.startswith(_TITLE)]
     available = tagged(code for code in codes if f"{_ID}{code}" in columns)
     if not available or not {"did", "TEXT", "LANGUAGE"} <= set(columns):
         raise UsageError(f"{path} is not MultiEuP's file: {_LAYOUT}.")
@@ -49,22 +48,14 @@ def read_multieup(source: Path, languages: Sequence[str] | None, pivots: Sequenc
     return PoolSource(path, list(chosen.values()), _questions(path, chosen), lambda: _passages(path, chosen))
 
 
-@contextmanager
-def _table(path: Path) -> Iterator[tuple[list[str], Iterator[tuple[str, dict[str, str]]]]]:
-    """The names of the columns, and each row with its place."""
+def _rows(path: Path) -> Iterator[tuple[str, list[str]]]:
+    """Each row with its place, the names of the columns first."""
     csv.field_size_limit(_LONGEST)
     with path.open(encoding="utf-8-sig", newline="") as file:
-        table = csv.DictReader(file)
-
-        def rows() -> Iterator[tuple[str, dict[str, str]]]:
-            for row in table:
-                where = f"{path}, line {table.line_num}"
-                if None in row or None in row.values():
-                    raise UsageError(f"{where}, ends a row that has not as many fields as the head: {_LAYOUT}.")
-                yield where, row
-
+        table = csv.reader(file)
         try:
-            yield list(table.fieldnames or ()), rows()
+            for row in table:
+                yield f"{path}, line {table.line_num}", row
         except UnicodeDecodeError as error:
             raise UsageError(f"{path} is not UTF-8 after line {table.line_num}: fetch the file again.") from error
         except csv.Error as error:
@@ -75,17 +66,22 @@ def _table(path: Path) -> Iterator[tuple[list[str], Iterator[tuple[str, dict[str
 
 def _speeches(path: Path, chosen: dict[str, str]) -> Iterator[tuple[str, str, dict[str, str]]]:
     """Document id, tag and row of every speech in a chosen language."""
-    with _table(path) as (_, rows):
-        for where, row in rows:
-            code = row["LANGUAGE"].strip().upper()
-            if code in chosen:
-                yield identifier(row["did"].strip(), where, "did"), chosen[code], row
+    rows = _rows(path)
+    _, columns = next(rows)
+    for where, fields in rows:
+        if not fields:
+            continue
+        if len(fields) != len(columns):
+            raise UsageError(f"{where}, ends a row that has not as many fields as the head: {_LAYOUT}.")
+        row = dict(zip(columns, fields, strict=True))
+        code = row["LANGUAGE"].strip().upper()
+        if code in chosen:
+            yield identifier(row["did"].strip(), where, "did"), chosen[code], row
 
 
 def _questions(path: Path, chosen: dict[str, str]) -> list[JudgedQuestion]:
-    titles: dict[tuple[str, str], str] = {}
+    questions: dict[tuple[str, str], JudgedQuestion] = {}
     judged: dict[tuple[str, str], dict[str, int]] = {}
-    debates: dict[tuple[str, str], str] = {}
     for document, _, row in _speeches(path, chosen):
         first = ""
         for code, tag in chosen.items():
@@ -93,14 +89,11 @@ def _questions(path: Path, chosen: dict[str, str]) -> list[JudgedQuestion]:
             if not name or not title:
                 continue
             first = first or name
-            titles.setdefault((tag, name), title)
-            debates.setdefault((tag, name), first)
-            judged.setdefault((tag, name), {})[document] = 1
+            grades = judged.setdefault((tag, name), {})
+            grades[document] = 1
+            questions.setdefault((tag, name), JudgedQuestion(name, title, tag, grades, None, first))
     order = list(chosen.values())
-    return [
-        JudgedQuestion(name, title, tag, judged[tag, name], None, debates[tag, name])
-        for (tag, name), title in sorted(titles.items(), key=lambda item: order.index(item[0][0]))
-    ]
+    return sorted(questions.values(), key=lambda one: order.index(one.language or ""))
 
 
 def _passages(path: Path, chosen: dict[str, str]) -> Iterator[Passage]:

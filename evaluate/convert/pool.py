@@ -32,17 +32,8 @@ import orjson
 
 from langshift.errors import UsageError
 from langshift.evaluate.convert.common import pick
-from langshift.evaluate.datasets.dataset import (
-    CORPUS,
-    EVIDENCE,
-    FACTS,
-    LANGUAGES,
-    POOLED,
-    QRELS,
-    QRELS_HEADER,
-    QUERIES,
-    write_evidence,
-)
+from langshift.evaluate.datasets import dataset
+from langshift.evaluate.datasets.dataset import CORPUS, EVIDENCE, FACTS, LANGUAGES, POOLED, QRELS, QUERIES
 from langshift.files import write_table
 
 
@@ -115,11 +106,6 @@ def pivots(source: PoolSource, wanted: Sequence[str]) -> list[str | None]:
     return list(dict.fromkeys(tags))
 
 
-def rank(group: str, language: str) -> bytes:
-    """Where a language stands among those of its group that ``keep`` chooses from; nothing else matters for it."""
-    return blake2b(f"{group}\n{language}".encode(), digest_size=16).digest()
-
-
 def unique(source: PoolSource, questions: list[JudgedQuestion]) -> list[JudgedQuestion]:
     """The questions, those of a shared id told apart by their language.
 
@@ -146,11 +132,9 @@ def halves(source: PoolSource, questions: Sequence[JudgedQuestion]) -> dict[str,
         raise UsageError(
             f"{source.where} names no article for its questions, so they cannot be split: leave --split-by-article out."
         )
-    articles = dict.fromkeys(one.article for one in source.questions)
-    numbers = {article: number for number, article in enumerate(articles)}
-    halves = {
-        name: [one for one in questions if numbers[one.article] % 2 == odd] for odd, name in enumerate(("dev", "test"))
-    }
+    numbers = {article: number for number, article in enumerate(dict.fromkeys(one.article for one in source.questions))}
+    parts = enumerate(("dev", "test"))
+    halves = {name: [one for one in questions if numbers[one.article] % 2 == odd] for odd, name in parts}
     if not all(halves.values()):
         raise UsageError(f"{source.where} has questions on one article only, so they cannot be split in two.")
     return halves
@@ -209,10 +193,11 @@ def write_questions(folder: Path, queries: Iterable[Record], judgements: Iterabl
     """Write ``queries.jsonl`` and ``qrels/test.tsv``."""
     with (folder / QUERIES).open("wb") as file:
         file.writelines(orjson.dumps(record, option=orjson.OPT_APPEND_NEWLINE) for record in queries)
-    write_table(folder / QRELS, QRELS_HEADER, ((query, name, f"{grade}") for query, name, grade in judgements))
+    write_table(folder / QRELS, dataset.QRELS_HEADER, ((query, name, f"{grade}") for query, name, grade in judgements))
 
 
 _STEP = 1000  # passages between two reports of progress
+_OnPassage = Callable[[int], None]
 
 
 @dataclass(frozen=True)
@@ -264,7 +249,7 @@ class ConvertedDataset:
 
 
 def build(
-    out: Path, read: Callable[[], PoolSource], choice: PoolOptions, on_passage: Callable[[int], None] = lambda _: None
+    out: Path, read: Callable[[], PoolSource], choice: PoolOptions, on_passage: _OnPassage = lambda _: None
 ) -> list[ConvertedDataset]:
     """Write the pools of a collection: all of them, or nothing.
 
@@ -294,9 +279,7 @@ def build(
 class _Pool:
     """One pool: the questions of one pivot, or of all, and the passages that stand with them."""
 
-    def __init__(
-        self, source: PoolSource, choice: PoolOptions, pivot: str | None, on_passage: Callable[[int], None]
-    ) -> None:
+    def __init__(self, source: PoolSource, choice: PoolOptions, pivot: str | None, on_passage: _OnPassage) -> None:
         self.source, self.choice, self.pivot, self.on_passage = source, choice, pivot, on_passage
         self.questions = unique(source, [one for one in source.questions if pivot in (None, one.language)])
         self.judged = {name for question in self.questions for name in question.judged}
@@ -307,7 +290,7 @@ class _Pool:
         self.documents = self.empty = 0
         self.groups = self._groups() if choice.keep or (source.partly_parallel and pivot) else None
 
-    def _groups(self) -> dict[str, frozenset[str]]:
+    def _groups(self) -> dict[str, list[str]]:
         """Translation group -> the languages of it that stay; groups without the pivot are not there."""
         present: dict[str, set[str]] = {}
         for passage in self.source.passages():
@@ -319,10 +302,8 @@ class _Pool:
             )
         if self.source.partly_parallel and self.pivot:
             present = {group: tags for group, tags in present.items() if self.pivot in tags}
-        return {
-            group: frozenset(sorted(tags, key=lambda tag: rank(group, tag))[: self.choice.keep])
-            for group, tags in present.items()
-        }
+        keep = self.choice.keep
+        return {group: sorted(tags, key=lambda tag: _rank(group, tag))[:keep] for group, tags in present.items()}
 
     def write(self, partial: Path, out: Path) -> list[ConvertedDataset]:
         """Fill ``partial``, which will be ``out``."""
@@ -384,7 +365,7 @@ class _Pool:
         write_questions(folder, ({"_id": one.id, "text": one.text, **_labels(one)} for one in stay), rows)
         if any(one.evidence for one in stay):
             rows_of_evidence = ((one.id, name, *at) for one in stay for name, at in (one.evidence or {}).items())
-            write_evidence(folder / EVIDENCE, (row for row in rows_of_evidence if row[1] in self.included))
+            dataset.write_evidence(folder / EVIDENCE, (row for row in rows_of_evidence if row[1] in self.included))
         if self.source.judged != POOLED:
             (folder / FACTS).write_bytes(orjson.dumps({"judged": self.source.judged}, option=orjson.OPT_APPEND_NEWLINE))
         left_out = {
@@ -394,6 +375,11 @@ class _Pool:
         }
         named = list(dict.fromkeys([*(tag for tag in self.source.languages if tag in self.languages), *self.languages]))
         return ConvertedDataset(str(out), named, self.pivot, self.documents, len(stay), len(rows), left_out)
+
+
+def _rank(group: str, language: str) -> bytes:
+    """Where a language stands among those of its group that ``keep`` chooses from; nothing else matters for it."""
+    return blake2b(f"{group}\n{language}".encode(), digest_size=16).digest()
 
 
 def _link(written: Path, folder: Path) -> None:

@@ -9,7 +9,7 @@ all pass; of its 14,280 questions three do not, which are indeed English ones in
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from hashlib import blake2b
 from pathlib import Path
@@ -19,21 +19,8 @@ import numpy as np
 
 from langshift.debias.detector import LanguageDetector
 from langshift.errors import UsageError
-from langshift.evaluate.datasets.dataset import (
-    CORPUS,
-    EVIDENCE,
-    FACTS,
-    HEADER,
-    HOLDS,
-    LANGUAGES,
-    QRELS,
-    QRELS_HEADER,
-    QUERIES,
-    parse_evidence,
-    primary_language,
-    read_judged,
-    split_judgement,
-)
+from langshift.evaluate.datasets import dataset
+from langshift.evaluate.datasets.dataset import CORPUS, EVIDENCE, FACTS, HOLDS, LANGUAGES, QRELS, QUERIES
 from langshift.files import identifier, numbered_raw_lines, parse_record
 from langshift.languages import macrolanguage, parse_tag, primary
 
@@ -137,25 +124,20 @@ class DuplicateFinder:
         """Take note of a key."""
         self._hashes.append(_hash(key))
 
-    def suspects(self) -> frozenset[int]:
-        """Hashes that came more than once."""
-        hashes = np.sort(np.frombuffer(self._hashes, dtype=np.uint64)) if self._hashes else np.empty(0, np.uint64)
-        return frozenset(int(one) for one in np.unique(hashes[1:][hashes[1:] == hashes[:-1]]))
+    def again(self, keys: Iterable[tuple[str | None, str]]) -> Iterator[tuple[str, str, str]]:
+        """Key, its first place and its place, for every key that is there again.
 
-
-def find_duplicates(keys: Iterable[tuple[str, str]], suspects: frozenset[int]) -> Iterator[tuple[str, str, str]]:
-    """Key, its first place and its place, for every key that is there again.
-
-    Args:
-        keys: every key with its place, in a second pass.
-        suspects: hashes of keys that can come twice.
-    """
-    first: dict[str, str] = {}
-    for key, place in keys:
-        if _hash(key) in suspects:
-            if key in first:
-                yield key, first[key], place
-            first.setdefault(key, place)
+        Args:
+            keys: every key with its place, in a second pass; not read where no key can come twice.
+        """
+        hashes = np.sort(np.array(self._hashes, dtype=np.uint64))
+        suspects = set(hashes[1:][hashes[1:] == hashes[:-1]].tolist())
+        first: dict[str, str] = {}
+        for key, place in keys if suspects else ():
+            if key is not None and _hash(key) in suspects:
+                if key in first:
+                    yield key, first[key], place
+                first.setdefault(key, place)
 
 
 def _hash(key: str) -> int:
@@ -165,7 +147,8 @@ def _hash(key: str) -> int:
 _HEARD = 40  # characters
 _SURE = 0.9  # posterior
 _STEP = 1000  # documents between two reports of progress
-_LANGUAGES_HEADER = ["corpus-id", "language"]
+# Place, JSON object, id and language of a line; None where it has none, or one that is told as a problem.
+_Line = tuple[str, dict[str, Any], str | None, str | None]
 
 
 def check_dataset(
@@ -202,11 +185,14 @@ class _Check:
         for name in (CORPUS, QUERIES, QRELS):
             if not (self.folder / name).is_file():
                 self.found.add("file missing", name, HOLDS)
-        self._facts()
+        try:
+            dataset.read_judged(self.folder / FACTS)
+        except UsageError as error:
+            self.found.add("cannot be read", FACTS, str(error))
         self._queries()
-        self._qrels()
-        self._table(LANGUAGES, _LANGUAGES_HEADER, self._language_row)
-        self._table(EVIDENCE, list(HEADER), self._evidence_row)
+        self._table(QRELS, (), self._judgement)
+        self._table(LANGUAGES, ("corpus-id", "language"), self._language_row)
+        self._table(EVIDENCE, dataset.HEADER, self._evidence_row)
         if (self.folder / CORPUS).is_file():
             self._corpus()
         if (self.folder / QRELS).is_file():
@@ -214,19 +200,11 @@ class _Check:
                 if not any(grade > 0 for grade in self.judged.get(query, {}).values()):
                     self.found.add("query without a relevant document", QUERIES, repr(query))
         counts = sorted(self.languages.values(), key=lambda one: (-one.documents, -one.queries, one.language or "~"))
-        return DatasetCheck(
-            str(self.folder), self.documents, len(self.query_ids), self.judgements, counts, list(self.found)
-        )
-
-    def _facts(self) -> None:
-        try:
-            read_judged(self.folder / FACTS)
-        except UsageError as error:
-            self.found.add("cannot be read", FACTS, str(error))
+        queries, problems = len(self.query_ids), list(self.found)
+        return DatasetCheck(str(self.folder), self.documents, queries, self.judgements, counts, problems)
 
     def _queries(self) -> None:
-        for place, record in self._records(QUERIES, self.found):
-            name, tag = self._id_and_tag(record, QUERIES, place, self.found)
+        for place, record, name, tag in self._records(QUERIES, self.found):
             if name is not None:
                 if name in self.query_ids:
                     self.found.add("id there twice", QUERIES, f"{place}: {name!r}")
@@ -253,69 +231,58 @@ class _Check:
             if (version := _version(record, tag)) is not None:
                 versions.add(version)
         self.on_document(self.documents % _STEP)
-        self._repeats(ids.suspects(), versions.suspects())
+        self._repeats(ids, versions)
         for name, places in self.missing.items():
             for file, place in places:
                 self.found.add("document that corpus.jsonl lacks", file, f"{place}: {name!r}")
 
-    def _repeats(self, ids: frozenset[int], versions: frozenset[int]) -> None:
-        """Name what came twice, in a second pass; there is none where nothing did."""
+    def _repeats(self, ids: DuplicateFinder, versions: DuplicateFinder) -> None:
+        """Name what came twice, in further passes; there are none where nothing did."""
         known = DatasetProblems()  # the first pass has told them
-        if ids:
-            names = ((name, place) for place, _, name, _ in self._corpus_lines(known) if name)
-            for name, first, place in find_duplicates(names, ids):
-                self.found.add("id there twice", CORPUS, f"{place}: {name!r}, as {first}")
-        if versions:
-            lines = self._corpus_lines(known)
-            keys = ((_version(record, tag), f"{place}: {name!r}") for place, record, name, tag in lines)
-            for version, first, place in find_duplicates(((key, at) for key, at in keys if key), versions):
-                group, _, tag = version.partition("\n")
-                self.found.add(
-                    "group with several passages in one language", CORPUS, f"{group!r} in {tag}: {first} and {place}"
-                )
+        names = ((name, place) for place, _, name, _ in self._corpus_lines(known))
+        for name, first, place in ids.again(names):
+            self.found.add("id there twice", CORPUS, f"{place}: {name!r}, as {first}")
+        lines = self._corpus_lines(known)
+        keys = ((_version(record, tag), f"{place}: {name!r}") for place, record, name, tag in lines)
+        for version, first, place in versions.again(keys):
+            group, _, tag = version.partition("\n")
+            example = f"{group!r} in {tag}: {first} and {place}"
+            self.found.add("group with several passages in one language", CORPUS, example)
 
-    def _corpus_lines(self, found: DatasetProblems) -> Iterator[tuple[str, dict[str, Any], str | None, str | None]]:
+    def _corpus_lines(self, found: DatasetProblems) -> Iterator[_Line]:
         """Place, JSON object, id and language of each document."""
-        for place, record in self._records(CORPUS, found):
-            name, tag = self._id_and_tag(record, CORPUS, place, found)
+        for place, record, name, tag in self._records(CORPUS, found):
             yield place, record, name, tag or self.listed_tags.get(name or "")
 
-    def _qrels(self) -> None:
-        for place, columns in self._columns(QRELS):
-            if columns == list(QRELS_HEADER):
-                continue
-            parts = split_judgement(columns)
-            grade = _number(parts[2]) if parts else None
-            if parts is None or grade is None:
-                self.found.add("line that cannot be read", QRELS, place)
-                continue
-            query, document, _ = parts
-            self.judgements += 1
-            grades = self.judged.setdefault(query, {})
-            if document in grades:
-                self.found.add("pair judged twice", QRELS, f"{place}: {query!r} and {document!r}")
-            grades[document] = max(grade, grades.get(document, grade))
-            if query not in self.query_ids:
-                self.found.add("query that queries.jsonl lacks", QRELS, f"{place}: {query!r}")
-            self._await(document, QRELS, place)
+    def _judgement(self, columns: list[str], place: str) -> None:
+        if columns == [*dataset.QRELS_HEADER]:
+            return
+        query, document, text = dataset.split_judgement(columns)
+        grade = int(text)
+        self.judgements += 1
+        grades = self.judged.setdefault(query, {})
+        if document in grades:
+            self.found.add("pair judged twice", QRELS, f"{place}: {query!r} and {document!r}")
+        grades[document] = max(grade, grades.get(document, grade))
+        self._name_both(query, document, QRELS, place)
 
     def _language_row(self, columns: list[str], place: str) -> None:
-        tag = parse_tag(columns[1]) if len(columns) == 2 else None
+        document, language = columns
+        tag = parse_tag(language)
         if tag is None:
-            self.found.add("line that cannot be read", LANGUAGES, place)
-            return
-        self.listed_tags[columns[0]] = primary(tag)
-        self._await(columns[0], LANGUAGES, place)
+            raise ValueError(language)
+        self.listed_tags[document] = primary(tag)
+        self._await(document, LANGUAGES, place)
 
     def _evidence_row(self, columns: list[str], place: str) -> None:
-        try:
-            query, document, _, _ = parse_evidence(columns, place)
-        except UsageError:
-            self.found.add("line that cannot be read", EVIDENCE, place)
-            return
+        query, document, _, _ = dataset.parse_evidence(columns, place)
+        self._name_both(query, document, EVIDENCE, place)
+
+    def _name_both(self, query: str, document: str, file: str, place: str) -> None:
+        """Look for a query, and expect a document in the corpus."""
         if query not in self.query_ids:
-            self.found.add("query that queries.jsonl lacks", EVIDENCE, f"{place}: {query!r}")
-        self._await(document, EVIDENCE, place)
+            self.found.add("query that queries.jsonl lacks", file, f"{place}: {query!r}")
+        self._await(document, file, place)
 
     def _await(self, document: str, file: str, place: str) -> None:
         """Expect a document in the corpus; the first place of each file that names it is kept."""
@@ -323,10 +290,14 @@ class _Check:
         if all(known != file for known, _ in places):
             places.append((file, place))
 
-    def _table(self, name: str, header: list[str], take: Callable[[list[str], str], None]) -> None:
+    def _table(self, name: str, head: Sequence[str], take: Callable[[list[str], str], None]) -> None:
+        """Take each line of a file but its head, as far as that is written; ``take`` raises what cannot be read."""
         for number, (place, columns) in enumerate(self._columns(name)):
-            if number or columns != header[: len(columns)]:
-                take(columns, place)
+            if number or columns != [*head[: len(columns)]]:
+                try:
+                    take(columns, place)
+                except (UsageError, ValueError):
+                    self.found.add("line that cannot be read", name, place)
 
     def _columns(self, name: str) -> Iterator[tuple[str, list[str]]]:
         """Place and tab-parted columns of each line of a file, if it is there."""
@@ -336,13 +307,24 @@ class _Check:
             except UnicodeDecodeError:
                 self.found.add("line that cannot be read", name, f"{place}: not UTF-8")
 
-    def _records(self, name: str, found: DatasetProblems) -> Iterator[tuple[str, dict[str, Any]]]:
-        """Place and JSON object of each line; those that are none are told to ``found`` and passed over."""
-        for place, line in self._lines(name, found):
+    def _records(self, file: str, found: DatasetProblems) -> Iterator[_Line]:
+        """The lines that are JSON objects; what is wrong with a line, its id or its language is told to ``found``."""
+        for place, line in self._lines(file, found):
             try:
-                yield place, parse_record(line, place)
+                record = parse_record(line, place)
             except UsageError:
-                found.add("line that is no JSON object", name, place)
+                found.add("line that is no JSON object", file, place)
+                continue
+            name = tag = None
+            try:
+                name = identifier(record.get("_id"), "")
+            except UsageError:
+                found.add("no id, or one with white space", file, f"{place}: {record.get('_id')!r}")
+            try:
+                tag = dataset.primary_language(record.get("language"), "")
+            except UsageError:
+                found.add("language that is none", file, f"{place}: {record['language']!r}")
+            yield place, record, name, tag
 
     def _lines(self, name: str, found: DatasetProblems) -> Iterator[tuple[str, bytes]]:
         """Place and bytes of each line."""
@@ -354,22 +336,6 @@ class _Check:
         except UsageError as error:
             found.add("cannot be read", name, str(error))
 
-    @staticmethod
-    def _id_and_tag(
-        record: dict[str, Any], file: str, place: str, found: DatasetProblems
-    ) -> tuple[str | None, str | None]:
-        """The id and the language of a line; None where there is none, or one that is told to ``found``."""
-        name = tag = None
-        try:
-            name = identifier(record.get("_id"), "")
-        except UsageError:
-            found.add("no id, or one with white space", file, f"{place}: {record.get('_id')!r}")
-        try:
-            tag = primary_language(record.get("language"), "")
-        except UsageError:
-            found.add("language that is none", file, f"{place}: {record['language']!r}")
-        return name, tag
-
     def _listen(self, tag: str | None, text: str, file: str, example: str) -> LanguageCount:
         """Compare a text with the language that it is said to be in, and give what is counted in that."""
         count = self.languages.setdefault(tag, LanguageCount(tag))
@@ -377,24 +343,14 @@ class _Check:
             return count
         count.heard += 1
         heard = self.detector.detect(text)
-        if heard.confidence < _SURE or _same(heard.language, tag):
+        same = heard.language in (tag, macrolanguage(tag)) or macrolanguage(heard.language) == tag
+        if heard.confidence < _SURE or same:
             return count
         count.out_of_step += 1
         count.detected[heard.language] = count.detected.get(heard.language, 0) + 1
         shown = f"{example} is {heard.language} ({heard.confidence:.2f})"
         self.found.add("text in another language", file, shown, tag)
         return count
-
-
-def _number(text: str) -> int | None:
-    try:
-        return int(text)
-    except ValueError:
-        return None
-
-
-def _same(one: str, other: str) -> bool:
-    return one == other or macrolanguage(one) == other or macrolanguage(other) == one
 
 
 def _version(record: dict[str, Any], tag: str | None) -> str | None:

@@ -21,10 +21,10 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import orjson
@@ -35,7 +35,19 @@ from langshift.files import identifier, read_columns, records, write_table
 from langshift.ingest.documents import EMBEDDING, invalid_as_usage_error, parse_embedding, require_dimension
 from langshift.languages import UNDETERMINED, parse_tag, primary
 
+_Key = TypeVar("_Key")
+_Value = TypeVar("_Value")
+_Ids = Collection[str]
 HEADER = ("query-id", "corpus-id", "position", "length")
+
+
+def gather(pairs: Iterable[tuple[_Key | None, _Value]]) -> dict[_Key, list[_Value]]:
+    """Key -> the values beside it, in the order in which they come; a value beside None is left out."""
+    found: dict[_Key, list[_Value]] = {}
+    for key, value in pairs:
+        if key is not None:
+            found.setdefault(key, []).append(value)
+    return found
 
 
 # The positions are those of PosIR (Zeng et al., 2026), section 3.1: the middle of the evidence's span
@@ -50,17 +62,15 @@ class EvidencePositions:
         lengths: document id -> length in tokens.
     """
 
-    positions: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
-    lengths: Mapping[str, int] = field(default_factory=dict)
+    positions: Mapping[str, Mapping[str, float]]
+    lengths: Mapping[str, int]
 
 
-def read_evidence(
-    path: Path, documents: Collection[str] | None = None, queries: Collection[str] | None = None
-) -> EvidencePositions:
+def read_evidence(path: Path, documents: _Ids | None = None, queries: _Ids | None = None) -> EvidencePositions:
     """Read and check the file.
 
     Args:
-        path: the file.
+        path: the file; nothing is known without one.
         documents: the ids that may stand in it; None takes any.
         queries: the same for queries.
 
@@ -69,7 +79,7 @@ def read_evidence(
     """
     positions: dict[str, dict[str, float]] = {}
     lengths: dict[str, int] = {}
-    for line, columns in read_columns(path):
+    for line, columns in read_columns(path) if path.is_file() else ():
         if line == 1 and columns == list(HEADER[: len(columns)]):
             continue
         where = f"{path}, line {line},"
@@ -86,10 +96,7 @@ def read_evidence(
 
 def write_evidence(path: Path, rows: Iterable[tuple[str, str, float, int | None]]) -> None:
     """Write query id, document id, position and length in tokens (None leaves it empty)."""
-    columns = (
-        (query, document, f"{position:.6g}", "" if length is None else f"{length}")
-        for query, document, position, length in rows
-    )
+    columns = ((*names, f"{position:.6g}", "" if length is None else f"{length}") for *names, position, length in rows)
     write_table(path, HEADER, columns)
 
 
@@ -116,10 +123,11 @@ Qrels = Mapping[str, Mapping[str, int]]
 """Query id -> document id -> grade; a grade above 0 is relevant."""
 
 QRELS_HEADER = ("query-id", "corpus-id", "score")
+WHOLE = "give a whole number, 0 for not relevant, 1 or more for relevant"
 _FORMS = "three columns parted by tabs (query-id, corpus-id, score) or TREC's four (query, 0, document, grade)"
 
 
-def read_qrels(path: Path, documents: Collection[str], queries: Collection[str]) -> Qrels:
+def read_qrels(path: Path, documents: _Ids, queries: _Ids) -> Qrels:
     """Read judgements, and check them against the ids of the documents and queries.
 
     Raises:
@@ -130,8 +138,13 @@ def read_qrels(path: Path, documents: Collection[str], queries: Collection[str])
     for line, columns in read_columns(path):
         if line == 1 and columns == list(QRELS_HEADER):
             continue
-        query, document, grade = _judgement(path, line, columns)
         where = f"{path}, line {line},"
+        try:
+            query, document, grade = split_judgement(columns)
+        except ValueError:
+            raise UsageError(f"{where} cannot be read: give {_FORMS}.") from None
+        if not re.fullmatch(r"[+-]?\d{1,6}", grade, re.ASCII):
+            raise UsageError(f"{where} has the score {grade!r}: {WHOLE}.")
         if query not in queries:
             raise UsageError(
                 f"{where} names the query {query!r}, which queries.jsonl lacks: remove the line or add the query."
@@ -144,34 +157,25 @@ def read_qrels(path: Path, documents: Collection[str], queries: Collection[str])
         judged = qrels.setdefault(query, {})
         if document in judged:
             raise UsageError(f"{where} judges {query!r} and {document!r} a second time: keep one of the two lines.")
-        judged[document] = grade
+        judged[document] = int(grade)
     if not any(grade > 0 for judged in qrels.values() for grade in judged.values()):
         raise UsageError(f"{path} judges no document as relevant: there is nothing to measure; give {_FORMS}.")
     return qrels
 
 
-def split_judgement(columns: list[str]) -> tuple[str, str, str] | None:
-    """Query, document and grade of BEIR's three columns or TREC's four; None where there are others."""
+def split_judgement(columns: list[str]) -> tuple[str, str, str]:
+    """Query, document and grade of BEIR's three columns or TREC's four.
+
+    Raises:
+        ValueError: there are others.
+    """
     if len(columns) == 1 and len(trec := columns[0].split()) == 4:
         columns = trec
     parts = [part.strip() for part in columns]
     if len(parts) == 4:
         del parts[1]
-    return (parts[0], parts[1], parts[2]) if len(parts) == 3 else None
-
-
-def _judgement(path: Path, line: int, columns: list[str]) -> tuple[str, str, int]:
-    parts = split_judgement(columns)
-    if parts is None:
-        raise UsageError(f"{path}, line {line}, cannot be read: give {_FORMS}.")
     query, document, grade = parts
-    number = int(grade) if re.fullmatch(r"[+-]?\d{1,6}", grade, re.ASCII) else None
-    if number is None:
-        raise UsageError(
-            f"{path}, line {line}, has the score {grade!r}: "
-            "give a whole number, 0 for not relevant, 1 or more for relevant."
-        )
-    return query, document, number
+    return query, document, grade
 
 
 CORPUS, QUERIES, QRELS, LANGUAGES = "corpus.jsonl", "queries.jsonl", "qrels/test.tsv", "languages.tsv"
@@ -231,38 +235,16 @@ class Dataset:
     @cached_property
     def members(self) -> Mapping[str, Sequence[str]]:
         """Translation group -> its documents."""
-        members: dict[str, list[str]] = {}
-        for name, document in self.documents.items():
-            if document.group is not None:
-                members.setdefault(document.group, []).append(name)
-        return members
-
-    @property
-    def evidence(self) -> Mapping[str, Mapping[str, float]]:
-        """Query id -> document id -> relative position of the evidence, 0 to 1; empty without ``evidence.tsv``.
-
-        Raises:
-            UsageError: a line that cannot be read, on first use.
-        """
-        return self._evidence.positions
-
-    @property
-    def lengths(self) -> Mapping[str, int]:
-        """Document id -> length in tokens, as the collection counts them; where ``evidence.tsv`` gives it.
-
-        Raises:
-            UsageError: a line that cannot be read, on first use.
-        """
-        return self._evidence.lengths
+        return gather((document.group, name) for name, document in self.documents.items())
 
     @cached_property
-    def _evidence(self) -> EvidencePositions:
-        path = self.folder / EVIDENCE
-        return (
-            read_evidence(path, self.documents, {query.id for query in self.queries})
-            if path.is_file()
-            else EvidencePositions()
-        )
+    def evidence(self) -> EvidencePositions:
+        """Where the evidence is, and how long documents are; empty without ``evidence.tsv``.
+
+        Raises:
+            UsageError: a line that cannot be read, on first use.
+        """
+        return read_evidence(self.folder / EVIDENCE, self.documents, {query.id for query in self.queries})
 
 
 def load_dataset(folder: Path) -> Dataset:

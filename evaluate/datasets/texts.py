@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any
 
 from opensearchpy import OpenSearch
 from opensearchpy.exceptions import OpenSearchException
@@ -13,7 +14,7 @@ from opensearchpy.exceptions import OpenSearchException
 from langshift.debias.detector import LanguageDetector, open_detector
 from langshift.evaluate.datasets.dataset import CORPUS, Dataset, DatasetQuery
 from langshift.ingest.config import LEAST_CONFIDENCE
-from langshift.ingest.documents import read_corpus
+from langshift.ingest.documents import Document, read_corpus
 from langshift.languages import UNDETERMINED, text_language
 from langshift.plugin.metadata import FieldNames, value_at
 from langshift.plugin.versions import IndexInfo
@@ -70,16 +71,14 @@ def indexed_languages(client: OpenSearch, index: str, fields: FieldNames, names:
 
 def misfits(searcher: Searcher, dataset: Dataset, run: Mapping[str, Mapping[str, float]]) -> list[str]:
     """Say where index and dataset do not hold the same documents."""
-    if not dataset.documents:
-        return []
-    warnings = []
     held, expected = searcher.index.documents, len(dataset.documents)
-    if held != expected:
-        warnings.append(
-            f"{searcher.index.name} holds {held:,} documents and the dataset has {expected:,}, "
-            "so the figures are not those of the dataset alone."
-        )
-    return [*warnings, *unknown_documents("found", run, dataset)]
+    if not expected:
+        return []
+    differing = (
+        f"{searcher.index.name} holds {held:,} documents and the dataset has {expected:,}, "
+        "so the figures are not those of the dataset alone."
+    )
+    return [*([differing] if held != expected else []), *unknown_documents("found", run, dataset)]
 
 
 def unknown_documents(where: str, run: Mapping[str, Mapping[str, float]], dataset: Dataset) -> list[str]:
@@ -109,16 +108,8 @@ def query_languages(queries: Iterable[DatasetQuery]) -> dict[str, str | None]:
     return found
 
 
-class DocumentText(NamedTuple):
-    """A document's words, and the language tag of its line in the corpus, None where that names none."""
-
-    title: str
-    text: str
-    tag: str | None
-
-
-def read_texts(dataset: Dataset, wanted: Collection[str] | None = None) -> dict[str, DocumentText]:
-    """Document id -> its words, in the order of the corpus.
+def read_texts(dataset: Dataset, wanted: Collection[str] | None = None) -> dict[str, Document]:
+    """Document id -> the document with its words, in the order of the corpus.
 
     Args:
         dataset: whose corpus is read.
@@ -127,11 +118,8 @@ def read_texts(dataset: Dataset, wanted: Collection[str] | None = None) -> dict[
     Raises:
         UsageError: a line that is no document.
     """
-    return {
-        document.id: DocumentText(document.title, document.text, document.language)
-        for document in read_corpus(dataset.folder / CORPUS, str(dataset.folder / CORPUS), "ignored")
-        if wanted is None or document.id in wanted
-    }
+    documents = read_corpus(dataset.folder / CORPUS, str(dataset.folder / CORPUS), "ignored")
+    return {document.id: document for document in documents if wanted is None or document.id in wanted}
 
 
 @dataclass(frozen=True)
@@ -151,7 +139,7 @@ class DatasetLanguages:
     warnings: tuple[str, ...]
 
     @classmethod
-    def of(cls, dataset: Dataset, texts: Mapping[str, DocumentText] | None = None) -> DatasetLanguages:
+    def of(cls, dataset: Dataset, texts: Mapping[str, Document] | None = None) -> DatasetLanguages:
         """Complete the languages of a dataset.
 
         Args:
@@ -163,33 +151,30 @@ class DatasetLanguages:
         if texts is None:
             texts = read_texts(dataset, unnamed) if unnamed else {}
         unasked = [query for query in dataset.queries if query.language is None]
-        detector = open_detector() if unnamed or unasked else None
-        tags = {
-            name: (texts[name].tag if name in texts else None) or language
-            for name, language in named.items()
-            if language is not None
-        }
-        if detector is not None:
-            tags |= {name: _detected(detector, detected_from(texts[name])) for name in unnamed}
-        documents = {
-            name: named[name] or (None if tag == UNDETERMINED else text_language(tag)) for name, tag in tags.items()
-        }
+        opened = cache(open_detector)  # only where it is needed
+        tags, documents = {}, {}
+        for name, language in named.items():
+            if language is None:
+                tags[name] = _detected(opened(), detected_from(texts[name]))
+                documents[name] = None if tags[name] == UNDETERMINED else text_language(tags[name])
+            else:
+                tags[name] = (texts[name].language if name in texts else None) or language
+                documents[name] = language
         queries = {query.id: query.language for query in dataset.queries}
-        if detector is not None:
-            among = {language for language in documents.values() if language}
-            for query in unasked:
-                language = detector.detect(query.text, among=among).language
-                queries[query.id] = None if language == UNDETERMINED else language
+        among = {language for language in documents.values() if language}
+        for query in unasked:
+            language = opened().detect(query.text, among=among).language
+            queries[query.id] = None if language == UNDETERMINED else language
         counts = ((len(unnamed), len(named), "documents"), (len(unasked), len(queries), "queries"))
         warnings = tuple(
             f"The dataset names no language for {count:,} of its {total:,} {what}; theirs were detected."
             for count, total, what in counts
             if count
         )
-        return cls({name: tags[name] for name in named}, {name: documents[name] for name in named}, queries, warnings)
+        return cls(tags, documents, queries, warnings)
 
 
-def detected_from(text: DocumentText, characters: int | None = None) -> str:
+def detected_from(text: Document, characters: int | None = None) -> str:
     """The words of a document that its language is detected from, as ingest does.
 
     Args:

@@ -16,17 +16,11 @@ from typing import Any
 
 from langshift.errors import UsageError
 from langshift.evaluate.datasets.dataset import PER_LANGUAGE
-from langshift.evaluate.measures.base import (
-    Material,
-    Measure,
-    MeasureFamily,
-    RankedMaterial,
-    Scores,
-)
-from langshift.evaluate.measures.fairness import ENTROPY, JS, KL, PEER, PSI, SHARE
-from langshift.evaluate.measures.preference import LANG_NDCG, LPR, TOP1
+from langshift.evaluate.measures.base import Material, Measure, MeasureFamily, RankedMaterial, Scores
+from langshift.evaluate.measures.fairness import ENTROPY, JS, KL, LANG_NDCG, LPR, PEER, PSI, SHARE, TOP1
 from langshift.evaluate.measures.standard import SLR, TLR, TR, StandardFamily, compute, find
 
+OWN = (TLR, SLR, TR, LPR, LANG_NDCG, TOP1, PEER, PSI, SHARE, ENTROPY, JS, KL)
 _STANDARD = (
     StandardFamily("nDCG@k", "high", "trec_eval, ndcg_cut", compute),
     StandardFamily("R@k", "high", "trec_eval, recall", compute),
@@ -35,10 +29,7 @@ _STANDARD = (
     StandardFamily("RR", "high", "trec_eval, recip_rank", compute),
     StandardFamily("Judged@k", "report", "ir_measures, Judged", compute),
 )
-FAMILIES: dict[str, MeasureFamily] = {
-    family.name: family
-    for family in (*_STANDARD, TLR, SLR, TR, LPR, LANG_NDCG, TOP1, PEER, PSI, SHARE, ENTROPY, JS, KL)
-}
+FAMILIES: dict[str, MeasureFamily] = {family.name: family for family in (*_STANDARD, *OWN)}
 DEFAULT_MEASURES = ("nDCG@20", "R@20", "TLR@20", "SLR@20")
 
 _NAME = re.compile(

@@ -6,12 +6,12 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from statistics import fmean
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, cast
 
 import numpy as np
 
 from langshift.errors import UsageError
-from langshift.evaluate.datasets.dataset import POOLED, Qrels
+from langshift.evaluate.datasets.dataset import POOLED, Qrels, gather
 
 Run = Mapping[str, Mapping[str, float]]
 """Query id -> document id -> score; a query that is missing or empty had no answer."""
@@ -96,11 +96,7 @@ class RankedMaterial:
     @cached_property
     def members(self) -> Mapping[str, Sequence[str]]:
         """Translation group -> its documents."""
-        members: dict[str, list[str]] = {}
-        for document, group in self.material.groups.items():
-            if group is not None:
-                members.setdefault(group, []).append(document)
-        return members
+        return gather((group, document) for document, group in self.material.groups.items())
 
     def top(self, query: str, depth: int) -> Sequence[str]:
         """The first documents of a query's answer."""
@@ -121,11 +117,7 @@ class RankedMaterial:
 
     def by_language(self) -> dict[str, list[str]]:
         """Query language -> queries, sorted by language, without queries of unknown language."""
-        queries: dict[str, list[str]] = {}
-        for query, language in self.queries.items():
-            if language is not None:
-                queries.setdefault(language, []).append(query)
-        return dict(sorted(queries.items()))
+        return dict(sorted(gather((language, query) for query, language in self.queries.items()).items()))
 
     def only(self, queries: Collection[str]) -> RankedMaterial:
         """The same answers, for some of the queries to be counted."""
@@ -297,10 +289,8 @@ class Measure:
 
     @property
     def depth(self) -> int:
-        """The cutoff as a rank."""
-        if not isinstance(self.cutoff, int):
-            raise TypeError(f"{self.name} has no rank for a cutoff")
-        return self.cutoff
+        """The cutoff as a rank, of a family that takes one."""
+        return cast("int", self.cutoff)
 
     def option(self, key: str) -> Any:  # noqa: ANN401 - whatever type the option has
         """The value of an option, its default where the name does not give it."""

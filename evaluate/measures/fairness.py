@@ -1,4 +1,4 @@
-"""PEER, language shares, entropy, JS and KL, and PSI: how even a ranking is."""
+"""How even a ranking is (PEER, Share, Entropy, JS, KL, PSI), and which language it prefers (LPR, Lang_nDCG, Top1)."""
 
 from __future__ import annotations
 
@@ -11,41 +11,14 @@ from statistics import fmean
 import numpy as np
 from numpy.typing import NDArray
 
-from langshift.evaluate.measures.base import (
-    Measure,
-    MeasureCell,
-    MeasureFamily,
-    MeasureOption,
-    MeasureTable,
-    RankedMaterial,
-    Scores,
-    mean_of,
-)
+from langshift.evaluate.datasets.dataset import gather
+from langshift.evaluate.measures import base
+from langshift.evaluate.measures.base import Measure, MeasureCell, MeasureFamily, MeasureTable, RankedMaterial, Scores
 from langshift.evaluate.measures.standard import calculate
 from langshift.languages import UNDETERMINED
 
 Distribution = Mapping[str, float]
 """Language -> share; the shares add to 1."""
-
-
-def top_distribution(ranked: RankedMaterial, query: str, depth: int) -> Distribution | None:
-    """Each language's share of a query's first documents; None where it has no answer.
-
-    Three English and two Chinese documents make .6 and .4. An answer of fewer than ``depth``
-    documents is divided by its own length. Documents of unknown language are ``und``.
-    """
-    top = ranked.top(query, depth)
-    return _even(ranked.language(document) or UNDETERMINED for document in top) if top else None
-
-
-def relevant_distribution(ranked: RankedMaterial, query: str) -> Distribution | None:
-    """The languages of a query's relevant documents, each of the same weight; None where none is known.
-
-    This stands in for LAURA's oracle (section 2.1), which is the language of the documents that give
-    the best answer, several of them with the same weight where they tie: that needs utility scores.
-    """
-    languages = set(ranked.languages_of_relevant(query).values())
-    return _even(languages) if languages else None
 
 
 def mean(distributions: Sequence[Distribution]) -> Distribution:
@@ -57,12 +30,16 @@ def mean(distributions: Sequence[Distribution]) -> Distribution:
 
 
 def top_distributions(ranked: RankedMaterial, depth: int) -> dict[str, list[tuple[str, Distribution]]]:
-    """Query language -> the queries that have an answer, each with the languages of its first documents."""
+    """Query language -> the queries that have an answer, each with the languages' shares of its first documents.
+
+    Three English and two Chinese documents make .6 and .4. An answer of fewer than ``depth``
+    documents is divided by its own length. Documents of unknown language are ``und``.
+    """
     rows = {}
-    for language, queries in ranked.by_language().items():
-        pairs = [(query, shares) for query in queries if (shares := top_distribution(ranked, query, depth)) is not None]
-        if pairs:
-            rows[language] = pairs
+    for row, queries in ranked.by_language().items():
+        tops = [(query, top) for query in queries if (top := ranked.top(query, depth))]
+        if tops:
+            rows[row] = [(query, _even(ranked.language(one) or UNDETERMINED for one in top)) for query, top in tops]
     return rows
 
 
@@ -71,12 +48,10 @@ def _even(languages: Iterable[str]) -> Distribution:
     return {language: count / counts.total() for language, count in counts.items()}
 
 
-def is_base(value: object) -> bool:
-    """Whether a value can be the base of a logarithm here: a number above 1."""
-    return type(value) in (int, float) and math.isfinite(value) and value > 1  # type: ignore[arg-type,operator]
-
-
-BASE = MeasureOption(math.e, "a number above 1, such as 2 for bits", is_base)
+_REAL = (int, float)
+BASE = base.MeasureOption(
+    math.e, "a number above 1, such as 2 for bits", lambda value: type(value) in _REAL and 1 < value < math.inf
+)
 """The base of the logarithm. LAURA names none; its entropies (2.03 to 2.27 for 13 languages, Table 4) are in nats."""
 
 
@@ -110,7 +85,7 @@ def over_query_languages(measure: Measure, ranked: RankedMaterial, figures: Sequ
     return Scores(
         {},
         len(ranked.queries) - counted,
-        pooled=MeasureCell(mean_of([figure for figure, _ in figures]), counted),
+        pooled=MeasureCell(base.mean_of([figure for figure, _ in figures]), counted),
         again=lambda queries: measure.family.compute(measure, ranked.only(queries)),
     )
 
@@ -164,31 +139,26 @@ def kullback_leibler(measure: Measure, ranked: RankedMaterial) -> Scores:
 
 
 def _compare(measure: Measure, ranked: RankedMaterial, distance: Callable[[Pair], float]) -> Scores:
+    """Compare with the stand-in oracle: the languages of a query's relevant documents, each of the same weight.
+
+    LAURA's oracle (section 2.1) is the language of the documents that give the best answer, several of them with
+    the same weight where they tie: that needs utility scores.
+    """
     corpus = {language for language in ranked.material.documents.values() if language}
     figures = []
     for pairs in top_distributions(ranked, measure.depth).values():
-        both = [
-            (shares, oracle) for query, shares in pairs if (oracle := relevant_distribution(ranked, query)) is not None
-        ]
+        known = [(shares, set(ranked.languages_of_relevant(query).values())) for query, shares in pairs]
+        both = [(shares, _even(languages)) for shares, languages in known if languages]
         if both:
-            shares, oracle = (mean(list(part)) for part in zip(*both, strict=True))
-            figures.append((distance(_aligned(shares, oracle, corpus)), len(both)))
+            means = [mean(part) for part in zip(*both, strict=True)]
+            every = sorted(corpus.union(*means))
+            one, other = (np.array([part.get(language, 0.0) for language in every]) for part in means)
+            figures.append((distance((one, other)), len(both)))
     return over_query_languages(measure, ranked, figures)
 
 
-def _aligned(one: Distribution, other: Distribution, corpus: set[str]) -> Pair:
-    """Both distributions as arrays over the same languages, shape (languages,), float64."""
-    languages = sorted(corpus | one.keys() | other.keys())
-    first, second = (np.array([part.get(language, 0.0) for language in languages]) for part in (one, other))
-    return first, second
-
-
-def _small(value: object) -> bool:
-    return type(value) in (int, float) and 0 < value < 1  # type: ignore[operator]
-
-
-_ROOT = MeasureOption(True, "True or False", lambda value: isinstance(value, bool))
-_SMOOTHING = MeasureOption(1e-6, "a number between 0 and 1", _small)
+_ROOT = base.MeasureOption(True, "True or False", lambda value: isinstance(value, bool))
+_SMOOTHING = base.MeasureOption(1e-6, "a number between 0 and 1", lambda value: type(value) in _REAL and 0 < value < 1)
 _JS_OPTIONS, _KL_OPTIONS = {"base": BASE, "root": _ROOT}, {"base": BASE, "smoothing": _SMOOTHING}
 JS = MeasureFamily("JS@k", "low", "LAURA, Table 4", jensen_shannon, _JS_OPTIONS, across=True)
 KL = MeasureFamily("KL@k", "low", "LAURA, Table 4", kullback_leibler, _KL_OPTIONS, across=True)
@@ -224,10 +194,7 @@ def equal_expected_rank(measure: Measure, ranked: RankedMaterial) -> Scores:  # 
 def _ranks(ranked: RankedMaterial, query: str) -> list[list[int]]:
     """The ranks, from 1, of the relevant documents found, a list for each language."""
     languages = ranked.languages_of_relevant(query)
-    ranks: dict[str, list[int]] = {}
-    for rank, document in enumerate(ranked.rankings.get(query, ()), 1):
-        if document in languages:
-            ranks.setdefault(languages[document], []).append(rank)
+    ranks = gather((languages.get(document), rank) for rank, document in enumerate(ranked.rankings.get(query, ()), 1))
     return list(ranks.values())
 
 
@@ -275,9 +242,7 @@ def position_sensitivity(measure: Measure, ranked: RankedMaterial) -> Scores:
         return Scores({}, len(ranked.queries), note=_NEEDS)
     qrels = {query: ranked.material.qrels[query] for query in places}
     found = calculate(ir_measures.nDCG @ measure.depth, qrels, ranked.run)
-    bins: dict[Place, list[float]] = {}
-    for query, place in places.items():
-        bins.setdefault(place, []).append(found[query])
+    bins = gather((place, found[query]) for query, place in places.items())
     indices = {name: _index([fmean(bins[name, i]) for i in range(BINS) if (name, i) in bins]) for name in BUCKETS}
     defined = [index for index in indices.values() if index is not None]
     used = [name for name in BUCKETS if any(name == place[0] for place in bins)]
@@ -287,7 +252,7 @@ def position_sensitivity(measure: Measure, ranked: RankedMaterial) -> Scores:
         len(ranked.queries) - len(places),
         note=f"{empty} of {len(used) * BINS} position bins hold no query and are left out." if empty else None,
         table=_table(bins, indices, used),
-        pooled=MeasureCell(mean_of(defined), len(places)),
+        pooled=MeasureCell(base.mean_of(defined), len(places)),
         again=lambda queries: position_sensitivity(measure, ranked.only(queries)),
     )
 
@@ -350,9 +315,144 @@ def language_share(measure: Measure, ranked: RankedMaterial) -> Scores:
         per_query,
         len(ranked.queries) - len(per_query),
         table=MeasureTable("query language", "document language", cells),
-        pooled=MeasureCell(mean_of(own), len(per_query)),
+        pooled=MeasureCell(base.mean_of(own), len(per_query)),
         again=lambda queries: language_share(measure, ranked.only(queries)),
     )
 
 
 SHARE = MeasureFamily("Share@k", "report", "LAURA, section 2.1", language_share)
+
+
+def lang_ndcg(measure: Measure, ranked: RankedMaterial) -> Scores:
+    """Lang_nDCG@k: nDCG@k with the grade ``same`` for a relevant document in the query's language, ``other`` else.
+
+    The gain of a grade g is ``2^g - 1``: with the defaults 2 and 1, 3 for the query's language and 1
+    for others. The ideal ranking is graded in the same way. The data's own grades only say what is
+    relevant (above 0). Queries and documents of unknown language stay out, and queries without a
+    document of gain above 0 are left out.
+
+    Direction: high. Source: MLAIRE, section 3.2.
+    """
+    import ir_measures
+
+    same, other = measure.option("same"), measure.option("other")
+    qrels = {}
+    for query, language in ranked.queries.items():
+        if language is not None:
+            languages = ranked.languages_of_relevant(query)
+            grades = {document: same if its == language else other for document, its in languages.items()}
+            if any(grades.values()):
+                qrels[query] = grades
+    gains = {grade: 2**grade - 1 for grade in (same, other)}
+    graded = ir_measures.nDCG(gains=gains) @ measure.depth
+    return Scores(calculate(graded, qrels, ranked.run), len(ranked.queries) - len(qrels))
+
+
+def _grade(value: object) -> bool:
+    return type(value) is int and 0 <= value <= 20
+
+
+_HOW = "a whole number from 0 to 20"
+_GRADES = {"same": base.MeasureOption(2, _HOW, _grade), "other": base.MeasureOption(1, _HOW, _grade)}
+LANG_NDCG = MeasureFamily("Lang_nDCG@k", "high", "MLAIRE, section 3.2", lang_ndcg, _GRADES, across=True)
+
+
+_NO_SCORES = "undefined without the scores of the whole target group, also below the cut."
+
+
+def language_preference(measure: Measure, ranked: RankedMaterial) -> Scores:  # noqa: ARG001 - it has no cutoff or options
+    """LPR, language preference rate: share of queries that score a passage in their language best in the target group.
+
+    The target group is the relevant documents and all documents of their translation groups, whether
+    or not they made the top k: their scores are ``group_scores``.
+
+    - Tie: where several passages have the best score (equal as 32-bit floats), the query counts as the
+      share of these that is in its language, which is what breaking ties at random would give on average.
+    - Non-match: a passage without a score is behind every passage that has one; a query that was scored
+      and matched none of its passages counts 0, as a query without answer does.
+    - A passage of unknown language counts as not in the query's language.
+    - A query whose group has no passage in its language cannot prefer one and is left out, as are one of
+      unknown language and one whose group was not scored (it is not in ``group_scores``); the note counts
+      the last.
+
+    Direction: report, for it depends on what the searcher wants. Source: MLAIRE, section 3.2.
+    """
+    given = ranked.material.group_scores
+    if not given:
+        return Scores({}, len(ranked.queries), note=_NO_SCORES)
+    per_query, unscored = {}, 0
+    for query, language in ranked.queries.items():
+        group = _group(ranked, query)
+        if language is None or all(ranked.language(document) != language for document in group):
+            continue
+        if query in given:
+            per_query[query] = _preference(ranked, given[query], language, group)
+        else:
+            unscored += 1
+    note = f"queries left out because their target group was not scored: {unscored:,}." if unscored else None
+    return Scores(per_query, len(ranked.queries) - len(per_query), note)
+
+
+def _group(ranked: RankedMaterial, query: str) -> set[str]:
+    relevant = ranked.relevant(query)
+    groups = {ranked.material.groups.get(document) for document in relevant} - {None}
+    return set(relevant).union(*(ranked.members[group] for group in groups if group is not None))
+
+
+def _preference(ranked: RankedMaterial, given: Mapping[str, float], language: str, group: set[str]) -> float:
+    matched = [document for document in given if document in group]
+    if not matched:
+        return 0.0
+    scores = base.as_float32([given[document] for document in matched])
+    best = max(scores)
+    leaders = [document for document, score in zip(matched, scores, strict=True) if score == best]
+    return sum(ranked.language(document) == language for document in leaders) / len(leaders)
+
+
+LPR = MeasureFamily("LPR", "report", "MLAIRE, section 3.2", language_preference, across=True)
+
+
+OUTCOMES = ("perfect", "lang_fail", "sem_fail", "both_fail")
+ALL = "all"
+
+
+def first_document_outcomes(measure: Measure, ranked: RankedMaterial) -> Scores:
+    """Top1: share of queries whose first document is perfect; the table has all four outcomes, which add to 1.
+
+    perfect: relevant and in the query's language; lang_fail: relevant, in another language; sem_fail:
+    not relevant, in the query's language; both_fail: neither. A query without answer is a both_fail,
+    and a document of unknown language is not in the query's. Queries of unknown language, and those
+    without relevant document, are left out.
+
+    Direction: high. Source: MLAIRE, section 3.3.
+    """
+    found = {
+        query: _outcome(ranked, query, language)
+        for query, language in ranked.queries.items()
+        if language is not None and ranked.relevant(query)
+    }
+    per_query = {query: float(outcome == "perfect") for query, outcome in found.items()}
+    rows = {language: [q for q in queries if q in found] for language, queries in ranked.by_language().items()}
+    cells = {row: _shares([found[query] for query in queries]) for row, queries in rows.items() if queries}
+    if found:
+        cells[ALL] = _shares(list(found.values()))
+    return Scores(
+        per_query,
+        len(ranked.queries) - len(found),
+        table=MeasureTable("query language", "first document", cells),
+        again=lambda queries: first_document_outcomes(measure, ranked.only(queries)),
+    )
+
+
+def _outcome(ranked: RankedMaterial, query: str, language: str) -> str:
+    for document in ranked.top(query, 1):
+        right, own = document in ranked.relevant(query), ranked.language(document) == language
+        return OUTCOMES[(not right) * 2 + (not own)]
+    return "both_fail"
+
+
+def _shares(outcomes: list[str]) -> dict[str, MeasureCell]:
+    return {outcome: MeasureCell(outcomes.count(outcome) / len(outcomes), len(outcomes)) for outcome in OUTCOMES}
+
+
+TOP1 = MeasureFamily("Top1", "high", "MLAIRE, section 3.3", first_document_outcomes, across=True)

@@ -106,8 +106,8 @@ def _base(measure: Measure) -> Any:  # noqa: ANN401
             )
         if not takes[key].validate(value) or (key == "gains" and not _whole(value)):
             raise UsageError(f"{measure.name!r} sets {key} to {value!r}, which {base.NAME} does not take.")
-    if any(takes[key].required and key not in given for key in takes):
-        missing = next(key for key in takes if takes[key].required and key not in given)
+    missing = next((key for key in takes if takes[key].required and key not in given), None)
+    if missing is not None:
         how = f"write {measure.family.written_out}" if missing == "cutoff" else f"it needs {missing}"
         raise UsageError(f"{measure.name!r} is not how {base.NAME} is written: {how}.")
     return base(**given)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import orjson
@@ -19,7 +19,7 @@ from langshift.debias.encoders.precomputed import NORM_SAMPLE
 from langshift.debias.vectors import LanguageVectors
 from langshift.errors import LangshiftError
 from langshift.evaluate.datasets.dataset import CORPUS, Dataset
-from langshift.evaluate.datasets.texts import DatasetLanguages, DocumentText, detected_from, read_texts
+from langshift.evaluate.datasets.texts import DatasetLanguages, detected_from, read_texts
 from langshift.files import atomic_write
 from langshift.ingest.config import EmbeddingPipeline
 from langshift.ingest.documents import Document, read_corpus
@@ -29,10 +29,6 @@ from langshift.languages import UNDETERMINED, text_language
 Matrix = NDArray[np.float32]
 OnTexts = Callable[[str, int], None]
 _AT_ONCE = 256
-
-
-def _no_progress(_: str, __: int) -> None:
-    """Nobody wants to know how far it is."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +51,7 @@ class EncodedDataset:
 
 
 def encode(
-    dataset: Dataset, encoder: Encoder, cache: Path | None = None, on_texts: OnTexts = _no_progress
+    dataset: Dataset, encoder: Encoder, cache: Path | None = None, on_texts: OnTexts = lambda *_: None
 ) -> EncodedDataset:
     """Encode a dataset's documents and queries, or take both from the cache.
 
@@ -78,9 +74,8 @@ def encode(
         on_texts("queries", len(queries))
         return EncodedDataset(dataset, ids, documents, queries, languages)
     bodies = [full_text(text.title, text.text) for text in texts.values()]
-    query_texts = [query.text for query in dataset.queries]
     documents = _cached("documents", bodies, encoder, cache, on_texts)
-    queries = _cached("queries", query_texts, encoder, cache, on_texts)
+    queries = _cached("queries", [query.text for query in dataset.queries], encoder, cache, on_texts)
     query_ids = [query.id for query in dataset.queries]
     for what, names, vectors in (("Document", ids, documents), ("Query", query_ids, queries)):
         if (row := first_unusable(vectors)) is not None:
@@ -128,8 +123,11 @@ def _cached(kind: str, texts: list[str], encoder: Encoder, cache: Path | None, o
     if cache is None:
         return encode_texts(kind, texts, encoder, on_texts)
     file = cache / f"{kind}-{_key(kind, texts, encoder)}.npy"
-    found = _load_cached(file, (len(texts), encoder.dimension))
-    if found is not None:
+    try:
+        found: Matrix = np.load(file, mmap_mode="r", allow_pickle=False)
+    except (FileNotFoundError, ValueError, EOFError):
+        found = np.empty(0, np.float32)  # there is none, or it is damaged and to be made anew
+    if found.shape == (len(texts), encoder.dimension) and found.dtype == np.float32:
         on_texts(kind, len(texts))
         return found
     vectors = encode_texts(kind, texts, encoder, on_texts)
@@ -168,15 +166,6 @@ def _key(kind: str, texts: Sequence[str], encoder: Encoder) -> str:
         content = text.encode()
         digest.update(len(content).to_bytes(8, "little") + content)
     return digest.hexdigest()[:32]
-
-
-def _load_cached(path: Path, shape: tuple[int, int]) -> Matrix | None:
-    """The vectors in a file of the cache; None where there is none, or it is damaged and to be made anew."""
-    try:
-        vectors: Matrix = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (FileNotFoundError, ValueError, EOFError):
-        return None
-    return vectors if vectors.shape == shape and vectors.dtype == np.float32 else None
 
 
 def first_unusable(vectors: Matrix) -> int | None:
@@ -231,21 +220,15 @@ class DocumentLanguages:
         tags: each document's tag, ``und`` where unknown or not certain enough.
         posteriors: each document's languages and how probable they are, those without a language vector left
             out; None where documents move by their tag.
-        accuracy: share of the documents of known language whose likeliest language is that; None where nothing
-            was detected, or the dataset names no language.
-        judged: how many documents that counts.
+        detection: as it stands in ``result.json``: the share of the documents of known language whose likeliest
+            language is that (None where the dataset names none), how many documents that counts, and how many stay for
+            want of a language (None where all that is possible moves them); None where nothing was detected.
     """
 
     source: LanguageSource
     tags: Sequence[str] = field(repr=False)
     posteriors: Sequence[Posterior] | None = field(default=None, repr=False)
-    accuracy: float | None = None
-    judged: int = 0
-
-    @property
-    def unknown(self) -> int | None:
-        """How many documents stay for want of a language; None where all that is possible moves them."""
-        return sum(tag == UNDETERMINED for tag in self.tags) if self.posteriors is None else None
+    detection: Mapping[str, Any] | None = None
 
     def move(self, debias: Debiaser, vectors: Matrix, rows: slice) -> Matrix:
         """Move documents by their languages.
@@ -282,9 +265,7 @@ def resolve_document_languages(
         pipeline: the detector, and the language vectors: posteriors of languages that these do not move are not
             kept.
     """
-    if all(source == GIVEN for source in sources):
-        return dict.fromkeys(sources, given_languages(encoded))
-    texts = read_texts(encoded.dataset)
+    texts = {} if all(source == GIVEN for source in sources) else read_texts(encoded.dataset)
     return {
         source: given_languages(encoded) if source == GIVEN else _detect_languages(encoded, source, texts, pipeline)
         for source in dict.fromkeys(sources)
@@ -292,20 +273,20 @@ def resolve_document_languages(
 
 
 def _detect_languages(
-    encoded: EncodedDataset, source: LanguageSource, texts: dict[str, DocumentText], pipeline: EmbeddingPipeline
+    encoded: EncodedDataset, source: LanguageSource, texts: dict[str, Document], pipeline: EmbeddingPipeline
 ) -> DocumentLanguages:
-    detector, known = pipeline.detector, pipeline.debias.vectors
+    detector, vectors = pipeline.detector, pipeline.debias.vectors
     words = [detected_from(texts[name], source.characters) for name in encoded.ids]
     found = [detector.detect(text) for text in words]
     tags = [one.language if one.confidence >= pipeline.least_confidence else UNDETERMINED for one in found]
     named = [encoded.dataset.documents[name].language for name in encoded.ids]
-    right = [
-        text_language(one.language) == text_language(language)
-        for one, language in zip(found, named, strict=True)
-        if language is not None
-    ]
-    posteriors = [_shiftable(detector.posteriors(text), known) for text in words] if source.soft else None
-    return DocumentLanguages(source, tags, posteriors, sum(right) / len(right) if right else None, len(right))
+    known = [(one.language, language) for one, language in zip(found, named, strict=True) if language is not None]
+    right = [text_language(heard) == text_language(language) for heard, language in known]
+    posteriors = [_shiftable(detector.posteriors(text), vectors) for text in words] if source.soft else None
+    unknown = None if source.soft else sum(tag == UNDETERMINED for tag in tags)
+    accuracy = sum(right) / len(right) if right else None
+    detection = {"accuracy": accuracy, "documents": len(right), "unknown": unknown}
+    return DocumentLanguages(source, tags, posteriors, detection)
 
 
 def _shiftable(posterior: Posterior, known: LanguageVectors | None) -> Posterior:

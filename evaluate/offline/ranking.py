@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -11,18 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from langshift.debias.debiaser import QUERY_SIDE, Debiaser, recommended
-from langshift.debias.fingerprint import Fingerprint
 from langshift.debias.vectors import LanguageVectors, Vectors
 from langshift.errors import LangshiftError, UsageError
 from langshift.evaluate.datasets.dataset import identity
 from langshift.evaluate.measures.base import Scores
-from langshift.evaluate.offline.encoding import (
-    GIVEN,
-    DocumentLanguages,
-    EncodedDataset,
-    LanguageSource,
-    given_languages,
-)
+from langshift.evaluate.offline import encoding
+from langshift.evaluate.offline.encoding import GIVEN, DocumentLanguages, EncodedDataset, LanguageSource
 from langshift.evaluate.replay.journal import ReplayJournal
 from langshift.evaluate.replay.load_generator import PERCENTILES
 from langshift.evaluate.replay.requests import QueryResult
@@ -79,16 +74,13 @@ def debias_vectors(
         UsageError: probable languages with a method that cannot take them.
         LangshiftError: a vector of which the method leaves nothing.
     """
-    document_languages = document_languages or given_languages(encoded)
+    move = (document_languages or encoding.given_languages(encoded)).move
     query_ids = [query.id for query in encoded.dataset.queries]
     languages = [encoded.languages.queries[name] for name in query_ids]
-    documents = _unit_rows(
-        encoded.documents, encoded.ids, "Document", lambda block, rows: document_languages.move(debias, block, rows)
+    return DebiasedVectors(
+        _unit_rows(encoded.documents, encoded.ids, "Document", lambda block, rows: move(debias, block, rows)),
+        _unit_rows(encoded.queries, query_ids, "Query", lambda block, rows: debias.queries(block, languages[rows])),
     )
-    queries = _unit_rows(
-        encoded.queries, query_ids, "Query", lambda block, rows: debias.queries(block, languages[rows])
-    )
-    return DebiasedVectors(documents, queries)
 
 
 def _unit_rows(vectors: Matrix, names: Sequence[str], what: str, move: Callable[[Matrix, slice], Matrix]) -> Matrix:
@@ -288,11 +280,9 @@ def settings(
         UsageError: a method that is unknown, for which nothing was fitted, or that cannot be soft.
     """
     found: dict[str, OfflineSettings] = {}
-    for method in methods:
-        for source in sources:
-            for sides in shift_queries:
-                setting = _setting(known, method, alpha, SHIFT_QUERIES[sides], source)
-                found.setdefault(setting.name, setting)
+    for method, source, sides in product(methods, sources, shift_queries):
+        setting = _setting(known, method, alpha, SHIFT_QUERIES[sides], source)
+        found.setdefault(setting.name, setting)
     return list(found.values())
 
 
@@ -313,29 +303,6 @@ def _setting(
     return OfflineSettings(debias, source)
 
 
-@dataclass(frozen=True)
-class OfflineResult:
-    """What exact search over a dataset found.
-
-    Attributes:
-        encoded: the dataset and its vectors.
-        setting: what was done to these.
-        document_languages: the languages by which documents moved.
-        fingerprint: what made the vectors that were searched.
-        beta: language preference, on the scale of the cosine.
-        ranked: rankings and group scores.
-        scores: measure -> figures.
-    """
-
-    encoded: EncodedDataset
-    setting: OfflineSettings
-    document_languages: DocumentLanguages
-    fingerprint: Fingerprint
-    beta: float
-    ranked: ExactRankings
-    scores: Mapping[str, Scores]
-
-
 def evaluate(
     encoded: EncodedDataset,
     setting: OfflineSettings,
@@ -345,8 +312,9 @@ def evaluate(
     *,
     beta: float = 0.0,
     on_queries: Callable[[int], None] = lambda _: None,
-) -> OfflineResult:
-    """Move, search exactly, and score.
+    folder: Path | None = None,
+) -> dict[str, Any]:
+    """Move, search exactly, score, and write the files, each whole or not at all.
 
     Args:
         encoded: a dataset's vectors.
@@ -356,77 +324,49 @@ def evaluate(
         names: measures.
         beta: what a document in the query's language gets on top of its cosine.
         on_queries: called with the number of queries after each block.
+        folder: where to write, made if it is not there; files of an earlier evaluation are replaced. None writes none.
+
+    Returns:
+        The content of ``result.json``, in the form of a replay's; there is no cluster, so no times.
 
     Raises:
         UsageError: an unknown measure.
         LangshiftError: a vector of which the method leaves nothing.
     """
-    ranked = rank(
-        encoded, debias_vectors(encoded, setting.debias, document_languages), beta=beta, on_queries=on_queries
-    )
+    placed = debias_vectors(encoded, setting.debias, document_languages)
+    ranked = rank(encoded, placed, beta=beta, on_queries=on_queries)
+    scores = score_ranked(names, encoded, ranked)
     fingerprint = replace(pipeline, debias=setting.debias, soft=setting.source.soft).fingerprint()
-    return OfflineResult(
-        encoded, setting, document_languages, fingerprint, beta, ranked, score_ranked(names, encoded, ranked)
-    )
+    nothing: dict[str, None] = dict.fromkeys(f"p{p}" for p in PERCENTILES)
+    notes = [f"{name}: {found.note}" for name, found in scores.items() if found.note]
+    document = {
+        "complete": True,
+        "index": None,
+        "version": None,
+        "mode": "exact",
+        "method": setting.debias.method,
+        "shift_queries": setting.changes == BOTH_SIDES,
+        "language_from": str(setting.source),
+        "detection": document_languages.detection,
+        "beta": beta,
+        "top_k": TOP_K,
+        **summary(scores, asked=len(encoded.dataset.queries)),
+        "by_language": summary_by_language(scores, encoded.languages.queries),
+        "latency_ms": {"took": nothing, "wall": nothing},
+        "errors": 0,
+        "warnings": [*encoded.languages.warnings, *notes],
+        "dataset": identity(encoded.dataset),
+        **provenance(fingerprint, None),
+    }
+    if folder is not None:
+        answers = [QueryResult(query, tuple(hits)) for query, hits in ranked.rankings.items()]
+        rows = per_query(answers, encoded.languages.queries, scores)
+        write_run(folder, document, answers, rows, ranked.group_scores, folder.name or "offline")
+        ReplayJournal.finish(folder)
+    return document
 
 
 def score_ranked(names: Sequence[str], encoded: EncodedDataset, ranked: ExactRankings) -> dict[str, Scores]:
     """Score rankings of an encoded dataset."""
     run = {query: dict(hits) for query, hits in ranked.rankings.items()}
     return scored(names, encoded.dataset, encoded.languages, run, ranked.group_scores)
-
-
-def result(found: OfflineResult) -> dict[str, Any]:
-    """The content of ``result.json``, in the form of a replay's; there is no cluster, so no times."""
-    nothing: dict[str, None] = dict.fromkeys(f"p{p}" for p in PERCENTILES)
-    return {
-        "complete": True,
-        "index": None,
-        "version": None,
-        "mode": "exact",
-        "method": found.setting.debias.method,
-        "shift_queries": found.setting.changes == BOTH_SIDES,
-        "language_from": str(found.setting.source),
-        "detection": _detection(found.document_languages),
-        "beta": found.beta,
-        "top_k": TOP_K,
-        **summary(found.scores, asked=len(found.encoded.dataset.queries)),
-        "by_language": summary_by_language(found.scores, found.encoded.languages.queries),
-        "latency_ms": {"took": nothing, "wall": nothing},
-        "errors": 0,
-        "warnings": warnings(found),
-        "dataset": identity(found.encoded.dataset),
-        **provenance(found.fingerprint, None),
-    }
-
-
-def warnings(found: OfflineResult) -> list[str]:
-    """What a reader of the figures must know, in sentences."""
-    notes = [f"{name}: {scores.note}" for name, scores in found.scores.items() if scores.note]
-    return [*found.encoded.languages.warnings, *notes]
-
-
-def _detection(document_languages: DocumentLanguages) -> dict[str, Any] | None:
-    """How well the languages by which documents moved were detected; None where nothing was detected for it."""
-    if document_languages.source == GIVEN:
-        return None
-    return {
-        "accuracy": document_languages.accuracy,
-        "documents": document_languages.judged,
-        "unknown": document_languages.unknown,
-    }
-
-
-def write_files(folder: Path, found: OfflineResult, document: Mapping[str, Any], tag: str) -> None:
-    """Write the four files, each whole or not at all; those of an earlier evaluation are replaced.
-
-    Args:
-        folder: where; made if it is not there.
-        found: what was found.
-        document: the content of ``result.json``.
-        tag: names the run in ``run.trec``.
-    """
-    answers = [QueryResult(query, tuple(hits)) for query, hits in found.ranked.rankings.items()]
-    rows = per_query(answers, found.encoded.languages.queries, found.scores)
-    write_run(folder, document, answers, rows, found.ranked.group_scores, tag)
-    ReplayJournal.finish(folder)

@@ -171,14 +171,10 @@ def sweep(
     for key in sweeper.shiftable():
         tried = [best if alpha == best.alpha else sweeper.point(best.alpha, {key: alpha}) for alpha in alphas]
         languages[key] = tried
-        chosen = _best(tried, select, parts.development, best.alpha, key)
-        if chosen.alphas:
-            own |= chosen.alphas
+        own |= _best(tried, select, parts.development, best.alpha, key).alphas
     combined = sweeper.point(best.alpha, own) if own else best
-    across = sorted({alphas[0], best.alpha, alphas[-1]})
-    preferred = {
-        beta: [known[alpha] if not beta else sweeper.point(alpha, beta=beta) for alpha in across] for beta in betas
-    }
+    few = sorted({alphas[0], best.alpha, alphas[-1]})
+    preferred = {beta: [sweeper.point(alpha, beta=beta) if beta else known[alpha] for alpha in few] for beta in betas}
     return SweepResult(parts, select, points, best, languages, combined, preferred)
 
 
@@ -210,10 +206,9 @@ def document(
     """All that was found, and what it was found with."""
     halves = found.halves
     own = replace(pipeline.debias, alpha=found.best.alpha, alphas=found.own.alphas)
-    fingerprint = replace(pipeline, debias=own).fingerprint()
     return {
         "dataset": identity(encoded.dataset),
-        "fingerprint": fingerprint.to_dict(),
+        "fingerprint": replace(pipeline, debias=own).fingerprint().to_dict(),
         "halves": {
             "by": halves.by,
             "development": {"units": halves.units[0], "queries": len(halves.development)},
@@ -240,11 +235,10 @@ def document(
 
 def _point(point: SweepPoint, found: SweepResult, names: Sequence[str], *, short: bool = False) -> dict[str, Any]:
     """A setting and its means on both halves and over all queries; ``short`` leaves the setting out."""
-    halves = found.halves
-    parts = {"development": halves.development, "test": halves.test}
     setting = {} if short else {"alpha": point.alpha, "alphas": dict(point.alphas), "beta": point.beta}
     return {
         **setting,
-        **{half: {name: point.mean(name, queries) for name in names} for half, queries in parts.items()},
+        "development": {name: point.mean(name, found.halves.development) for name in names},
+        "test": {name: point.mean(name, found.halves.test) for name in names},
         "all": {name: point.scores[name].mean for name in names},
     }

@@ -15,8 +15,8 @@ from langshift.evaluate.compare.comparison import ALL, SECTIONS, Column, Compare
 from langshift.evaluate.compare.findings import describe_test
 from langshift.evaluate.figures.charts import PERCENTILES, FrontierPoint, Line, bars, curves, frontier, percentiles
 from langshift.evaluate.figures.heatmap import by_language, by_rank, heatmap
-from langshift.evaluate.measures.preference import ALL as EVERY
-from langshift.evaluate.measures.preference import OUTCOMES
+from langshift.evaluate.measures.fairness import ALL as EVERY
+from langshift.evaluate.measures.fairness import OUTCOMES
 from langshift.evaluate.report import tables
 from langshift.evaluate.report.report import Report, RunInfo, SavedSweep, facts
 from langshift.evaluate.report.tables import Cell, Head, Table, examples, tally

@@ -10,7 +10,7 @@ from langshift import output
 from langshift.evaluate.compare.comparison import ALL, SLICES, Column, ComparedQueries, SettingRow, SettingsComparison
 from langshift.evaluate.compare.findings import describe_test, first_document_shares
 from langshift.evaluate.compare.significance import TestResult
-from langshift.evaluate.measures.preference import OUTCOMES
+from langshift.evaluate.measures.fairness import OUTCOMES
 from langshift.evaluate.offline.encoding import GIVEN, LanguageSource
 from langshift.evaluate.offline.ranking import BOTH_SIDES, NOTHING, OfflineSettings
 from langshift.evaluate.offline.sweep import SweepResult

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from langshift import output
 from langshift.debias.vectors import LanguageVectors
@@ -18,21 +17,9 @@ from langshift.errors import UsageError, require_extra
 from langshift.evaluate.figures.theme import BLUE, GREEN, VERMILION
 from langshift.evaluate.report.run_tables import bars
 from langshift.evaluate.report.tables import probability
-from langshift.evaluate.tune.task import FOLDS
-from langshift.evaluate.tune.tune import (
-    ALPHAS,
-    COST,
-    MEASURES,
-    PLAIN,
-    TARGET,
-    Judge,
-    MeasureChange,
-    ShiftSettings,
-    TuningPoint,
-    TuningResult,
-    TuningStep,
-    groups,
-)
+from langshift.evaluate.tune import tune
+from langshift.evaluate.tune.task import FOLDS, Mask
+from langshift.evaluate.tune.tune import ALPHAS, COST, MEASURES, PLAIN, TARGET, MeasureChange, TuningPoint, groups
 from langshift.files import atomic_write
 from langshift.output import format_change, format_score, heading, join_words, line
 from langshift.settings import VERSION
@@ -55,27 +42,27 @@ class TuningReport:
     """
 
     pairs: str
-    judge: Judge
-    found: TuningResult
+    judge: tune.Judge
+    found: tune.TuningResult
     absent: Sequence[str]
     few: Sequence[str]
     same_text: bool
 
     @property
-    def reported_step(self) -> TuningStep:
+    def reported_step(self) -> tune.TuningStep:
         """The step whose held-out figures are shown: the last taken, else the first that would shift anything."""
         shifting = (step for step in self.found.steps if step.setting != PLAIN)
         return self.found.last or next(shifting, self.found.steps[0])
 
-    @property
-    def every(self) -> NDArray[np.bool_]:
-        """All queries."""
-        return groups(self.judge)["all"]
+    @cached_property
+    def groups(self) -> dict[str, Mask]:
+        """The queries that are reported together."""
+        return groups(self.judge)
 
     @cached_property
     def held_out(self) -> dict[str, dict[str, MeasureChange]]:
         """Which queries -> measure -> its change from no shift at all, on held-out items."""
-        return {name: self.found.changes(self.reported_step, mask) for name, mask in groups(self.judge).items()}
+        return {name: self.found.changes(self.reported_step, mask) for name, mask in self.groups.items()}
 
     def recommended(self) -> LanguageVectors:
         """The language vectors with the recommendation and what it rests on."""
@@ -115,7 +102,7 @@ class TuningReport:
                 for name, changes in self.held_out.items()
             },
             "curve": {
-                name: [[point.setting.alpha, *self._means(point, self.every)] for point in points]
+                name: [[point.setting.alpha, *self._means(point).values()] for point in points]
                 for name, points in found.curves.items()
             },
             "curve_columns": ["alpha", *MEASURES],
@@ -124,20 +111,18 @@ class TuningReport:
 
     def mean(self, point: TuningPoint, measure: str) -> float:
         """A measure over all queries, every query language alike."""
-        return self.found.weighing.mean(point.figures[measure], self.every)
+        return self.found.weighing.mean(point.figures[measure], self.groups["all"])
 
-    def _means(self, point: TuningPoint, mask: NDArray[np.bool_]) -> list[float]:
-        return [round(self.found.weighing.mean(point.figures[measure], mask), 4) for measure in MEASURES]
+    def _means(self, point: TuningPoint, group: str = "all") -> dict[str, float]:
+        mask = self.groups[group]
+        return {name: round(self.found.weighing.mean(point.figures[name], mask), 4) for name in MEASURES}
 
     def _curve(self, points: Sequence[TuningPoint]) -> list[dict[str, Any]]:
         """The curve with each group's means, and the interval of each change from alpha 0."""
         return [
             {
                 "alpha": point.setting.alpha,
-                **{
-                    name: dict(zip(MEASURES, self._means(point, mask), strict=True))
-                    for name, mask in groups(self.judge).items()
-                },
+                **{group: self._means(point, group) for group in self.groups},
                 "change": {measure: list(bounds) for measure, bounds in self.intervals(point).items()},
             }
             for point in points
@@ -145,18 +130,15 @@ class TuningReport:
 
     def intervals(self, point: TuningPoint) -> Mapping[str, tuple[float, float]]:
         """95 % intervals of the changes from alpha 0, over all queries."""
-        plain = self.found.plain
-        return {
-            measure: self.found.weighing.interval(point.figures[measure] - plain.figures[measure], self.every)
-            for measure in MEASURES
-        }
+        before, after, interval = self.found.plain.figures, point.figures, self.found.weighing.interval
+        return {name: interval(after[name] - before[name], self.groups["all"]) for name in MEASURES}
 
 
-def _setting(setting: ShiftSettings) -> dict[str, Any]:
+def _setting(setting: tune.ShiftSettings) -> dict[str, Any]:
     return {"alpha": setting.alpha, "alphas": dict(setting.own), "shift_queries": setting.shift_queries}
 
 
-def _step(step: TuningStep) -> dict[str, Any]:
+def _step(step: tune.TuningStep) -> dict[str, Any]:
     return {"name": step.name, **_setting(step.setting), "taken": step.taken, TARGET: _change(step.change)}
 
 
@@ -231,8 +213,8 @@ def _dress(axes: Axes, report: TuningReport, title: str) -> None:
 
 
 def _title(report: TuningReport) -> str:
-    task = report.judge.task
-    vectors, languages = report.judge.vectors, len(set(task.languages.tolist()))
+    task, vectors = report.judge.task, report.judge.vectors
+    languages = len(set(task.languages.tolist()))
     return (
         f"{vectors.encoder}, pivot {vectors.pivot}, on {report.pairs}: {len(task.items):,} questions in {languages} "
         "languages\nbands: 95 % over blocks of items, documents shifted"
@@ -336,6 +318,7 @@ def _over_budget(report: TuningReport) -> list[str]:
     return [f"On held-out items {COST} falls by more than the budget: by {join_words(over)}."] if over else []
 
 
+_QUERIES = {"documents": "all queries as they are", "both": "and queries in other languages than the pivot too"}
 _STEPS = {"documents": "shift documents", "queries": "shift queries too", "languages": "single alphas"}
 
 
@@ -343,10 +326,9 @@ def show(report: TuningReport) -> None:
     """Print the task, both curves, what each step and the recommendation give on held-out items, and the words."""
     for sentence in describe_task(report):
         line(sentence)
-    heading("\nDocuments shifted, all queries as they are")
-    _curve(report, report.found.documents)
-    heading("\nDocuments shifted, and queries in other languages than the pivot too")
-    _curve(report, report.found.both)
+    for name, points in report.found.curves.items():
+        heading(f"\nDocuments shifted, {_QUERIES[name]}")
+        _curve(report, points)
     heading(f"\nStep by step: {TARGET} on each fifth of the items, at what is chosen on the other four")
     _steps(report)
     heading(f"\nNothing shifted, and as in the step {_STEPS[report.reported_step.name]!r}, on the same fifths")
@@ -376,8 +358,7 @@ def _steps(report: TuningReport) -> None:
         [
             _STEPS[step.name],
             _alphas(step.setting),
-            format_score(step.change.before),
-            format_score(step.change.after),
+            *map(format_score, (step.change.before, step.change.after)),
             interval(step.change),
             probability(step.change.p),
             "yes" if step.taken else "no",
@@ -388,7 +369,7 @@ def _steps(report: TuningReport) -> None:
     output.table(None, heads, rows, right={"without", "with", "change, 95 %", "p"})
 
 
-def _alphas(setting: ShiftSettings) -> str:
+def _alphas(setting: tune.ShiftSettings) -> str:
     return ", ".join([f"{setting.alpha:g}", *(f"{key} {alpha:g}" for key, alpha in setting.own)])
 
 
@@ -398,8 +379,7 @@ def _held_out(report: TuningReport) -> None:
         [
             said[group] if measure == TARGET else "",
             measure,
-            format_score(change.before),
-            format_score(change.after),
+            *map(format_score, (change.before, change.after)),
             change_of(change),
         ]
         for group, changes in report.held_out.items()

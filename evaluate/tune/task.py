@@ -106,9 +106,7 @@ def well_covered(items: ParallelItems) -> tuple[ParallelItems, list[str]]:
         UsageError: the pivot language is one of the latter, or no language beside it is left.
     """
     share = question_share(items)
-    counts = {
-        tag: sum(question(text, share) is not None for text in texts if text) for tag, texts in items.texts.items()
-    }
+    counts = {tag: sum(question(text, share) is not None for text in of if text) for tag, of in items.texts.items()}
     few = [tag for tag, count in counts.items() if count < LEAST]
     texts = {tag: of for tag, of in items.texts.items() if tag not in few}
     rows = [row for row in zip(*texts.values(), strict=True) if any(row[1:])]
@@ -178,7 +176,6 @@ class TuningTask:
         items: item of each query, shape (queries,).
         document_items: item of each document, shape (documents,).
         share: how long a question is, as a part of its item's characters.
-        pairs: tag -> how many items the parallel text has in all with this language and the pivot.
     """
 
     encoded: EncodedDataset
@@ -187,7 +184,6 @@ class TuningTask:
     items: NDArray[np.int64] = field(repr=False)
     document_items: NDArray[np.int64] = field(repr=False)
     share: float
-    pairs: dict[str, int]
 
     @property
     def count(self) -> int:
@@ -250,8 +246,7 @@ def make_task(items: ParallelItems, encoder: Encoder, on_texts: Callable[[int], 
     """
     share = question_share(items)
     documents = [(number, tag, text) for tag, texts in items.texts.items() for number, text in enumerate(texts) if text]
-    cut = [(number, tag, question(text, share)) for number, tag, text in documents]
-    queries = [(number, tag, text) for number, tag, text in cut if text is not None]
+    queries = [(number, tag, cut) for number, tag, text in documents if (cut := question(text, share)) is not None]
     dataset = _dataset(documents, queries)
     encoded = EncodedDataset(
         dataset,
@@ -268,7 +263,6 @@ def make_task(items: ParallelItems, encoder: Encoder, on_texts: Callable[[int], 
         np.array([number for number, _, _ in queries]),
         np.array([number for number, _, _ in documents]),
         share,
-        dict(items.pairs),
     )
 
 

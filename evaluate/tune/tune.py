@@ -97,13 +97,9 @@ class Weighing:
         sizes = np.bincount(blocks, weights)
         there = sizes > 0
 
-        def mean(total: Floats, size: Floats, axis: int) -> Floats:
-            found: Floats = total.sum(axis=axis) / size.sum(axis=axis)
-            return found
-
         found = stats.bootstrap(
             (sums[there], sizes[there]),
-            mean,
+            lambda total, size, axis: total.sum(axis=axis) / size.sum(axis=axis),
             paired=True,
             vectorized=True,
             n_resamples=_RESAMPLES,
@@ -149,16 +145,14 @@ class TuningPoint:
     figures: Mapping[str, Floats] = field(repr=False)
 
 
+OnPoint = Callable[[], None]
+
+
 class Judge:
     """Searches a task at one setting after the other, and remembers."""
 
     def __init__(
-        self,
-        task: TuningTask,
-        vectors: LanguageVectors,
-        *,
-        same_text: bool,
-        on_point: Callable[[], None] = lambda: None,
+        self, task: TuningTask, vectors: LanguageVectors, *, same_text: bool, on_point: OnPoint = lambda: None
     ) -> None:
         """Keep what all settings share.
 
@@ -171,12 +165,10 @@ class Judge:
         """
         self.task, self.vectors = task, vectors
         self._on_point, self._known = on_point, dict[ShiftSettings, TuningPoint]()
-        folds = task.folds
-        masks = [folds == fold for fold in range(FOLDS)] if same_text else [np.ones(len(folds), bool)]
-        fitted = [held_out_vectors(vectors, task, fold) if same_text else vectors for fold in range(len(masks))]
-        self._parts = [
-            (mask, Sweeper(task.with_queries(mask), apart, MEASURES)) for mask, apart in zip(masks, fitted, strict=True)
-        ]
+        parts = [(np.ones(len(task.folds), bool), vectors)]
+        if same_text:
+            parts = [(task.folds == fold, held_out_vectors(vectors, task, fold)) for fold in range(FOLDS)]
+        self._parts = [(mask, Sweeper(task.with_queries(mask), fitted, MEASURES)) for mask, fitted in parts]
         self.keys = self._parts[0][1].shiftable()
 
     def at(self, setting: ShiftSettings) -> TuningPoint:
@@ -229,27 +221,20 @@ class TuningResult:
 
     Attributes:
         budget: how much SLR@20 may fall.
-        documents: a point for each alpha, documents shifted.
-        both: a point for each alpha, queries shifted too.
+        curves: a point for each alpha: ``documents`` shifted, and ``both``, queries shifted too.
         steps: what was tried, in order.
         weighing: how queries count.
     """
 
     budget: float
-    documents: Sequence[TuningPoint]
-    both: Sequence[TuningPoint]
+    curves: Mapping[str, Sequence[TuningPoint]]
     steps: Sequence[TuningStep]
     weighing: Weighing
 
     @property
-    def curves(self) -> dict[str, Sequence[TuningPoint]]:
-        """Both by name."""
-        return {"documents": self.documents, "both": self.both}
-
-    @property
     def plain(self) -> TuningPoint:
         """What is found with nothing shifted."""
-        return self.documents[0]
+        return self.curves["documents"][0]
 
     @property
     def last(self) -> TuningStep | None:
@@ -284,16 +269,15 @@ def tune(judge: Judge, budget: float) -> TuningResult:
     if len(judge.keys) > 1:
         before = (common, judge.at(common).figures)
         steps.append(chooser.step("languages", lambda mask: chooser.with_own_alphas(common, mask), *before))
-    return TuningResult(budget, documents, both, steps, chooser.weighing)
+    return TuningResult(budget, {"documents": documents, "both": both}, steps, chooser.weighing)
 
 
 class _Chooser:
     """Chooses among points by what they give on some of the queries."""
 
     def __init__(self, judge: Judge, budget: float) -> None:
-        task = judge.task
-        self._judge, self._budget, self._folds = judge, budget, task.folds
-        self.weighing = Weighing.of(task)
+        self._judge, self._budget, self._folds = judge, budget, judge.task.folds
+        self.weighing = Weighing.of(judge.task)
 
     def step(self, name: str, choice: Choice, stands: ShiftSettings, before: Mapping[str, Floats]) -> TuningStep:
         """Choose on all folds for the recommendation, and on all but one for judging on that one."""

@@ -152,7 +152,7 @@ def xquad(source: Path, out: Path, languages: list[str] | None, **options: Any) 
       langshift dataset convert xquad XQUAD xquad8 --languages ar,de,en,es,ru,th,tr,zh --pivot en
       langshift dataset convert xquad XQUAD sources --pivot zh,vi,hi
     """
-    from langshift.evaluate.convert.squad import read_xquad
+    from langshift.evaluate.convert.parallel import read_xquad
 
     run_convert(out, lambda: read_xquad(source, languages, _pivots(options)), **options)
 
@@ -169,7 +169,7 @@ def mlqa(source: Path, out: Path, languages: list[str] | None, split: str, **opt
     Example:
       langshift dataset convert mlqa MLQA_V1 mlqa-zh --pivot zh
     """
-    from langshift.evaluate.convert.squad import read_mlqa
+    from langshift.evaluate.convert.parallel import read_mlqa
 
     run_convert(out, lambda: read_mlqa(source, languages, _pivots(options), split), **options)
 
@@ -186,7 +186,7 @@ def belebele(source: Path, out: Path, languages: list[str] | None, **options: An
     Example:
       langshift dataset convert belebele BELEBELE bele14 --languages ar,de,en,es,fr,hi,id,it,ja,nl,pt,ru,vi,zh
     """
-    from langshift.evaluate.convert.belebele import read_belebele
+    from langshift.evaluate.convert.parallel import read_belebele
 
     run_convert(out, lambda: read_belebele(source, languages, _pivots(options)), **options)
 
@@ -203,7 +203,7 @@ def miracl(source: Path, out: Path, languages: list[str] | None, split: str, no_
     Example:
       langshift dataset convert miracl MIRACL miracl-sw --languages sw
     """
-    from langshift.evaluate.convert.miracl import read_miracl
+    from langshift.evaluate.convert.trec import read_miracl
 
     run_convert(
         out, lambda: read_miracl(source, languages, split), every=True, no_language=no_language, as_json=as_json
@@ -229,7 +229,7 @@ def posir(source: Path, out: Path, languages: list[str] | None, domains: list[st
     Example:
       langshift dataset convert posir PosIR-Benchmark-v1 posir-law --languages en,de --domains Law
     """
-    from langshift.evaluate.convert.posir import read_posir
+    from langshift.evaluate.convert.beir import read_posir
 
     run_convert(out, lambda: read_posir(source, languages, _pivots(options), domains), **options)
 
@@ -246,7 +246,7 @@ def neuclir(source: Path, out: Path, languages: list[str] | None, **options: Any
     Example:
       langshift dataset convert neuclir NEUCLIR neuclir-2 --languages zh,ru --pivot en
     """
-    from langshift.evaluate.convert.neuclir import read_neuclir
+    from langshift.evaluate.convert.trec import read_neuclir
 
     run_convert(out, lambda: read_neuclir(source, languages), **options)
 

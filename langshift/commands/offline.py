@@ -215,10 +215,12 @@ def offline(
         for row in rows:
             bars.update(searching, rate=row.name)
             languages = detections[row.source]
-            found = ranking.evaluate(encoded, row, languages, pipeline, names, beta=beta, on_queries=on_queries)
-            documents.append(ranking.result(found))
-            if folder := folders.get(row.name):
-                ranking.write_files(folder, found, documents[-1], folder.name or "offline")
+            folder = folders.get(row.name)
+            documents.append(
+                ranking.evaluate(
+                    encoded, row, languages, pipeline, names, beta=beta, on_queries=on_queries, folder=folder
+                )
+            )
     warn(dict.fromkeys(warning for document in documents for warning in document["warnings"]))
     if as_json:
         emit_json(documents[0] if len(rows) == 1 else {"rows": documents})

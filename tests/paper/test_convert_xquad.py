@@ -9,8 +9,8 @@ import pytest
 from click.testing import CliRunner
 
 from langshift.commands.dataset import dataset as command
+from langshift.evaluate.convert.parallel import read_xquad
 from langshift.evaluate.convert.pool import PoolOptions, build
-from langshift.evaluate.convert.squad import read_xquad
 from langshift.evaluate.datasets.dataset import load_dataset
 
 

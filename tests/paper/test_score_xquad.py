@@ -10,8 +10,8 @@ import pytrec_eval
 from command_line import langshift
 
 from langshift.debias.encoders import open_encoder
+from langshift.evaluate.convert.parallel import read_xquad
 from langshift.evaluate.convert.pool import PoolOptions, build
-from langshift.evaluate.convert.squad import read_xquad
 from langshift.evaluate.runs import format_run
 
 LANGUAGES = ["ar", "de", "en", "es", "ru", "th", "tr", "zh"]

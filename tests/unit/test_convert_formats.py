@@ -136,9 +136,9 @@ def test_posir_keeps_where_the_evidence_stands(tmp_path, kind):
         "q1-en": {"d1-en": 1, "d1-de": 1}, "q2-en": {"d3-en": 1}, "q1-de": {"d1-en": 1, "d1-de": 1},
         "cmn-q1-zh": {"cmn-d1-zh": 1},
     }  # fmt: skip
-    assert dataset.evidence["q1-en"] == {"d1-en": 0.25, "d1-de": 0.25}
-    assert dataset.evidence["q2-en"] == {"d3-en": 1.0}
-    assert dataset.lengths == {"d1-en": 600, "d1-de": 600, "d3-en": 80, "cmn-d1-zh": 10}
+    assert dataset.evidence.positions["q1-en"] == {"d1-en": 0.25, "d1-de": 0.25}
+    assert dataset.evidence.positions["q2-en"] == {"d3-en": 1.0}
+    assert dataset.evidence.lengths == {"d1-en": 600, "d1-de": 600, "d3-en": 80, "cmn-d1-zh": 10}
     assert dataset.documents["d1-de"].group == dataset.documents["d1-en"].group == "d1"
     assert dataset.documents["cmn-d1-zh"].group == "cmn-d1"
     every = convert("posir", source, tmp_path / "all", "--languages", "en")
@@ -210,7 +210,7 @@ def test_a_converted_folder_can_be_cut_again(tmp_path):
     convert("beir", tmp_path / "two", tmp_path / "three", "--languages", "de", "--pivot", "en")
     again = load_dataset(tmp_path / "three")
     assert again.qrels == {"q1": {"d1-de": 1}}
-    assert (again.evidence, again.lengths) == ({"q1": {"d1-de": 0.25}}, {"d1-de": 600})
+    assert (again.evidence.positions, again.evidence.lengths) == ({"q1": {"d1-de": 0.25}}, {"d1-de": 600})
     convert("miracl", write_miracl(tmp_path / "miracl"), tmp_path / "four")
     convert("beir", tmp_path / "four", tmp_path / "five", "--pivot", "sw")
     assert load_dataset(tmp_path / "five").judged == "per-language"

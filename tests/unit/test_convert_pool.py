@@ -17,15 +17,12 @@ from convert_sources import (
 )
 
 from langshift.errors import UsageError
-from langshift.evaluate.convert.beir import read_beir
-from langshift.evaluate.convert.belebele import read_belebele
+from langshift.evaluate.convert.beir import read_beir, read_posir
 from langshift.evaluate.convert.common import pick, tagged
-from langshift.evaluate.convert.miracl import read_miracl
 from langshift.evaluate.convert.multieup import read_multieup
-from langshift.evaluate.convert.neuclir import read_neuclir
+from langshift.evaluate.convert.parallel import read_belebele, read_mlqa
 from langshift.evaluate.convert.pool import JudgedQuestion, Passage, PoolOptions, PoolSource, build
-from langshift.evaluate.convert.posir import read_posir
-from langshift.evaluate.convert.squad import read_mlqa
+from langshift.evaluate.convert.trec import read_miracl, read_neuclir
 from langshift.evaluate.datasets.dataset import load_dataset
 
 TAGS = ["ar", "de", "en", "zh"]

@@ -193,15 +193,15 @@ def test_judgements_without_a_relevant_document(folder):
 
 def test_article_judged_and_evidence_are_read_where_they_are_given(folder):
     dataset = load_dataset(folder)
-    assert (dataset.judged, dataset.evidence, dataset.lengths) == ("pooled", {}, {})
+    assert (dataset.judged, dataset.evidence.positions, dataset.evidence.lengths) == ("pooled", {}, {})
     write(folder, "queries.jsonl", QUERIES.replace('"group": "tides"', '"article": "The sea"'))
     write(folder, "dataset.json", '{"judged": "per-language"}')
     write(folder, "evidence.tsv", "query-id\tcorpus-id\tposition\tlength\nq1\ttides-en\t.25\t512\nq1\ttides-zh\t1\n")
     dataset = load_dataset(folder)
     assert [query.article for query in dataset.queries] == ["The sea", None]
     assert dataset.judged == "per-language"
-    assert dataset.evidence == {"q1": {"tides-en": 0.25, "tides-zh": 1.0}}
-    assert dataset.lengths == {"tides-en": 512}
+    assert dataset.evidence.positions == {"q1": {"tides-en": 0.25, "tides-zh": 1.0}}
+    assert dataset.evidence.lengths == {"tides-en": 512}
 
 
 def test_bad_evidence_is_met_only_by_who_asks_for_it(folder):

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from langshift.errors import UsageError
-from langshift.evaluate.measures import parse_measure, score
+from langshift.evaluate.measures import OWN, parse_measure, score
 from langshift.evaluate.measures.base import Material, Scores
 
 DOCUMENTS = [f"d{number:02d}" for number in range(25)]
@@ -144,3 +144,10 @@ def test_anything_else_that_ir_measures_can_compute_goes_by_its_name(name):
     assert measure.family.direction == ("report" if name == "NumRet" else "high")
     found = score([name], material({"q0": {"d01": 1}}, {"q0": {"d01": 3.0}}))[name]
     assert found.mean == pytest.approx(1.0)
+
+
+def test_no_measure_of_our_own_hides_one_of_ir_measures():
+    import ir_measures
+
+    theirs = {alias.lower() for name, base in ir_measures.measures.registry.items() for alias in (name, base.NAME)}
+    assert not {family.name.lower() for family in OWN} & theirs

@@ -125,13 +125,14 @@ def test_detection_reads_as_much_as_it_is_told(tmp_path):
     sources = [GIVEN, LanguageSource("detected"), LanguageSource("detected", 20), LanguageSource("soft", 20)]
     told = resolve_document_languages(data, sources, making)
     given, whole, short, soft = (told[source] for source in sources)
-    assert (given.tags, given.accuracy, given.judged) == (["en", "de", "es", "de"], None, 0)
+    assert (given.tags, given.detection) == (["en", "de", "es", "de"], None)
     # The dataset names three languages; the fourth is detected, and judges nobody.
-    assert (whole.tags, whole.accuracy, whole.judged, whole.unknown) == (["en", "de", "es", "de"], 1.0, 3, 0)
-    assert (short.tags, short.unknown) == (["en", "en", "und", "de"], 1)
-    assert (short.accuracy, short.judged) == (pytest.approx(1 / 3), 3)
+    assert whole.tags == ["en", "de", "es", "de"]
+    assert whole.detection == {"accuracy": 1.0, "documents": 3, "unknown": 0}
+    assert short.tags == ["en", "en", "und", "de"]
+    assert short.detection == {"accuracy": pytest.approx(1 / 3), "documents": 3, "unknown": 1}
     # English is the pivot, and most of the detector's languages have no vector: only what moves is kept.
-    assert (soft.accuracy, soft.unknown) == (short.accuracy, None)
+    assert soft.detection == {**short.detection, "unknown": None}
     assert all(posterior.keys() <= {"de", "es"} for posterior in soft.posteriors)
     assert soft.posteriors[2] == {}
     assert soft.posteriors[3]["de"] > 0.5

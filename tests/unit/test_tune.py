@@ -72,7 +72,7 @@ def test_no_alpha_costs_more_than_the_budget(biased_on_both_sides):
         documents = found.steps[0].setting.alpha
         every = everything(found)
         least = found.weighing.mean(found.plain.figures[COST], every) - budget - 1e-9
-        within = [p for p in found.documents if found.weighing.mean(p.figures[COST], every) >= least]
+        within = [p for p in found.curves["documents"] if found.weighing.mean(p.figures[COST], every) >= least]
         best = max(within, key=lambda point: found.weighing.mean(point.figures[TARGET], every))
         assert documents == best.setting.alpha
         losses[budget] = documents

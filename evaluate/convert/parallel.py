@@ -1,17 +1,19 @@
-"""XQuAD and MLQA: files in SQuAD's layout."""
+"""XQuAD, MLQA and Belebele: questions on passages that are there in several languages."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
+from hashlib import blake2b
 from pathlib import Path
 from typing import NamedTuple
 
 import orjson
 
 from langshift.errors import UsageError
-from langshift.evaluate.convert.common import choose, find_by_code
+from langshift.evaluate.convert.common import Chosen, choose, find_by_code, located, tagged
 from langshift.evaluate.convert.pool import JudgedQuestion, Passage, PoolSource
+from langshift.files import string
 from langshift.languages import parse_tag
 
 
@@ -70,7 +72,7 @@ _NAMED = "they are named test-context-en-question-en.json, for each language"
 # Shift's 11,582 English questions are a few fewer than the 11,590 of the published test split, all of
 # which are kept here. As its Table 7 counts them, the pool of a source language holds only the groups
 # that have a passage in it.
-def read_mlqa(folder: Path, languages: Sequence[str] | None, pivots: Sequence[str] | None, split: str) -> PoolSource:
+def read_mlqa(folder: Path, languages: Chosen, pivots: Chosen, split: str) -> PoolSource:
     """MLQA as a source of pools.
 
     Args:
@@ -158,7 +160,7 @@ _FILE = re.compile(r"(?:xquad\.)?([a-z]{2,3})\.json")
 #
 # Layout (google-deepmind/xquad): ``xquad.<language>.json`` in SQuAD's layout, the same paragraphs and
 # question ids in the same order in every file.
-def read_xquad(folder: Path, languages: Sequence[str] | None, pivots: Sequence[str] | None) -> PoolSource:
+def read_xquad(folder: Path, languages: Chosen, pivots: Chosen) -> PoolSource:
     """XQuAD as a source of pools.
 
     Args:
@@ -192,12 +194,10 @@ def read_xquad(folder: Path, languages: Sequence[str] | None, pivots: Sequence[s
     questions = []
     for code, tag in chosen.items():
         for number, paragraph in enumerate(paragraphs[code]):
-            judged = {f"{_group(number)}-{other}": 1 for other in chosen}
-            article = paragraphs[first][number].article
-            questions += [
-                JudgedQuestion(name, text, tag, judged, _group(number), article)
-                for name, text in paragraph.questions.items()
-            ]
+            group, article = _group(number), paragraphs[first][number].article
+            judged = {f"{group}-{other}": 1 for other in chosen}
+            asked = paragraph.questions.items()
+            questions += [JudgedQuestion(name, text, tag, judged, group, article) for name, text in asked]
     return PoolSource(folder, list(chosen.values()), questions, passages)
 
 
@@ -206,15 +206,96 @@ def _group(number: int) -> str:
 
 
 def _check_parallel(path: Path, paragraphs: list[Paragraph], pivot: Path, expected: list[Paragraph]) -> None:
-    remedy = "take both from the same release of XQuAD"
+    so = "so they are not translations of each other: take both from the same release of XQuAD"
     if len(paragraphs) != len(expected):
-        raise UsageError(
-            f"{path} has {len(paragraphs)} paragraphs and {pivot.name} has {len(expected)}, "
-            f"so they are not translations of each other: {remedy}."
-        )
+        raise UsageError(f"{path} has {len(paragraphs)} paragraphs and {pivot.name} has {len(expected)}, {so}.")
     for number, (one, other) in enumerate(zip(paragraphs, expected, strict=True), 1):
         if one.questions.keys() != other.questions.keys():
+            raise UsageError(f"{path} and {pivot.name} have different questions at paragraph {number}, {so}.")
+
+
+# Belebele as a pooled multilingual retrieval set, as in Shift (Jang et al., 2026), section 4.2.
+#
+# The stem of each multiple-choice question is a query, and its passage is relevant in every language.
+#
+# Layout (facebook/belebele on the Hugging Face Hub, and Belebele.zip): ``data/<code>.jsonl`` with the
+# FLORES-200 code of one of 122 variants, a question a line: ``link`` (the passage's page),
+# ``question_number`` (1 or 2), ``flores_passage``, ``question``, four answers, ``dialect``. Link and
+# question number are the same in every variant and tell the questions apart; the order of lines and
+# ``ds`` are not.
+_VARIANT_FILE = re.compile(r"([a-z]{3}_[A-Za-z]{4})\.jsonl(?:\.gz)?")
+_BELEBELE = "each line of Belebele has link, question_number, flores_passage and question"
+
+
+class _Variant(NamedTuple):
+    """One language variant: link -> passage, and link and number -> question."""
+
+    passages: dict[str, str]
+    questions: dict[tuple[str, str], str]
+
+
+def read_belebele(folder: Path, languages: Chosen, pivots: Chosen) -> PoolSource:
+    """Belebele as a source of pools.
+
+    Args:
+        folder: holds the files, or ``data`` with them.
+        languages: FLORES-200 codes or tags (``zh`` is ``zho_Hans``); None takes all that ``folder`` has.
+        pivots: languages of the questions, to be checked; None takes all.
+
+    Raises:
+        UsageError: a language without a file, a line that is not Belebele's, or files that do not run parallel.
+    """
+    files = find_by_code(
+        folder,
+        ("", "data"),
+        _VARIANT_FILE,
+        "name the one that holds Belebele's eng_Latn.jsonl and so on",
+        "Belebele file: they are named eng_Latn.jsonl, for each language variant",
+    )
+    chosen = choose(tagged(files), languages, pivots, folder)
+    variants = {code: _read_variant(files[code]) for code in chosen}
+    first = next(iter(chosen))
+    for code, variant in variants.items():
+        if variant.questions.keys() != variants[first].questions.keys():
+            odd = min(variant.questions.keys() ^ variants[first].questions.keys())
             raise UsageError(
-                f"{path} and {pivot.name} have different questions at paragraph {number}, "
-                f"so they are not translations of each other: {remedy}."
+                f"{files[code]} and {files[first].name} do not have the same questions (question {odd[1]} of {odd[0]} "
+                "is in one only), so they are not translations of each other: take both from the same release."
             )
+
+    def passages() -> Iterator[Passage]:
+        for link in sorted(variants[first].passages):
+            group = _page_group(link)
+            for code, tag in chosen.items():
+                yield Passage(f"{group}-{code}", variants[code].passages[link], tag, group, link)
+
+    questions = [
+        JudgedQuestion(f"{group}-q{number}", text, tag, {f"{group}-{other}": 1 for other in chosen}, group, link)
+        for code, tag in chosen.items()
+        for (link, number), text in sorted(variants[code].questions.items())
+        for group in (_page_group(link),)
+    ]
+    return PoolSource(folder, list(chosen.values()), questions, passages)
+
+
+def _page_group(link: str) -> str:
+    """A short id for a page, the same whatever else is in the pool."""
+    return f"b{blake2b(link.encode(), digest_size=5).hexdigest()}"
+
+
+def _read_variant(path: Path) -> _Variant:
+    variant = _Variant({}, {})
+    for where, record in located(path):
+        link = string(record, "link", where, _BELEBELE)
+        text = string(record, "flores_passage", where, _BELEBELE)
+        key = (link, str(record.get("question_number")))
+        if key[1] not in ("1", "2"):
+            raise UsageError(f"{where}, has no question_number of 1 or 2: {_BELEBELE}.")
+        if key in variant.questions:
+            raise UsageError(f"{where}, has question {key[1]} of {link} a second time: fetch the file again.")
+        variant.questions[key] = string(record, "question", where, _BELEBELE)
+        if variant.passages.setdefault(link, text) != text:
+            raise UsageError(f"{where}, has another passage for {link} than an earlier line: fetch the file again.")
+    if not variant.questions:
+        raise UsageError(f"{path} holds no question: {_BELEBELE}.")
+    return variant

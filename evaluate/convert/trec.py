@@ -1,0 +1,197 @@
+"""MIRACL and NeuCLIR: collections with judgements as TREC writes them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from langshift.errors import UsageError
+from langshift.evaluate.convert import common
+from langshift.evaluate.convert.common import Chosen, choose, collect, find_by_code, located
+from langshift.evaluate.convert.pool import JudgedQuestion, Passage, PoolSource
+from langshift.evaluate.datasets.dataset import PER_LANGUAGE, Qrels
+from langshift.files import identifier, read_columns, string
+from langshift.languages import parse_tag
+
+# MIRACL (Zhang et al., 2023) in one language or several.
+#
+# Its passages were judged for questions in their own language alone, never across languages, so a pool
+# of several says nothing about passages in other languages (Shift, Appendix A). ``dataset.json`` says
+# so, for measures that must then be refused.
+#
+# Layout (miracl/miracl and miracl/miracl-corpus on the Hugging Face Hub)::
+#
+#     miracl-v1.0-<l>/topics/topics.miracl-v1.0-<l>-<split>.tsv    id and question, parted by a tab
+#     miracl-v1.0-<l>/qrels/qrels.miracl-v1.0-<l>-<split>.tsv      TREC, four columns
+#     miracl-corpus-v1.0-<l>/docs-<n>.jsonl.gz                     docid, title, text
+#
+# Ids are unique within a language only (``39#0`` is the first passage of article 39), so they get it as
+# a suffix: ``39#0-en``. A corpus has up to 33 million passages; it is read line by line.
+_TOPICS, _CORPUS = re.compile(r"miracl-v1\.0-([a-z]{2})"), "miracl-corpus-v1.0-{}"
+_MIRACL = "MIRACL has miracl-v1.0-<language>/topics and /qrels, and miracl-corpus-v1.0-<language>/docs-0.jsonl.gz"
+
+
+def read_miracl(folder: Path, languages: Chosen, split: str) -> PoolSource:
+    """MIRACL as a source of pools.
+
+    Args:
+        folder: holds both collections' folders, or ``miracl`` and ``miracl-corpus`` with them.
+        languages: the languages; None takes all whose topics are there.
+        split: ``dev`` or ``train``; the test splits' judgements are not published.
+
+    Raises:
+        UsageError: a language without topics, judgements or corpus, or a line of another layout.
+    """
+    homes = find_by_code(folder, ("", "miracl"), _TOPICS, _MIRACL, f"topics: {_MIRACL}")
+    chosen = choose({code: parse_tag(code) or code for code in homes}, languages, None, folder, "no topics in")
+    corpora = {code: _corpus(folder, code) for code in chosen}
+    qrels = {code: _file(homes[code], "qrels", code, split) for code in chosen}
+    questions = [
+        question
+        for code, tag in chosen.items()
+        for question in _miracl_questions(_file(homes[code], "topics", code, split), collect([qrels[code]]), code, tag)
+    ]
+
+    def place(name: str) -> str:
+        document, _, code = name.rpartition("-")
+        return common.place_of([qrels[code]], document)
+
+    tags = list(chosen.values())
+    return PoolSource(folder, tags, questions, lambda: _miracl_docs(corpora, chosen), judged=PER_LANGUAGE, place=place)
+
+
+def _file(home: Path, kind: str, code: str, split: str) -> Path:
+    path = home / kind / f"{kind}.miracl-v1.0-{code}-{split}.tsv"
+    if not path.is_file():
+        raise UsageError(f"There is no file {path}: fetch it, or name another --split.")
+    return path
+
+
+def _corpus(folder: Path, code: str) -> list[Path]:
+    for place in (folder, folder / "miracl-corpus"):
+        home = place / _CORPUS.format(code)
+        found = [(int(match[1]), path) for path in home.glob("docs-*") if (match := re.match(r"docs-(\d+)", path.name))]
+        if found:
+            return [path for _, path in sorted(found)]
+    raise UsageError(f"{folder} holds no corpus of the language {code!r}: {_MIRACL}.")
+
+
+def _miracl_questions(path: Path, judged: Qrels, code: str, tag: str) -> Iterator[JudgedQuestion]:
+    for line, columns in read_columns(path):
+        where = f"{path}, line {line}"
+        if len(columns) != 2 or not columns[1].strip():
+            raise UsageError(f"{where}, cannot be read: give an id and a question, parted by a tab.")
+        name = identifier(columns[0], where, "id")
+        grades = {f"{document}-{code}": grade for document, grade in judged.get(name, {}).items()}
+        yield JudgedQuestion(f"{name}-{code}", columns[1].strip(), tag, grades)
+
+
+def _miracl_docs(corpora: Mapping[str, Sequence[Path]], chosen: Mapping[str, str]) -> Iterator[Passage]:
+    for code, paths in corpora.items():
+        for path in paths:
+            for where, record in located(path):
+                name = identifier(record.get("docid"), where, "docid")
+                title, text = common.title_and_text(record, where, "fetch the file again")
+                article = f"{name.partition('#')[0]}-{code}" if "#" in name else None
+                yield Passage(f"{name}-{code}", text, chosen[code], None, article, title)
+
+
+# NeuCLIR (TREC 2022 to 2024, and HC4, which has the same form): news in Chinese, Persian and Russian.
+#
+# Layout: documents as NeuCLIR/download-collection writes them (``<language>/docs.jsonl``) or as the
+# Hugging Face Hub has them (``data/<language>-00000-of-00001.jsonl.gz``), languages ``zho``, ``fas``
+# and ``rus``, fields ``id``, ``title``, ``text``; topics as JSON Lines (``*topics*.jsonl``) with
+# ``topic_id`` and ``topics[]`` of ``lang``, ``source``, ``topic_title``, ``topic_description``; and
+# TREC judgements in files with ``qrels`` in their names, or in a folder of that name.
+#
+# A query is title and description, as in the track's main runs; a translation by people is taken
+# before one by machine. Documents are judged for a topic whatever their language. Where not all
+# languages are pooled, judgements of documents in the others are left out, and counted.
+_SHARD = re.compile(r"([a-z]{3})-\d{5}-of-\d{5}\.jsonl(?:\.gz)?")
+_DOCS = ("docs.jsonl", "docs.jsonl.gz")
+_PACKED = {".gz", ".tgz", ".tar", ".zip", ".jsonl"}
+_NEUCLIR = "NeuCLIR has <language>/docs.jsonl for zho, fas and rus, topics in *topics*.jsonl, and TREC qrels"
+_ORIGINAL, _HUMAN = "original", "human translation"
+
+
+def read_neuclir(folder: Path, languages: Chosen) -> PoolSource:
+    """NeuCLIR as a source of pools.
+
+    Args:
+        folder: holds documents, topics and judgements.
+        languages: the documents' languages; None takes all that ``folder`` has.
+
+    Raises:
+        UsageError: a language without documents, no topics or judgements, or a line of another layout.
+    """
+    common.require_folder(folder, _NEUCLIR)
+    files = _documents(folder)
+    chosen = choose(common.tagged(files), languages, None, folder, "no documents in")
+    qrels = _qrels(folder)
+    topics = sorted([*folder.glob("*topics*.jsonl"), *folder.glob("topics/*.jsonl")])
+    if not topics:
+        raise UsageError(f"{folder} holds no topics: {_NEUCLIR}.")
+    judged = collect(qrels)
+    questions = [question for path in topics for question in _neuclir_questions(path, judged)]
+    return PoolSource(
+        folder,
+        list(chosen.values()),
+        questions,
+        lambda: _neuclir_docs(files, chosen),
+        whole=len(chosen) == len(files),
+        place=lambda name: common.place_of(qrels, name),
+    )
+
+
+def _documents(folder: Path) -> dict[str, list[Path]]:
+    files: dict[str, list[Path]] = {}
+    for home in sorted(path for path in folder.iterdir() if path.is_dir() and parse_tag(path.name)):
+        if paths := [home / name for name in _DOCS if (home / name).is_file()]:
+            files[home.name] = paths[:1]
+    for place in (folder, folder / "data"):
+        for path in sorted(place.iterdir()) if place.is_dir() else []:
+            if (match := _SHARD.fullmatch(path.name)) and match[1] not in files.keys() - {match[1]}:
+                files.setdefault(match[1], []).append(path)
+    if not files:
+        raise UsageError(f"{folder} holds no documents: {_NEUCLIR}.")
+    return files
+
+
+def _qrels(folder: Path) -> list[Path]:
+    paths = [path for path in [*folder.glob("*qrels*"), *folder.glob("*qrels*/*")] if path.is_file()]
+    paths = sorted(path for path in paths if path.suffix not in _PACKED and not path.name.startswith("."))
+    if not paths:
+        raise UsageError(f"{folder} holds no judgements: {_NEUCLIR}.")
+    return paths
+
+
+def _neuclir_questions(path: Path, judged: Qrels) -> Iterator[JudgedQuestion]:
+    for where, record in located(path):
+        name = identifier(record.get("topic_id"), where, "topic_id")
+        versions: dict[str, tuple[int, str]] = {}
+        for topic in record.get("topics") or ():
+            tag = parse_tag(str(topic.get("lang"))) if isinstance(topic, dict) else None
+            if tag is None:
+                raise UsageError(f"{where}, has a topic without a language: each of topics[] has lang and topic_title.")
+            rank = {_ORIGINAL: 0, _HUMAN: 1}.get(str(topic.get("source")), 2)
+            if tag not in versions or rank < versions[tag][0]:
+                versions[tag] = (rank, _words(topic, where))
+        if not versions:
+            raise UsageError(f"{where}, has no topics[]: each has lang, source, topic_title and topic_description.")
+        for tag, (_, words) in versions.items():
+            yield JudgedQuestion(name, words, tag, judged.get(name, {}))
+
+
+def _words(topic: Mapping[str, Any], where: str) -> str:
+    title = string(topic, "topic_title", where, "give each of topics[] one")
+    return " ".join(f"{title} {topic.get('topic_description') or ''}".split())
+
+
+def _neuclir_docs(files: Mapping[str, Sequence[Path]], chosen: Mapping[str, str]) -> Iterator[Passage]:
+    for code, tag in chosen.items():
+        for path in files[code]:
+            for where, record in located(path):
+                title, text = common.title_and_text(record, where, "fetch the file again")
+                yield Passage(identifier(record.get("id"), where, "id"), text, tag, title=title)
