@@ -279,7 +279,7 @@ def _rows(sample: Sample, audit_queries: AuditQueries, known: Sequence[str]) -> 
     return LanguageRows(
         {tag: np.flatnonzero(queries == tag) for tag in query_languages},
         {tag: np.flatnonzero(documents == tag) for tag in known},
-        audit_queries.own,
+        own=audit_queries.file is None,
     )
 
 

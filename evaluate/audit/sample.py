@@ -183,11 +183,6 @@ class AuditQueries:
     vectors: NDArray[np.float32]
 
     @property
-    def own(self) -> bool:
-        """Whether they are the documents themselves."""
-        return self.file is None
-
-    @property
     def languages(self) -> list[str]:
         """The language of each, as a field ``language`` would hold it."""
         return [text_language(tag) for tag in self.tags]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import chain
 from typing import NamedTuple
 
@@ -34,8 +33,7 @@ class RecallCell(NamedTuple):
     tested: TestResult
 
 
-@dataclass(frozen=True)
-class RecallMatrix:
+class RecallMatrix(NamedTuple):
     """What a later run changes in target recall.
 
     Attributes:
@@ -137,8 +135,7 @@ class ExampleQuery(NamedTuple):
     hits: Sequence[Sequence[ExampleHit]]
 
 
-@dataclass(frozen=True)
-class ExampleQueries:
+class ExampleQueries(NamedTuple):
     """Those who gain and lose most between two runs.
 
     Attributes:
@@ -182,7 +179,9 @@ def example_queries(
         for query in chain(*sides)
         for letter in (first, later_one)
     }
-    texts = read_texts(compared.dataset, set(chain(*tops.values())))
+    names = set(chain(*tops.values()))
+    texts = read_texts(compared.dataset, names)
+    words = {name: _words(texts.get(name)) for name in names}
     queries = {query.id: query for query in compared.dataset.queries}
 
     def example(query: str, pair: Pair) -> ExampleQuery:
@@ -191,7 +190,7 @@ def example_queries(
         before, after = (scores[letter][column].per_query[query] for letter in pair)
         found = [
             [
-                ExampleHit(name, documents.get(name), judged.get(name, 0) > 0, _words(texts.get(name)))
+                ExampleHit(name, documents.get(name), judged.get(name, 0) > 0, words[name])
                 for name in tops[letter, query]
             ]
             for letter in pair

@@ -5,10 +5,9 @@ from __future__ import annotations
 import operator
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 from opensearchpy import OpenSearch
@@ -110,8 +109,7 @@ Figures = Callable[[str, str | None], float | None]
 """A run's figure of a measure, over the queries of a language, or over all where that is None."""
 
 
-@dataclass(frozen=True)
-class Condition:
+class Condition(NamedTuple):
     """When to fail.
 
     Attributes:
@@ -131,8 +129,7 @@ class Condition:
     limit: float
 
 
-@dataclass(frozen=True)
-class ConditionResult:
+class ConditionResult(NamedTuple):
     """What became of a condition.
 
     Attributes:
@@ -159,14 +156,9 @@ def parse(text: str) -> Condition:
     match = _FORM.fullmatch(text)
     if match is None:
         raise UsageError(f"--fail-if {text!r} cannot be read: {_HOW}.")
-    return Condition(
-        text=" ".join(text.split()),
-        change=match["kind"] != "value",
-        measure=parse_measure(match["measure"]).name,
-        language=match["language"],
-        operator=match["operator"],
-        limit=float(match["limit"]),
-    )
+    measure, limit = parse_measure(match["measure"]).name, float(match["limit"])
+    change = match["kind"] != "value"
+    return Condition(" ".join(text.split()), change, measure, match["language"], match["operator"], limit)
 
 
 def judge(condition: Condition, languages: Sequence[str], after: Figures, before: Figures | None) -> ConditionResult:
@@ -240,8 +232,7 @@ def write(path: Path, suite: str, verdicts: Sequence[ConditionResult]) -> None:
 _IDS_PER_REQUEST = 1000
 
 
-@dataclass(frozen=True)
-class GateResult:
+class GateResult(NamedTuple):
     """What a gate found.
 
     Attributes:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import product
 from statistics import fmean
+from typing import NamedTuple
 
 from langshift import output
 from langshift.evaluate.compare.comparison import ALL, SAME, Column, ComparedRun, Comparison, Pair, changed, sign
@@ -19,8 +19,7 @@ from langshift.languages import UNDETERMINED
 from langshift.output import format_change, format_score, join_words
 
 
-@dataclass(frozen=True)
-class LanguageRecommendation:
+class LanguageRecommendation(NamedTuple):
     """What the figures say for the queries of one language.
 
     Attributes:
@@ -143,8 +142,7 @@ def _name(language: str) -> str:
 _DIGITS = 3
 
 
-@dataclass(frozen=True)
-class ReplayPair:
+class ReplayPair(NamedTuple):
     """Two replays of the same queries.
 
     Attributes:
@@ -288,16 +286,11 @@ def summary(compared: Comparison) -> list[str]:
     count = f"{len(compared.dataset.queries):,} queries"
     if not later:
         return [f"{first.label} over {count}: {column.measure} {format_score(compared.mean(first.letter, column))}."]
-    return [
-        " ".join(
-            [
-                f"Over {count}, {_from_to(compared, column, first, run)}.",
-                *_who(compared, column, run.letter),
-                *_own(compared, run.letter),
-            ]
-        )
-        for run in later
-    ]
+    said = []
+    for run in later:
+        moved = f"Over {count}, {_from_to(compared, column, first, run)}."
+        said.append(" ".join([moved, *_who(compared, column, run.letter), *_own(compared, run.letter)]))
+    return said
 
 
 def _from_to(compared: Comparison, column: Column, first: ComparedRun, run: ComparedRun) -> str:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -161,8 +160,7 @@ def _missing(table: NDArray[np.float64]) -> str:
 DEPTH = 20
 
 
-@dataclass(frozen=True)
-class Shares:
+class Shares(NamedTuple):
     """A table of shares.
 
     Attributes:

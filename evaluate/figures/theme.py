@@ -66,7 +66,7 @@ def luminance(colour: str, opacity: float = 1.0, paper: str = "#ffffff") -> floa
 _FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _REPLACEMENT = "\ufffd"
 # Braille, Canadian syllabics and hexagrams: in matplotlib's own font, and of about a letter's width.
-_STAND_INS = (range(0x2801, 0x2900), range(0x1401, 0x1677), range(0x4DC0, 0x4E00))
+_STAND_INS = dict.fromkeys(map(chr, [*range(0x2801, 0x2900), *range(0x1401, 0x1677), *range(0x4DC0, 0x4E00)]))
 
 
 def clean(text: str) -> str:
@@ -80,11 +80,6 @@ def cut(text: str, most: int) -> str:
 
 
 @cache
-def _pool() -> dict[str, None]:
-    return {chr(number): None for numbers in _STAND_INS for number in numbers}
-
-
-@cache
 def _known() -> frozenset[int]:
     """The code points of matplotlib's own font."""
     from matplotlib.font_manager import findfont, get_font
@@ -93,7 +88,6 @@ def _known() -> frozenset[int]:
 
 
 _REFERENCE = re.compile(r"(?:url\(#|^#)([\w.-]+)")
-_STYLED = ("fill", "stroke")
 _FONT = re.compile(r"(?:(?P<weight>bold|[1-9]00) )?(?P<size>[\d.]+)px .*")
 _ROOT = (
     "display: block; width: 100%; max-width: {width:g}px; height: auto; "
@@ -148,7 +142,7 @@ def _dress(element: ET.Element) -> None:
     """Colours and letters of an element; variables work in styles only, so that attributes become styles."""
     parts = (part.partition(":") for part in element.attrib.pop("style", "").split(";"))
     style = {name.strip(): value.strip() for name, colon, value in parts if colon}
-    style |= {name: element.attrib.pop(name) for name in _STYLED if name in element.attrib}
+    style |= {name: element.attrib.pop(name) for name in ("fill", "stroke") if name in element.attrib}
     style.pop("font-family", None)
     if short := _FONT.fullmatch(style.pop("font", "")):
         style |= {"font-size": f"{short['size']}px", **({"font-weight": short["weight"]} if short["weight"] else {})}
@@ -199,7 +193,7 @@ class SvgFigure:
     def __init__(self, figure: Figure) -> None:
         self.figure = figure
         self._stand_ins: dict[str, str] = {}
-        self._free = [letter for letter in _pool() if ord(letter) in _known()]
+        self._free = [letter for letter in _STAND_INS if ord(letter) in _known()]
 
     def label(self, text: str, most: int = 40) -> str:
         """A label of any text, cleaned, cut, and in letters that the font has; what is not our own goes through it."""
@@ -221,7 +215,7 @@ class SvgFigure:
 
     def _stand_in(self, letter: str, place: int) -> str:
         # A legend leaves out what begins with an underscore.
-        if ord(letter) in _known() and letter not in _pool() and (letter, place) != ("_", 0):
+        if ord(letter) in _known() and letter not in _STAND_INS and (letter, place) != ("_", 0):
             return letter
         if letter not in self._stand_ins:
             if not self._free:

@@ -15,7 +15,6 @@ from langshift.evaluate.compare.comparison import ALL, SECTIONS, Column, Compare
 from langshift.evaluate.compare.findings import describe_test
 from langshift.evaluate.figures.charts import PERCENTILES, FrontierPoint, Line, bars, curves, frontier, percentiles
 from langshift.evaluate.figures.heatmap import by_language, by_rank, heatmap
-from langshift.evaluate.measures.fairness import ALL as EVERY
 from langshift.evaluate.measures.fairness import OUTCOMES
 from langshift.evaluate.report import tables
 from langshift.evaluate.report.report import Report, RunInfo, SavedSweep, facts
@@ -26,11 +25,8 @@ DEPTH = 20
 _ANNOTATED = 14
 
 
-class ReportFigure(NamedTuple):
-    """A figure: what it shows, in words, and itself as ``<svg>``."""
-
-    caption: str
-    svg: str
+ReportFigure = tuple[str, str]
+"""A figure: what it shows, in words, and itself as ``<svg>``."""
 
 
 def rank_shares(report: Report) -> list[ReportFigure]:
@@ -109,13 +105,13 @@ def _heatmaps(
 
 
 def _drawn(caption: str, description: str, draw: Callable[..., str], **options: object) -> ReportFigure:
-    return ReportFigure(caption, draw(title=caption, description=description, **options))
+    return caption, draw(title=caption, description=description, **options)
 
 
 def first_documents(report: Report) -> list[ReportFigure]:
     """The four outcomes of the first document, a bar a run."""
     compared, found = report.found.compared, report.outcomes.items()
-    shown = {compared.candidate(letter).label: cells for letter, scores in found if (cells := scores.cells.get(EVERY))}
+    shown = {compared.candidate(letter).label: cells for letter, scores in found if (cells := scores.cells.get(ALL))}
     if not shown:
         return []
     shares = np.array([[cells[outcome].mean or 0.0 for outcome in OUTCOMES] for cells in shown.values()])

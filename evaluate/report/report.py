@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -40,12 +39,9 @@ def commit() -> str | None:
 
 def _git(folder: Path, *arguments: str) -> str | None:
     """What git says, None where it fails."""
-    program = shutil.which("git")
-    if program is None:
-        return None
     try:
         done = subprocess.run(
-            [program, "-C", folder, *arguments], capture_output=True, text=True, timeout=_PATIENCE_S, check=True
+            ["git", "-C", folder, *arguments], capture_output=True, text=True, timeout=_PATIENCE_S, check=True
         )
     except (OSError, subprocess.SubprocessError):
         return None
@@ -167,6 +163,7 @@ def facts(run: ComparedRun, found: RunInfo) -> dict[str, str]:
     """What was run, name -> value, without what is not known."""
     setting = run.how if run.how is not None else found.method and f"{found.mode}, method {found.method}"
     dataset = run.result.get("dataset")
+    written = (run.place / RUN if run.place.is_dir() else run.place).stat().st_mtime
     rows = {
         "command": found.command,
         "index": found.index,
@@ -174,7 +171,7 @@ def facts(run: ComparedRun, found: RunInfo) -> dict[str, str]:
         "setting": setting or found.mode,
         "queries shifted": found.shift_queries,
         "language preference": found.beta,
-        "finished": _when(run),
+        "finished": f"{datetime.fromtimestamp(written, timezone.utc):%Y-%m-%d %H:%M:%S} UTC",
         "place": str(run.place),
         "dataset": dataset and dataset["folder"],
         "dataset, hash": dataset and dataset["hash"],
@@ -184,12 +181,6 @@ def facts(run: ComparedRun, found: RunInfo) -> dict[str, str]:
         **{f"version, {name}": value for name, value in found.versions.items()},
     }
     return {name: _shown(value) for name, value in rows.items() if value is not None}
-
-
-def _when(run: ComparedRun) -> str:
-    """When the run's answers were written, in UTC."""
-    path = run.place / RUN if run.place.is_dir() else run.place
-    return f"{datetime.fromtimestamp(path.stat().st_mtime, timezone.utc):%Y-%m-%d %H:%M:%S} UTC"
 
 
 def _shown(value: object) -> str:

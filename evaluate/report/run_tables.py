@@ -208,14 +208,11 @@ def show_drifts(compared: Drifts) -> None:
 def _row(language: str, part: Drift) -> list[str]:
     changes = {tag: part.after.get(tag, 0.0) - part.before.get(tag, 0.0) for tag in {**part.before, **part.after}}
     most = sorted(changes, key=lambda tag: (-abs(changes[tag]), tag))[:_SHOWN_LANGUAGES]
-    own = "-" if language == "all" else f"{_share(part.before, language)} → {_share(part.after, language)}"
+    own = " → ".join(format_score(shares.get(language, 0.0), 3) for shares in (part.before, part.after))
     moved = [(tag, format_change(changes[tag], 3)) for tag in most]
     shifts = ", ".join(f"{tag} {change}" for tag, change in moved if change != "=")
+    own = "-" if language == "all" else own
     return [language, f"{part.queries:,}", format_score(part.rbo, 3), format_score(part.jaccard, 3), own, shifts or "-"]
-
-
-def _share(shares: Mapping[str, float], language: str) -> str:
-    return format_score(shares.get(language, 0.0), 3)
 
 
 def milliseconds(value: float | None) -> str:

@@ -123,16 +123,11 @@ def _count(compared: Comparison, column: Column) -> str:
 def p_values(compared: Comparison, section: str) -> Table:
     """One row a measure and pair of runs: the difference and its p-values."""
     heads = ["measure", "runs", "difference", "p, randomisation", "corrected", "p, Student's t"]
-    rows = [
-        [
-            column.measure,
-            f"{later} - {earlier}",
-            format_change(found.difference),
-            *map(probability, (found.randomisation, found.corrected, found.student)),
-        ]
-        for (column, (earlier, later)), found in compared.whole.tests.items()
-        if column.section == section
-    ]
+    rows = []
+    for (column, (earlier, later)), found in compared.whole.tests.items():
+        if column.section == section:
+            chances = map(probability, (found.randomisation, found.corrected, found.student))
+            rows.append([column.measure, f"{later} - {earlier}", format_change(found.difference), *chances])
     return plain_table(heads, rows)
 
 
@@ -200,12 +195,9 @@ def figures(compared: Comparison, section: str, title: str) -> Table:
     return Table(title, heads, rows)
 
 
-_EVERY = "all"
-
-
 def by_language(compared: Comparison, section: str, letter: str) -> Table:
     """One row a query language: what a later run changes against the first, measure by measure."""
-    parts = {**compared.by_language, _EVERY: compared.whole}
+    parts = {**compared.by_language, ALL: compared.whole}
     return _by_part(compared, f"By query language, {section}", "language", parts, section, letter)
 
 
@@ -248,7 +240,7 @@ def narrow(table: Table, head: str) -> Table:
     rows = [
         [row[0], row[1], *(_narrow_cell(row[place], row[place + 2]) for place in range(2, len(row), 3))]
         for row in table.rows
-        if row[0].text != _EVERY
+        if row[0].text != ALL
     ]
     return Table(table.caption, [Head(head), table.heads[1], *(Head(name) for name, _ in table.over()[1:])], rows)
 
@@ -269,17 +261,14 @@ def recalls(found: RecallMatrix) -> list[Table]:
         earlier: lambda cell: Cell(format_score(cell.before)),
         later: lambda cell: Cell(format_score(cell.after)),
     }
-    return [
-        Table(
-            f"{by}: {what}",
-            heads,
-            [
-                [Cell(language), *(field(cells[head]) if head in cells else Cell("-") for head in found.heads)]
-                for language, cells in found.cells.items()
-            ],
-        )
-        for what, field in fields.items()
-    ]
+    made = []
+    for what, field in fields.items():
+        rows = [
+            [Cell(language), *(field(cells[head]) if head in cells else Cell("-") for head in found.heads)]
+            for language, cells in found.cells.items()
+        ]
+        made.append(Table(f"{by}: {what}", heads, rows))
+    return made
 
 
 def outcomes_table(found: Sequence[tuple[str, Scores]]) -> Table:

@@ -13,7 +13,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 from tabulate import LATEX_ESCAPE_RULES, tabulate
 
-from langshift.evaluate.compare.comparison import SLICES, Column, ComparedQueries, Comparison
+from langshift.evaluate.compare.comparison import ALL, SLICES, Column, ComparedQueries, Comparison
 from langshift.evaluate.compare.significance import TestResult
 from langshift.evaluate.compare.summary import summary
 from langshift.evaluate.report.figures import sections
@@ -59,7 +59,6 @@ def _line(text: str) -> str:
 
 
 HEADS = ("section", "measure", "language", "run", "value", "queries", "p", "significant")
-_ALL = "all"
 Row = tuple[str, str, str, str, float | None, int | None, float | None, str]
 
 
@@ -80,11 +79,11 @@ def _rows(report: Report) -> Iterator[Row]:
     compared = report.found.compared
     for section in compared.sections:
         for column in compared.columns_of(section):
-            for language, part in {_ALL: compared.whole, **compared.by_language}.items():
+            for language, part in {ALL: compared.whole, **compared.by_language}.items():
                 yield from _of_runs(compared, part, section, column, language)
     for name, part in compared.slices.items():
-        for column in compared.columns_of(_ALL):
-            yield from _of_runs(compared, part, SLICES[name], column, _ALL)
+        for column in compared.columns_of(ALL):
+            yield from _of_runs(compared, part, SLICES[name], column, ALL)
     yield from _recalls(report)
     yield from _outcomes(report)
 
@@ -166,7 +165,7 @@ def html(report: Report) -> str:
     # A language that is none has an empty tag: that of a text is then unknown, not English.
     made.globals.update(direction=direction, tag=lambda language: parse_tag(language) or "")
     compared = report.found.compared
-    shown = [(section, [(one.caption, Markup(one.svg)) for one in section.draw()]) for section in sections(report)]  # noqa: S704 - langshift's own figures, whose labels are escaped
+    shown = [(section, [(caption, Markup(svg)) for caption, svg in section.draw()]) for section in sections(report)]  # noqa: S704 - langshift's own figures, whose labels are escaped
     return made.get_template("report.html").render(
         style=Markup((_TEMPLATES / "report.css").read_text(encoding="utf-8")),  # noqa: S704 - a file of the package
         title=" and ".join(run.name for run in compared.candidates),
