@@ -14,7 +14,8 @@ from langshift.debias.fingerprint import Fingerprint
 from langshift.errors import ClusterError
 from langshift.languages import UNDETERMINED
 from langshift.output import pluralize
-from langshift.plugin.index_body import VectorField, engine_of
+from langshift.plugin import metadata
+from langshift.plugin.index_body import VectorField, engine_of, mapping_at
 from langshift.plugin.inventory import Version, versions_of
 from langshift.plugin.metadata import FieldNames
 from langshift.plugin.pipelines import name_for
@@ -24,7 +25,7 @@ from langshift.plugin.versions import alias_of, check_name, version_behind
 
 BINS: Final = 10
 LOW, FAIR = 0.5, 0.8
-_CONFIDENCE_LANGUAGES: Final = 1000
+_LANGUAGES = 1000
 
 
 class LanguageConfidence(NamedTuple):
@@ -66,31 +67,22 @@ def confidence(client: OpenSearch, index: str, fields: FieldNames) -> Confidence
         fields: the names of its fields.
     """
     found = client.search(index=index, body=body(fields))["aggregations"]
-    languages = {one["key"]: sure for one in found["languages"]["buckets"] if (sure := _sureness(one)) is not None}
+    languages = {one["key"]: _sureness(one) for one in found["languages"]["buckets"] if one["told"]["doc_count"]}
     bins = [int(found["bins"]["buckets"][str(number)]["doc_count"]) for number in range(BINS)]
     return Confidence(int(found["documents"]["doc_count"]), bins, languages)
 
 
 def body(fields: FieldNames) -> dict[str, Any]:
     """The request for it."""
-    has_confidence, field = {"exists": {"field": fields.confidence}}, fields.confidence
-    by_language = {"field": fields.language, "missing": UNDETERMINED, "size": _CONFIDENCE_LANGUAGES}
-    return {
-        "size": 0,
-        "aggs": {
-            "documents": {"filter": has_confidence},
-            "bins": {"filters": {"filters": {str(number): _bin(field, number) for number in range(BINS)}}},
-            "languages": {
-                "terms": by_language,
-                "aggs": {
-                    "told": {"filter": has_confidence},
-                    "mean": {"avg": {"field": field}},
-                    "low": {"filter": {"range": {field: {"lt": LOW}}}},
-                    "fair": {"filter": {"range": {field: {"lt": FAIR}}}},
-                },
-            },
-        },
+    field = fields.confidence
+    told = {"filter": {"exists": {"field": field}}}
+    below = {name: {"filter": {"range": {field: {"lt": limit}}}} for name, limit in (("low", LOW), ("fair", FAIR))}
+    languages = {
+        "terms": {"field": fields.language, "missing": UNDETERMINED, "size": _LANGUAGES},
+        "aggs": {"told": told, "mean": {"avg": {"field": field}}, **below},
     }
+    bins = {"filters": {"filters": {str(number): _bin(field, number) for number in range(BINS)}}}
+    return {"size": 0, "aggs": {"documents": told, "bins": bins, "languages": languages}}
 
 
 def _bin(field: str, number: int) -> dict[str, Any]:
@@ -101,20 +93,12 @@ def _bin(field: str, number: int) -> dict[str, Any]:
     return {"range": {field: limits}}
 
 
-def _sureness(bucket: Mapping[str, Any]) -> LanguageConfidence | None:
-    documents = int(bucket["told"]["doc_count"])
-    if not documents:
-        return None
-    return LanguageConfidence(
-        documents,
-        min(1.0, float(bucket["mean"]["value"])),
-        int(bucket["low"]["doc_count"]) / documents,
-        int(bucket["fair"]["doc_count"]) / documents,
-    )
+def _sureness(bucket: Mapping[str, Any]) -> LanguageConfidence:
+    documents, low, fair = (int(bucket[name]["doc_count"]) for name in ("told", "low", "fair"))
+    return LanguageConfidence(documents, min(1.0, float(bucket["mean"]["value"])), low / documents, fair / documents)
 
 
 _TEXTS = ("title", "text")
-_LANGUAGES = 1000
 
 
 @dataclass(frozen=True)
@@ -210,17 +194,13 @@ def described(client: OpenSearch, version: Version, versions: Sequence[Version])
     """
     index = version.version
     found = client.indices.get_mapping(index=index)[index]["mappings"]
-    parameters = {"flat_settings": "true", "include_defaults": "true"}
-    response = client.indices.get_settings(index=index, params=parameters)[index]
-    settings: dict[str, Any] = {**response.get("defaults", {}), **response["settings"]}
+    settings = metadata.read_flat_settings(client, index)
     fields = FieldNames.from_meta(found["_meta"])
     analyzers = dict(_analyzers(found, settings, fields))
     counts = _counts(client, index, fields, list(analyzers))
     filled = counts["texts"]["buckets"] if analyzers else {}
     shift = StoredShift.from_meta(found["_meta"])
     languages = {one["key"]: int(one["doc_count"]) for one in counts["languages"]["buckets"]}
-    if untold := int(counts["untold"]["doc_count"]):
-        languages[UNDETERMINED] = languages.get(UNDETERMINED, 0) + untold
     pipeline = settings.get("index.default_pipeline")
     expanded = str(settings.get("index.auto_expand_replicas", "false"))
     return Description(
@@ -270,14 +250,12 @@ def _counts(client: OpenSearch, index: str, fields: FieldNames, texts: Sequence[
     """How many documents there are by language, without a vector, and with each text field."""
     aggregations: dict[str, Any] = {
         "documents": {"filter": {"match_all": {}}},
-        "languages": {"terms": {"field": fields.language, "size": _LANGUAGES}},
-        "untold": {"missing": {"field": fields.language}},
+        "languages": {"terms": {"field": fields.language, "missing": UNDETERMINED, "size": _LANGUAGES}},
         "without_vector": {"filter": {"bool": {"must_not": [{"exists": {"field": fields.vector}}]}}},
     }
     if texts:
         aggregations["texts"] = {"filters": {"filters": {field: {"exists": {"field": field}} for field in texts}}}
-    counts: dict[str, Any] = client.search(index=index, body={"size": 0, "aggs": aggregations})["aggregations"]
-    return counts
+    return dict(client.search(index=index, body={"size": 0, "aggs": aggregations})["aggregations"])
 
 
 def _analyzers(
@@ -289,35 +267,19 @@ def _analyzers(
     properties = mappings["properties"]
     of_languages = [f"{field}.{tag}" for field in _TEXTS for tag in properties.get(field, {}).get("properties", {})]
     for path in fields.texts or of_languages:
-        found = _at(mappings, path)
-        if found is not None:
+        if (found := mapping_at(mappings, path)) is not None:
             yield path, str(found.get("analyzer", usual))
 
 
-def _at(mappings: Mapping[str, Any], path: str) -> Mapping[str, Any] | None:
-    """The mapping of a field, also of one that is another view of a field."""
-    found: Mapping[str, Any] = mappings
-    for part in path.split("."):
-        inner = found.get("properties", {}).get(part) or found.get("fields", {}).get(part)
-        if inner is None:
-            return None
-        found = inner
-    return found
-
-
-_UNKNOWN = "-"
-
-
-_SHORT = 8
+_UNKNOWN, _SHORT = "-", 8
 
 
 def first_lines(found: Description) -> list[str]:
     """What a version is and what it holds, in sentences."""
     one = found.version
-    came = "".join(f", {phrase}" for phrase in _origin(one))
     unknown = found.share(UNDETERMINED)
     return [
-        f"{one.version} is {_state(one)}{came}.",
+        f"{one.version} is {_state(one)}{_origin(one)}.",
         f"It holds {pluralize(found.documents, 'document')}, {unknown:.1%} of them in an unknown language (und), "
         f"{found.without_vector:,} without a vector.",
     ]
@@ -331,11 +293,8 @@ def _state(one: Version) -> str:
 def in_words(made: Fingerprint) -> list[str]:
     """What made an index, in sentences."""
     norm = "of norm 1" if made.normalised else "of any norm"
-    prefixes = [
-        f"{prefix!r} before a {what}"
-        for what, prefix in (("query", made.query_prefix), ("document", made.document_prefix))
-        if prefix
-    ]
+    both = {"query": made.query_prefix, "document": made.document_prefix}
+    prefixes = [f"{prefix!r} before a {what}" for what, prefix in both.items() if prefix]
     put = f", with {' and '.join(prefixes)}" if prefixes else ""
     revision = f" (revision {made.revision})" if made.revision else ""
     return [
@@ -365,11 +324,7 @@ def scales(made: Fingerprint) -> str:
 def storage(found: Description) -> list[str]:
     """How a version is kept, in sentences."""
     one, fields, vector = found.version, found.fields, found.vector
-    how = (
-        "which is no field of vectors"
-        if vector is None
-        else f"engine {vector.engine}, {vector.space or 'a trained'} space"
-    )
+    how = f"engine {vector.engine}, {vector.space or 'a trained'} space" if vector else "which is no field of vectors"
     pipeline = "no default pipeline"
     if found.default_pipeline is not None:
         whose = "langshift's own" if found.default_pipeline == name_for(one.version) else "not langshift's"
@@ -407,15 +362,15 @@ def _size(one: Version) -> str:
     return _UNKNOWN if one.bytes is None else decimal(one.bytes)
 
 
-def _origin(one: Version) -> list[str]:
-    """What made a version, and of what; empty where it does not say."""
+def _origin(one: Version) -> str:
+    """What made a version, and of what, as the end of a sentence; empty where it does not say."""
     if one.origin is None:
-        return []
+        return ""
     kind, other = one.origin["kind"], one.origin.get("from")
     if kind == "adopt":
-        return [f"adopted from {other}" if other else "adopted"]
+        return f", adopted from {other}" if other else ", adopted"
     suffix = f" {'in place of' if kind == 'load' else 'of'} {other}" if other else ""
-    return [f"made by a {kind}{suffix}"]
+    return f", made by a {kind}{suffix}"
 
 
 def source(one: Version) -> str:

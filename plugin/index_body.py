@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from copy import deepcopy
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
@@ -18,25 +17,13 @@ from langshift.debias.fingerprint import Fingerprint
 from langshift.errors import ClusterError
 from langshift.languages import analyzers
 from langshift.plugin import metadata
-from langshift.plugin.metadata import is_on, remove_at
 
 if TYPE_CHECKING:
     from langshift.plugin.user_template import Template
 
-# What the server sets itself, or what says how the other index came to be; a block is no property of its documents.
-_OF_ONE_INDEX = (
-    "uuid",
-    "creation_date",
-    "provided_name",
-    "version",
-    "blocks",
-    "resize",
-    "history",
-    "shrink",
-    "verified_before_close",
-    "remote_store",
-    "routing.allocation.initial_recovery",
-)
+# A block is no property of an index's documents.
+_SET_BY_THE_SERVER = ("uuid", "creation_date", "provided_name", "version", "verified_before_close", "remote_store")
+_HOW_IT_CAME_TO_BE = ("blocks", "resize", "history", "shrink", "routing.allocation.initial_recovery")
 
 
 def copied_body(client: OpenSearch, index: str) -> dict[str, Any]:
@@ -53,13 +40,12 @@ def copied_body(client: OpenSearch, index: str) -> dict[str, Any]:
         NotFoundError: there is no such index.
     """
     ((_, found),) = client.indices.get(index=index).items()
-    settings: dict[str, Any] = deepcopy(found["settings"]["index"])
-    mappings: dict[str, Any] = deepcopy(found["mappings"])
+    settings, mappings = found["settings"]["index"], found["mappings"]
     meta = mappings.setdefault("_meta", {})
     meta.pop(metadata.ORIGIN, None)
     unfinished = meta.pop(metadata.UNFINISHED, {})
-    for name in _OF_ONE_INDEX:
-        remove_at(settings, name)
+    for name in (*_SET_BY_THE_SERVER, *_HOW_IT_CAME_TO_BE):
+        metadata.remove_at(settings, name)
     settings.update(unfinished.get("restore", {}))
     return {
         "settings": {"index": {name: value for name, value in settings.items() if value is not None}},
@@ -102,20 +88,13 @@ class VectorField:
         return self.derived and self.engine != LUCENE and self.space in ("cosinesimil", None)
 
 
-def set_engine(body: dict[str, Any], engine: Engine) -> None:
-    """Let another engine than Lucene index ``embedding``.
-
-    Args:
-        body: of an index that is about to be made, as ``index_body`` gives it; changed in place.
-        engine: which.
-    """
-    if engine == LUCENE:
-        return
-    embedding = body["mappings"]["properties"]["embedding"]
-    embedding["method"]["engine"] = "faiss"
-    embedding.update(_STORAGE.get(engine, {}))
-    # What is read would have norm 1 otherwise, and every later change of alpha would be wrong without a word.
-    body["settings"]["index"][DERIVED] = False
+def mapping_at(mappings: Mapping[str, Any], path: str) -> Mapping[str, Any] | None:
+    """The mapping of a field, also of one that is another view of a field."""
+    found: Mapping[str, Any] | None = mappings
+    for part in path.split("."):
+        if found is not None:
+            found = found.get("properties", {}).get(part) or found.get("fields", {}).get(part)
+    return found
 
 
 def engine_of(mappings: Mapping[str, Any], settings: Mapping[str, Any], field: str) -> VectorField | None:
@@ -126,15 +105,13 @@ def engine_of(mappings: Mapping[str, Any], settings: Mapping[str, Any], field: s
         settings: of the index with its defaults, flat, as ``GET /index/_settings`` gives them.
         field: its name, a path with dots.
     """
-    found: Mapping[str, Any] = mappings
-    for part in field.split("."):
-        found = found.get("properties", {}).get(part, {})
-    if found.get("type") != "knn_vector":
+    found = mapping_at(mappings, field)
+    if found is None or found.get("type") != "knn_vector":
         return None
     method = found.get("method", {})
     space = method.get("space_type") or found.get("space_type") or (None if "model_id" in found else "l2")
     # The second has every field put in, not only vectors.
-    derived = any(is_on(settings.get(f"index.{name}")) for name in (DERIVED, "derived_source.enabled"))
+    derived = any(metadata.is_on(settings.get(f"index.{name}")) for name in (DERIVED, "derived_source.enabled"))
     return VectorField(_engine(found), space, derived)
 
 
@@ -145,9 +122,7 @@ def vectors_come_back_normalised(client: OpenSearch, index: str, field: str) -> 
         NotFoundError: there is no such index.
     """
     ((name, found),) = client.indices.get_mapping(index=index).items()
-    parameters = {"flat_settings": "true", "include_defaults": "true"}
-    settings = client.indices.get_settings(index=name, params=parameters)[name]
-    vector_field = engine_of(found["mappings"], {**settings.get("defaults", {}), **settings["settings"]}, field)
+    vector_field = engine_of(found["mappings"], metadata.read_flat_settings(client, name), field)
     return vector_field is not None and vector_field.comes_back_normalised
 
 
@@ -174,14 +149,11 @@ def require_engine(client: OpenSearch, body: Mapping[str, Any]) -> None:
         ClusterError: a field of vectors has another engine than Lucene, and a node has no other.
     """
     needing = next((place for place, field in _vector_fields(body["mappings"], "") if _engine(field) != LUCENE), None)
-    if needing is None:
-        return
-    if not has_native_libraries(client):
-        whose = "" if needing == "embedding" else f" for the field {needing}"
+    if needing is not None and not has_native_libraries(client):
+        remedy = "--engine lucene" if needing == "embedding" else f"the engine lucene for the field {needing}"
         raise ClusterError(
             "The embedded OpenSearch has no faiss (its native libraries are in no package registry): use "
-            f"{'--engine lucene' if not whose else 'the engine lucene'}{whose}, or a cluster from OpenSearch's own "
-            "images."
+            f"{remedy}, or a cluster from OpenSearch's own images."
         )
 
 
@@ -224,7 +196,12 @@ class IndexOptions:
 
     def applied(self, body: dict[str, Any]) -> dict[str, Any]:
         """The body of an index that is about to be made, as ``index_body`` gives it, changed in place."""
-        set_engine(body, self.engine or LUCENE)
+        if self.engine is not None and self.engine != LUCENE:
+            embedding = body["mappings"]["properties"]["embedding"]
+            embedding["method"]["engine"] = "faiss"
+            embedding.update(_STORAGE.get(self.engine, {}))
+            # What is read would have norm 1 otherwise, and every later change of alpha would be wrong without a word.
+            body["settings"]["index"][DERIVED] = False
         if self.template is not None:
             self.template.merge_into(body)
         return body
@@ -258,8 +235,7 @@ def index_body(fingerprint: Fingerprint, extra_meta: Mapping[str, Any] = Mapping
 @cache
 def own_mappings() -> dict[str, Any]:
     """The mappings of every index, without what differs between indices; not to be changed."""
-    mappings: dict[str, Any] = json.loads(asset("index.json"))["mappings"]
-    return mappings
+    return dict(json.loads(asset("index.json"))["mappings"])
 
 
 @cache

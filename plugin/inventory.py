@@ -17,26 +17,20 @@ from rich.filesize import decimal
 from langshift.client import open_cluster
 from langshift.debias.fingerprint import Fingerprint
 from langshift.errors import ClusterError, UsageError
-from langshift.output import emit_json, note, out, pluralize
-from langshift.plugin import metadata, pipelines, versions
-from langshift.plugin.metadata import is_on, uuid_of
+from langshift.output import emit_json, line, note, pluralize
+from langshift.plugin import metadata, pipelines
 from langshift.plugin.transfer.run import release_abandoned
 from langshift.plugin.transfer.state import Kind, transfer_note_from_metadata
-from langshift.plugin.versions import alias_of, check_name
+from langshift.plugin.versions import alias_of, check_name, version_behind
 
 State = Literal["live", "kept", "unfinished"]
 VersionOperation = Literal["load", "retune", "rollback"]
 
 _BLOCKS = ("write", "read_only", "read_only_allow_delete")
 # All but the language vectors, which may be large.
-_META_KEYS = (metadata.FINGERPRINT, metadata.UNFINISHED, metadata.ORIGIN)
-_WANTED = (
-    "*.aliases",
-    *(f"*.mappings._meta.{name}" for name in _META_KEYS),
-    "*.settings.index.creation_date",
-    "*.settings.index.uuid",
-    *(f"*.settings.index.blocks.{name}" for name in _BLOCKS),
-)
+_META = (metadata.FINGERPRINT, metadata.UNFINISHED, metadata.ORIGIN)
+_SETTINGS = ("creation_date", "uuid", *(f"blocks.{name}" for name in _BLOCKS))
+_WANTED = ("aliases", *(f"mappings._meta.{name}" for name in _META), *(f"settings.index.{name}" for name in _SETTINGS))
 
 
 # What ``--json`` says of a version, in this order.
@@ -96,9 +90,12 @@ def versions_of(client: OpenSearch, name: str) -> list[Version]:
 
 
 def _versions(client: OpenSearch, pattern: str) -> list[Version]:
-    answer = client.indices.get(index=pattern, params={"expand_wildcards": "all", "filter_path": ",".join(_WANTED)})
+    wanted = ",".join(f"*.{name}" for name in _WANTED)
+    answer = client.indices.get(index=pattern, params={"expand_wildcards": "all", "filter_path": wanted})
     found = {index: (one, ours) for index, one in answer.items() if (ours := _fingerprint(index, one)) is not None}
-    documents, sizes = _documents(client, list(found)), _sizes(client, pattern) if found else {}
+    if not found:
+        return []
+    documents, sizes = _documents(client, list(found)), _sizes(client, pattern)
     made = [_version(index, *one, documents[index], sizes.get(index)) for index, one in found.items()]
     return sorted(made, key=lambda one: (one.name, int(one.version.rpartition("-v")[2])))
 
@@ -108,24 +105,18 @@ def _fingerprint(index: str, found: Mapping[str, Any]) -> Fingerprint | None:
     if alias_of(index) == index:
         return None
     try:
-        return Fingerprint.from_dict(_meta_of(found)[metadata.FINGERPRINT])
+        return Fingerprint.from_dict(found["mappings"]["_meta"][metadata.FINGERPRINT])
     except (KeyError, TypeError):
         return None
-
-
-def _meta_of(found: Mapping[str, Any]) -> Mapping[str, Any]:
-    meta: Mapping[str, Any] = found.get("mappings", {}).get("_meta", {})
-    return meta
 
 
 def _version(
     index: str, found: Mapping[str, Any], fingerprint: Fingerprint, documents: int | None, size: int | None
 ) -> Version:
-    name, meta, settings = alias_of(index), _meta_of(found), found["settings"]["index"]
+    name, meta, settings = alias_of(index), found["mappings"]["_meta"], found["settings"]["index"]
     unfinished = meta.get(metadata.UNFINISHED)
     transfer = transfer_note_from_metadata(meta)
     state: State = "live" if name in found.get("aliases", {}) else "unfinished" if unfinished else "kept"
-    blocks = settings.get("blocks", {})
     return Version(
         name=name,
         version=index,
@@ -135,7 +126,7 @@ def _version(
         bytes=size,
         fingerprint=fingerprint,
         made=datetime.fromtimestamp(int(settings["creation_date"]) / 1000, timezone.utc).isoformat(timespec="seconds"),
-        write_blocked=any(is_on(blocks.get(block)) for block in _BLOCKS),
+        write_blocked=any(metadata.is_on(settings.get("blocks", {}).get(block)) for block in _BLOCKS),
         origin=_origin(meta, transfer),
         unfinished=None if state != "unfinished" else "load" if transfer is None else transfer[0],
         blocks=transfer[1]["from"] if transfer is not None and transfer[1].get("blocked") else None,
@@ -154,11 +145,7 @@ def _origin(meta: Mapping[str, Any], transfer: tuple[Kind, Mapping[str, Any]] | 
 
 def _documents(client: OpenSearch, indices: Sequence[str]) -> dict[str, int | None]:
     """Index -> documents; the server's statistics would count nested ones too."""
-    if not indices:
-        return {}
-    lines: list[dict[str, Any]] = []
-    for index in indices:
-        lines += [{"index": index}, {"size": 0, "track_total_hits": True}]
+    lines = [part for index in indices for part in ({"index": index}, {"size": 0, "track_total_hits": True})]
     answers = client.msearch(body=lines)["responses"]
     return {index: _total(answer) for index, answer in zip(indices, answers, strict=True)}
 
@@ -221,7 +208,7 @@ def run_drop(name: str, version: str | None, *, yes: bool, as_json: bool) -> int
     if as_json:
         emit_json({"name": name, "whole": wanted.whole, "removed": [one.to_dict() for one in wanted.versions]})
     else:
-        out.print(f"Removed {wanted.in_words()}.", soft_wrap=True, markup=False)
+        line(f"Removed {wanted.in_words()}.")
     return 0
 
 
@@ -242,7 +229,7 @@ def plan_drop(client: OpenSearch, name: str, version: str | None) -> DropPlan:
             f"{name} is a version of {alias_of(name)}: remove it by `langshift index drop {alias_of(name)} "
             f"--version {name}`."
         )
-    live = versions.version_behind(client, name)
+    live = version_behind(client, name)
     found = versions_of(client, name)
     if live is not None and live not in [one.version for one in found]:
         raise ClusterError(f"{name} stands for {live}, which is no version of that name: nothing was removed.")
@@ -267,14 +254,14 @@ def drop(client: OpenSearch, wanted: DropPlan) -> None:
     Raises:
         ClusterError: what is there is not what it was when this was planned.
     """
-    now = {one.version: one for one in versions_of(client, wanted.name)}
-    same = all(_same(one, now.get(one.version)) for one in wanted.versions)
+    now = {one.version: (one.uuid, one.state) for one in versions_of(client, wanted.name)}
+    same = all(now.get(one.version) == (one.uuid, one.state) for one in wanted.versions)
     if not same or (wanted.whole and len(now) > len(wanted.versions)):
         raise ClusterError(f"The versions of {wanted.name} have changed meanwhile, and none was removed: run it again.")
     for one in wanted.versions:
         if one.unfinished in ("retune", "rollback"):
             release_abandoned(client, wanted.name)
-        if uuid_of(client, one.version) == one.uuid:
+        if metadata.uuid_of(client, one.version) == one.uuid:
             client.indices.delete(index=one.version, ignore_unavailable=True)
         if not pipelines.forget_where_allowed(client, one.version):
             note(f"This user may not see ingest pipelines, so {pipelines.name_for(one.version)} stays if it is there.")
@@ -286,12 +273,8 @@ def drop_all(client: OpenSearch, name: str) -> None:
     Raises:
         ClusterError: ``name`` is an index, or stands for what is not langshift's; then nothing is removed.
     """
-    if versions.version_behind(client, name) is not None or versions_of(client, name):
+    if version_behind(client, name) is not None or versions_of(client, name):
         drop(client, plan_drop(client, name, None))
-
-
-def _same(planned: Version, now: Version | None) -> bool:
-    return now is not None and (now.uuid, now.state) == (planned.uuid, planned.state)
 
 
 def _named(name: str, version: str, found: Sequence[Version]) -> Version:

@@ -39,8 +39,7 @@ class FieldNames(msgspec.Struct, frozen=True, rename={"declared_language": "told
 
     def to_dict(self) -> dict[str, Any]:
         """As it stands in ``_meta.langshift_fields``."""
-        entry: dict[str, Any] = msgspec.to_builtins(self)
-        return entry
+        return dict(msgspec.to_builtins(self))
 
     @classmethod
     def from_meta(cls, meta: Mapping[str, Any]) -> FieldNames:
@@ -79,9 +78,6 @@ def remove_at(source: dict[str, Any], path: str) -> None:
                 del source[".".join(parts[:cut])]
 
 
-_WINDOW = 10_000  # where an index says nothing else
-
-
 def read_settings(client: OpenSearch, index: str) -> dict[str, Any]:
     """The ``index`` part of an index's settings, nested.
 
@@ -92,8 +88,22 @@ def read_settings(client: OpenSearch, index: str) -> dict[str, Any]:
     Raises:
         NotFoundError: there is no such index.
     """
-    settings: dict[str, Any] = client.indices.get_settings(index=index)[index]["settings"]["index"]
-    return settings
+    return dict(client.indices.get_settings(index=index)[index]["settings"]["index"])
+
+
+def read_flat_settings(client: OpenSearch, index: str) -> dict[str, Any]:
+    """All settings of an index by their whole names, with the defaults.
+
+    Args:
+        client: the cluster.
+        index: the index's own name, no alias.
+
+    Raises:
+        NotFoundError: there is no such index.
+    """
+    wanted = {"flat_settings": "true", "include_defaults": "true"}
+    found = client.indices.get_settings(index=index, params=wanted)[index]
+    return {**found.get("defaults", {}), **found["settings"]}
 
 
 def is_on(value: object) -> bool:
@@ -108,7 +118,7 @@ def is_write_blocked(settings: Mapping[str, Any]) -> bool:
 
 def window(settings: Mapping[str, Any]) -> int:
     """How many documents one request to an index may ask for, by the ``index`` part of its settings."""
-    return int(settings.get("max_result_window", _WINDOW))
+    return int(settings.get("max_result_window", 10_000))
 
 
 FINGERPRINT, VECTORS, QUERIES = "langshift", "langshift_vectors", "langshift_queries"
@@ -122,8 +132,7 @@ def read_metadata(client: OpenSearch, index: str) -> dict[str, Any]:
     Raises:
         NotFoundError: there is no such index.
     """
-    meta: dict[str, Any] = client.indices.get_mapping(index=index)[index]["mappings"].get("_meta", {})
-    return meta
+    return dict(client.indices.get_mapping(index=index)[index]["mappings"].get("_meta", {}))
 
 
 def unfinished(client: OpenSearch, index: str) -> dict[str, Any] | None:
@@ -151,10 +160,9 @@ def change(client: OpenSearch, index: str, values: Mapping[str, Any]) -> None:
 def uuid_of(client: OpenSearch, index: str) -> str:
     """The server's own id of an index; empty where there is no such index."""
     try:
-        found: str = read_settings(client, index)["uuid"]
+        return str(read_settings(client, index)["uuid"])
     except NotFoundError:
         return ""
-    return found
 
 
 Kind = Literal["load", "retune", "adopt"]
@@ -181,8 +189,7 @@ class Origin(msgspec.Struct, frozen=True, rename={"version": "from"}):
 
     def to_dict(self) -> dict[str, Any]:
         """As it stands in ``_meta.langshift_origin``."""
-        entry: dict[str, Any] = msgspec.to_builtins(self)
-        return entry
+        return dict(msgspec.to_builtins(self))
 
 
 def new_origin(client: OpenSearch, kind: Kind, version: str | None, checkpoint: Sequence[int] = ()) -> Origin:

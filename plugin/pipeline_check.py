@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -13,12 +13,10 @@ from opensearchpy import OpenSearch
 from langshift.client import open_cluster
 from langshift.debias.debiaser import shifted, subtracted, undo
 from langshift.errors import ClusterError
-from langshift.output import emit_json, note, out, pluralize
+from langshift.output import emit_json, line, note, pluralize
 from langshift.plugin import metadata, pipelines, shift_script
 from langshift.plugin.index_body import vectors_come_back_normalised
 from langshift.plugin.metadata import FieldNames, value_at
-from langshift.plugin.pipelines import InstalledPipeline
-from langshift.plugin.shift_script import StampCounts, count_stamps, matching_stamp_query
 from langshift.plugin.stored_shift import StoredShift, Vector, matching_tag, shift_of
 from langshift.plugin.versions import IndexInfo, live
 
@@ -62,7 +60,7 @@ class PipelineCheckResult:
 
 
 def compare(
-    client: OpenSearch, index: IndexInfo, shift: StoredShift, installed: InstalledPipeline, sample: int
+    client: OpenSearch, index: IndexInfo, shift: StoredShift, installed: pipelines.InstalledPipeline, sample: int
 ) -> PipelineCheckResult:
     """Shift documents again, which were picked at random among those with a stamp of the index's making.
 
@@ -76,7 +74,7 @@ def compare(
     fields = index.fields
     body = {
         "size": min(sample, metadata.window(metadata.read_settings(client, index.index))),
-        "query": {"function_score": {"query": matching_stamp_query(shift, fields), "random_score": {}}},
+        "query": {"function_score": {"query": shift_script.matching_stamp_query(shift, fields), "random_score": {}}},
         "_source": [name for name in (fields.vector, fields.stamp, fields.language, fields.declared_language) if name],
     }
     result = PipelineCheckResult(off_norm=0 if index.fingerprint.normalised else None)
@@ -85,39 +83,29 @@ def compare(
         some = hits[start : start + _AT_ONCE]
         raws = [undo(_vector(hit, fields), _stamp(hit, fields), shift.vectors) for hit in some]
         sent = [_raw_document(hit, raw, index) for hit, raw in zip(some, raws, strict=True)]
-        answers = _simulated(client, installed, sent)
+        # Without what runs before the shift: that may make vectors of its own.
+        own = {} if installed.first is None else {"pipeline": {"processors": [installed.shift_step]}}
+        answers = client.ingest.simulate(id=None if own else installed.name, body={"docs": sent, **own})["docs"]
         for hit, raw, answer in zip(some, raws, answers, strict=True):
-            _add(result, hit, raw, answer, shift, fields)
+            name, stamp = hit["_id"], _stamp(hit, fields)
+            result.documents += 1
+            if result.off_norm is not None and abs(float(np.linalg.norm(raw.astype(np.float64))) - 1) > _NORM_DIFFERS:
+                result.off_norm, result.strange = result.off_norm + 1, result.strange or name
+            stored = difference(_vector(hit, fields), shifted(raw, stamp, shift.vectors), raw)
+            result.stored = max(result.stored, stored)
+            if "doc" not in answer:
+                result.refused += 1
+                result.refusal = result.refusal or shift_script.reason(answer["error"])
+                continue
+            made, now = answer["doc"], _stamp(answer["doc"], fields)
+            cluster = difference(_vector(made, fields), shifted(raw, now, shift.vectors), raw)
+            if cluster >= result.cluster:
+                result.cluster, result.worst = cluster, name
+            # A document that was shifted by several languages is shifted by one where somebody says which.
+            soft = bool(stamp.get("languages"))
+            if not soft and (subtracted(now, shift.vectors) != subtracted(stamp, shift.vectors)).any():
+                result.other_language, result.renamed = result.other_language + 1, result.renamed or name
     return result
-
-
-def _add(
-    result: PipelineCheckResult,
-    hit: Mapping[str, Any],
-    raw: Vector,
-    answer: Mapping[str, Any],
-    shift: StoredShift,
-    fields: FieldNames,
-) -> None:
-    """Compare one more document."""
-    name, stamp = hit["_id"], _stamp(hit, fields)
-    result.documents += 1
-    if result.off_norm is not None and abs(float(np.linalg.norm(raw.astype(np.float64))) - 1) > _NORM_DIFFERS:
-        result.off_norm, result.strange = result.off_norm + 1, result.strange or name
-    stored = difference(_vector(hit, fields), shifted(raw, stamp, shift.vectors), raw)
-    result.stored = max(result.stored, stored)
-    if "doc" not in answer:
-        result.refused, result.refusal = result.refused + 1, result.refusal or shift_script.reason(answer["error"])
-        return
-    made = answer["doc"]
-    now = _stamp(made, fields)
-    cluster = difference(_vector(made, fields), shifted(raw, now, shift.vectors), raw)
-    if cluster >= result.cluster:
-        result.cluster, result.worst = cluster, name
-    # A document that was shifted by several languages is shifted by one where somebody says which.
-    soft = bool(stamp.get("languages"))
-    if not soft and (subtracted(now, shift.vectors) != subtracted(stamp, shift.vectors)).any():
-        result.other_language, result.renamed = result.other_language + 1, result.renamed or name
 
 
 def difference(one: Vector, other: Vector, raw: Vector) -> float:
@@ -127,28 +115,12 @@ def difference(one: Vector, other: Vector, raw: Vector) -> float:
     return largest / norm if norm else largest
 
 
-def _simulated(
-    client: OpenSearch, installed: InstalledPipeline, documents: Sequence[Mapping[str, Any]]
-) -> list[Mapping[str, Any]]:
-    """What the pipeline makes of documents, without what runs before the shift: that may make vectors of its own."""
-    body: dict[str, Any] = {"docs": documents}
-    if installed.first is None:
-        found = client.ingest.simulate(id=installed.name, body=body)
-    else:
-        found = client.ingest.simulate(body={**body, "pipeline": {"processors": [installed.shift_step]}})
-    answers: list[Mapping[str, Any]] = found["docs"]
-    return answers
-
-
 def _raw_document(hit: Mapping[str, Any], raw: Vector, index: IndexInfo) -> dict[str, Any]:
     fields, source = index.fields, hit["_source"]
     language_field = fields.declared_language or fields.language
     document_language = value_at(source, fields.language)
-    language = (
-        matching_tag(_stamp(hit, fields).get("tag"), document_language)
-        or value_at(source, language_field)
-        or document_language
-    )
+    own = matching_tag(_stamp(hit, fields).get("tag"), document_language)
+    language = own or value_at(source, language_field) or document_language
     made: dict[str, Any] = {}
     for path, value in ((fields.vector, raw.tolist()), (language_field, language)):
         *outer, last = path.split(".")
@@ -164,8 +136,7 @@ def _vector(hit: Mapping[str, Any], fields: FieldNames) -> Vector:
 
 
 def _stamp(hit: Mapping[str, Any], fields: FieldNames) -> Mapping[str, Any]:
-    stamp: Mapping[str, Any] = value_at(hit["_source"], fields.stamp)
-    return stamp
+    return dict(value_at(hit["_source"], fields.stamp))
 
 
 def run_verify(name: str, sample: int, *, as_json: bool) -> int:
@@ -180,37 +151,6 @@ def run_verify(name: str, sample: int, *, as_json: bool) -> int:
     client = open_cluster()
     index = live(client, name)
     shift = shift_of(client, index)
-    installed = _installed(client, name, index)
-    stamps = count_stamps(client, index.index, shift, index.fields)
-    compared = compare(client, index, shift, installed, sample)
-    wrong = [*_differing(name, compared), *_stamps(index, stamps)]
-    if not pipelines.is_current(client, index.index, shift, index.fields, installed):
-        again = f"`langshift pipeline install {name}` puts that right"
-        wrong.insert(0, f"{installed.name} is not as this langshift makes it: {again}.")
-    if as_json:
-        emit_json(
-            {
-                "index": index.index,
-                "pipeline": installed.name,
-                "first": installed.first.name if installed.first else None,
-                "compared": asdict(compared),
-                "stamps": stamps._asdict(),
-                "wrong": wrong,
-            }
-        )
-    else:
-        _say(index, installed.name, compared, stamps)
-        for sentence in wrong:
-            note(sentence)
-    return 1 if wrong else 0
-
-
-def _installed(client: OpenSearch, name: str, index: IndexInfo) -> pipelines.InstalledPipeline:
-    """The pipeline to verify.
-
-    Raises:
-        ClusterError: none is installed, or nothing can be compared with what is stored.
-    """
     if vectors_come_back_normalised(client, index.index, index.fields.vector):
         raise ClusterError(
             f"Index {index.index} gives its vectors back with norm 1 (engine faiss, cosinesimil, derived source), so "
@@ -222,68 +162,77 @@ def _installed(client: OpenSearch, name: str, index: IndexInfo) -> pipelines.Ins
         raise ClusterError(
             f"{index.index} has no pipeline of langshift's: install it with `langshift pipeline install {name}`."
         )
-    return installed
+    stamps = shift_script.count_stamps(client, index.index, shift, index.fields)
+    compared = compare(client, index, shift, installed, sample)
+    wrong = [*_differing(name, compared), *_stamps(index, stamps)]
+    if not pipelines.is_current(client, index.index, shift, index.fields, installed):
+        again = f"`langshift pipeline install {name}` puts that right"
+        wrong.insert(0, f"{installed.name} is not as this langshift makes it: {again}.")
+    if as_json:
+        first = installed.first.name if installed.first else None
+        told = {"index": index.index, "pipeline": installed.name, "first": first}
+        emit_json({**told, "compared": asdict(compared), "stamps": stamps._asdict(), "wrong": wrong})
+    else:
+        _say(index, installed.name, compared, stamps)
+        for sentence in wrong:
+            note(sentence)
+    return 1 if wrong else 0
 
 
-def _say(index: IndexInfo, name: str, compared: PipelineCheckResult, stamps: StampCounts) -> None:
+def _say(index: IndexInfo, name: str, compared: PipelineCheckResult, stamps: shift_script.StampCounts) -> None:
     held = f"{pluralize(stamps.vectors, 'document')} of {index.index} with a vector"
     if not compared.documents:
-        out.print(f"{held}, none to compare by.", soft_wrap=True)
+        line(f"{held}, none to compare by.")
         return
-    out.print(
+    line(
         f"{name} on {compared.documents:,} of {held}: what the cluster makes is within {compared.cluster:.1e} of "
-        f"NumPy's, and what is stored within {compared.stored:.1e} (shares of a vector's norm).",
-        soft_wrap=True,
+        f"NumPy's, and what is stored within {compared.stored:.1e} (shares of a vector's norm)."
     )
 
 
-def _differing(name: str, compared: PipelineCheckResult) -> list[str]:
+def _differing(name: str, compared: PipelineCheckResult) -> Iterator[str]:
     """One sentence for each thing that differs in the sample."""
-    said = []
     if compared.refused:
-        said.append(f"The pipeline refused {pluralize(compared.refused, 'document')} of the sample: {compared.refusal}")
+        yield f"The pipeline refused {pluralize(compared.refused, 'document')} of the sample: {compared.refusal}"
     if compared.cluster > CLUSTER_DIFFERS:
-        said.append(
+        yield (
             f"The cluster shifts otherwise than NumPy (document {compared.worst}): install the pipeline again with "
             f"`langshift pipeline install {name}`, and report it if that does not help."
         )
     if compared.stored > STORED_DIFFERS:
-        said.append(
+        yield (
             "Shifting back and again does not return what is stored: the engine does not keep vectors as they are "
             "written."
         )
     if compared.other_language:
-        said.append(
+        yield (
             f"{pluralize(compared.other_language, 'document')} of the sample would be shifted by another language "
             f"today than by the stamp's (document {compared.renamed}): write them again with their raw vectors."
         )
     if compared.off_norm:
-        said.append(
+        yield (
             f"{pluralize(compared.off_norm, 'document')} of the sample without the encoder's norm when the shift is "
             f"taken back (document {compared.strange}): the vector was replaced and the stamp was not. "
             "Write such documents again with their raw vectors."
         )
-    return said
 
 
-def _stamps(index: IndexInfo, stamps: StampCounts) -> list[str]:
+def _stamps(index: IndexInfo, stamps: shift_script.StampCounts) -> Iterator[str]:
     """One sentence for each kind of stamp that does not agree with the index."""
     field, request = index.fields.stamp, f"`POST /{index.index}/_update_by_query`"
     stamped = {"exists": {"field": f"{field}.alpha"}}
-    said = []
     if stamps.without:
-        said.append(
+        yield (
             f"{pluralize(stamps.without, 'document')} with a vector and without a stamp in {field}: if the vectors are "
             f"raw, {request} with {json.dumps({'query': {'bool': {'must_not': stamped}}})} shifts them."
         )
     if stamps.other_scale:
-        said.append(
+        yield (
             f"{pluralize(stamps.other_scale, 'document')} shifted by another scale than the index's: {request} with "
             f"{json.dumps({'query': stamped})} puts that right."
         )
     if stamps.other_vectors:
-        said.append(
+        yield (
             f"{pluralize(stamps.other_vectors, 'document')} shifted by other language vectors than the index's: write "
             f"them again with their raw vectors, and without {field}."
         )
-    return said

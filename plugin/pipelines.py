@@ -22,10 +22,9 @@ from langshift.settings import VERSION
 def read_body(client: OpenSearch, name: str) -> dict[str, Any] | None:
     """The body of a pipeline; None where there is none of that name."""
     try:
-        found: dict[str, Any] = client.ingest.get_pipeline(id=name)[name]
+        return dict(client.ingest.get_pipeline(id=name)[name])
     except (NotFoundError, KeyError):
         return None
-    return found
 
 
 def require_runnable(client: OpenSearch, first: str, name: str) -> None:
@@ -97,14 +96,9 @@ def steps(first: PrecedingPipeline, fields: FieldNames) -> list[dict[str, Any]]:
     """The processors that run it, and remove the stamp of a document whose vector it has made."""
     *within, stamp = fields.stamp.split(".")
     params = {"vector": fields.vector.split("."), "within": within, "stamp": stamp}
-    copy_params = {
-        "source_field": fields.vector,
-        "target_field": _BEFORE,
-        "ignore_missing": True,
-        "override_target": True,
-    }
+    copied = {"source_field": fields.vector, "target_field": _BEFORE, "ignore_missing": True, "override_target": True}
     return [
-        {"copy": copy_params},
+        {"copy": copied},
         {"pipeline": {"name": first.name, **({"description": _WAS_DEFAULT} if first.was_default else {})}},
         # A vector that was made anew is raw, whatever the stamp says that came with the document.
         {"script": {"source": asset("drop_stamp.painless"), "params": params}},
@@ -113,10 +107,8 @@ def steps(first: PrecedingPipeline, fields: FieldNames) -> list[dict[str, Any]]:
 
 def found_in(processors: list[dict[str, Any]]) -> PrecedingPipeline | None:
     """What runs before the shift, by the processors of a pipeline of langshift's."""
-    for step in processors:
-        if "pipeline" in step:
-            return PrecedingPipeline(step["pipeline"]["name"], step["pipeline"].get("description") == _WAS_DEFAULT)
-    return None
+    runs = (step["pipeline"] for step in processors if "pipeline" in step)
+    return next((PrecedingPipeline(one["name"], one.get("description") == _WAS_DEFAULT) for one in runs), None)
 
 
 def name_for(index: str) -> str:
@@ -125,13 +117,7 @@ def name_for(index: str) -> str:
 
 
 def body(
-    index: str,
-    shift: StoredShift,
-    fields: FieldNames,
-    first: PrecedingPipeline | None,
-    script: str,
-    *,
-    soft: bool = False,
+    index: str, shift: StoredShift, fields: FieldNames, first: PrecedingPipeline | None, *, soft: bool = False
 ) -> dict[str, Any]:
     """The body of ``PUT /_ingest/pipeline/langshift-<version>``.
 
@@ -140,12 +126,13 @@ def body(
         shift: how its documents are shifted.
         fields: the names of its fields.
         first: what runs before the shift.
-        script: id of the stored script.
         soft: whether stamps of the index may name several languages.
     """
     before = [] if first is None else steps(first, fields)
     # A document is taken as it is: nothing was done to it that would have to be taken back.
-    own = {"script": {"id": script, "params": shift_script.params(shift, shift, fields, pipeline=True)}}
+    own = {
+        "script": {"id": shift_script.script_id(), "params": shift_script.params(shift, shift, fields, pipeline=True)}
+    }
     processors = [*before, own]
     if soft:
         # A stamp of one language may be merged, as a part of a document, with one of several: their names must go.
@@ -156,10 +143,8 @@ def body(
 
 def shift_step(found: dict[str, Any]) -> dict[str, Any] | None:
     """The processor of a pipeline's body that shifts; None where none does."""
-    for step in found.get("processors", []):
-        if str(step.get("script", {}).get("id")).startswith(shift_script.PREFIX):
-            return dict(step)
-    return None
+    ids = ((str(step.get("script", {}).get("id")), step) for step in found.get("processors", []))
+    return next((dict(step) for id_, step in ids if id_.startswith(shift_script.PREFIX)), None)
 
 
 def _description(index: str, shift: StoredShift) -> str:
@@ -192,9 +177,7 @@ class InstalledPipeline(NamedTuple):
     @property
     def shift_step(self) -> dict[str, Any]:
         """The processor that shifts."""
-        step = shift_step(self.body)
-        assert step is not None  # noqa: S101
-        return step
+        return shift_step(self.body) or {}
 
 
 def installed(client: OpenSearch, index: str) -> InstalledPipeline | None:
@@ -308,8 +291,7 @@ def default(client: OpenSearch, index: str) -> str | None:
 def _wanted(
     client: OpenSearch, index: str, shift: StoredShift, fields: FieldNames, first: PrecedingPipeline | None
 ) -> dict[str, Any]:
-    soft = read_fingerprint(client, index).soft
-    return body(index, shift, fields, first, shift_script.script_id(), soft=soft)
+    return body(index, shift, fields, first, soft=read_fingerprint(client, index).soft)
 
 
 def inherit_pipeline(client: OpenSearch, before: str, version: str, shift: StoredShift, fields: FieldNames) -> None:

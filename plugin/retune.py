@@ -16,18 +16,9 @@ from langshift.output import pluralize
 from langshift.plugin import metadata, pipelines, shift_script, stored_shift
 from langshift.plugin.index_body import copied_body, require_engine, vectors_come_back_normalised
 from langshift.plugin.metadata import FieldNames
-from langshift.plugin.pipelines import inherit_pipeline
-from langshift.plugin.shift_script import count_stamps, matching_stamp_query
-from langshift.plugin.stored_shift import StoredShift, expected, from_metadata, to_metadata
+from langshift.plugin.stored_shift import StoredShift, expected
 from langshift.plugin.transfer import run
-from langshift.plugin.transfer.run import clear_abandoned, finish_abandoned, transfer
-from langshift.plugin.transfer.state import (
-    DocumentTransform,
-    RollbackResult,
-    TransferListener,
-    TransferPlan,
-    TransferResult,
-)
+from langshift.plugin.transfer.state import DocumentTransform, TransferListener, TransferPlan, TransferResult
 from langshift.plugin.versions import IndexInfo, live, version_behind
 from langshift.settings import VERSION
 
@@ -43,9 +34,19 @@ def require_retunable(client: OpenSearch, index: IndexInfo, vectors: str | None)
     Raises:
         ClusterError: saying why, with one of the documents.
     """
-    _require_changeable(client, index.index)
-    require_copied_from_primaries(client, index.index)
-    _require_as_written(client, index.index, index.fields.vector)
+    name, block = index.index, "index.blocks.read_only"
+    if metadata.is_on(metadata.read_settings(client, name).get("blocks", {}).get("read_only")):
+        raise ClusterError(
+            f"Index {name} has the block {block}, under which a retune cannot hold back the last writes: take it away "
+            f'with `PUT /{name}/_settings` and {{"{block}": null}}, then run again.'
+        )
+    require_copied_from_primaries(client, name)
+    if vectors_come_back_normalised(client, name, index.fields.vector):
+        raise ClusterError(
+            f"Index {name} keeps its vectors with the engine faiss, cosinesimil and derived source, which gives them "
+            "back with norm 1 and not as they were written, so that no shift can be taken back: index the corpus again "
+            "with `langshift ingest --if-exists new-version`, which switches derived source off."
+        )
     _require_stamps(client, index, vectors)
 
 
@@ -72,25 +73,7 @@ def lagging_replicas(settings: Mapping[str, Any]) -> bool:
 def all_agree(client: OpenSearch, index: IndexInfo, shift: StoredShift) -> bool:
     """Whether no document was shifted by another scale than its index says, as one that came from another version."""
     client.indices.refresh(index=index.index)
-    return not count_stamps(client, index.index, shift, index.fields).other_scale
-
-
-def _require_changeable(client: OpenSearch, index: str) -> None:
-    block = "index.blocks.read_only"
-    if metadata.is_on(metadata.read_settings(client, index).get("blocks", {}).get("read_only")):
-        raise ClusterError(
-            f"Index {index} has the block {block}, under which a retune cannot hold back the last writes: take it away "
-            f'with `PUT /{index}/_settings` and {{"{block}": null}}, then run again.'
-        )
-
-
-def _require_as_written(client: OpenSearch, index: str, vector: str) -> None:
-    if vectors_come_back_normalised(client, index, vector):
-        raise ClusterError(
-            f"Index {index} keeps its vectors with the engine faiss, cosinesimil and derived source, which gives them "
-            "back with norm 1 and not as they were written, so that no shift can be taken back: index the corpus again "
-            "with `langshift ingest --if-exists new-version`, which switches derived source off."
-        )
+    return not shift_script.count_stamps(client, index.index, shift, index.fields).other_scale
 
 
 def _require_stamps(client: OpenSearch, index: IndexInfo, vectors: str | None) -> None:
@@ -129,16 +112,10 @@ def shift_transform(client: OpenSearch, old: StoredShift, new: StoredShift, fiel
         new: how they are to be.
         fields: the names of their fields.
     """
-    return DocumentTransform(
-        script=shift_script.install(client),
-        params=shift_script.params(old, new, fields, pipeline=False),
-        expected=expected(old, new, fields),
-        vector_field=fields.vector,
-        stamp_field=fields.stamp,
-        late_writes={
-            "bool": {"filter": [matching_stamp_query(old, fields)], "must_not": [matching_stamp_query(new, fields)]}
-        },
-    )
+    script, params = shift_script.install(client), shift_script.params(old, new, fields, pipeline=False)
+    moved, agreed = (shift_script.matching_stamp_query(shift, fields) for shift in (old, new))
+    late = {"bool": {"filter": [moved], "must_not": [agreed]}}
+    return DocumentTransform(script, params, expected(old, new, fields), fields.vector, fields.stamp, late)
 
 
 @dataclass(frozen=True)
@@ -188,7 +165,7 @@ def plan_retune(index: IndexInfo, meta: Mapping[str, Any], wanted: RetuneRequest
     """
     made = index.fingerprint
     given = _given(index, wanted.vectors)
-    old = from_metadata(meta, index.index)
+    old = stored_shift.from_metadata(meta, index.index)
     new = _new(index, old, given, wanted)
     fingerprint = replace(
         made, pivot=new.pivot, vectors=new.hash, alpha=new.alpha, alphas=dict(new.alphas), langshift=VERSION
@@ -196,10 +173,9 @@ def plan_retune(index: IndexInfo, meta: Mapping[str, Any], wanted: RetuneRequest
     new_meta = {**meta, metadata.FINGERPRINT: fingerprint.to_dict(), metadata.VECTORS: new.to_dict()}
     if given is not None:
         new_meta.pop(metadata.QUERIES, None)
-        new_meta.update(to_metadata(Debiaser(given, "shift", new.alpha, new.alphas)))
-    differs = given is not None and any(
-        new_meta.get(part) != meta.get(part) for part in (metadata.VECTORS, metadata.QUERIES)
-    )
+        new_meta.update(stored_shift.to_metadata(Debiaser(given, "shift", new.alpha, new.alphas)))
+    kept = (metadata.VECTORS, metadata.QUERIES)
+    differs = given is not None and any(new_meta.get(part) != meta.get(part) for part in kept)
     return RetunePlan(old, new, new_meta, differs or bool(made.differences(fingerprint)))
 
 
@@ -241,45 +217,6 @@ Check = Callable[[str, str], None]
 """Looks at the live version and the new one by their names, and raises where the new one is not to go live."""
 
 
-@dataclass(frozen=True)
-class RetuneResult:
-    """What a retune did.
-
-    Attributes:
-        name: the alias.
-        index: the version that is live now.
-        before: the version that was live.
-        documents: how many the live one holds.
-        caught_up: documents written meanwhile, each time they were.
-        deleted: documents deleted meanwhile.
-        alpha: scale of all languages.
-        alphas: scales of single languages that differ.
-        vectors: hash of the language vectors.
-        seconds: how long it took.
-        blocked: for how many of them nothing could be written.
-        changed: whether anything had to be done, to the index or to any document; else ``index`` and ``before`` are
-            the same.
-    """
-
-    name: str
-    index: str
-    before: str
-    documents: int
-    caught_up: int = 0
-    deleted: int = 0
-    alpha: float = 0.0
-    alphas: Mapping[str, float] = field(default_factory=dict)
-    vectors: str | None = None
-    seconds: float = 0.0
-    blocked: float = 0.0
-    changed: bool = True
-
-    def to_dict(self) -> dict[str, Any]:
-        """As JSON gives it."""
-        rounded = {"seconds": round(self.seconds, 3), "blocked": round(self.blocked, 3)}
-        return {**vars(self), "alphas": dict(self.alphas), **rounded}
-
-
 def retune(
     client: OpenSearch,
     name: str,
@@ -289,7 +226,7 @@ def retune(
     patience: float = 300,
     watch: TransferListener = lambda _: None,
     check: Check | None = None,
-) -> RetuneResult:
+) -> TransferResult:
     """Make a version with another shift from the live one, and let the alias stand for it.
 
     Killed at any moment, it leaves the version before live and complete, and can be run again.
@@ -310,7 +247,7 @@ def retune(
     """
     # A version that is named by itself is refused: others stand behind the alias by and by.
     version_behind(client, name)
-    left = finish_abandoned(client, name)
+    left = run.finish_abandoned(client, name)
     index = live(client, name)
     body = copied_body(client, index.index)
     plan = plan_retune(index, body["mappings"]["_meta"], wanted)
@@ -319,10 +256,11 @@ def retune(
     requested = {"vectors": new.hash, "pivot": new.pivot, "alpha": new.alpha, "alphas": dict(new.alphas)}
     if not plan.changes and all_agree(client, index, new):
         # Nothing goes on with what another run has left, which may hold up writers.
-        clear_abandoned(client, name)
+        run.clear_abandoned(client, name)
         # One that was killed right after the swap has just been finished: that is what was asked for.
-        finished = left if isinstance(left, TransferResult) and left.requested == requested else None
-        return _retuned(index, new, finished)
+        if left is not None and left.requested == requested:
+            return replace(left, documents=index.documents)
+        return TransferResult(name, index.index, index.index, requested, documents=index.documents)
     require_retunable(client, index, plan.old.hash)
     body["mappings"]["_meta"] = plan.meta
     require_engine(client, body)
@@ -332,43 +270,19 @@ def retune(
 
     def gate(version: str) -> None:
         # Asked only now, as somebody may have put it there meanwhile: clients go on sending raw vectors.
-        inherit_pipeline(client, index.index, version, new, index.fields)
+        pipelines.inherit_pipeline(client, index.index, version, new, index.fields)
         if check is not None:
             check(index.index, version)
 
     transform = shift_transform(client, plan.old, new, index.fields)
-    done = transfer(
-        client,
-        TransferPlan(name, body, requested, transform, throttle=throttle),
-        watch=watch,
-        gate=gate,
-        patience=patience,
-    )
-    return _retuned(index, new, done)
-
-
-def _retuned(index: IndexInfo, new: StoredShift, done: TransferResult | None) -> RetuneResult:
-    if done is None:
-        done = TransferResult(index.name, index.index, index.index, index.documents)
-    return RetuneResult(
-        name=index.name,
-        index=done.index,
-        before=done.live,
-        documents=done.documents or index.documents,
-        caught_up=done.caught_up,
-        deleted=done.deleted,
-        alpha=new.alpha,
-        alphas=new.alphas,
-        vectors=new.hash,
-        seconds=done.seconds,
-        blocked=done.blocked,
-        changed=done.index != done.live,
-    )
+    asked = TransferPlan(name, body, requested, transform, throttle=throttle)
+    done = run.transfer(client, asked, watch=watch, gate=gate, patience=patience)
+    return replace(done, documents=done.documents or index.documents)
 
 
 def roll_back(
     client: OpenSearch, name: str, *, patience: float = 300, watch: TransferListener = lambda _: None
-) -> RollbackResult:
+) -> TransferResult:
     """Let an alias stand for the version before the live one again.
 
     Args:
@@ -382,8 +296,8 @@ def roll_back(
     """
     # A version that is named by itself is refused.
     version_behind(client, name)
-    done = finish_abandoned(client, name)
-    if not isinstance(done, RollbackResult):
+    done = run.finish_abandoned(client, name)
+    if done is None or done.requested is not None:
         done = run.roll_back(client, name, _rollback_transform(client, name), watch=watch, patience=patience)
     return done if done.documents else replace(done, documents=live(client, name).documents)
 
@@ -400,5 +314,5 @@ def _rollback_transform(client: OpenSearch, name: str) -> DocumentTransform | No
     now = stored_shift.read(client, index)
     before, fields = stored_shift.read(client, version), live(client, index).fields
     # Clients go on sending raw vectors through the alias, also where the live one alone has got a pipeline.
-    inherit_pipeline(client, index, version, before, fields)
+    pipelines.inherit_pipeline(client, index, version, before, fields)
     return shift_transform(client, now, before, fields)

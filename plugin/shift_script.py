@@ -61,19 +61,14 @@ def params(old: StoredShift, new: StoredShift, fields: FieldNames, *, pipeline: 
             as the encoder made them, and each names its language as it likes. Otherwise they come by ``_reindex``.
     """
     same = old.hash == new.hash
+    named = {**fields.to_dict(), "told": fields.declared_language or fields.language}
     every = [*new.vectors.values(), *old.vectors.values()]
     return {
         "pipeline": pipeline,
         "same": same,
         # Without language vectors the index itself refuses vectors of another dimension.
         "dimension": len(every[0]) if every else 0,
-        "fields": {
-            "vector": fields.vector,
-            "language": fields.language,
-            "confidence": fields.confidence,
-            "stamp": fields.stamp,
-            "told": fields.declared_language or fields.language,
-        },
+        "fields": {name: named[name] for name in ("vector", "language", "confidence", "stamp", "told")},
         "split": not fields.texts,
         "old": {"hash": old.hash, "vectors": {} if same else _plain(old.vectors)},
         "new": {
@@ -132,8 +127,8 @@ def count_stamps(client: OpenSearch, index: str, shift: StoredShift, fields: Fie
         shift: how its documents are shifted.
         fields: the names of its fields.
     """
-    vector, stamped, agreed = _vector(fields), _stamped(fields), matching_stamp_query(shift, fields)
-    same = _same_vectors(shift, fields)
+    vector, stamped = _vector(fields), {"exists": {"field": f"{fields.stamp}.alpha"}}
+    agreed, same = matching_stamp_query(shift, fields), _same_vectors(shift, fields)
     # Nothing was taken from it by whatever vectors, and the pipeline can shift it.
     unmoved = _alpha(fields, 0)
     kinds = {
@@ -141,12 +136,8 @@ def count_stamps(client: OpenSearch, index: str, shift: StoredShift, fields: Fie
         "other_vectors": {"bool": {"filter": [stamped], "must_not": [same, unmoved]}},
         "other_scale": {"bool": {"filter": [stamped, _any(same, unmoved)], "must_not": [agreed]}},
     }
-    body = {
-        "size": 0,
-        "track_total_hits": True,
-        "query": vector,
-        "aggs": {name: {"filter": query} for name, query in kinds.items()},
-    }
+    filters = {name: {"filter": query} for name, query in kinds.items()}
+    body = {"size": 0, "track_total_hits": True, "query": vector, "aggs": filters}
     found = client.search(index=index, body=body)
     counts = {name: int(found["aggregations"][name]["doc_count"]) for name in kinds}
     return StampCounts(int(found["hits"]["total"]["value"]), **counts)
@@ -171,10 +162,6 @@ def _any(*queries: Query) -> Query:
 
 def _vector(fields: FieldNames) -> Query:
     return {"exists": {"field": fields.vector}}
-
-
-def _stamped(fields: FieldNames) -> Query:
-    return {"exists": {"field": f"{fields.stamp}.alpha"}}
 
 
 def _alpha(fields: FieldNames, alpha: float) -> Query:

@@ -16,9 +16,9 @@ from langshift.debias.fingerprint import Fingerprint
 from langshift.debias.vectors import LanguageVectors, vector_tag
 from langshift.errors import ClusterError, UsageError
 from langshift.languages import UNDETERMINED, text_language
-from langshift.plugin import metadata, versions
-from langshift.plugin.metadata import FINGERPRINT, VECTORS, FieldNames, QueryVectors, decoded, encoded, value_at
-from langshift.plugin.versions import IndexInfo
+from langshift.plugin import metadata
+from langshift.plugin.metadata import FieldNames, QueryVectors, decoded, encoded, value_at
+from langshift.plugin.versions import IndexInfo, fingerprint_of
 
 
 @dataclass(frozen=True)
@@ -64,10 +64,10 @@ class StoredShift(Scales):
     @classmethod
     def from_meta(cls, meta: Mapping[str, Any]) -> StoredShift | None:
         """The shift of an index by its whole ``_meta``; None where that does not hold the vectors that it names."""
-        made = Fingerprint.from_dict(meta[FINGERPRINT])
+        made = Fingerprint.from_dict(meta[metadata.FINGERPRINT])
         if made.vectors is None:
             return cls()
-        entry = meta.get(VECTORS)
+        entry = meta.get(metadata.VECTORS)
         if not entry or entry["hash"] != made.vectors:
             return None
         return cls(made.vectors, made.pivot, decoded(entry["vectors"]), made.alpha, made.alphas)
@@ -77,7 +77,7 @@ ShiftQueries = Literal["auto", "always", "never"]
 UNMOVED = Debiaser(None, alpha=0.0)
 
 
-def of_index(client: OpenSearch, index: versions.IndexInfo, wanted: ShiftQueries) -> Debiaser:
+def of_index(client: OpenSearch, index: IndexInfo, wanted: ShiftQueries) -> Debiaser:
     """What moves the queries of an index: by the same scales as its documents, towards the same pivot.
 
     Args:
@@ -104,18 +104,8 @@ def of_index(client: OpenSearch, index: versions.IndexInfo, wanted: ShiftQueries
     if wanted == "auto" and not queries.recommended:
         return UNMOVED
     shift = from_metadata(noted, index.index)
-    known = LanguageVectors(
-        pivot=shift.pivot or "",
-        vectors=shift.vectors,
-        pairs={},
-        encoder=made.encoder,
-        revision=made.revision,
-        document_prefix=made.document_prefix,
-        dimension=made.dimension,
-        normalised=made.normalised,
-        source="the index",
-        query_vectors=queries.vectors,
-    )
+    encoder = made.encoder, made.revision, made.document_prefix, made.dimension, made.normalised
+    known = LanguageVectors(shift.pivot or "", shift.vectors, {}, *encoder, "the index", query_vectors=queries.vectors)
     return Debiaser(known, "shift", made.alpha, made.alphas, shift_queries=True)
 
 
@@ -160,9 +150,7 @@ def from_metadata(meta: Mapping[str, Any], index: str) -> StoredShift:
     Raises:
         ClusterError: it was moved by another method, or its language vectors cannot be had.
     """
-    if metadata.FINGERPRINT not in meta:
-        raise ClusterError(f"Index {index} carries no fingerprint of langshift: it was made by something else.")
-    made = Fingerprint.from_dict(meta[metadata.FINGERPRINT])
+    made = fingerprint_of(index, meta)
     if made.method != "shift":
         raise ClusterError(
             f"Index {index} was made with the method {made.method}, which the cluster can neither apply nor take back "
@@ -261,8 +249,7 @@ def shift_of(client: OpenSearch, index: IndexInfo) -> StoredShift:
     Raises:
         ClusterError: by a method that no pipeline knows, or by language vectors that nobody has.
     """
-    method = index.fingerprint.method
-    if method != "shift":
+    if (method := index.fingerprint.method) != "shift":
         raise ClusterError(
             f"The documents of {index.index} are moved by the method {method}, which no pipeline can: write them with "
             "`langshift ingest`, or index them again with the method shift."

@@ -6,7 +6,6 @@ import hashlib
 import json
 import re
 from collections.abc import Iterator, Mapping
-from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -45,6 +44,11 @@ class InvalidTemplate(Exception):
         self.place = place
 
 
+def _require(holds: bool, place: str, why: str) -> None:
+    if not holds:
+        raise InvalidTemplate(place, why)
+
+
 def check_top(content: object) -> Mapping[str, Any]:
     """Refuse what has not the form of a template.
 
@@ -59,13 +63,12 @@ def check_top(content: object) -> Mapping[str, Any]:
     """
     content = _object(content, "")
     for name in content:
-        if name not in TOP:
-            raise InvalidTemplate(name, f"is unknown; what may stand there is {', '.join(TOP)}.")
+        _require(name in TOP, name, f"is unknown; what may stand there is {', '.join(TOP)}.")
         _object(content[name], name)
     for tag, analyzer in content.get("analyzers", {}).items():
         _check_tag(tag, f"analyzers.{tag}")
-        if not isinstance(analyzer, str) or not analyzer:
-            raise InvalidTemplate(f"analyzers.{tag}", 'must be the name of an analyzer, as in {"ja": "kuromoji"}.')
+        named = isinstance(analyzer, str) and analyzer != ""
+        _require(named, f"analyzers.{tag}", 'must be the name of an analyzer, as in {"ja": "kuromoji"}.')
     return content
 
 
@@ -80,8 +83,7 @@ def check_settings(settings: Mapping[str, Any]) -> None:
     """
     for name, value in settings.items():
         place = f"settings.index.{name}"
-        if name.startswith("blocks."):
-            raise InvalidTemplate(place, "langshift could not write; leave it out.")
+        _require(not name.startswith("blocks."), place, "langshift could not write; leave it out.")
         wanted, why = _SETTINGS.get(name, ("", ""))
         if wanted != "" and (wanted is None or str(value).lower() != wanted):
             remedy = "leave it out" if wanted is None else f"leave it out, or make it {wanted}"
@@ -104,25 +106,18 @@ def check_mappings(mappings: Mapping[str, Any]) -> None:
     Raises:
         InvalidTemplate: they would.
     """
-    _check_whole(mappings)
+    source = _object(mappings.get("_source", {}), "mappings._source")
+    whole = _is(source.get("enabled", True), True) and not any(source[name] for name in source if name != "enabled")
+    _require(whole, "mappings._source", "langshift reads whole documents again; leave it out.")
+    routed = _is(_object(mappings.get("_routing", {}), "mappings._routing").get("required", False), True)
+    _require(not routed, "mappings._routing.required", "langshift writes without a routing; leave it out.")
+    _require(_is(mappings.get("enabled", True), True), "mappings.enabled", "no field could be searched; leave it out.")
+    for name in _object(mappings.get("_meta", {}), "mappings._meta"):
+        why = "langshift keeps its own things under such names; rename it."
+        _require(not name.startswith("langshift"), f"mappings._meta.{name}", why)
     _check_dynamic(mappings.get("dynamic_templates", []))
     for name, field in _object(mappings.get("properties", {}), "mappings.properties").items():
         _check_field(name, _object(field, f"mappings.properties.{name}"), f"mappings.properties.{name}")
-
-
-def _check_whole(mappings: Mapping[str, Any]) -> None:
-    source = _object(mappings.get("_source", {}), "mappings._source")
-    if any(value for name, value in source.items() if name != "enabled") or not _is(source.get("enabled", True), True):
-        raise InvalidTemplate("mappings._source", "langshift reads whole documents again; leave it out.")
-    if _is(_object(mappings.get("_routing", {}), "mappings._routing").get("required", False), True):
-        raise InvalidTemplate("mappings._routing.required", "langshift writes without a routing; leave it out.")
-    if not _is(mappings.get("enabled", True), True):
-        raise InvalidTemplate("mappings.enabled", "no field could be searched; leave it out.")
-    for name in _object(mappings.get("_meta", {}), "mappings._meta"):
-        if name.startswith("langshift"):
-            raise InvalidTemplate(
-                f"mappings._meta.{name}", "langshift keeps its own things under such names; rename it."
-            )
 
 
 def _check_field(name: str, field: Mapping[str, Any], place: str) -> None:
@@ -132,30 +127,25 @@ def _check_field(name: str, field: Mapping[str, Any], place: str) -> None:
     elif name == "embedding":
         _check_embedding(field, place, ours[name])
     elif name == "group":
-        if field.get("type", "keyword") != "keyword":
-            raise InvalidTemplate(f"{place}.type", "langshift needs a keyword there; leave it out.")
-    elif name in ours and any(_differences(field, ours[name])):
-        raise InvalidTemplate(place, "langshift writes this field itself; leave it out.")
+        is_keyword = field.get("type", "keyword") == "keyword"
+        _require(is_keyword, f"{place}.type", "langshift needs a keyword there; leave it out.")
+    elif name in ours:
+        _require(not any(_differences(field, ours[name])), place, "langshift writes this field itself; leave it out.")
 
 
 def _check_embedding(field: Mapping[str, Any], place: str, ours: Mapping[str, Any]) -> None:
     for path in _differences(field, ours):
-        if path in _SCALES:
-            continue
         at = ".".join((place, *path))
-        if path == ("method", "engine"):
-            raise InvalidTemplate(at, "is chosen by --engine; leave it out.")
-        raise InvalidTemplate(
-            at, "langshift sets this itself; only method.parameters.m and ef_construction may be set."
-        )
+        _require(path != ("method", "engine"), at, "is chosen by --engine; leave it out.")
+        why = "langshift sets this itself; only method.parameters.m and ef_construction may be set."
+        _require(path in _SCALES, at, why)
 
 
 def _check_texts(field: Mapping[str, Any], place: str) -> None:
     for name, value in field.items():
         usual = (name == "type" and value == "object") or (name == "dynamic" and _is(value, True))
-        if name != "properties" and not usual:
-            why = f"langshift keeps texts by language, as in {place.rpartition('.')[2]}.en: set the analyzer there."
-            raise InvalidTemplate(f"{place}.{name}", why)
+        why = f"langshift keeps texts by language, as in {place.rpartition('.')[2]}.en: set the analyzer there."
+        _require(name == "properties" or usual, f"{place}.{name}", why)
     for tag, mapping in _object(field.get("properties", {}), f"{place}.properties").items():
         at = f"{place}.properties.{tag}"
         _check_tag(tag, at)
@@ -163,20 +153,18 @@ def _check_texts(field: Mapping[str, Any], place: str) -> None:
 
 
 def _check_text(mapping: Mapping[str, Any], place: str) -> None:
-    if mapping.get("type", "text") != "text":
-        raise InvalidTemplate(
-            f"{place}.type", "must be text, or word search finds nothing; other types can go into fields."
-        )
-    if not _is(mapping.get("index", True), True):
-        raise InvalidTemplate(f"{place}.index", "word search finds nothing without it; leave it out.")
+    why = "must be text, or word search finds nothing; other types can go into fields."
+    _require(mapping.get("type", "text") == "text", f"{place}.type", why)
+    indexed = _is(mapping.get("index", True), True)
+    _require(indexed, f"{place}.index", "word search finds nothing without it; leave it out.")
 
 
 def _check_tag(tag: str, place: str) -> None:
     known = parse_tag(tag) if tag != "und" else tag
     if known is None:
         raise InvalidTemplate(place, f"{tag!r} is no language: use a BCP 47 tag such as ja.")
-    if (goes := text_language(known)) != tag:
-        raise InvalidTemplate(place, f"texts in {tag} go to the fields of {goes}: use {goes}.")
+    goes = text_language(known)
+    _require(goes == tag, place, f"texts in {tag} go to the fields of {goes}: use {goes}.")
 
 
 def _check_dynamic(templates: object) -> None:
@@ -185,8 +173,7 @@ def _check_dynamic(templates: object) -> None:
         raise InvalidTemplate(place, "must be a list.")
     for number, template in enumerate(templates):
         at = f"{place}[{number}]"
-        if len(template := _object(template, at)) != 1:
-            raise InvalidTemplate(at, "must be an object with one name.")
+        _require(len(_object(template, at)) == 1, at, "must be an object with one name.")
         ((name, rule),) = template.items()
         mapping = _object(_object(rule, f"{at}.{name}").get("mapping", {}), f"{at}.{name}.mapping")
         if is_of_texts(template):
@@ -268,7 +255,7 @@ class Template:
         except InvalidTemplate as error:
             raise UsageError(f"{path}, {error.place}: {error}" if error.place else f"{path}: {error}") from None
         of_languages = {tag: {"analyzer": analyzer} for tag, analyzer in content.get("analyzers", {}).items()}
-        both = {field: {"properties": deepcopy(of_languages)} for field in ("title", "text")} if of_languages else {}
+        both = {field: {"properties": of_languages} for field in _TEXTS} if of_languages else {}
         return cls(path, settings, _merged({"properties": both}, mappings))
 
     @property
@@ -337,15 +324,9 @@ def _in_order(theirs: list[dict[str, Any]], ours: list[dict[str, Any]]) -> list[
     One of theirs for all strings must not make something else of a text in a language that has no field yet.
     """
     names = {name for template in theirs for name in template}
-    ours = [template for template in ours if names.isdisjoint(template)]
-    of_texts = [template for template in theirs if is_of_texts(template)]
-    others = [template for template in theirs if not is_of_texts(template)]
-    return [
-        *of_texts,
-        *(template for template in ours if is_of_texts(template)),
-        *others,
-        *(template for template in ours if not is_of_texts(template)),
-    ]
+    kept = [template for template in ours if names.isdisjoint(template)]
+    # Those that are alike stay in their order.
+    return sorted([*theirs, *kept], key=is_of_texts, reverse=True)
 
 
 def _reason(error: RequestError) -> str:

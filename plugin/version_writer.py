@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from copy import deepcopy
 from types import MappingProxyType
 from typing import Any
@@ -13,20 +14,10 @@ from opensearchpy.exceptions import NotFoundError, RequestError
 from langshift.debias.fingerprint import Fingerprint
 from langshift.errors import ClusterError, UsageError
 from langshift.output import pluralize
-from langshift.plugin import metadata, pipelines
+from langshift.plugin import metadata, pipelines, versions
 from langshift.plugin.index_body import DEFAULT_INDEX_OPTIONS, IndexOptions, index_body, require_engine
 from langshift.plugin.metadata import USUAL, FieldNames, uuid_of
-from langshift.plugin.versions import (
-    IfExists,
-    Target,
-    move_alias,
-    next_version,
-    read_fingerprint,
-    remove_impostor,
-    require_there,
-    unfinished,
-    version_behind,
-)
+from langshift.plugin.versions import IfExists, Target
 
 
 def is_carried_over(client: OpenSearch, target: Target, now: str) -> bool:
@@ -55,7 +46,7 @@ def require_not_replaced(client: OpenSearch, target: Target) -> None:
     """
     if target.created:
         return
-    name, index, now = target.name, target.index, version_behind(client, target.name)
+    name, index, now = target.name, target.index, versions.version_behind(client, target.name)
     if now is None or now == index:
         return
     if is_carried_over(client, target, now):
@@ -87,7 +78,7 @@ def add_load_settings(
     Returns:
         What to note with the unfinished version, for ``restore``.
     """
-    wanted = {**_wanted(fast), **more}
+    wanted = {**(_FAST if fast else _QUICK), **more}
     before = {name: settings.get(name) for name in wanted}
     settings.update(wanted)
     return {"restore": before}
@@ -104,7 +95,7 @@ def apply_load_settings(
         fast: whether to do without replicas too.
         more: further settings for the time of the load.
     """
-    wanted = {**_wanted(fast), **more}
+    wanted = {**(_FAST if fast else _QUICK), **more}
     noted = metadata.unfinished(client, index) or {}
     now = client.indices.get_settings(index=index, params={"flat_settings": "true"})[index]["settings"]
     before = {name: now.get(f"index.{name}") for name in wanted} | noted.get("restore", {})
@@ -119,17 +110,11 @@ def restore(client: OpenSearch, index: str) -> None:
     May be called at any time and any number of times: nothing happens where nothing was changed, and where the index
     is gone.
     """
-    try:
+    with suppress(NotFoundError):
         noted = metadata.unfinished(client, index)
         if noted and noted.get("restore"):
             client.indices.put_settings(index=index, body={"index": noted["restore"]})
             metadata.note_unfinished(client, index, {**noted, "restore": {}})
-    except NotFoundError:
-        return
-
-
-def _wanted(fast: bool) -> dict[str, str]:
-    return _FAST if fast else _QUICK
 
 
 def publish(client: OpenSearch, target: Target) -> str:
@@ -144,8 +129,8 @@ def publish(client: OpenSearch, target: Target) -> str:
     Raises:
         ClusterError: the version was deleted meanwhile, or the alias does not stand any more for what it stood for.
     """
-    require_there(client, target)
-    now = version_behind(client, target.name)
+    versions.require_there(client, target)
+    now = versions.version_behind(client, target.name)
     if now is not None and is_carried_over(client, target, now):
         return now
     if now != target.index:
@@ -154,10 +139,10 @@ def publish(client: OpenSearch, target: Target) -> str:
     client.indices.refresh(index=target.index)
     if now != target.index:
         try:
-            move_alias(client, target.name, target.live, target.index)
+            versions.move_alias(client, target.name, target.live, target.index)
         except NotFoundError:
-            require_there(client, target)
-            _require_unchanged(target, version_behind(client, target.name))
+            versions.require_there(client, target)
+            _require_unchanged(target, versions.version_behind(client, target.name))
             raise
     _finish(client, target.index)
     return target.index
@@ -165,7 +150,7 @@ def publish(client: OpenSearch, target: Target) -> str:
 
 def discard_planned(client: OpenSearch, name: str, token: str) -> None:
     """Remove the version that a load has made and was killed before it could write that down."""
-    for index in unfinished(client, name):
+    for index in versions.unfinished(client, name):
         if (metadata.unfinished(client, index) or {}).get("token") == token:
             client.indices.delete(index=index, ignore_unavailable=True)
 
@@ -179,7 +164,7 @@ def discard(client: OpenSearch, target: Target) -> None:
         return
     if uuid_of(client, target.index) == target.uuid:
         client.indices.delete(index=target.index, ignore_unavailable=True)
-    remove_impostor(client, target.index, target.uuid)
+    versions.remove_impostor(client, target.index, target.uuid)
 
 
 def _is_published(client: OpenSearch, target: Target) -> bool:
@@ -258,17 +243,20 @@ def open_for_writing(
             be an index's name.
         ClusterError: what is there was not made by langshift; or the cluster makes no index of that shape.
     """
-    live = version_behind(client, name)
+    live = versions.version_behind(client, name)
     if live is not None:
-        there = read_fingerprint(client, live)
+        there = versions.read_fingerprint(client, live)
         if if_exists == "fail":
-            raise UsageError(_already_there(client, name, live))
+            held = pluralize(client.count(index=live)["count"], "document")
+            raise UsageError(
+                f"There is an index {name} already ({live}, {held}): add to it with --if-exists append, replace it "
+                "with --if-exists replace, or put a new version before it with --if-exists new-version."
+            )
         if if_exists == "append":
-            _require_usual_shape(shape, name, live)
-            _require_usual_fields(client, name, live)
+            _require_appendable(client, name, live, shape)
             there.require_same(fingerprint, name, "give what it was made with, or choose another index name")
             return Target(name, live, uuid_of(client, live), created=False, live=live, if_exists=if_exists)
-    index = next_version(client, name)
+    index = versions.next_version(client, name)
     made = deepcopy(dict(body)) if body is not None else shape.applied(index_body(fingerprint, extra_meta))
     require_engine(client, made)
     restore = add_load_settings(made["settings"]["index"], fast, during)
@@ -307,7 +295,7 @@ def reopen(client: OpenSearch, name: str, index: str, uuid: str, *, fast: bool =
         raise ClusterError(
             f"Index {index}, which this load was writing to, was deleted by somebody: run it again without --resume."
         )
-    if version_behind(client, name) == index:
+    if versions.version_behind(client, name) == index:
         return Target(name, index, uuid, created=False, live=index, if_exists="append")
     noted = metadata.unfinished(client, index)
     if noted is None:
@@ -325,35 +313,24 @@ def may_reopen(client: OpenSearch, name: str, index: str, uuid: str) -> bool:
     """
     if uuid_of(client, index) != uuid:
         return False
-    now, noted = version_behind(client, name), metadata.unfinished(client, index)
+    now, noted = versions.version_behind(client, name), metadata.unfinished(client, index)
     return now == index or (noted is not None and noted.get("live") == now)
 
 
 def stands(client: OpenSearch, name: str, index: str, uuid: str) -> bool:
     """Whether the alias stands for a version, and that is still the one with this id."""
-    return uuid_of(client, index) == uuid and version_behind(client, name) == index
+    return uuid_of(client, index) == uuid and versions.version_behind(client, name) == index
 
 
-def _require_usual_fields(client: OpenSearch, name: str, index: str) -> None:
+def _require_appendable(client: OpenSearch, name: str, index: str, shape: IndexOptions) -> None:
+    if shape.given:
+        raise UsageError(
+            f"There is an index {name} already ({index}), and {shape.given} would change nothing in it: add to it "
+            "without, replace it with --if-exists replace, or put a new version before it with --if-exists new-version."
+        )
     fields = FieldNames.from_meta(metadata.read_metadata(client, index))
     if fields != USUAL:
         raise UsageError(
             f"Index {name} was adopted, and keeps its vectors in {fields.vector!r}, where a load does not write: "
             f"add to it through `langshift pipeline install {name}`, as any client can."
         )
-
-
-def _require_usual_shape(shape: IndexOptions, name: str, index: str) -> None:
-    if shape.given:
-        raise UsageError(
-            f"There is an index {name} already ({index}), and {shape.given} would change nothing in it: add to it "
-            "without, replace it with --if-exists replace, or put a new version before it with --if-exists new-version."
-        )
-
-
-def _already_there(client: OpenSearch, name: str, index: str) -> str:
-    held = pluralize(client.count(index=index)["count"], "document")
-    return (
-        f"There is an index {name} already ({index}, {held}): add to it with --if-exists append, replace it with "
-        "--if-exists replace, or put a new version before it with --if-exists new-version."
-    )

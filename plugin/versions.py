@@ -135,15 +135,9 @@ def live(client: OpenSearch, name: str, *, also_unfinished: bool = False) -> Ind
                 f"Version {name} is not finished: a command is making it, or was cut off. Run that again, or "
                 f"`langshift index drop {alias_of(name)} --version {name}`."
             )
-    fingerprint, fields = _fingerprint(index, meta), FieldNames.from_meta(meta)
-    answer = client.search(
-        index=index,
-        body={
-            "size": 0,
-            "track_total_hits": True,
-            "aggs": {"languages": {"terms": {"field": fields.language, "size": 1000}}},
-        },
-    )
+    fingerprint, fields = fingerprint_of(index, meta), FieldNames.from_meta(meta)
+    by_language = {"languages": {"terms": {"field": fields.language, "size": 1000}}}
+    answer = client.search(index=index, body={"size": 0, "track_total_hits": True, "aggs": by_language})
     buckets = answer["aggregations"]["languages"]["buckets"]
     counts = {bucket["key"]: int(bucket["doc_count"]) for bucket in buckets if bucket["key"] != UNDETERMINED}
     return IndexInfo(
@@ -181,10 +175,9 @@ def _found(client: OpenSearch, name: str) -> dict[str, Any]:
     """The indices of a name, its own or its alias's, with all that they have; empty where there is none."""
     check_name(name)
     try:
-        found: dict[str, Any] = client.indices.get(index=name)
+        return dict(client.indices.get(index=name))
     except NotFoundError:
         return {}
-    return found
 
 
 def _only(name: str, found: Mapping[str, Any]) -> str:
@@ -206,10 +199,15 @@ def read_fingerprint(client: OpenSearch, index: str) -> Fingerprint:
     Raises:
         ClusterError: the index has none.
     """
-    return _fingerprint(index, metadata.read_metadata(client, index))
+    return fingerprint_of(index, metadata.read_metadata(client, index))
 
 
-def _fingerprint(index: str, meta: Mapping[str, Any]) -> Fingerprint:
+def fingerprint_of(index: str, meta: Mapping[str, Any]) -> Fingerprint:
+    """The fingerprint in an index's whole ``_meta``.
+
+    Raises:
+        ClusterError: there is none.
+    """
     try:
         return Fingerprint.from_dict(meta[metadata.FINGERPRINT])
     except (KeyError, TypeError):

@@ -71,10 +71,7 @@ def find_index(client: OpenSearch, name: str) -> OldIndex:
         UsageError: there is none, it is several, closed, langshift's own, or does not keep whole documents.
     """
     index = _index_of(client, name)
-    response = client.indices.get_settings(index=index, params={"flat_settings": "true", "include_defaults": "true"})[
-        index
-    ]
-    settings = {**response.get("defaults", {}), **response["settings"]}
+    settings = metadata.read_flat_settings(client, index)
     if is_on(settings.get("index.verified_before_close")):
         raise UsageError(f"Index {index} is closed: open it with POST /{index}/_open.")
     mappings = client.indices.get_mapping(index=index)[index]["mappings"]

@@ -19,9 +19,9 @@ from langshift.evaluate.compare.gate import Gate, GateResult, show
 from langshift.languages import parse_tag
 from langshift.output import line, pluralize
 from langshift.parameters import FiniteRange, Share
-from langshift.plugin.retune import RetuneRequest, RetuneResult, roll_back
+from langshift.plugin.retune import RetuneRequest, roll_back
 from langshift.plugin.retune import retune as retune_index
-from langshift.plugin.transfer.state import RollbackResult, Stage, TransferProgress
+from langshift.plugin.transfer.state import Stage, TransferProgress, TransferResult
 from langshift.retrieval.searcher import SearchOptions
 from langshift.retry import sigterm_as_interrupt
 
@@ -151,12 +151,11 @@ def rollback(name: str, patience: float, as_json: bool) -> None:
         with output.progress() as bars:
             done = roll_back(client, name, patience=patience, watch=TransferReporter(bars).update)
     if as_json:
-        rounded = {"seconds": round(done.seconds, 3), "blocked": round(done.blocked, 3)}
-        output.emit_json({**vars(done), **rounded})
+        output.emit_json(done.to_dict())
     (output.note if as_json else line)(rolled_back(done))
     # What a load has made goes on taking writes.
     if done.kind == "retune":
-        note_aliases_left(client, done.left)
+        note_aliases_left(client, done.before)
 
 
 def note_aliases_left(client: OpenSearch, index: str) -> None:
@@ -204,11 +203,11 @@ class TransferReporter:
         self._bars.update(self._task, completed=done, total=total)
 
 
-def retuned(done: RetuneResult) -> str:
+def retuned(done: TransferResult) -> str:
     """What a retune did, in a sentence."""
-    single = ", ".join(f"{tag} {alpha:g}" for tag, alpha in done.alphas.items())
-    scales = f"alpha {done.alpha:g}{f' ({single})' if single else ''}"
-
+    asked = done.requested or {}
+    single = ", ".join(f"{tag} {alpha:g}" for tag, alpha in asked["alphas"].items())
+    scales = f"alpha {asked['alpha']:g}{f' ({single})' if single else ''}"
     if not done.changed:
         return f"{done.name} ({done.index}) has {scales} and these language vectors already: nothing is changed."
     deleted = f", {done.deleted:,} deleted" if done.deleted else ""
@@ -219,14 +218,14 @@ def retuned(done: RetuneResult) -> str:
     )
 
 
-def rolled_back(done: RollbackResult) -> str:
+def rolled_back(done: TransferResult) -> str:
     """What a rollback did, in a sentence."""
     again = f"{done.name} is {done.index} again: {pluralize(done.documents, 'document')}"
     if done.kind == "load":
-        return f"{again}; what only {done.left} holds, which a load made, is not in it; {done.left} is kept."
+        return f"{again}; what only {done.before} holds, which a load made, is not in it; {done.before} is kept."
     return (
-        f"{again}, {done.caught_up:,} carried over and {done.deleted:,} deleted since {done.left} took its place; "
-        f"{done.left} is kept."
+        f"{again}, {done.caught_up:,} carried over and {done.deleted:,} deleted since {done.before} took its place; "
+        f"{done.before} is kept."
     )
 
 

@@ -56,9 +56,7 @@ def delete_gone(run: Transfer) -> int:
     Raises:
         TransferSuperseded: by another run.
     """
-    for index in (run.source, run.target):
-        run.retry(reindex_tasks.refresh, run.client, index)
-    here, there = (run.retry(reindex_tasks.count, run.client, index) for index in (run.target, run.source))
+    here, there = (reindex_tasks.count_fresh(run, index) for index in (run.target, run.source))
     if here <= there:
         return 0
     run.report("deleting", 0, here)
@@ -92,20 +90,15 @@ def _scan(run: Transfer, total: int) -> int:
     deleted = seen = 0
     for hits in reindex_tasks.pages(run.client, run.target, {"_source": False}):
         ours = [(hit["_id"], hit.get("_routing")) for hit in hits]
-        live = _live(run, ours)
+        ids = list(dict.fromkeys(id_ for id_, _ in ours))
+        body = {"query": {"ids": {"values": ids}}, "_source": False, "size": 2 * len(ours)}
+        answer = reindex_tasks.search(run.client, body, index=run.source)
+        live = {(hit["_id"], hit.get("_routing")) for hit in answer["hits"]["hits"]}
         gone = [identity for identity in ours if identity not in live]
         remove(run, gone)
         deleted, seen = deleted + len(gone), seen + len(hits)
         run.report("deleting", seen, total)
     return deleted
-
-
-def _live(run: Transfer, documents: Sequence[Identity]) -> set[Identity]:
-    """Those of some documents that the live version has."""
-    ids = list(dict.fromkeys(id_ for id_, _ in documents))
-    body: dict[str, Any] = {"query": {"ids": {"values": ids}}, "_source": False, "size": 2 * len(documents)}
-    answer = reindex_tasks.search(run.client, body, index=run.source)
-    return {(hit["_id"], hit.get("_routing")) for hit in answer["hits"]["hits"]}
 
 
 _AT_A_TIME = 1000
@@ -138,8 +131,7 @@ def resolve_conflicts(run: Transfer, source: Mapping[str, Any]) -> int:
 def _resolve_batch(run: Transfer, some: dict[Identity, _Differs]) -> int:
     written = 0
     for _ in range(_TRIES):
-        later = [identity for identity, differs in some.items() if differs.later]
-        run.retry(remove, run, later)
+        run.retry(remove, run, [identity for identity, differs in some.items() if differs.later])
         ids = list(dict.fromkeys(id_ for id_, _ in some))
         by_ids = {"query": {"ids": {"values": ids}}}
         copied = _pass(run, by_ids)
@@ -179,8 +171,7 @@ def _differing(run: Transfer, source: Mapping[str, Any]) -> dict[Identity, _Diff
                 raise Unreadable(f"Index {run.target} does not answer for the document {hit['_id']}.")
             later = there["found"] and there["_version"] > hit["_version"]
             if later or not there["found"]:
-                written = hit["_seq_no"], hit["_primary_term"]
-                found[hit["_id"], hit.get("_routing")] = _Differs(written, later)
+                found[hit["_id"], hit.get("_routing")] = _Differs((hit["_seq_no"], hit["_primary_term"]), later)
     return found
 
 
@@ -206,8 +197,7 @@ def copy_all(run: Transfer) -> None:
     """
     if run.retry(run.mark.read).get("copied"):
         return
-    run.retry(reindex_tasks.refresh, run.client, run.source)
-    total = run.retry(reindex_tasks.count, run.client, run.source)
+    total = reindex_tasks.count_fresh(run, run.source)
     furthest = 0
 
     def report_progress(copied: CopyCounts) -> None:
@@ -215,7 +205,7 @@ def copy_all(run: Transfer) -> None:
         if copied.written > furthest:
             run.patience.taken()
         furthest = max(furthest, copied.written)
-        run.report("copying", min(copied.all, total), total)
+        run.report("copying", min(copied.written + copied.conflicts, total), total)
 
     run.report("copying", 0, total)
     carry_mappings(run)
@@ -317,8 +307,7 @@ def _going_on(run: Transfer) -> str | None:
     if noted is None and len(active) == 1:
         (noted,) = active
     if noted is not None and noted in active and run.throttle is not None:
-        rate = {"requests_per_second": run.throttle}
-        run.retry(run.client.reindex_rethrottle, task_id=noted, params=rate)
+        run.retry(run.client.reindex_rethrottle, task_id=noted, params={"requests_per_second": run.throttle})
     return noted
 
 

@@ -15,7 +15,6 @@ from opensearchpy.exceptions import NotFoundError, TransportError
 
 from langshift.output import pluralize
 from langshift.plugin import metadata
-from langshift.plugin.metadata import is_write_blocked, remove_at, uuid_of, value_at
 from langshift.plugin.transfer import reindex_tasks
 from langshift.plugin.transfer.copying import catch_up, delete_gone, document_key
 from langshift.plugin.transfer.state import Transfer, TransferAborted
@@ -29,7 +28,7 @@ def block(run: Transfer) -> bool:
     Returns:
         Whether somebody had blocked it before: then the version that takes its place is blocked too.
     """
-    theirs = not run.retry(run.mark.read).get("blocked") and is_write_blocked(run.settings(run.source))
+    theirs = not run.retry(run.mark.read).get("blocked") and metadata.is_write_blocked(run.settings(run.source))
     if not theirs:
         # Noted first: a run that is killed between the two leaves a block that the next one knows for its own.
         run.retry(run.mark.note, blocked=True)
@@ -58,12 +57,9 @@ def set_block(client: OpenSearch, index: str) -> None:
 
 def lift_block(client: OpenSearch, index: str, uuid: str) -> None:
     """Let an index take writes; nothing happens where it is gone, or another has its name."""
-    if uuid_of(client, index) != uuid:
-        return
-    try:
-        client.indices.put_settings(index=index, body={"index": {"blocks.write": None}})
-    except NotFoundError:
-        return
+    if metadata.uuid_of(client, index) == uuid:
+        with suppress(NotFoundError):
+            client.indices.put_settings(index=index, body={"index": {"blocks.write": None}})
 
 
 _PAUSE, _LONGEST = 0.05, 60.0  # seconds
@@ -74,27 +70,19 @@ _LASTING = ("reindex", "byquery")
 
 # The server chooses the pipeline of a request when that begins, and the version that the alias stands for when the
 # pipeline is through: one that makes the vectors by a model takes seconds, in which an alias may have moved.
-def fix_late_writes(run: Transfer) -> int:
-    """Give what was written past the transfer the target's shift; called after the swap.
-
-    Returns:
-        How many documents it was.
-    """
+def fix_late_writes(run: Transfer) -> None:
+    """Give what was written past the transfer the target's shift; called after the swap."""
     late_writes = run.transform.late_writes
     if late_writes is None:
-        return 0
+        return
     _wait_for_writes(run)
     body = {"query": late_writes, "script": {"id": run.transform.script, "params": run.transform.params}}
     # What somebody has just written again is looked at again.
     params = {"conflicts": "proceed", "pipeline": "_none"}
-    mended = 0
     for _ in range(_TRIES):
-        run.retry(reindex_tasks.refresh, run.client, run.target)
-        if not run.retry(reindex_tasks.count, run.client, run.target, dict(late_writes)):
-            break
-        response = run.retry(run.client.update_by_query, index=run.target, body=body, params=params)
-        mended += int(response["updated"])
-    return mended
+        if not reindex_tasks.count_fresh(run, run.target, dict(late_writes)):
+            return
+        run.retry(run.client.update_by_query, index=run.target, body=body, params=params)
 
 
 def _wait_for_writes(run: Transfer) -> None:
@@ -107,11 +95,9 @@ def _wait_for_writes(run: Transfer) -> None:
 
 
 def _writes(client: OpenSearch) -> set[str]:
-    answer = client.tasks.list(params={"actions": "indices:data/write/*"})
-    tasks = {id_: task for node in answer.get("nodes", {}).values() for id_, task in node["tasks"].items()}
     return {
         id_
-        for id_, task in tasks.items()
+        for id_, task in reindex_tasks.listed_tasks(client, {"actions": "indices:data/write/*"})
         if "parent_task_id" not in task and not any(kind in task["action"] for kind in _LASTING)
     }
 
@@ -129,35 +115,23 @@ def verify(run: Transfer) -> int:
     Raises:
         TransferAborted: they differ.
     """
-    for index in (run.source, run.target):
-        run.retry(reindex_tasks.refresh, run.client, index)
-    there, here = (run.retry(reindex_tasks.count, run.client, index) for index in (run.source, run.target))
+    there, here = (reindex_tasks.count_fresh(run, index) for index in (run.source, run.target))
     if there != here:
         raise _differs(run, f"it has {pluralize(here, 'document')}, not {there:,}")
     now = run.retry(reindex_tasks.shards, run.client, run.source)
     if any(shard.latest > known for shard, known in zip(now, run.checkpoint, strict=True)):
         raise _differs(run, f"somebody has written to {run.source} although that takes no writes")
-    sample = run.retry(_sample, run)
+    size = min(_SAMPLED, run.retry(reindex_tasks.page_size, run.client, run.source))
+    body = {"size": size, "version": True, "query": {"function_score": {"random_score": {}}}}
+    sample = run.retry(reindex_tasks.search, run.client, body, index=run.source)["hits"]["hits"]
     expected = run.transform.expected([hit["_source"] for hit in sample]) if sample else []
-    copies = run.retry(_copies, run, sample) if sample else []
+    wanted = {"docs": [document_key(hit) for hit in sample]}
+    copies = run.retry(run.client.mget, index=run.target, body=wanted)["docs"] if sample else []
     for number, (hit, vector, copy) in enumerate(zip(sample, expected, copies, strict=True), 1):
         if difference := _difference(run, hit, vector, copy):
             raise _differs(run, f"{difference} of the document {hit['_id']}")
         run.report("verifying", number, len(sample))
     return here
-
-
-def _sample(run: Transfer) -> list[dict[str, Any]]:
-    size = min(_SAMPLED, reindex_tasks.page_size(run.client, run.source))
-    body = {"size": size, "version": True, "query": {"function_score": {"random_score": {}}}}
-    hits: list[dict[str, Any]] = reindex_tasks.search(run.client, body, index=run.source)["hits"]["hits"]
-    return hits
-
-
-def _copies(run: Transfer, sample: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    body = {"docs": [document_key(hit) for hit in sample]}
-    found: list[dict[str, Any]] = run.client.mget(index=run.target, body=body)["docs"]
-    return found
 
 
 def _difference(
@@ -169,7 +143,7 @@ def _difference(
     if copy["_version"] != hit["_version"]:
         return f"it has version {copy['_version']}, not {hit['_version']},"
     vector = run.transform.vector_field
-    live, here = value_at(hit["_source"], vector), value_at(copy["_source"], vector)
+    live, here = metadata.value_at(hit["_source"], vector), metadata.value_at(copy["_source"], vector)
     if not _same(here, expected, live):
         return f"it has another {vector} than expected"
     ours, theirs = (_others(run, source) for source in (copy["_source"], hit["_source"]))
@@ -182,16 +156,15 @@ def _same(here: Any, expected: NDArray[np.floating[Any]] | None, live: Any) -> b
         return expected is None and bool(here == live)
     if not isinstance(here, list) or len(here) != len(expected):
         return False
-    found = np.asarray(here, dtype=np.float64)
     norm = max(np.linalg.norm(expected), np.linalg.norm(np.asarray(live, dtype=np.float64)))
-    return bool(np.linalg.norm(found - expected) <= _TOLERANCE * norm)
+    return bool(np.linalg.norm(np.asarray(here, dtype=np.float64) - expected) <= _TOLERANCE * norm)
 
 
 def _others(run: Transfer, source: Mapping[str, Any]) -> dict[str, Any]:
     """A document without the fields that the script may change."""
     others = deepcopy(dict(source))
     for path in (run.transform.vector_field, run.transform.stamp_field):
-        remove_at(others, path)
+        metadata.remove_at(others, path)
     return others
 
 

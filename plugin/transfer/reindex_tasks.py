@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from functools import partial
 from typing import Any, NamedTuple
 
 from opensearchpy import OpenSearch
@@ -41,7 +40,6 @@ def shards(client: OpenSearch, index: str) -> tuple[Shard, ...]:
     Raises:
         Unreadable: one has no primary at this moment.
     """
-    settings = metadata.read_settings(client, index)
     answer = client.indices.stats(index=index, metric="docs", params={"level": "shards"})
     found: dict[int, Shard] = {}
     for number, copies in answer.get("indices", {}).get(index, {}).get("shards", {}).items():
@@ -49,7 +47,7 @@ def shards(client: OpenSearch, index: str) -> tuple[Shard, ...]:
             if copy["routing"]["primary"] and "seq_no" in copy:
                 numbers = copy["seq_no"]
                 found[int(number)] = Shard(int(numbers["global_checkpoint"]), int(numbers["max_seq_no"]))
-    if len(found) < int(settings["number_of_shards"]):
+    if len(found) < int(metadata.read_settings(client, index)["number_of_shards"]):
         raise Unreadable(f"Index {index} has a shard that no node serves at this moment: bring its node back.")
     return tuple(found[number] for number in sorted(found))
 
@@ -68,16 +66,20 @@ def refresh(client: OpenSearch, index: str) -> None:
 def count(client: OpenSearch, index: str, query: dict[str, Any] | None = None) -> int:
     """How many documents a version holds, or how many of them match."""
     body = {"size": 0, "track_total_hits": True, "query": query or {"match_all": {}}}
-    answer = search(client, body, index=index)
-    return int(answer["hits"]["total"]["value"])
+    return int(search(client, body, index=index)["hits"]["total"]["value"])
+
+
+def count_fresh(run: Transfer, index: str, query: dict[str, Any] | None = None) -> int:
+    """As ``count``, of all written so far."""
+    run.retry(refresh, run.client, index)
+    return run.retry(count, run.client, index, query)
 
 
 def search(client: OpenSearch, body: dict[str, Any], index: str | None = None) -> dict[str, Any]:
     """A search that fails where a shard does not answer, instead of leaving its documents out."""
     # A point in time has its copies already.
     params = {"allow_partial_search_results": "false", **({} if index is None else _PRIMARY)}
-    answer: dict[str, Any] = client.search(index=index, body=body, params=params)
-    return answer
+    return dict(client.search(index=index, body=body, params=params))
 
 
 def pages(client: OpenSearch, index: str, body: dict[str, Any]) -> Iterator[list[dict[str, Any]]]:
@@ -113,7 +115,7 @@ def page_size(client: OpenSearch, index: str) -> int:
     return max(1, min(_PAGE, metadata.window(metadata.read_settings(client, index)) // 2))
 
 
-_ACTION = "indices:data/write/reindex"
+_COPYING = {"detailed": "true", "actions": "indices:data/write/reindex*"}
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 1.0
 # What no second try mends; an index that is missing is looked into by whoever began the task.
 _FOR_GOOD = {"resource_not_found_exception", "illegal_argument_exception", "security_exception"}
@@ -151,11 +153,6 @@ class CopyCounts(NamedTuple):
     written: int
     conflicts: int
 
-    @property
-    def all(self) -> int:
-        """Documents that it is through with."""
-        return self.written + self.conflicts
-
 
 def start(run: Transfer, body: Mapping[str, Any], **params: Any) -> str:  # noqa: ANN401 - parameters of a request
     """Begin a task, after ending whatever else still writes to the target; its id."""
@@ -163,8 +160,7 @@ def start(run: Transfer, body: Mapping[str, Any], **params: Any) -> str:  # noqa
     def begin() -> str:
         # Also one of this run, whose answer was lost.
         cancel(run.client, run.target)
-        given = {"wait_for_completion": "false", **params}
-        return str(run.client.reindex(body=body, params=given)["task"])
+        return str(run.client.reindex(body=body, params={"wait_for_completion": "false", **params})["task"])
 
     run.retry(run.mark.read)
     return run.retry(begin)
@@ -185,7 +181,7 @@ def wait_for_task(run: Transfer, task: str, on_progress: Callable[[CopyCounts], 
     try:
         return _followed(run, task, on_progress)
     except MissingResource as missing:
-        if run.retry(partial(_is_gone, run, missing)):
+        if run.retry(_is_gone, run, missing):
             raise
         # A cluster manager that has just started hides all indices and scripts from every node for a moment.
         raise TaskInterrupted("the cluster was being started") from missing
@@ -209,9 +205,8 @@ def _followed(run: Transfer, task: str, on_progress: Callable[[CopyCounts], None
         except NotFoundError as error:
             raise TaskInterrupted("the node that was copying is gone") from error
         if not _writes_to(answer["task"], run.target):
-            raise TaskInterrupted(
-                "the node that was copying was started anew"
-            )  # and has given the number to another task
+            # And has given the number to another task.
+            raise TaskInterrupted("the node that was copying was started anew")
         if answer.get("error"):
             raise _failed(answer["error"])
         if answer["completed"]:
@@ -229,11 +224,8 @@ def _followed(run: Transfer, task: str, on_progress: Callable[[CopyCounts], None
 
 def running(client: OpenSearch, target: str) -> list[str]:
     """The tasks that copy documents into a version at this moment."""
-    found = []
-    for task, details in _listed(client, {}):
-        if "parent_task_id" not in details and _writes_to(details, target):
-            found.append(task)
-    return found
+    listed = listed_tasks(client, _COPYING)
+    return [task for task, one in listed if "parent_task_id" not in one and _writes_to(one, target)]
 
 
 def cancel(client: OpenSearch, target: str) -> None:
@@ -250,21 +242,19 @@ def _writes_to(task: Mapping[str, Any], target: str) -> bool:
 
 def _children(client: OpenSearch, task: str) -> dict[int, Mapping[str, Any]]:
     """Status of each slice of a task that is under way, by its number."""
-    statuses = [one["status"] for _, one in _listed(client, {"parent_task_id": task}) if one.get("status")]
+    statuses = [one.get("status") or {} for _, one in listed_tasks(client, {**_COPYING, "parent_task_id": task})]
     return {status["slice_id"]: status for status in statuses if "slice_id" in status}
 
 
-def _listed(client: OpenSearch, params: Mapping[str, str]) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    answer = client.tasks.list(params={"detailed": "true", "actions": f"{_ACTION}*", **params})
-    for node in answer.get("nodes", {}).values():
+def listed_tasks(client: OpenSearch, params: Mapping[str, str]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Id and details of each task that goes on in the cluster."""
+    for node in client.tasks.list(params=params).get("nodes", {}).values():
         yield from node["tasks"].items()
 
 
 def _sum(status: Mapping[str, Any], children: Mapping[int, Mapping[str, Any]]) -> CopyCounts:
-    slices = status.get("slices")
-    if not slices:
-        return _counted(status)
-    parts = [_counted(children.get(number, one) or {}) for number, one in enumerate(slices)]
+    slices = [children.get(number, one) or {} for number, one in enumerate(status.get("slices") or [])]
+    parts = [_counted(part) for part in slices or [status]]
     return CopyCounts(sum(part.written for part in parts), sum(part.conflicts for part in parts))
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from copy import deepcopy
+from dataclasses import replace
 from typing import Any
 
 from opensearchpy import OpenSearch
@@ -13,37 +14,13 @@ from opensearchpy.exceptions import NotFoundError, OpenSearchException, RequestE
 
 from langshift.client import address
 from langshift.errors import ClusterError, LangshiftError
-from langshift.plugin import metadata, pipelines, version_writer
-from langshift.plugin.metadata import Origin, uuid_of
-from langshift.plugin.transfer import reindex_tasks
-from langshift.plugin.transfer.copying import copy_all
-from langshift.plugin.transfer.cutover import (
-    cut_over,
-    fix_late_writes,
-    lift_block,
-    swap,
-    sync_changes,
-    unblock,
-    wait_for_replicas,
-)
-from langshift.plugin.transfer.state import (
-    DocumentTransform,
-    Kind,
-    RollbackResult,
-    Transfer,
-    TransferAborted,
-    TransferListener,
-    TransferMark,
-    TransferPlan,
-    TransferResult,
-    TransferSuperseded,
-    read_transfer_note,
-)
-from langshift.plugin.versions import next_version, unfinished, version_behind
+from langshift.plugin import metadata, pipelines, version_writer, versions
+from langshift.plugin.transfer import copying, cutover, reindex_tasks, state
+from langshift.plugin.transfer.state import DocumentTransform, Transfer, TransferListener, TransferPlan, TransferResult
 from langshift.server_errors import failure
 
 
-def finish_abandoned(client: OpenSearch, name: str) -> TransferResult | RollbackResult | None:
+def finish_abandoned(client: OpenSearch, name: str) -> TransferResult | None:
     """Finish what was killed right after it had let the alias stand for its version; None where nothing was.
 
     To be called before anybody looks what is live.
@@ -51,15 +28,13 @@ def finish_abandoned(client: OpenSearch, name: str) -> TransferResult | Rollback
     Raises:
         ClusterError: ``name`` is an index, or an alias of several.
     """
-    live = version_behind(client, name)
-    found = read_transfer_note(client, live) if live is not None else None
+    live = versions.version_behind(client, name)
+    found = state.read_transfer_note(client, live) if live is not None else None
     if live is None or found is None:
         return None
     kind, note = found
     metadata.note_unfinished(client, live, None)
-    if kind == "rollback":
-        return RollbackResult(name, live, note["from"], "retune")
-    return TransferResult(name, live, note["from"], requested=note["asked"])
+    return TransferResult(name, live, note["from"], note["asked"] if kind == "retune" else None)
 
 
 def release_abandoned(client: OpenSearch, name: str) -> None:
@@ -84,16 +59,16 @@ def clear_abandoned(client: OpenSearch, name: str) -> None:
         discard(client, index, kind, note)
 
 
-def abandoned(client: OpenSearch, name: str) -> list[tuple[str, Kind, dict[str, Any]]]:
+def abandoned(client: OpenSearch, name: str) -> list[tuple[str, state.Kind, dict[str, Any]]]:
     """Versions that transfers have left unfinished, oldest first, with what they have noted.
 
     Versions that loads are making are none of these.
     """
-    found = [(index, read_transfer_note(client, index)) for index in unfinished(client, name)]
+    found = [(index, state.read_transfer_note(client, index)) for index in versions.unfinished(client, name)]
     return [(index, *one) for index, one in found if one is not None]
 
 
-def discard(client: OpenSearch, index: str, kind: Kind, note: Mapping[str, Any]) -> None:
+def discard(client: OpenSearch, index: str, kind: state.Kind, note: Mapping[str, Any]) -> None:
     """Clear away what a transfer has made of a version, whoever works on it.
 
     A version that a retune was making is removed, with its pipeline. One that was to be rolled back to is as it was
@@ -109,15 +84,14 @@ def discard(client: OpenSearch, index: str, kind: Kind, note: Mapping[str, Any])
     metadata.note_unfinished(client, index, None)
 
 
-def _release(client: OpenSearch, index: str, kind: Kind, note: Mapping[str, Any]) -> None:
-    uuid = uuid_of(client, index)
-    if not uuid:
+def _release(client: OpenSearch, index: str, kind: state.Kind, note: Mapping[str, Any]) -> None:
+    if not metadata.uuid_of(client, index):
         return
-    mark = TransferMark(client, index, kind)
+    mark = state.TransferMark(client, index, kind)
     mark.take_over(note)
     reindex_tasks.cancel(client, index)
     if note.get("blocked"):
-        lift_block(client, note["from"], note["uuid"])
+        cutover.lift_block(client, note["from"], note["uuid"])
         mark.note(blocked=False)
 
 
@@ -140,11 +114,11 @@ def cleaned_up_on_error(run: Transfer) -> Iterator[None]:
             run.retry(run.mark.read)
             run.require_unchanged()
             raise
-    except TransferSuperseded:
+    except state.TransferSuperseded:
         _remove_impostor(run)
         raise
     except BaseException as error:
-        useless = isinstance(error, TransferAborted | GateRejected)
+        useless = isinstance(error, state.TransferAborted | GateRejected)
         _leave(run, error, useless=useless or run.mark.kind == "rollback")
         if isinstance(error, GateRejected) and error.__cause__ is not None:
             raise error.__cause__ from None
@@ -154,15 +128,15 @@ def cleaned_up_on_error(run: Transfer) -> Iterator[None]:
 def _leave(run: Transfer, error: BaseException, *, useless: bool) -> None:
     try:
         note = run.mark.read()
-        if version_behind(run.client, run.name) == run.target:
+        if versions.version_behind(run.client, run.name) == run.target:
             return  # all that is left is to clear the mark, which the next run does
         if useless:
             discard(run.client, run.target, run.mark.kind, note)
         else:
             reindex_tasks.cancel(run.client, run.target)
             run.mark.note(task=None)
-            unblock(run)
-    except TransferSuperseded:
+            cutover.unblock(run)
+    except state.TransferSuperseded:
         return
     except (OpenSearchException, LangshiftError) as trouble:
         original, why = (
@@ -179,12 +153,10 @@ def _leave(run: Transfer, error: BaseException, *, useless: bool) -> None:
 
 def _remove_impostor(run: Transfer) -> None:
     """Remove what a task of this run has made of the target's name after another run had removed it."""
-    try:
+    with suppress(OpenSearchException):
         meta = metadata.read_metadata(run.client, run.target)
-        if metadata.FINGERPRINT not in meta and read_transfer_note(run.client, run.target) is None:
+        if metadata.FINGERPRINT not in meta and state.transfer_note_from_metadata(meta) is None:
             run.client.indices.delete(index=run.target, ignore_unavailable=True)
-    except OpenSearchException:
-        return
 
 
 # What a version has while documents are copied into it: a document that is deleted there may come back with a lower
@@ -225,45 +197,41 @@ def transfer(
     """
     started = time.monotonic()
     finished = finish_abandoned(client, plan.name)
-    if isinstance(finished, TransferResult) and finished.requested == plan.requested:
+    if finished is not None and finished.requested == plan.requested:
         return finished
-    run = _begin(client, plan, watch, patience)
-    figures = _carry_over(run, gate)
-    return TransferResult(
-        plan.name, run.target, run.source, seconds=time.monotonic() - started, requested=plan.requested, **figures
-    )
+    done = _carry_over(_begin(client, plan, watch, patience), plan.requested, gate)
+    return replace(done, seconds=time.monotonic() - started)
 
 
-def _carry_over(run: Transfer, gate: Callable[[str], None] | None = None) -> dict[str, Any]:
-    """Bring the target up to date, and let the alias stand for it; returns the figures of the result."""
+def _carry_over(
+    run: Transfer, requested: Mapping[str, Any] | None = None, gate: Callable[[str], None] | None = None
+) -> TransferResult:
+    """Bring the target up to date, and let the alias stand for it."""
     with cleaned_up_on_error(run):
         if run.mark.kind == "retune":
-            unblock(run)
-            copy_all(run)
-        sync_changes(run)
+            cutover.unblock(run)
+            copying.copy_all(run)
+        cutover.sync_changes(run)
         if gate is not None:
-            _pass_gate(run, gate)
-            sync_changes(run)
-        wait_for_replicas(run)
-        documents, blocked = cut_over(run)
-        fix_late_writes(run)
+            run.retry(reindex_tasks.refresh, run.client, run.target)
+            run.report("checking")
+            try:
+                gate(run.target)
+            except Exception as error:
+                raise GateRejected from error
+            cutover.sync_changes(run)
+        cutover.wait_for_replicas(run)
+        documents, blocked = cutover.cut_over(run)
+        cutover.fix_late_writes(run)
         run.retry(run.mark.clear)
     run.report("done", documents, documents)
-    return {"documents": documents, "caught_up": run.caught_up, "deleted": run.deleted, "blocked": blocked}
-
-
-def _pass_gate(run: Transfer, gate: Callable[[str], None]) -> None:
-    run.retry(reindex_tasks.refresh, run.client, run.target)
-    run.report("checking")
-    try:
-        gate(run.target)
-    except Exception as error:
-        raise GateRejected from error
+    figures = documents, run.caught_up, run.deleted
+    return TransferResult(run.name, run.target, run.source, requested, "retune", *figures, blocked=blocked)
 
 
 def _begin(client: OpenSearch, plan: TransferPlan, watch: TransferListener, patience: float) -> Transfer:
     """The version that another run has left unfinished, or a new one."""
-    live = version_behind(client, plan.name)
+    live = versions.version_behind(client, plan.name)
     if live is None:
         raise ClusterError(
             f"There is no index {plan.name}: make it with `langshift ingest CORPUS --index {plan.name}`."
@@ -272,21 +240,24 @@ def _begin(client: OpenSearch, plan: TransferPlan, watch: TransferListener, pati
         raise ClusterError(
             f"Index {live} leaves fields out of _source, so that a version made of it would lack them: load it anew."
         )
-    uuid, mine = uuid_of(client, live), None
+    uuid, mine = metadata.uuid_of(client, live), None
     for index, kind, note in abandoned(client, plan.name):
         same = kind == "retune" and (note["asked"], note["from"], note["uuid"]) == (plan.requested, live, uuid)
         if mine is None and same:
             mine = index
         else:
             discard(client, index, kind, note)
-    target = mine or next_version(client, plan.name)
+    target = mine or versions.next_version(client, plan.name)
     run = Transfer(client, plan.name, live, uuid, target, plan.transform, "retune", watch, patience)
     run.throttle = plan.throttle
     if mine is None:
         run.checkpoint = tuple(shard.checkpoint for shard in run.retry(reindex_tasks.shards, client, live))
         run.retry(_make, run, plan)
     else:
-        _take_over(run)
+        # That run does nothing more, should it still be alive.
+        note = (run.retry(metadata.unfinished, client, target) or {})["retune"]
+        run.checkpoint = tuple(note["checkpoint"])
+        _open(run, note)
     run.slices = plan.slices or max(_LEAST_SLICES, min(len(run.checkpoint), _MOST_SLICES))
     return run
 
@@ -294,45 +265,23 @@ def _begin(client: OpenSearch, plan: TransferPlan, watch: TransferListener, pati
 def _make(run: Transfer, plan: TransferPlan) -> None:
     body: dict[str, Any] = deepcopy(dict(plan.body))
     restore = version_writer.add_load_settings(body["settings"]["index"], fast=False, more=APART)
-    body["mappings"].setdefault("_meta", {})[metadata.UNFINISHED] = {
-        **restore,
-        "retune": {
-            "asked": dict(plan.requested),
-            "from": run.source,
-            "uuid": run.uuid,
-            "checkpoint": list(run.checkpoint),
-            "task": None,
-            "copied": False,
-            "blocked": False,
-            "token": run.mark.token,
-        },
-    }
+    note = {**run.first_note(), "asked": dict(plan.requested), "task": None, "copied": False}
+    body["mappings"].setdefault("_meta", {})[metadata.UNFINISHED] = {**restore, "retune": note}
     try:
         run.client.indices.create(index=run.target, body=body)
     except RequestError as error:
         if error.error != "resource_already_exists_exception":
             raise
-        found = read_transfer_note(run.client, run.target)
+        found = state.read_transfer_note(run.client, run.target)
         if found is None or found[1].get("token") != run.mark.token:
             raise ClusterError(
                 f"Another run is making a version of {run.name} at this moment: run again when it is done."
             ) from error
 
 
-def _take_over(run: Transfer) -> None:
-    """Go on with what another run has left; that one does nothing more, should it still be alive."""
-    unfinished = run.retry(metadata.unfinished, run.client, run.target) or {}
-    note = {**unfinished["retune"], "token": run.mark.token}
-    run.retry(metadata.note_unfinished, run.client, run.target, {**unfinished, "retune": note})
-    run.checkpoint = tuple(note["checkpoint"])
-    # A kill right before the swap left the target with settings of its own, perhaps with a block of its users.
-    run.retry(lambda: lift_block(run.client, run.target, uuid_of(run.client, run.target)))
-    run.retry(version_writer.apply_load_settings, run.client, run.target, fast=False, more=APART)
-
-
 def roll_back(
     client: OpenSearch, name: str, transform: DocumentTransform | None, *, watch: TransferListener, patience: float
-) -> RollbackResult:
+) -> TransferResult:
     """Let the alias stand again for the version that the live one was made of or has replaced.
 
     Where a retune made the live one, whatever was written, updated and deleted in it since is carried over; it takes
@@ -352,7 +301,7 @@ def roll_back(
     """
     started = time.monotonic()
     finished = finish_abandoned(client, name)
-    if isinstance(finished, RollbackResult):
+    if finished is not None and finished.requested is None:
         return finished
     live, before, found = previous(client, name)
     clear_abandoned(client, name)
@@ -360,48 +309,42 @@ def roll_back(
         transform = DocumentTransform("", {}, lambda _: [], "", "")
     if transform is None:
         raise ValueError("a retune is rolled back with a transform")
-    run = Transfer(client, name, live, uuid_of(client, live), before, transform, "rollback", watch, patience)
+    uuid = metadata.uuid_of(client, live)
+    run = Transfer(client, name, live, uuid, before, transform, "rollback", watch, patience)
     run.checkpoint = found.checkpoint
     if found.kind == "load":
         run.report("swapping")
-        run.retry(swap, run)
+        run.retry(cutover.swap, run)
         documents = run.retry(reindex_tasks.count, client, before)
         run.report("done", documents, documents)
-        figures = {"documents": documents}
+        done = TransferResult(name, before, live, None, kind="load", documents=documents)
     else:
-        _open(run)
-        figures = _carry_over(run)
-    return RollbackResult(name, before, live, found.kind, seconds=time.monotonic() - started, **figures)
+        _open(run, run.first_note())
+        done = _carry_over(run)
+    return replace(done, seconds=time.monotonic() - started)
 
 
-def previous(client: OpenSearch, name: str) -> tuple[str, str, Origin]:
+def previous(client: OpenSearch, name: str) -> tuple[str, str, metadata.Origin]:
     """The live version, the one that it can be rolled back to, and the live one's origin.
 
     Raises:
         ClusterError: there is none.
     """
-    live = version_behind(client, name)
+    live = versions.version_behind(client, name)
     if live is None:
         raise ClusterError(f"There is no index {name}: nothing can be rolled back.")
     found = metadata.read_origin(client, live)
     remedy = f"make one with the alpha that you want by `langshift retune {name} --alpha A`"
     if found is None or found.version is None or found.uuid is None or found.kind == "adopt":
         raise ClusterError(f"There is no version of {name} before {live}: {remedy}.")
-    if uuid_of(client, found.version) != found.uuid:
+    if metadata.uuid_of(client, found.version) != found.uuid:
         raise ClusterError(f"The version before {live}, {found.version}, was dropped: {remedy}.")
     return live, found.version, found
 
 
-def _open(run: Transfer) -> None:
-    """Let the previous version take what is carried over to it."""
-    note = {
-        "from": run.source,
-        "uuid": run.uuid,
-        "checkpoint": list(run.checkpoint),
-        "blocked": False,
-        "token": run.mark.token,
-    }
-    run.retry(metadata.note_unfinished, run.client, run.target, {"rollback": note})
+def _open(run: Transfer, note: Mapping[str, Any]) -> None:
+    """Let a version that is there take what is copied to it, under this run's note."""
+    run.retry(run.mark.take_over, note)
     run.retry(version_writer.apply_load_settings, run.client, run.target, fast=False, more=APART)
-    uuid = run.retry(uuid_of, run.client, run.target)
-    run.retry(lift_block, run.client, run.target, uuid)
+    # One that was live is behind a block; so is one that a run was killed with right before the swap.
+    run.retry(lambda: cutover.lift_block(run.client, run.target, metadata.uuid_of(run.client, run.target)))

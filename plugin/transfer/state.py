@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal, ParamSpec, TypeVar
+from typing import Any, Literal, ParamSpec, TypeVar, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,6 @@ from opensearchpy.exceptions import NotFoundError
 
 from langshift.errors import ClusterError, LangshiftError
 from langshift.plugin import metadata
-from langshift.plugin.metadata import uuid_of
 from langshift.plugin.versions import version_behind
 from langshift.retry import RetryBudget, retry_until_available
 
@@ -41,11 +40,7 @@ def read_transfer_note(client: OpenSearch, index: str) -> tuple[Kind, dict[str, 
 def transfer_note_from_metadata(meta: Mapping[str, Any]) -> tuple[Kind, dict[str, Any]] | None:
     """What a transfer has noted, from a version's whole ``_meta``."""
     unfinished = meta.get(metadata.UNFINISHED, {})
-    kinds: tuple[Kind, ...] = ("retune", "rollback")
-    for kind in kinds:
-        if kind in unfinished:
-            return kind, dict(unfinished[kind])
-    return None
+    return next(((kind, dict(unfinished[kind])) for kind in get_args(Kind) if kind in unfinished), None)
 
 
 class TransferMark:
@@ -89,8 +84,7 @@ class TransferMark:
     def take_over(self, note: Mapping[str, Any]) -> None:
         """Write a note with this run's token, whoever's it was: that run stops before its next step."""
         unfinished = metadata.unfinished(self._client, self.index) or {}
-        changed = {**unfinished, self.kind: {**note, "token": self.token}}
-        metadata.note_unfinished(self._client, self.index, changed)
+        metadata.note_unfinished(self._client, self.index, {**unfinished, self.kind: {**note, "token": self.token}})
 
     def clear(self) -> None:
         """Nothing is left to do.
@@ -172,56 +166,47 @@ TransferListener = Callable[[TransferProgress], None]
 
 @dataclass(frozen=True)
 class TransferResult:
-    """A new version that is live.
+    """A new version that is live, or one that is live again.
 
     Attributes:
         name: the alias.
-        index: the new version.
-        live: the version before it, which takes no writes any more.
-        documents: how many the new one holds; 0 where an earlier run had put it behind the alias already.
+        index: the version that is live now.
+        before: the version that was live; the same where nothing had to be done.
+        requested: what was asked for; None of a rollback.
+        kind: what had made the version of the two that is newer: ``retune``, whose later writes a rollback carries
+            over; or ``load``, whose it does not.
+        documents: how many the live one holds; 0 where an earlier run had put it behind the alias already.
         caught_up: documents written meanwhile, each time they were.
         deleted: documents deleted meanwhile.
         seconds: how long it took.
         blocked: for how many of them no document could be written.
-        requested: what was asked for.
     """
 
     name: str
     index: str
-    live: str
+    before: str
+    requested: Mapping[str, Any] | None
+    kind: str = "retune"
     documents: int = 0
     caught_up: int = 0
     deleted: int = 0
     seconds: float = 0.0
     blocked: float = 0.0
-    requested: Mapping[str, Any] = field(default_factory=dict)
 
+    @property
+    def changed(self) -> bool:
+        """Whether anything had to be done, to the index or to any document."""
+        return self.index != self.before
 
-@dataclass(frozen=True)
-class RollbackResult:
-    """A previous version that is live again.
-
-    Attributes:
-        name: the alias.
-        index: the version that is live again.
-        left: the version that was live.
-        kind: what had made that: ``retune``, whose later writes were carried over; or ``load``, whose were not.
-        documents: how many documents the live version holds; 0 where an earlier run had rolled back already.
-        caught_up: documents carried over, each time they were.
-        deleted: documents deleted since.
-        seconds: how long it took.
-        blocked: for how many of them no document could be written.
-    """
-
-    name: str
-    index: str
-    left: str
-    kind: str
-    documents: int = 0
-    caught_up: int = 0
-    deleted: int = 0
-    seconds: float = 0.0
-    blocked: float = 0.0
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON gives it."""
+        index = {"name": self.name, "index": self.index}
+        figures = {"documents": self.documents, "caught_up": self.caught_up, "deleted": self.deleted}
+        seconds = {"seconds": round(self.seconds, 3), "blocked": round(self.blocked, 3)}
+        if self.requested is None:
+            return {**index, "left": self.before, "kind": self.kind, **figures, **seconds}
+        shift = {name: self.requested[name] for name in ("alpha", "alphas", "vectors")}
+        return {**index, "before": self.before, **figures, **shift, **seconds, "changed": self.changed}
 
 
 P = ParamSpec("P")
@@ -271,6 +256,11 @@ class Transfer:
         self.mark = TransferMark(self.client, self.target, self.kind)
         self.patience = RetryBudget(self.seconds)
 
+    def first_note(self) -> dict[str, Any]:
+        """What is noted in the target before anything is copied."""
+        note = {"from": self.source, "uuid": self.uuid, "checkpoint": list(self.checkpoint)}
+        return {**note, "blocked": False, "token": self.mark.token}
+
     def retry(self, action: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Do what may be done again, and wait for a cluster that cannot be reached."""
         return retry_until_available(partial(action, *args, **kwargs), RetryBudget(self.seconds))
@@ -286,7 +276,7 @@ class Transfer:
             TransferAborted: somebody has deleted it, or let the alias stand for another version.
             TransferSuperseded: another run has finished this one's work.
         """
-        if self.retry(uuid_of, self.client, self.source) != self.uuid:
+        if self.retry(metadata.uuid_of, self.client, self.source) != self.uuid:
             raise TransferAborted(
                 f"Index {self.source} was deleted by somebody while {self.target} was being made of it: run again."
             )

@@ -28,7 +28,7 @@ def test_a_version_is_made_with_every_document_and_takes_the_live_ones_place(cli
     watch = Meanwhile()
     before = everything(client, old.index)
     done = transfer(client, plan(client, index_name), watch=watch, patience=PATIENCE)
-    assert (done.index, done.live, done.documents) == (f"{index_name}-v0002", old.index, 30)
+    assert (done.index, done.before, done.documents) == (f"{index_name}-v0002", old.index, 30)
     assert (done.caught_up, done.deleted, done.requested) == (0, 0, {"add": 0.25})
     assert behind(client, index_name) == [done.index]
     assert everything(client, done.index) == moved(before)

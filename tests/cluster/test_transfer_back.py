@@ -45,7 +45,7 @@ def test_without_writes_since_the_version_before_is_as_it_was(client, index_name
     old, new = retuned(client, index_name)
     before = everything(client, old)
     done = back(client, index_name)
-    assert (done.index, done.left, done.kind, done.documents, done.caught_up) == (old, new, "retune", 20, 0)
+    assert (done.index, done.before, done.kind, done.documents, done.caught_up) == (old, new, "retune", 20, 0)
     assert behind(client, index_name) == [old]
     assert everything(client, old) == before
     assert unfinished(client, old) is None
@@ -134,7 +134,7 @@ def test_a_kill_right_after_the_swap_is_finished_and_not_another_step_back(clien
         with pytest.raises(KeyboardInterrupt):
             back(client, index_name)
     done = back(client, index_name)
-    assert (done.index, done.left) == (old, new)
+    assert (done.index, done.before) == (old, new)
     assert behind(client, index_name) == [old]
     assert unfinished(client, old) is None
 
@@ -151,7 +151,7 @@ def test_a_retune_after_a_killed_rollback_clears_up_and_goes_its_own_way(client,
             back(client, index_name, Meanwhile(swapping=interrupt))
     done = transfer(client, plan(client, index_name), watch=unwatched, patience=PATIENCE)
     assert behind(client, index_name) == [done.index] == [f"{index_name}-v0003"]
-    assert done.live == new
+    assert done.before == new
     assert unfinished(client, old) is None
     assert blocked(client, old)
 
@@ -174,7 +174,7 @@ def test_a_load_is_rolled_back_by_moving_the_alias(client, index_name):
     watch = Meanwhile()
     done = roll_back(client, index_name, None, watch=watch, patience=PATIENCE)
     assert replace(done, seconds=0.0).documents == 3
-    assert (done.index, done.left, done.kind) == (old.index, load.index, "load")
+    assert (done.index, done.before, done.kind) == (old.index, load.index, "load")
     assert behind(client, index_name) == [old.index]
     assert watch.stages == ["swapping", "done"]
     client.index(index=index_name, id="new", body=document(1))

@@ -138,7 +138,7 @@ def test_a_kill_right_after_the_swap_is_finished_quietly(client, index_name, mon
     assert behind(client, index_name) == [f"{index_name}-v0002"]
     assert blocked(client, old.index)
     done = transfer(client, plan(client, index_name), watch=unwatched, patience=PATIENCE)
-    assert (done.index, done.live, done.requested) == (f"{index_name}-v0002", old.index, {"add": 0.25})
+    assert (done.index, done.before, done.requested) == (f"{index_name}-v0002", old.index, {"add": 0.25})
     assert unfinished(client, done.index) is None
     assert finish_abandoned(client, index_name) is None
 

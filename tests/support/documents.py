@@ -23,7 +23,7 @@ import numpy as np
 from command_line import Done, langshift
 from piped_index import fingerprint_of
 
-from langshift.plugin import pipelines, shift_script
+from langshift.plugin import pipelines
 from langshift.plugin.metadata import USUAL
 from langshift.plugin.stored_shift import StoredShift
 
@@ -271,7 +271,7 @@ def cut_short(body):
 def installed_body(index="news-v0001", first="my-embedding"):
     """What ``langshift pipeline install news --after my-embedding`` puts, cut short."""
     chained = pipelines.PrecedingPipeline(first, was_default=False)
-    return cut_short(pipelines.body(index, SHIFT, USUAL, chained, shift_script.script_id()))
+    return cut_short(pipelines.body(index, SHIFT, USUAL, chained))
 
 
 def _shown_body():

@@ -10,11 +10,11 @@ from langshift.plugin.pipelines import PrecedingPipeline, found_in, steps
 from langshift.plugin.stored_shift import StoredShift
 
 SHIFT = StoredShift("0123", "en", {"de": np.ones(2, np.float32)}, 0.6, {"th": 0.3, "ar": 0.0})
-SCRIPT = "langshift-shift-01234567"
+SCRIPT = shift_script.script_id()
 
 
 def body(first=None, shift=SHIFT, fields=USUAL):
-    return pipelines.body("news-v0001", shift, fields, first, SCRIPT)
+    return pipelines.body("news-v0001", shift, fields, first)
 
 
 def test_alone_it_is_one_step():
@@ -48,6 +48,6 @@ def test_the_steps_around_another_pipeline_know_the_fields():
 
 
 def test_an_index_that_is_shifted_softly_has_one_step_more():
-    made = pipelines.body("news-v0001", SHIFT, FieldNames(stamp="a.b"), None, SCRIPT, soft=True)
+    made = pipelines.body("news-v0001", SHIFT, FieldNames(stamp="a.b"), None, soft=True)
     assert [step["script"].get("params", {}).get("stamp") for step in made["processors"]] == [None, ["a", "b"]]
     assert pipelines.InstalledPipeline("langshift-news-v0001", None, made).shift_step["script"]["id"] == SCRIPT
