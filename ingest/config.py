@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
 import orjson
 
 from langshift.debias.debiaser import INDEX_SIDE, QUERY_SIDE, Debiaser, recommended
@@ -39,10 +40,9 @@ class EmbeddingPipeline:
 
     def fingerprint(self) -> Fingerprint:
         """What an index with vectors of this making carries."""
-        encoder, debias = self.encoder, self.debias
-        vectors = debias.vectors
+        debias, vectors = self.debias, self.debias.vectors
         return Fingerprint(
-            **identity(encoder),
+            **identity(self.encoder),
             pivot=vectors.pivot if vectors else None,
             alpha=debias.alpha,
             alphas={tag: alpha for tag, alpha in sorted(debias.alphas.items()) if alpha != debias.alpha},
@@ -82,15 +82,15 @@ def build_pipeline(
     """
     _require_index_side(method, soft=soft)
     path = vectors or shipped(encoder.id)
-    if path is None:
-        if alpha != 0:
-            raise UsageError(
-                f"There are no language vectors for the encoder {encoder.id}: give some with --vectors, "
-                "or --alpha 0 to index without a shift."
-            )
-        return EmbeddingPipeline(encoder, recommended(None, method), detector, least_confidence, soft)
-    known = LanguageVectors.load(path)
-    known.require_encoder(encoder, str(path))
+    known = None
+    if path is not None:
+        known = LanguageVectors.load(path)
+        known.require_encoder(encoder, str(path))
+    elif alpha != 0:
+        raise UsageError(
+            f"There are no language vectors for the encoder {encoder.id}: give some with --vectors, "
+            "or --alpha 0 to index without a shift."
+        )
     return EmbeddingPipeline(encoder, recommended(known, method, alpha), detector, least_confidence, soft)
 
 
@@ -108,9 +108,6 @@ def _require_index_side(method: str, *, soft: bool) -> None:
         )
     if soft and method != "shift":
         raise UsageError(f"Only the method shift can be soft, not {method}.")
-
-
-_PATHS = ("vectors", "lid_model")
 
 
 @dataclass(frozen=True)
@@ -147,15 +144,9 @@ class PipelineOptions:
             UsageError: they cannot be used, or not together.
             LangshiftError: the encoder's model cannot be loaded, or its server does not answer as it should.
         """
-        return build_pipeline(
-            open_encoder(self.encoder, trust_remote_code=self.trust_remote_code, vector_spec=vector_spec),
-            open_detector(self.lid_model),
-            self.vectors,
-            self.alpha,
-            self.least_confidence,
-            method=self.method,
-            soft=self.soft,
-        )
+        encoder = open_encoder(self.encoder, trust_remote_code=self.trust_remote_code, vector_spec=vector_spec)
+        given = encoder, open_detector(self.lid_model), self.vectors, self.alpha, self.least_confidence
+        return build_pipeline(*given, method=self.method, soft=self.soft)
 
     def keep(self, file: Path) -> None:
         """Write them to a file of mode 0600."""
@@ -170,10 +161,7 @@ class PipelineOptions:
 
         Raises:
             OSError: the file cannot be read.
-            ValueError: it holds no JSON.
-            KeyError: an option is missing.
-            TypeError: it holds no object, or something else than a path.
+            ValueError: it is not UTF-8.
+            msgspec.DecodeError: it holds no JSON, or an option is missing or of another type.
         """
-        found = orjson.loads(file.read_bytes())
-        values = {field.name: found[field.name] for field in fields(cls)}
-        return cls(**{**values, **{name: values[name] and Path(values[name]) for name in _PATHS}})
+        return msgspec.json.decode(file.read_bytes(), type=cls, dec_hook=lambda kind, value: kind(value))

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from datetime import datetime, timezone
 from functools import partial
-from typing import NamedTuple
 
+import msgspec
 from opensearchpy import OpenSearch
 
 from langshift.client import open_cluster
@@ -16,11 +16,11 @@ from langshift.debias.encoders import VectorSpec, is_given
 from langshift.debias.fingerprint import Fingerprint
 from langshift.errors import FingerprintError, LangshiftError, UsageError
 from langshift.ingest.adopt.transform import StoredDocumentBuilder, document_of
-from langshift.ingest.bulk.dead_letters import DeadLetter, DeadLetters, Stage
+from langshift.ingest.bulk.dead_letters import DeadLetter, DeadLetters
 from langshift.ingest.bulk.delivery import open_bulk_writer
 from langshift.ingest.bulk.journal import Journal
 from langshift.ingest.bulk.journal_store import LoadWorkspace, load_workspaces
-from langshift.ingest.bulk.writer import ActionResult, BulkAction, Original
+from langshift.ingest.bulk.writer import ActionResult, BulkAction, Stage
 from langshift.ingest.config import EmbeddingPipeline, PipelineOptions
 from langshift.ingest.documents import Parser, SourceRow
 from langshift.ingest.progress import LoadProgress, dead_letters_say
@@ -31,22 +31,6 @@ from langshift.plugin import metadata
 from langshift.plugin.metadata import USUAL, FieldNames
 from langshift.plugin.versions import IndexInfo, Target, check_name, live
 from langshift.settings import Settings
-
-
-class ReplayedLetters(NamedTuple):
-    """What became of dead letters that were sent again.
-
-    Attributes:
-        replayed: how many there were.
-        indexed: those that the server has taken now, deletions included.
-        superseded: those whose document the server holds in a later version.
-        left: those that stay.
-    """
-
-    replayed: int
-    indexed: int
-    superseded: int
-    left: int
 
 
 class Verdicts:
@@ -60,7 +44,7 @@ class Verdicts:
     def __init__(self) -> None:
         self.indexed = self.superseded = 0
         self._gone: set[int] = set()
-        self._wrong: dict[int, tuple[str | None, str, str, Stage]] = {}
+        self._wrong: dict[int | None, tuple[str, str, str, Stage]] = {}
         self._lock = threading.Lock()
 
     @property
@@ -69,31 +53,15 @@ class Verdicts:
         return len(self._wrong)
 
     def settle(self, outcomes: Sequence[ActionResult]) -> None:
-        """Take what the server said."""
+        """Take what the server said, or which letters are still no document."""
         with self._lock:
-            for item, state, _, kind, why in outcomes:
+            for item, state, _, kind, why, stage in outcomes:
                 if state == "dead":
-                    self._wrong[item.line] = item.id, kind, why, "write"
+                    self._wrong[item.line] = item.id, kind, why, stage
                     continue
                 self._gone.add(item.line)
                 self.superseded += state == "superseded"
                 self.indexed += state == "done"
-
-    def refuse(
-        self,
-        line: int,
-        identifier: str | None,
-        kind: str,
-        why: str,
-        original: Original,  # noqa: ARG002 - the letter has it
-        stage: Stage,
-    ) -> None:
-        """Take a letter that is still no document."""
-        with self._lock:
-            self._wrong[line] = identifier, kind, why, stage
-
-    def flush(self) -> None:
-        """Nothing is put off."""
 
     def revised(self, letter: DeadLetter) -> DeadLetter | None:
         """A letter as it is now: gone, or with its new reason, or as it was where it was not sent."""
@@ -108,7 +76,7 @@ class Verdicts:
 
 def replay(
     client: OpenSearch, letters: DeadLetters, target: Target, pipeline: EmbeddingPipeline, progress: LoadProgress
-) -> ReplayedLetters:
+) -> Verdicts:
     """Send dead letters again. Nobody else may write their file meanwhile, but for a person who has mended them.
 
     A letter goes only once the server has confirmed its document, so whoever is killed here loses nothing: what was
@@ -125,7 +93,7 @@ def replay(
         UsageError: the file holds a line that is no dead letter.
         LangshiftError: the encoder or the cluster fails; letters that did not go through are kept.
     """
-    total, verdicts = letters.total(), Verdicts()
+    verdicts = Verdicts()
 
     def settle(outcomes: Sequence[ActionResult]) -> None:
         verdicts.settle(outcomes)
@@ -137,10 +105,10 @@ def replay(
             writer.send(item)
 
     factory: ActionBuilderFactory = (
-        ActionBuilder if target.fields == USUAL else partial(StoredDocumentBuilder, target.fields)
+        ActionBuilder if target.fields == USUAL else partial(StoredDocumentBuilder, fields=target.fields)
     )
     # A letter's version is base plus line of its load; here it stands for the line, over a base of 0.
-    builder = factory(pipeline, verdicts, 0, lambda _: False)
+    builder = factory(pipeline, verdicts.settle, 0, lambda _: False)
     try:
         with open_bulk_writer(client, target, settle, PATIENCE) as (writer, chunk_sender):
             index_rows(_rows(letters, pipeline, target.fields), builder, write)
@@ -149,7 +117,7 @@ def replay(
     finally:
         letters.revise(verdicts.revised)
     client.indices.refresh(index=target.index)
-    return ReplayedLetters(total, verdicts.indexed, verdicts.superseded, total - verdicts.indexed - verdicts.superseded)
+    return verdicts
 
 
 def _rows(letters: DeadLetters, pipeline: EmbeddingPipeline, fields: FieldNames) -> Iterator[SourceRow]:
@@ -189,17 +157,19 @@ def run_replay(name: str, *, as_json: bool) -> int:
     """
     found = with_letters(name)
     if not found:
-        return _report(name, ReplayedLetters(0, 0, 0, 0), None, as_json=as_json)
+        return _report(name, 0, Verdicts(), None, as_json=as_json)
     client = open_cluster()
     place = LoadWorkspace.of(Settings.from_env().home, client, name)
     if place not in found:
         note(f"Those in {found[0].dead_letters} are of another cluster.")
-        return _report(name, ReplayedLetters(0, 0, 0, 0), place, as_json=as_json)
+        return _report(name, 0, Verdicts(), place, as_json=as_json)
     letters = DeadLetters(place.dead_letters)
     with ExitStack() as stack:
         # Also keeps loads away, which would write to the file of letters.
         journal = stack.enter_context(Journal(place.journal))
-        _require_no_load(journal, name)
+        if journal.begun and journal.fact("resumable"):
+            corpus = journal.identity.get("corpus")
+            raise UsageError(f"The load of {corpus} into {name} was cut off: go on with it by --resume first.")
         index = live(client, name)
         pipeline = _open_pipeline(place, index.fingerprint)
         _require_not_retuned(client, index, pipeline.fingerprint())
@@ -207,17 +177,11 @@ def run_replay(name: str, *, as_json: bool) -> int:
             pipeline.fingerprint(), name, "load these documents again, with what the index was made with"
         )
         stack.enter_context(log_to(place.log))
-        progress = stack.enter_context(LoadProgress(letters.total()))
+        total = letters.total()
+        progress = stack.enter_context(LoadProgress(total))
         target = Target(name, index.index, "", created=False, live=index.index, if_exists="append", fields=index.fields)
-        result = replay(client, letters, target, pipeline, progress)
-    return _report(name, result, place, as_json=as_json)
-
-
-def _require_no_load(journal: Journal, name: str) -> None:
-    if journal.begun and journal.fact("resumable"):
-        raise UsageError(
-            f"The load of {journal.identity.get('corpus')} into {name} was cut off: go on with it by --resume first."
-        )
+        verdicts = replay(client, letters, target, pipeline, progress)
+    return _report(name, total, verdicts, place, as_json=as_json)
 
 
 def _require_not_retuned(client: OpenSearch, index: IndexInfo, made: Fingerprint) -> None:
@@ -242,7 +206,7 @@ def _open_pipeline(place: LoadWorkspace, made: Fingerprint) -> EmbeddingPipeline
     """How the last load into the index made its documents."""
     try:
         options = PipelineOptions.read(place.pipeline_options)
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, msgspec.DecodeError) as error:
         raise UsageError(
             f"{place.pipeline_options} does not tell how the documents of {place.name} are made: load those of "
             f"{place.dead_letters} again with `langshift ingest`."
@@ -250,19 +214,20 @@ def _open_pipeline(place: LoadWorkspace, made: Fingerprint) -> EmbeddingPipeline
     return options.open(VectorSpec(made.dimension, made.normalised))
 
 
-def _report(name: str, result: ReplayedLetters, place: LoadWorkspace | None, *, as_json: bool) -> int:
+def _report(name: str, total: int, found: Verdicts, place: LoadWorkspace | None, *, as_json: bool) -> int:
+    left = total - found.indexed - found.superseded
     if as_json:
-        emit_json(result._asdict())
-    elif not result.replayed:
+        emit_json({"replayed": total, "indexed": found.indexed, "superseded": found.superseded, "left": left})
+    elif not total:
         say(none_of(name))
     else:
-        left = f"{result.left:,} stay in {place.dead_letters}" if result.left and place else "none is left"
-        why = f" ({dead_letters_say(name)})" if result.left else ""
+        stay = f"{left:,} stay in {place.dead_letters}" if left and place else "none is left"
+        why = f" ({dead_letters_say(name)})" if left else ""
         say(
-            f"Sent {pluralize(result.replayed, 'dead letter')} of {name} again: {result.indexed:,} went through, "
-            f"{result.superseded:,} came after a later version of the document, {left}{why}."
+            f"Sent {pluralize(total, 'dead letter')} of {name} again: {found.indexed:,} went through, "
+            f"{found.superseded:,} came after a later version of the document, {stay}{why}."
         )
-    return SOME_LEFT if result.left else 0
+    return SOME_LEFT if left else 0
 
 
 def with_letters(name: str | None) -> list[LoadWorkspace]:

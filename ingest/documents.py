@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Protocol
 
@@ -382,31 +383,20 @@ def parse_fields(fields: Mapping[str, Any], embeddings: Embeddings = "refused") 
     other = {name: value for name, value in fields.items() if name not in KNOWN_FIELDS}
     if any(isinstance(value, dict | list) for value in other.values()):
         require_shallow([other])
-    return Document(
-        id=id_field(fields),
-        title=title,
-        text=text,
-        language=language_field(fields),
-        other=other,
-        embedding=_embedding(fields, embeddings),
-    )
+    return Document(id_field(fields), title, text, language_field(fields), other, _embedding(fields, embeddings))
 
 
 def _embedding(fields: Mapping[str, Any], embeddings: Embeddings) -> NDArray[np.float32] | None:
-    there = fields.get(EMBEDDING) is not None
-    if embeddings == "ignored" or (embeddings == "refused" and not there):
+    given = fields.get(EMBEDDING)
+    if embeddings == "ignored" or (embeddings == "refused" and given is None):
         return None
     if embeddings == "refused":
-        raise InvalidDocument(
-            "the document brings an 'embedding', which only --encoder given takes; "
-            "choose that, or leave the field out.",
-            "invalid_embedding",
-        )
-    if not there:
-        raise InvalidDocument(
-            "the document brings no 'embedding', which --encoder given needs; give it one.", "invalid_embedding"
-        )
-    return parse_embedding(fields[EMBEDDING])
+        problem = "brings an 'embedding', which only --encoder given takes; choose that, or leave the field out"
+    elif given is None:
+        problem = "brings no 'embedding', which --encoder given needs; give it one"
+    else:
+        return parse_embedding(given)
+    raise InvalidDocument(f"the document {problem}.", "invalid_embedding")
 
 
 class InvalidRow(NamedTuple):
@@ -473,17 +463,17 @@ SNIFFED_LINES = 1000
 _SNIFFED_BYTES = 64 << 20
 
 
+@dataclass
 class Parser:
     """Makes documents of lines and rows.
 
-    Args:
+    Attributes:
         embeddings: what becomes of vectors that come with documents.
         dimension: the one that all vectors must have; None while nobody knows.
     """
 
-    def __init__(self, embeddings: Embeddings, dimension: int | None = None) -> None:
-        self._embeddings = embeddings
-        self._dimension = dimension
+    embeddings: Embeddings
+    dimension: int | None = None
 
     def line(self, numbered: tuple[int, bytes]) -> SourceRow:
         """A line of JSON, of which the number is known."""
@@ -496,12 +486,43 @@ class Parser:
 
     def _content(self, fields: Callable[[], Mapping[str, Any]]) -> Document | Delete | InvalidRow:
         try:
-            content = parse_fields(fields(), self._embeddings)
-            if self._dimension is not None and isinstance(content, Document) and content.embedding is not None:
-                require_dimension(content.embedding, self._dimension)
+            content = parse_fields(fields(), self.embeddings)
+            if self.dimension is not None and isinstance(content, Document) and content.embedding is not None:
+                require_dimension(content.embedding, self.dimension)
         except InvalidDocument as error:
             return InvalidRow(error.type, error.reason)
         return content
+
+    def sniff(self, first: Iterable[SourceRow], shown: str, unit: str = "line") -> VectorSpec | None:
+        """Look whether an input holds documents, and what vectors they bring: those of the most frequent dimension.
+
+        All that are made from now on must have that dimension.
+
+        Args:
+            first: its first lines or rows; more than are looked at may follow.
+            shown: how messages name it.
+            unit: what messages call a line.
+
+        Raises:
+            UsageError: there is none, or none of them can be used: what is wrong with the very first.
+        """
+        vectors: list[NDArray[np.float32]] = []
+        wrong, sound = None, False
+        for line, content, _ in islice(first, SNIFFED_LINES):
+            if isinstance(content, InvalidRow):
+                wrong = wrong or f"{shown}, {unit} {line}: {content.reason}"
+                continue
+            sound = True
+            if isinstance(content, Document) and content.embedding is not None:
+                vectors.append(content.embedding)
+        if not sound:
+            raise UsageError(wrong or f"{shown} holds no document.")
+        if not vectors:
+            return None
+        # A single vector of another model must not turn all its neighbours away.
+        ((self.dimension, _),) = Counter(map(len, vectors)).most_common(1)
+        alike = [vector for vector in vectors if len(vector) == self.dimension]
+        return VectorSpec(self.dimension, have_norm_1(np.stack(alike)))
 
 
 def first_lines(lines: Iterable[tuple[int, bytes]]) -> Iterator[tuple[int, bytes]]:
@@ -512,32 +533,3 @@ def first_lines(lines: Iterable[tuple[int, bytes]]) -> Iterator[tuple[int, bytes
         size += len(line)
         if count == SNIFFED_LINES or size > _SNIFFED_BYTES:
             return
-
-
-def sniff(first: Iterable[SourceRow], shown: str, unit: str = "line") -> VectorSpec | None:
-    """Look whether an input holds documents, and what vectors they bring: those of the most frequent dimension.
-
-    Args:
-        first: its first lines or rows.
-        shown: how messages name it.
-        unit: what messages call a line.
-
-    Raises:
-        UsageError: there is none, or none of them can be used: what is wrong with the very first.
-    """
-    vectors: list[NDArray[np.float32]] = []
-    wrong, sound = None, False
-    for line, content, _ in first:
-        if isinstance(content, InvalidRow):
-            wrong = wrong or f"{shown}, {unit} {line}: {content.reason}"
-            continue
-        sound = True
-        if isinstance(content, Document) and content.embedding is not None:
-            vectors.append(content.embedding)
-    if not sound:
-        raise UsageError(wrong or f"{shown} holds no document.")
-    if not vectors:
-        return None
-    # A single vector of another model must not turn all its neighbours away.
-    ((dimension, _),) = Counter(map(len, vectors)).most_common(1)
-    return VectorSpec(dimension, have_norm_1(np.stack([vector for vector in vectors if len(vector) == dimension])))

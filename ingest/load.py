@@ -11,22 +11,14 @@ from langshift.debias.encoders import is_given
 from langshift.errors import LangshiftError, UsageError
 from langshift.ingest.bulk.dead_letters import DeadLetters
 from langshift.ingest.bulk.delivery import ChunkSender, open_bulk_writer
-from langshift.ingest.bulk.journal import Ledger
-from langshift.ingest.bulk.journal_store import priority_cutoff, sample_priority
+from langshift.ingest.bulk.journal import Journal, Ledger
+from langshift.ingest.bulk.journal_store import LoadWorkspace, priority_cutoff, sample_priority
 from langshift.ingest.bulk.verification import VerificationResult, check
 from langshift.ingest.bulk.writer import COUNT, UNDELIVERED
 from langshift.ingest.config import EmbeddingPipeline
-from langshift.ingest.documents import DocumentSource, Embeddings
-from langshift.ingest.progress import LoadReporter, LoadSummary, OnStage, no_progress
-from langshift.ingest.resume import (
-    DOCUMENTS,
-    USUAL,
-    LoadOptions,
-    LoadSession,
-    LoadStrategy,
-    clean_up_failed_load,
-    open_load,
-)
+from langshift.ingest.documents import DocumentSource
+from langshift.ingest.progress import LoadProgress, LoadReporter, LoadSummary, OnStage, no_progress
+from langshift.ingest.resume import DOCUMENTS, USUAL, LoadOptions, LoadSession, LoadStrategy
 from langshift.ingest.sources import open_source
 from langshift.ingest.transform import index_rows
 from langshift.output import note, pluralize
@@ -34,6 +26,7 @@ from langshift.plugin import version_writer
 from langshift.plugin.pipelines import inherit_pipeline_on_load
 from langshift.plugin.versions import Target
 from langshift.retry import RetryBudget, retry_until_available
+from langshift.settings import Settings
 
 T = TypeVar("T")
 
@@ -45,37 +38,19 @@ _LOST = "lost"  # the journal's name for lines that the server had confirmed, an
 class LoadRun:
     """One run of a load."""
 
-    def __init__(
-        self,
-        client: OpenSearch,
-        source: DocumentSource,
-        pipeline: EmbeddingPipeline,
-        on_stage: OnStage,
-        options: LoadOptions,
-        watch: LoadReporter | None,
-        opened: LoadSession,
-        kind: LoadStrategy,
-    ) -> None:
-        self._client, self._source, self._pipeline, self._watch = client, source, pipeline, watch
-        self._opened, self._journal, self._patience = opened, opened.journal, options.patience
-        self._kind = kind
+    def __init__(self, opened: LoadSession, on_stage: OnStage, watch: LoadReporter | None) -> None:
+        self._opened, self._on_stage, self._watch = opened, on_stage, watch
+        self._client, self._source, self._journal = opened.client, opened.source, opened.journal
         place = opened.place
-        self._summary = LoadSummary(
-            place.name,
-            "",
-            pipeline.fingerprint(),
-            corpus=source.shown,
-            longest=pipeline.encoder.longest,
-            resumed=opened.resumed,
-            dead_letters=str(place.dead_letters),
-            log=str(place.log),
-        )
-        self._on_stage = on_stage
+        made, longest = opened.pipeline.fingerprint(), opened.pipeline.encoder.longest
+        self._summary = LoadSummary(place.name, "", made, self._source.shown, longest=longest, resumed=opened.resumed)
+        self._summary.dead_letters, self._summary.log = str(place.dead_letters), str(place.log)
         self._letters = DeadLetters(place.dead_letters)
-        self._ledger = Ledger(self._journal, self._letters, source.shown, opened.base, self._report_progress)
+        self._ledger = Ledger(self._journal, self._letters, self._source.shown, opened.base, self._report_progress)
         for first, last in self._journal.fact(_LOST) or ():
             self._ledger.lost.add(first, last)
         self._chunk_sender: ChunkSender | None = None
+        self._progress: LoadProgress | None = None
 
     def run(self) -> LoadSummary:
         """Load, check and publish."""
@@ -85,15 +60,16 @@ class LoadRun:
         self._summary.index = target.index
         try:
             if self._watch:
-                self._watch.begin(self._source.total, self._opened.resumed)
+                self._progress = self._watch.begin(self._source.total, self._opened.resumed)
             self._write(target)
             checked = self._checked(target)
             before = target.live if target.created else None
             if before is not None:
-                self._patiently(lambda: inherit_pipeline_on_load(self._client, before, target, self._pipeline.debias))
+                debias = self._opened.pipeline.debias
+                self._patiently(lambda: inherit_pipeline_on_load(self._client, before, target, debias))
             live = self._patiently(lambda: version_writer.publish(self._client, target))
         except (Exception, KeyboardInterrupt) as error:
-            if (raised := clean_up_failed_load(self._client, self._source, self._journal, target, error)) is error:
+            if (raised := self._opened.clean_up(target, error)) is error:
                 raise
             raise raised from error
         # An earlier run may have made the version, and have been killed when it was published.
@@ -120,7 +96,7 @@ class LoadRun:
             note(str(error))
 
     def _done_before(self) -> LoadSummary:
-        assert self._journal.finished is not None  # noqa: S101 - what `open_load` found
+        assert self._journal.finished is not None  # noqa: S101 - what `LoadSession.open` found
         _, summary = self._journal.finished
         self._summary.count(summary["tallies"])
         self._summary.index, self._summary.present = summary["index"], summary["present"]
@@ -130,23 +106,22 @@ class LoadRun:
 
     def _write(self, target: Target) -> None:
         """Write every line that the journal does not have."""
-        cutoff = priority_cutoff(self._source.total)
-        builder = self._kind.builder_factory(
-            self._pipeline,
-            self._ledger,
-            self._opened.base,
-            lambda line: sample_priority(line) <= cutoff and self._journal.wants(line),
-        )
+        opened, settle, cutoff = self._opened, self._ledger.settle, priority_cutoff(self._source.total)
+
+        def wants(line: int) -> bool:
+            return sample_priority(line) <= cutoff and self._journal.wants(line)
+
+        builder = opened.kind.builder_factory(opened.pipeline, settle, opened.base, wants)
         # The last line that an earlier run may have sent without the journal's knowing.
-        doubtful = self._journal.last_line() + UNDELIVERED * COUNT if self._opened.goes_on else 0
-        opened = open_bulk_writer(self._client, target, self._ledger.settle, self._patience, doubtful)
-        with opened as (writer, self._chunk_sender):
+        doubtful = self._journal.last_line() + UNDELIVERED * COUNT if opened.goes_on else 0
+        opening = open_bulk_writer(self._client, target, settle, opened.options.patience, doubtful)
+        with opening as (writer, self._chunk_sender):
             index_rows(self._source.read(self._journal.handled()), builder, writer.write, self._stage)
         self._stage("write", 0, self._chunk_sender.limit.seconds)
 
     def _checked(self, target: Target) -> VerificationResult:
         """The final check; what was lost is written once more where that is possible."""
-        base = None if self._kind.keeps_versions else self._opened.base
+        base = None if self._opened.kind.keeps_versions else self._opened.base
         for left in reversed(range(_REPAIRS + 1)):
             checked = self._patiently(lambda: check(self._client, target, self._journal, base))
             lost = [*checked.missing, *checked.differing]
@@ -176,7 +151,7 @@ class LoadRun:
         self._journal.forget(lines)
 
     def _patiently(self, action: Callable[[], T]) -> T:
-        return retry_until_available(action, RetryBudget(self._patience))
+        return retry_until_available(action, RetryBudget(self._opened.options.patience))
 
     def _stage(self, stage: str, documents: int, seconds: float) -> None:
         self._summary.seconds[stage] += seconds
@@ -186,15 +161,11 @@ class LoadRun:
         chunk_sender = self._chunk_sender
         self._summary.retries = chunk_sender.retries if chunk_sender else 0
         self._on_stage("write", lines, 0.0)
-        if self._watch:
-            ledger = self._ledger
-            self._watch.update(
-                handled=ledger.handled,
-                documents=ledger.handled - ledger.dead,
-                retries=self._summary.retries,
-                dead=ledger.dead,
-                at_once=chunk_sender.limit.at_once if chunk_sender else 0,
-            )
+        if self._progress:
+            results, resumed = self._ledger.results, self._opened.resumed
+            handled, dead = results.total(), results["dead"]
+            at_once = chunk_sender.limit.at_once if chunk_sender else 0
+            self._progress.update(resumed + handled, handled - dead, self._summary.retries, dead, at_once)
 
 
 def _named(lost: list[tuple[str, int]]) -> str:
@@ -226,8 +197,7 @@ def load(
         FingerprintError: the index holds vectors of another making; it is as it was.
         LangshiftError: the load broke off; unless nothing was written, it can be gone on with.
     """
-    embeddings: Embeddings = "needed" if is_given(pipeline.encoder.id) else "refused"
-    with open_source(corpus, embeddings=embeddings) as source:
+    with open_source(corpus, embeddings="needed" if is_given(pipeline.encoder.id) else "refused") as source:
         return load_source(client, source, name, pipeline, on_stage, options)
 
 
@@ -242,5 +212,9 @@ def load_source(
     kind: LoadStrategy = DOCUMENTS,
 ) -> LoadSummary:
     """Index a source that is open; see ``load``."""
-    with open_load(client, source, name, pipeline, options, kind) as opened:
-        return LoadRun(client, source, pipeline, on_stage, options, watch, opened, kind).run()
+    place = LoadWorkspace.of(Settings.from_env().home, client, name)
+    place.make()
+    with Journal(place.journal) as journal:
+        opened = LoadSession(client, source, pipeline, options, kind, place, journal)
+        opened.open()
+        return LoadRun(opened, on_stage, watch).run()

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import closing
-from hashlib import sha256
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,23 +12,14 @@ import orjson
 
 from langshift.debias.parallel.tables import kind_of
 from langshift.errors import UsageError
-from langshift.files import LineNumbers, open_parquet
-from langshift.ingest.documents import (
-    EMBEDDING,
-    SNIFFED_LINES,
-    DocumentSource,
-    Embeddings,
-    InvalidRow,
-    Parser,
-    SourceRow,
-    sniff,
-)
+from langshift.files import LineNumbers, content_hash, open_parquet
+from langshift.ingest.documents import EMBEDDING, DocumentSource, Embeddings, InvalidRow, Parser, SourceRow
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyarrow.parquet import ParquetFile
 
-_BATCH = 1024  # rows held at a time
+_ROWS = 1024  # rows held at a time, and fewer where they are long
 
 
 def rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -41,7 +30,7 @@ def rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
         LangshiftError: the extra is not installed.
     """
     with open_parquet(path) as file:
-        batches = file.iter_batches(batch_size=_BATCH)
+        batches = file.iter_batches(batch_size=_ROWS)
         yield from enumerate((row for batch in batches for row in batch.to_pylist()), start=1)
 
 
@@ -93,19 +82,17 @@ def _plain_value(column: pa.DataType) -> pa.DataType | None:
     import pyarrow as pa
     from pyarrow import types
 
-    if types.is_string(column) or types.is_large_string(column) or types.is_string_view(column):
-        return pa.large_string()
     if types.is_timestamp(column):
         # Python knows no nanoseconds. A zone by name would need its tables; the moment is the same in UTC.
         return pa.timestamp("us", tz="UTC" if column.tz else None)
-    if types.is_time(column):
-        return pa.time64("us")
-    if types.is_date(column):
-        return pa.date32()
-    if types.is_decimal(column):
-        return pa.float64()
-    plain_types = (types.is_null, types.is_boolean, types.is_integer, types.is_floating)
-    return column if any(is_it(column) for is_it in plain_types) else None
+    plain_types = (
+        (pa.large_string(), types.is_string, types.is_large_string, types.is_string_view),
+        (pa.time64("us"), types.is_time),
+        (pa.date32(), types.is_date),
+        (pa.float64(), types.is_decimal),
+        (column, types.is_null, types.is_boolean, types.is_integer, types.is_floating),
+    )
+    return next((plain for plain, *kinds in plain_types if any(is_it(column) for is_it in kinds)), None)
 
 
 def fields_of(batch: pa.RecordBatch) -> list[Fields | InvalidRow]:
@@ -123,12 +110,10 @@ def fields_of(batch: pa.RecordBatch) -> list[Fields | InvalidRow]:
     if EMBEDDING in names and kind_of(batch.schema.field(EMBEDDING).type) == "vectors":
         vectors = _vectors(batch.column(EMBEDDING))
         batch = batch.drop_columns([EMBEDDING])
-    found: list[Fields | InvalidRow] = []
-    for row, vector in zip(_rows(batch, len(vectors)), vectors, strict=True):
-        if vector is not None and not isinstance(row, InvalidRow):
-            row = {**row, EMBEDDING: vector}
-        found.append(row)
-    return found
+    return [
+        row if vector is None or isinstance(row, InvalidRow) else {**row, EMBEDDING: vector}
+        for row, vector in zip(_rows(batch, len(vectors)), vectors, strict=True)
+    ]
 
 
 def _rows(batch: pa.RecordBatch, length: int) -> list[Fields | InvalidRow]:
@@ -193,9 +178,7 @@ def as_far_as_readable(row: pa.RecordBatch) -> dict[str, Any]:
     return found
 
 
-_ROWS = 1024  # rows held at a time, and fewer where they are long
 _BYTES = 16 << 20  # bytes held at a time, about
-_BLOCK = 1 << 20  # bytes
 
 
 class ParquetRows(DocumentSource):
@@ -221,28 +204,24 @@ class ParquetRows(DocumentSource):
             self.total = int(file.metadata.num_rows)
             self._schema = as_json(file.schema_arrow, shown)
         with closing(self.read(())) as rows:
-            self.vector_spec = sniff(islice(rows, SNIFFED_LINES), shown, "row")
-        self._parser = Parser(embeddings, self.vector_spec and self.vector_spec.dimension)
-        self.content = _digest(path)
+            self.vector_spec = self._parser.sniff(rows, shown, "row")
+        self.content = content_hash(path)
 
     def read(self, skip: LineNumbers) -> Generator[SourceRow]:
         """The rows in their order; see ``Source.read``."""
         with open_parquet(self._path) as file:
             for first, batch in _batches(file, skip):
-                yield from self._reads(first, batch, skip)
-
-    def _reads(self, first: int, batch: pa.RecordBatch, skip: LineNumbers) -> Iterator[SourceRow]:
-        wanted = [row for row in range(len(batch)) if first + row not in skip]
-        if not wanted:
-            return
-        if len(wanted) < len(batch):
-            batch = batch.take(wanted)
-        batch = batch.cast(self._schema, safe=False)
-        for place, (row, fields) in enumerate(zip(wanted, fields_of(batch), strict=True)):
-            if isinstance(fields, InvalidRow):
-                yield SourceRow(first + row, fields, as_far_as_readable(batch.slice(place, 1)))
-            else:
-                yield self._parser.row(first + row, fields)
+                wanted = [row for row in range(len(batch)) if first + row not in skip]
+                if not wanted:
+                    continue
+                if len(wanted) < len(batch):
+                    batch = batch.take(wanted)
+                batch = batch.cast(self._schema, safe=False)
+                for place, (row, fields) in enumerate(zip(wanted, fields_of(batch), strict=True)):
+                    if isinstance(fields, InvalidRow):
+                        yield SourceRow(first + row, fields, as_far_as_readable(batch.slice(place, 1)))
+                    else:
+                        yield self._parser.row(first + row, fields)
 
 
 def _batches(file: ParquetFile, skip: LineNumbers) -> Iterator[tuple[int, pa.RecordBatch]]:
@@ -258,11 +237,3 @@ def _batches(file: ParquetFile, skip: LineNumbers) -> Iterator[tuple[int, pa.Rec
         for batch in file.iter_batches(held, row_groups=[number]):
             yield begin, batch
             begin += len(batch)
-
-
-def _digest(path: Path) -> str:
-    digest = sha256()
-    with path.open("rb") as file:
-        while block := file.read(_BLOCK):
-            digest.update(block)
-    return digest.hexdigest()

@@ -6,7 +6,7 @@ import logging
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -94,7 +94,19 @@ class _SingleLineProgress(Progress):
     @cached_property
     def _every(self) -> dict[str, ProgressColumn]:
         # One set for each display, as columns remember what they have shown.
-        return _columns()
+        def unbroken() -> Column:
+            return Column(no_wrap=True)
+
+        return {
+            "spinner": SpinnerColumn(table_column=unbroken()),
+            "bar": BarColumn(bar_width=None),
+            "count": _Count(unbroken()),
+            "speed": _Speed(unbroken()),
+            "time left": TimeRemainingColumn(table_column=unbroken()),
+            "retries": TextColumn("retries {task.fields[retries]:,}", table_column=unbroken()),
+            "dead": TextColumn("dead letters {task.fields[dead]:,}", table_column=unbroken()),
+            "at once": TextColumn("at once {task.fields[at_once]}", table_column=unbroken()),
+        }
 
     def make_tasks_table(self, tasks: Iterable[Task]) -> Table:
         """The line, with as many columns as there is room for."""
@@ -142,22 +154,6 @@ class _Speed(ProgressColumn):
 
 
 _LEAST_IMPORTANT_FIRST = ("at once", "retries", "spinner", "dead", "speed", "time left", "bar")
-
-
-def _columns() -> dict[str, ProgressColumn]:
-    def unbroken() -> Column:
-        return Column(no_wrap=True)
-
-    return {
-        "spinner": SpinnerColumn(table_column=unbroken()),
-        "bar": BarColumn(bar_width=None),
-        "count": _Count(unbroken()),
-        "speed": _Speed(unbroken()),
-        "time left": TimeRemainingColumn(table_column=unbroken()),
-        "retries": TextColumn("retries {task.fields[retries]:,}", table_column=unbroken()),
-        "dead": TextColumn("dead letters {task.fields[dead]:,}", table_column=unbroken()),
-        "at once": TextColumn("at once {task.fields[at_once]}", table_column=unbroken()),
-    }
 
 
 STAGES = ("read", "detect", "encode", "shift", "write")
@@ -304,17 +300,13 @@ def remarks(summary: LoadSummary, pipeline: EmbeddingPipeline) -> list[str]:
         fate = f"not {_verb(summary.made)}" + (" by their own language" if summary.made.soft else "")
         what = "language vector" if summary.made.method == "shift" else "map"
         sentences.append(f"No {what} for {named}: {fate}.")
-    if summary.replaced:
-        replaced = pluralize(summary.replaced, "document")
-        sentences.append(f"{replaced} took the place of one with the same _id, in the index or this corpus.")
-    if summary.superseded:
-        superseded = pluralize(summary.superseded, "line")
-        sentences.append(
-            f"{superseded} left out: the index holds a later version of the document, by this corpus or others."
-        )
-    if summary.repaired:
-        repaired = pluralize(summary.repaired, "document")
-        sentences.append(f"{repaired} that the cluster had confirmed and lost: written once more.")
+    later = "left out: the index holds a later version of the document, by this corpus or others"
+    counted = (
+        (summary.replaced, "document", "took the place of one with the same _id, in the index or this corpus"),
+        (summary.superseded, "line", later),
+        (summary.repaired, "document", "that the cluster had confirmed and lost: written once more"),
+    )
+    sentences += [f"{pluralize(count, noun)} {what}." for count, noun, what in counted if count]
     return sentences
 
 
@@ -332,7 +324,7 @@ def _verb(made: Fingerprint) -> str:
 _log = logging.getLogger(__name__)
 
 
-class LoadReporter:
+class LoadReporter(AbstractContextManager["LoadReporter"]):
     """Shows how far the load is, and logs it; ``with`` ends both."""
 
     def __init__(self, corpus: str, pipeline_options: PipelineOptions, place: LoadWorkspace) -> None:
@@ -344,30 +336,19 @@ class LoadReporter:
             place: where the load keeps its files.
         """
         self._corpus, self._pipeline_options, self._place = corpus, pipeline_options, place
-        self._before = 0
         self._stack = ExitStack()
-        self._progress: LoadProgress | None = None
-
-    def __enter__(self) -> LoadReporter:
-        return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, *_: object) -> None:
         if kind is not None:
             _log.error("%s", error if isinstance(error, LangshiftError) else kind.__name__)
         self._stack.close()
 
-    def begin(self, total: int | None, handled: int) -> None:
-        """The load begins."""
+    def begin(self, total: int | None, handled: int) -> LoadProgress:
+        """The load begins; what is given back is to be told how far it is."""
         self._stack.enter_context(log_to(self._place.log))
         _log.info("langshift %s: %s into %s", VERSION, self._corpus, self._place.name)
         self._pipeline_options.keep(self._place.pipeline_options)
-        self._before = handled
-        self._progress = self._stack.enter_context(LoadProgress(total, handled))
-
-    def update(self, *, handled: int, documents: int, retries: int, dead: int, at_once: int) -> None:
-        """It has come further."""
-        if self._progress is not None:
-            self._progress.update(self._before + handled, documents, retries, dead, at_once)
+        return self._stack.enter_context(LoadProgress(total, handled))
 
 
 def report_end(summary: LoadSummary, pipeline: EmbeddingPipeline, last: str, *, as_json: bool) -> int:
@@ -384,8 +365,5 @@ def report_end(summary: LoadSummary, pipeline: EmbeddingPipeline, last: str, *, 
     """
     for sentence in remarks(summary, pipeline):
         note(sentence)
-    if as_json:
-        note(last)
-    else:
-        output.line(last)
+    (note if as_json else output.line)(last)
     return 3 if summary.dead else 0

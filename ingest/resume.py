@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 from uuid import uuid4
@@ -16,69 +16,17 @@ from langshift.client import address
 from langshift.errors import ClusterError, LangshiftError, UsageError
 from langshift.ingest.bulk.journal import Journal
 from langshift.ingest.bulk.journal_store import LoadWorkspace
+from langshift.ingest.bulk.writer import Settle
 from langshift.ingest.config import EmbeddingPipeline
 from langshift.ingest.documents import DocumentSource
-from langshift.ingest.transform import ActionBuilder, RejectionSink
+from langshift.ingest.transform import ActionBuilder
 from langshift.output import note, pluralize
 from langshift.plugin import stored_shift, version_writer
 from langshift.plugin.index_body import DEFAULT_INDEX_OPTIONS, LUCENE, IndexOptions
 from langshift.plugin.versions import IfExists, Target, remove_impostor
 from langshift.server_errors import failure
-from langshift.settings import Settings
 
-
-def clean_up_failed_load(
-    client: OpenSearch, source: DocumentSource, journal: Journal, target: Target, error: BaseException
-) -> BaseException:
-    """Leave nothing half-written: what cannot be gone on with goes; else say how to go on.
-
-    Args:
-        client: the cluster.
-        source: the input.
-        journal: the load's journal; it is removed where no line was handled.
-        target: the version that was written to.
-        error: what broke the load off.
-
-    Returns:
-        The error to raise: the same, or one that says what to do too.
-    """
-    if isinstance(error, OpenSearchException):
-        error = failure(error, address(client))
-    handled = sum(journal.counts().values())
-    sentences = []
-    may_go_on = True
-    try:
-        if target.created and (handled == 0 or not source.resumable):
-            version_writer.discard(client, target)
-        else:
-            remove_impostor(client, target.index, target.uuid)
-            version_writer.restore(client, target.index)
-            may_go_on = _may_go_on(client, target)
-    except OpenSearchException:
-        sentences.append(f"The cluster could not be told to leave {target.index}: the next run will do it.")
-    if handled == 0:
-        journal.remove()
-    elif source.resumable:
-        remedy = ": go on with" if may_go_on else ", but this load cannot be gone on with: begin anew without"
-        sentences.append(f"{pluralize(handled, 'line')} of {source.shown} handled{remedy} --resume.")
-    elif not target.created:
-        sentences.append(f"{pluralize(handled, 'line')} handled; running the same command again doubles nothing.")
-    if sentences and isinstance(error, LangshiftError):
-        return type(error)(" ".join([str(error), *sentences]))
-    for sentence in sentences:
-        note(sentence)
-    return error
-
-
-def _may_go_on(client: OpenSearch, target: Target) -> bool:
-    try:
-        return version_writer.may_reopen(client, target.name, target.index, target.uuid)
-    except ClusterError:
-        # The alias is none, or one of several indices: whoever made that so can undo it.
-        return True
-
-
-ActionBuilderFactory = Callable[[EmbeddingPipeline, RejectionSink, int, Callable[[int], bool]], ActionBuilder]
+ActionBuilderFactory = Callable[[EmbeddingPipeline, Settle, int, Callable[[int], bool]], ActionBuilder]
 
 
 @dataclass(frozen=True)
@@ -104,27 +52,6 @@ DOCUMENTS = LoadStrategy()
 def noted(shape: IndexOptions) -> dict[str, str | None]:
     """What the journal keeps of it."""
     return {"template": shape.template.hash if shape.template else None, "engine": shape.engine or LUCENE}
-
-
-def require_same_shape(journal: Journal, place: LoadWorkspace, shape: IndexOptions) -> None:
-    """Refuse to go on with a load whose version was made in another shape than the one that is given now.
-
-    Args:
-        journal: of the load that was cut off.
-        place: its files.
-        shape: what is given now; nothing need be given, as the version is there.
-
-    Raises:
-        UsageError: another was given.
-    """
-    begun, given = journal.fact("shape"), noted(shape)
-    differing = [f"--{name}" for name in begun if getattr(shape, name) is not None and begun[name] != given[name]]
-    if differing:
-        option_names = " and ".join(differing)
-        raise UsageError(
-            f"The load into {place.name} that was cut off has made its version with another {option_names}: leave "
-            f"{option_names} out to go on with it, or remove {place.journal} to give it up."
-        )
 
 
 PATIENCE = 300.0  # seconds
@@ -155,11 +82,16 @@ class LoadOptions(NamedTuple):
 USUAL = LoadOptions()
 
 
-@dataclass(frozen=True)
+@dataclass
 class LoadSession:
-    """A load that is under way.
+    """A load that is under way; nobody else can open one into its index from this machine meanwhile.
 
     Attributes:
+        client: the cluster.
+        source: the input.
+        pipeline: how its documents become entries.
+        options: how the load is done.
+        kind: what is special about it.
         place: its files.
         journal: its journal.
         base: the version that line 0 would have.
@@ -168,115 +100,161 @@ class LoadSession:
         resumed: lines that earlier runs have handled.
     """
 
+    client: OpenSearch
+    source: DocumentSource
+    pipeline: EmbeddingPipeline
+    options: LoadOptions
+    kind: LoadStrategy
     place: LoadWorkspace
     journal: Journal
-    base: int
-    target: Target | None
-    goes_on: bool
-    resumed: int
+    base: int = 0
+    target: Target | None = None
+    goes_on: bool = False
+    resumed: int = 0
 
+    def open(self) -> None:
+        """Begin the load, or go on with it.
 
-@contextmanager
-def open_load(
-    client: OpenSearch,
-    source: DocumentSource,
-    name: str,
-    pipeline: EmbeddingPipeline,
-    options: LoadOptions,
-    kind: LoadStrategy,
-) -> Iterator[LoadSession]:
-    """Open a load; nobody else can open one into this index from this machine meanwhile.
-
-    Raises:
-        UsageError: a load was cut off, and nobody says whether to go on with it; or what it began with has changed;
-            or the index exists.
-        FingerprintError: the index holds vectors of another making.
-        LangshiftError: another load is at work, or the files cannot be written.
-    """
-    place = LoadWorkspace.of(Settings.from_env().home, client, name)
-    try:
-        place.make()
-    except OSError as error:
-        raise LangshiftError(
-            f"langshift cannot keep a load's journal in {place.folder}: {error.strerror or error}; "
-            "set LANGSHIFT_HOME to a folder that you may write in."
-        ) from error
-    identity = {
-        "index": name,
-        "corpus": source.shown,
-        "content": source.content,
-        "fingerprint": pipeline.fingerprint().to_dict(),
-        "least_confidence": pipeline.least_confidence,
-    }
-    with Journal(place.journal) as journal:
+        Raises:
+            UsageError: a load was cut off, and nobody says whether to go on with it; or what it began with has
+                changed; or the index exists.
+            FingerprintError: the index holds vectors of another making.
+        """
+        journal, source, pipeline = self.journal, self.source, self.pipeline
+        identity: dict[str, Any] = {"index": self.place.name, "corpus": source.shown, "content": source.content}
+        identity |= {"fingerprint": pipeline.fingerprint().to_dict(), "least_confidence": pipeline.least_confidence}
         if token := journal.fact(_PLANNED):
-            version_writer.discard_planned(client, name, token)
+            version_writer.discard_planned(self.client, self.place.name, token)
             journal.set_fact(_PLANNED, None)
-        if journal.begun and options.resume and source.resumable:
-            require_same_shape(journal, place, options.shape)
-            yield _resumed(client, place, journal, identity)
-        elif options.resume and _is_finished(client, journal, identity):
-            yield LoadSession(place, journal, 0, None, True, 0)
+        if journal.begun and self.options.resume and source.resumable:
+            self._require_same_shape()
+            self._resume(identity)
+        elif self.options.resume and self._is_finished(identity):
+            self.goes_on = True
         else:
             if journal.begun:
-                _give_up(client, journal, place, options)
-            yield _begun(client, source, place, journal, pipeline, options, identity, kind)
+                self._give_up()
+            self._begin(identity)
 
+    def clean_up(self, target: Target, error: BaseException) -> BaseException:
+        """Leave nothing half-written after a failure: what cannot be gone on with goes; else say how to go on.
 
-def _resumed(client: OpenSearch, place: LoadWorkspace, journal: Journal, identity: dict[str, Any]) -> LoadSession:
-    journal.require_same(identity)
-    index, uuid = journal.fact("index"), journal.fact("uuid")
-    target = version_writer.reopen(client, place.name, index, uuid, fast=journal.fact("fast"))
-    resumed = sum(journal.counts().values())
-    note(f"Going on with the load into {place.name} ({index}): {pluralize(resumed, 'line')} handled before.")
-    return LoadSession(place, journal, journal.fact("base"), target, True, resumed)
+        Args:
+            target: the version that was written to.
+            error: what broke the load off.
 
+        Returns:
+            The error to raise: the same, or one that says what to do too.
+        """
+        client, source = self.client, self.source
+        if isinstance(error, OpenSearchException):
+            error = failure(error, address(client))
+        handled = sum(self.journal.counts().values())
+        sentences = []
+        may_go_on = True
+        try:
+            if target.created and (handled == 0 or not source.resumable):
+                version_writer.discard(client, target)
+            else:
+                remove_impostor(client, target.index, target.uuid)
+                version_writer.restore(client, target.index)
+                # Whoever has made the alias none, or one of several indices, can undo it.
+                with suppress(ClusterError):
+                    may_go_on = version_writer.may_reopen(client, target.name, target.index, target.uuid)
+        except OpenSearchException:
+            sentences.append(f"The cluster could not be told to leave {target.index}: the next run will do it.")
+        if handled == 0:
+            self.journal.remove()
+        elif source.resumable:
+            remedy = ": go on with" if may_go_on else ", but this load cannot be gone on with: begin anew without"
+            sentences.append(f"{pluralize(handled, 'line')} of {source.shown} handled{remedy} --resume.")
+        elif not target.created:
+            sentences.append(f"{pluralize(handled, 'line')} handled; running the same command again doubles nothing.")
+        if sentences and isinstance(error, LangshiftError):
+            return type(error)(" ".join([str(error), *sentences]))
+        for sentence in sentences:
+            note(sentence)
+        return error
 
-def _is_finished(client: OpenSearch, journal: Journal, identity: dict[str, Any]) -> bool:
-    """Whether the load that is to be gone on with was done by the time its process died, and still stands."""
-    if journal.finished is None:
-        return False
-    recorded, summary = journal.finished
-    if recorded.get("content") is None or {**recorded, "corpus": ""} != {**identity, "corpus": ""}:
-        return False
-    return version_writer.stands(client, recorded["index"], summary["index"], summary["uuid"])
+    def _require_same_shape(self) -> None:
+        """Refuse to go on where the version was made in another shape than the one that is given now, if one is.
 
+        Raises:
+            UsageError: another was given.
+        """
+        shape, begun = self.options.shape, self.journal.fact("shape")
+        given = noted(shape)
+        differing = [f"--{name}" for name in begun if getattr(shape, name) is not None and begun[name] != given[name]]
+        if differing:
+            option_names = " and ".join(differing)
+            raise UsageError(
+                f"The load into {self.place.name} that was cut off has made its version with another {option_names}: "
+                f"leave {option_names} out to go on with it, or remove {self.place.journal} to give it up."
+            )
 
-def _begun(
-    client: OpenSearch,
-    source: DocumentSource,
-    place: LoadWorkspace,
-    journal: Journal,
-    pipeline: EmbeddingPipeline,
-    options: LoadOptions,
-    identity: dict[str, Any],
-    kind: LoadStrategy,
-) -> LoadSession:
-    token, shift_metadata = uuid4().hex, stored_shift.to_metadata(pipeline.debias)
-    # Who is killed between the two leaves a version that the next run knows for its own.
-    journal.set_fact(_PLANNED, token)
-    try:
-        target = version_writer.open_for_writing(
-            client,
-            place.name,
-            pipeline.fingerprint(),
-            shift_metadata,
-            if_exists=options.if_exists,
-            fast=options.fast,
-            token=token,
-            body=kind.body,
-            during=kind.during,
-            shape=options.shape,
-        )
-    except (LangshiftError, RequestError):
-        # Refused: nothing was made.
-        journal.set_fact(_PLANNED, None)
-        raise
-    base = _base(journal)
-    facts = {"index": target.index, "uuid": target.uuid, "created": target.created, "fast": options.fast}
-    facts["shape"] = noted(options.shape)
-    journal.begin(identity, {**facts, "base": base, "resumable": source.resumable})
-    return LoadSession(place, journal, base, target, False, 0)
+    def _resume(self, identity: dict[str, Any]) -> None:
+        journal, name = self.journal, self.place.name
+        journal.require_same(identity)
+        index, uuid = journal.fact("index"), journal.fact("uuid")
+        self.target = version_writer.reopen(self.client, name, index, uuid, fast=journal.fact("fast"))
+        self.base, self.goes_on, self.resumed = journal.fact("base"), True, sum(journal.counts().values())
+        note(f"Going on with the load into {name} ({index}): {pluralize(self.resumed, 'line')} handled before.")
+
+    def _is_finished(self, identity: dict[str, Any]) -> bool:
+        """Whether the load that is to be gone on with was done by the time its process died, and still stands."""
+        if self.journal.finished is None:
+            return False
+        recorded, summary = self.journal.finished
+        if recorded.get("content") is None or {**recorded, "corpus": ""} != {**identity, "corpus": ""}:
+            return False
+        return version_writer.stands(self.client, recorded["index"], summary["index"], summary["uuid"])
+
+    def _begin(self, identity: dict[str, Any]) -> None:
+        journal, options = self.journal, self.options
+        token, shift_metadata = uuid4().hex, stored_shift.to_metadata(self.pipeline.debias)
+        # Who is killed between the two leaves a version that the next run knows for its own.
+        journal.set_fact(_PLANNED, token)
+        try:
+            self.target = target = version_writer.open_for_writing(
+                self.client,
+                self.place.name,
+                self.pipeline.fingerprint(),
+                shift_metadata,
+                if_exists=options.if_exists,
+                fast=options.fast,
+                token=token,
+                body=self.kind.body,
+                during=self.kind.during,
+                shape=options.shape,
+            )
+        except (LangshiftError, RequestError):
+            # Refused: nothing was made.
+            journal.set_fact(_PLANNED, None)
+            raise
+        self.base = _base(journal)
+        facts = {"index": target.index, "uuid": target.uuid, "created": target.created, "fast": options.fast}
+        facts |= {"shape": noted(options.shape), "base": self.base, "resumable": self.source.resumable}
+        journal.begin(identity, facts)
+
+    def _give_up(self) -> None:
+        """Leave a load that was cut off, if that is what the person wants, or if its version is gone.
+
+        Raises:
+            UsageError: nobody says so.
+        """
+        client, journal, name = self.client, self.journal, self.place.name
+        index, corpus = journal.fact("index"), journal.identity.get("corpus")
+        handled = pluralize(sum(journal.counts().values()), "line")
+        version_writer.restore(client, index)
+        there = version_writer.may_reopen(client, name, index, journal.fact("uuid"))
+        if journal.fact("resumable") and there and self.options.if_exists not in ("replace", "new-version"):
+            raise UsageError(
+                f"A load of {corpus} into {name} was cut off after {handled}: go on with it by --resume, "
+                f"or remove {self.place.journal} to give it up."
+            )
+        if journal.fact("created"):
+            version_writer.discard(client, Target(name, index, journal.fact("uuid"), True, None, "fail"))
+        note(f"A load of {corpus} into {name} that was cut off after {handled} is given up.")
 
 
 def _base(journal: Journal) -> int:
@@ -287,23 +265,3 @@ def _base(journal: Journal) -> int:
     elif journal.finished is not None:
         last = journal.finished[1]["last"]
     return max(int(time.time() * 1000) << _LINES_A_MILLISECOND, last)
-
-
-def _give_up(client: OpenSearch, journal: Journal, place: LoadWorkspace, options: LoadOptions) -> None:
-    """Leave a load that was cut off, if that is what the person wants, or if its version is gone.
-
-    Raises:
-        UsageError: nobody says so.
-    """
-    index, corpus = journal.fact("index"), journal.identity.get("corpus")
-    handled = pluralize(sum(journal.counts().values()), "line")
-    version_writer.restore(client, index)
-    there = version_writer.may_reopen(client, place.name, index, journal.fact("uuid"))
-    if journal.fact("resumable") and there and options.if_exists not in ("replace", "new-version"):
-        raise UsageError(
-            f"A load of {corpus} into {place.name} was cut off after {handled}: go on with it by --resume, "
-            f"or remove {place.journal} to give it up."
-        )
-    if journal.fact("created"):
-        version_writer.discard(client, Target(place.name, index, journal.fact("uuid"), True, None, "fail"))
-    note(f"A load of {corpus} into {place.name} that was cut off after {handled} is given up.")

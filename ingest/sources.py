@@ -6,23 +6,14 @@ import os
 import sys
 from collections import deque
 from collections.abc import Generator, Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 from langshift.errors import LangshiftError, UsageError
-from langshift.files import (
-    PARQUET,
-    LineNumbers,
-    Readable,
-    decompressed_stream,
-    lines_of,
-    open_decompressed,
-    read_lines,
-    readable,
-)
-from langshift.ingest.documents import DocumentSource, Embeddings, Parser, SourceRow, first_lines, sniff
+from langshift.files import PARQUET, LineNumbers, decompressed_stream, lines_of, open_decompressed, read_lines, readable
+from langshift.ingest.documents import DocumentSource, Embeddings, Parser, SourceRow, first_lines
 from langshift.ingest.parquet import ParquetRows
 
 _BLOCK = 1 << 20  # bytes
@@ -45,9 +36,9 @@ class JsonLines(DocumentSource):
     def __init__(self, path: Path, shown: str, embeddings: Embeddings) -> None:
         self._path = path
         self.shown = shown
+        self._parser = Parser(embeddings)
         with closing(lines_of(path, shown)) as lines:
-            self.vector_spec = sniff(map(Parser(embeddings).line, first_lines(lines)), shown)
-        self._parser = Parser(embeddings, self.vector_spec and self.vector_spec.dimension)
+            self.vector_spec = self._parser.sniff(map(self._parser.line, first_lines(lines)), shown)
         self.total, self.content = _measure(path, shown)
 
     def read(self, skip: LineNumbers) -> Generator[SourceRow]:
@@ -90,8 +81,8 @@ class Pipe(DocumentSource):
             raise UsageError(f"{shown} holds Parquet, which must be read from a file: name the file.")
         self._lines = lines
         self._was_read = False
-        self.vector_spec = sniff(map(Parser(embeddings).line, self._first), shown)
-        self._parser = Parser(embeddings, self.vector_spec and self.vector_spec.dimension)
+        self._parser = Parser(embeddings)
+        self.vector_spec = self._parser.sniff(map(self._parser.line, self._first), shown)
 
     def read(self, skip: LineNumbers) -> Iterator[SourceRow]:
         """The lines in their order, once; see ``Source.read``."""
@@ -104,17 +95,6 @@ class Pipe(DocumentSource):
         while self._first:
             yield self._first.popleft()
         yield from self._lines
-
-
-@contextmanager
-def open_pipe(stream: Readable, shown: str, embeddings: Embeddings) -> Iterator[Pipe]:
-    """Open a stream that gives its bytes once; it may be compressed.
-
-    Raises:
-        UsageError: none of the first lines is a document, or it holds Parquet.
-    """
-    with decompressed_stream(stream) as unpacked:
-        yield Pipe(read_lines(unpacked, shown), shown, embeddings)
 
 
 STANDARD_INPUT = "-"
@@ -133,28 +113,25 @@ def open_source(given: str, *, embeddings: Embeddings = "refused") -> Iterator[D
             is wrong with the very first of them, so that a wrong file is refused before anything is written.
         LangshiftError: it is Parquet, and the extra is not installed.
     """
-    if given == STANDARD_INPUT:
-        if sys.stdin is None:
-            raise UsageError("Standard input is closed: give a file, or pipe the corpus in.")
-        stdin: Any = sys.stdin.buffer
-        with open_pipe(getattr(stdin, "raw", stdin), "standard input", embeddings) as pipe:
-            yield pipe
-        return
     path = Path(given)
-    if path.is_dir():
-        raise UsageError(f"{given} is a folder: name a file, such as {path / 'corpus.jsonl'}.")
-    if not path.exists():
-        raise UsageError(f"{given}: there is no such file.")
-    if not os.access(path, os.R_OK):
-        raise UsageError(f"{given}: you may not read it; change its permissions, or copy it to where you may.")
-    if path.is_file():
-        yield _file(path, given, embeddings)
-        return
-    with path.open("rb", buffering=0) as stream, open_pipe(stream, given, embeddings) as pipe:
-        yield pipe
-
-
-def _file(path: Path, given: str, embeddings: Embeddings) -> DocumentSource:
-    with path.open("rb") as file:
-        parquet = file.read(len(PARQUET)) == PARQUET
-    return ParquetRows(path, given, embeddings) if parquet else JsonLines(path, given, embeddings)
+    with ExitStack() as stack:
+        if given == STANDARD_INPUT:
+            if sys.stdin is None:
+                raise UsageError("Standard input is closed: give a file, or pipe the corpus in.")
+            stdin: Any = sys.stdin.buffer
+            stream, shown = getattr(stdin, "raw", stdin), "standard input"
+        elif path.is_dir():
+            raise UsageError(f"{given} is a folder: name a file, such as {path / 'corpus.jsonl'}.")
+        elif not path.exists():
+            raise UsageError(f"{given}: there is no such file.")
+        elif not os.access(path, os.R_OK):
+            raise UsageError(f"{given}: you may not read it; change its permissions, or copy it to where you may.")
+        elif path.is_file():
+            with path.open("rb") as file:
+                parquet = file.read(len(PARQUET)) == PARQUET
+            yield (ParquetRows if parquet else JsonLines)(path, given, embeddings)
+            return
+        else:
+            stream, shown = stack.enter_context(path.open("rb", buffering=0)), given
+        unpacked = stack.enter_context(decompressed_stream(stream))
+        yield Pipe(read_lines(unpacked, shown), shown, embeddings)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple, Protocol
+from dataclasses import dataclass
+from itertools import starmap
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,8 +15,7 @@ from numpy.typing import NDArray
 from langshift.debias.debiaser import Debiaser, Posterior, is_shifted
 from langshift.debias.encoders import Encoder, is_given
 from langshift.errors import UsageError
-from langshift.ingest.bulk.dead_letters import Stage
-from langshift.ingest.bulk.writer import BulkAction, Original
+from langshift.ingest.bulk.writer import ActionResult, BulkAction, Settle, Stage
 from langshift.ingest.config import EmbeddingPipeline
 from langshift.ingest.documents import Delete, Document, InvalidRow, SourceRow, bulk_lines, index_entry
 from langshift.ingest.progress import OnStage, no_progress
@@ -22,17 +23,6 @@ from langshift.languages import UNDETERMINED, primary, text_language
 from langshift.retry import prefetch
 
 Matrix = NDArray[np.float32]
-
-
-class EncodableQuery(Protocol):
-    """A query."""
-
-    @property
-    def id(self) -> str: ...  # noqa: D102
-    @property
-    def text(self) -> str: ...  # noqa: D102
-    @property
-    def embedding(self) -> Matrix | None: ...  # noqa: D102
 
 
 def full_text(title: str, text: str) -> str:
@@ -49,22 +39,21 @@ def document_vectors(encoder: Encoder, documents: Sequence[Document]) -> Matrix:
     if not documents:
         return np.empty((0, encoder.dimension), np.float32)
     if is_given(encoder.id):
-        return _given_vectors("Document", encoder, [(document.id, document.embedding) for document in documents])
+        return given_vectors("Document", encoder, [(document.id, document.embedding) for document in documents])
     return encoder.encode_documents([full_text(document.title, document.text) for document in documents])
 
 
-def query_vectors(encoder: Encoder, queries: Sequence[EncodableQuery]) -> Matrix:
-    """Vectors of queries, shape (len(queries), dimension), float32, not shifted.
+def given_vectors(what: str, encoder: Encoder, vectors: Sequence[tuple[str, Matrix | None]]) -> Matrix:
+    """Vectors that come with the data, shape (len(vectors), dimension), float32.
+
+    Args:
+        what: what messages call one thing that has a vector.
+        encoder: stands for what made them.
+        vectors: id and vector of each.
 
     Raises:
-        UsageError: a query without a vector of the dimension, where vectors come with the data.
+        UsageError: one without a vector of the dimension.
     """
-    if is_given(encoder.id):
-        return _given_vectors("Query", encoder, [(query.id, query.embedding) for query in queries])
-    return encoder.encode_queries([query.text for query in queries])
-
-
-def _given_vectors(what: str, encoder: Encoder, vectors: Sequence[tuple[str, Matrix | None]]) -> Matrix:
     found = np.empty((len(vectors), encoder.dimension), np.float32)
     for row, (name, vector) in enumerate(vectors):
         if vector is None:
@@ -109,14 +98,13 @@ def detect_language(document: Document, pipeline: EmbeddingPipeline) -> Document
     else:
         posterior = {}
         language, confidence = pipeline.detector.detect(text)
-    return DocumentLanguage(
-        language if confidence >= pipeline.least_confidence else UNDETERMINED, confidence, posterior
-    )
+    known = language if confidence >= pipeline.least_confidence else UNDETERMINED
+    return DocumentLanguage(known, confidence, posterior)
 
 
 def debias_batch(
-    vectors: NDArray[np.float32], detections: Sequence[DocumentLanguage], pipeline: EmbeddingPipeline
-) -> tuple[NDArray[np.float32], list[Stamp]]:
+    vectors: Matrix, detections: Sequence[DocumentLanguage], pipeline: EmbeddingPipeline
+) -> tuple[Matrix, list[Stamp]]:
     """Shift documents by their languages (``Debiaser.documents``), or by all that each may be in (``Debiaser.soft``).
 
     Args:
@@ -172,42 +160,44 @@ def _soft_stamp(name: str | None, found: Mapping[str, float], debias: Debiaser) 
     return {**stamp, "languages": dict(found), **({"alphas": alphas} if alphas else {})}
 
 
-class RejectionSink(Protocol):
-    """Takes lines that never become a document, as a ledger does."""
+class EncodedDocument(NamedTuple):
+    """What was made of a document.
 
-    def refuse(self, line: int, identifier: str | None, kind: str, why: str, original: Original, stage: Stage) -> None:
-        """Take a line, its document's ``_id`` where that is known, the error's type and words, and where it failed."""
+    Attributes:
+        vector: its vector before it was shifted.
+        shifted: and after.
+        detection: its language.
+        stamp: what was done to the vector.
+    """
 
-    def flush(self) -> None:
-        """Nothing more is refused of this batch."""
+    vector: Matrix
+    shifted: Matrix
+    detection: DocumentLanguage
+    stamp: Stamp
 
 
+@dataclass
 class ActionBuilder:
-    """Makes operations of lines; those that can be none go to the ledger.
+    """Makes operations of lines; those that can be none are settled as dead.
 
     Attributes:
         pipeline: encoder, method, language vectors and detector.
+        settle: takes what cannot be used.
+        base: the version that line 0 would have.
+        wants: whether the final check compares the vector of a line.
         encodes: whether the encoder makes the vectors: else no time is reported for it.
     """
 
-    encodes = True
+    pipeline: EmbeddingPipeline
+    settle: Settle
+    base: int
+    wants: Callable[[int], bool]
+    encodes: ClassVar[bool] = True
 
-    def __init__(
-        self, pipeline: EmbeddingPipeline, ledger: RejectionSink, base: int, wants: Callable[[int], bool]
-    ) -> None:
-        """Make a builder.
-
-        Args:
-            pipeline: encoder, method, language vectors and detector.
-            ledger: takes what cannot be used.
-            base: the version that line 0 would have.
-            wants: whether the final check compares the vector of a line.
-        """
-        self.pipeline = pipeline
-        self._ledger, self._base, self._wants = ledger, base, wants
-        vectors = pipeline.debias.vectors
+    def __post_init__(self) -> None:
+        vectors = self.pipeline.debias.vectors
         self._needless = {vectors.pivot, UNDETERMINED} if vectors else set()
-        self._moves = pipeline.fingerprint().moves
+        self._moves = self.pipeline.fingerprint().moves
 
     def encode(self, documents: Sequence[Document]) -> Matrix:
         """The documents' vectors before they are shifted, shape (len(documents), dimension), float32.
@@ -217,64 +207,45 @@ class ActionBuilder:
         """
         return document_vectors(self.pipeline.encoder, documents)
 
-    def actions(
-        self,
-        batch: Sequence[SourceRow],
-        detections: Sequence[DocumentLanguage],
-        vectors: Matrix,
-        shifted: Matrix,
-        stamps: Sequence[Stamp],
-    ) -> list[BulkAction]:
+    def actions(self, batch: Sequence[SourceRow], encoded: Iterator[EncodedDocument]) -> list[BulkAction]:
         """The operations of a batch of lines, in their order.
 
         Args:
             batch: the lines.
-            detections: the language of each document among them.
-            vectors: each one's vector before it was shifted.
-            shifted: and after.
-            stamps: what was done to each.
+            encoded: what was made of each document among them.
         """
-        made = zip(vectors, shifted, detections, stamps, strict=True)
-        actions = []
+        actions, refused = [], []
         for row in batch:
             content = row.content
             if isinstance(content, InvalidRow):
-                self._ledger.refuse(row.line, content.id, content.type, content.reason, row.original, "read")
+                refused.append(_refused(row, content.id, content.type, content.reason, "read"))
             elif isinstance(content, Delete):
-                lines = bulk_lines("delete", content.id, self._base + row.line)
+                lines = bulk_lines("delete", content.id, self.base + row.line)
                 actions.append(BulkAction(row.line, content.id, "delete", lines, row.original))
-            elif (action := self._action(row, content, *next(made))) is not None:
+            elif isinstance(action := self._action(row, content, next(encoded)), BulkAction):
                 actions.append(action)
-        self._ledger.flush()
+            else:
+                refused.append(action)
+        if refused:
+            self.settle(refused)
         return actions
 
-    def _action(
-        self,
-        row: SourceRow,
-        document: Document,
-        vector: Matrix,
-        shifted: Matrix,
-        detection: DocumentLanguage,
-        stamp: Stamp,
-    ) -> BulkAction | None:
+    def _action(self, row: SourceRow, document: Document, made: EncodedDocument) -> BulkAction | ActionResult:
         encoder = self.pipeline.encoder
-        if not _usable(vector, shifted):
+        # A vector has a cosine with others: no number that is none, not all zeros, no length that overflows.
+        with np.errstate(all="ignore"):
+            length = float(made.vector @ made.vector)
+        if not 0 < length < float("inf") or not np.isfinite(made.shifted).all():
             why = f"the encoder {encoder.id} gives no usable vector for its text"
-            self._ledger.refuse(row.line, document.id, "unusable_vector", why, row.original, "encode")
-            return None
-        source = index_entry(document, text_language(detection.language), detection.confidence, shifted, stamp)
-        tallies = self._tallies(detection, stamp)
+            return _refused(row, document.id, "unusable_vector", why, "encode")
+        language, confidence, _ = made.detection
+        source = index_entry(document, text_language(language), confidence, made.shifted, made.stamp)
+        tallies = self._tallies(made.detection, made.stamp)
         if encoder.longest and len(full_text(document.title, document.text)) > encoder.longest:
             tallies.append("cut")
-        return BulkAction(
-            row.line,
-            document.id,
-            "index",
-            bulk_lines("index", document.id, self._base + row.line, source),
-            row.original,
-            shifted.tobytes() if self._wants(row.line) else None,
-            tuple(tallies),
-        )
+        lines = bulk_lines("index", document.id, self.base + row.line, source)
+        vector_sent = made.shifted.tobytes() if self.wants(row.line) else None
+        return BulkAction(row.line, document.id, "index", lines, row.original, vector_sent, tuple(tallies))
 
     def _tallies(self, detection: DocumentLanguage, stamp: Stamp) -> list[str]:
         """What a document with a vector counts under, such as ``language de`` and ``shifted``."""
@@ -291,11 +262,9 @@ class ActionBuilder:
         return names
 
 
-def _usable(vector: Matrix, shifted: Matrix) -> bool:
-    """Whether a vector has a cosine with others: no number that is none, not all zeros, no length that overflows."""
-    with np.errstate(all="ignore"):
-        length = float(vector @ vector)
-    return 0 < length < float("inf") and bool(np.isfinite(shifted).all())
+def _refused(row: SourceRow, identifier: str | None, kind: str, why: str, stage: Stage) -> ActionResult:
+    item = BulkAction(row.line, identifier or "", "index", b"", row.original)
+    return ActionResult(item, "dead", "", kind, why, stage)
 
 
 _BATCH = 256
@@ -329,7 +298,8 @@ def index_rows(
             vectors = builder.encode(documents)
         with _timed("shift", documents, on_stage):
             shifted, stamps = debias_batch(vectors, detections, builder.pipeline)
-        write(builder.actions(batch, detections, vectors, shifted, stamps))
+        encoded = starmap(EncodedDocument, zip(vectors, shifted, detections, stamps, strict=True))
+        write(builder.actions(batch, encoded))
 
 
 def _read(rows: Iterator[SourceRow], on_stage: OnStage) -> Iterator[list[SourceRow]]:

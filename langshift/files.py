@@ -10,6 +10,7 @@ import sys
 import zlib
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
 
@@ -362,6 +363,15 @@ def count_lines(path: Path) -> int:
     except DAMAGED as error:
         raise UsageError(f"{path}: the compressed data break off or are damaged ({error}).") from error
     return lines + (last != b"\n")
+
+
+def content_hash(path: Path) -> str:
+    """SHA-256 of a file's bytes, in hexadecimal; they are read a block at a time."""
+    digest = sha256()
+    with path.open("rb") as file:
+        while block := file.read(_BLOCK):
+            digest.update(block)
+    return digest.hexdigest()
 
 
 #: The first bytes of every Parquet file.

@@ -97,6 +97,14 @@ def mapping_at(mappings: Mapping[str, Any], path: str) -> Mapping[str, Any] | No
     return found
 
 
+def mapped(mappings: Mapping[str, Any], field: str) -> Mapping[str, Any]:
+    """What the mapping says of a field; empty where it says nothing."""
+    found = mappings
+    for part in field.split("."):
+        found = found.get("properties", {}).get(part, {})
+    return found
+
+
 def engine_of(mappings: Mapping[str, Any], settings: Mapping[str, Any], field: str) -> VectorField | None:
     """How an index keeps a field's vectors; None where that is no field of vectors.
 

@@ -42,15 +42,6 @@ class Target:
     if_exists: IfExists
     fields: FieldNames = USUAL
 
-    @property
-    def bulk_parameters(self) -> dict[str, Any]:
-        """Where a bulk request goes.
-
-        To the version and never through the alias, which a retune may let stand for a version with another shift
-        meanwhile. The documents are shifted already, so no default pipeline of the index runs.
-        """
-        return {"index": self.index, "params": {"pipeline": "_none"}}
-
 
 def require_there(client: OpenSearch, target: Target) -> None:
     """Refuse a version that is gone, also where a write has made an index of its name since.

@@ -13,14 +13,14 @@ from numpy.typing import NDArray
 
 from langshift.debias.encoders import is_given
 from langshift.errors import UsageError
-from langshift.evaluate.datasets.dataset import DatasetQuery
+from langshift.evaluate.datasets.dataset import DatasetQuery, query_vectors
 from langshift.files import lines_of
 from langshift.ingest import documents as parsing
 from langshift.ingest.adopt.adopt import AdoptableIndex
 from langshift.ingest.adopt.transform import document_of
 from langshift.ingest.config import EmbeddingPipeline
 from langshift.ingest.documents import Document, InvalidDocument
-from langshift.ingest.transform import detect_language, query_vectors
+from langshift.ingest.transform import detect_language
 from langshift.languages import UNDETERMINED, text_language
 
 _SEED = 20_260_213

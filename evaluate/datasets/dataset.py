@@ -30,9 +30,11 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
+from langshift.debias.encoders import Encoder, is_given
 from langshift.errors import UsageError
 from langshift.files import identifier, read_columns, records, write_table
 from langshift.ingest.documents import EMBEDDING, invalid_as_usage_error, parse_embedding, require_dimension
+from langshift.ingest.transform import given_vectors
 from langshift.languages import UNDETERMINED, parse_tag, primary
 
 _Key = TypeVar("_Key")
@@ -200,6 +202,17 @@ class DatasetQuery(NamedTuple):
     group: str | None
     article: str | None = None
     embedding: NDArray[np.float32] | None = None
+
+
+def query_vectors(encoder: Encoder, queries: Sequence[DatasetQuery]) -> NDArray[np.float32]:
+    """Vectors of queries, shape (len(queries), dimension), float32, not shifted.
+
+    Raises:
+        UsageError: a query without a vector of the dimension, where vectors come with the data.
+    """
+    if is_given(encoder.id):
+        return given_vectors("Query", encoder, [(query.id, query.embedding) for query in queries])
+    return encoder.encode_queries([query.text for query in queries])
 
 
 @dataclass(frozen=True)

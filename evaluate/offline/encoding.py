@@ -18,12 +18,12 @@ from langshift.debias.encoders import Encoder, VectorSpec, have_norm_1, is_given
 from langshift.debias.encoders.precomputed import NORM_SAMPLE
 from langshift.debias.vectors import LanguageVectors
 from langshift.errors import LangshiftError
-from langshift.evaluate.datasets.dataset import CORPUS, Dataset
+from langshift.evaluate.datasets.dataset import CORPUS, Dataset, query_vectors
 from langshift.evaluate.datasets.texts import DatasetLanguages, detected_from, read_texts
 from langshift.files import atomic_write
 from langshift.ingest.config import EmbeddingPipeline
 from langshift.ingest.documents import Document, read_corpus
-from langshift.ingest.transform import document_vectors, full_text, query_vectors
+from langshift.ingest.transform import document_vectors, full_text
 from langshift.languages import UNDETERMINED, text_language
 
 Matrix = NDArray[np.float32]

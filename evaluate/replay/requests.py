@@ -18,8 +18,7 @@ from opensearchpy.exceptions import OpenSearchException
 
 from langshift.debias.encoders import is_given
 from langshift.errors import LangshiftError, UsageError
-from langshift.evaluate.datasets.dataset import DatasetQuery
-from langshift.ingest.transform import query_vectors
+from langshift.evaluate.datasets.dataset import DatasetQuery, query_vectors
 from langshift.retrieval import steps
 from langshift.retrieval.hits import RankedHits, ScoringContext
 from langshift.retrieval.searcher import Searcher

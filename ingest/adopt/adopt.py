@@ -7,8 +7,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from functools import partial
+from itertools import accumulate
 from typing import Any
 
+import msgspec
 import numpy as np
 from opensearchpy import OpenSearch
 
@@ -24,23 +26,19 @@ from langshift.ingest.progress import LoadReporter, LoadSummary, no_progress
 from langshift.ingest.resume import LoadOptions, LoadStrategy
 from langshift.output import note, pluralize
 from langshift.plugin import metadata, stored_shift
-from langshift.plugin.index_body import DERIVED, LUCENE, VectorField, copied_body, engine_of, own_mappings
+from langshift.plugin.index_body import DERIVED, LUCENE, VectorField, copied_body, engine_of, mapped, own_mappings
 from langshift.plugin.metadata import USUAL, FieldNames, Origin
 from langshift.plugin.versions import version_behind
 
 _FINAL = "final_pipeline"
 
 
-def free_fields(
-    old: OldIndex, vector: str, texts: Sequence[str], declared_language: str | None, unmapped: Collection[str] = ()
-) -> FieldNames:
+def free_fields(old: OldIndex, there: FieldNames, unmapped: Collection[str]) -> FieldNames:
     """The names of the new version's fields: langshift's own are called otherwise where the old index has them.
 
     Args:
         old: the index.
-        vector: the field of vectors.
-        texts: the fields of text.
-        declared_language: the field that names a document's language; None where there is none.
+        there: the names of the fields that the old index has.
         unmapped: fields that documents have beside those that the mapping knows.
 
     Raises:
@@ -57,9 +55,8 @@ def free_fields(
             "names: copy the index with _reindex, renaming one of them, and adopt that."
         )
 
-    return FieldNames(
-        vector, free(USUAL.language), free(USUAL.confidence), free(USUAL.stamp), tuple(texts), declared_language
-    )
+    own = {part: free(getattr(USUAL, part)) for part in ("language", "confidence", "stamp")}
+    return msgspec.structs.replace(there, **own)
 
 
 def body_of(client: OpenSearch, old: OldIndex, fields: FieldNames, pipeline: EmbeddingPipeline) -> dict[str, Any]:
@@ -97,33 +94,15 @@ _TEXTS = {"text", "keyword", "match_only_text", "wildcard", "constant_keyword"}
 _SPACE = "cosinesimil"
 
 
-def require_fields(old: OldIndex, vector: str, texts: Sequence[str], language: str | None) -> None:
-    """Refuse fields that are not there, or hold something else.
-
-    Args:
-        old: the index.
-        vector: the field of vectors.
-        texts: the fields of text.
-        language: the field that names a document's language; None where there is none.
-
-    Raises:
-        UsageError: saying what the field is, and what could be given.
-    """
-    _require_vector(old, vector)
-    for text in texts:
-        _require_string(old, text, "--text-field")
-    if language is not None:
-        _require_string(old, language, "--language-field")
-
-
 def _require_vector(old: OldIndex, name: str) -> None:
-    found, index = _mapped(old.mappings, name), old.index
+    found, index = mapped(old.mappings, name), old.index
     if not found:
         raise UsageError(f"Index {index} has no field {name!r}: {_vectors_there(old)}.")
     if found.get("type") != "knn_vector":
         kind = found.get("type", "object")
         raise UsageError(f"The field {name!r} of {index} is of type {kind}, not knn_vector: {_vectors_there(old)}.")
-    if nested := next((part for part in _parents(name) if _mapped(old.mappings, part).get("type") == "nested"), None):
+    parents = accumulate(name.split(".")[:-1], "{}.{}".format)
+    if nested := next((part for part in parents if mapped(old.mappings, part).get("type") == "nested"), None):
         raise UsageError(
             f"The field {name!r} of {index} is inside the nested field {nested!r}: only a document's own vector can "
             "be shifted, so give each part of a text a document of its own."
@@ -143,26 +122,12 @@ def _require_vector(old: OldIndex, name: str) -> None:
 
 
 def _require_string(old: OldIndex, name: str, option: str) -> None:
-    found = _mapped(old.mappings, name)
+    found = mapped(old.mappings, name)
     if not found:
         raise UsageError(f"Index {old.index} has no field {name!r}: give {option} one that its documents hold.")
     kind = found.get("type", "object")
     if kind not in _TEXTS:
         raise UsageError(f"The field {name!r} of {old.index} is of type {kind}: give {option} a text or keyword field.")
-
-
-def _mapped(mappings: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    """What the mapping says of a field; empty where it says nothing."""
-    found: Mapping[str, Any] = mappings
-    for part in name.split("."):
-        found = found.get("properties", {}).get(part, {})
-    return found
-
-
-def _parents(name: str) -> Iterator[str]:
-    """``a`` and ``a.b`` of ``a.b.c``."""
-    parts = name.split(".")
-    return (".".join(parts[:end]) for end in range(1, len(parts)))
 
 
 def _vectors_there(old: OldIndex) -> str:
@@ -177,25 +142,6 @@ def _vectors(part: Mapping[str, Any], place: str) -> Iterator[str]:
         if found.get("type") == "knn_vector":
             yield f"{place}{name}"
         yield from _vectors(found, f"{place}{name}.")
-
-
-@dataclass(frozen=True)
-class AdoptionRequest:
-    """What is to be adopted.
-
-    Attributes:
-        old: an index, or an alias over one.
-        vector: its field of vectors.
-        texts: its fields of text; at least one.
-        language: its field that names a document's language; None where it has none.
-        pipeline_options: the encoder that made the vectors, and how they are moved.
-    """
-
-    old: str
-    vector: str
-    texts: Sequence[str]
-    language: str | None
-    pipeline_options: PipelineOptions
 
 
 @dataclass(frozen=True)
@@ -218,31 +164,37 @@ class AdoptableIndex:
 
 
 @contextmanager
-def open_for_adoption(client: OpenSearch, request: AdoptionRequest, patience: float) -> Iterator[AdoptableIndex]:
+def open_for_adoption(
+    client: OpenSearch, name: str, there: FieldNames, pipeline_options: PipelineOptions, patience: float
+) -> Iterator[AdoptableIndex]:
     """Open an index for reading, and see that it can be adopted; nothing is written.
 
     Args:
         client: the cluster.
-        request: what is to be adopted.
+        name: an index, or an alias over one.
+        there: the names of its fields: of vectors, of text (at least one), and of a document's language if it has one.
+        pipeline_options: the encoder that made the vectors, and how they are moved.
         patience: seconds for which a cluster that does not answer is waited for.
 
     Raises:
         UsageError: it cannot be adopted; saying why and what to do.
         FingerprintError: the language vectors were fitted with another encoder.
     """
-    old = find_index(client, request.old)
-    require_fields(old, request.vector, request.texts, request.language)
-    with open_reader(client, old, request.vector, patience) as reader:
-        sample = reader.sample(NORM_SAMPLE, {"exists": {"field": request.vector}})
+    old = find_index(client, name)
+    _require_vector(old, there.vector)
+    for text in there.texts:
+        _require_string(old, text, "--text-field")
+    if there.declared_language is not None:
+        _require_string(old, there.declared_language, "--language-field")
+    with open_reader(client, old, there.vector, patience) as reader:
+        sample = reader.sample(NORM_SAMPLE, {"exists": {"field": there.vector}})
         if not sample:
-            raise UsageError(
-                f"No document of {old.index} has a vector in {request.vector!r}: there is nothing to shift."
-            )
+            raise UsageError(f"No document of {old.index} has a vector in {there.vector!r}: there is nothing to shift.")
         unmapped = {name for hit in sample for name in parse_source(decode_hit(hit).source)}
-        fields = free_fields(old, request.vector, request.texts, request.language, unmapped)
+        fields = free_fields(old, there, unmapped)
         vector_spec = _sampled_vector_spec(old, sample, fields)
-        pipeline = request.pipeline_options.open(vector_spec)
-        _require_encoder(old, request.vector, pipeline, vector_spec)
+        pipeline = pipeline_options.open(vector_spec)
+        _require_encoder(old, there.vector, pipeline, vector_spec)
         yield AdoptableIndex(old, reader, fields, pipeline, vector_spec)
 
 
@@ -283,7 +235,7 @@ def adopt(
     body = body_of(client, old, fields, pipeline)
     # Until it is loaded: its documents have been through the pipeline once.
     during = {_FINAL: "_none"} if _FINAL in body["settings"]["index"] else {}
-    kind = LoadStrategy(partial(StoredDocumentBuilder, fields), body, during, keeps_versions=True)
+    kind = LoadStrategy(partial(StoredDocumentBuilder, fields=fields), body, during, keeps_versions=True)
     source = IndexDocuments(opened.reader, fields, opened.vector_spec)
     try:
         return load_source(client, source, name, pipeline, no_progress, options, watch, kind)
@@ -297,7 +249,7 @@ def adopt(
 
 
 def _sampled_vector_spec(old: OldIndex, sample: Sequence[bytes], fields: FieldNames) -> VectorSpec:
-    dimension = int(_mapped(old.mappings, fields.vector)["dimension"])
+    dimension = int(mapped(old.mappings, fields.vector)["dimension"])
     found = [document_of(hit, fields, dimension) for hit in sample]
     vectors = [one.embedding for one in found if isinstance(one, Document) and one.embedding is not None]
     if not vectors:

@@ -10,7 +10,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 from uuid import uuid4
 
 import msgspec
@@ -48,11 +48,6 @@ class OldIndex:
     uuid: str
     mappings: Mapping[str, Any]
     settings: Mapping[str, Any]
-
-    @property
-    def shards(self) -> int:
-        """How many primary shards it has."""
-        return int(self.settings["index.number_of_shards"])
 
     @property
     def shown(self) -> str:
@@ -153,17 +148,11 @@ class StoredDocument(msgspec.Struct):
     sort: list[Any] = msgspec.field(default_factory=list)
 
 
-class TotalHits(msgspec.Struct):
-    """How many documents a search finds."""
-
-    value: int
-
-
 class RawHits(msgspec.Struct):
-    """The part of a search's answer that holds the documents, each byte for byte."""
+    """The part of a search's answer that holds the documents, each byte for byte; and how many it finds, if asked."""
 
     hits: list[Raw]
-    total: TotalHits | None = None
+    total: dict[str, Any] = msgspec.field(default_factory=dict)
 
 
 class RawPage(msgspec.Struct):
@@ -264,20 +253,6 @@ class _PageSerializer(JSONSerializer):
             raise SerializationError(redact(s), error) from error
 
 
-class _SliceCursor(NamedTuple):
-    """The next page of a slice.
-
-    Attributes:
-        slice: its number.
-        after: where the page before ended; None at the beginning.
-        size: how many documents to ask for.
-    """
-
-    slice: int
-    after: list[Any] | None
-    size: int
-
-
 class IndexReader:
     """An index as it was when this was opened; see ``open_reader``.
 
@@ -285,6 +260,7 @@ class IndexReader:
         old: the index.
         total: how many documents it holds.
         bearing: how many of them have a vector.
+        stopping: set when the cluster is waited for no longer.
     """
 
     def __init__(
@@ -292,8 +268,8 @@ class IndexReader:
     ) -> None:
         self.old = old
         self._client, self._pit, self._seconds, self._pool = client, pit, patience, pool
-        self._stopping = threading.Event()
-        self._slices = max(old.shards, _AT_ONCE)
+        self.stopping = threading.Event()
+        self._slices = max(int(old.settings["index.number_of_shards"]), _AT_ONCE)
         self._most = min(_PAGE, int(old.settings.get("index.max_result_window", _PAGE)))
         self.total = self._count({"match_all": {}})
         self.bearing = self._count({"exists": {"field": vector}})
@@ -326,55 +302,50 @@ class IndexReader:
         while len(found) < size:
             sort = [{"_score": "desc"}, {"_seq_no": "asc"}]
             body = {"query": {"function_score": drawn}, "sort": sort, "size": min(self._most, size - len(found))}
-            page = self._search({**body, **({"search_after": after} if after else {})})
+            page = self._search(body, after)
             if not page.hits.hits:
                 break
             found += map(hit_bytes, page.hits.hits)
             after = decode_hit(page.hits.hits[-1]).sort
         return found
 
-    def stop(self) -> None:
-        """Wait for the cluster no longer."""
-        self._stopping.set()
-
     def _pages(self) -> Iterator[RawPage]:
         slices = iter(range(self._slices))
-        reading: deque[tuple[_SliceCursor, Future[RawPage]]] = deque()
+        reading: deque[tuple[int, Future[RawPage]]] = deque()
 
-        def read(turn: _SliceCursor) -> None:
-            reading.append((turn, self._pool.submit(self._page, turn)))
+        def read(number: int, after: list[Any] | None = None, size: int = self._most) -> None:
+            reading.append((number, self._pool.submit(self._page, number, after, size)))
 
         for number in islice(slices, _AT_ONCE):
-            read(_SliceCursor(number, None, self._most))
+            read(number)
         while reading:
-            turn, coming = reading.popleft()
+            number, coming = reading.popleft()
             page = coming.result()
             if hits := page.hits.hits:
                 likely = _PAGE_BYTES * len(hits) // sum(memoryview(hit).nbytes for hit in hits)
-                read(_SliceCursor(turn.slice, decode_hit(hits[-1]).sort, max(1, min(self._most, likely))))
+                read(number, decode_hit(hits[-1]).sort, max(1, min(self._most, likely)))
                 yield page
             elif (following := next(slices, None)) is not None:
-                read(_SliceCursor(following, None, self._most))
+                read(following)
 
-    def _page(self, turn: _SliceCursor) -> RawPage:
+    def _page(self, number: int, after: list[Any] | None, size: int) -> RawPage:
         # A slice lies in one shard, as there are no fewer slices than shards: there `_doc` is a place of its own.
-        part = {"id": turn.slice, "max": self._slices, "field": "_seq_no"}
-        body: dict[str, Any] = {"slice": part, "sort": ["_doc"], "size": turn.size, "track_total_hits": False}
-        return self._search({**body, **({"search_after": turn.after} if turn.after else {})})
+        part = {"id": number, "max": self._slices, "field": "_seq_no"}
+        return self._search({"slice": part, "sort": ["_doc"], "size": size, "track_total_hits": False}, after)
 
     def _count(self, query: dict[str, Any]) -> int:
-        total = self._search({"query": query, "size": 0, "track_total_hits": True}).hits.total
-        return total.value if total else 0
+        return int(self._search({"query": query, "size": 0, "track_total_hits": True}).hits.total["value"])
 
-    def _search(self, body: dict[str, Any]) -> RawPage:
+    def _search(self, body: dict[str, Any], after: list[Any] | None = None) -> RawPage:
         pit = {"id": self._pit, "keep_alive": _keep_alive(self._seconds)}
-        request_body = {**body, "pit": pit, "version": True}
-        page: RawPage = self._patiently(lambda: self._client.search(body=request_body, params=_WHOLE))
-        return page
+        request_body = {**body, "pit": pit, "version": True, **({"search_after": after} if after else {})}
 
-    def _patiently(self, action: Callable[[], T]) -> T:
+        def search() -> RawPage:
+            page: RawPage = self._client.search(body=request_body, params=_WHOLE)
+            return page
+
         try:
-            return retry_until_available(action, RetryBudget(self._seconds), self._stopping)
+            return retry_until_available(search, RetryBudget(self._seconds), self.stopping)
         except TransportError as error:
             if "search_context_missing_exception" in str(error.info):
                 raise ClusterError(
@@ -408,7 +379,7 @@ def open_reader(client: OpenSearch, old: OldIndex, vector: str, patience: float)
         pool = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="slice")
         stack.callback(pool.shutdown, cancel_futures=True)
         reader = IndexReader(reading, old, made["pit_id"], patience, pool, vector)
-        stack.callback(reader.stop)
+        stack.callback(reader.stopping.set)
         yield reader
 
 

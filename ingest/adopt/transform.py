@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 import orjson
@@ -15,11 +16,10 @@ from langshift.errors import LangshiftError
 from langshift.files import LineNumbers
 from langshift.ingest.adopt.reader import IndexReader, decode_hit, edit_source, parse_source
 from langshift.ingest.bulk.writer import BulkAction
-from langshift.ingest.config import EmbeddingPipeline
 from langshift.ingest.documents import Document, DocumentSource, InvalidRow, SourceRow, action_line
-from langshift.ingest.transform import ActionBuilder, DocumentLanguage, RejectionSink, Stamp
+from langshift.ingest.transform import ActionBuilder, EncodedDocument
 from langshift.languages import UNDETERMINED, parse_tag, text_language
-from langshift.plugin.metadata import FieldNames, value_at
+from langshift.plugin.metadata import USUAL, FieldNames, value_at
 
 
 def document_of(hit: bytes, fields: FieldNames, dimension: int) -> Document | InvalidRow:
@@ -46,14 +46,8 @@ def document_of(hit: bytes, fields: FieldNames, dimension: int) -> Document | In
             why = f"the field {fields.vector!r} is not one list of {dimension} numbers."
             return InvalidRow("invalid_embedding", why, stored.id)
     texts = [text for name in fields.texts for text in strings_at(source, name)]
-    return Document(
-        id=stored.id,
-        title="",
-        text="\n".join(texts),
-        language=_language(source, fields.declared_language),
-        other={},
-        embedding=vector,
-    )
+    language = _language(source, fields.declared_language)
+    return Document(stored.id, "", "\n".join(texts), language, {}, embedding=vector)
 
 
 def strings_at(source: Any, path: str) -> Iterator[str]:  # noqa: ANN401 - any JSON
@@ -129,33 +123,18 @@ class IndexDocuments(DocumentSource):
             )
 
 
+@dataclass
 class StoredDocumentBuilder(ActionBuilder):
-    """Makes operations of documents as a search gives them; those that can be none go to the ledger.
+    """Makes operations of documents as a search gives them; those that can be none are settled as dead.
 
     Each keeps its ``_id``, routing, version and every byte of its fields but the vector's, where that moves.
+
+    Attributes:
+        fields: the names of the documents' fields, and of those that they get.
     """
 
-    encodes = False
-
-    def __init__(
-        self,
-        fields: FieldNames,
-        pipeline: EmbeddingPipeline,
-        ledger: RejectionSink,
-        base: int,
-        wants: Callable[[int], bool],
-    ) -> None:
-        """Make a builder.
-
-        Args:
-            fields: the names of the documents' fields, and of those that they get.
-            pipeline: as for ``ActionBuilder``, as are the others.
-            ledger: takes what cannot be used.
-            base: not needed: documents have versions of their own.
-            wants: whether the final check compares the vector of a line.
-        """
-        super().__init__(pipeline, ledger, base, wants)
-        self._fields = fields
+    fields: FieldNames = USUAL
+    encodes: ClassVar[bool] = False
 
     def encode(self, documents: Sequence[Document]) -> NDArray[np.float32]:
         """The vectors that the documents have, shape (len(documents), dimension), float32; zeros for one without."""
@@ -165,35 +144,21 @@ class StoredDocumentBuilder(ActionBuilder):
                 vectors[row] = document.embedding
         return vectors
 
-    def _action(
-        self,
-        row: SourceRow,
-        document: Document,
-        vector: NDArray[np.float32],  # noqa: ARG002 - any vector that is in an index is usable
-        shifted: NDArray[np.float32],
-        detection: DocumentLanguage,
-        stamp: Stamp,
-    ) -> BulkAction:
+    def _action(self, row: SourceRow, document: Document, made: EncodedDocument) -> BulkAction:
         assert isinstance(row.original, bytes)  # noqa: S101 - as ``IndexDocuments`` gives them
-        stored, fields = decode_hit(row.original), self._fields
-        language = text_language(detection.language)
-        added = {fields.language: orjson.dumps(language), fields.confidence: orjson.dumps(detection.confidence)}
+        stored, fields = decode_hit(row.original), self.fields
+        language = text_language(made.detection.language)
+        added = {fields.language: orjson.dumps(language), fields.confidence: orjson.dumps(made.detection.confidence)}
         replaced, tallies = None, [f"language {language}", "vectorless"]
         if document.embedding is not None:
-            added[fields.stamp] = orjson.dumps(stamp)
-            tallies = self._tallies(detection, stamp)
-            if is_shifted(stamp):
-                replaced = orjson.dumps(shifted, option=orjson.OPT_SERIALIZE_NUMPY)
+            added[fields.stamp] = orjson.dumps(made.stamp)
+            tallies = self._tallies(made.detection, made.stamp)
+            if is_shifted(made.stamp):
+                replaced = orjson.dumps(made.shifted, option=orjson.OPT_SERIALIZE_NUMPY)
         elif not document.text.strip() and document.language is None:
             # Nothing tells its language, and nothing asks for it.
             added = {}
         source = edit_source(stored.source, fields.vector, replaced, added)
-        return BulkAction(
-            row.line,
-            stored.id,
-            "index",
-            action_line("index", stored.id, stored.version, stored.routing) + source + b"\n",
-            row.original,
-            shifted.tobytes() if document.embedding is not None and self._wants(row.line) else None,
-            tuple(tallies),
-        )
+        lines = action_line("index", stored.id, stored.version, stored.routing) + source + b"\n"
+        vector_sent = made.shifted.tobytes() if document.embedding is not None and self.wants(row.line) else None
+        return BulkAction(row.line, stored.id, "index", lines, row.original, vector_sent, tuple(tallies))

@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from io import FileIO
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 import orjson
@@ -22,9 +22,7 @@ import orjson
 from langshift.errors import LangshiftError, UsageError
 from langshift.files import atomic_write, ensure_private, sync_folder
 from langshift.ingest.bulk.journal_store import LineRanges
-from langshift.ingest.bulk.writer import Original
-
-Stage = Literal["read", "encode", "write"]
+from langshift.ingest.bulk.writer import Original, Stage
 
 
 class DeadLetter(NamedTuple):
@@ -84,7 +82,10 @@ def from_line(line: bytes) -> DeadLetter:
     try:
         row = orjson.loads(line)
     except orjson.JSONDecodeError:
-        row = _loaded(line)
+        try:
+            row = json.loads(line)
+        except (ValueError, RecursionError):
+            raise ValueError("no JSON") from None
     if not isinstance(row, dict):
         raise ValueError("no object")
     fields = (row.get("_id" if name == "id" else name) for name in DeadLetter._fields[1:])
@@ -92,13 +93,6 @@ def from_line(line: bytes) -> DeadLetter:
         return msgspec.convert((_document(row), *fields), DeadLetter)
     except msgspec.ValidationError:
         raise ValueError("a field is missing or of another type") from None
-
-
-def _loaded(line: bytes) -> object:
-    try:
-        return json.loads(line)
-    except (ValueError, RecursionError):
-        raise ValueError("no JSON") from None
 
 
 def _document(row: Mapping[str, Any]) -> Original:
@@ -120,7 +114,6 @@ def _plain(value: object) -> object:
 
 _NO_ROOM = {errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC)}
 _BLOCK = 64 * 1024
-_Row = tuple[bytes, DeadLetter]
 
 
 @dataclass
@@ -169,7 +162,7 @@ class DeadLetters:
         Raises:
             UsageError: a line is no dead letter.
         """
-        return sum(1 for _ in self._rows())
+        return sum(1 for _ in self)
 
     def keep(self, wanted: Callable[[DeadLetter], bool]) -> None:
         """Keep the letters that are wanted and drop the others; see ``revise``."""
@@ -197,19 +190,10 @@ class DeadLetters:
                 self.path.unlink()
             sync_folder(self.path.parent)
 
-    def _rows(self) -> Iterator[_Row]:
+    def _rows(self) -> Iterator[tuple[bytes, DeadLetter]]:
         """Each letter with its line in the file, repeated ones aside."""
         # A version is the load's own number plus the line's: without the line it is the same for a whole load.
         seen: defaultdict[tuple[str, int | None], LineRanges] = defaultdict(LineRanges)
-        for row, letter in self._all_rows():
-            line = letter.line
-            # What a load's versions begin with tells it from every other, whatever path its input had.
-            lines = seen[(letter.corpus, None) if letter.version is None else ("", letter.version - line)]
-            if line not in lines:
-                lines.add(line, line)
-                yield row, letter
-
-    def _all_rows(self) -> Iterator[_Row]:
         try:
             file = self.path.open("rb")
         except FileNotFoundError:
@@ -217,13 +201,19 @@ class DeadLetters:
         with file:
             for number, row in enumerate(file, 1):
                 try:
-                    yield row.rstrip(b"\n") + b"\n", from_line(row)
+                    letter = from_line(row)
                 except ValueError as error:
                     if not row.endswith(b"\n"):
                         return  # Cut off by a kill, so its load was never told that it is there.
                     raise UsageError(
                         f"{self.path}, line {number}, is no dead letter ({error}): mend the line, or remove it."
                     ) from None
+                line = letter.line
+                # What a load's versions begin with tells it from every other, whatever path its input had.
+                lines = seen[(letter.corpus, None) if letter.version is None else ("", letter.version - line)]
+                if line not in lines:
+                    lines.add(line, line)
+                    yield row.rstrip(b"\n") + b"\n", letter
 
     @contextmanager
     def _telling(self, remedy: str) -> Iterator[None]:
@@ -308,8 +298,7 @@ def grouped(letters: Iterable[DeadLetter]) -> list[Group]:
     """The kinds of dead letters, the most frequent first; those as frequent in the order in which they came."""
     groups: dict[tuple[str, str, str], Group] = {}
     for letter in letters:
-        reason = kind_of(letter)
-        kind = letter.type, reason, letter.stage
+        kind = letter.type, kind_of(letter), letter.stage
         groups.setdefault(kind, Group(*kind, 0, letter)).count += 1
     return sorted(groups.values(), key=lambda group: -group.count)
 

@@ -6,7 +6,9 @@ import logging
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from typing import Any, NamedTuple
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
 from uuid import uuid4
 
 from opensearchpy import OpenSearch
@@ -17,7 +19,7 @@ from tenacity.nap import sleep_using_event
 from langshift.client import address, make_client
 from langshift.credentials import redact
 from langshift.errors import ClusterError
-from langshift.ingest.bulk.writer import ActionResult, AdaptiveConcurrency, BulkAction, BulkChunk, BulkWriter, Stopped
+from langshift.ingest.bulk.writer import ActionResult, AdaptiveLimit, BulkAction, BulkChunk, BulkWriter, Settle, Stopped
 from langshift.ingest.documents import bulk_lines
 from langshift.output import pluralize
 from langshift.plugin.version_writer import require_not_replaced
@@ -34,7 +36,8 @@ class MalformedResponse(Exception):
     """The answer is not one to this request; what the server did is not known."""
 
 
-class BulkResponse(NamedTuple):
+@dataclass
+class BulkResponse:
     """What an answer says.
 
     Attributes:
@@ -48,22 +51,18 @@ class BulkResponse(NamedTuple):
         missing: the same as ``why`` where the node that answers does not know the index; else empty.
     """
 
-    results: list[ActionResult]
-    again: list[BulkAction]
-    why: str
-    overloaded: bool
-    failed: bool
-    fatal: str
+    results: list[ActionResult] = field(default_factory=list)
+    again: list[BulkAction] = field(default_factory=list)
+    why: str = ""
+    overloaded: bool = False
+    failed: bool = True
+    fatal: str = ""
     blocked: bool = False
     missing: str = ""
 
 
 def parse_bulk_response(
-    answer: Any,  # noqa: ANN401 - any JSON value
-    chunk: BulkChunk,
-    breaks: Callable[[Mapping[str, Any]], bool],
-    *,
-    unsure: bool,
+    answer: object, chunk: BulkChunk, breaks: Callable[[Mapping[str, Any]], bool], *, unsure: bool
 ) -> BulkResponse:
     """Read the answer to a chunk.
 
@@ -80,10 +79,7 @@ def parse_bulk_response(
     entries = entries if isinstance(entries, list) else []
     if len(entries) != len(chunk):
         raise MalformedResponse(f"an answer for {len(entries)} of {len(chunk)} documents")
-    results: list[ActionResult] = []
-    again: list[BulkAction] = []
-    why = fatal = missing = ""
-    overloaded, failed, blocked = False, True, False
+    found = BulkResponse()
     for item, one in zip(chunk.items, entries, strict=True):
         result = one.get(item.operation) if isinstance(one, dict) else None
         if not isinstance(result, dict) or result.get("_id") != item.id or not isinstance(result.get("status"), int):
@@ -91,33 +87,33 @@ def parse_bulk_response(
         status, error = result["status"], result.get("error")
         if status < 300 or (status == 404 and item.operation == "delete" and error is None):
             word = str(result.get("result", ""))
-            results.append(
-                ActionResult(item, "done", "resent" if unsure and word in ("updated", "not_found") else word)
-            )
+            word = "resent" if unsure and word in ("updated", "not_found") else word
+            found.results.append(ActionResult(item, "done", word))
             continue
         error = error if isinstance(error, dict) else {"type": "unknown", "reason": str(error)}
         kind, said = str(error.get("type", "unknown")), reason(error)
         if status == 409:
-            results.append(ActionResult(item, "superseded"))
+            found.results.append(ActionResult(item, "superseded"))
         elif status in (_BUSY, *_TROUBLE) or kind == "cluster_block_exception" or (status == 400 and breaks(error)):
-            again.append(item)
-            why = said
-            overloaded = overloaded or status in (_BUSY, 503)
-            failed = failed and status == _FAILED
-            blocked = blocked or kind == "cluster_block_exception"
+            found.again.append(item)
+            found.why = said
+            found.overloaded |= status in (_BUSY, 503)
+            found.failed &= status == _FAILED
+            found.blocked |= kind == "cluster_block_exception"
         elif kind == INDEX_NOT_FOUND:
             # Or the node has only just started.
-            again.append(item)
-            why = missing = said
-            failed = False
+            found.again.append(item)
+            found.why = found.missing = said
+            found.failed = False
         elif status in (401, 403):
-            fatal = said
+            found.fatal = said
         elif kind == "index_closed_exception":
             # No document's fault, and the server's word for it is just "closed".
-            fatal = "the index is closed, open it"
+            found.fatal = "the index is closed, open it"
         else:
-            results.append(ActionResult(item, "dead", "", kind, said))
-    return BulkResponse(results, again, why, overloaded, failed and bool(again), fatal, blocked, missing)
+            found.results.append(ActionResult(item, "dead", "", kind, said))
+    found.failed &= bool(found.again)
+    return found
 
 
 def reason(error: Mapping[str, Any]) -> str:
@@ -131,9 +127,7 @@ def reason(error: Mapping[str, Any]) -> str:
     return redact(" ".join(text.split()).rstrip("."))
 
 
-_STATS = "/_plugins/_knn/stats"
-
-
+@dataclass
 class MemoryBreakerCheck:
     """Tells the breaker's 400 from that of a bad document, in the answers to one chunk.
 
@@ -141,10 +135,9 @@ class MemoryBreakerCheck:
     recovers between the refusal and the question must not cost a document.
     """
 
-    def __init__(self, client: OpenSearch) -> None:
-        self._client = client
-        self._off_before = False
-        self._triggered: bool | None = None
+    client: OpenSearch
+    _off_before: bool = False
+    _triggered: bool | None = None
 
     def begin(self) -> None:
         """A request is about to be sent."""
@@ -169,7 +162,7 @@ class MemoryBreakerCheck:
 
     def _ask(self) -> bool:
         try:
-            stats = self._client.transport.perform_request("GET", _STATS)
+            stats = self.client.transport.perform_request("GET", "/_plugins/_knn/stats")
         except (AuthorizationException, NotFoundError):
             return False
         except OpenSearchException:
@@ -185,6 +178,7 @@ ISOLATED_AFTER = 3
 _HALVED_AFTER, _SMALL = 3, 1 << 16
 
 
+@dataclass
 class ChunkState:
     """What is left of a chunk, and what is known of the tries.
 
@@ -197,14 +191,12 @@ class ChunkState:
         alone: whether the server takes others, so that the document is what it fails over.
     """
 
-    def __init__(self, chunk: BulkChunk, unsure: bool, breaker: MemoryBreakerCheck) -> None:
-        self.chunk, self.unsure, self.breaker = chunk, unsure, breaker
-        self.lost_in_a_row = self.failed_in_a_row = 0
-        self.alone = False
-
-    def count(self, *, failed: bool) -> None:
-        """Count whether the server met an error of its own this time."""
-        self.failed_in_a_row = self.failed_in_a_row + 1 if failed else 0
+    chunk: BulkChunk
+    unsure: bool
+    breaker: MemoryBreakerCheck
+    failed_in_a_row: int = 0
+    lost_in_a_row: int = 0
+    alone: bool = False
 
     @property
     def stubborn(self) -> bool:
@@ -235,8 +227,9 @@ def diagnosis(why: str, seconds: float) -> str:
     return f"{waited} (last: {why})."
 
 
-#: Only what is read of an answer, which is otherwise as long as short documents are.
-_FIELDS = {"filter_path": "items.*._id,items.*.status,items.*.result,items.*.error"}
+# The documents are shifted already, so no default pipeline of the index runs. Of an answer only what is read comes,
+# as it is otherwise as long as short documents are.
+_PARAMETERS = {"pipeline": "_none", "filter_path": "items.*._id,items.*.status,items.*.result,items.*.error"}
 # Seconds that a server which fails over one document gets to recover before it is asked whether it takes others.
 _PROBE_DELAY = 1.0
 _NOTHING = BulkChunk(())
@@ -244,46 +237,34 @@ _NOTHING = BulkChunk(())
 _log = logging.getLogger(__name__)
 
 
+@dataclass
 class ChunkSender:
     """Delivers chunks; several threads may call it at once.
 
     Attributes:
+        client: the cluster; it must not try again by itself.
+        index: where requests go: the version and never the alias, which a retune may let stand for a version with
+            another shift meanwhile.
+        settle: called with what became of items for good, from the thread that delivers them.
+        patience: how long trouble is borne.
+        stopping: set when nothing is to be sent any more.
+        doubtful: up to this line an earlier run may have sent lines whose answers it did not live to see.
+        on_block: called where the index takes no writes; raises where it never will again.
         retries: requests sent again.
         limit: how many requests are sent at once.
     """
 
-    def __init__(
-        self,
-        client: OpenSearch,
-        parameters: Mapping[str, Any],
-        settle: Callable[[list[ActionResult]], None],
-        patience: RetryBudget,
-        stopping: threading.Event,
-        doubtful: int = 0,
-        on_block: Callable[[], None] = lambda: None,
-    ) -> None:
-        """Make a sender.
-
-        Args:
-            client: the cluster; it must not try again by itself.
-            parameters: where a request goes, as ``client.bulk`` takes it.
-            settle: called with what became of items for good, from the thread that delivers them.
-            patience: how long trouble is borne.
-            stopping: set when nothing is to be sent any more.
-            doubtful: up to this line an earlier run may have sent lines whose answers it did not live to see.
-            on_block: called where the index takes no writes; raises where it never will again.
-        """
-        self.retries = 0
-        self.limit = AdaptiveConcurrency()
-        self._client = client
-        self._parameters = {**parameters, "params": {**parameters.get("params", {}), **_FIELDS}}
-        self._settle = settle
-        self._patience = patience
-        self._stopping = stopping
-        self._doubtful = doubtful
-        self._on_block = on_block
-        self._largest: int | None = None
-        self._accepted = False
+    client: OpenSearch
+    index: str
+    settle: Settle
+    patience: RetryBudget
+    stopping: threading.Event
+    doubtful: int = 0
+    on_block: Callable[[], None] = lambda: None
+    retries: int = 0
+    limit: AdaptiveLimit = field(default_factory=AdaptiveLimit)
+    _largest: float = float("inf")
+    _accepted: bool = False
 
     def deliver(self, chunk: BulkChunk) -> None:
         """Deliver a chunk; returns when each of its items is settled.
@@ -293,17 +274,17 @@ class ChunkSender:
                 taken nothing for too long.
             Stopped: somebody has asked to stop.
         """
-        unsure = chunk.items[0].line <= self._doubtful
+        unsure = chunk.items[0].line <= self.doubtful
         refused = [outcome for part in self._fitting(chunk) for outcome in self._persist(part, unsure=unsure)]
         if len(refused) == len(chunk) > 1 and not self._accepted:
             # No document's fault, it seems: nothing would ever be taken.
             raise ClusterError(f"The cluster refuses every document of a bulk request: {refused[0].reason}.")
         if refused:
-            self._settle(refused)
+            self.settle(refused)
 
     def _fitting(self, chunk: BulkChunk) -> Iterator[BulkChunk]:
         """The chunk in parts that are not larger than what was refused for its size before."""
-        if self._largest is None or len(chunk.body) <= self._largest or len(chunk) == 1:
+        if len(chunk.body) <= self._largest or len(chunk) == 1:
             yield chunk
         else:
             for half in chunk.halves():
@@ -317,23 +298,20 @@ class ChunkSender:
             unsure: whether it was sent before, and its answer lost.
             suspect: whether the server has failed over it often enough already.
         """
-        rest = ChunkState(chunk, unsure, MemoryBreakerCheck(self._client))
-        rest.failed_in_a_row = ISOLATED_AFTER - 1 if suspect else 0
+        rest = ChunkState(chunk, unsure, MemoryBreakerCheck(self.client), ISOLATED_AFTER - 1 if suspect else 0)
         while True:
             try:
-                for attempt in self._trying(rest):
-                    with attempt:
-                        self._once(rest)
+                self._trying(rest)(self._once, rest)
                 # What tries again refers to itself, and so would keep the chunk until the garbage is collected.
                 rest.chunk = _NOTHING
                 return []
             except Rejected as refusal:
                 return self._smaller(rest, refusal)
             except Retryable as trouble:
-                if self._stopping.is_set():
+                if self.stopping.is_set():
                     raise Stopped from trouble
-                if self._patience.over:
-                    raise ClusterError(diagnosis(str(trouble), self._patience.seconds)) from trouble
+                if self.patience.over:
+                    raise ClusterError(diagnosis(str(trouble), self.patience.seconds)) from trouble
                 self.retries += 1
                 if len(rest.chunk) > 1 and (rest.too_heavy or rest.stubborn):
                     return self._halved(rest)
@@ -346,20 +324,20 @@ class ChunkSender:
     def _trying(self, rest: ChunkState) -> Retrying:
         return Retrying(
             wait=BACKOFF,
-            stop=lambda _: self._stopping.is_set() or self._patience.over or rest.too_heavy or rest.stubborn,
+            stop=lambda _: self.stopping.is_set() or self.patience.over or rest.too_heavy or rest.stubborn,
             retry=retry_if_exception_type(Retryable),
-            sleep=sleep_using_event(self._stopping),
+            sleep=sleep_using_event(self.stopping),
             before_sleep=self._note,
             reraise=True,
         )
 
     def _takes_others(self) -> bool:
         """Whether the cluster takes a request that changes nothing, while it fails over one document."""
-        self._stopping.wait(_PROBE_DELAY)
+        self.stopping.wait(_PROBE_DELAY)
         name = uuid4().hex
         probe = BulkChunk([BulkAction(0, name, "delete", bulk_lines("delete", name, 1), b"")])
         try:
-            response = self._client.bulk(body=probe.body, **self._parameters)
+            response = self.client.bulk(body=probe.body, index=self.index, params=_PARAMETERS)
             return bool(parse_bulk_response(response, probe, lambda _: False, unsure=False).results)
         except (OpenSearchException, MalformedResponse):
             return False
@@ -368,16 +346,16 @@ class ChunkSender:
         """Send what is left of a chunk once."""
         with self.limit.request() as turn:
             # Asked now, as the turn may have been long in coming.
-            if self._stopping.is_set():
+            if self.stopping.is_set():
                 raise Stopped
             rest.breaker.begin()
             try:
-                response = self._client.bulk(body=rest.chunk.body, **self._parameters)
+                response = self.client.bulk(body=rest.chunk.body, index=self.index, params=_PARAMETERS)
                 verdict = parse_bulk_response(response, rest.chunk, rest.breaker.caused, unsure=rest.unsure)
             except MalformedResponse as error:
                 raise self._again(rest, Retryable(str(error), lost=True)) from error
             except OpenSearchException as error:
-                trouble = classify(error, address(self._client))
+                trouble = classify(error, address(self.client))
                 if isinstance(trouble, Retryable):
                     turn.overloaded = trouble.overloaded
                     trouble = self._again(rest, trouble)
@@ -385,33 +363,33 @@ class ChunkSender:
             turn.overloaded, turn.accepted = verdict.overloaded, not verdict.again
         if fatal := verdict.fatal or (verdict.missing if verdict.missing and self._is_gone() else ""):
             message = f"The cluster does not take documents any more: {fatal}."
-            raise not_permitted(fatal, address(self._client)) or ClusterError(message)
+            raise not_permitted(fatal, address(self.client)) or ClusterError(message)
         rest.lost_in_a_row = 0
-        rest.count(failed=verdict.failed)
+        rest.failed_in_a_row = rest.failed_in_a_row + 1 if verdict.failed else 0
         if verdict.results:
             self._accepted = True
-            self._patience.taken()
-            self._settle(verdict.results)
+            self.patience.taken()
+            self.settle(verdict.results)
         if verdict.again:
             if verdict.blocked:
                 # Where nobody can be asked, it is tried again.
                 with suppress(OpenSearchException):
-                    self._on_block()
+                    self.on_block()
             if not verdict.results:
-                self._patience.trouble()
+                self.patience.trouble()
             rest.chunk = BulkChunk(verdict.again)
             raise Retryable(verdict.why)
 
     def _is_gone(self) -> bool:
         try:
-            return is_gone(self._client, self._parameters["index"])
+            return is_gone(self.client, self.index)
         except OpenSearchException:
             # Nobody knows: the documents are sent again rather than given up.
             return False
 
     def _again(self, rest: ChunkState, trouble: Retryable) -> Retryable:
-        self._patience.trouble()
-        rest.count(failed=trouble.failed)
+        self.patience.trouble()
+        rest.failed_in_a_row = rest.failed_in_a_row + 1 if trouble.failed else 0
         if trouble.lost:
             rest.unsure = True
             rest.lost_in_a_row += 1
@@ -420,8 +398,7 @@ class ChunkSender:
     def _smaller(self, rest: ChunkState, refusal: Rejected) -> list[ActionResult]:
         chunk = rest.chunk
         if refusal.too_large:
-            half = len(chunk.body) // 2
-            self._largest = half if self._largest is None else min(self._largest, half)
+            self._largest = min(self._largest, len(chunk.body) // 2)
         if len(chunk) == 1:
             kind = "too_large" if refusal.too_large else "refused_request"
             return [ActionResult(chunk.items[0], "dead", "", kind, str(refusal).rstrip("."))]
@@ -441,7 +418,7 @@ class ChunkSender:
 
 @contextmanager
 def open_bulk_writer(
-    client: OpenSearch, target: Target, settle: Callable[[list[ActionResult]], None], patience: float, doubtful: int = 0
+    client: OpenSearch, target: Target, settle: Settle, patience: float, doubtful: int = 0
 ) -> Iterator[tuple[BulkWriter, ChunkSender]]:
     """Open a writer; when the block ends all it took is settled, or after an error nothing is under way any more.
 
@@ -461,15 +438,9 @@ def open_bulk_writer(
     stopping = threading.Event()
     # The client must not send again by itself: what was sent, and how often, is counted here.
     with make_client(Settings.from_env(), address(client), retries=0) as sending:
-        chunk_sender = ChunkSender(
-            sending,
-            target.bulk_parameters,
-            settle,
-            RetryBudget(patience),
-            stopping,
-            doubtful,
-            lambda: require_not_replaced(client, target),
-        )
+        on_block = partial(require_not_replaced, client, target)
+        budget = RetryBudget(patience)
+        chunk_sender = ChunkSender(sending, target.index, settle, budget, stopping, doubtful, on_block)
         with BulkWriter(chunk_sender.deliver, stopping) as writer:
             yield writer, chunk_sender
             writer.drain()

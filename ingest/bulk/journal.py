@@ -7,39 +7,30 @@ about a microsecond and its id's length in bytes, far less than the line's vecto
 
 from __future__ import annotations
 
+import sqlite3
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
 from datetime import datetime, timezone
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, get_args
 
 import orjson
 
 from langshift.debias.fingerprint import Fingerprint
-from langshift.errors import UsageError
-from langshift.ingest.bulk.dead_letters import DeadLetter, DeadLetters, Stage
-from langshift.ingest.bulk.journal_store import (
-    HIGHEST,
-    SIZE,
-    Acknowledged,
-    JournalFile,
-    LineRanges,
-    Sampled,
-    State,
-    sample_priority,
-)
-from langshift.ingest.bulk.writer import ActionResult, Original
+from langshift.errors import LangshiftError, UsageError
+from langshift.files import ensure_private
+from langshift.ingest.bulk.dead_letters import DeadLetter, DeadLetters
+from langshift.ingest.bulk.journal_store import HIGHEST, SIZE, Acknowledged, LineRanges, Sampled, State, sample_priority
+from langshift.ingest.bulk.writer import ActionResult
 from langshift.output import join_words
 
+# As JSON: ``corpus`` (as messages name it), ``content`` (its SHA-256), ``index``, ``fingerprint`` (a ``Fingerprint`` as
+# ``to_dict`` gives it), ``least_confidence``, and what else may change what is written.
 Identity = Mapping[str, Any]
-"""As JSON: ``corpus`` (as messages name it), ``content`` (its SHA-256), ``index``, ``fingerprint`` (a
-``Fingerprint`` as ``to_dict`` gives it), ``least_confidence``, and what else may change what is written."""
 
 _SHOWN = {"corpus": "the corpus", "content": "the content of {corpus}", "least_confidence": "the least confidence"}
-# Hashes tell nobody anything.
-_UNREADABLE = {"content"}
 
 
 def _changed(begun: Identity, now: Identity) -> Iterator[str]:
@@ -54,7 +45,8 @@ def _changed(begun: Identity, now: Identity) -> Iterator[str]:
                 yield f"the {part.replace('_', ' ')} ({_value(was)}, not {_value(is_now)})"
         elif old != new:
             shown = _SHOWN.get(name, f"the {name.replace('_', ' ')}").format(corpus=now.get("corpus"))
-            yield shown if name in _UNREADABLE else f"{shown} ({_value(old)}, not {_value(new)})"
+            # A hash tells nobody anything.
+            yield shown if name == "content" else f"{shown} ({_value(old)}, not {_value(new)})"
 
 
 def _value(value: object) -> str:
@@ -64,7 +56,6 @@ def _value(value: object) -> str:
 
 
 _IDENTITY, _SUMMARY = "identity", "summary of the finished load"
-_NOTHING: Mapping[str, int] = MappingProxyType({})
 _ADD = "INSERT INTO tallies VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET count = count + excluded.count"
 # The border of a range is a line without the line before it, or after it. So only borders come to Python.
 _BORDERS = """
@@ -75,10 +66,30 @@ _LATEST = """
     SELECT id, max(line) AS latest FROM lines WHERE state IN ('index', 'delete') {only}
     GROUP BY id HAVING state = 'index' ORDER BY id"""
 _DOCUMENTS = _LATEST.format(only="")
-_SAMPLED = _LATEST.format(only="AND id IN (SELECT id FROM sample)")
+_SAMPLED = f"""
+    SELECT sample.line, sample.id, vector
+    FROM sample JOIN ({_LATEST.format(only="AND id IN (SELECT id FROM sample)")}) AS documents
+    ON sample.line = latest AND sample.id = documents.id ORDER BY sample.line"""  # noqa: S608 (constants)
+_TRIM = "DELETE FROM sample WHERE line NOT IN (SELECT line FROM sample ORDER BY rank LIMIT ?)"
 
 
-class Journal(JournalFile):
+_APPLICATION = 0x6C736A6E  # "lsjn": tells our files from any other program's
+_VERSION = 1
+_CACHE_KIB = 16 * 1024
+_TABLES = (
+    # Keyed by the line, so that one that is sent again replaces itself; lines come nearly in order, which is
+    # nearly as cheap as appending.
+    "CREATE TABLE lines (line INTEGER PRIMARY KEY, id TEXT NOT NULL, state TEXT NOT NULL)",
+    "CREATE TABLE sample (line INTEGER PRIMARY KEY, id TEXT NOT NULL, vector BLOB NOT NULL, rank INTEGER NOT NULL)",
+    "CREATE TABLE facts (name TEXT PRIMARY KEY, value BLOB NOT NULL)",
+    "CREATE TABLE tallies (name TEXT PRIMARY KEY, count INTEGER NOT NULL)",
+    f"PRAGMA application_id = {_APPLICATION}",
+    f"PRAGMA user_version = {_VERSION}",
+)
+_DAMAGED = ("file is not a database", "database disk image is malformed")
+
+
+class Journal(AbstractContextManager["Journal"]):
     """The journal of one load, an SQLite file that nobody else can open meanwhile; ``with`` closes it.
 
     Its methods may be called from several threads. Any of them raises LangshiftError where the file cannot be read
@@ -95,14 +106,63 @@ class Journal(JournalFile):
             LangshiftError: another process is at it; it is damaged, or no journal, or of another version; it cannot
                 be written.
         """
-        super().__init__(path)
+        self.path = path
+        self._lock = threading.RLock()
+        try:
+            # SQLite would make it by the umask; its -wal file takes this one's mode.
+            ensure_private(path)
+        except OSError as error:
+            raise LangshiftError(f"{path} cannot be made ({error.strerror}): make its folder writable.") from error
+        with _telling(path):
+            self._database = sqlite3.connect(path, timeout=0, isolation_level=None, check_same_thread=False)
+            try:
+                _prepare(self._database, path)
+            except BaseException:
+                self._database.close()
+                raise
         self._set_threshold()
-
-    def __enter__(self) -> Journal:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    @contextmanager
+    def reading(self) -> Iterator[sqlite3.Connection]:
+        """The database, for reading.
+
+        Raises:
+            LangshiftError: it cannot be read.
+        """
+        with self._lock, _telling(self.path):
+            yield self._database
+
+    @contextmanager
+    def writing(self) -> Iterator[sqlite3.Connection]:
+        """The database; all that the block writes will be there once it ends, or nothing of it.
+
+        Raises:
+            LangshiftError: it cannot be written.
+        """
+        with self.reading() as database:
+            try:
+                database.execute("BEGIN IMMEDIATE")
+                yield database
+                database.execute("COMMIT")
+            except BaseException:
+                # SQLite has ended some transactions by itself when it tells of a full disk.
+                if database.in_transaction:
+                    database.execute("ROLLBACK")
+                raise
+
+    def close(self) -> None:
+        """Close the file; again is no error."""
+        with self._lock:
+            self._database.close()
+
+    def remove(self) -> None:
+        """Close the file and remove it."""
+        self.close()
+        for ending in ("", "-wal", "-shm"):
+            self.path.with_name(self.path.name + ending).unlink(missing_ok=True)
 
     @property
     def begun(self) -> bool:
@@ -136,7 +196,9 @@ class Journal(JournalFile):
             summary: what ``finished`` is to give, as JSON.
         """
         self._begin_anew({_IDENTITY: self.identity, _SUMMARY: summary})
-        self.shrink()
+        # The room of what was deleted goes back to the disk, as far as that can be done.
+        with self._lock, suppress(sqlite3.Error):
+            self._database.execute("VACUUM")
 
     def require_same(self, identity: Mapping[str, Any]) -> None:
         """Refuse to go on with this load under another identity.
@@ -151,10 +213,14 @@ class Journal(JournalFile):
                 f"{join_words(changed)} changed: run it with what it began with, or remove {self.path} to give it up."
             )
 
+    def _row(self, query: str, *values: str) -> Any:  # noqa: ANN401 (a row of anything)
+        """The first row that a query finds; None where it finds none."""
+        with self.reading() as database:
+            return database.execute(query, values).fetchone()
+
     def fact(self, name: str) -> Any:  # noqa: ANN401 (JSON is anything)
         """What was kept under a name; None where nothing was."""
-        with self.reading() as database:
-            row = database.execute("SELECT value FROM facts WHERE name = ?", (name,)).fetchone()
+        row = self._row("SELECT value FROM facts WHERE name = ?", name)
         return None if row is None else orjson.loads(row[0])
 
     def set_fact(self, name: str, value: Any) -> None:  # noqa: ANN401 (JSON is anything)
@@ -172,7 +238,7 @@ class Journal(JournalFile):
             return lines
 
     def acknowledge(
-        self, rows: Sequence[Acknowledged], sampled: Sequence[Sampled] = (), tallies: Mapping[str, int] = _NOTHING
+        self, rows: Sequence[Acknowledged], sampled: Sequence[Sampled] = (), tallies: Mapping[str, int] | None = None
     ) -> None:
         """Keep that lines came to an end. Once this returns, the end of the process takes nothing back.
 
@@ -188,13 +254,9 @@ class Journal(JournalFile):
             if tallies:
                 database.executemany(_ADD, tallies.items())
             if sampled:
-                database.executemany(
-                    "INSERT OR REPLACE INTO sample VALUES (?, ?, ?, ?)",
-                    ((*each, sample_priority(each.line)) for each in sampled),
-                )
-                database.execute(
-                    "DELETE FROM sample WHERE line NOT IN (SELECT line FROM sample ORDER BY rank LIMIT ?)", (SIZE,)
-                )
+                ranked = [(*each, sample_priority(each.line)) for each in sampled]
+                database.executemany("INSERT OR REPLACE INTO sample VALUES (?, ?, ?, ?)", ranked)
+                database.execute(_TRIM, (SIZE,))
         if sampled:
             self._set_threshold()
 
@@ -207,15 +269,13 @@ class Journal(JournalFile):
 
     def last_line(self) -> int:
         """The highest number among the lines that came to an end; 0 where none has."""
-        with self.reading() as database:
-            return int(database.execute("SELECT coalesce(max(line), 0) FROM lines").fetchone()[0])
+        return int(self._row("SELECT coalesce(max(line), 0) FROM lines")[0])
 
     def counts(self) -> dict[str, int]:
         """How many lines of this load have each state, earlier runs included. Reads the whole journal."""
         states = get_args(State)
         sums = ", ".join("total(state = ?)" for _ in states)
-        with self.reading() as database:
-            row = database.execute(f"SELECT {sums} FROM lines", states).fetchone()  # noqa: S608 (placeholders)
+        row = self._row(f"SELECT {sums} FROM lines", *states)  # noqa: S608 (placeholders)
         return {state: int(count) for state, count in zip(states, row, strict=True)}
 
     def tallies(self) -> Counter[str]:
@@ -228,8 +288,7 @@ class Journal(JournalFile):
 
         Lines that were superseded or are dead make no difference. Reads the whole journal.
         """
-        with self.reading() as database:
-            return int(database.execute(f"SELECT count(*) FROM ({_DOCUMENTS})").fetchone()[0])  # noqa: S608 (constants)
+        return int(self._row(f"SELECT count(*) FROM ({_DOCUMENTS})")[0])  # noqa: S608 (constants)
 
     def ids(self, batch: int) -> Iterator[list[tuple[str, int]]]:
         """Those ids, in order, each with its latest line, ``batch`` of them at a time."""
@@ -250,11 +309,7 @@ class Journal(JournalFile):
     def sample(self) -> list[Sampled]:
         """The sampled lines that are the latest of their document and ``index``, in order; about 200 at most."""
         with self.reading() as database:
-            rows = database.execute(
-                f"SELECT sample.line, sample.id, vector FROM sample JOIN ({_SAMPLED}) AS documents "  # noqa: S608 (constants)
-                "ON sample.line = latest AND sample.id = documents.id ORDER BY sample.line"
-            )
-            return [Sampled(*row) for row in rows]
+            return [Sampled(*row) for row in database.execute(_SAMPLED)]
 
     def _begin_anew(self, facts: Mapping[str, Any]) -> None:
         with self.writing() as database:
@@ -264,10 +319,57 @@ class Journal(JournalFile):
         self._set_threshold()
 
     def _set_threshold(self) -> None:
-        with self.reading() as database:
-            count, highest = database.execute("SELECT count(*), max(rank) FROM sample").fetchone()
+        count, highest = self._row("SELECT count(*), max(rank) FROM sample")
         # The rank beyond which the sample takes no line.
         self._threshold = int(highest) if count >= SIZE else HIGHEST
+
+
+@contextmanager
+def _telling(path: Path) -> Iterator[None]:
+    """Turn SQLite's errors into sentences."""
+    try:
+        yield
+    except (sqlite3.ProgrammingError, sqlite3.IntegrityError):
+        raise  # A fault in the program.
+    except sqlite3.DatabaseError as error:
+        reason = str(error)
+        if reason == "database is locked":
+            message = f"Another load into {path.parent.name} is at work: wait for it, or stop it."
+        elif reason in _DAMAGED:
+            message = f"{path} is damaged ({reason}): remove it, and load anew without --resume."
+        else:
+            message = (
+                f"{path} cannot be read or written ({reason}): see to it that it can be and that the disk has room, "
+                "and go on with --resume."
+            )
+        raise LangshiftError(message) from error
+
+
+def _prepare(database: sqlite3.Connection, path: Path) -> None:
+    # Before anything else: an exclusive lock also spares the -shm file and is held until the end, so that
+    # two loads never write the same index.
+    database.execute("PRAGMA locking_mode = EXCLUSIVE")
+    database.execute("PRAGMA journal_mode = WAL")
+    # What is committed outlives the process; a power cut may take the last lines back, which are then sent again.
+    database.execute("PRAGMA synchronous = NORMAL")
+    database.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
+    database.execute("BEGIN IMMEDIATE")
+    application, version = (_number(database, name) for name in ("application_id", "user_version"))
+    if (application, version) == (0, 0) and not _number(database, "schema_version"):
+        for statement in _TABLES:
+            database.execute(statement)
+    elif application != _APPLICATION:
+        raise LangshiftError(f"{path} is no journal of a load: remove it, and load anew without --resume.")
+    elif version != _VERSION:
+        raise LangshiftError(
+            f"{path} was written by another version of langshift (format {version}, not {_VERSION}): go on with that "
+            "version, or remove the file and load anew without --resume."
+        )
+    database.execute("COMMIT")
+
+
+def _number(database: sqlite3.Connection, name: str) -> int:
+    return int(database.execute(f"PRAGMA {name}").fetchone()[0])
 
 
 #: Before the name of a result where the journal counts them over all runs of a load.
@@ -302,76 +404,29 @@ class Ledger:
         self._corpus, self._base = corpus, base
         self._on_progress = on_progress
         self.lost = LineRanges()
-        self._refused: list[DeadLetter] = []
         self._lock = threading.Lock()
 
-    @property
-    def dead(self) -> int:
-        """Dead letters of this run."""
-        return self.results["dead"]
-
-    @property
-    def handled(self) -> int:
-        """Lines handled in this run."""
-        return self.results.total()
-
     def settle(self, outcomes: Sequence[ActionResult]) -> None:
-        """Write down what the server said.
+        """Write down what the server said, or what can be no document, all at once: each writing waits for the disk.
 
         Raises:
             LangshiftError: the dead letters or the journal cannot be written; then nothing counts as handled.
         """
+        now = datetime.now(timezone.utc).isoformat(timespec="seconds")
         letters = [
-            self._letter(o.item.line, o.item.id, o.type, o.reason, o.item.original, "write")
-            for o in outcomes
-            if o.state == "dead"
+            DeadLetter(
+                item.original, item.line, item.id or None, kind, why, stage, now, self._corpus, self._base + item.line
+            )
+            for item, state, _, kind, why, stage in outcomes
+            if state == "dead"
         ]
         rows = [
             Acknowledged(o.item.line, o.item.id, o.item.operation if o.state == "done" else o.state) for o in outcomes
         ]
-        sampled = [
-            Sampled(o.item.line, o.item.id, o.item.vector)
-            for o in outcomes
-            if o.item.vector is not None and o.state == "done"
-        ]
-        new = [o for o in outcomes if o.item.line not in self.lost]
-        results = Counter(o.result if o.state == "done" else o.state for o in new)
-        tallies = Counter(tally for o in new if o.state == "done" for tally in o.item.tallies)
-        self._write(letters, rows, sampled, results, tallies)
-
-    def refuse(self, line: int, identifier: str | None, kind: str, why: str, original: Original, stage: Stage) -> None:
-        """Take a line that never becomes a document; ``flush`` writes it down. Both are for one thread alone.
-
-        Args:
-            line: where the input has it.
-            identifier: the document's ``_id``, where that is known.
-            kind: the error's type.
-            why: the error in words.
-            original: the line as the input has it.
-            stage: where it was found out.
-        """
-        self._refused.append(self._letter(line, identifier, kind, why, original, stage))
-
-    def flush(self) -> None:
-        """Write down what was refused, all at once: each writing waits for the disk.
-
-        Raises:
-            LangshiftError: the dead letters or the journal cannot be written; then nothing counts as handled.
-        """
-        letters, self._refused = self._refused, []
-        if letters:
-            rows = [Acknowledged(letter.line, letter.id or "", "dead") for letter in letters]
-            results = Counter(dead=sum(letter.line not in self.lost for letter in letters))
-            self._write(letters, rows, [], results, Counter())
-
-    def _write(
-        self,
-        letters: Sequence[DeadLetter],
-        rows: Sequence[Acknowledged],
-        sampled: Sequence[Sampled],
-        results: Counter[str],
-        tallies: Counter[str],
-    ) -> None:
+        done = [o.item for o in outcomes if o.state == "done"]
+        sampled = [Sampled(item.line, item.id, item.vector) for item in done if item.vector is not None]
+        results = Counter(o.result if o.state == "done" else o.state for o in outcomes if o.item.line not in self.lost)
+        tallies = Counter(tally for item in done if item.line not in self.lost for tally in item.tallies)
         counted = {**tallies, **{f"{RESULT}{name}": n for name, n in results.items()}}
         with self._lock:
             if letters:
@@ -379,9 +434,3 @@ class Ledger:
             self._journal.acknowledge(rows, sampled, counted)
             self.results += results
         self._on_progress(results.total())
-
-    def _letter(
-        self, line: int, identifier: str | None, kind: str, why: str, original: Original, stage: Stage
-    ) -> DeadLetter:
-        now = datetime.now(timezone.utc).isoformat(timespec="seconds")
-        return DeadLetter(original, line, identifier, kind, why, stage, now, self._corpus, self._base + line)

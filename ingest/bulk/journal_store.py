@@ -1,13 +1,9 @@
-"""How the journal is kept: the folder of a load, its SQLite file, ranges of lines, a sample of documents."""
+"""What a load keeps: its folder, and of its lines ranges, a sample, and what became of each."""
 
 from __future__ import annotations
 
-import sqlite3
-import threading
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -15,7 +11,6 @@ from typing import Literal, NamedTuple
 from opensearchpy import OpenSearch
 
 from langshift.errors import LangshiftError
-from langshift.files import ensure_private
 
 State = Literal["index", "delete", "superseded", "dead"]
 
@@ -49,158 +44,19 @@ class Sampled(NamedTuple):
     vector: bytes
 
 
-_APPLICATION = 0x6C736A6E  # "lsjn": tells our files from any other program's
-_VERSION = 1
-_CACHE_KIB = 16 * 1024
-_TABLES = (
-    # Keyed by the line, so that one that is sent again replaces itself; lines come nearly in order, which is
-    # nearly as cheap as appending.
-    "CREATE TABLE lines (line INTEGER PRIMARY KEY, id TEXT NOT NULL, state TEXT NOT NULL)",
-    "CREATE TABLE sample (line INTEGER PRIMARY KEY, id TEXT NOT NULL, vector BLOB NOT NULL, rank INTEGER NOT NULL)",
-    "CREATE TABLE facts (name TEXT PRIMARY KEY, value BLOB NOT NULL)",
-    "CREATE TABLE tallies (name TEXT PRIMARY KEY, count INTEGER NOT NULL)",
-    f"PRAGMA application_id = {_APPLICATION}",
-    f"PRAGMA user_version = {_VERSION}",
-)
-_DAMAGED = ("file is not a database", "database disk image is malformed")
-
-
-class JournalFile:
-    """A journal's file, open for this process alone; threads take turns.
-
-    Attributes:
-        path: the file.
-    """
-
-    def __init__(self, path: Path) -> None:
-        """Open the file, or make it.
-
-        Raises:
-            LangshiftError: another process is at it; it is damaged, or no journal, or of another version; it cannot
-                be written.
-        """
-        self.path = path
-        self._lock = threading.RLock()
-        try:
-            # SQLite would make it by the umask; its -wal file takes this one's mode.
-            ensure_private(path)
-        except OSError as error:
-            raise LangshiftError(f"{path} cannot be made ({error.strerror}): make its folder writable.") from error
-        with _telling(path):
-            self._database = sqlite3.connect(path, timeout=0, isolation_level=None, check_same_thread=False)
-            try:
-                _prepare(self._database, path)
-            except BaseException:
-                self._database.close()
-                raise
-
-    @contextmanager
-    def reading(self) -> Iterator[sqlite3.Connection]:
-        """The database, for reading.
-
-        Raises:
-            LangshiftError: it cannot be read.
-        """
-        with self._lock, _telling(self.path):
-            yield self._database
-
-    @contextmanager
-    def writing(self) -> Iterator[sqlite3.Connection]:
-        """The database; all that the block writes will be there once it ends, or nothing of it.
-
-        Raises:
-            LangshiftError: it cannot be written.
-        """
-        with self.reading() as database:
-            try:
-                database.execute("BEGIN IMMEDIATE")
-                yield database
-                database.execute("COMMIT")
-            except BaseException:
-                # SQLite has ended some transactions by itself when it tells of a full disk.
-                if database.in_transaction:
-                    database.execute("ROLLBACK")
-                raise
-
-    def shrink(self) -> None:
-        """Give the room of what was deleted back to the disk, as far as that can be done."""
-        with self._lock, suppress(sqlite3.Error):
-            self._database.execute("VACUUM")
-
-    def close(self) -> None:
-        """Close the file; again is no error."""
-        with self._lock:
-            self._database.close()
-
-    def remove(self) -> None:
-        """Close the file and remove it."""
-        self.close()
-        for ending in ("", "-wal", "-shm"):
-            self.path.with_name(self.path.name + ending).unlink(missing_ok=True)
-
-
-@contextmanager
-def _telling(path: Path) -> Iterator[None]:
-    """Turn SQLite's errors into sentences."""
-    try:
-        yield
-    except (sqlite3.ProgrammingError, sqlite3.IntegrityError):
-        raise  # A fault in the program.
-    except sqlite3.DatabaseError as error:
-        reason = str(error)
-        if reason == "database is locked":
-            message = f"Another load into {path.parent.name} is at work: wait for it, or stop it."
-        elif reason in _DAMAGED:
-            message = f"{path} is damaged ({reason}): remove it, and load anew without --resume."
-        else:
-            message = (
-                f"{path} cannot be read or written ({reason}): see to it that it can be and that the disk has room, "
-                "and go on with --resume."
-            )
-        raise LangshiftError(message) from error
-
-
-def _prepare(database: sqlite3.Connection, path: Path) -> None:
-    # Before anything else: an exclusive lock also spares the -shm file and is held until the end, so that
-    # two loads never write the same index.
-    database.execute("PRAGMA locking_mode = EXCLUSIVE")
-    database.execute("PRAGMA journal_mode = WAL")
-    # What is committed outlives the process; a power cut may take the last lines back, which are then sent again.
-    database.execute("PRAGMA synchronous = NORMAL")
-    database.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
-    database.execute("BEGIN IMMEDIATE")
-    application, version = (_number(database, name) for name in ("application_id", "user_version"))
-    if (application, version) == (0, 0) and not _number(database, "schema_version"):
-        for statement in _TABLES:
-            database.execute(statement)
-    elif application != _APPLICATION:
-        raise LangshiftError(f"{path} is no journal of a load: remove it, and load anew without --resume.")
-    elif version != _VERSION:
-        raise LangshiftError(
-            f"{path} was written by another version of langshift (format {version}, not {_VERSION}): go on with that "
-            "version, or remove the file and load anew without --resume."
-        )
-    database.execute("COMMIT")
-
-
-def _number(database: sqlite3.Connection, name: str) -> int:
-    return int(database.execute(f"PRAGMA {name}").fetchone()[0])
-
-
 class LineRanges:
     """A set of line numbers, held as sorted, disjoint ranges: 16 bytes for each, however long it is."""
 
     def __init__(self) -> None:
         self._firsts = array("q")
         self._lasts = array("q")
-        self._count = 0
 
     def __contains__(self, line: int) -> bool:
         place = bisect_right(self._firsts, line) - 1
         return place >= 0 and line <= self._lasts[place]
 
     def __len__(self) -> int:
-        return self._count
+        return sum(last - first + 1 for first, last in self.ranges())
 
     def add(self, first: int, last: int) -> None:
         """Add the lines from ``first`` to ``last``, both included; some may be there already.
@@ -214,9 +70,6 @@ class LineRanges:
         begin, end = bisect_left(self._lasts, first - 1), bisect_right(self._firsts, last + 1)
         if begin < end:
             first, last = min(first, self._firsts[begin]), max(last, self._lasts[end - 1])
-        for place in range(begin, end):
-            self._count -= self._lasts[place] - self._firsts[place] + 1
-        self._count += last - first + 1
         self._firsts[begin:end] = array("q", [first])
         self._lasts[begin:end] = array("q", [last])
 
@@ -248,10 +101,20 @@ class LoadWorkspace:
         return cls(home / _LOADS / "".join(c for c in cluster if c.isalnum() or c in "_-") / name, name)
 
     def make(self) -> None:
-        """Make the folder, for the present user alone."""
-        self.folder.parent.parent.mkdir(parents=True, exist_ok=True)
-        self.folder.parent.mkdir(mode=0o700, exist_ok=True)
-        self.folder.mkdir(mode=0o700, exist_ok=True)
+        """Make the folder, for the present user alone.
+
+        Raises:
+            LangshiftError: it cannot be made.
+        """
+        try:
+            self.folder.parent.parent.mkdir(parents=True, exist_ok=True)
+            self.folder.parent.mkdir(mode=0o700, exist_ok=True)
+            self.folder.mkdir(mode=0o700, exist_ok=True)
+        except OSError as error:
+            raise LangshiftError(
+                f"langshift cannot keep a load's journal in {self.folder}: {error.strerror or error}; "
+                "set LANGSHIFT_HOME to a folder that you may write in."
+            ) from error
 
     @property
     def journal(self) -> Path:

@@ -6,7 +6,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
@@ -15,7 +15,7 @@ MOST = 8
 _FIRST = 2
 
 
-class AdaptiveConcurrency:
+class AdaptiveLimit:
     """Additive increase, multiplicative decrease.
 
     Each request that goes through raises the limit by a part that makes up one more a round; a request that found
@@ -110,17 +110,22 @@ class BulkAction(NamedTuple):
     tallies: tuple[str, ...] = ()
 
 
+#: Where a document fails that can never be written.
+Stage = Literal["read", "encode", "write"]
+
+
 class ActionResult(NamedTuple):
     """What became of an item, for good.
 
     Attributes:
-        item: the item.
+        item: the item; without body, and perhaps without an id, where the line never became an operation.
         state: ``done``: the server has confirmed it; ``superseded``: the server holds a later version of the document;
             ``dead``: it can never be written.
         result: the server's word where done: ``created``, ``updated``, ``deleted``, ``not_found``; ``resent`` where it
             was sent before and the answer was lost, so that nobody knows which.
         type: the error's type where dead, such as ``mapper_parsing_exception``; else empty.
         reason: the error in words where dead; else empty.
+        stage: where it failed, where dead.
     """
 
     item: BulkAction
@@ -128,6 +133,11 @@ class ActionResult(NamedTuple):
     result: str = ""
     type: str = ""
     reason: str = ""
+    stage: Stage = "write"
+
+
+#: Takes what became of items for good.
+Settle = Callable[[Sequence[ActionResult]], None]
 
 
 class BulkChunk:
@@ -185,11 +195,8 @@ class Chunker:
 
     def add(self, item: BulkAction) -> BulkChunk | None:
         """Add the next item; the chunk before it, where it does not fit into that one any more."""
-        full = None
-        if self._items and (
-            len(self._items) >= self._count or self._bytes + len(item.body) > self._size or self._meets(item)
-        ):
-            full = self.take()
+        room = len(self._items) < self._count and self._bytes + len(item.body) <= self._size
+        full = None if room and not self._meets(item) else self.take()
         self._items.append(item)
         self._bytes += len(item.body)
         self._ids.add(item.id)
@@ -221,7 +228,7 @@ class Stopped(Exception):
     """Somebody has asked to stop before the chunk was taken."""
 
 
-class BulkWriter:
+class BulkWriter(AbstractContextManager["BulkWriter"]):
     """Takes operations in their order and delivers them in chunks, in the background.
 
     The first error of a delivery is raised by the next call. ``with`` ends the threads: after the block's end all was
@@ -246,9 +253,6 @@ class BulkWriter:
         self._threads = [threading.Thread(target=self._work, name=f"bulk-{n}", daemon=True) for n in range(MOST)]
         for thread in self._threads:
             thread.start()
-
-    def __enter__(self) -> BulkWriter:
-        return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         with self._changed:
@@ -287,7 +291,8 @@ class BulkWriter:
             return
         with self._changed:
             self._changed.wait_for(lambda: self._error or self._may_follow(chunk))
-            self._raise()
+            if self._error is not None:
+                raise self._error
             self._waiting.append(chunk)
             self._changed.notify_all()
 
@@ -296,7 +301,8 @@ class BulkWriter:
         self.submit(self._chunker.take())
         with self._changed:
             self._changed.wait_for(lambda: self._error or not (self._waiting or self._flying))
-            self._raise()
+            if self._error is not None:
+                raise self._error
 
     def _may_follow(self, chunk: BulkChunk) -> bool:
         return len(self._waiting) < _WAITING and not any(
@@ -304,10 +310,6 @@ class BulkWriter:
             or (chunk.deleted and not chunk.deleted.isdisjoint(earlier.ids))
             for earlier in (*self._waiting, *self._flying)
         )
-
-    def _raise(self) -> None:
-        if self._error is not None:
-            raise self._error
 
     def _work(self) -> None:
         while True:

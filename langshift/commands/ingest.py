@@ -20,7 +20,7 @@ from langshift.errors import ClusterError, UsageError
 from langshift.evaluate.audit import report as audit_report
 from langshift.evaluate.audit.audit import audit as audit_index
 from langshift.ingest import progress
-from langshift.ingest.adopt.adopt import AdoptableIndex, AdoptionRequest, open_for_adoption, require_name
+from langshift.ingest.adopt.adopt import AdoptableIndex, open_for_adoption, require_name
 from langshift.ingest.adopt.adopt import adopt as adopt_index
 from langshift.ingest.bulk.dead_letters import DeadLetter, DeadLetters, Group, grouped
 from langshift.ingest.bulk.journal_store import LoadWorkspace
@@ -32,6 +32,7 @@ from langshift.ingest.sources import open_source
 from langshift.output import emit_json, line, note, out, pluralize, table
 from langshift.parameters import Decorator, Share, option_group
 from langshift.plugin.index_body import ENGINES, Engine, IndexOptions
+from langshift.plugin.metadata import FieldNames
 from langshift.plugin.user_template import Template
 from langshift.plugin.versions import IfExists, check_name, live
 from langshift.retry import sigterm_as_interrupt
@@ -143,9 +144,9 @@ def adopt(
     """
     if not audit and (sample is not None or queries is not None):
         raise UsageError("--sample and --queries say what --audit looks at: give --audit too.")
-    request = AdoptionRequest(old, vector, texts, language, pipeline)
+    there = FieldNames(vector, texts=texts, declared_language=language)
     if audit:
-        with open_cluster() as client, open_for_adoption(client, request, patience) as opened:
+        with open_cluster() as client, open_for_adoption(client, old, there, pipeline, patience) as opened:
             found = audit_index(opened, sample or SAMPLE, queries)
             if as_json:
                 emit_json(audit_report.document(found))
@@ -159,7 +160,7 @@ def adopt(
     client = open_cluster()
     with ExitStack() as stack:
         stack.enter_context(sigterm_as_interrupt())
-        opened = stack.enter_context(open_for_adoption(client, request, patience))
+        opened = stack.enter_context(open_for_adoption(client, old, there, pipeline, patience))
         require_name(client, opened.old, name, options)
         watch = stack.enter_context(_reporter(client, name, opened.old.name, pipeline))
         try:

@@ -24,6 +24,7 @@ from jgo.maven import MavenContext, PythonResolver
 from rich.progress import BarColumn, DownloadColumn, TransferSpeedColumn
 
 from langshift.errors import LangshiftError
+from langshift.files import content_hash
 from langshift.output import note, progress
 
 
@@ -78,13 +79,7 @@ def read_lock() -> ArtifactLock:
 
 def matches(artifact: Artifact, file: Path) -> bool:
     """Whether the file is, byte for byte, the one that the lock file names."""
-    if file.stat().st_size != artifact.size:
-        return False
-    digest = hashlib.sha256()
-    with file.open("rb") as stream:
-        while chunk := stream.read(1 << 20):
-            digest.update(chunk)
-    return digest.hexdigest() == artifact.sha256
+    return file.stat().st_size == artifact.size and content_hash(file) == artifact.sha256
 
 
 MARK = "langshift.lock"

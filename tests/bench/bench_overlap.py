@@ -27,12 +27,8 @@ from langshift.plugin.inventory import drop_all
 DOCUMENTS, REPETITIONS = 3000, 5
 
 
-class Refusals:
-    def refuse(self, *told):
-        raise AssertionError(told)
-
-    def flush(self):
-        pass
+def refuse(refused):
+    raise AssertionError(refused)
 
 
 @pytest.fixture
@@ -85,7 +81,7 @@ def corpus(tmp_path):
 
 def encode(corpus, making):
     """All that comes before writing, and nothing else."""
-    builder, items = ActionBuilder(making, Refusals(), 1 << 40, lambda _: False), []
+    builder, items = ActionBuilder(making, refuse, 1 << 40, lambda _: False), []
     with open_source(corpus) as source:
         index_rows(iter(list(source.read(()))), builder, items.extend)
     return items

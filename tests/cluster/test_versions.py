@@ -50,7 +50,6 @@ def test_adding_goes_to_the_live_version_and_changes_none_of_its_settings(client
     before = client.indices.get(index=index_name)
     target = version_writer.open_for_writing(client, index_name, PLAIN, if_exists="append", fast=True)
     assert (target.index, target.created, target.live) == (f"{index_name}-v0001", False, f"{index_name}-v0001")
-    assert target.bulk_parameters == {"index": target.index, "params": {"pipeline": "_none"}}
     assert client.indices.get(index=index_name) == before
     version_writer.discard(client, target)
     version_writer.publish(client, target)
@@ -83,7 +82,6 @@ def test_a_new_version_takes_the_place_in_one_request(client, index_name, alias_
     alias_requests.clear()
     target = version_writer.open_for_writing(client, index_name, PLAIN, if_exists=if_exists)
     assert (target.index, target.created, target.live) == (f"{index_name}-v0002", True, old.index)
-    assert target.bulk_parameters == {"index": target.index, "params": {"pipeline": "_none"}}
     assert versions.live(client, index_name).index == old.index
     version_writer.publish(client, target)
     assert alias_requests == [

@@ -17,7 +17,7 @@ from tenacity import wait_none
 from langshift.errors import ClusterError
 from langshift.ingest.bulk import delivery
 from langshift.ingest.bulk.delivery import ChunkSender, Stopped
-from langshift.ingest.bulk.writer import AdaptiveConcurrency, BulkAction, BulkChunk, BulkWriter, Chunker
+from langshift.ingest.bulk.writer import AdaptiveLimit, BulkAction, BulkChunk, BulkWriter, Chunker
 from langshift.retry import RetryBudget
 
 OPERATIONS = st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from(["index", "delete"]), st.integers(1, 40)))
@@ -37,6 +37,9 @@ def chunk(*names, operation="index"):
     return BulkChunk([item(name, operation) for name in names])
 
 
+INDEX = "news-v0001"
+
+
 class Cluster:
     """Answers bulk requests as the test says, and keeps them: what is said of a request is taken from ``faults``.
 
@@ -48,7 +51,8 @@ class Cluster:
         self.transport = SimpleNamespace(hosts=[{"host": "127.0.0.1"}])
         self._faults = list(faults)
 
-    def bulk(self, body, **_):
+    def bulk(self, body, index, params):
+        assert (index, params["pipeline"]) == (INDEX, "_none")
         operations = [tuple(line.split()) for line in body.decode().splitlines()]
         self.sent.append("".join(name for _, name in operations))
         answer = {"items": [{what: {"_id": name, "status": 201, "result": "created"}} for what, name in operations]}
@@ -68,7 +72,9 @@ def but(place, status, kind=None, **more):
 
 
 def courier(cluster, settle, patience=None, stopping=None, doubtful=0):
-    return ChunkSender(cluster, {}, settle, patience or RetryBudget(60), stopping or threading.Event(), doubtful)
+    return ChunkSender(
+        cluster, "news-v0001", settle, patience or RetryBudget(60), stopping or threading.Event(), doubtful
+    )
 
 
 @contextmanager
@@ -120,8 +126,8 @@ def test_nothing_gathered_is_no_chunk():
 
 def test_a_request_that_is_too_large_is_sent_in_halves():
     class Small(Cluster):
-        def bulk(self, body, **_):
-            answer = super().bulk(body)
+        def bulk(self, body, **where):
+            answer = super().bulk(body, **where)
             if len(answer["items"]) > 3:
                 raise TransportError(413, "too large", {})
             return answer
@@ -281,7 +287,7 @@ def overload(limit):
 
 
 def test_it_grows_by_one_a_round_up_to_the_most():
-    limit = AdaptiveConcurrency(4)
+    limit = AdaptiveLimit(4)
     assert limit.at_once == 2
     through(limit, 2 + 1)
     assert limit.at_once == 3
@@ -290,7 +296,7 @@ def test_it_grows_by_one_a_round_up_to_the_most():
 
 
 def test_overload_halves_it_down_to_one_and_it_recovers():
-    limit = AdaptiveConcurrency(8)
+    limit = AdaptiveLimit(8)
     through(limit, 100)
     overload(limit)
     assert limit.at_once == 4
@@ -302,7 +308,7 @@ def test_overload_halves_it_down_to_one_and_it_recovers():
 
 
 def test_requests_that_were_under_way_together_halve_it_once():
-    limit = AdaptiveConcurrency(8)
+    limit = AdaptiveLimit(8)
     through(limit, 100)
     with limit.request() as first, limit.request() as second:
         first.overloaded = second.overloaded = True
@@ -310,7 +316,7 @@ def test_requests_that_were_under_way_together_halve_it_once():
 
 
 def test_what_was_neither_taken_nor_too_much_changes_nothing():
-    limit = AdaptiveConcurrency(8)
+    limit = AdaptiveLimit(8)
     with limit.request():
         pass
     with pytest.raises(ValueError, match="lost"), limit.request():
@@ -319,7 +325,7 @@ def test_what_was_neither_taken_nor_too_much_changes_nothing():
 
 
 def test_never_more_at_once_than_the_limit_says():
-    limit, seen, lock, under_way = AdaptiveConcurrency(3), [], threading.Lock(), set()
+    limit, seen, lock, under_way = AdaptiveLimit(3), [], threading.Lock(), set()
 
     def work(number):
         for _ in range(50):

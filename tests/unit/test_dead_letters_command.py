@@ -199,14 +199,15 @@ def test_a_letter_goes_only_when_its_document_was_confirmed() -> None:
     items = [
         BulkAction(one.version or 0, f"new{one.line}", "index", b"", one.document) for one in (done, superseded, dead)
     ]
+    unread = BulkAction(refused.version or 0, "", "index", b"", b"")
     verdicts.settle(
         [
             ActionResult(items[0], "done", "created"),
             ActionResult(items[1], "superseded"),
             ActionResult(items[2], "dead", "", "other_exception", "worse"),
+            ActionResult(unread, "dead", "", "invalid_json", "still none", "read"),
         ]
     )
-    verdicts.refuse(refused.version or 0, None, "invalid_json", "still none", b"", "read")
     assert verdicts.revised(done) is verdicts.revised(superseded) is None
     assert verdicts.revised(never_sent) is never_sent
     again, still = verdicts.revised(dead), verdicts.revised(refused)
