@@ -20,9 +20,8 @@ from langshift.errors import LangshiftError, UnavailableError
 from langshift.evaluate.report.writers import environment
 from langshift.languages import direction
 from langshift.plugin.versions import check_name
-from langshift.retrieval.searcher import USUAL_OPTIONS, Searcher
-from langshift.retrieval.service import Encoders, PlanFactory, VersionedSearcher
-from langshift.retrieval.settings import NO_FILTERS, Filters
+from langshift.retrieval.searcher import USUAL_OPTIONS
+from langshift.retrieval.service import Encoders, VersionedSearcher
 from langshift.server_errors import failure
 from langshift.settings import VERSION, Settings
 
@@ -107,10 +106,6 @@ class AppContext:
         check_name(name)
         # Where the cluster is lost meanwhile, what is opened here goes with what was open on it.
         return self._opened.of(name, lambda: VersionedSearcher(self.client, name, USUAL_OPTIONS, self._encoders))
-
-    def execute(self, name: str, make: PlanFactory[T], filters: Filters = NO_FILTERS) -> tuple[Searcher, T]:
-        """Carry out an exchange with what stands behind a name; see ``Opened.carry_out``."""
-        return self.opened(name).execute(make, filters)
 
     def shared(self, kind: type[K], make: Callable[[], K]) -> K:
         """The console's one object of a kind, made at first use; its ``close``, if it has one, is called at the end."""

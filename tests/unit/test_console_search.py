@@ -177,7 +177,7 @@ def choice(name, alpha, documents=9, live=True):
 def test_the_place_on_the_other_side_is_told_in_words():
     here = [hit("a"), hit("b"), hit("c"), hit("d")]
     there = places([hit("b"), hit("a"), hit("c")])
-    assert [(row.movement, row.moved) for row in rows(here, "q", "de", there)] == [
+    assert [(row.movement, row.moved) for row in rows(here, "q", there)] == [
         ("up", "up 1, there 2nd"),
         ("down", "down 1, there 1st"),
         ("same", "same place"),
@@ -187,8 +187,8 @@ def test_the_place_on_the_other_side_is_told_in_words():
 
 def test_a_document_inside_a_hit_stands_where_the_hit_does():
     there = places([hit("x"), hit("y", others=("a",))])
-    assert rows([hit("a")], "q", "de", there)[0].moved == "up 1, there 2nd"
-    assert rows([hit("z", others=("x",))], "q", "de", there)[0].moved == "same place"
+    assert rows([hit("a")], "q", there)[0].moved == "up 1, there 2nd"
+    assert rows([hit("z", others=("x",))], "q", there)[0].moved == "same place"
 
 
 def test_ordinals():

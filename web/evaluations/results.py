@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from threading import Lock
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import Any, NamedTuple, cast
 
 import msgspec
 from anyio import from_thread
@@ -211,7 +211,6 @@ def _written(path: Path, whole: Path) -> float | None:
 MEASURES = ("nDCG@20", "TLR@20", "SLR@20", "LPR")
 MOST_SHOWN = 200
 _MOST_BYTES = 16 * 2**20
-_Kind = TypeVar("_Kind")
 
 
 class _Dataset(msgspec.Struct):
@@ -357,18 +356,15 @@ def _run(folder: Path, name: str, when: datetime, names: Mapping[str, str]) -> L
     try:
         if (folder / RESULT).stat().st_size > _MOST_BYTES:
             return replace(run, problem=f"{RESULT} is larger than any that langshift writes: remove it.")
-        found = _decoded(folder / RESULT, _Result)
-        begun = _decoded(folder / UNFINISHED, _UnfinishedRun) if (folder / UNFINISHED).is_file() else None
+        found, begun = msgspec.json.decode((folder / RESULT).read_bytes(), type=_Result), None
+        if (folder / UNFINISHED).is_file():
+            begun = msgspec.json.decode((folder / UNFINISHED).read_bytes(), type=_UnfinishedRun)
         return _filled(run, found, begun, names)
     except OSError as error:
         return replace(run, problem=f"It cannot be read: {error.strerror}.")
     except (msgspec.MsgspecError, RecursionError, ValueError) as error:
         reason = " ".join(str(error).split())
         return replace(run, problem=f"{RESULT} is not what langshift writes ({reason}): run the evaluation again.")
-
-
-def _decoded(path: Path, kind: type[_Kind]) -> _Kind:
-    return msgspec.json.decode(path.read_bytes(), type=kind)
 
 
 def _filled(run: ListedRun, found: _Result, begun: _UnfinishedRun | None, names: Mapping[str, str]) -> ListedRun:
@@ -419,10 +415,7 @@ def evaluations(request: Request) -> Response:
         datasets=list(console.datasets),
         indices=names,
         away=away,
-        modes=settings.MODES,
-        fusions=settings.FUSIONS,
-        usual=settings.USUAL,
-        most=settings.MOST_PREFERENCE,
+        settings=settings,
     )
 
 

@@ -377,6 +377,8 @@ def measure(
     drawn = execute(client, index.index, draw(index, languages, shift)) if languages else []
     documents, remarks = comparable(index.index, drawn, held=shift is not None)
     nearness, more = _nearness_and_remarks(documents, languages, opening, report_progress)
+    others = pluralize(len(index.counts) - len(languages), "other")
+    chosen = f"The {LANGUAGES} languages with the most documents are shown; {others} are not."
     report_progress("Drawing the picture")
     taken = _taken(languages, shift)
     # The pivot language takes none.
@@ -392,7 +394,7 @@ def measure(
         widest=pictured(documents) if documents else None,
         along=pictured(documents, directions) if documents and len(directions) > 1 else None,
         known=_known(documents),
-        remarks=[*_chosen(index, languages), *remarks, *more],
+        remarks=[*([chosen] if len(languages) < len(index.counts) else []), *remarks, *more],
     )
 
 
@@ -480,13 +482,6 @@ def _nearness_and_remarks(
     found = measure_nearness(questions, documents, languages)
     fewer = f"Encoding takes long here, so {max(found.questions.values())} questions of a language were asked at most, "
     return found, [] if questions.all else [f"{fewer}not {QUESTIONS}."]
-
-
-def _chosen(index: IndexInfo, languages: Sequence[str]) -> list[str]:
-    others = len(index.counts) - len(languages)
-    if not others:
-        return []
-    return [f"The {LANGUAGES} languages with the most documents are shown; {pluralize(others, 'other')} are not."]
 
 
 def _taken(languages: Sequence[str], shift: StoredShift | None) -> dict[str, Matrix]:

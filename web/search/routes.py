@@ -11,15 +11,13 @@ from starlette.routing import Route
 
 from langshift.errors import LangshiftError, UsageError
 from langshift.languages import parse_tag
-from langshift.retrieval.settings import FUSIONS, MODES, MOST_CHARACTERS, USUAL
+from langshift.retrieval import settings
 from langshift.retrieval.shortlist import rankable
 from langshift.web.context import AppContext, context_of, page
+from langshift.web.search import state as limits
 from langshift.web.search.searching import SideResult, SideSearcher, side_error
 from langshift.web.search.state import (
-    MOST_PREFERENCE,
-    MOST_SIZE,
     PLACES,
-    USUAL_SIZE,
     IndexChoice,
     Place,
     SearchState,
@@ -55,10 +53,8 @@ def search(request: Request) -> Response:
         sides=views(state, known, outcomes),
         languages=_languages(console, state, known, outcomes),
         prefetch=state.address("/search/vectors") if any(one.fixed is None for one in outcomes.values()) else None,
-        most={"size": MOST_SIZE, "usual_size": USUAL_SIZE, "preference": MOST_PREFERENCE, "words": MOST_CHARACTERS},
-        usual=USUAL,
-        modes=MODES,
-        fusions=FUSIONS,
+        limits=limits,
+        settings=settings,
         number=number,
     )
 

@@ -140,51 +140,40 @@ class HitRow(NamedTuple):
     """One hit of a list.
 
     Attributes:
-        rank: from 1.
         hit: what was found.
         title: of the document; empty where it has none.
         snippet: the beginning of its text, or what is around a word of the query.
-        own: whether it is in the searcher's language.
         movement: which way it stands against the other side.
         moved: the same in words.
         others: the other documents of its group: their languages, and their titles or the beginnings of their texts.
     """
 
-    rank: int
     hit: Hit
     title: str
     snippet: str
-    own: bool
     movement: Movement
     moved: str
     others: tuple[tuple[str, str], ...]
 
 
-def rows(hits: Sequence[Hit], words: str, language: str, there: Mapping[str, int]) -> list[HitRow]:
+def rows(hits: Sequence[Hit], words: str, there: Mapping[str, int]) -> list[HitRow]:
     """The hits as they are listed.
 
     Args:
         hits: best first.
         words: the query.
-        language: the searcher's.
         there: document -> rank on the other side, from ``places``.
     """
-    found = []
-    for rank, hit in enumerate(hits, start=1):
-        movement, moved = _moved(rank, _place(hit, there))
-        found.append(
-            HitRow(
-                rank=rank,
-                hit=hit,
-                title=truncate(hit.title, TITLE),
-                snippet=snippet(hit.text, words),
-                own=hit.language == language,
-                movement=movement,
-                moved=moved,
-                others=tuple((one.language, truncate(one.title or one.text, TITLE)) for one in hit.others),
-            )
+    return [
+        HitRow(
+            hit,
+            truncate(hit.title, TITLE),
+            snippet(hit.text, words),
+            *_moved(rank, _place(hit, there)),
+            others=tuple((one.language, truncate(one.title or one.text, TITLE)) for one in hit.others),
         )
-    return found
+        for rank, hit in enumerate(hits, start=1)
+    ]
 
 
 def places(hits: Iterable[Hit]) -> dict[str, int]:
@@ -364,8 +353,7 @@ class SideSearcher:
 
     def _gather(self, state: SearchState, choice: IndexChoice) -> CachedShortlist:
         filters = filters_of(state)
-        searcher, shortlist = self.console.execute(
-            choice.name,
+        searcher, shortlist = self.console.opened(choice.name).execute(
             lambda searcher: searcher.shortlist(
                 state.words,
                 language=state.language,
@@ -417,8 +405,7 @@ class SideSearcher:
     ) -> tuple[Searcher, SearchResult]:
         """A search by the cluster, for as many hits as a shortlist ranks."""
         filters = filters_of(state)
-        return self.console.execute(
-            choice.name,
+        return self.console.opened(choice.name).execute(
             lambda searcher: searcher.result_plan(
                 state.words,
                 side.setting,

@@ -66,10 +66,6 @@ class SearchState:
         """One of the two."""
         return self.left if place == "left" else self.right
 
-    def with_side(self, place: Place, side: SearchSide) -> SearchState:
-        """The state with another left or right search."""
-        return replace(self, left=side) if place == "left" else replace(self, right=side)
-
     def items(self) -> list[tuple[str, str]]:
         """Names and values of an address, without what is usual."""
         values = {"q": self.words, "lang": self.language, "size": str(self.size) if self.size != USUAL_SIZE else None}
@@ -268,9 +264,7 @@ def resolve_state(state: SearchState, known: Sequence[IndexChoice]) -> SearchSta
     """
     if not known:
         raise UsageError("There is no index on the cluster yet: make one, such as with `langshift demo`.")
-    for place in PLACES:
-        state = state.with_side(place, _by_its_name(place, state.side(place), known))
-    left, right = state.left, state.right
+    left, right = (_by_its_name(place, state.side(place), known) for place in PLACES)
     if left.index is None and right.index is None:
         left, right = _pair(left, right, known)
     elif left.index is None:
@@ -331,8 +325,7 @@ def _beside(side: SearchSide, other: IndexChoice, known: Sequence[IndexChoice]) 
 
 def _against_itself(side: SearchSide, choice: IndexChoice) -> SearchSide:
     """The side over the index, as it would be without a shift."""
-    unshifted = 0.0 if choice.alpha and side.alpha is None else side.alpha
-    return replace(side, index=choice.name, alpha=unshifted)
+    return replace(side, index=choice.name, alpha=0.0 if choice.alpha and side.alpha is None else side.alpha)
 
 
 def _kinship(one: IndexChoice, other: IndexChoice) -> tuple[bool, bool, int]:

@@ -27,37 +27,30 @@ def views(
         outcomes: what the sides found; empty where nothing was asked.
     """
     colours = _colours(outcomes, state.size)
-    return [_side(place, state, known, outcomes, colours) for place in PLACES]
-
-
-def _side(
-    place: Place,
-    state: SearchState,
-    known: Sequence[IndexChoice],
-    outcomes: Mapping[Place, SideResult],
-    colours: Mapping[str, int],
-) -> dict[str, Any]:
-    side, outcome = state.side(place), outcomes.get(place)
-    choice = choice_of(side, known)
-    seen = {
-        "place": place,
-        "side": side,
-        "choice": choice,
-        # The link that says why a document is where it is, but for its id.
-        "why": state.address("/search/hit", side=place),
-        "step": _step(choice.alpha),
-        "outcome": outcome,
-    }
-    if outcome is None:
-        return seen
-    listed, other = outcome.hits[: state.size], outcomes[PLACES[1 - PLACES.index(place)]]
-    retuned = outcome.moved and side.alpha is not None and choice.live
-    return seen | {
-        "rows": rows(listed, state.words, outcome.language, places(other.hits)),
-        "shares": [(tag, count, colours.get(tag, _COLOURS)) for tag, count in shares(listed)],
-        "requests": [(_dsl(one), one.as_curl) for one in outcome.requests],
-        "retune": f"langshift retune {choice.name} --alpha {number(side.alpha or 0.0)}" if retuned else None,
-    }
+    found = []
+    for place in PLACES:
+        side, outcome = state.side(place), outcomes.get(place)
+        choice = choice_of(side, known)
+        seen: dict[str, Any] = {
+            "place": place,
+            "side": side,
+            "choice": choice,
+            # The link that says why a document is where it is, but for its id.
+            "why": state.address("/search/hit", side=place),
+            "step": _step(choice.alpha),
+            "outcome": outcome,
+        }
+        if outcome is not None:
+            listed, other = outcome.hits[: state.size], outcomes[PLACES[1 - PLACES.index(place)]]
+            retuned = outcome.moved and side.alpha is not None and choice.live
+            seen |= {
+                "rows": rows(listed, state.words, places(other.hits)),
+                "shares": [(tag, count, colours.get(tag, _COLOURS)) for tag, count in shares(listed)],
+                "requests": [(_dsl(one), one.as_curl) for one in outcome.requests],
+                "retune": f"langshift retune {choice.name} --alpha {number(side.alpha or 0.0)}" if retuned else None,
+            }
+        found.append(seen)
+    return found
 
 
 def _dsl(request: HttpRequest) -> str:

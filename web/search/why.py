@@ -97,7 +97,9 @@ def explain_hit(
     choice = outcome.choice
     searcher, result = side_searcher.search(state, side, choice, explain=True)
     fields, ids = searcher.index.fields, (name, *(anchor.id for anchor in result.anchors))
-    _, (found, members) = side_searcher.console.execute(choice.name, lambda one: _documents(ids, one.index.fields))
+    _, (found, members) = side_searcher.console.opened(choice.name).execute(
+        lambda one: _documents(ids, one.index.fields)
+    )
     if name not in found:
         raise HTTPException(404, f"There is no document {name[:200]!r} in {choice.name}.")
     documents = {key: to_hit(one, fields) for key, one in found.items()}
