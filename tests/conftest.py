@@ -22,6 +22,7 @@ if "PYTEST_XDIST_WORKER" in os.environ:
     for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
         os.environ[_name] = "1"
 
+import hypothesis
 import pytest
 from filelock import FileLock
 from known_vectors import KnownVectors
@@ -34,6 +35,10 @@ from langshift.embedded.java import Java
 from langshift.embedded.node import Node
 from langshift.errors import LangshiftError
 from langshift.settings import Settings
+
+# A busy machine takes longer over an example than one that is free.
+hypothesis.settings.register_profile("langshift", deadline=None)
+hypothesis.settings.load_profile("langshift")
 
 IMAGE = "opensearchproject/opensearch:3"
 # Downloads are shared with the user; journals, dead letters and logs of the tests' loads are not.

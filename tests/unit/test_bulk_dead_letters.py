@@ -74,7 +74,7 @@ def test_a_letter_stands_in_the_file_as_documented(letters, path):
     ]
 
 
-@settings(deadline=None, max_examples=80)
+@settings(max_examples=80)
 @given(batches=st.lists(st.lists(LETTERS, max_size=4), max_size=4))
 def test_letters_come_back_as_they_were_each_once(batches):
     with tempfile.TemporaryDirectory() as folder:

@@ -37,7 +37,7 @@ def rows(first, last, state="index"):
     return [Acknowledged(line, f"d{line}", state) for line in range(first, last + 1)]
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(steps=STEPS)
 def test_what_is_to_be_there_is_what_a_dictionary_of_lines_says(steps):
     with tempfile.TemporaryDirectory() as folder, Journal(Path(folder) / "journal.sqlite") as journal:

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from langshift.debias import debiaser as module
@@ -88,7 +88,6 @@ def test_the_pivot_is_never_touched(method, seed, norm, languages):
         assert np.array_equal(moved[pivot], given_[pivot])
 
 
-@settings(deadline=None)
 @given(SEEDS, NORMS, LANGUAGES, st.floats(0, 1))
 def test_a_hard_posterior_makes_the_soft_shift_the_shift_bit_for_bit(seed, norm, languages, alpha):
     debias, given_ = Debiaser(known(seed, norm), alpha=alpha, alphas={"de": 0.3}), texts(seed + 1, len(languages), norm)

@@ -69,7 +69,7 @@ def test_the_vector_is_the_mean_difference_of_complete_pairs():
     assert (made.document_prefix, made.query_prefix, made.normalised) == ("passage: ", "query: ", False)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(
     rows=st.integers(2, 400), norm=st.floats(1, 50), size=st.integers(1, 300), seed=st.integers(0, 2**32 - 1),
 )  # fmt: skip
@@ -84,7 +84,7 @@ def test_streaming_is_the_mean_over_all_at_once(rows, norm, size, seed):
         assert np.abs(made.means[tag] - vectors[tag].astype(np.float64).mean(axis=0)).max() <= 1e-6 * norm
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(rows=st.integers(2, 3000), norm=st.floats(1, 50), seed=st.integers(0, 2**32 - 1))
 def test_the_order_of_the_pairs_does_not_matter(rows, norm, seed):
     vectors = made_vectors(rows, norm=norm, seed=seed)

@@ -138,7 +138,7 @@ def test_the_stand_in_for_the_oracle_is_told(name):
 NAMES = [name for name in DOCUMENTS if name != "x"]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(
     run=st.dictionaries(
         st.sampled_from(list("abcdef")),

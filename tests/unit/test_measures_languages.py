@@ -240,7 +240,7 @@ cases = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(case=cases)
 def test_against_independent_formulas(case):
     documents, language, hits, group = case["documents"], case["language"], case["hits"], case["group"]

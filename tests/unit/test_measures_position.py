@@ -137,7 +137,7 @@ def test_without_evidence_it_is_undefined_and_says_so():
     )
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(
     cases=st.lists(
         st.tuples(st.floats(0, 1, allow_nan=False), st.integers(1, 2200), st.integers(0, 12)), min_size=1, max_size=40

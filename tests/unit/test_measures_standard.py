@@ -58,7 +58,7 @@ def reference(qrels, run, name, gain=lambda grade: grade):
     return {query: found[query][name] if query in found else 0.0 for query in kept}
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(qrels=judgements, run=answers)
 def test_equal_to_pytrec_eval(qrels, run):
     found = score(list(NAMES), material(qrels, run))
@@ -70,7 +70,7 @@ def test_equal_to_pytrec_eval(qrels, run):
             assert found[name].mean == pytest.approx(sum(expected.values()) / len(expected), abs=1e-9)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(qrels=judgements, run=answers)
 def test_exponential_gain_is_a_map_of_grades(qrels, run):
     name = "nDCG(gains={1:1,2:3,3:7})@10"

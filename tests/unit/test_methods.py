@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from langshift.debias.debiaser import shift
@@ -131,7 +131,6 @@ def test_alpha_0_changes_nothing_bit_for_bit(method):
     assert not np.shares_memory(moved, x)
 
 
-@settings(deadline=None)
 @given(SEEDS, NORMS, COUNTS, st.integers(1, 50))
 def test_a_streamed_map_is_the_ridge_solution_of_the_stacked_system(seed, norm, count, size):
     x, y = made_pairs(seed, norm, count)
@@ -154,7 +153,6 @@ def test_the_order_of_pairs_does_not_matter_to_a_map(seed, norm, strength):
     assert np.abs(maps[0] - maps[1]).max() <= 1e-9
 
 
-@settings(deadline=None)
 @given(SEEDS, NORMS)
 def test_a_map_does_not_depend_on_the_scale_of_the_embeddings(seed, norm):
     x, y = made_pairs(seed, count=300)

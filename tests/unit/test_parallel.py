@@ -61,7 +61,7 @@ FIRST = {"table.tsv": 2, "ids": 0}
 
 
 @pytest.mark.parametrize("name", WRITERS)
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_every_format_gives_the_same_rows_in_batches_of_any_size(name, data, tmp_path_factory):
     rows = data.draw(st.lists(st.fixed_dictionaries({"de": SAID, "th": SAID}), min_size=1, max_size=9))
