@@ -9,7 +9,7 @@ not be given theirs without. When all are there the latter two are replaced by t
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, Any
 
@@ -21,14 +21,11 @@ from langshift.evaluate.replay.requests import QueryResult
 from langshift.files import write_json
 from langshift.retrieval.hits import ScoringContext
 
-USUAL = ScoringContext()
-_WRITTEN = {"run_scores": "kept"}
-
 
 def to_dict(how: ScoringContext) -> dict[str, Any]:
     """The same as JSON; empty where there is nothing to know."""
     known = msgspec.to_builtins(how, enc_hook=float)  # some figures are NumPy's
-    return {_WRITTEN.get(name, name): value for name, value in known.items() if value}
+    return {"kept" if name == "run_scores" else name: value for name, value in known.items() if value}
 
 
 def from_dict(given: Mapping[str, Any]) -> ScoringContext:
@@ -37,11 +34,13 @@ def from_dict(given: Mapping[str, Any]) -> ScoringContext:
     Raises:
         ValueError: it is of another form.
     """
-    return msgspec.convert({**given, "run_scores": given.get("kept", {})}, ScoringContext) if given else USUAL
+    return msgspec.convert({**given, "run_scores": given.get("kept", {})}, ScoringContext)
 
 
 PER_QUERY, RESULT, UNFINISHED = "per-query.jsonl", "result.json", "unfinished.json"
 WRITTEN_AT_THE_END = ("run.trec", "group-scores.jsonl")
+_COLUMNS = ("query", "ranking", "took_ms", "wall_ms", "waited_ms", "error", "reached")
+"""What a line calls the first fields of an answer."""
 Identity = Mapping[str, Any]
 """What makes two replays the same, as JSON: only then do their answers belong together."""
 
@@ -162,27 +161,10 @@ def _read(path: Path) -> dict[str, QueryResult]:
 
 
 def _row(answer: QueryResult) -> dict[str, Any]:
-    return {
-        "query": answer.query,
-        "ranking": answer.hits,
-        "took_ms": answer.took,
-        "wall_ms": answer.wall,
-        "waited_ms": answer.waited,
-        "error": answer.error,
-        "reached": answer.reached,
-        **({"how": known} if (known := to_dict(answer.how)) else {}),
-    }
+    row: dict[str, Any] = dict(zip(_COLUMNS, answer, strict=False))
+    return row | ({"how": known} if (known := to_dict(answer.how)) else {})
 
 
 def _answer(row: Mapping[str, Any]) -> QueryResult:
-    ranking: Sequence[Sequence[Any]] = row["ranking"]
-    return QueryResult(
-        query=row["query"],
-        hits=tuple((str(name), float(score)) for name, score in ranking),
-        took=row["took_ms"],
-        wall=row["wall_ms"],
-        error=row["error"],
-        waited=float(row["waited_ms"]),
-        reached=bool(row["reached"]),
-        how=from_dict(row.get("how", {})),
-    )
+    answer = msgspec.convert([row[name] for name in _COLUMNS], QueryResult)
+    return answer._replace(how=from_dict(row["how"])) if "how" in row else answer

@@ -196,8 +196,8 @@ class LoadStats:
 
     @property
     def throughput(self) -> float | None:
-        """Answered queries a second; None where none was sent."""
-        return self.answered / self.seconds if self.seconds else None
+        """Answered queries a second, to two digits; None where none was sent."""
+        return round(self.answered / self.seconds, 2) if self.seconds else None
 
 
 def send(
@@ -226,7 +226,10 @@ def send(
     stats = [LoadStats(answered_earlier=len(heard), sent_again=n) for heard, n in zip(answers, again, strict=True)]
     for _ in range(sum(map(len, answers))):
         on_answer()
-    missing = _from_now([request for request in requests if request.query not in answers[request.place]])
+    missing = [request for request in requests if request.query not in answers[request.place]]
+    if missing and (first := missing[0].due) is not None:
+        # The first of them is due at once.
+        missing = [request._replace(due=None if request.due is None else request.due - first) for request in missing]
     asks = [partial(send_query, clients[number % len(clients)]) for number in range(load.concurrency)]
     # Sent at no time and forgotten, so that no figure is of a cold cluster.
     for _ in send_all(asks, [request._replace(due=None) for request in missing[: load.warm_up * places]]):
@@ -246,11 +249,3 @@ def send(
             for journal in journals:
                 journal.flush()
     return answers, stats
-
-
-def _from_now(requests: Sequence[PreparedQuery]) -> list[PreparedQuery]:
-    """The same requests, the first of them due at once."""
-    first = requests[0].due if requests else None
-    if first is None:
-        return list(requests)
-    return [request._replace(due=None if request.due is None else request.due - first) for request in requests]

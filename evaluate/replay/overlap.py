@@ -11,13 +11,13 @@ A query that failed in either index is left out, and counted.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean
-from typing import Any
+from typing import Any, NamedTuple
 
 from opensearchpy import OpenSearch
 
+from langshift.evaluate.datasets.dataset import gather
 from langshift.evaluate.datasets.texts import indexed_languages
 from langshift.evaluate.replay.replay import ReplayResult
 from langshift.evaluate.replay.requests import QueryResult
@@ -29,8 +29,7 @@ Shares = dict[str, float]
 """Document language -> mean share, most frequent first."""
 
 
-@dataclass(frozen=True)
-class Drift:
+class Drift(NamedTuple):
     """What changes from one index to another for some queries.
 
     Attributes:
@@ -57,8 +56,7 @@ class Drift:
         }
 
 
-@dataclass(frozen=True)
-class Overlap:
+class Overlap(NamedTuple):
     """The drift from one index to another.
 
     Attributes:
@@ -109,15 +107,13 @@ def measure_overlap(
     """
     others = {answer.query: answer for answer in after if answer.error is None}
     pairs = [(answer, others[answer.query]) for answer in before if answer.error is None and answer.query in others]
-    by_language: dict[str, list[tuple[QueryResult, QueryResult]]] = {}
-    for pair in pairs:
-        by_language.setdefault(queries.get(pair[0].query) or UNDETERMINED, []).append(pair)
+    by_language = gather((queries.get(pair[0].query) or UNDETERMINED, pair) for pair in pairs)
     apart = {language: _drift(by_language[language], documents) for language in sorted(by_language)}
     parts = list(apart.values())
     whole = Drift(
         len(pairs),
-        _mean([(part.rbo, part.queries) for part in parts]),
-        _mean([(part.jaccard, part.queries) for part in parts]),
+        _mean((part.rbo, part.queries) for part in parts),
+        _mean((part.jaccard, part.queries) for part in parts),
         mean_shares([part.before for part in parts]),
         mean_shares([part.after for part in parts]),
     )
@@ -180,7 +176,7 @@ def _drift(pairs: Sequence[tuple[QueryResult, QueryResult]], documents: Mapping[
     )
 
 
-def _mean(figures: Sequence[tuple[float | None, int]]) -> float | None:
+def _mean(figures: Iterable[tuple[float | None, int]]) -> float | None:
     """The mean of figures, each weighted by its number of queries."""
     known = [(figure, weight) for figure, weight in figures if figure is not None]
     return sum(figure * weight for figure, weight in known) / sum(weight for _, weight in known) if known else None

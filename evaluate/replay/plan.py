@@ -18,14 +18,7 @@ from langshift.errors import UsageError
 from langshift.evaluate.datasets.dataset import Dataset, DatasetQuery, primary_language
 from langshift.evaluate.datasets.texts import query_languages
 from langshift.evaluate.replay.journal import Identity, ReplayJournal, begin, resume, unfinished
-from langshift.evaluate.replay.requests import (
-    TOP_K,
-    LoadProfile,
-    PreparedQuery,
-    alternating,
-    encode,
-    prepare,
-)
+from langshift.evaluate.replay.requests import TOP_K, LoadProfile, PreparedQuery, alternating, encode, prepare
 from langshift.evaluate.runs import command
 from langshift.files import identifier, records, string
 from langshift.languages import UNDETERMINED, text_language

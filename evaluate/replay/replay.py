@@ -20,8 +20,7 @@ from langshift.evaluate.replay.requests import LoadProfile, QueryResult
 from langshift.evaluate.runs import by_language, scored
 from langshift.plugin.metadata import USUAL, FieldNames
 from langshift.retrieval.anchored import AnchorModel
-from langshift.retrieval.searcher import Searcher
-from langshift.retrieval.settings import SearchQuery, SearchSettings
+from langshift.retrieval.settings import SearchSettings
 from langshift.retrieval.steps import execute_many
 
 GroupScores = Mapping[str, Mapping[str, "float | None"]]
@@ -132,61 +131,39 @@ def replay_all(
     # Send.
     answers, sendings = send(clients, replay_plan.requests, len(replay_plan.targets), options.load, journals, on_answer)
     # Score.
-    return [
-        _build_result(
-            clients[0], replay_plan, options, target, heard, sending, known[target.searcher.index.index], notes
+    dataset, found = replay_plan.dataset, []
+    for target, heard, sending, notes in zip(replay_plan.targets, answers, sendings, remarks, strict=True):
+        searcher, index = target.searcher, target.searcher.index
+        documents, unnamed = known[index.index]
+        in_order = [heard[query.id] for query in replay_plan.queries]
+        run = {answer.query: dict(answer.hits) for answer in in_order}
+        group_scores, lacking = _group_scores(clients[0], replay_plan, target, heard)
+        scores = {}
+        if dataset.qrels:
+            names = default_measures(dataset.judged) if options.measures is None else options.measures
+            matched = {query: {n: s for n, s in its.items() if s is not None} for query, its in group_scores.items()}
+            scores = scored(names, dataset, DatasetLanguages({}, documents, replay_plan.languages, ()), run, matched)
+        warnings = [*misfits(searcher, dataset, run), *detection_warnings(replay_plan), *unnamed, *notes, *lacking]
+        result = ReplayResult(
+            index=index.name,
+            version=index.index,
+            setting=target.setting,
+            fingerprint=index.fingerprint,
+            languages=replay_plan.languages,
+            answers=in_order,
+            scores=scores,
+            warnings=warnings + [f"{name}: {measured.note}" for name, measured in scores.items() if measured.note],
+            shift_queries=target.shift_queries,
+            load=options.load,
+            sending=sending,
+            group_scores=group_scores,
+            dataset=dataset,
+            documents=documents,
+            fields=index.fields,
+            trust=target.trust,
         )
-        for target, heard, sending, notes in zip(replay_plan.targets, answers, sendings, remarks, strict=True)
-    ]
-
-
-def _build_result(
-    client: OpenSearch,
-    replay_plan: ReplayPlan,
-    options: ReplayOptions,
-    target: ReplayTarget,
-    answers: Mapping[str, QueryResult],
-    sending: LoadStats,
-    known: tuple[Mapping[str, str | None], Sequence[str]],
-    remarks: Sequence[str],
-) -> ReplayResult:
-    """What was found in one way."""
-    searcher, dataset = target.searcher, replay_plan.dataset
-    heard = [answers[query.id] for query in replay_plan.queries]
-    group_scores, warnings = _group_scores(client, replay_plan, target, answers)
-    run = {answer.query: dict(answer.hits) for answer in heard}
-    documents, language_warnings = known
-    scores = {}
-    if dataset.qrels:
-        names = default_measures(dataset.judged) if options.measures is None else options.measures
-        matched = {query: {n: s for n, s in its.items() if s is not None} for query, its in group_scores.items()}
-        scores = scored(names, dataset, DatasetLanguages({}, documents, replay_plan.languages, ()), run, matched)
-    notes = [f"{name}: {found.note}" for name, found in scores.items() if found.note]
-    return ReplayResult(
-        index=searcher.index.name,
-        version=searcher.index.index,
-        setting=target.setting,
-        fingerprint=searcher.index.fingerprint,
-        languages=replay_plan.languages,
-        answers=heard,
-        scores=scores,
-        warnings=[
-            *misfits(searcher, dataset, run),
-            *detection_warnings(replay_plan),
-            *language_warnings,
-            *remarks,
-            *warnings,
-            *notes,
-        ],
-        shift_queries=target.shift_queries,
-        load=options.load,
-        sending=sending,
-        group_scores=group_scores,
-        dataset=dataset,
-        documents=documents,
-        fields=searcher.index.fields,
-        trust=target.trust,
-    )
+        found.append(result)
+    return found
 
 
 def _remarks(target: ReplayTarget) -> list[str]:
@@ -204,8 +181,7 @@ def _group_scores(
     """The scores of target groups, and sentences on those that could not be had."""
     if not replay_plan.scored or not all(answer.reached for answer in heard.values()):
         return {}, []
-    questions = {query.id: question for query, question in zip(replay_plan.queries, target.questions, strict=True)}
-    scores, errors = fetch_group_scores(client, target.searcher, target.setting, questions, replay_plan.scored, heard)
+    scores, errors = fetch_group_scores(client, replay_plan, target, heard)
     if not errors:
         return scores, []
     first = next(iter(errors))
@@ -222,38 +198,32 @@ def _group_scores(
 # those of the group. A passage that the search does not match has no score (null in the file): it is behind
 # every passage that has one.
 def fetch_group_scores(
-    client: OpenSearch,
-    searcher: Searcher,
-    setting: SearchSettings,
-    questions: Mapping[str, SearchQuery],
-    wanted: Mapping[str, Sequence[str]],
-    heard: Mapping[str, QueryResult],
+    client: OpenSearch, replay_plan: ReplayPlan, target: ReplayTarget, heard: Mapping[str, QueryResult]
 ) -> tuple[GroupScores, dict[str, str]]:
     """Ask for the scores, many queries to a request.
 
     Args:
         client: the cluster.
-        searcher: over the index.
-        setting: how it was searched.
-        questions: query id -> the question as it was asked.
-        wanted: query id -> the documents to score.
+        replay_plan: which documents to score.
+        target: how the run was searched.
         heard: query id -> the answer of the run, which says how its scores were put together.
 
     Returns:
         The scores, and query id -> reason for those that could not be had. Nothing is asked for a query that failed
         in the run: as it has no answer, its documents have no score.
     """
-    scores: dict[str, dict[str, float | None]] = {}
-    errors: dict[str, str] = {}
+    wanted, searcher = replay_plan.scored, target.searcher
+    questions = {query.id: question for query, question in zip(replay_plan.queries, target.questions, strict=True)}
+    scores: dict[str, Mapping[str, float | None]] = {query: dict.fromkeys(names) for query, names in wanted.items()}
+    errors = {}
     answered = [query for query in wanted if heard[query].error is None]
-    exchanges = (searcher.scores(questions[query], setting, heard[query].how, wanted[query]) for query in answered)
+    exchanges = (
+        searcher.scores(questions[query], target.setting, heard[query].how, wanted[query]) for query in answered
+    )
     for query, found in zip(answered, execute_many(client, searcher.index.index, exchanges), strict=True):
         if isinstance(found, LangshiftError):
             errors[query] = str(found)
+            del scores[query]
         else:
             scores[query] = found
-    failed: dict[str, dict[str, float | None]] = {
-        query: dict.fromkeys(names) for query, names in wanted.items() if heard[query].error is not None
-    }
-    known = scores | failed
-    return {query: known[query] for query in wanted if query in known}, errors
+    return scores, errors

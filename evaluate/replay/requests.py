@@ -75,22 +75,22 @@ class QueryResult(NamedTuple):
         took: milliseconds that the server says it took, all steps together; None where the query failed.
         wall: milliseconds until the client had put the answer together, from when the query was due, or
             from sending it where it was not due at any time; None where the query failed.
-        error: why the query failed, in a sentence, or None.
         waited: milliseconds between when the query was due and when it was sent.
+        error: why the query failed, in a sentence, or None.
         reached: whether there was a cluster to answer, be it with an error.
-        sent: whether the query was sent at all.
         how: how the scores were put together, so that more documents can be scored alike.
+        sent: whether the query was sent at all.
     """
 
     query: str
     hits: tuple[tuple[str, float], ...] = ()
     took: float | None = None
     wall: float | None = None
-    error: str | None = None
     waited: float = 0.0
+    error: str | None = None
     reached: bool = True
-    sent: bool = True
     how: ScoringContext = ScoringContext()
+    sent: bool = True
 
 
 def send_query(client: OpenSearch, request: PreparedQuery, due: float | None = None) -> QueryResult:
@@ -202,14 +202,8 @@ def arrivals(count: int, rate: float) -> list[float]:
     return sorted(draw.uniform(0, count / rate) for _ in range(count))
 
 
-def rotated(number: int, places: int) -> list[int]:
-    """The order in which the query of this number goes to the indices: each comes first as often."""
-    return [(number + place) % places for place in range(places)]
-
-
 TOP_K = 100
 MOST_BYTES = 2_000_000_000
-NOTHING_SCORED: Mapping[str, Collection[str]] = {}
 _ENCODE_AT_ONCE = 256
 
 
@@ -293,9 +287,9 @@ def alternating(
     queries: Sequence[DatasetQuery],
     content: Sequence[Sequence[PreparedSearch]],
     due: Sequence[float | None],
-    scored: Mapping[str, Collection[str]] = NOTHING_SCORED,
+    scored: Mapping[str, Collection[str]],
 ) -> Iterator[PreparedQuery]:
-    """Each query in each way, one query after the other; which way comes first goes round.
+    """Each query in each way, one query after the other; which way comes first goes round: each as often.
 
     Args:
         indices: for each way, the index.
@@ -305,6 +299,7 @@ def alternating(
         scored: query id -> the documents whose scores will be asked for.
     """
     for number, (query, time) in enumerate(zip(queries, due, strict=True)):
-        for place in rotated(number, len(indices)):
+        for turn in range(len(indices)):
+            place = (number + turn) % len(indices)
             first, begin = content[place][number]
             yield PreparedQuery(place, indices[place], query.id, first, begin, time, scored.get(query.id, ()))

@@ -92,11 +92,10 @@ def latency(replay: ReplayResult) -> dict[str, Percentiles]:
 def load(replay: ReplayResult) -> dict[str, Any]:
     """How the queries were sent, and how that went."""
     sending = replay.sending
-    throughput = sending.throughput
     return {
         **replay.load.to_dict(),
         "seconds": round(sending.seconds, 3),
-        "throughput": None if throughput is None else round(throughput, 2),
+        "throughput": sending.throughput,
         "sent_late": sum(answer.waited > LATE_MS for answer in replay.answers),
         "kept": sending.answered_earlier,
         "sent_again": sending.sent_again,
@@ -151,9 +150,8 @@ def write_run(
     """
     write_bytes(folder / RUN, format_run({answer.query: answer.hits for answer in answers}, tag).encode())
     if group_scores:
-        write_bytes(
-            folder / GROUP_SCORES, _lines({"query": query, "scores": its} for query, its in group_scores.items())
-        )
+        lines = _lines({"query": query, "scores": its} for query, its in group_scores.items())
+        write_bytes(folder / GROUP_SCORES, lines)
     else:
         (folder / GROUP_SCORES).unlink(missing_ok=True)
     if rows is not None:

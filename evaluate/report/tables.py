@@ -102,7 +102,8 @@ def figures_by_run(compared: Comparison, section: str) -> Table:
     rows = [
         [run.label, *(_superscribed(compared, run.letter, column) for column in columns)] for run in compared.candidates
     ]
-    counts = ["queries", *(_count(compared, column) for column in columns)]
+    first = compared.whole.scores[compared.letters[0]]
+    counts = ["queries", *(f"{first[column].queries:,}" for column in columns)]
     return plain_table(["run", *(column.measure for column in columns)], [*rows, counts])
 
 
@@ -114,10 +115,6 @@ def _superscribed(compared: Comparison, letter: str, column: Column) -> str:
             marks += _SUPERSCRIPTS[other]
     # Figures stay one below the other, however many marks a run has.
     return format_score(compared.mean(letter, column)) + marks.ljust(len(compared.candidates) - 1)
-
-
-def _count(compared: Comparison, column: Column) -> str:
-    return f"{compared.whole.scores[compared.letters[0]][column].queries:,}"
 
 
 def p_values(compared: Comparison, section: str) -> Table:
@@ -186,7 +183,7 @@ def figures(compared: Comparison, section: str, title: str) -> Table:
     heads += [Head(text, f"{letter} against {first}") for letter in later for text in ("change", "p")]
     rows = []
     for column in compared.columns_of(section):
-        row = [Cell(column.measure), Cell(_count(compared, column))]
+        row = [Cell(column.measure), Cell(f"{compared.whole.scores[first][column].queries:,}")]
         row += [Cell(format_score(compared.mean(letter, column))) for letter in compared.letters]
         for letter in later:
             tested = compared.whole.tested(column, (first, letter))

@@ -5,6 +5,7 @@ Machines differ and are shared: look at the ratios, which are of rounds taken in
 """
 
 import statistics
+from dataclasses import replace
 from itertools import count
 from threading import Lock, Thread
 from time import perf_counter, process_time
@@ -112,11 +113,9 @@ def _recall(client, searchers, dataset):
     print(f"{'':10}{'':>8}" + "".join(f"{f'plain@{k}':>12}{f'shifted@{k}':>12}" for k in DEPTHS))
     recalls = {}
     for place, one in enumerate(replay_all([client], asked, plan)):
-        way = asked.targets[place]
-        questions = {query.id: question for query, question in zip(dataset.queries, way.questions, strict=True)}
         everything = {query.id: list(dataset.documents) for query in dataset.queries}
         heard = {answer.query: answer for answer in one.answers}
-        scores, errors = fetch_group_scores(client, way.searcher, way.setting, questions, everything, heard)
+        scores, errors = fetch_group_scores(client, replace(asked, scored=everything), asked.targets[place], heard)
         assert not errors
         for answer in one.answers:
             given = {name: score for name, score in scores[answer.query].items() if score is not None}

@@ -20,7 +20,6 @@ from langshift.evaluate.replay.requests import (
     SerializedStep,
     alternating,
     arrivals,
-    rotated,
 )
 
 
@@ -64,13 +63,12 @@ def test_when_queries_are_due():
 
 
 def test_indices_alternate_and_each_comes_first_in_turn():
-    assert [rotated(number, 3) for number in range(4)] == [[0, 1, 2], [1, 2, 0], [2, 0, 1], [0, 1, 2]]
     queries = [DatasetQuery(name, name, None, None) for name in ("a", "b", "c")]
     content = [
         [PreparedSearch(SerializedStep(f"{name}{place}".encode()), never_begun) for name in ("a", "b", "c")]
         for place in (0, 1)
     ]
-    made = list(alternating(["plain", "shifted"], queries, content, [0.0, 1.0, 2.0]))
+    made = list(alternating(["plain", "shifted"], queries, content, [0.0, 1.0, 2.0], {}))
     assert [(request.target, request.first.content, request.due) for request in made] == [
         ("plain", b"a0", 0.0),
         ("shifted", b"a1", 0.0),
@@ -80,6 +78,8 @@ def test_indices_alternate_and_each_comes_first_in_turn():
         ("shifted", b"c1", 2.0),
     ]
     assert [request.place for request in made] == [0, 1, 1, 0, 0, 1]
+    of_three = alternating(["a", "b", "c"], [*queries, queries[0]], [[*content[0], content[0][0]]] * 3, [None] * 4, {})
+    assert [request.place for request in of_three] == [0, 1, 2, 1, 2, 0, 2, 0, 1, 0, 1, 2]
 
 
 def test_every_request_is_sent_once_by_as_many_as_may():
