@@ -61,8 +61,7 @@ class LazyGroup(click.Group):
         if cmd_name not in self._lazy:
             return None
         module = importlib.import_module(f"langshift.commands.{self._lazy[cmd_name][0]}")
-        command = getattr(module, cmd_name.replace("-", "_"))
-        assert isinstance(command, click.Command)  # noqa: S101
+        command: click.Command = getattr(module, cmd_name.replace("-", "_"))
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click's

@@ -7,11 +7,11 @@ import ssl
 from typing import TYPE_CHECKING, Any
 
 import orjson
-from opensearchpy import OpenSearch, Urllib3HttpConnection, exceptions
+from opensearchpy import OpenSearch, Urllib3AWSV4SignerAuth, Urllib3HttpConnection, exceptions
 from opensearchpy.serializer import JSONSerializer
 
 from langshift import server_errors
-from langshift.credentials import credentials, redact, register_secret, signer
+from langshift.credentials import credentials, redact, register_secret
 from langshift.errors import ClusterError, UsageError, require_extra
 from langshift.files import replace_halves
 from langshift.settings import Settings
@@ -70,7 +70,9 @@ def open_cluster(settings: Settings | None = None) -> OpenSearch:
     # A wrong address must not be tried again and again before it is said to be wrong.
     once = make_client(settings, url, retries=0)
     try:
-        check(once)
+        number = cluster_version(once)
+        check_version(once, number)
+        check_plugins(once, number, plugins(once))
     except exceptions.OpenSearchException as error:
         raise server_errors.failure(error, address(once), anonymous=settings.username is None) from error
     finally:
@@ -103,7 +105,7 @@ def make_client(
     return OpenSearch(
         transport_class=server_errors.NotFoundRetryTransport,
         connection_class=_Connection,
-        http_auth=signer(settings.signing) if settings.signing else None,
+        http_auth=Urllib3AWSV4SignerAuth(credentials(), *settings.signing) if settings.signing else None,
         serializer=serializer or Json(),
         **arguments(settings, url, retries=retries),
     )
@@ -122,9 +124,11 @@ def arguments(settings: Settings, url: str, *, retries: int = 2) -> dict[str, An
             raise UsageError(
                 f"OPENSEARCH_CA_FILE names {settings.ca_file}, but no certificate in PEM format can be read from it."
             ) from error
+    # Basic authentication in UTF-8, as OpenSearch reads it; the client library would send Latin-1.
+    basic = None if settings.username is None else register_secret(settings.username, settings.password)
     return {
         "hosts": [url],
-        "headers": _authorization(settings),
+        "headers": {"authorization": f"Basic {basic}"} if basic else {},
         "verify_certs": settings.ssl_verify,
         "ca_certs": str(settings.ca_file) if settings.ca_file else None,
         "ssl_show_warn": False,
@@ -133,25 +137,6 @@ def arguments(settings: Settings, url: str, *, retries: int = 2) -> dict[str, An
         "retry_on_timeout": False,
         "pool_maxsize": 16,
     }
-
-
-def _authorization(settings: Settings) -> dict[str, str]:
-    """Basic authentication in UTF-8, as OpenSearch reads it; the client library would send Latin-1."""
-    if settings.username is None:
-        return {}
-    return {"authorization": f"Basic {register_secret(settings.username, settings.password)}"}
-
-
-def check(client: OpenSearch) -> None:
-    """Check product, version and plugins.
-
-    Raises:
-        ClusterError: with the one thing that is missing.
-        OpenSearchException: the cluster did not answer as it should.
-    """
-    number = cluster_version(client)
-    check_version(client, number)
-    check_plugins(client, number, plugins(client))
 
 
 def cluster_version(client: OpenSearch) -> str | None:
@@ -264,11 +249,10 @@ def make_async_client(settings: Settings, url: str) -> AsyncOpenSearch:
             except Exception as error:
                 raise exceptions.ConnectionError("N/A", str(error), error) from error
 
-    signing = settings.signing
     return AsyncOpenSearch(
         transport_class=_retry_transport(),
         connection_class=Connection,
-        http_auth=Signer(credentials(), signing.region, signing.service) if signing else None,
+        http_auth=Signer(credentials(), *settings.signing) if settings.signing else None,
         serializer=Json(),
         **arguments(settings, url),
     )

@@ -7,11 +7,9 @@ from base64 import b64encode
 from functools import cache
 from urllib.parse import quote
 
-from opensearchpy import Urllib3AWSV4SignerAuth
 from opensearchpy.exceptions import TransportError
 
 from langshift.errors import LangshiftError, require_extra
-from langshift.settings import Signing
 
 _secrets: dict[str, None] = {}
 
@@ -52,22 +50,12 @@ _REFUSALS = (
 _UNSIGNED = ("Authorization header requires", "Missing Authentication Token", "User: anonymous is not authorized")
 
 
-def signer(signing: Signing) -> Urllib3AWSV4SignerAuth:
-    """What signs each request of a client.
-
-    It keeps the credentials object, not keys: temporary ones are renewed before they end.
-
-    Raises:
-        LangshiftError: the extra is missing, or no credentials are found.
-    """
-    return Urllib3AWSV4SignerAuth(credentials(), signing.region, signing.service)
-
-
 @cache
 def credentials() -> object:
     """The credentials of this process: from the environment, a profile or a role, in AWS's order.
 
-    One object for all clients: a role is asked once, and so is a person for the code of a second factor.
+    One object for all clients: a role is asked once, and so is a person for the code of a second factor. What signs
+    requests keeps it, not keys: temporary ones are renewed before they end.
 
     Raises:
         LangshiftError: the extra is missing, or no credentials are found.

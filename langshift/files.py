@@ -180,14 +180,8 @@ _BUFFER = 1 << 20  # bytes read at a time from what comes once
 DAMAGED = (EOFError, gzip.BadGzipFile, zlib.error, zstd.ZstdError)
 
 
-class DecompressedFile(Protocol):
-    """The bytes of a file, as they were before compression; iterating gives lines."""
-
-    def read(self, size: int, /) -> bytes:
-        """At most ``size`` bytes; none at the end."""
-
-    def __iter__(self) -> Iterator[bytes]:
-        """The lines, with their line breaks."""
+#: The bytes of a file, as they were before compression; iterating gives lines.
+DecompressedFile = BinaryIO | gzip.GzipFile | zstd.ZstdFile
 
 
 class Readable(Protocol):
@@ -226,7 +220,7 @@ def decompressed_stream(stream: Readable) -> Iterator[DecompressedFile]:
     unpacked.close()
 
 
-def _decompressed(raw: BinaryIO, magic: bytes) -> BinaryIO | gzip.GzipFile | zstd.ZstdFile:
+def _decompressed(raw: BinaryIO, magic: bytes) -> DecompressedFile:
     if magic[:2] == b"\x1f\x8b":
         return gzip.open(raw, "rb")
     if magic == b"\x28\xb5\x2f\xfd":

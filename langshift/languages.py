@@ -76,15 +76,6 @@ def text_language(tag: str) -> str:
     return wider if own not in analyzers() and wider is not None and wider in analyzers() else own
 
 
-def require_language(language: str) -> str:
-    """Which text fields a query of this language looks into first.
-
-    Raises:
-        UsageError: it names no language.
-    """
-    return text_language(require_tag(language))
-
-
 def require_tag(language: str) -> str:
     """The tag, written as usual.
 

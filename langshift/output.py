@@ -28,8 +28,6 @@ from langshift.errors import LangshiftError
 out = Console(highlight=False)
 err = Console(stderr=True, highlight=False)
 
-_USUAL_WIDTH = 80
-
 
 def emit_json(document: Any) -> None:  # noqa: ANN401 - any JSON value
     """Write one JSON document, and nothing else, to standard output."""
@@ -54,8 +52,8 @@ def table(
     """Print a table; columns in ``right`` are aligned to the right, those in ``whole`` are the last to be broken."""
     view = Table(title=title, title_justify="left", box=None, pad_edge=False, header_style="bold")
     for name in columns:
-        # On less than that, the others would be left with nothing.
-        no_wrap = name in (whole or set()) and out.width >= _USUAL_WIDTH
+        # On less than the usual width, the others would be left with nothing.
+        no_wrap = name in (whole or set()) and out.width >= 80
         view.add_column(
             Text(name),
             justify="right" if name in (right or set()) else "left",

@@ -10,7 +10,7 @@ from fnmatch import fnmatchcase
 from http import HTTPStatus
 from typing import Any, Final, NamedTuple
 
-from opensearchpy import OpenSearch, Transport, exceptions
+from opensearchpy import Transport, exceptions
 from opensearchpy.client.utils import _make_path
 from urllib3.exceptions import ConnectTimeoutError, NewConnectionError
 
@@ -94,7 +94,6 @@ def _group(permission: str) -> str | None:
 _NOT_LET_IN = (exceptions.AuthenticationException, exceptions.AuthorizationException)
 # A 403 that is no matter of permissions: the index, or the whole cluster, takes no writes.
 _BLOCKED = "cluster_block_exception"
-_CLOSED = "index_closed_exception"
 # Too much at once, a gateway whose cluster is away, a cluster that is still starting.
 _FOR_NOW = (429, 502, 503, 504)
 
@@ -202,7 +201,7 @@ def reason(error: exceptions.TransportError) -> str:
 
 def closed(cause: object) -> str | None:
     """What the server refuses because an index is closed; its word alone, "closed", does not say which; else None."""
-    if not isinstance(cause, Mapping) or cause.get("type") != _CLOSED or "index" not in cause:
+    if not isinstance(cause, Mapping) or cause.get("type") != "index_closed_exception" or "index" not in cause:
         return None
     return f"{cause['index']} is closed; open it with `POST /{cause['index']}/_open`"
 
@@ -328,23 +327,23 @@ class NotFoundRetryTransport(Transport):
                 return super().perform_request(method, url, params and dict(params), *rest, **named)
             except exceptions.NotFoundError as error:
                 index = missing_index_name(error)
-                if index is None or _is_left_out(super().perform_request, index):
+                if index is None or is_gone(super().perform_request, index):
                     raise
                 unknown = not_known_yet(index)
             time.sleep(PAUSE)
         raise unknown
 
 
-def is_gone(client: OpenSearch, index: str) -> bool:
+def is_gone(perform_request: Callable[..., Any], index: str) -> bool:
     """Whether an index is gone that a server did not know in a part of its answer; where nobody may ask, it is.
+
+    Args:
+        perform_request: a transport's.
+        index: its name.
 
     Raises:
         OpenSearchException: the cluster does not know its indices at this moment, or cannot be reached.
     """
-    return _is_left_out(client.transport.perform_request, index)
-
-
-def _is_left_out(perform_request: Callable[..., Any], index: str) -> bool:
     try:
         return leaves_out(perform_request(*index_exists_request(index)), index)
     except NO_ANSWER:

@@ -21,7 +21,6 @@ VERSION = version("langshift")
 _NAMES = ("URL", "USERNAME", "PASSWORD", "SSL_VERIFY", "CA_FILE", "TIMEOUT", "AWS_REGION", "AWS_SERVICE")
 _TRUE = {"1", "true", "yes", "on"}
 _FALSE = {"0", "false", "no", "off"}
-_SERVICES = ("es", "aoss")
 
 
 class Signing(NamedTuple):
@@ -142,7 +141,7 @@ def _seconds(env: Mapping[str, str], name: str) -> float:
 
 def _signing(env: Mapping[str, str]) -> Signing | None:
     region, service = (env.get(f"OPENSEARCH_AWS_{name}", "").strip() for name in ("REGION", "SERVICE"))
-    if service and service not in _SERVICES:
+    if service and service not in ("es", "aoss"):
         raise UsageError(f"OPENSEARCH_AWS_SERVICE is {service!r}, but it must be es, or aoss for Serverless.")
     if not region:
         if service:

@@ -10,7 +10,7 @@ from opensearchpy.exceptions import RequestError
 
 from langshift.errors import UsageError
 from langshift.files import is_text
-from langshift.languages import require_language
+from langshift.languages import require_tag, text_language
 from langshift.output import escaped
 from langshift.plugin.versions import IndexInfo
 from langshift.retrieval.dsl import filter_clauses
@@ -49,7 +49,7 @@ class FilterCheck:
                 raise UsageError("A filter is not UTF-8 text.")
             field = language if name == "language" else name
             self._require_exact(name, field)
-            tags = [require_language(value) for value in values] if field == language else values
+            tags = [text_language(require_tag(value)) for value in values] if field == language else values
             found.setdefault(field, []).extend(tags)
         return found
 

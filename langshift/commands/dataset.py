@@ -193,7 +193,7 @@ def belebele(source: Path, out: Path, languages: list[str] | None, **options: An
 
 @convert.command("miracl")
 @_options(_LANGUAGES, _split("dev", "dev", "train"), _NO_LANGUAGE)
-def miracl(source: Path, out: Path, languages: list[str] | None, split: str, no_language: bool, as_json: bool) -> None:
+def miracl(source: Path, out: Path, languages: list[str] | None, split: str, **options: Any) -> None:  # noqa: ANN401 - the shared options
     """Make the set OUT from MIRACL's topics, judgements and corpora in SOURCE.
 
     SOURCE holds miracl-v1.0-sw and miracl-corpus-v1.0-sw and so on. Passages were judged for
@@ -205,9 +205,7 @@ def miracl(source: Path, out: Path, languages: list[str] | None, split: str, no_
     """
     from langshift.evaluate.convert.trec import read_miracl
 
-    run_convert(
-        out, lambda: read_miracl(source, languages, split), every=True, no_language=no_language, as_json=as_json
-    )
+    run_convert(out, lambda: read_miracl(source, languages, split), every=True, **options)
 
 
 @convert.command("posir")

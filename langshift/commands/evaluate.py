@@ -115,9 +115,8 @@ def _raise(troubles: Iterable[str]) -> None:
         raise LangshiftError(text)
 
 
-DRIFT = "drift.json"
+# What one client keeps open.
 _CONNECTIONS = 16
-"""What one client keeps open."""
 
 
 def replay_with_bars(
@@ -168,7 +167,7 @@ def _write(output: Path, found: Sequence[ReplayResult], documents: Sequence[dict
     for folder, one, document in zip(folders, found, documents, strict=True):
         write_files(folder, one, document)
     if compared:
-        write_json(output / DRIFT, {"drift": [one.to_dict() for one in compared]})
+        write_json(output / "drift.json", {"drift": [one.to_dict() for one in compared]})
     for folder, one in zip(folders, found, strict=True):
         if one.complete:
             ReplayJournal.finish(folder)
@@ -313,8 +312,8 @@ def replay_command(
     server = server_version(client)
     opened: dict[str, Encoder] = {}
     searchers = [Searcher(client, name, search, opened) for name in names]
-    wanted = output is not None or "LPR" in (chosen or ())
-    options = ReplayOptions([setting], load, chosen, logged, group_scores=wanted)
+    scored = output is not None or "LPR" in (chosen or ())
+    options = ReplayOptions([setting], load, chosen, logged, group_scores=scored)
     found = replay_with_bars(client, searchers, data, options, output)
     documents = [result(one, server) for one in found]
     compared = drifts(client, found) if len(found) > 1 and all(one.complete for one in found) else []

@@ -39,10 +39,6 @@ from langshift.retry import sigterm_as_interrupt
 from langshift.server_errors import reason
 from langshift.settings import Settings
 
-#: Documents that are drawn where nothing else is asked for.
-SAMPLE = 2000
-
-
 _VECTORS = option("--vectors FILE", "Language vectors. [default: shipped]")
 _ALPHA = option(
     "--alpha A",
@@ -147,7 +143,7 @@ def adopt(
     there = FieldNames(vector, texts=texts, declared_language=language)
     if audit:
         with open_cluster() as client, open_for_adoption(client, old, there, pipeline, patience) as opened:
-            found = audit_index(opened, sample or SAMPLE, queries)
+            found = audit_index(opened, sample or 2000, queries)
             if as_json:
                 emit_json(audit_report.document(found))
             else:
@@ -224,41 +220,38 @@ def _last_line(summary: progress.LoadSummary, opened: AdoptableIndex) -> str:
     )
 
 
+def _make_load_options(*, template: Path | None, engine: Engine | None, **values: Any) -> LoadOptions:  # noqa: ANN401 - what click has checked
+    return LoadOptions(**values, shape=IndexOptions(Template.read(template) if template else None, engine))
+
+
 @click.command()
 @click.argument("corpus")
 @option("--index NAME", "The index, made if there is none.", dest="name", required=True)
 @_pipeline_options(_METHOD, _SOFT, unless=", unless by --soft")
-@option(
-    "--if-exists",
-    "Where the index exists: refuse, add to it, put a new version in its place, or do so and keep the old one.",
-    click.Choice(["fail", "append", "replace", "new-version"]),
-    default="fail",
+@option_group(
+    "options",
+    _make_load_options,
+    option(
+        "--if-exists",
+        "Where the index exists: refuse, add to it, put a new version in its place, or do so and keep the old one.",
+        click.Choice(["fail", "append", "replace", "new-version"]),
+        default="fail",
+    ),
+    option(
+        "--template FILE",
+        "Own analyzers, fields and settings of a new index: JSON with any of analyzers, mappings, settings.",
+    ),
+    option(
+        "--engine",
+        "What indexes the vectors of a new index; the embedded OpenSearch has lucene only. [default: lucene]",
+        click.Choice(ENGINES),
+    ),
+    flag("--resume", "Go on with a load that was cut off; without one, begin."),
+    flag("--fast-load", "Make a new index without replicas, which it gets at the end.", dest="fast"),
+    PATIENCE,
 )
-@option(
-    "--template FILE",
-    "Own analyzers, fields and settings of a new index: JSON with any of analyzers, mappings, settings.",
-)
-@option(
-    "--engine",
-    "What indexes the vectors of a new index; the embedded OpenSearch has lucene only. [default: lucene]",
-    click.Choice(ENGINES),
-)
-@flag("--resume", "Go on with a load that was cut off; without one, begin.")
-@flag("--fast-load", "Make a new index without replicas, which it gets at the end.")
-@PATIENCE
 @JSON
-def ingest(
-    corpus: str,
-    name: str,
-    pipeline: PipelineOptions,
-    if_exists: IfExists,
-    template: Path | None,
-    engine: Engine | None,
-    resume: bool,
-    fast_load: bool,
-    patience: float,
-    as_json: bool,
-) -> None:
+def ingest(corpus: str, name: str, pipeline: PipelineOptions, options: LoadOptions, as_json: bool) -> None:
     """Index CORPUS: detect each document's language, encode it, shift it, write it.
 
     CORPUS is a JSONL file (_id, title, text, language, group and any other field; plain, gzip or zstd), a
@@ -275,9 +268,6 @@ def ingest(
       langshift ingest corpus.jsonl --index news
       langshift ingest corpus.jsonl --index news --template own.json --engine faiss-fp16
     """
-    options = LoadOptions(
-        if_exists, resume, fast_load, patience, IndexOptions(Template.read(template) if template else None, engine)
-    )
     check_name(name)
     # Vectors that come with the corpus are known when it is read, everything else before.
     opened = None if is_given(pipeline.encoder) else pipeline.open(None)
@@ -399,8 +389,7 @@ def _print(summary: progress.LoadSummary) -> None:
         timed = [(stage, max(summary.seconds[stage], 1e-9)) for stage in progress.STAGES if stage != "read"]
         rates = ", ".join(f"{stage} {documents / seconds:,.0f}/s" for stage, seconds in timed)
         out.print(f"Speed of each stage: {rates}.", soft_wrap=True)
-    out.print(
+    line(
         f"Indexed {pluralize(summary.documents, 'document')} into {summary.name} ({summary.index}), "
-        f"{summary.shifted:,} of them {progress.moved_in_words(summary.made)}.",
-        soft_wrap=True,
+        f"{summary.shifted:,} of them {progress.moved_in_words(summary.made)}."
     )

@@ -128,9 +128,6 @@ def encode_shown(dataset: Dataset, encoder: Encoder, cache: Path | None) -> enco
         return encoding.encode(dataset, encoder, cache, lambda kind, done: bars.advance(tasks[kind], done))
 
 
-_FILES = "run.trec, group-scores.jsonl, per-query.jsonl and result.json"
-
-
 @click.command("offline")
 @click.argument("dataset", type=PATH)
 @_encoding_options
@@ -211,16 +208,10 @@ def offline(
     documents = []
     with progress() as bars:
         searching = bars.add_task("Searching", total=len(encoded.queries) * len(rows), rate="")
-        on_queries = partial(bars.advance, searching)
+        run = partial(ranking.evaluate, encoded, beta=beta, on_queries=partial(bars.advance, searching))
         for row in rows:
             bars.update(searching, rate=row.name)
-            languages = detections[row.source]
-            folder = folders.get(row.name)
-            documents.append(
-                ranking.evaluate(
-                    encoded, row, languages, pipeline, names, beta=beta, on_queries=on_queries, folder=folder
-                )
-            )
+            documents.append(run(row, detections[row.source], pipeline, names, folder=folders.get(row.name)))
     warn(dict.fromkeys(warning for document in documents for warning in document["warnings"]))
     if as_json:
         emit_json(documents[0] if len(rows) == 1 else {"rows": documents})
@@ -231,7 +222,7 @@ def offline(
         show_rows(dataset, list(zip(rows, documents, strict=True)))
     if output is not None:
         destination = f"to {output}" if len(rows) == 1 else f"for each of {', '.join(folders)} to {output}"
-        note(f"Wrote {_FILES} {destination}.")
+        note(f"Wrote run.trec, group-scores.jsonl, per-query.jsonl and result.json {destination}.")
 
 
 def _folders(output: Path | None, rows: Sequence[ranking.OfflineSettings]) -> dict[str, Path]:

@@ -66,10 +66,10 @@ def _make_search_options(**values: Any) -> SearchOptions:  # noqa: ANN401 - what
     return SearchOptions(**values)
 
 
+#: The options of a command that needs the encoder of an index; it is given them as ``search``.
 index_encoder_options = option_group("search", _make_search_options, _INDEX_ENCODER, REMOTE_CODE)
-"""The options of a command that needs the encoder of an index; it is given them as ``search``."""
+#: The options of a command that searches an index by vectors; it is given them as ``search``.
 search_options = option_group("search", _make_search_options, _SHIFT_QUERIES, _INDEX_ENCODER, REMOTE_CODE)
-"""The options of a command that searches an index by vectors; it is given them as ``search``."""
 
 
 def parse_list(

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 from opensearchpy import OpenSearch
-from rich.progress import Progress, TaskID
+from rich.progress import Progress
 
 from langshift import output
 from langshift.client import open_cluster
@@ -184,7 +184,6 @@ class TransferReporter:
 
     def __init__(self, bars: Progress) -> None:
         self._bars = bars
-        self._task: TaskID | None = None
         self._stage: Stage | None = None
 
     def update(self, progress: TransferProgress) -> None:
@@ -195,12 +194,13 @@ class TransferReporter:
 
     def show(self, stage: Stage, done: int, total: int | None) -> None:
         """It is so far in a stage."""
-        if self._task is None or stage != self._stage:
+        if stage != self._stage:
+            self._stage = stage
             # A task of its own for each stage: what has a total cannot lose it.
-            if self._task is not None:
-                self._bars.remove_task(self._task)
-            self._task, self._stage = self._bars.add_task(_IN_WORDS[stage], total=total, rate=""), stage
-        self._bars.update(self._task, completed=done, total=total)
+            for before in self._bars.task_ids:
+                self._bars.remove_task(before)
+            self._bars.add_task(_IN_WORDS[stage], total=total, rate="")
+        self._bars.update(self._bars.task_ids[0], completed=done, total=total)
 
 
 def retuned(done: TransferResult) -> str:

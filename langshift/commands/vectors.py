@@ -26,6 +26,7 @@ from langshift.output import emit_json, line, note, out, pluralize, printable, p
 from langshift.parameters import Share, option_group
 
 _PAIRS_ENCODER = option("--encoder NAME", "What encodes --pairs. [default: the encoder that FILE names]")
+#: The options that join rows of parallel text; a command is given them as ``passages``, for ``open_parallel``.
 _passage_options = option_group(
     "passages",
     dict,
@@ -37,7 +38,6 @@ _passage_options = option_group(
     ),
     option("--documents FILE", "A document id for each row: joined passages never cross documents."),
 )
-"""The options that join rows of parallel text; a command is given them as ``passages``, for ``open_parallel``."""
 
 
 @click.group()
@@ -390,14 +390,8 @@ def _print_suspects(judged: list[VectorAssessment]) -> None:
 
 
 def _judgement(one: VectorAssessment) -> dict[str, Any]:
-    return {
-        "verdict": one.verdict,
-        "reason": one.reason,
-        "norm": one.norm,
-        "share": one.share,
-        "agreement": one.agreement,
-        "evidence": one.evidence.to_json() if one.evidence else None,
-    }
+    figures = {name: getattr(one, name) for name in ("verdict", "reason", "norm", "share", "agreement")}
+    return {**figures, "evidence": one.evidence.to_json() if one.evidence else None}
 
 
 @vectors.command("fit")
@@ -530,8 +524,9 @@ def check(
     try:
         judged = judge(vectors, fitted)
     except ValueError:
-        remedy = "give parallel text with --pairs to gather it anew"
-        raise UsageError(f"{path}: its evidence is damaged; {remedy}.") from None
+        raise UsageError(
+            f"{path}: its evidence is damaged; give parallel text with --pairs to gather it anew."
+        ) from None
     evidence_source = vectors.source if pairs is None else str(pairs)
 
     if as_json:

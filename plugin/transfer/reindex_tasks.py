@@ -189,7 +189,7 @@ def wait_for_task(run: Transfer, task: str, on_progress: Callable[[CopyCounts], 
 
 def _is_gone(run: Transfer, missing: MissingResource) -> bool:
     if missing.index is not None:
-        return is_gone(run.client, missing.index)
+        return is_gone(run.client.transport.perform_request, missing.index)
     try:
         run.client.get_script(id=run.transform.script)
     except NotFoundError:

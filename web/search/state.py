@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 
 from langshift.debias.fingerprint import Fingerprint
 from langshift.errors import UsageError
-from langshift.languages import require_language
+from langshift.languages import require_tag, text_language
 from langshift.plugin.inventory import Version
 from langshift.retrieval.settings import FUSIONS, MODES, USUAL, SearchSettings
 
@@ -192,7 +192,7 @@ def _is_on(name: str, values: Mapping[str, str]) -> bool:
 
 def _tag(name: str, given: str) -> str:
     try:
-        return require_language(given if len(given) <= _SHOWN else "?")
+        return text_language(require_tag(given if len(given) <= _SHOWN else "?"))
     except UsageError:
         raise UsageError(
             f"{name} is {_cut(given)}, which is no language: use a BCP 47 tag such as th, or leave it out."
