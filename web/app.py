@@ -26,14 +26,7 @@ from starlette.staticfiles import StaticFiles
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from langshift.credentials import redact
-from langshift.errors import (
-    ClusterError,
-    FingerprintError,
-    LangshiftError,
-    UnavailableError,
-    UsageError,
-    require_extra,
-)
+from langshift.errors import ClusterError, FingerprintError, LangshiftError, UnavailableError, UsageError, require_extra
 from langshift.output import emit_json, note, out
 from langshift.retry import sigterm_as_interrupt
 from langshift.settings import Settings

@@ -8,8 +8,7 @@ import ipaddress
 import secrets
 import socket
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 from urllib.parse import parse_qsl, urlencode
 
 from anyio import move_on_after
@@ -23,8 +22,7 @@ from langshift.web.context import error_page
 _LOOPBACK: Final = ("127.0.0.1", "localhost", "[::1]")
 
 
-@dataclass(frozen=True)
-class Access:
+class Access(NamedTuple):
     """Who may ask the console.
 
     Attributes:

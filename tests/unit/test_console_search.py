@@ -171,7 +171,13 @@ def hit(name, language="en", others=()):
 
 def choice(name, alpha, documents=9, live=True):
     made = replace(PLAIN, alpha=alpha, vectors="v")
-    return IndexChoice(name, f"{name}-v0001" if live else name, name, live, made, documents)
+    version = SimpleNamespace(
+        version=f"{name}-v0001" if live else name,
+        state="live" if live else "kept",
+        fingerprint=made,
+        documents=documents,
+    )
+    return IndexChoice(name, version)
 
 
 def test_the_place_on_the_other_side_is_told_in_words():

@@ -10,10 +10,10 @@ import sys
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from signal import Signals
 from threading import RLock
+from typing import NamedTuple
 
 import msgspec
 import psutil
@@ -252,8 +252,7 @@ def stored_report(root: Path, name: str) -> bytes:
         raise HTTPException(404, f"{name!r} cannot be read: {error.strerror}.") from None
 
 
-@dataclass(frozen=True)
-class RunningReplay:
+class RunningReplay(NamedTuple):
     """A replay under way.
 
     Attributes:

@@ -133,47 +133,37 @@ def _stamp(path: Path) -> tuple[int, ...]:
 DEPTH, MOST_FOLDERS = 4, 5_000
 
 
-class ResultFile(NamedTuple):
-    """A file that was looked for.
-
-    Attributes:
-        when: when it was written, seconds since 1970.
-        name: its folder below the root, parts joined by ``/``; empty for the root itself.
-        folder: that folder.
-    """
-
-    when: float
-    name: str
-    folder: Path
-
-
-def find_files(root: Path, files: tuple[str, ...]) -> dict[str, list[ResultFile]]:
-    """Look for files of these names, and give of each name the newest first.
+def find_files(root: Path, files: Sequence[str]) -> dict[str, list[tuple[str, float]]]:
+    """Look for files of these names.
 
     Args:
         root: where to begin; that there is no such folder is no error.
         files: names without a folder.
+
+    Returns:
+        Of each name the folders below the root that hold it, parts joined by ``/`` and empty for the root itself, and
+        when it was written, seconds since 1970; the newest first.
     """
     whole = Path(os.path.realpath(root))
-    found: dict[str, list[ResultFile]] = {file: [] for file in files}
-    for folder, name in _folders(root, whole):
+    found: dict[str, list[tuple[str, float]]] = {file: [] for file in files}
+    for name in _folders(root, whole):
         for file in files:
-            when = _written(folder / file, whole)
+            when = _written(root / name / file, whole)
             if when is not None:
-                found[file].append(ResultFile(when, name, folder))
-    return {file: sorted(places, key=lambda one: (-one.when, one.name)) for file, places in found.items()}
+                found[file].append((name, when))
+    return {file: sorted(places, key=lambda one: (-one[1], one[0])) for file, places in found.items()}
 
 
-def _folders(root: Path, whole: Path) -> Iterator[tuple[Path, str]]:
+def _folders(root: Path, whole: Path) -> Iterator[str]:
     """Breadth first, so that what is left out of a very large folder is deep in it."""
-    waiting = deque([(root, "", 0)])
+    waiting = deque([("", 0)])
     for _ in range(MOST_FOLDERS):
         if not waiting:
             return
-        folder, name, depth = waiting.popleft()
-        yield folder, name
+        name, depth = waiting.popleft()
+        yield name
         if depth < DEPTH:
-            waiting += [(folder / one, f"{name}/{one}" if name else one, depth + 1) for one in _within(folder, whole)]
+            waiting += [(f"{name}/{one}".lstrip("/"), depth + 1) for one in _within(root / name, whole)]
 
 
 def _within(folder: Path, whole: Path) -> list[str]:
@@ -296,8 +286,7 @@ class ListedRun:
         return self.cut and self.job is not None and "/" not in self.name
 
 
-@dataclass(frozen=True)
-class Results:
+class Results(NamedTuple):
     """What lies in the results folder, the newest first.
 
     Attributes:
@@ -321,9 +310,9 @@ def results(root: Path, datasets: Mapping[str, Path]) -> Results:
     names = _names(datasets)
     found = find_files(root, (RESULT, REPORT))
     # What lies in the root itself has no name.
-    places = [one for one in found[RESULT] if one.name]
-    runs = [_run(one.folder, one.name, _time(one.when), names) for one in places[:MOST_SHOWN]]
-    reports = [(f"{one.name}/{REPORT}".lstrip("/"), _time(one.when)) for one in found[REPORT][:MOST_SHOWN]]
+    places = [(name, when) for name, when in found[RESULT] if name]
+    runs = [_run(root / name, name, _time(when), names) for name, when in places[:MOST_SHOWN]]
+    reports = [(f"{name}/{REPORT}".lstrip("/"), _time(when)) for name, when in found[REPORT][:MOST_SHOWN]]
     return Results(runs, reports, len(places) - len(runs) + len(found[REPORT]) - len(reports))
 
 

@@ -16,16 +16,7 @@ from langshift.retrieval.shortlist import rankable
 from langshift.web.context import AppContext, context_of, page
 from langshift.web.search import state as limits
 from langshift.web.search.searching import SideResult, SideSearcher, side_error
-from langshift.web.search.state import (
-    PLACES,
-    IndexChoice,
-    Place,
-    SearchState,
-    choice_of,
-    number,
-    parse_state,
-    resolve_state,
-)
+from langshift.web.search.state import PLACES, IndexChoice, Place, SearchState, choice_of, parse_state, resolve_state
 from langshift.web.search.view import views
 from langshift.web.search.why import explain_hit
 
@@ -44,7 +35,10 @@ def search(request: Request) -> Response:
     outcomes: dict[Place, SideResult] = {}
     if state.words:
         outcomes = {place: side_searcher.outcome(state, state.side(place), known) for place in PLACES}
-        _require_one(outcomes)
+        troubles = [one.trouble for one in outcomes.values() if one.trouble is not None]
+        # What neither side can do anything with, such as a query that is too long.
+        if len(troubles) == len(PLACES) and len(set(map(str, troubles))) == 1:
+            raise troubles[0]
     return page(
         request,
         "search.html",
@@ -55,7 +49,7 @@ def search(request: Request) -> Response:
         prefetch=state.address("/search/vectors") if any(one.fixed is None for one in outcomes.values()) else None,
         limits=limits,
         settings=settings,
-        number=number,
+        number=limits.number,
     )
 
 
@@ -70,7 +64,7 @@ def hit(request: Request) -> Response:
     if not state.words or not values.get("id"):
         raise UsageError("A hit needs a query (q) and the document (id): follow a link from /search.")
     why = explain_hit(side_searcher, state, place, values["id"], known)
-    return page(request, "hit.html", state=state, why=why, number=number)
+    return page(request, "hit.html", state=state, why=why, number=limits.number)
 
 
 def vectors(request: Request) -> Response:
@@ -85,7 +79,7 @@ def vectors(request: Request) -> Response:
         try:
             gathered = side_searcher.gathered(state, choice_of(side, known))
             if gathered.fixed is None:
-                side_searcher.vectors(gathered)
+                gathered.vectors(context_of(request))
         except (LangshiftError, OpenSearchException) as error:
             # The search has told of it, and the other side may do better.
             side_error(context_of(request), error)
@@ -95,13 +89,6 @@ def vectors(request: Request) -> Response:
 def is_page_load(request: Request) -> bool:
     """Whether a person asks for the page anew, and not a script for another look at what is known."""
     return request.headers.get("sec-fetch-mode", "navigate") == "navigate"
-
-
-def _require_one(outcomes: Mapping[Place, SideResult]) -> None:
-    """Refuse what neither side can do anything with, such as a query that is too long."""
-    (first, *others) = (one.trouble for one in outcomes.values())
-    if first is not None and all(str(one) == str(first) for one in others):
-        raise first
 
 
 def _languages(
@@ -120,8 +107,4 @@ def _languages(
     return sorted({tag for tag in found if parse_tag(tag)} | chosen_ones)
 
 
-ROUTES: list[Route] = [
-    Route("/search", search),
-    Route("/search/hit", hit),
-    Route("/search/vectors", vectors),
-]
+ROUTES = [Route("/search", search), Route("/search/hit", hit), Route("/search/vectors", vectors)]

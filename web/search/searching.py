@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from threading import Lock
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,6 @@ from langshift.plugin.inventory import all_versions
 from langshift.plugin.metadata import FieldNames
 from langshift.retrieval.hits import GROUP, Hit, SearchResult, group_of, title_and_text, to_hit
 from langshift.retrieval.searcher import Searcher, preference_notes
-from langshift.retrieval.settings import Filters
 from langshift.retrieval.shortlist import Shortlist, ShortlistVectors, rank_at, rankable
 from langshift.retrieval.shortlist import rank as plain_rank
 from langshift.retrieval.steps import HttpRequest, execute, request_of
@@ -48,11 +47,13 @@ class CachedShortlist:
         """Why alpha cannot be moved here: by the index, or as the query has no vector; None where it can."""
         return self.searcher.shiftable or self.shortlist.lacks.get("dense")
 
-    def vectors(self, fetch: Callable[[], ShortlistVectors]) -> ShortlistVectors:
+    def vectors(self, console: AppContext) -> ShortlistVectors:
         """The vectors; fetched by the first who asks, while others wait."""
         with self._fetching:
             if self._vectors is None:
-                self._vectors = fetch()
+                index, words = self.searcher.index, self.shortlist.question.words
+                found = execute(console.client, index.index, self.searcher.vectors(self.shortlist))
+                self._vectors = replace(found, sources=truncated_sources(found.sources, index.fields, words))
             return self._vectors
 
 
@@ -133,8 +134,6 @@ _MOST_MARKS = 16
 # A query may be as long as a page.
 _MOST_WORDS = 32
 
-Movement = Literal["up", "down", "same", "absent"]
-
 
 class HitRow(NamedTuple):
     """One hit of a list.
@@ -143,7 +142,7 @@ class HitRow(NamedTuple):
         hit: what was found.
         title: of the document; empty where it has none.
         snippet: the beginning of its text, or what is around a word of the query.
-        movement: which way it stands against the other side.
+        movement: which way it stands against the other side: up, down, same or absent.
         moved: the same in words.
         others: the other documents of its group: their languages, and their titles or the beginnings of their texts.
     """
@@ -151,7 +150,7 @@ class HitRow(NamedTuple):
     hit: Hit
     title: str
     snippet: str
-    movement: Movement
+    movement: str
     moved: str
     others: tuple[tuple[str, str], ...]
 
@@ -255,16 +254,15 @@ def _whole(text: str, place: int) -> int:
 
 
 def _place(hit: Hit, there: Mapping[str, int]) -> int | None:
-    found = [there[name] for name in (hit.id, *(one.id for one in hit.others)) if name in there]
-    return there.get(hit.id, min(found) if found else None)
+    return there.get(hit.id, min((there[one.id] for one in hit.others if one.id in there), default=None))
 
 
-def _moved(rank: int, there: int | None) -> tuple[Movement, str]:
+def _moved(rank: int, there: int | None) -> tuple[str, str]:
     if there is None:
         return "absent", "not among the first 100 there"
     if there == rank:
         return "same", "same place"
-    direction: Literal["up", "down"] = "up" if rank < there else "down"
+    direction = "up" if rank < there else "down"
     return direction, f"{direction} {abs(there - rank)}, there {ordinal(there)}"
 
 
@@ -339,28 +337,15 @@ class SideSearcher:
             self._shortlists[key] = made
         return self._shortlists[key]
 
-    def vectors(self, gathered: CachedShortlist) -> ShortlistVectors:
-        """The vectors of a shortlist, fetched if they are not there yet."""
-        searcher, shortlist = gathered.searcher, gathered.shortlist
-
-        def fetch() -> ShortlistVectors:
-            found = execute(self.console.client, searcher.index.index, searcher.vectors(shortlist))
-            return replace(
-                found, sources=truncated_sources(found.sources, searcher.index.fields, shortlist.question.words)
-            )
-
-        return gathered.vectors(fetch)
-
     def _gather(self, state: SearchState, choice: IndexChoice) -> CachedShortlist:
-        filters = filters_of(state)
         searcher, shortlist = self.console.opened(choice.name).execute(
             lambda searcher: searcher.shortlist(
                 state.words,
                 language=state.language,
-                filters=filters,
+                filters=state.filters,
                 encoded=lambda: self._cache.encoded(searcher, state.words),
             ),
-            filters,
+            state.filters,
         )
         sources = truncated_sources(shortlist.sources, searcher.index.fields, state.words)
         return CachedShortlist(searcher, replace(shortlist, sources=sources))
@@ -373,7 +358,7 @@ class SideSearcher:
         return SideResult(
             choice=choice,
             side=side,
-            hits=rank(gathered, side, self.vectors(gathered) if moving else None),
+            hits=rank(gathered, side, gathered.vectors(self.console) if moving else None),
             language=question.language,
             languages=searcher.index.languages,
             notes=tuple(preference_notes(searcher.index, question, side.setting)),
@@ -404,17 +389,16 @@ class SideSearcher:
         self, state: SearchState, side: SearchSide, choice: IndexChoice, *, explain: bool = False
     ) -> tuple[Searcher, SearchResult]:
         """A search by the cluster, for as many hits as a shortlist ranks."""
-        filters = filters_of(state)
         return self.console.opened(choice.name).execute(
             lambda searcher: searcher.result_plan(
                 state.words,
                 side.setting,
                 language=state.language,
                 size=MOST_SIZE,
-                filters=filters,
+                filters=state.filters,
                 explain=explain,
             ),
-            filters,
+            state.filters,
         )
 
 
@@ -428,11 +412,6 @@ def rank(gathered: CachedShortlist, side: SearchSide, vectors: ShortlistVectors 
     return tuple(to_hit(one, fields) for one in found.hits)
 
 
-def filters_of(state: SearchState) -> Filters:
-    """The filters of a state."""
-    return {"language": list(state.languages)} if state.languages else {}
-
-
 def _search_key(state: SearchState, choice: IndexChoice) -> tuple[Hashable, ...]:
     """What is searched for, beside the setting; a version is known by the server's own id of it."""
-    return choice.uuid, state.words, state.language, state.languages
+    return choice.version.uuid, state.words, state.language, state.languages

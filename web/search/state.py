@@ -9,11 +9,10 @@ from dataclasses import dataclass, field, replace
 from typing import Final, Literal, NamedTuple, TypeVar
 from urllib.parse import urlencode
 
-from langshift.debias.fingerprint import Fingerprint
 from langshift.errors import UsageError
 from langshift.languages import require_tag, text_language
 from langshift.plugin.inventory import Version
-from langshift.retrieval.settings import FUSIONS, MODES, USUAL, SearchSettings
+from langshift.retrieval.settings import FUSIONS, MODES, USUAL, Filters, SearchSettings
 
 T = TypeVar("T", bound=str)
 Place = Literal["left", "right"]
@@ -71,9 +70,16 @@ class SearchState:
         values = {"q": self.words, "lang": self.language, "size": str(self.size) if self.size != USUAL_SIZE else None}
         found = [(name, value) for name, value in values.items() if value]
         found += [("filter", tag) for tag in self.languages]
+        usual = _side_values(SearchSide())
         for place in PLACES:
-            found += _side_items(place, self.side(place))
+            values_there = _side_values(self.side(place)).items()
+            found += [(f"{place}{name}", value) for name, value in values_there if value != usual[name]]
         return found
+
+    @property
+    def filters(self) -> Filters:
+        """The documents that are searched, as a search takes it."""
+        return {"language": list(self.languages)} if self.languages else {}
 
     def address(self, path: str = "/search", **more: str) -> str:
         """The link to a page of this state."""
@@ -127,20 +133,18 @@ def _side(place: Place, values: Mapping[str, str]) -> SearchSide:
     return SearchSide(index, setting, alpha)
 
 
-def _side_items(place: Place, side: SearchSide) -> list[tuple[str, str]]:
-    setting, hybrid = side.setting, side.setting.mode == "hybrid"
-    values = {
-        "": side.index,
-        ".mode": setting.mode if setting.mode != USUAL.mode else None,
-        ".alpha": None if side.alpha is None else number(side.alpha),
-        ".prefer": number(setting.preference) if setting.preference else None,
-        ".weight": number(setting.lexical_weight)
-        if hybrid and setting.lexical_weight != USUAL.lexical_weight
-        else None,
-        ".fusion": setting.fusion if hybrid and setting.fusion != USUAL.fusion else None,
-        ".one": "1" if setting.one_per_group else None,
+def _side_values(side: SearchSide) -> dict[str, str]:
+    """All of a side by the ends of the names that it has in an address; empty is what was not chosen."""
+    setting = side.setting
+    return {
+        "": side.index or "",
+        ".mode": setting.mode,
+        ".alpha": "" if side.alpha is None else number(side.alpha),
+        ".prefer": number(setting.preference),
+        ".weight": number(setting.lexical_weight),
+        ".fusion": setting.fusion,
+        ".one": "1" if setting.one_per_group else "",
     }
-    return [(f"{place}{name}", value) for name, value in values.items() if value is not None]
 
 
 def number(value: float) -> str:
@@ -208,48 +212,40 @@ class IndexChoice(NamedTuple):
 
     Attributes:
         name: by which it is opened: the alias of a live index, a kept version's own name.
-        version: its own name.
-        uuid: the server's own id of it.
-        live: whether its alias stands for it.
-        fingerprint: what made its vectors.
-        documents: how many it holds; None where it does not say.
+        version: what is opened.
     """
 
     name: str
-    version: str
-    uuid: str
-    live: bool
-    fingerprint: Fingerprint
-    documents: int | None
+    version: Version
+
+    @property
+    def live(self) -> bool:
+        """Whether its alias stands for it."""
+        return self.version.state == "live"
 
     @property
     def alpha(self) -> float:
         """The scale of its shift; 0 where nothing was moved."""
-        return self.fingerprint.alpha if self.fingerprint.moves else 0.0
+        made = self.version.fingerprint
+        return made.alpha if made.moves else 0.0
 
     @property
     def encoder(self) -> tuple[str, str]:
         """What made its vectors before they were moved: an encoder, of one revision."""
-        return self.fingerprint.encoder, self.fingerprint.revision
+        return self.version.fingerprint.encoder, self.version.fingerprint.revision
 
     @property
     def alpha_in_words(self) -> str:
         """``1 (th 0.3)``."""
-        single = ", ".join(f"{tag} {alpha:g}" for tag, alpha in sorted(self.fingerprint.alphas.items()))
-        return f"{self.alpha:g}" + (f" ({single})" if single and self.fingerprint.moves else "")
+        made = self.version.fingerprint
+        single = ", ".join(f"{tag} {alpha:g}" for tag, alpha in sorted(made.alphas.items()))
+        return f"{self.alpha:g}" + (f" ({single})" if single and made.moves else "")
 
 
 def choices(versions: Iterable[Version]) -> list[IndexChoice]:
     """All that can be searched, by name; a live index comes before the versions that are kept of it."""
     found = [
-        IndexChoice(
-            name=one.name if one.state == "live" else one.version,
-            version=one.version,
-            uuid=one.uuid,
-            live=one.state == "live",
-            fingerprint=one.fingerprint,
-            documents=one.documents,
-        )
+        IndexChoice(one.name if one.state == "live" else one.version, one)
         for one in versions
         if one.state != "unfinished"
     ]
@@ -284,7 +280,7 @@ def _by_its_name(place: Place, side: SearchSide, known: Sequence[IndexChoice]) -
     if side.index is None or any(one.name == side.index for one in known):
         return side
     for one in known:
-        if one.version == side.index:
+        if one.version.version == side.index:
             return replace(side, index=one.name)
     shown_name = side.index if len(side.index) <= 80 else f"{side.index[:80]}…"
     raise UsageError(
@@ -318,7 +314,7 @@ def _beside(side: SearchSide, other: IndexChoice, known: Sequence[IndexChoice]) 
     ]
     if fitting:
         best = max(fitting, key=lambda one: _kinship(one, other))
-        if best.documents == other.documents:
+        if best.version.documents == other.version.documents:
             return replace(side, index=best.name)
     return _against_itself(side, other)
 
@@ -331,7 +327,7 @@ def _against_itself(side: SearchSide, choice: IndexChoice) -> SearchSide:
 def _kinship(one: IndexChoice, other: IndexChoice) -> tuple[bool, bool, int]:
     """How well two indices can be compared: by their documents, and by their names."""
     return (
-        one.documents == other.documents,
+        one.version.documents == other.version.documents,
         one.live and other.live,
         len(os.path.commonprefix([one.name, other.name])),
     )

@@ -50,7 +50,7 @@ def similarities(
         before = SimilarityAtAlpha("Before any shift", effect.similarity_before, rank=effect.rank_before)
         after = SimilarityAtAlpha(as_indexed, effect.similarity_after, rank=effect.rank_after)
         return [before, after], effect.moved, unknown
-    vectors, side = side_searcher.vectors(gathered), outcome.side
+    vectors, side = gathered.vectors(side_searcher.console), outcome.side
     wanted: list[tuple[str, float | None]] = [("Before any shift: alpha 0", 0.0), (as_indexed, None)]
     if outcome.moved:
         wanted.append((f"As looked at: alpha {side.alpha:g}", side.alpha))
