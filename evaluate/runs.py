@@ -47,8 +47,8 @@ def _number(value: object) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
 
 
+#: Document ids and scores, best first.
 Ranking = Sequence[tuple[str, float]]
-"""Document ids and scores, best first."""
 
 
 def format_run(rankings: Mapping[str, Ranking], tag: str) -> str:

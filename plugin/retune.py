@@ -213,8 +213,8 @@ def _new(index: IndexInfo, old: StoredShift, given: LanguageVectors | None, want
     return StoredShift(given.hash, given.pivot, given.vectors, alpha, scales)
 
 
+#: Looks at the live version and the new one by their names, and raises where the new one is not to go live.
 Check = Callable[[str, str], None]
-"""Looks at the live version and the new one by their names, and raises where the new one is not to go live."""
 
 
 def retune(

@@ -23,8 +23,8 @@ MOST_CLAUSES = 1000
 _TEXT_FIELDS = ("title", "text")
 _EXACT = "(1.0 + cosineSimilarity(params.vector, doc[params.field])) / 2.0"
 
+#: What documents must match, all of it.
 Clauses = Sequence[Mapping[str, Any]]
-"""What documents must match, all of it."""
 
 
 def knn(vector: NDArray[np.float32], k: int, clauses: Clauses = (), fields: FieldNames = USUAL) -> dict[str, Any]:

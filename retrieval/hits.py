@@ -331,8 +331,8 @@ def sources(responses: Iterable[Response]) -> dict[str, Mapping[str, Any]]:
     return {hit["_id"]: hit.get("_source", {}) for response in responses for hit in response["hits"]["hits"]}
 
 
+#: Leg and part: ``dense`` or ``lexical``; ``all`` or ``shard N``, and ``own`` or ``others`` by language.
 Part = tuple[str, str]
-"""Leg and part: ``dense`` or ``lexical``; ``all`` or ``shard N``, and ``own`` or ``others`` by language."""
 
 
 def leg_pool(

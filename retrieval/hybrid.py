@@ -18,12 +18,12 @@ LOWEST: Final = 0.001
 # Scores of one document by the graph and by a script are this near, relative to 1.
 _NEAR: Final = 5e-7
 
+#: The lowest and the highest score that a leg retrieved.
 Range = tuple[float, float]
-"""The lowest and the highest score that a leg retrieved."""
 
 
+#: Part of the documents -> the clause that they match.
 Parts = Mapping[str, Mapping[str, Any]]
-"""Part of the documents -> the clause that they match."""
 
 
 def hybrid_body(request: SearchRequest) -> Body:

@@ -138,8 +138,8 @@ USUAL: Final = SearchSettings()
 # The approximate search looks at no fewer candidates than this: fewer cost recall, not time.
 LEAST_CANDIDATES: Final = 100
 
+#: Which fields hits bring: all but the vector, none, or those named.
 Source = bool | Sequence[str]
-"""Which fields hits bring: all but the vector, none, or those named."""
 
 
 @dataclass(frozen=True)
@@ -188,8 +188,8 @@ class SearchRequest:
 # Two cosines differ by no more than this.
 MOST_PREFERENCE = 2.0
 
+#: How an argument is written where it was given, alone or with a value.
 Spelling = Callable[..., str]
-"""How an argument is written where it was given, alone or with a value."""
 
 
 def in_python(name: str, value: object = None) -> str:
@@ -263,6 +263,7 @@ def _number(given: Any, name: str, most: float, spelt: Spelling) -> float | None
     return number
 
 
+#: The options of a setting; the command is given them as one argument ``setting``.
 setting_options = option_group(
     "setting",
     partial(setting_of, spelt=in_command),
@@ -296,7 +297,6 @@ setting_options = option_group(
         help="Of documents that are translations of each other show one, in the searcher's language if there is one.",
     ),
 )
-"""The options of a setting; the command is given them as one argument ``setting``."""
 
 
 def read_setting(text: str) -> SearchSettings:

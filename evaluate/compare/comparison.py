@@ -306,11 +306,11 @@ def slices(
     return {part: members for part, members in found.items() if members} if found[NONE] else {}
 
 
+#: The earlier and the later run, by letter or name; a difference is the later one's figure less the earlier one's.
 Pair = tuple[str, str]
-"""The earlier and the later run, by letter or name; a difference is the later one's figure less the earlier one's."""
 
+#: Run -> column -> figures.
 RunScores = Mapping[str, Mapping[Column, Scores]]
-"""Run -> column -> figures."""
 
 
 @dataclass(frozen=True)
@@ -435,8 +435,8 @@ def compare(
     return Comparison(dataset, languages, together, candidates, columns, whole, by_language, by_slice)
 
 
+#: Column and pair of runs -> query id -> difference.
 Changes = Mapping[tuple[Column, Pair], Mapping[str, float]]
-"""Column and pair of runs -> query id -> difference."""
 
 
 def changes_between(scores: RunScores, columns: Sequence[Column], pairs: Sequence[Pair]) -> Changes:

@@ -105,8 +105,8 @@ _HOW = (
     "write 'SLR@20 < -0.01' for the change from the first run (or the baseline) to the last, 'value nDCG@20 < 0.7' for "
     "the last run's figure itself, and 'SLR@20 in de < -0.01' or 'in any' for the queries of one language or of any"
 )
+#: A run's figure of a measure, over the queries of a language, or over all where that is None.
 Figures = Callable[[str, str | None], float | None]
-"""A run's figure of a measure, over the queries of a language, or over all where that is None."""
 
 
 class Condition(NamedTuple):

@@ -36,8 +36,8 @@ def read_judgements(path: Path) -> Iterator[tuple[int, str, str, int]]:
             raise UsageError(f"{path}, line {line}, has the score {grade!r}: {WHOLE}.") from error
 
 
+#: Languages, or what else there is to choose from, as a person names them; None takes all.
 Chosen = Sequence[str] | None
-"""Languages, or what else there is to choose from, as a person names them; None takes all."""
 
 
 def collect(paths: Sequence[Path]) -> dict[str, dict[str, int]]:

@@ -121,8 +121,8 @@ def parse_evidence(columns: list[str], where: str) -> tuple[str, str, float, int
     return query, document, position, length
 
 
+#: Query id -> document id -> grade; a grade above 0 is relevant.
 Qrels = Mapping[str, Mapping[str, int]]
-"""Query id -> document id -> grade; a grade above 0 is relevant."""
 
 QRELS_HEADER = ("query-id", "corpus-id", "score")
 WHOLE = "give a whole number, 0 for not relevant, 1 or more for relevant"

@@ -13,8 +13,8 @@ import numpy as np
 from langshift.errors import UsageError
 from langshift.evaluate.datasets.dataset import POOLED, Qrels, gather
 
+#: Query id -> document id -> score; a query that is missing or empty had no answer.
 Run = Mapping[str, Mapping[str, float]]
-"""Query id -> document id -> score; a query that is missing or empty had no answer."""
 
 
 @dataclass(frozen=True)
@@ -205,8 +205,8 @@ def mean_of(figures: Collection[float]) -> float | None:
     return fmean(figures) if figures else None
 
 
+#: Which way is good; ``report`` where that depends on what the searcher wants.
 Direction = Literal["high", "low", "report"]
-"""Which way is good; ``report`` where that depends on what the searcher wants."""
 
 
 @dataclass(frozen=True)

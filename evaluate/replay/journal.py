@@ -39,10 +39,10 @@ def from_dict(given: Mapping[str, Any]) -> ScoringContext:
 
 PER_QUERY, RESULT, UNFINISHED = "per-query.jsonl", "result.json", "unfinished.json"
 WRITTEN_AT_THE_END = ("run.trec", "group-scores.jsonl")
+#: What a line calls the first fields of an answer.
 _COLUMNS = ("query", "ranking", "took_ms", "wall_ms", "waited_ms", "error", "reached")
-"""What a line calls the first fields of an answer."""
+#: What makes two replays the same, as JSON: only then do their answers belong together.
 Identity = Mapping[str, Any]
-"""What makes two replays the same, as JSON: only then do their answers belong together."""
 
 
 class ReplayJournal:

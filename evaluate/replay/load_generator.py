@@ -22,8 +22,8 @@ PERCENTILES = (50, 90, 95, 99)
 _LONGEST = 3_600_000_000  # microseconds: an hour
 _DIGITS = 3
 
+#: ``p50``, ``p90``, ``p95`` and ``p99`` in milliseconds, to three digits; None where there is no time.
 Percentiles = dict[str, float | None]
-"""``p50``, ``p90``, ``p95`` and ``p99`` in milliseconds, to three digits; None where there is no time."""
 
 
 # Coordinated omission: a client that waits for a slow answer asks nothing meanwhile, so the queries
@@ -71,8 +71,8 @@ def _microseconds(milliseconds: float) -> int:
 GIVE_UP_AFTER = 10
 _LISTEN_EVERY = 0.05
 
+#: Sends one request that was due at a time of the clock, or at no time.
 SendQuery = Callable[[PreparedQuery, "float | None"], QueryResult]
-"""Sends one request that was due at a time of the clock, or at no time."""
 
 
 class CompletedQuery(NamedTuple):

@@ -25,8 +25,8 @@ from langshift.languages import UNDETERMINED
 
 DEPTH = 20
 PERSISTENCE = 0.9
+#: Document language -> mean share, most frequent first.
 Shares = dict[str, float]
-"""Document language -> mean share, most frequent first."""
 
 
 class Drift(NamedTuple):

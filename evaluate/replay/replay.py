@@ -23,8 +23,8 @@ from langshift.retrieval.anchored import AnchorModel
 from langshift.retrieval.settings import SearchSettings
 from langshift.retrieval.steps import execute_many
 
+#: Query id -> every document of its target -> score, None where it has none.
 GroupScores = Mapping[str, Mapping[str, "float | None"]]
-"""Query id -> every document of its target -> score, None where it has none."""
 
 
 @dataclass(frozen=True)

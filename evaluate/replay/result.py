@@ -25,8 +25,8 @@ from langshift.files import write_bytes, write_json
 from langshift.retrieval.settings import format_settings
 
 RUN = "run.trec"
+#: A query that is sent so long after it was due had to wait for another one: the load was not kept up.
 LATE_MS = 10.0
-"""A query that is sent so long after it was due had to wait for another one: the load was not kept up."""
 
 
 def result(replay: ReplayResult, server: str) -> dict[str, Any]:

@@ -25,8 +25,8 @@ DEPTH = 20
 _ANNOTATED = 14
 
 
+#: A figure: what it shows, in words, and itself as ``<svg>``.
 ReportFigure = tuple[str, str]
-"""A figure: what it shows, in words, and itself as ``<svg>``."""
 
 
 def rank_shares(report: Report) -> list[ReportFigure]:
@@ -71,8 +71,8 @@ def recalls(found: RecallMatrix, labels: Sequence[str]) -> list[ReportFigure]:
     return _heatmaps(grids, "recall", found.measure, titles, highest=1.0)
 
 
+#: Labels of rows, those of columns, and the figures, rows x columns.
 _Grid = tuple[Sequence[str], Sequence[str], NDArray[np.float64]]
-"""Labels of rows, those of columns, and the figures, rows x columns."""
 
 
 def _heatmaps(

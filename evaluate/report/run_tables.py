@@ -222,8 +222,8 @@ def milliseconds(value: float | None) -> str:
 
 _TOP1 = "Top1"
 _CLOCKS = tuple((clock, part) for clock in ("wall", "took") for part in ("p50", "p95"))
+#: Blanks between two columns.
 _BETWEEN = 2
-"""Blanks between two columns."""
 
 
 def show_settings(compared: SettingsComparison) -> None:
@@ -247,8 +247,8 @@ def show_settings(compared: SettingsComparison) -> None:
         line(_how_to_judge(compared))
 
 
+#: Head -> a cell for each row.
 _Columns = dict[str, list[Cell]]
-"""Head -> a cell for each row."""
 
 
 def _table(compared: SettingsComparison, *parts: _Columns) -> Table:

@@ -16,6 +16,7 @@ from langshift.commands.offline import offline, sweep
 from langshift.commands.options import JSON, PATH, flag, option, search_options, warn
 from langshift.debias.encoders import Encoder
 from langshift.errors import LangshiftError, UsageError
+from langshift.evaluate import runs
 from langshift.evaluate.compare.comparison import compare_settings
 from langshift.evaluate.compare.findings import settings_document
 from langshift.evaluate.datasets.dataset import PER_LANGUAGE, Dataset, load_dataset
@@ -27,8 +28,6 @@ from langshift.evaluate.replay.replay import ReplayResult, failures, replay_all
 from langshift.evaluate.replay.requests import AT_ONCE_IN_OPEN_LOOP, MOST_AT_ONCE, WARM_UP, LoadProfile
 from langshift.evaluate.replay.result import check_output, result, server_version, write_files
 from langshift.evaluate.report.run_tables import show_drifts, show_replay, show_settings
-from langshift.evaluate.runs import ScoredRun, by_language, parse_names, score_run
-from langshift.evaluate.runs import document as score_document
 from langshift.files import write_json
 from langshift.output import emit_json, format_score, heading, note, progress, table
 from langshift.parameters import FiniteRange
@@ -210,7 +209,7 @@ def _settings(given: Sequence[str]) -> list[SearchSettings]:
 
 def _measures(given: str | None, dataset: Dataset) -> list[str]:
     if given is not None:
-        return parse_names(given, dataset)
+        return runs.parse_names(given, dataset)
     # Those that compare languages are refused where documents were judged per language.
     alone = dataset.judged == PER_LANGUAGE
     return [name for name in MEASURES if not (alone and parse_measure(name).family.across)]
@@ -336,7 +335,7 @@ def _read(folder: Path | None, log: Path | None, measures: str | None) -> tuple[
         raise UsageError("There is nothing to replay: name a DATASET, a log with --log, or both.")
     if measures is not None and not dataset.qrels:
         raise UsageError("--measures needs judgements: name the DATASET that the log's queries are from.")
-    return dataset, None if measures is None else parse_names(measures, dataset)
+    return dataset, None if measures is None else runs.parse_names(measures, dataset)
 
 
 @click.command("score")
@@ -367,15 +366,15 @@ def score(run: Path, dataset: Path, measures: str | None, as_json: bool) -> None
     Example:
       langshift evaluate score results/plain/run.trec --dataset xquad8 --measures 'nDCG@20 TLR@20 TR@20'
     """
-    found = score_run(run, dataset, measures)
+    found = runs.score_run(run, dataset, measures)
     warn(found.warnings)
     if as_json:
-        emit_json(score_document(found))
+        emit_json(runs.document(found))
     else:
         show(found)
 
 
-def show(found: ScoredRun) -> None:
+def show(found: runs.ScoredRun) -> None:
     """Print the measures, by query language where there are several, and the matrices of those that have one."""
     heading(f"{found.path}: {found.answered:,} of {len(found.dataset.queries):,} queries answered")
     rows = []
@@ -384,7 +383,7 @@ def show(found: ScoredRun) -> None:
         rows.append([name, format_score(scores.mean), direction, f"{scores.queries:,}", f"{scores.left_out:,}"])
     columns = ["measure", "mean", "good is", "queries", "left out"]
     table(None, columns, rows, right={"mean", "queries", "left out"})
-    languages = by_language(found.scores, found.languages.queries)
+    languages = runs.by_language(found.scores, found.languages.queries)
     if len(languages) > 1:
         heading("\nBy query language")
         rows = [[tag, *(format_score(scores.mean) for scores in part.values())] for tag, part in languages.items()]

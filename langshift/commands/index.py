@@ -15,7 +15,6 @@ from langshift.plugin import description, pipelines
 from langshift.plugin.description import held, short_name, short_scales
 from langshift.plugin.inventory import Version, all_versions, run_drop
 from langshift.plugin.pipeline_check import run_verify
-from langshift.plugin.pipelines import PrecedingPipeline
 from langshift.plugin.stored_shift import shift_of
 from langshift.plugin.versions import live
 
@@ -109,12 +108,12 @@ def remove(name: str, as_json: bool) -> None:
 _DONE = {"installed": "Installed", "updated": "Brought up to date:", "unchanged": "Nothing to do:"}
 
 
-def _first(client: OpenSearch, index: str, after: str | None) -> PrecedingPipeline | None:
+def _first(client: OpenSearch, index: str, after: str | None) -> pipelines.PrecedingPipeline | None:
     """What runs before the shift: what was there before stays."""
     now = pipelines.default(client, index)
     # The pipeline of another version would only shift before this one does.
     there = None if now is None else pipelines.read(client, now)
-    before = None if now is None else PrecedingPipeline(now, was_default=True)
+    before = None if now is None else pipelines.PrecedingPipeline(now, was_default=True)
     first = before if there is None else there.first
     if after is None or (first is not None and first.name == after):
         return first
@@ -123,7 +122,7 @@ def _first(client: OpenSearch, index: str, after: str | None) -> PrecedingPipeli
             f"{index} has the default pipeline {first.name}, which stays what runs first: put {after} into it, "
             "or leave --after out."
         )
-    return PrecedingPipeline(after, was_default=False)
+    return pipelines.PrecedingPipeline(after, was_default=False)
 
 
 @click.group()

@@ -233,9 +233,7 @@ def _folders(output: Path | None, rows: Sequence[ranking.OfflineSettings]) -> di
     """
     if output is None:
         return {}
-    if len(rows) == 1:
-        return {rows[0].name: output}
-    folders = {setting.name: output / setting.name for setting in rows}
+    folders = {row.name: output if len(rows) == 1 else output / row.name for row in rows}
     for folder in folders.values():
         check_output(folder)
     return folders

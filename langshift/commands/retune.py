@@ -17,10 +17,8 @@ from langshift.commands.options import JSON, PATH, PATIENCE, index_encoder_optio
 from langshift.errors import LangshiftError, UsageError
 from langshift.evaluate.compare.gate import Gate, GateResult, show
 from langshift.languages import parse_tag
-from langshift.output import line, pluralize
 from langshift.parameters import FiniteRange, Share
-from langshift.plugin.retune import RetuneRequest, roll_back
-from langshift.plugin.retune import retune as retune_index
+from langshift.plugin import retune as retuning
 from langshift.plugin.transfer.state import Stage, TransferProgress, TransferResult
 from langshift.retrieval.searcher import SearchOptions
 from langshift.retry import sigterm_as_interrupt
@@ -111,9 +109,9 @@ def retune(
         try:
             with output.progress() as bars:
                 shown = TransferReporter(bars)
-                request = RetuneRequest(alpha, alphas, vectors)
+                request = retuning.RetuneRequest(alpha, alphas, vectors)
                 check = None if opened is None else _check(client, name, opened, shown, judged)
-                done = retune_index(
+                done = retuning.retune(
                     client, name, request, throttle=throttle, patience=patience, watch=shown.update, check=check
                 )
         except KeyboardInterrupt:
@@ -125,8 +123,8 @@ def retune(
             raise
     _print_gate(judged, done.to_dict(), as_json=as_json)
     if judged and not as_json:
-        line("")
-    (output.note if as_json else line)(retuned(done))
+        output.line("")
+    (output.note if as_json else output.line)(retuned(done))
     if done.changed:
         note_aliases_left(client, done.before)
 
@@ -149,10 +147,10 @@ def rollback(name: str, patience: float, as_json: bool) -> None:
     with sigterm_as_interrupt():
         client = open_cluster()
         with output.progress() as bars:
-            done = roll_back(client, name, patience=patience, watch=TransferReporter(bars).update)
+            done = retuning.roll_back(client, name, patience=patience, watch=TransferReporter(bars).update)
     if as_json:
         output.emit_json(done.to_dict())
-    (output.note if as_json else line)(rolled_back(done))
+    (output.note if as_json else output.line)(rolled_back(done))
     # What a load has made goes on taking writes.
     if done.kind == "retune":
         note_aliases_left(client, done.before)
@@ -212,7 +210,7 @@ def retuned(done: TransferResult) -> str:
         return f"{done.name} ({done.index}) has {scales} and these language vectors already: nothing is changed."
     deleted = f", {done.deleted:,} deleted" if done.deleted else ""
     return (
-        f"{done.name} is now {done.index} at {scales}: {pluralize(done.documents, 'document')}, "
+        f"{done.name} is now {done.index} at {scales}: {output.pluralize(done.documents, 'document')}, "
         f"{done.caught_up:,} caught up{deleted}, checked; the version before, {done.before}, is kept: "
         f"`langshift rollback {done.name}` goes back to it."
     )
@@ -220,7 +218,7 @@ def retuned(done: TransferResult) -> str:
 
 def rolled_back(done: TransferResult) -> str:
     """What a rollback did, in a sentence."""
-    again = f"{done.name} is {done.index} again: {pluralize(done.documents, 'document')}"
+    again = f"{done.name} is {done.index} again: {output.pluralize(done.documents, 'document')}"
     if done.kind == "load":
         return f"{again}; what only {done.before} holds, which a load made, is not in it; {done.before} is kept."
     return (

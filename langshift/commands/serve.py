@@ -15,7 +15,6 @@ from langshift import output as terminal
 from langshift.client import open_cluster
 from langshift.commands.evaluate import replay_with_bars
 from langshift.commands.options import JSON, option
-from langshift.errors import LangshiftError
 from langshift.evaluate.compare.summary import ReplayPair, describe_changes, side_by_side
 from langshift.evaluate.datasets.dataset import load_dataset
 from langshift.evaluate.demo import FOLDER, PLAIN, SHIFTED, DemoExample, example, index_twice
@@ -24,7 +23,6 @@ from langshift.evaluate.replay.plan import ReplayOptions
 from langshift.evaluate.replay.replay import failures
 from langshift.evaluate.replay.result import check_output, result, server_version, write_files
 from langshift.evaluate.runs import command
-from langshift.output import heading
 from langshift.retrieval.searcher import Searcher
 from langshift.settings import Settings
 
@@ -82,7 +80,7 @@ def demo(output: Path | None, as_json: bool) -> None:
         terminal.out.print(f"\nAll of it took {document['seconds']:.0f} s.")
     for replayed in (before, after):
         if replayed.failed:
-            raise LangshiftError(f"{replayed.index}: {failures(replayed)}")
+            raise errors.LangshiftError(f"{replayed.index}: {failures(replayed)}")
 
 
 def _document(compared: ReplayPair, shown: DemoExample | None, client: OpenSearch) -> dict[str, Any]:
@@ -112,7 +110,7 @@ def _show_report(page: Path | None) -> None:
     if page is None:
         terminal.line("\nA report with figures, and the console, need an extra: pip install 'langshift[console]'")
         return
-    heading("\nTo look at")
+    terminal.heading("\nTo look at")
     terminal.line(f"  the report: {page}")
     terminal.line(f"  search, side by side: {terminal.program()} serve")
 
@@ -120,13 +118,13 @@ def _show_report(page: Path | None) -> None:
 def show(compared: ReplayPair, shown: DemoExample | None) -> None:
     """Print the comparison for a person."""
     _show_figures(compared)
-    heading("\nWhat changed")
+    terminal.heading("\nWhat changed")
     for line in describe_changes(compared):
         terminal.out.print(f"- {line}", markup=False)
     if shown is not None:
         _show_example(shown)
     words = shown.query.text if shown else compared.dataset.queries[0].text
-    heading("\nTo try next")
+    terminal.heading("\nTo try next")
     langshift = terminal.program()
     terminal.line(f'  {langshift} search {SHIFTED} "{words}"')
     terminal.line(f'  {langshift} search {PLAIN} "{words}"')
@@ -140,7 +138,7 @@ def _show_figures(compared: ReplayPair) -> None:
         for language, measures in before.by_language().items()
     ]
     rows.append(["all", f"{len(before.answers):,}", *_cells(before.scores, after.scores)])
-    heading(f"\nBefore and after the shift, by the question's language ({PLAIN} → {SHIFTED})")
+    terminal.heading(f"\nBefore and after the shift, by the question's language ({PLAIN} → {SHIFTED})")
     terminal.table(None, ["language", "n", *_COLUMNS], rows, right={"n", *_COLUMNS})
     terminal.out.print(_LEGEND, markup=False)
 
@@ -155,7 +153,7 @@ def _show_example(shown: DemoExample) -> None:
     for rank, (old, new) in enumerate(zip(shown.before, shown.after, strict=False), 1):
         cells = [(hit.language, ("* " if hit.group == topic else "  ") + hit.title) for hit in (old, new)]
         rows.append([str(rank), *cells[0], *cells[1]])
-    heading(f"\nThe question in {shown.query.language} whose first hits changed most, before and after")
+    terminal.heading(f"\nThe question in {shown.query.language} whose first hits changed most, before and after")
     terminal.out.print(f'"{shown.query.text}" (* answers it)', markup=False)
     terminal.table(None, ["", "", "before", "", "after"], rows)
 

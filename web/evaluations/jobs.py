@@ -69,8 +69,8 @@ class AnsweredQueries:
 
 
 JOB, LOG = "console.json", "replay.log"
+#: How long a replay that is to end may take before it is killed.
 SIGINT_SECONDS = 5.0
-"""How long a replay that is to end may take before it is killed."""
 _LOG_END = 4096
 _NEAR_SECONDS = 5.0
 # Not `-m`: Python would look for langshift in the working directory first.
@@ -204,10 +204,10 @@ def end(process: psutil.Process) -> None:
 
 
 REPORT = "report.html"
+#: No name that a page links has one of these.
 FORBIDDEN = "\\\0"
-"""No name that a page links has one of these."""
+#: No report is larger: it would be read into memory.
 MOST_BYTES = 64 * 2**20
-"""No report is larger: it would be read into memory."""
 
 
 def path_inside(root: Path, name: str) -> Path:
