@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from langshift.debias.encoders import Encoder, identity
 from langshift.debias.fingerprint import same_encoder
-from langshift.debias.parallel.columns import LONGEST
+from langshift.debias.parallel.tables import LONGEST
 from langshift.errors import FingerprintError, UsageError
 from langshift.files import write_bytes
 from langshift.languages import UNDETERMINED, macrolanguage, parse_tag, primary

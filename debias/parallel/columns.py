@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 import langcodes
 import numpy as np
@@ -15,52 +14,6 @@ from numpy.typing import NDArray
 
 from langshift.errors import UsageError
 from langshift.languages import parse_tag, primary
-
-# Squares of longer ones, and sums of these, would soon be too large for float32.
-LONGEST = 1e15
-
-
-def sound(block: NDArray[Any], places: Sequence[str], tag: str, shown: str) -> NDArray[np.float32]:
-    """The vectors of a batch as float32; without a copy where they are that already.
-
-    Args:
-        block: (n, d), of numbers; a row of NaN where there is none.
-        places: names the n rows.
-        tag: the language.
-        shown: names the file.
-
-    Returns:
-        (n, d) float32.
-
-    Raises:
-        UsageError: a vector that is neither finite throughout nor NaN throughout, or too long.
-    """
-    # The sum of squares, which one pass gives without another array, is small only where all is finite.
-    with np.errstate(over="ignore", invalid="ignore"):
-        vectors = np.asarray(block, np.float32)
-        if np.vdot(vectors, vectors) < LONGEST**2:
-            return vectors
-    unsound = ~np.isfinite(vectors).all(axis=1) & ~np.isnan(vectors).all(axis=1)
-    if unsound.any():
-        place = places[int(unsound.argmax())]
-        raise UsageError(f"{shown}, {place}: the vector in {tag} holds a value that is not a finite number.")
-    long = np.linalg.norm(vectors.astype(np.float64), axis=1) > LONGEST
-    if long.any():
-        raise UsageError(
-            f"{shown}, {places[int(long.argmax())]}: the vector in {tag} is longer than {LONGEST:.0e}; "
-            "it is damaged, or scale all vectors down."
-        )
-    return vectors
-
-
-def spread(vectors: NDArray[np.float32], there: NDArray[np.bool_]) -> NDArray[np.float32]:
-    """The m vectors in the m of n rows that are ``there``, and NaN in the others: (n, d)."""
-    if there.all():
-        return vectors
-    rows = np.full((len(there), vectors.shape[1]), np.nan, np.float32)
-    rows[there] = vectors
-    return rows
-
 
 _COMPRESSED = (".gz", ".zst")
 #: The languages of mMARCO (Bonifacio et al., 2021), as its files name them.
@@ -242,29 +195,6 @@ def _is_said(value: object) -> bool:
     return isinstance(value, list) or (isinstance(value, str) and len(value.split()) > 1)
 
 
-def row_places(ids: Sequence[object], otherwise: Sequence[str]) -> list[str]:
-    """``id 7067032`` for each row that has an id, else ``line 12`` or ``row 12``."""
-    return [
-        place if value is None or value == "" else f"id {value}" for value, place in zip(ids, otherwise, strict=True)
-    ]
-
-
-def require_one_kind(held: Mapping[str, str], shown: str) -> str | None:
-    """What columns hold, ``text`` or ``vectors``; None where there is neither.
-
-    Args:
-        held: each kind that there is, and a column that holds it.
-        shown: names the table.
-
-    Raises:
-        UsageError: some hold the one, some the other.
-    """
-    if len(held) > 1:
-        text, vectors = held["text"], held["vectors"]
-        raise UsageError(f"{shown}: {text!r} holds text but {vectors!r} vectors; keep one kind in a file.")
-    return next(iter(held), None)
-
-
 @dataclass(frozen=True)
 class ParallelRows:
     """A batch of n rows; what stands in one row says the same in every language.
@@ -279,14 +209,6 @@ class ParallelRows:
     places: Sequence[str]
     texts: Mapping[str, Sequence[str]]
     vectors: Mapping[str, NDArray[np.float32]]
-
-
-def batched(rows: Iterator[tuple[str, Sequence[str]]], size: int, languages: Sequence[str]) -> Iterator[ParallelRows]:
-    """Rows of texts, at most ``size`` at a time; each comes as its place and its texts in the languages' order."""
-    while group := list(islice(rows, size)):
-        places, texts = zip(*group, strict=True)
-        columns = zip(languages, zip(*texts, strict=True), strict=True)
-        yield ParallelRows(list(places), {tag: list(column) for tag, column in columns}, {})
 
 
 class ParallelText(Protocol):
@@ -310,8 +232,3 @@ class ParallelText(Protocol):
         Raises:
             UsageError: what cannot be used, named by file and place.
         """
-
-
-def numbered(word: str, first: int, count: int) -> list[str]:
-    """Names of rows: ``line 5``, ``line 6`` and so on."""
-    return [f"{word} {number}" for number in range(first, first + count)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from itertools import chain, islice
 from pathlib import Path
@@ -14,24 +14,86 @@ import orjson
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
-from langshift.debias.parallel.columns import (
-    PEEKED,
-    ParallelRows,
-    ParallelText,
-    chosen,
-    is_language,
-    language_columns,
-    numbered,
-    require_one_kind,
-    row_places,
-    sound,
-    spread,
-)
+from langshift.debias.parallel.columns import PEEKED, ParallelRows, ParallelText, chosen, is_language, language_columns
 from langshift.errors import UsageError
 from langshift.files import lines_of, open_parquet
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+# Squares of longer ones, and sums of these, would soon be too large for float32.
+LONGEST = 1e15
+
+
+def sound(block: NDArray[Any], places: Sequence[str], tag: str, shown: str) -> NDArray[np.float32]:
+    """The vectors of a batch as float32; without a copy where they are that already.
+
+    Args:
+        block: (n, d), of numbers; a row of NaN where there is none.
+        places: names the n rows.
+        tag: the language.
+        shown: names the file.
+
+    Returns:
+        (n, d) float32.
+
+    Raises:
+        UsageError: a vector that is neither finite throughout nor NaN throughout, or too long.
+    """
+    # The sum of squares, which one pass gives without another array, is small only where all is finite.
+    with np.errstate(over="ignore", invalid="ignore"):
+        vectors = np.asarray(block, np.float32)
+        if np.vdot(vectors, vectors) < LONGEST**2:
+            return vectors
+    unsound = ~np.isfinite(vectors).all(axis=1) & ~np.isnan(vectors).all(axis=1)
+    if unsound.any():
+        place = places[int(unsound.argmax())]
+        raise UsageError(f"{shown}, {place}: the vector in {tag} holds a value that is not a finite number.")
+    long = np.linalg.norm(vectors.astype(np.float64), axis=1) > LONGEST
+    if long.any():
+        raise UsageError(
+            f"{shown}, {places[int(long.argmax())]}: the vector in {tag} is longer than {LONGEST:.0e}; "
+            "it is damaged, or scale all vectors down."
+        )
+    return vectors
+
+
+def spread(vectors: NDArray[np.float32], there: NDArray[np.bool_]) -> NDArray[np.float32]:
+    """The m vectors in the m of n rows that are ``there``, and NaN in the others: (n, d)."""
+    if there.all():
+        return vectors
+    rows = np.full((len(there), vectors.shape[1]), np.nan, np.float32)
+    rows[there] = vectors
+    return rows
+
+
+def row_places(ids: Sequence[object], otherwise: Sequence[str]) -> list[str]:
+    """``id 7067032`` for each row that has an id, else ``line 12`` or ``row 12``."""
+    return [
+        place if value is None or value == "" else f"id {value}" for value, place in zip(ids, otherwise, strict=True)
+    ]
+
+
+def require_one_kind(held: Mapping[str, str], shown: str) -> str | None:
+    """What columns hold, ``text`` or ``vectors``; None where there is neither.
+
+    Args:
+        held: each kind that there is, and a column that holds it.
+        shown: names the table.
+
+    Raises:
+        UsageError: some hold the one, some the other.
+    """
+    if len(held) > 1:
+        text, vectors = held["text"], held["vectors"]
+        raise UsageError(f"{shown}: {text!r} holds text but {vectors!r} vectors; keep one kind in a file.")
+    return next(iter(held), None)
+
+
+def numbered(word: str, first: int, count: int) -> list[str]:
+    """Names of rows: ``line 5``, ``line 6`` and so on."""
+    return [f"{word} {number}" for number in range(first, first + count)]
+
 
 _READERS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
 

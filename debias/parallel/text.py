@@ -4,23 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from heapq import merge
-from itertools import groupby, islice, pairwise, repeat
+from itertools import groupby, islice, pairwise, repeat, zip_longest
 from operator import itemgetter
 from pathlib import Path
 
-from langshift.debias.parallel.columns import (
-    PEEKED,
-    ParallelRows,
-    ParallelText,
-    batched,
-    chosen,
-    language_columns,
-)
+from langshift.debias.parallel.columns import PEEKED, ParallelRows, ParallelText, chosen, language_columns
 from langshift.errors import UsageError
 from langshift.files import count_lines, text_lines
 
 
-class AlignedLines(ParallelText):
+class _PlacedTexts(ParallelText):
+    """Texts that are read row by row."""
+
+    def batches(self, size: int) -> Iterator[ParallelRows]:
+        """Read the rows; see ``ParallelText``."""
+        rows = self._placed()
+        while group := list(islice(rows, size)):
+            places, texts = zip(*group, strict=True)
+            columns = zip(self.languages, zip(*texts, strict=True), strict=True)
+            yield ParallelRows(list(places), {tag: list(column) for tag, column in columns}, {})
+
+    def _placed(self) -> Iterator[tuple[str, Sequence[str]]]:
+        """The place of each row, and its texts in the order of the languages."""
+        raise NotImplementedError
+
+
+class AlignedLines(_PlacedTexts):
     """Files ``<lang>.txt`` of a folder: the same line says the same in every one."""
 
     def __init__(self, folder: Path, files: dict[str, Path]) -> None:
@@ -45,17 +54,18 @@ class AlignedLines(ParallelText):
         if not self.total:
             raise UsageError(f"{folder}: its files {', '.join(path.name for path in files.values())} are empty.")
 
-    def batches(self, size: int) -> Iterator[ParallelRows]:
-        """Read the files in step; see ``ParallelText``."""
-        lines = zip(*map(text_lines, self._files.values()), strict=True)
-        rows = ((f"line {number}", [text.strip() for text in texts]) for number, texts in enumerate(lines, start=1))
-        return batched(rows, size, self.languages)
+    def _placed(self) -> Iterator[tuple[str, list[str]]]:
+        """Read the files in step."""
+        for number, texts in enumerate(zip_longest(*map(text_lines, self._files.values())), start=1):
+            if None in texts:
+                raise UsageError(f"{self.shown}: its files changed while they were read, and differ in length.")
+            yield f"line {number}", [text.strip() for text in texts]
 
 
 _LONGEST_NUMBER = 18  # digits; longer ones are names
 
 
-class AlignedById(ParallelText):
+class AlignedById(_PlacedTexts):
     """Files of rows ``id<TAB>text`` without a header, one a language; an id that a language lacks is a missing pair.
 
     The files are merged as they are read, so ids must ascend: as numbers where they are numbers, else as text, by
@@ -84,12 +94,8 @@ class AlignedById(ParallelText):
         as_numbers = numbers and all(int(one) < int(other) for ids in first for one, other in pairwise(ids))
         self._numbers = as_numbers or (numbers and not as_text)
 
-    def batches(self, size: int) -> Iterator[ParallelRows]:
-        """Merge the files; see ``ParallelText``."""
-        return batched(self._merged(), size, self.languages)
-
-    def _merged(self) -> Iterator[tuple[str, list[str]]]:
-        """The place of each id with its texts in the order of the languages."""
+    def _placed(self) -> Iterator[tuple[str, list[str]]]:
+        """Merge the files."""
         rows = merge(*map(self._ascending, range(len(self._files)), self._files.values()))
         for key, same in groupby(rows, key=itemgetter(0)):
             texts = [""] * len(self._files)
@@ -141,7 +147,7 @@ _BATCH = 1024  # rows of the source held at a time
 _Row = tuple[str, tuple[str, ...]]  # its place, and its text in each language
 
 
-class Passages(ParallelText):
+class Passages(_PlacedTexts):
     """Passages of some rows each, never across documents; the last of a document may be shorter.
 
     Language vectors are best fitted on texts as long as those in the index; public parallel text is
@@ -173,11 +179,8 @@ class Passages(ParallelText):
             if source.total not in (None, self._lines):
                 raise self._unequal(f"{source.total:,}")
 
-    def batches(self, size: int) -> Iterator[ParallelRows]:
-        """Read the source and join; see ``ParallelText``. Places name the first and the last row."""
-        return batched(self._passages(), size, self.languages)
-
-    def _passages(self) -> Iterator[_Row]:
+    def _placed(self) -> Iterator[_Row]:
+        """Read the source and join; places name the first and the last row."""
         for _, of_document in groupby(self._with_document(), key=lambda pair: pair[0]):
             remaining = (row for _, row in of_document)
             while rows := list(islice(remaining, self._rows)):
@@ -219,7 +222,7 @@ def _span(places: Sequence[str]) -> str:
     return f"{places[0]}-{last}" if places[0].rpartition(" ")[0] == word else f"{places[0]} to {places[-1]}"
 
 
-class ParallelTsv(ParallelText):
+class ParallelTsv(_PlacedTexts):
     """A file ``.tsv``, plain or compressed.
 
     Fields are parted by tabs and nothing else: a quotation mark is a character of the text as any other, and
@@ -251,10 +254,6 @@ class ParallelTsv(ParallelText):
         self.languages = list(picked)
         self._columns = {tag: self._header.index(name) for tag, name in picked.items()}
         self._row_id = None if row_id is None else self._header.index(row_id)
-
-    def batches(self, size: int) -> Iterator[ParallelRows]:
-        """Read the file; see ``ParallelText``."""
-        return batched(self._placed(), size, self.languages)
 
     def _placed(self) -> Iterator[tuple[str, Sequence[str]]]:
         for number, row in enumerate(self._rows(), start=2):

@@ -46,21 +46,15 @@ class Problem:
     examples: list[str] = field(default_factory=list)
 
 
-class DatasetProblems:
+class DatasetProblems(dict[tuple[str, str, str | None], Problem]):
     """Problems by kind, in the order in which the kinds were first met."""
-
-    def __init__(self) -> None:
-        self._problems: dict[tuple[str, str, str | None], Problem] = {}
 
     def add(self, problem: str, file: str, example: str, language: str | None = None) -> None:
         """Count one more; its example is kept where there are few."""
-        found = self._problems.setdefault((problem, file, language), Problem(problem, file, 0, language))
+        found = self.setdefault((problem, file, language), Problem(problem, file, 0, language))
         found.count += 1
         if len(found.examples) < _SHOWN:
             found.examples.append(example)
-
-    def __iter__(self) -> Iterator[Problem]:
-        return iter(self._problems.values())
 
 
 @dataclass
@@ -200,7 +194,7 @@ class _Check:
                 if not any(grade > 0 for grade in self.judged.get(query, {}).values()):
                     self.found.add("query without a relevant document", QUERIES, repr(query))
         counts = sorted(self.languages.values(), key=lambda one: (-one.documents, -one.queries, one.language or "~"))
-        queries, problems = len(self.query_ids), list(self.found)
+        queries, problems = len(self.query_ids), list(self.found.values())
         return DatasetCheck(str(self.folder), self.documents, queries, self.judgements, counts, problems)
 
     def _queries(self) -> None:

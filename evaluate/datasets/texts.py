@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import islice
 from typing import Any
@@ -99,17 +99,12 @@ def query_languages(queries: Iterable[DatasetQuery]) -> dict[str, str | None]:
     the index lacks has no documents in its own language, and must not count as having some. Nor is a language taken
     that is less than likely, as searching does: one that is not clear is asked as of no language.
     """
-    found = {query.id: query.language for query in queries}
-    unnamed = [query for query in queries if query.language is None]
-    if unnamed:
-        detector = open_detector()
-        detected = {query.id: _detected(detector, query.text) for query in unnamed}
-        found |= {query: None if tag == UNDETERMINED else text_language(tag) for query, tag in detected.items()}
-    return found
+    opened = cache(open_detector)  # only where it is needed
+    return {query.id: query.language or _compared(_detected(opened(), query.text)) for query in queries}
 
 
 def read_texts(dataset: Dataset, wanted: Collection[str] | None = None) -> dict[str, Document]:
-    """Document id -> the document with its words, in the order of the corpus.
+    """Document id -> the document without its other fields, in the order of the corpus.
 
     Args:
         dataset: whose corpus is read.
@@ -119,7 +114,8 @@ def read_texts(dataset: Dataset, wanted: Collection[str] | None = None) -> dict[
         UsageError: a line that is no document.
     """
     documents = read_corpus(dataset.folder / CORPUS, str(dataset.folder / CORPUS), "ignored")
-    return {document.id: document for document in documents if wanted is None or document.id in wanted}
+    # Whatever other fields a line has would take memory for nothing.
+    return {one.id: replace(one, other={}) for one in documents if wanted is None or one.id in wanted}
 
 
 @dataclass(frozen=True)
@@ -156,7 +152,7 @@ class DatasetLanguages:
         for name, language in named.items():
             if language is None:
                 tags[name] = _detected(opened(), detected_from(texts[name]))
-                documents[name] = None if tags[name] == UNDETERMINED else text_language(tags[name])
+                documents[name] = _compared(tags[name])
             else:
                 tags[name] = (texts[name].language if name in texts else None) or language
                 documents[name] = language
@@ -183,6 +179,11 @@ def detected_from(text: Document, characters: int | None = None) -> str:
     """
     words = text.text or text.title
     return words if characters is None else " ".join(words.split())[:characters]
+
+
+def _compared(tag: str) -> str | None:
+    """A detected tag as measures compare it; None for ``und``."""
+    return None if tag == UNDETERMINED else text_language(tag)
 
 
 def _detected(detector: LanguageDetector, words: str) -> str:

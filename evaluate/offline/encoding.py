@@ -216,7 +216,6 @@ class DocumentLanguages:
     """The languages of an encoded dataset's documents, as one source tells them.
 
     Attributes:
-        source: which.
         tags: each document's tag, ``und`` where unknown or not certain enough.
         posteriors: each document's languages and how probable they are, those without a language vector left
             out; None where documents move by their tag.
@@ -225,7 +224,6 @@ class DocumentLanguages:
             want of a language (None where all that is possible moves them); None where nothing was detected.
     """
 
-    source: LanguageSource
     tags: Sequence[str] = field(repr=False)
     posteriors: Sequence[Posterior] | None = field(default=None, repr=False)
     detection: Mapping[str, Any] | None = None
@@ -251,7 +249,7 @@ class DocumentLanguages:
 
 def given_languages(encoded: EncodedDataset) -> DocumentLanguages:
     """What the dataset names; detected where it names none."""
-    return DocumentLanguages(GIVEN, [encoded.languages.tags[name] for name in encoded.ids])
+    return DocumentLanguages([encoded.languages.tags[name] for name in encoded.ids])
 
 
 def resolve_document_languages(
@@ -286,7 +284,7 @@ def _detect_languages(
     unknown = None if source.soft else sum(tag == UNDETERMINED for tag in tags)
     accuracy = sum(right) / len(right) if right else None
     detection = {"accuracy": accuracy, "documents": len(right), "unknown": unknown}
-    return DocumentLanguages(source, tags, posteriors, detection)
+    return DocumentLanguages(tags, posteriors, detection)
 
 
 def _shiftable(posterior: Posterior, known: LanguageVectors | None) -> Posterior:

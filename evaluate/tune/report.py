@@ -18,8 +18,8 @@ from langshift.evaluate.figures.theme import BLUE, GREEN, VERMILION
 from langshift.evaluate.report.run_tables import bars
 from langshift.evaluate.report.tables import probability
 from langshift.evaluate.tune import tune
-from langshift.evaluate.tune.task import FOLDS, Mask
-from langshift.evaluate.tune.tune import ALPHAS, COST, MEASURES, PLAIN, TARGET, MeasureChange, TuningPoint, groups
+from langshift.evaluate.tune.task import FOLDS
+from langshift.evaluate.tune.tune import ALPHAS, COST, MEASURES, PLAIN, TARGET, MeasureChange, TuningPoint
 from langshift.files import atomic_write
 from langshift.output import format_change, format_score, heading, join_words, line
 from langshift.settings import VERSION
@@ -55,14 +55,9 @@ class TuningReport:
         return self.found.last or next(shifting, self.found.steps[0])
 
     @cached_property
-    def groups(self) -> dict[str, Mask]:
-        """The queries that are reported together."""
-        return groups(self.judge)
-
-    @cached_property
     def held_out(self) -> dict[str, dict[str, MeasureChange]]:
         """Which queries -> measure -> its change from no shift at all, on held-out items."""
-        return {name: self.found.changes(self.reported_step, mask) for name, mask in self.groups.items()}
+        return {name: self.found.changes(self.reported_step, mask) for name, mask in self.judge.task.groups.items()}
 
     def recommended(self) -> LanguageVectors:
         """The language vectors with the recommendation and what it rests on."""
@@ -109,20 +104,19 @@ class TuningReport:
             "langshift": VERSION,
         }
 
-    def mean(self, point: TuningPoint, measure: str) -> float:
-        """A measure over all queries, every query language alike."""
-        return self.found.weighing.mean(point.figures[measure], self.groups["all"])
+    def mean(self, point: TuningPoint, measure: str, group: str = "all") -> float:
+        """A measure over the queries that are reported together, every query language alike."""
+        return self.found.weighing.mean(point.figures[measure], self.judge.task.groups[group])
 
     def _means(self, point: TuningPoint, group: str = "all") -> dict[str, float]:
-        mask = self.groups[group]
-        return {name: round(self.found.weighing.mean(point.figures[name], mask), 4) for name in MEASURES}
+        return {name: round(self.mean(point, name, group), 4) for name in MEASURES}
 
     def _curve(self, points: Sequence[TuningPoint]) -> list[dict[str, Any]]:
         """The curve with each group's means, and the interval of each change from alpha 0."""
         return [
             {
                 "alpha": point.setting.alpha,
-                **{group: self._means(point, group) for group in self.groups},
+                **{group: self._means(point, group) for group in self.judge.task.groups},
                 "change": {measure: list(bounds) for measure, bounds in self.intervals(point).items()},
             }
             for point in points
@@ -131,7 +125,7 @@ class TuningReport:
     def intervals(self, point: TuningPoint) -> Mapping[str, tuple[float, float]]:
         """95 % intervals of the changes from alpha 0, over all queries."""
         before, after, interval = self.found.plain.figures, point.figures, self.found.weighing.interval
-        return {name: interval(after[name] - before[name], self.groups["all"]) for name in MEASURES}
+        return {name: interval(after[name] - before[name], self.judge.task.groups["all"]) for name in MEASURES}
 
 
 def _setting(setting: tune.ShiftSettings) -> dict[str, Any]:
@@ -248,13 +242,18 @@ def recommendation(report: TuningReport) -> list[str]:
     overall = report.held_out["all"]
     target, cost = overall[TARGET], overall[COST]
     if report.found.last is None:
-        return [_refusal(report, target)]
+        why = f"no alpha above 0 raises {TARGET} within the budget"
+        if report.reported_step.setting != PLAIN:
+            why = (
+                f"the alpha chosen on the other items changes {TARGET} on held-out ones by {change_of(target)}, "
+                f"p {probability(target.p)}, which is no gain beyond chance"
+            )
+        return [f"Do not shift this model: {why}. Recommended: alpha 0."]
     return [
         f"Recommended: {_setting_sentence(report)}.",
         f"On held-out items {TARGET} goes from {format_score(target.before)} to {format_score(target.after)}: "
-        f"{change_of(target)}, "
-        f"p {probability(target.p)}; {COST} from {format_score(cost.before)} to {format_score(cost.after)}: "
-        f"{change_of(cost)}.",
+        f"{change_of(target)}, p {probability(target.p)}; {COST} from {format_score(cost.before)} to "
+        f"{format_score(cost.after)}: {change_of(cost)}.",
     ]
 
 
@@ -274,7 +273,13 @@ def warnings(report: TuningReport) -> list[str]:
             f"{COST} is {format_score(overall.before)} with nothing shifted, so this task can hardly show what a shift "
             "costs: a higher --sample makes it harder."
         )
-    return notes + (_over_budget(report) if report.found.last else [])
+    # A mean can hide a group of queries whose own loss is beyond the budget.
+    names = {"all": "over all queries", "pivot": "for queries in the pivot language", "others": "for the other queries"}
+    losses = {names[group]: -changes[COST].difference for group, changes in report.held_out.items()}
+    over = [f"{format_score(loss)} {name}" for name, loss in losses.items() if loss > report.found.budget]
+    if report.found.last and over:
+        notes.append(f"On held-out items {COST} falls by more than the budget: by {join_words(over)}.")
+    return notes
 
 
 def interval(found: MeasureChange) -> str:
@@ -291,31 +296,12 @@ def _bound(value: float) -> str:
     return format_change(value).replace("=", "0")
 
 
-def _refusal(report: TuningReport, target: MeasureChange) -> str:
-    if report.reported_step.setting != PLAIN:
-        why = (
-            f"the alpha chosen on the other items changes {TARGET} on held-out ones by {change_of(target)}, "
-            f"p {probability(target.p)}, which is no gain beyond chance"
-        )
-    else:
-        why = f"no alpha above 0 raises {TARGET} within the budget"
-    return f"Do not shift this model: {why}. Recommended: alpha 0."
-
-
 def _setting_sentence(report: TuningReport) -> str:
     setting, pivot = report.found.setting, report.judge.vectors.pivot
     own = [f"{alpha:g} for {key}" for key, alpha in setting.own]
     alphas = join_words([*own, f"{setting.alpha:g} for {'every other' if own else 'every'} language"])
     queries = f"queries in other languages than {pivot} shifted too" if setting.shift_queries else "queries as they are"
     return f"alpha {alphas}; {queries}"
-
-
-def _over_budget(report: TuningReport) -> list[str]:
-    """The groups of queries whose own loss is beyond the budget, since a mean can hide one."""
-    names = {"all": "over all queries", "pivot": "for queries in the pivot language", "others": "for the other queries"}
-    losses = {names[group]: -changes[COST].difference for group, changes in report.held_out.items()}
-    over = [f"{format_score(loss)} {name}" for name, loss in losses.items() if loss > report.found.budget]
-    return [f"On held-out items {COST} falls by more than the budget: by {join_words(over)}."] if over else []
 
 
 _QUERIES = {"documents": "all queries as they are", "both": "and queries in other languages than the pivot too"}

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from langshift.debias.encoders import Encoder
 from langshift.debias.vectors import LanguageVectors
 from langshift.errors import LangshiftError, UsageError
-from langshift.evaluate.datasets.dataset import Dataset, DatasetDocument, DatasetQuery
+from langshift.evaluate.datasets.dataset import Dataset, DatasetDocument, DatasetQuery, gather
 from langshift.evaluate.datasets.texts import DatasetLanguages
 from langshift.evaluate.offline.encoding import EncodedDataset, Matrix, encode_texts, first_unusable
 
@@ -191,6 +191,12 @@ class TuningTask:
         return int(self.document_items.max()) + 1
 
     @property
+    def groups(self) -> dict[str, Mask]:
+        """Which queries are reported together: all, those in the pivot language, and the others."""
+        pivot: Mask = self.languages == self.pivot
+        return {"all": np.ones(len(pivot), bool), "pivot": pivot, "others": ~pivot}
+
+    @property
     def blocks(self) -> NDArray[np.int64]:
         """Block of neighbouring items that each query belongs to, shape (queries,)."""
         blocks: NDArray[np.int64] = self.items // _BLOCK
@@ -270,14 +276,12 @@ _Texts = Sequence[tuple[int, str, str]]
 
 
 def _dataset(documents: _Texts, queries: _Texts) -> Dataset:
-    answers: dict[int, dict[str, int]] = {}
-    for number, tag, _ in documents:
-        answers.setdefault(number, {})[f"{number} {tag}"] = 1
+    answers = gather((number, f"{number} {tag}") for number, tag, _ in documents)
     return Dataset(
         Path(),
         {f"{number} {tag}": DatasetDocument(tag, None) for number, tag, _ in documents},
         tuple(DatasetQuery(f"{number} {tag}", text, tag, None) for number, tag, text in queries),
-        {f"{number} {tag}": answers[number] for number, tag, _ in queries},
+        {f"{number} {tag}": dict.fromkeys(answers[number], 1) for number, tag, _ in queries},
     )
 
 

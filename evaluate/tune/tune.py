@@ -336,9 +336,3 @@ class _Chooser:
 
 def _nearest_alphas(setting: ShiftSettings) -> list[float]:
     return sorted(ALPHAS, key=lambda alpha: abs(alpha - setting.alpha))
-
-
-def groups(judge: Judge) -> dict[str, NDArray[np.bool_]]:
-    """Which queries are reported together: all, those in the pivot language, and the others."""
-    pivot: NDArray[np.bool_] = judge.task.languages == judge.task.pivot
-    return {"all": np.ones(len(pivot), bool), "pivot": pivot, "others": ~pivot}

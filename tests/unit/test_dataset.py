@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from langshift.errors import UsageError
-from langshift.evaluate.datasets.dataset import DatasetDocument, DatasetQuery, load_dataset
+from langshift.evaluate.datasets.dataset import Dataset, DatasetDocument, DatasetQuery, load_dataset
+from langshift.evaluate.datasets.texts import read_texts
 
 CORPUS = """\
 {"_id": "tides-en", "title": "Tides", "text": "The sea rises.", "language": "en", "group": "tides"}
@@ -225,3 +226,9 @@ def test_another_kind_of_judging_is_refused(folder, text):
     assert refusal(folder) == (
         f'{path} cannot be read: it must be {{"judged": "pooled"}} or {{"judged": "per-language"}}.'
     )
+
+
+def test_texts_are_kept_without_the_other_fields_of_their_lines(tmp_path):
+    (tmp_path / "corpus.jsonl").write_text('{"_id": "a", "text": "x", "pages": [1, 2]}\n')
+    (document,) = read_texts(Dataset(tmp_path, {}, (), {})).values()
+    assert (document.id, document.text, document.other) == ("a", "x", {})

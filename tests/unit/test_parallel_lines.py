@@ -4,6 +4,7 @@ import pytest
 from parallel_data import read, refusal
 
 from langshift.debias.parallel import open_parallel
+from langshift.errors import UsageError
 
 
 @pytest.fixture
@@ -53,6 +54,15 @@ def test_files_of_different_length_are_refused_before_anything_is_read(pairs):
         f"{pairs / 'newstest-ref.tha.txt'} has 5 lines but {pairs / 'eng_Latn.txt'} has 4: "
         "parallel files must be aligned line by line."
     )
+
+
+def test_files_that_change_between_counting_and_reading_are_refused(pairs):
+    source = open_parallel(pairs)
+    with (pairs / "eng_Latn.txt").open("a") as file:
+        file.write("five\n")
+    with pytest.raises(UsageError) as refused:
+        list(source.batches(2))
+    assert str(refused.value) == f"{pairs}: its files changed while they were read, and differ in length."
 
 
 def test_bad_bytes_are_named_by_line(pairs):

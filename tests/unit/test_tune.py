@@ -6,7 +6,7 @@ from planted import InMemory, PlantedEncoder, direction, known, parallel_text
 
 from langshift.debias.debiaser import Debiaser
 from langshift.evaluate.tune.task import make_task, sample_items
-from langshift.evaluate.tune.tune import ALPHAS, COST, MEASURES, TARGET, Judge, ShiftSettings, Weighing, groups, tune
+from langshift.evaluate.tune.tune import ALPHAS, COST, MEASURES, TARGET, Judge, ShiftSettings, Weighing, tune
 
 OFFSETS = {tag: 2 * direction(seed) for tag, seed in (("de", 10), ("es", 11), ("ru", 12))}
 
@@ -140,6 +140,6 @@ def test_query_languages_count_alike_and_neighbours_as_one():
 
 def test_queries_are_reported_apart_by_whether_they_are_in_the_pivot_language():
     judge = judged(PlantedEncoder({}), OFFSETS, ("de", "es"))
-    found = groups(judge)
+    found = judge.task.groups
     assert {name: int(kept.sum()) for name, kept in found.items()} == {"all": 300, "pivot": 100, "others": 200}
     assert set(judge.task.languages[found["pivot"]]) == {"en"}
