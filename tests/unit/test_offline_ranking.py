@@ -9,7 +9,7 @@ from encoded_data import encoded, vectors
 from langshift.debias.debiaser import Debiaser
 from langshift.errors import LangshiftError
 from langshift.evaluate.offline import ranking
-from langshift.evaluate.offline.encoding import DocumentLanguages, LanguageSource
+from langshift.evaluate.offline.encoding import DocumentLanguages
 from langshift.evaluate.offline.ranking import debias_vectors, rank, top
 
 TAGS = ("en", "de", "zh-TW", "th", "und")
@@ -100,11 +100,11 @@ def test_both_sides_by_hand():
     assert centred.documents == pytest.approx(np.array([[2, -1], [1, -1]]) / np.sqrt([[5], [2]]))
     assert centred.queries == pytest.approx(np.array([[1, -1], [0, 1]]) / np.sqrt([[2], [1]]))
     # Languages told by somebody else move documents alone.
-    told = DocumentLanguages(LanguageSource("detected"), ["de", "und"])
+    told = DocumentLanguages(["de", "und"])
     assert debias_vectors(data, Debiaser(known, shift_queries=True), told).documents == pytest.approx(
         np.array([[0.5, -0.5], [0.5, 0.5]]) * 2**0.5
     )
-    soft = DocumentLanguages(LanguageSource("soft"), ["und", "und"], [{"de": 0.25}, {"de": 0.5, "fr": 0.5}])
+    soft = DocumentLanguages(["und", "und"], [{"de": 0.25}, {"de": 0.5, "fr": 0.5}])
     assert debias_vectors(data, Debiaser(known), soft).documents == pytest.approx(
         np.array([[1, -0.25], [1, 0.5]]) / np.sqrt([[1.0625], [1.25]])
     )
