@@ -3,8 +3,6 @@
 What was done to a document's vector stands in its stamp, by which it is undone, or done again.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any

@@ -1,7 +1,5 @@
 """Detect a text's language with a fastText model."""
 
-from __future__ import annotations
-
 import hashlib
 import importlib.util
 import subprocess

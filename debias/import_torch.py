@@ -1,7 +1,5 @@
 """Language vectors published with the paper's reference implementation: torch files of one tensor a language."""
 
-from __future__ import annotations
-
 import pickle
 import warnings
 from dataclasses import dataclass

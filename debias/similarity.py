@@ -1,7 +1,5 @@
 """How near queries of one language lie to documents of another, and which documents lie nearest."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

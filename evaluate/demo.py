@@ -1,7 +1,5 @@
 """The demo: the bundled corpus indexed without and with the shift, and its questions asked of both."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path

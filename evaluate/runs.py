@@ -1,7 +1,5 @@
 """Runs on disk: TREC files, group scores and the names of the files beside them; read, and scored."""
 
-from __future__ import annotations
-
 import math
 import shlex
 import sys

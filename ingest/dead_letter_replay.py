@@ -1,7 +1,5 @@
 """Dead letters sent again: made by what the index was made with, under the versions that they had."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack

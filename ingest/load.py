@@ -1,7 +1,5 @@
 """Indexing a corpus: each of its lines is then on the server or in the dead letters."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import TypeVar
 

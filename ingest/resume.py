@@ -1,7 +1,5 @@
 """Opening a load: begun anew, or resumed where one was cut off; and what is cleaned up when it fails."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """Corpora as they are read for indexing: JSON lines, Parquet, standard input, pipes; a bad line is told, not fatal."""
 
-from __future__ import annotations
-
 import os
 import sys
 from collections import deque

@@ -1,7 +1,5 @@
 """The five stages of indexing, read, detect, encode, shift, write: ``index_rows`` is the way of each document."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager

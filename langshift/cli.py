@@ -1,7 +1,5 @@
 """The root command. It alone sees all rooms, and loads a room when one of its commands is called."""
 
-from __future__ import annotations
-
 import importlib
 import io
 import os

@@ -1,7 +1,5 @@
 """Secrets: passwords kept out of whatever is shown, and requests signed for AWS."""
 
-from __future__ import annotations
-
 import re
 from base64 import b64encode
 from functools import cache

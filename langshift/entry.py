@@ -1,7 +1,5 @@
 """Where the program starts: before anything that takes long to import."""
 
-from __future__ import annotations
-
 import sys
 
 

@@ -1,7 +1,5 @@
 """Errors that a person can act on: one sentence that says what, where, and what to do."""
 
-from __future__ import annotations
-
 from importlib.util import find_spec
 
 

@@ -1,7 +1,5 @@
 """Language tags: BCP 47, as documents, files and people write them."""
 
-from __future__ import annotations
-
 import json
 from functools import cache
 from importlib import resources

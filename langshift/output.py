@@ -1,7 +1,5 @@
 """What a person sees in the terminal: tables, notes and figures; and the log file."""
 
-from __future__ import annotations
-
 import io
 import logging
 import os

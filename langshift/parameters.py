@@ -1,7 +1,5 @@
 """What parameters of commands are made of: ranges of numbers, and options that are given as one argument."""
 
-from __future__ import annotations
-
 import functools
 import math
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Asking a cluster in trouble until it answers, reading ahead, and ending as Ctrl-C does."""
 
-from __future__ import annotations
-
 import logging
 import signal
 import threading

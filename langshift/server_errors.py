@@ -1,7 +1,5 @@
 """What the server's and the client library's errors mean: a sentence, a missing permission, something that passes."""
 
-from __future__ import annotations
-
 import os
 import re
 import time

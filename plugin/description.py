@@ -1,7 +1,5 @@
 """All that can be said of one version: what it holds, how it is kept, and what is not as it should be."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass

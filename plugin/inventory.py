@@ -1,7 +1,5 @@
 """The versions on a cluster: listed, and dropped."""
 
-from __future__ import annotations
-
 import re
 import sys
 from collections.abc import Mapping, Sequence

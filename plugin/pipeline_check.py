@@ -1,7 +1,5 @@
 """Whether what an index holds is what its pipeline and NumPy make: checked on a sample of live documents."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass

@@ -1,7 +1,5 @@
 """The ingest pipeline of a version: it shifts the documents of any client by their language."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any, Literal, NamedTuple
 

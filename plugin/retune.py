@@ -1,7 +1,5 @@
 """Another shift for the documents of an index, and the way back: planned, and made inside the cluster."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path

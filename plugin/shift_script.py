@@ -1,7 +1,5 @@
 """The stored script that shifts documents inside the cluster, its parameters, and the stamps that it writes."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Mapping
 from typing import Any, NamedTuple

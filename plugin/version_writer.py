@@ -1,7 +1,5 @@
 """Versions that loads write to: made, opened again, published or discarded."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from contextlib import suppress
 from copy import deepcopy

@@ -1,7 +1,5 @@
 """An index is one alias (``news``) over versioned indices (``news-v0001``)."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Request bodies of single searches, by vector or by words: pure functions, plain OpenSearch DSL."""
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """Filters as a person gives them, checked and made those of the index's own fields."""
 
-from __future__ import annotations
-
 import reprlib
 from collections.abc import Collection, Mapping, Sequence
 

@@ -1,7 +1,5 @@
 """Modes that ask for words: ``lexical``, and ``hybrid`` beside vectors."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import replace

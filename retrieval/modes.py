@@ -1,7 +1,5 @@
 """A search in any mode: found, scored where others found it, and one hit for each group; nothing here sends."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """All that a query's hits may be, gathered in one step, and ranked in any setting and at any alpha."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace

@@ -1,7 +1,5 @@
 """The console as an application: its addresses, its server, and what becomes of errors."""
 
-from __future__ import annotations
-
 import asyncio
 import errno
 import os

@@ -1,7 +1,5 @@
 """What the pages of the console share: the cluster, what is open on it, folders, templates."""
 
-from __future__ import annotations
-
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The pages of indices."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple

@@ -1,7 +1,5 @@
 """What reaches the pages at all: the right Host, origin and token, nothing of monstrous size."""
 
-from __future__ import annotations
-
 import functools
 import hmac
 import ipaddress

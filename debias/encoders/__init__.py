@@ -1,7 +1,5 @@
 """Encoders: texts in, vectors out, as the model makes them."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 from collections.abc import Sequence

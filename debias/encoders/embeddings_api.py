@@ -4,8 +4,6 @@ What is too long for the model is cut off or refused by the server, as it is set
 standard way to ask for either.
 """
 
-from __future__ import annotations
-
 import json
 import logging
 import os

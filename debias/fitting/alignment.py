@@ -1,7 +1,5 @@
 """Pairs that look misaligned: a neighbour's translation is clearly nearer than their own."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated

@@ -1,7 +1,5 @@
 """Fit language vectors on parallel text."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 from threadpoolctl import threadpool_limits

@@ -1,7 +1,5 @@
 """What fitting adds up while parallel text goes by: bounded memory, as fast as memory and as exact as float64."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Parallel text of any format and size, read in batches."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from pathlib import Path
 

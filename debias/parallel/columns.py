@@ -1,7 +1,5 @@
 """Rows of parallel text, and which columns or files of it are languages."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path

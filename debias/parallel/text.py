@@ -1,7 +1,5 @@
 """Parallel text in plain files: aligned lines, TSV, mMARCO's ids, lines joined to passages."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from heapq import merge
 from itertools import groupby, islice, pairwise, repeat, zip_longest

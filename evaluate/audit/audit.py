@@ -1,7 +1,5 @@
 """What a shift would change in an index, by a sample of it; nothing is written."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """What an audit's figures mean, in words, by rules with stated thresholds."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any, NamedTuple

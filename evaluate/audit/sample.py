@@ -1,7 +1,5 @@
 """A random sample of an index that could be adopted: its documents' languages and vectors."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Where a difference comes from: recall by pair of languages, and the queries that gain and lose most."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from itertools import chain
 from typing import NamedTuple

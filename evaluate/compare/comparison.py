@@ -1,7 +1,5 @@
 """Runs of one dataset compared: read, cut into sections and slices, and tested."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """All that runs say against each other, as one JSON document: what is printed, and what a report rests on."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import combinations

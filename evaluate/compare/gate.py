@@ -1,7 +1,5 @@
 """Quality gates: rules that a run must not break, against a baseline or against the version that is live."""
 
-from __future__ import annotations
-
 import operator
 import re
 from collections.abc import Callable, Mapping, Sequence

@@ -4,8 +4,6 @@ Queries about one article (or passage) share their luck, so they are one observa
 flips the sign of whole clusters, and Student's t takes its variance from cluster sums.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 

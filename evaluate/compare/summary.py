@@ -1,7 +1,5 @@
 """What a comparison says in plain words: what changed, who gains, who loses, and what to use."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from itertools import product
 from statistics import fmean

@@ -1,7 +1,5 @@
 """Any folder in BEIR's layout, and PosIR, which has that and where in its documents the evidence stands."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path

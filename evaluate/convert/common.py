@@ -1,7 +1,5 @@
 """Languages and judgements of a collection, before anything is known of its passages."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path

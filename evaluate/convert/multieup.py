@@ -8,8 +8,6 @@ debate's title in that language and its id. The file is read twice, row by row. 
 translations of each other, so there are no groups; a debate is its questions' article.
 """
 
-from __future__ import annotations
-
 import csv
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """XQuAD, MLQA and Belebele: questions on passages that are there in several languages."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from hashlib import blake2b

@@ -17,8 +17,6 @@ every language of the pool (Shift, Jang et al., 2026, section 4.2; MLAIRE, secti
   one half is reported on passages that it never saw.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """MIRACL and NeuCLIR: collections with judgements as TREC writes them."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path

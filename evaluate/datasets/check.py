@@ -6,8 +6,6 @@ texts of 40 characters or more are heard, and only a posterior of .9 or more cou
 all pass; of its 14,280 questions three do not, which are indeed English ones in the Greek file.
 """
 
-from __future__ import annotations
-
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field

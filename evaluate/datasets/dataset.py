@@ -16,8 +16,6 @@ ingested with its languages detected and still be judged by the true ones: inges
 Languages are kept as primary tags (``zh-TW`` is ``zh``), since measures compare languages.
 """
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence

@@ -7,8 +7,6 @@ answer counts 0, and a query without relevant document is left out and counted. 
 leaves out, and what it does with ties and gaps, its own docstring says (``FAMILIES[name].compute``).
 """
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """How even a ranking is (PEER, Share, Entropy, JS, KL, PSI), and which language it prefers (LPR, Lang_nDCG, Top1)."""
 
-from __future__ import annotations
-
 import math
 from bisect import bisect
 from collections import Counter

@@ -1,7 +1,5 @@
 """What ir_measures computes, mostly by trec_eval's code: its own measures; and TLR, SLR and TR, recall by language."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from itertools import islice
 from statistics import fmean

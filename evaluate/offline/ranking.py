@@ -1,7 +1,5 @@
 """Exact rankings by cosine in NumPy: settings, rankings, and their result on disk."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product

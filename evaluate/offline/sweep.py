@@ -1,7 +1,5 @@
 """Sweeps of alpha and beta from one encoding: the best on one half of the data, reported on the other."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace

@@ -1,7 +1,5 @@
 """The load generator: threads that send requests, when each is due or as soon as one is free; and latencies."""
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import closing

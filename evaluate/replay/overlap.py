@@ -8,8 +8,6 @@
 A query that failed in either index is left out, and counted.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean

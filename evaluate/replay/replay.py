@@ -1,7 +1,5 @@
 """Replay: every query of a dataset or a log against live indices, scored by the dataset's judgements."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 

@@ -1,7 +1,5 @@
 """What a replay leaves behind: ``result.json``, ``run.trec``, ``per-query.jsonl`` and ``group-scores.jsonl``."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict

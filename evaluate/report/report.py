@@ -1,7 +1,5 @@
 """A report: the runs, their sweeps, and what each tells of how it was made."""
 
-from __future__ import annotations
-
 import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

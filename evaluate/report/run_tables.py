@@ -1,7 +1,5 @@
 """Tables of single runs in the terminal: replays, settings side by side, offline evaluations, sweeps."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any

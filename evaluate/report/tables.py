@@ -1,7 +1,5 @@
 """The tables of comparisons: heads, rows of text, and what stands out."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby, zip_longest
 from typing import NamedTuple

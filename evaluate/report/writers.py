@@ -1,7 +1,5 @@
 """A report as HTML, Markdown, CSV and LaTeX."""
 
-from __future__ import annotations
-
 import csv
 import io
 import re

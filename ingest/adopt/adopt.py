@@ -1,7 +1,5 @@
 """Adopting an index: all that stands against it is asked before anything is written; then it is loaded."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Reading another index as it was at one point in time: its mapping, and its documents in slices, byte for byte."""
 
-from __future__ import annotations
-
 import re
 import threading
 from collections import deque

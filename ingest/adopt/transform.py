@@ -1,7 +1,5 @@
 """Documents of another index as operations: detected, shifted, and else as they were."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar

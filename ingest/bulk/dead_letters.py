@@ -1,7 +1,5 @@
 """The file of dead letters: one line of JSON for each document that could not be written."""
 
-from __future__ import annotations
-
 import base64
 import errno
 import json

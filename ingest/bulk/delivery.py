@@ -1,7 +1,5 @@
 """Delivering one chunk, whatever it takes: sent again, halved, waited for, until each of its documents is settled."""
 
-from __future__ import annotations
-
 import logging
 import threading
 from collections.abc import Callable, Iterator, Mapping

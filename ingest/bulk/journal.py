@@ -5,8 +5,6 @@ sent the check must know how many documents there are to be, and which, and line
 about a microsecond and its id's length in bytes, far less than the line's vector.
 """
 
-from __future__ import annotations
-
 import sqlite3
 import threading
 from collections import Counter

@@ -1,7 +1,5 @@
 """The final check: what the cluster has confirmed is there, by count and by a sampled comparison of vectors."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 

@@ -1,7 +1,5 @@
 """The commands ``up``, ``down``, ``status`` and ``doctor``."""
 
-from __future__ import annotations
-
 import os
 import platform
 import re

@@ -1,7 +1,5 @@
 """The commands ``evaluate compare`` and ``evaluate report``."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

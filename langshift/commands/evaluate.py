@@ -1,7 +1,5 @@
 """The commands of ``evaluate``: ``replay``, ``modes`` and ``score`` are here."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The commands of ``index`` and ``pipeline``."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import click

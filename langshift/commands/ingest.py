@@ -1,7 +1,5 @@
 """The commands ``ingest``, ``adopt`` and ``dead-letters``."""
 
-from __future__ import annotations
-
 import logging
 from collections import Counter
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The commands ``evaluate offline`` and ``evaluate sweep``."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial

@@ -1,7 +1,5 @@
 """The commands ``retune`` and ``rollback``."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The commands ``search`` and ``anchors calibrate``."""
 
-from __future__ import annotations
-
 import textwrap
 
 import click

@@ -1,7 +1,5 @@
 """The commands ``serve`` and ``demo``."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from time import perf_counter

@@ -1,7 +1,5 @@
 """The commands of ``vectors``."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Sequence
 from dataclasses import replace

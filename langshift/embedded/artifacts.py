@@ -1,7 +1,5 @@
 """The files of OpenSearch: named by the lock file, downloaded, verified, and put together."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import logging

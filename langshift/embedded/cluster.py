@@ -1,7 +1,5 @@
 """Up, down and status: one cluster per home, whatever state the last one was left in."""
 
-from __future__ import annotations
-
 import http.client
 import json
 import time

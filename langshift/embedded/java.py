@@ -1,7 +1,5 @@
 """Choose the Java runtime: a full JDK builds HNSW graphs about twice as fast as the bundled one."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import re

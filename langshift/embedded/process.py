@@ -1,7 +1,5 @@
 """Start a server's process, and stop it."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import time

@@ -1,7 +1,5 @@
 """The last steps of a transfer: the write block, the check, the swap of the alias, and writes that came late."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Mapping
 from contextlib import suppress

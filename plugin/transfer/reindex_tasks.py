@@ -1,7 +1,5 @@
 """Tasks of ``_reindex``, begun, watched and ended; and reads that never take a part for the whole."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress

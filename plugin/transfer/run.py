@@ -1,7 +1,5 @@
 """A new version made out of the live one inside the cluster; what an earlier try left behind; the way back."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress

@@ -1,7 +1,5 @@
 """What the steps of a transfer share, and what it notes in the version that it makes."""
 
-from __future__ import annotations
-
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

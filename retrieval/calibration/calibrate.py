@@ -3,8 +3,6 @@
 Questions are cut out of the index's own passages, and asked of it as it is and with their passage hidden.
 """
 
-from __future__ import annotations
-
 import re
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """The pages of evaluations: what lies in the results folder, compared and reported."""
 
-from __future__ import annotations
-
 import os
 import stat
 from collections import deque

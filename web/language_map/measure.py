@@ -1,7 +1,5 @@
 """The language map of an index, measured: how near its languages lie to each other, before and after the shift."""
 
-from __future__ import annotations
-
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """What the page of a language map shows: its figures and the rows of its table."""
 
-from __future__ import annotations
-
 import time
 from collections import OrderedDict
 from collections.abc import Callable

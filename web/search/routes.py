@@ -1,7 +1,5 @@
 """The addresses of the search pages."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from opensearchpy.exceptions import OpenSearchException

@@ -1,7 +1,5 @@
 """Searching for a side: from the shortlist where that can rank its setting, else by a search of its own."""
 
-from __future__ import annotations
-
 import unicodedata
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence

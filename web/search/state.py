@@ -1,7 +1,5 @@
 """The whole state of the search page as the address bar holds it: parsed, checked and written in one place."""
 
-from __future__ import annotations
-
 import math
 import os
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """All that the search page shows, of a state and of what its sides found."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 

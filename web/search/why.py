@@ -1,7 +1,5 @@
 """Why a hit is where it is: what the query and the index's shift did to one document."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final, NamedTuple
