@@ -13,7 +13,7 @@ from langshift.errors import ClusterError
 from langshift.languages import UNDETERMINED
 from langshift.output import pluralize
 from langshift.plugin import metadata
-from langshift.plugin.index_body import VectorField, engine_of, mapping_at
+from langshift.plugin.index_body import VectorField, engine_of, mapped
 from langshift.plugin.inventory import Version, versions_of
 from langshift.plugin.metadata import FieldNames
 from langshift.plugin.pipelines import name_for
@@ -265,7 +265,7 @@ def _analyzers(
     properties = mappings["properties"]
     of_languages = [f"{field}.{tag}" for field in _TEXTS for tag in properties.get(field, {}).get("properties", {})]
     for path in fields.texts or of_languages:
-        if (found := mapping_at(mappings, path)) is not None:
+        if found := mapped(mappings, path, views=True):
             yield path, str(found.get("analyzer", usual))
 
 

@@ -88,20 +88,11 @@ class VectorField:
         return self.derived and self.engine != LUCENE and self.space in ("cosinesimil", None)
 
 
-def mapping_at(mappings: Mapping[str, Any], path: str) -> Mapping[str, Any] | None:
-    """The mapping of a field, also of one that is another view of a field."""
-    found: Mapping[str, Any] | None = mappings
-    for part in path.split("."):
-        if found is not None:
-            found = found.get("properties", {}).get(part) or found.get("fields", {}).get(part)
-    return found
-
-
-def mapped(mappings: Mapping[str, Any], field: str) -> Mapping[str, Any]:
-    """What the mapping says of a field; empty where it says nothing."""
+def mapped(mappings: Mapping[str, Any], field: str, *, views: bool = False) -> Mapping[str, Any]:
+    """What the mapping says of a field, with ``views`` also of another view of one; empty where it says nothing."""
     found = mappings
     for part in field.split("."):
-        found = found.get("properties", {}).get(part, {})
+        found = found.get("properties", {}).get(part) or (found.get("fields", {}).get(part, {}) if views else {})
     return found
 
 
@@ -113,8 +104,8 @@ def engine_of(mappings: Mapping[str, Any], settings: Mapping[str, Any], field: s
         settings: of the index with its defaults, flat, as ``GET /index/_settings`` gives them.
         field: its name, a path with dots.
     """
-    found = mapping_at(mappings, field)
-    if found is None or found.get("type") != "knn_vector":
+    found = mapped(mappings, field)
+    if found.get("type") != "knn_vector":
         return None
     method = found.get("method", {})
     space = method.get("space_type") or found.get("space_type") or (None if "model_id" in found else "l2")
