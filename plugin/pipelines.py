@@ -175,7 +175,9 @@ class InstalledPipeline(NamedTuple):
     @property
     def shift_step(self) -> dict[str, Any]:
         """The processor that shifts."""
-        return shift_step(self.body) or {}
+        step = shift_step(self.body)
+        assert step is not None  # noqa: S101 - `read` has seen it
+        return step
 
 
 def installed(client: OpenSearch, index: str) -> InstalledPipeline | None:
