@@ -7,7 +7,7 @@ import shlex
 import shutil
 import stat
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime, timezone
 from logging.handlers import RotatingFileHandler
@@ -37,6 +37,12 @@ def emit_json(document: Any) -> None:  # noqa: ANN401 - any JSON value
 def note(message: str) -> None:
     """Tell the person something on standard error, as it is: no markup is read from it."""
     err.print(Text(message), soft_wrap=True)
+
+
+def warn(warnings: Iterable[str]) -> None:
+    """Tell the person of each, on standard error."""
+    for warning in warnings:
+        note(f"Warning: {warning}")
 
 
 def table(

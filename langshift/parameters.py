@@ -1,13 +1,15 @@
-"""What parameters of commands are made of: ranges of numbers, and options that are given as one argument."""
+"""What commands' parameters are made of: ranges, lists, groups of options, and those that several commands share."""
 
 import functools
 import math
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import click
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+PATH = click.Path(path_type=Path)
 
 
 class FiniteRange(click.FloatRange):
@@ -26,6 +28,28 @@ class Share(FiniteRange):
 
     def __init__(self) -> None:
         super().__init__(0, 1)
+
+
+def option(spec: str, help_: str, type_: Any = None, *, dest: str = "", **more: Any) -> Decorator:  # noqa: ANN401 - click's
+    """Return an option as ``click.option`` makes it; a default is shown in its help.
+
+    Args:
+        spec: such as ``--index NAME``; what stands for the value in the help is left out where the type says it. What
+            is a FILE, FOLDER or PATH there is a path.
+        help_: what the help says of it.
+        type_: what its value is; None for text.
+        dest: the name of the command's argument; empty takes it from ``spec``.
+        more: for ``click.option``.
+    """
+    name, _, metavar = spec.partition(" ")
+    names = (name, dest) if dest else (name,)
+    type_ = PATH if metavar in ("FILE", "FOLDER", "PATH") else type_
+    return click.option(*names, metavar=metavar or None, help=help_, type=type_, show_default="default" in more, **more)
+
+
+def flag(name: str, help_: str, *, dest: str = "") -> Decorator:
+    """Return an option without a value."""
+    return option(name, help_, dest=dest, is_flag=True)
 
 
 def option_group(name: str, make: Callable[..., object], *options: Decorator) -> Decorator:
@@ -51,3 +75,26 @@ def option_group(name: str, make: Callable[..., object], *options: Decorator) ->
         return with_argument
 
     return decorate
+
+
+def parse_list(
+    ctx: click.Context,  # noqa: ARG001
+    parameter: click.Parameter,  # noqa: ARG001
+    given: str | None,
+    example: str = "ar,de,en",
+) -> list[str] | None:
+    """``"ar, de,en"`` as ``["ar", "de", "en"]``; None where the option was not given."""
+    if given is None:
+        return None
+    items = list(dict.fromkeys(item.strip() for item in given.split(",") if item.strip()))
+    if not items:
+        raise click.BadParameter(f"names nothing: give some, parted by commas, such as {example}.")
+    return items
+
+
+JSON = flag("--json", "Print one JSON document instead of tables.", dest="as_json")
+ENCODER = option("--encoder NAME", "The encoder: use-m, st:NAME_OR_PATH, http:URL or given.", default="use-m")
+REMOTE_CODE = flag("--trust-remote-code", "Run code that comes with a model (st: alone); only if you trust it.")
+PATIENCE = option(
+    "--patience SECONDS", "How long to wait for a cluster that takes nothing.", FiniteRange(min=0), default=300
+)

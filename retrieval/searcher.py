@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property
 from threading import Lock
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,7 @@ from langshift.debias.encoders import Encoder, VectorSpec, identity, is_given, o
 from langshift.errors import ClusterError, UsageError
 from langshift.languages import UNDETERMINED, require_tag, text_language
 from langshift.plugin import metadata, stored_shift, versions
-from langshift.plugin.stored_shift import ShiftQueries, StoredShift
+from langshift.plugin.stored_shift import StoredShift
 from langshift.plugin.versions import IndexInfo
 from langshift.retrieval import hits, modes, settings
 from langshift.retrieval.anchored import AnchorModel
@@ -33,26 +33,11 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 
-class SearchOptions(NamedTuple):
-    """How an index is opened for searching.
-
-    Attributes:
-        encoder: where the index's encoder is now; None for where it was when the index was made.
-        trust_remote_code: whether to run code that comes with a model.
-        shift_queries: whether queries are shifted as the documents are.
-    """
-
-    encoder: str | None = None
-    trust_remote_code: bool = False
-    shift_queries: ShiftQueries = "auto"
-
-
-USUAL_OPTIONS = SearchOptions()
 # Two threads that open an encoder at once would load it twice.
 _OPENING = Lock()
 
 
-def open_encoder_of(index: IndexInfo, options: SearchOptions, opened: dict[str, Encoder]) -> Encoder:
+def open_encoder_of(index: IndexInfo, options: settings.SearchOptions, opened: dict[str, Encoder]) -> Encoder:
     """The encoder that made an index.
 
     Args:
@@ -112,7 +97,7 @@ class Searcher:
         self,
         client: OpenSearch,
         index: str | IndexInfo,
-        options: SearchOptions = USUAL_OPTIONS,
+        options: settings.SearchOptions = settings.USUAL_OPTIONS,
         opened: dict[str, Encoder] | None = None,
     ) -> None:
         """Open an index.

@@ -23,8 +23,8 @@ from langshift.plugin import metadata
 from langshift.plugin.stored_shift import ShiftQueries
 from langshift.plugin.versions import check_name
 from langshift.retrieval.hits import SearchResult
-from langshift.retrieval.searcher import Searcher, SearchOptions
-from langshift.retrieval.settings import NO_FILTERS, Filters, Fusion, Mode, ResultArguments, setting_of
+from langshift.retrieval.searcher import Searcher
+from langshift.retrieval.settings import NO_FILTERS, Filters, Fusion, Mode, ResultArguments, SearchOptions, setting_of
 from langshift.retrieval.steps import SearchPlan, execute, execute_async
 from langshift.server_errors import failure
 from langshift.settings import Settings

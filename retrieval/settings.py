@@ -14,8 +14,9 @@ import click
 from langshift.errors import UsageError
 from langshift.files import is_text
 from langshift.languages import UNDETERMINED
-from langshift.parameters import FiniteRange, Share, option_group
+from langshift.parameters import REMOTE_CODE, FiniteRange, Share, flag, option, option_group
 from langshift.plugin.metadata import FieldNames
+from langshift.plugin.stored_shift import ShiftQueries
 from langshift.plugin.versions import IndexInfo
 
 if TYPE_CHECKING:
@@ -263,39 +264,69 @@ def _number(given: Any, name: str, most: float, spelt: Spelling) -> float | None
     return number
 
 
+class SearchOptions(NamedTuple):
+    """How an index is opened for searching.
+
+    Attributes:
+        encoder: where the index's encoder is now; None for where it was when the index was made.
+        trust_remote_code: whether to run code that comes with a model.
+        shift_queries: whether queries are shifted as the documents are.
+    """
+
+    encoder: str | None = None
+    trust_remote_code: bool = False
+    shift_queries: ShiftQueries = "auto"
+
+
+USUAL_OPTIONS = SearchOptions()
+
+
 #: The options of a setting; the command is given them as one argument ``setting``.
 setting_options = option_group(
     "setting",
     partial(setting_of, spelt=in_command),
-    click.option("--mode", type=click.Choice(MODES), default=USUAL.mode, show_default=True, help="How to search."),
-    click.option(
-        "--prefer-language",
-        type=FiniteRange(0, MOST_PREFERENCE),
-        metavar="B",
-        help="Documents in the searcher's language are given B more, in units of cosine, in every mode; .02 is little.",
+    option("--mode", "How to search.", click.Choice(MODES), default=USUAL.mode),
+    option(
+        "--prefer-language B",
+        "Documents in the searcher's language are given B more, in units of cosine, in every mode; .02 is little.",
+        FiniteRange(0, MOST_PREFERENCE),
     ),
-    click.option(
-        "--spread",
-        type=FiniteRange(0, MOST_PREFERENCE),
-        metavar="B",
-        help="Documents in other languages than the searcher's are given B more; the opposite of --prefer-language.",
+    option(
+        "--spread B",
+        "Documents in other languages than the searcher's are given B more; the opposite of --prefer-language.",
+        FiniteRange(0, MOST_PREFERENCE),
     ),
-    click.option(
+    option(
         "--fusion",
-        type=click.Choice(FUSIONS),
-        help=f"How --mode hybrid puts vectors and words together: by scores or by ranks. [default: {USUAL.fusion}]",
+        f"How --mode hybrid puts vectors and words together: by scores or by ranks. [default: {USUAL.fusion}]",
+        click.Choice(FUSIONS),
     ),
-    click.option(
-        "--lexical-weight",
-        type=Share(),
-        metavar="W",
-        help=f"The share of the words in --mode hybrid. [default: {USUAL.lexical_weight:g}]",
+    option(
+        "--lexical-weight W", f"The share of the words in --mode hybrid. [default: {USUAL.lexical_weight:g}]", Share()
     ),
-    click.option(
+    flag(
         "--one-per-group",
-        is_flag=True,
-        help="Of documents that are translations of each other show one, in the searcher's language if there is one.",
+        "Of documents that are translations of each other show one, in the searcher's language if there is one.",
     ),
+)
+_INDEX_ENCODER = option(
+    "--encoder NAME", "Where the index's encoder is now, if its model or server has moved. [default: the index's own]"
+)
+#: The options of a command that needs the encoder of an index; it is given them as ``search``.
+encoder_options = option_group("search", SearchOptions, _INDEX_ENCODER, REMOTE_CODE)
+#: The options of a command that searches an index by vectors; it is given them as ``search``.
+search_options = option_group(
+    "search",
+    SearchOptions,
+    option(
+        "--shift-queries",
+        "Whether queries are shifted as the documents are, those in the pivot language excepted; auto does what "
+        "the index's language vectors recommend from measurement.",
+        click.Choice(get_args(ShiftQueries)),
+        default="auto",
+    ),
+    _INDEX_ENCODER,
+    REMOTE_CODE,
 )
 
 

@@ -18,8 +18,8 @@ from langshift.errors import LangshiftError, UnavailableError
 from langshift.evaluate.report.writers import environment
 from langshift.languages import direction
 from langshift.plugin.versions import check_name
-from langshift.retrieval.searcher import USUAL_OPTIONS
 from langshift.retrieval.service import Encoders, VersionedSearcher
+from langshift.retrieval.settings import USUAL_OPTIONS
 from langshift.server_errors import failure
 from langshift.settings import VERSION, Settings
 

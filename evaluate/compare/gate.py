@@ -24,7 +24,8 @@ from langshift.files import atomic_write, write_json
 from langshift.languages import UNDETERMINED
 from langshift.output import format_change, format_score, heading, line
 from langshift.plugin.versions import live
-from langshift.retrieval.searcher import USUAL_OPTIONS, Searcher, SearchOptions
+from langshift.retrieval.searcher import Searcher
+from langshift.retrieval.settings import USUAL_OPTIONS, SearchOptions
 from langshift.settings import VERSION
 
 

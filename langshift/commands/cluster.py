@@ -22,9 +22,9 @@ from rich.text import Text
 
 from langshift import client as clients
 from langshift import embedded
-from langshift.commands.options import JSON, option
 from langshift.errors import ClusterError, LangshiftError, UsageError
 from langshift.output import emit_json, note, out, table
+from langshift.parameters import JSON, option
 from langshift.server_errors import failure
 from langshift.settings import VERSION, Settings
 

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import click
 
-from langshift.commands.options import JSON, PATH, option, warn
 from langshift.errors import REPORT, LangshiftError, UsageError, require_extra
 from langshift.evaluate.compare import gate
 from langshift.evaluate.compare.breakdowns import ExampleQueries
@@ -17,7 +16,8 @@ from langshift.evaluate.replay.result import check_output
 from langshift.evaluate.report import tables
 from langshift.evaluate.report.tables import show_table
 from langshift.evaluate.runs import command
-from langshift.output import emit_json, heading, line, note, out
+from langshift.output import emit_json, heading, line, note, out, warn
+from langshift.parameters import JSON, PATH, option
 
 
 def _judge(compared: Comparison, conditions: Sequence[Condition], baseline: Baseline | None) -> list[ConditionResult]:

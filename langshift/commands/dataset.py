@@ -6,12 +6,11 @@ from typing import Any
 
 import click
 
-from langshift.commands.options import JSON, PATH, flag, option, parse_list
 from langshift.debias.detector import open_detector
 from langshift.evaluate.convert.pool import PoolOptions, PoolSource, build
 from langshift.evaluate.datasets.check import DatasetCheck, check_dataset
 from langshift.output import emit_json, note, out, pluralize, progress, table
-from langshift.parameters import Decorator
+from langshift.parameters import JSON, PATH, Decorator, flag, option, parse_list
 
 
 def _print(checked: DatasetCheck) -> None:

@@ -11,7 +11,6 @@ from opensearchpy import OpenSearch
 from langshift.client import address, make_client, open_cluster
 from langshift.commands.compare import compare, report
 from langshift.commands.offline import offline, sweep
-from langshift.commands.options import JSON, PATH, flag, option, search_options, warn
 from langshift.debias.encoders import Encoder
 from langshift.errors import LangshiftError, UsageError
 from langshift.evaluate import runs
@@ -27,10 +26,18 @@ from langshift.evaluate.replay.requests import AT_ONCE_IN_OPEN_LOOP, MOST_AT_ONC
 from langshift.evaluate.replay.result import check_output, result, server_version, write_files
 from langshift.evaluate.report.run_tables import show_drifts, show_replay, show_settings
 from langshift.files import write_json
-from langshift.output import emit_json, format_score, heading, note, progress, table
-from langshift.parameters import FiniteRange
-from langshift.retrieval.searcher import Searcher, SearchOptions
-from langshift.retrieval.settings import MODES, SearchSettings, format_settings, read_setting, setting_options
+from langshift.output import emit_json, format_score, heading, note, progress, table, warn
+from langshift.parameters import JSON, PATH, FiniteRange, flag, option
+from langshift.retrieval.searcher import Searcher
+from langshift.retrieval.settings import (
+    MODES,
+    SearchOptions,
+    SearchSettings,
+    format_settings,
+    read_setting,
+    search_options,
+    setting_options,
+)
 from langshift.settings import Settings
 
 _INDICES = option("--index NAME", "The index to search; again for more.", dest="names", required=True, multiple=True)

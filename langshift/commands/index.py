@@ -6,9 +6,9 @@ import click
 from opensearchpy import OpenSearch
 
 from langshift.client import open_cluster
-from langshift.commands.options import JSON, flag, option
 from langshift.errors import UsageError
 from langshift.output import emit_json, line, note, out, table
+from langshift.parameters import JSON, flag, option
 from langshift.plugin import description, pipelines
 from langshift.plugin.description import held, short_name, short_scales
 from langshift.plugin.inventory import Version, all_versions, run_drop

@@ -12,7 +12,6 @@ from opensearchpy import OpenSearch
 from opensearchpy.exceptions import RequestError
 
 from langshift.client import open_cluster
-from langshift.commands.options import ENCODER, JSON, PATIENCE, REMOTE_CODE, flag, option
 from langshift.debias.encoders import VectorSpec, is_given
 from langshift.errors import ClusterError, UsageError
 from langshift.evaluate.audit import report as audit_report
@@ -28,7 +27,7 @@ from langshift.ingest.load import load_source
 from langshift.ingest.resume import LoadOptions
 from langshift.ingest.sources import open_source
 from langshift.output import emit_json, line, note, out, pluralize, table
-from langshift.parameters import Decorator, Share, option_group
+from langshift.parameters import ENCODER, JSON, PATIENCE, REMOTE_CODE, Decorator, Share, flag, option, option_group
 from langshift.plugin.index_body import ENGINES, Engine, IndexOptions
 from langshift.plugin.metadata import FieldNames
 from langshift.plugin.user_template import Template

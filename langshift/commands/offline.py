@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 import click
 
-from langshift.commands.options import ENCODER, JSON, PATH, REMOTE_CODE, option, parse_list, warn
 from langshift.debias.debiaser import recommended
 from langshift.debias.detector import open_detector
 from langshift.debias.encoders import Encoder, open_encoder
@@ -23,8 +22,8 @@ from langshift.evaluate.replay.result import check_output
 from langshift.evaluate.report.run_tables import show_offline, show_rows, show_sweep
 from langshift.evaluate.runs import parse_names
 from langshift.ingest.config import EmbeddingPipeline, build_pipeline
-from langshift.output import emit_json, note, progress
-from langshift.parameters import FiniteRange, Share, option_group
+from langshift.output import emit_json, note, progress, warn
+from langshift.parameters import ENCODER, JSON, PATH, REMOTE_CODE, FiniteRange, Share, option, option_group, parse_list
 
 
 class EncodingOptions(NamedTuple):

@@ -11,14 +11,13 @@ from rich.progress import Progress
 
 from langshift import output
 from langshift.client import open_cluster
-from langshift.commands.options import JSON, PATH, PATIENCE, index_encoder_options, option
 from langshift.errors import LangshiftError, UsageError
 from langshift.evaluate.compare.gate import Gate, GateResult, show
 from langshift.languages import parse_tag
-from langshift.parameters import FiniteRange, Share
+from langshift.parameters import JSON, PATH, PATIENCE, FiniteRange, Share, option
 from langshift.plugin import retune as retuning
 from langshift.plugin.transfer.state import Stage, TransferProgress, TransferResult
-from langshift.retrieval.searcher import SearchOptions
+from langshift.retrieval.settings import SearchOptions, encoder_options
 from langshift.retry import sigterm_as_interrupt
 
 
@@ -63,7 +62,7 @@ def parse_scales(ctx: click.Context, parameter: click.Parameter, given: tuple[st
     dest="conditions",
     multiple=True,
 )
-@index_encoder_options
+@encoder_options
 @JSON
 def retune(
     name: str,

@@ -6,19 +6,26 @@ import click
 from rich.text import Text
 
 from langshift.client import open_cluster
-from langshift.commands.options import JSON, flag, index_encoder_options, option, search_options
 from langshift.debias.encoders import is_given
 from langshift.errors import UsageError
 from langshift.languages import require_tag
 from langshift.output import emit_json, note, out, pluralize, table
+from langshift.parameters import JSON, flag, option
 from langshift.plugin.versions import IndexInfo, check_name, live
 from langshift.retrieval.anchored import USUAL_WORDS
 from langshift.retrieval.calibration.calibrate import calibrate as calibrate_index
 from langshift.retrieval.calibration.calibrate import require_languages
 from langshift.retrieval.calibration.fit import Calibration, FirstHits, store_calibration
 from langshift.retrieval.hits import Hit, Other, SearchResult
-from langshift.retrieval.searcher import Searcher, SearchOptions
-from langshift.retrieval.settings import SearchSettings, require_query, setting_options
+from langshift.retrieval.searcher import Searcher
+from langshift.retrieval.settings import (
+    SearchOptions,
+    SearchSettings,
+    encoder_options,
+    require_query,
+    search_options,
+    setting_options,
+)
 
 
 @click.group()
@@ -36,7 +43,7 @@ def anchors() -> None:
 @option(
     "--sample N", "How many documents to ask about, evenly of all languages.", click.IntRange(30, 2000), default=400
 )
-@index_encoder_options
+@encoder_options
 @JSON
 def calibrate(name: str, sample: int, search: SearchOptions, as_json: bool) -> None:
     """Measure how far anchored search may trust words in the index NAME (an alias, or a version), and keep it there.

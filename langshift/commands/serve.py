@@ -12,7 +12,6 @@ from langshift import errors
 from langshift import output as terminal
 from langshift.client import open_cluster
 from langshift.commands.evaluate import replay_with_bars
-from langshift.commands.options import JSON, option
 from langshift.evaluate.compare.summary import ReplayPair, describe_changes, side_by_side
 from langshift.evaluate.datasets.dataset import load_dataset
 from langshift.evaluate.demo import FOLDER, PLAIN, SHIFTED, DemoExample, example, index_twice
@@ -21,6 +20,7 @@ from langshift.evaluate.replay.plan import ReplayOptions
 from langshift.evaluate.replay.replay import failures
 from langshift.evaluate.replay.result import check_output, result, server_version, write_files
 from langshift.evaluate.runs import command
+from langshift.parameters import JSON, option
 from langshift.retrieval.searcher import Searcher
 from langshift.settings import Settings
 

@@ -10,7 +10,6 @@ from typing import Any
 import click
 import numpy as np
 
-from langshift.commands.options import ENCODER, JSON, PATH, REMOTE_CODE, option, parse_list, warn
 from langshift.debias.encoders import Encoder, is_given, open_encoder
 from langshift.debias.encoders.precomputed import vector_spec_of
 from langshift.debias.fitting.fit import fit as fit_vectors
@@ -20,8 +19,8 @@ from langshift.debias.parallel.columns import ParallelText
 from langshift.debias.vectors import LanguageVectors, shipped
 from langshift.errors import FingerprintError, UsageError
 from langshift.languages import parse_tag
-from langshift.output import emit_json, line, note, out, pluralize, printable, progress, table
-from langshift.parameters import Share, option_group
+from langshift.output import emit_json, line, note, out, pluralize, printable, progress, table, warn
+from langshift.parameters import ENCODER, JSON, PATH, REMOTE_CODE, Share, option, option_group, parse_list
 
 _PAIRS_ENCODER = option("--encoder NAME", "What encodes --pairs. [default: the encoder that FILE names]")
 #: The options that join rows of parallel text; a command is given them as ``passages``, for ``open_parallel``.

@@ -12,8 +12,8 @@ from searched import drop, make_index
 from langshift.debias.encoders import open_encoder
 from langshift.plugin import metadata
 from langshift.plugin.versions import live
-from langshift.retrieval.searcher import USUAL_OPTIONS
 from langshift.retrieval.service import VersionedSearcher
+from langshift.retrieval.settings import USUAL_OPTIONS
 from langshift.retrieval.steps import execute
 from langshift.web.language_map.measure import draw, measure
 

@@ -13,8 +13,8 @@ from searched import TEXTS, a_name, drop, make_index
 
 from langshift.debias.encoders import open_encoder
 from langshift.plugin import metadata
-from langshift.retrieval.searcher import Searcher, SearchOptions
-from langshift.retrieval.settings import SearchSettings
+from langshift.retrieval.searcher import Searcher
+from langshift.retrieval.settings import SearchOptions, SearchSettings
 
 QUESTION = "Why does the sea level change twice a day?"
 ENCODERS = {}

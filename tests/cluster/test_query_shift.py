@@ -22,7 +22,8 @@ from langshift.ingest.load import load
 from langshift.plugin import inventory, metadata
 from langshift.plugin.metadata import QueryVectors
 from langshift.plugin.stored_shift import StoredShift
-from langshift.retrieval.searcher import Searcher, SearchOptions
+from langshift.retrieval.searcher import Searcher
+from langshift.retrieval.settings import SearchOptions
 
 PIVOT, GERMAN = "Why does the sea rise and fall?", "Warum steigt und fällt das Meer?"
 SHIFTED_BY = {"de": 3.0, "es": 0.5}

@@ -10,8 +10,8 @@ from searched_index import DIMENSION, Corpus, asked, found
 from langshift.debias.encoders import open_encoder
 from langshift.errors import UsageError
 from langshift.plugin.stored_shift import StoredShift
-from langshift.retrieval.searcher import Searcher, SearchOptions
-from langshift.retrieval.settings import SearchQuery, SearchSettings
+from langshift.retrieval.searcher import Searcher
+from langshift.retrieval.settings import SearchOptions, SearchQuery, SearchSettings
 from langshift.retrieval.shortlist import build_shortlist, fetch_vectors, rank, rank_at, rankable, similarity_breakdown
 from langshift.retrieval.steps import execute
 
