@@ -1,9 +1,8 @@
 """The demo: the bundled corpus indexed without and with the shift, and its questions asked of both."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from opensearchpy import OpenSearch
 
@@ -24,8 +23,7 @@ FOLDER = Path(__file__).with_name("demo")
 _SHOWN = 10
 
 
-@dataclass(frozen=True)
-class DemoExample:
+class DemoExample(NamedTuple):
     """One question and its first hits in both indices.
 
     Attributes:

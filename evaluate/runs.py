@@ -4,10 +4,9 @@ import math
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from langshift.errors import UsageError
 from langshift.evaluate.datasets.dataset import PER_LANGUAGE, Dataset, Qrels, gather, identity, load_dataset
@@ -199,8 +198,7 @@ def parse_names(given: str | None, dataset: Dataset) -> list[str]:
     return list(dict.fromkeys(measure.name for measure in measures))
 
 
-@dataclass(frozen=True)
-class ScoredRun:
+class ScoredRun(NamedTuple):
     """A run's figures.
 
     Attributes:

@@ -194,8 +194,7 @@ class NearestShare(NamedTuple):
     after: float
 
 
-@dataclass(frozen=True)
-class Audit:
+class Audit(NamedTuple):
     """What a sample tells.
 
     Attributes:

@@ -224,7 +224,7 @@ def document(audit: Audit) -> dict[str, Any]:
         "unusable": audit.sample.unusable,
         "fingerprint": pipeline.fingerprint().to_dict(),
         "vectors": vectors and {"pivot": vectors.pivot, "hash": vectors.hash, "source": vectors.source},
-        "languages": [vars(mix) for mix in audit.mixes],
+        "languages": [mix._asdict() for mix in audit.mixes],
         "disagreements": [one._asdict() for one in audit.disagreements],
         "queries": {
             "file": audit.queries.file,

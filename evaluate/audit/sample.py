@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
@@ -40,8 +39,7 @@ class SampledDocument(NamedTuple):
     detected: str
 
 
-@dataclass(frozen=True)
-class Sample:
+class Sample(NamedTuple):
     """Documents at random of those that have a vector.
 
     Attributes:
@@ -65,8 +63,7 @@ class Sample:
         return [one.tag for one in self.documents]
 
 
-@dataclass(frozen=True)
-class LanguageMix:
+class LanguageMix(NamedTuple):
     """The documents of one language in a sample.
 
     Attributes:
@@ -164,8 +161,7 @@ def _sample_document(document: Document, pipeline: EmbeddingPipeline) -> Sampled
     return SampledDocument(adopted.language, confidence, declared, text_language(certain))
 
 
-@dataclass(frozen=True)
-class AuditQueries:
+class AuditQueries(NamedTuple):
     """Queries with their vectors.
 
     Attributes:

@@ -311,8 +311,7 @@ Pair = tuple[str, str]
 RunScores = Mapping[str, Mapping[Column, Scores]]
 
 
-@dataclass(frozen=True)
-class ComparedQueries:
+class ComparedQueries(NamedTuple):
     """Figures and tests over all queries, or over some of them.
 
     Attributes:
@@ -346,8 +345,7 @@ class ComparedQueries:
         return None if found is None else found._replace(difference=-found.difference)
 
 
-@dataclass(frozen=True)
-class Comparison:
+class Comparison(NamedTuple):
     """Runs of one dataset, scored and tested against each other.
 
     Attributes:
@@ -496,8 +494,7 @@ class SettingRow(NamedTuple):
         return self.name.replace(": ", "-").replace(" --", "-").replace(" ", "-")
 
 
-@dataclass(frozen=True)
-class SettingsComparison:
+class SettingsComparison(NamedTuple):
     """Replays in several settings, each tested against the first.
 
     Attributes:

@@ -1,10 +1,10 @@
 """All that runs say against each other, as one JSON document: what is printed, and what a report rests on."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from itertools import combinations
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from langshift.evaluate.compare import breakdowns, comparison
 from langshift.evaluate.compare.breakdowns import ExampleQueries, ExampleQuery, RecallMatrix
@@ -108,8 +108,7 @@ def _example(example: ExampleQuery) -> Mapping[str, Any]:
     }
 
 
-@dataclass(frozen=True)
-class ComparisonFindings:
+class ComparisonFindings(NamedTuple):
     """All that was found.
 
     Attributes:

@@ -63,8 +63,7 @@ class JudgedQuestion(NamedTuple):
     evidence: Mapping[str, tuple[float, int | None]] | None = None
 
 
-@dataclass(frozen=True)
-class PoolSource:
+class PoolSource(NamedTuple):
     """A collection, as its format reads it.
 
     Attributes:
@@ -198,8 +197,7 @@ _STEP = 1000  # passages between two reports of progress
 _OnPassage = Callable[[int], None]
 
 
-@dataclass(frozen=True)
-class PoolOptions:
+class PoolOptions(NamedTuple):
     """What a person chose; see the module's head.
 
     Attributes:

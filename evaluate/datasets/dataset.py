@@ -53,8 +53,7 @@ def gather(pairs: Iterable[tuple[_Key | None, _Value]]) -> dict[_Key, list[_Valu
 # The positions are those of PosIR (Zeng et al., 2026), section 3.1: the middle of the evidence's span
 # of characters by the document's length in characters. A fourth column holds the document's length in
 # tokens, by which its measures are put into buckets (section 4.1).
-@dataclass(frozen=True)
-class EvidencePositions:
+class EvidencePositions(NamedTuple):
     """Positions and lengths.
 
     Attributes:

@@ -134,8 +134,7 @@ class MeasureCell(NamedTuple):
     queries: int
 
 
-@dataclass(frozen=True)
-class MeasureTable:
+class MeasureTable(NamedTuple):
     """A measure's figures in rows and columns, such as query language by document language.
 
     Attributes:
@@ -209,8 +208,7 @@ def mean_of(figures: Collection[float]) -> float | None:
 Direction = Literal["high", "low", "report"]
 
 
-@dataclass(frozen=True)
-class MeasureOption:
+class MeasureOption(NamedTuple):
     """A setting that a measure's name may give, as in ``Lang_nDCG(same=2)@20``.
 
     Attributes:
@@ -270,8 +268,7 @@ class MeasureFamily:
         return f"{self.written}, with k a rank such as 20" if self.written.endswith("@k") else self.written
 
 
-@dataclass(frozen=True)
-class Measure:
+class Measure(NamedTuple):
     """A measure with its cutoff and options, such as ``TLR@20``.
 
     Attributes:

@@ -1,7 +1,7 @@
 """Exact rankings by cosine in NumPy: settings, rankings, and their result on disk."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -44,8 +44,7 @@ class DebiasedVectors(NamedTuple):
     queries: Matrix
 
 
-@dataclass(frozen=True)
-class ExactRankings:
+class ExactRankings(NamedTuple):
     """What exact search found.
 
     Attributes:
@@ -213,8 +212,7 @@ SHIFT_QUERIES = {"never": False, "always": True, "auto": None}
 NOTHING, DOCUMENTS, BOTH_SIDES = "nothing", "documents", "both sides"
 
 
-@dataclass(frozen=True)
-class OfflineSettings:
+class OfflineSettings(NamedTuple):
     """What is done to the vectors before they are compared.
 
     Attributes:

@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from langshift.debias.debiaser import Debiaser
 from langshift.debias.vectors import LanguageVectors
@@ -19,8 +19,7 @@ from langshift.languages import UNDETERMINED
 Step = Callable[[str], None]
 
 
-@dataclass(frozen=True)
-class QueryHalves:
+class QueryHalves(NamedTuple):
     """A dataset's queries in two halves that share no article or group.
 
     Attributes:
@@ -82,8 +81,7 @@ class SweepPoint:
         return self.scores[measure].over(queries).mean
 
 
-@dataclass(frozen=True)
-class SweepResult:
+class SweepResult(NamedTuple):
     """All that a sweep found.
 
     Attributes:

@@ -2,11 +2,10 @@
 
 import subprocess
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timezone
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -195,8 +194,7 @@ def _shown(value: object) -> str:
 TOP1 = "Top1"
 
 
-@dataclass(frozen=True)
-class Report:
+class Report(NamedTuple):
     """What the pages and tables show.
 
     Attributes:

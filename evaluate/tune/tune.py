@@ -8,7 +8,7 @@ TLR@20 over all queries, every query language alike, whose SLR@20 is at most the
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -51,8 +51,7 @@ class MeasureChange(NamedTuple):
         return self.difference > 0 and self.p < LEVEL
 
 
-@dataclass(frozen=True)
-class Weighing:
+class Weighing(NamedTuple):
     """How queries count: every query language alike, whatever its number of queries.
 
     Attributes:
@@ -113,8 +112,7 @@ TARGET, COST = "TLR@20", "SLR@20"
 MEASURES = (TARGET, COST, "nDCG@20", "R@20")
 
 
-@dataclass(frozen=True)
-class ShiftSettings:
+class ShiftSettings(NamedTuple):
     """How documents, and perhaps queries, are shifted.
 
     Attributes:
@@ -129,7 +127,7 @@ class ShiftSettings:
 
     def with_own(self, alphas: Mapping[str, float]) -> ShiftSettings:
         """The same with alphas of single languages in the place of those that it has."""
-        return replace(self, own=tuple(sorted((key, alpha) for key, alpha in alphas.items() if alpha != self.alpha)))
+        return self._replace(own=tuple(sorted((key, alpha) for key, alpha in alphas.items() if alpha != self.alpha)))
 
 
 @dataclass(frozen=True)
@@ -215,8 +213,7 @@ class TuningStep:
     taken: bool
 
 
-@dataclass(frozen=True)
-class TuningResult:
+class TuningResult(NamedTuple):
     """All that was found.
 
     Attributes:
@@ -305,7 +302,7 @@ class _Chooser:
         own = self.own_alphas(common, mask)
         if not own:
             return self._judge.at(common)
-        others = (replace(common, alpha=alpha).with_own(own) for alpha in _nearest_alphas(common))
+        others = (common._replace(alpha=alpha).with_own(own) for alpha in _nearest_alphas(common))
         return self.best([self._judge.at(setting) for setting in others], mask)
 
     def own_alphas(self, common: ShiftSettings, mask: Mask) -> dict[str, float]:
