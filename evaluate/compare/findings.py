@@ -14,7 +14,7 @@ from langshift.evaluate.compare.significance import CORRECTION, LEVEL, PERMUTATI
 from langshift.evaluate.compare.summary import advice
 from langshift.evaluate.datasets.dataset import Clusters, identity
 from langshift.evaluate.datasets.texts import DatasetLanguages
-from langshift.evaluate.measures.fairness import ALL as EVERY_OUTCOME
+from langshift.evaluate.measures.fairness import TOP1
 from langshift.evaluate.replay.result import latency
 from langshift.evaluate.runs import parse_names
 
@@ -239,6 +239,6 @@ def _tests(compared: SettingsComparison, part: ComparedQueries, row: SettingRow)
 
 def first_document_shares(row: SettingRow) -> dict[str, float | None]:
     """The four outcomes of the first document, which add to 1; empty where Top1 was not asked for or has no query."""
-    scores = row.replay.scores.get("Top1")
-    cells = {} if scores is None else scores.cells.get(EVERY_OUTCOME, {})
+    scores = row.replay.scores.get(TOP1.name)
+    cells = {} if scores is None else scores.cells.get(comparison.ALL, {})
     return {outcome: cell.mean for outcome, cell in cells.items()}

@@ -15,7 +15,7 @@ from langshift.evaluate.compare.comparison import ALL, SECTIONS, Column, Compare
 from langshift.evaluate.compare.findings import describe_test
 from langshift.evaluate.figures.charts import PERCENTILES, FrontierPoint, Line, bars, curves, frontier, percentiles
 from langshift.evaluate.figures.heatmap import by_language, by_rank, heatmap
-from langshift.evaluate.measures.fairness import OUTCOMES
+from langshift.evaluate.measures.fairness import LPR, OUTCOMES
 from langshift.evaluate.report import tables
 from langshift.evaluate.report.report import Report, RunInfo, SavedSweep, facts
 from langshift.evaluate.report.tables import Cell, Head, Table, examples, tally
@@ -129,9 +129,6 @@ def latencies(timed: Mapping[str, Mapping[str, float]]) -> list[ReportFigure]:
     return [_drawn("Time until the client had the whole answer", "Percentiles of the latency, a row a run.", draw)]
 
 
-LPR = "LPR"
-
-
 def alpha_curves(report: Report) -> list[ReportFigure]:
     """Measures by alpha, from each sweep and from runs that differ in alpha only: the paper's Figure 3."""
     drawings = [_swept(name, sweep) for name, sweep in report.sweeps.items() if sweep.alpha]
@@ -148,7 +145,7 @@ def alpha_curves(report: Report) -> list[ReportFigure]:
 
 def _swept(name: str, sweep: SavedSweep) -> ReportFigure:
     # LPR is of another scale; it is in the frontier.
-    measures = [name for name in dict.fromkeys(name for point in sweep.alpha for name in point.all) if name != LPR]
+    measures = [name for name in dict.fromkeys(name for point in sweep.alpha for name in point.all) if name != LPR.name]
     lines = [_line(measure, [(point.alpha, point.all.get(measure)) for point in sweep.alpha]) for measure in measures]
     return _curves(f"Measures by alpha, from {name}; chosen by {sweep.select}", lines, sweep.best.alpha)
 
@@ -184,7 +181,7 @@ def _directed(compared: Comparison) -> list[Column]:
     """One column for each measure of which more is better."""
     found: dict[str, Column] = {}
     for column in compared.columns:
-        if sign(column) > 0 and column.measure != LPR:
+        if sign(column) > 0 and column.measure != LPR.name:
             found.setdefault(column.measure, column)
     return list(found.values())
 
@@ -204,13 +201,13 @@ def frontiers(report: Report) -> list[ReportFigure]:
         "query's language"
     )
     description = "A point for each run; points of a sweep are joined."
-    return [_drawn(caption, description, partial(frontier, points), x_title=LPR, y_title=column.measure)]
+    return [_drawn(caption, description, partial(frontier, points), x_title=LPR.name, y_title=column.measure)]
 
 
 def points_of(report: Report) -> list[FrontierPoint]:
     """The points to draw: LPR and how well is ranked."""
     compared = report.found.compared
-    column, fair = _ranking(compared), Column(ALL, LPR)
+    column, fair = _ranking(compared), Column(ALL, LPR.name)
     if column is None:
         return []
     known: list[tuple[str, float | None, float | None, str]] = []
@@ -225,7 +222,7 @@ def points_of(report: Report) -> list[FrontierPoint]:
             name, path = f"{point.alpha:g}", "alpha"
             if sweep.beta:
                 name, path = f"beta {point.beta:g}", f"alpha {point.alpha:g}"
-            known.append((name, point.all.get(LPR), point.all.get(column.measure), path))
+            known.append((name, point.all.get(LPR.name), point.all.get(column.measure), path))
     return [FrontierPoint(name, x, y, path) for name, x, y, path in known if x is not None and y is not None]
 
 

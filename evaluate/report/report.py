@@ -15,6 +15,7 @@ from langshift.evaluate.compare.comparison import ComparedRun, judged_across_lan
 from langshift.evaluate.compare.findings import ComparisonFindings, compare_places, findings
 from langshift.evaluate.datasets.dataset import identity
 from langshift.evaluate.measures.base import Scores
+from langshift.evaluate.measures.fairness import TOP1
 from langshift.evaluate.replay.journal import RESULT
 from langshift.evaluate.replay.result import RUN
 from langshift.evaluate.report.tables import HITS
@@ -191,9 +192,6 @@ def _shown(value: object) -> str:
     return str(value) if value != "" else "none"
 
 
-TOP1 = "Top1"
-
-
 class Report(NamedTuple):
     """What the pages and tables show.
 
@@ -249,7 +247,7 @@ def build(places: Sequence[Path], dataset: Path | None = None, command: str | No
     sweeps = {str(place): read_sweep(place, known) for place in places if place not in runs}
     how = {run.letter: read_run_info(run) for run in compared.candidates}
     outcomes = {
-        run.letter: scored([TOP1], compared.dataset, compared.languages, run.run)[TOP1]
+        run.letter: scored([TOP1.name], compared.dataset, compared.languages, run.run)[TOP1.name]
         for run in compared.candidates
         if judged_across_languages(compared.dataset)
     }

@@ -8,7 +8,7 @@ from langshift import output
 from langshift.evaluate.compare.comparison import ALL, SLICES, Column, ComparedQueries, SettingRow, SettingsComparison
 from langshift.evaluate.compare.findings import describe_test, first_document_shares
 from langshift.evaluate.compare.significance import TestResult
-from langshift.evaluate.measures.fairness import OUTCOMES
+from langshift.evaluate.measures.fairness import OUTCOMES, TOP1
 from langshift.evaluate.offline.encoding import GIVEN, LanguageSource
 from langshift.evaluate.offline.ranking import BOTH_SIDES, NOTHING, OfflineSettings
 from langshift.evaluate.offline.sweep import SweepResult
@@ -218,7 +218,6 @@ def milliseconds(value: float | None) -> str:
     return "-" if value is None else f"{value:.1f}"
 
 
-_TOP1 = "Top1"
 _CLOCKS = tuple((clock, part) for clock in ("wall", "took") for part in ("p50", "p95"))
 #: Blanks between two columns.
 _BETWEEN = 2
@@ -264,7 +263,7 @@ def _figures(compared: SettingsComparison) -> _Columns:
             Cell(format_score(means(row.name, column)), _differs(compared, row, column)) for row in compared.rows
         ]
         for column in compared.columns
-        if column.measure != _TOP1
+        if column.measure != TOP1.name
     }
 
 
@@ -275,7 +274,7 @@ def _differs(compared: SettingsComparison, row: SettingRow, column: Column) -> b
 
 def _first_documents(compared: SettingsComparison) -> _Columns:
     """What the first document is, four ways, which add to 1; the test is of those that are perfect, the first way."""
-    column = Column(ALL, _TOP1)
+    column = Column(ALL, TOP1.name)
     if column not in compared.columns:
         return {}
     shares = [first_document_shares(row) for row in compared.rows]

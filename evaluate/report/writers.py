@@ -14,8 +14,9 @@ from tabulate import LATEX_ESCAPE_RULES, tabulate
 from langshift.evaluate.compare.comparison import ALL, SLICES, Column, ComparedQueries, Comparison
 from langshift.evaluate.compare.significance import TestResult
 from langshift.evaluate.compare.summary import summary
+from langshift.evaluate.measures.fairness import TOP1
 from langshift.evaluate.report.figures import sections
-from langshift.evaluate.report.report import TOP1, Report
+from langshift.evaluate.report.report import Report
 from langshift.evaluate.report.tables import Table
 from langshift.files import atomic_write
 from langshift.languages import direction, parse_tag
@@ -116,7 +117,7 @@ def _outcomes(report: Report) -> Iterator[Row]:
         for language, cells in scores.cells.items():
             for outcome, cell in cells.items():
                 label = report.found.compared.candidate(letter).label
-                yield ("first document", f"{TOP1} {outcome}", language, label, cell.mean, cell.queries, None, "")
+                yield ("first document", f"{TOP1.name} {outcome}", language, label, cell.mean, cell.queries, None, "")
 
 
 # What Markdown reads as more than itself, wherever it stands.
