@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 import msgspec
 from opensearchpy import OpenSearch
 
-from langshift import output
 from langshift.debias.encoders import Encoder
 from langshift.errors import LangshiftError, UsageError
 from langshift.evaluate.compare.comparison import Comparison, column_of
@@ -22,7 +21,7 @@ from langshift.evaluate.replay.replay import ReplayResult, failures, replay_all
 from langshift.evaluate.runs import parse_names
 from langshift.files import atomic_write, write_json
 from langshift.languages import UNDETERMINED
-from langshift.output import format_change, format_score, heading, line
+from langshift.output import format_change, format_score, heading, line, table
 from langshift.plugin.versions import live
 from langshift.retrieval.searcher import Searcher
 from langshift.retrieval.settings import USUAL_OPTIONS, SearchOptions
@@ -339,7 +338,7 @@ def show(judged: GateResult) -> None:
         change = None if old.mean is None or new.mean is None else new.mean - old.mean
         rows.append([name, format_score(old.mean), format_score(new.mean), format_change(change)])
     columns = ["measure", before.version, after.version, "change"]
-    output.table(None, columns, rows, right=set(columns[1:]))
+    table(None, columns, rows, right=set(columns[1:]))
     show_conditions(judged.verdicts)
 
 

@@ -5,8 +5,7 @@ from itertools import product
 from statistics import fmean
 from typing import NamedTuple
 
-from langshift import output
-from langshift.evaluate.compare.comparison import ALL, SAME, Column, ComparedRun, Comparison, Pair, changed, sign
+from langshift.evaluate.compare.comparison import ALL, SAME, Column, Comparison, Pair, changed, sign
 from langshift.evaluate.compare.significance import LEVEL
 from langshift.evaluate.datasets.dataset import Dataset
 from langshift.evaluate.measures import parse_measure
@@ -191,12 +190,12 @@ def shown_change(old: float, new: float) -> float:
 
 def short_figure(value: float) -> str:
     """A figure between 0 and 1 as ``.612``."""
-    return output.format_score(value, _DIGITS)
+    return format_score(value, _DIGITS)
 
 
 def short_signed(change: float) -> str:
     """A change as ``+.029`` or ``-.004``; ``=`` where it does not show."""
-    return output.format_change(change, _DIGITS)
+    return format_change(change, _DIGITS)
 
 
 def _overall(compared: ReplayPair) -> str:
@@ -286,14 +285,10 @@ def summary(compared: Comparison) -> list[str]:
         return [f"{first.label} over {count}: {column.measure} {format_score(compared.mean(first.letter, column))}."]
     said = []
     for run in later:
-        moved = f"Over {count}, {_from_to(compared, column, first, run)}."
+        old, new, change = _moved(compared, column, (first.letter, run.letter))
+        moved = f"Over {count}, {column.measure} goes from {old} with {first.label} to {new} with {run.label} {change}."
         said.append(" ".join([moved, *_who(compared, column, run.letter), *_own(compared, run.letter)]))
     return said
-
-
-def _from_to(compared: Comparison, column: Column, first: ComparedRun, run: ComparedRun) -> str:
-    before, after, change = _moved(compared, column, (first.letter, run.letter))
-    return f"{column.measure} goes from {before} with {first.label} to {after} with {run.label} {change}"
 
 
 def _moved(compared: Comparison, column: Column, pair: Pair) -> tuple[str, str, str]:

@@ -41,13 +41,12 @@ def document_languages(
     if not unnamed:
         return languages, []
     languages.update(indexed_languages(client, index.index, index.fields, unnamed))
-    warning = (
-        f"The dataset names no language for {len(unnamed):,} of its {len(relevant):,} relevant documents, "
-        "so TLR and SLR go by the languages that the index has for them"
-    )
     unknown = sum(languages[name] is None for name in unnamed)
     left = f"; {unknown:,} that have none there are left out" if unknown else ""
-    return languages, [f"{warning}{left}."]
+    return languages, [
+        f"The dataset names no language for {len(unnamed):,} of its {len(relevant):,} relevant documents, "
+        f"so TLR and SLR go by the languages that the index has for them{left}."
+    ]
 
 
 def indexed_languages(client: OpenSearch, index: str, fields: FieldNames, names: Iterable[str]) -> dict[str, str]:

@@ -14,13 +14,12 @@ from langshift.evaluate.compare.breakdowns import RecallMatrix
 from langshift.evaluate.compare.comparison import ALL, SECTIONS, Column, ComparedRun, Comparison, sign
 from langshift.evaluate.compare.findings import describe_test
 from langshift.evaluate.figures.charts import PERCENTILES, FrontierPoint, Line, bars, curves, frontier, percentiles
-from langshift.evaluate.figures.heatmap import by_language, by_rank, heatmap
+from langshift.evaluate.figures.heatmap import DEPTH, by_language, by_rank, heatmap
 from langshift.evaluate.measures.fairness import LPR, OUTCOMES
 from langshift.evaluate.report import tables
 from langshift.evaluate.report.report import Report, RunInfo, SavedSweep, facts
 from langshift.evaluate.report.tables import Cell, Head, Table, examples, tally
 
-DEPTH = 20
 # Beyond these, numbers in a heatmap's cells cannot be read.
 _ANNOTATED = 14
 
@@ -35,7 +34,7 @@ def rank_shares(report: Report) -> list[ReportFigure]:
     language, languages = main_query_language(report), compared.languages
     found: dict[str, _Grid] = {}
     for run in compared.candidates:
-        shares = by_rank(run.run, languages.queries, languages.documents, language, depth=DEPTH)
+        shares = by_rank(run.run, languages.queries, languages.documents, language)
         caption = f"{run.label}: languages of the first {DEPTH} documents, {shares.queries:,} queries in {language}"
         found[caption] = shares.rows, shares.columns, shares.values
     return _heatmaps(found, "shares", "share", ("document language", "rank"))
@@ -54,7 +53,7 @@ def language_shares(report: Report) -> list[ReportFigure]:
     languages = report.found.compared.languages
     found: dict[str, _Grid] = {}
     for run in report.found.compared.candidates:
-        shares = by_language(run.run, languages.queries, languages.documents, depth=DEPTH)
+        shares = by_language(run.run, languages.queries, languages.documents)
         caption = f"{run.label}: languages of the first {DEPTH} documents by query language"
         found[caption] = shares.rows, shares.columns, shares.values
     return _heatmaps(found, "shares", "share", ("query language", "document language"))
@@ -191,9 +190,7 @@ def frontiers(report: Report) -> list[ReportFigure]:
 
     Empty where LPR was not measured twice at least.
     """
-    compared = report.found.compared
-    column = _ranking(compared)
-    points = points_of(report)
+    column, points = _ranking(report.found.compared), points_of(report)
     if column is None or len(points) < 2:
         return []
     caption = (
@@ -210,12 +207,8 @@ def points_of(report: Report) -> list[FrontierPoint]:
     column, fair = _ranking(compared), Column(ALL, LPR.name)
     if column is None:
         return []
-    known: list[tuple[str, float | None, float | None, str]] = []
-    if fair in compared.columns:
-        known = [
-            (run.label, compared.mean(run.letter, fair), compared.mean(run.letter, column), "")
-            for run in compared.candidates
-        ]
+    runs = compared.candidates if fair in compared.columns else ()
+    known = [(run.label, compared.mean(run.letter, fair), compared.mean(run.letter, column), "") for run in runs]
     for sweep in report.sweeps.values():
         # Those without a preference are among the others where any was tried.
         for point in sweep.beta or sweep.alpha:
@@ -352,9 +345,8 @@ def _milliseconds(value: float | None) -> Cell:
 
 
 def _examples(report: Report) -> Iterator[Section]:
-    compared = report.found.compared
     for extreme in report.found.examples:
-        labels = compared.labels(extreme.pair)
+        labels = report.found.compared.labels(extreme.pair)
         title = f"Who gains and loses most: {labels[1]} against {labels[0]}"
         yield Section(f"examples-{extreme.pair[1]}", title, examples(extreme, labels), [tally(extreme)])
 

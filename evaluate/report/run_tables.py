@@ -321,11 +321,10 @@ def _difference(test: TestResult | None) -> list[str]:
 
 def _how_to_judge(compared: SettingsComparison) -> str:
     """What interval and p are of, and what the correction takes together."""
-    family = "all measures times rows after the first"
-    if compared.slices:
-        family = "measures times slices times rows after the first"
+    family = "measures times slices" if compared.slices else "all measures"
     count = sum(len(part.tests) for part in compared.slices.values() or [compared.whole])
     return (
         "The interval and p are of that one comparison alone, and a loss is judged by these: a correction would "
-        f"excuse it. The corrected p is for {count:,} tests together, {family}, and a gain is judged by it."
+        f"excuse it. The corrected p is for {count:,} tests together, {family} times rows after the first, and a gain "
+        "is judged by it."
     )

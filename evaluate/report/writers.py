@@ -101,9 +101,8 @@ def _judged(tested: TestResult | None) -> tuple[float | None, str]:
 
 def _recalls(report: Report) -> Iterator[Row]:
     """Recall by document language; the first run's own figures once."""
-    compared = report.found.compared
     for place, matrix in enumerate(report.found.matrices):
-        earlier, later = compared.labels(matrix.pair)
+        earlier, later = report.found.compared.labels(matrix.pair)
         cells = ((language, target, cell) for language, row in matrix.cells.items() for target, cell in row.items())
         for language, target, cell in cells:
             at = ("recall by document language", f"{matrix.measure} of {target}", language)

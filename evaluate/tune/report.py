@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from langshift import output
 from langshift.debias.vectors import LanguageVectors
 from langshift.errors import UsageError, require_extra
 from langshift.evaluate.figures.theme import BLUE, GREEN, VERMILION
@@ -21,7 +20,7 @@ from langshift.evaluate.tune import tune
 from langshift.evaluate.tune.task import FOLDS
 from langshift.evaluate.tune.tune import ALPHAS, COST, MEASURES, PLAIN, TARGET, MeasureChange, TuningPoint
 from langshift.files import atomic_write
-from langshift.output import format_change, format_score, heading, join_words, line
+from langshift.output import format_change, format_score, heading, join_words, line, table
 from langshift.settings import VERSION
 
 if TYPE_CHECKING:
@@ -336,7 +335,7 @@ def _curve(report: TuningReport, points: Sequence[TuningPoint]) -> None:
         ]
         for point, mean, bar in zip(points, means, bars([mean[TARGET] for mean in means]), strict=True)
     ]
-    output.table(None, ["alpha", *MEASURES, f"{TARGET} as a bar", ""], rows, right={"alpha", *MEASURES})
+    table(None, ["alpha", *MEASURES, f"{TARGET} as a bar", ""], rows, right={"alpha", *MEASURES})
 
 
 def _steps(report: TuningReport) -> None:
@@ -352,7 +351,7 @@ def _steps(report: TuningReport) -> None:
         for step in report.found.steps
     ]
     heads = ["step", "alpha", "without", "with", "change, 95 %", "p", "gained"]
-    output.table(None, heads, rows, right={"without", "with", "change, 95 %", "p"})
+    table(None, heads, rows, right={"without", "with", "change, 95 %", "p"})
 
 
 def _alphas(setting: tune.ShiftSettings) -> str:
@@ -372,4 +371,4 @@ def _held_out(report: TuningReport) -> None:
         for measure, change in changes.items()
     ]
     heads = ["queries", "measure", "alpha 0", "shifted", "change"]
-    output.table(None, heads, rows, right=set(heads[2:]))
+    table(None, heads, rows, right=set(heads[2:]))
