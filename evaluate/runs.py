@@ -44,18 +44,14 @@ def _number(value: object) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
 
 
-#: Document ids and scores, best first.
-Ranking = Sequence[tuple[str, float]]
-
-
-def format_run(rankings: Mapping[str, Ranking], tag: str) -> str:
+def format_run(rankings: Mapping[str, Sequence[tuple[str, float]]], tag: str) -> str:
     """A TREC run: query, Q0, document, rank from 1, score, tag, one line a hit.
 
     Scores are written in full, so that scoring the file gives the figures of the replay to the
     last digit.
 
     Args:
-        rankings: query id -> hits, best first.
+        rankings: query id -> document ids and scores, best first.
         tag: name of the run; white space in it becomes ``_``.
     """
     tag = "_".join(tag.split())

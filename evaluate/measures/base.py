@@ -204,10 +204,6 @@ def mean_of(figures: Collection[float]) -> float | None:
     return fmean(figures) if figures else None
 
 
-#: Which way is good; ``report`` where that depends on what the searcher wants.
-Direction = Literal["high", "low", "report"]
-
-
 class MeasureOption(NamedTuple):
     """A setting that a measure's name may give, as in ``Lang_nDCG(same=2)@20``.
 
@@ -228,7 +224,7 @@ class MeasureFamily:
 
     Attributes:
         written: how the name is written, with ``k`` for a rank.
-        direction: which way is good.
+        direction: which way is good; ``report`` where that depends on what the searcher wants.
         source: where it is defined.
         compute: gives the figures; its docstring is the definition, and ends with the direction and the source.
         options: what the name may set.
@@ -236,7 +232,7 @@ class MeasureFamily:
     """
 
     written: str
-    direction: Direction
+    direction: Literal["high", "low", "report"]
     source: str
     compute: Callable[[Measure, RankedMaterial], Scores]
     options: Mapping[str, MeasureOption] = field(default_factory=dict)

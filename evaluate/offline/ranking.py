@@ -15,7 +15,7 @@ from langshift.errors import LangshiftError, UsageError
 from langshift.evaluate.datasets.dataset import identity
 from langshift.evaluate.measures.base import Scores
 from langshift.evaluate.offline import encoding
-from langshift.evaluate.offline.encoding import GIVEN, DocumentLanguages, EncodedDataset, LanguageSource
+from langshift.evaluate.offline.encoding import GIVEN, DocumentLanguages, EncodedDataset, LanguageSource, Matrix
 from langshift.evaluate.replay.journal import ReplayJournal
 from langshift.evaluate.replay.load_generator import PERCENTILES
 from langshift.evaluate.replay.requests import QueryResult
@@ -24,7 +24,6 @@ from langshift.evaluate.runs import scored, summary, summary_by_language
 from langshift.ingest.config import EmbeddingPipeline
 from langshift.languages import UNDETERMINED, primary
 
-Matrix = NDArray[np.float32]
 TOP_K = 100
 # Scores held at once, 4 bytes each, and vectors that are raised to 64 bits at once.
 _SCORES_AT_ONCE = 1 << 25

@@ -83,9 +83,6 @@ def _time(value: object, where: str) -> float:
         ) from None
 
 
-Vectors = NDArray[np.float32]
-
-
 @dataclass(frozen=True)
 class ReplayOptions:
     """How to replay.
@@ -174,10 +171,10 @@ class ReplayPlan:
         # As the index writes languages: nn as no, arz as ar.
         written = [text_language(tags[query.id] or UNDETERMINED) for query in queries]
         # Encode, and shift where that is asked for.
-        encoded: dict[tuple[object, ...], Vectors] = {}
+        encoded: dict[tuple[object, ...], NDArray[np.float32]] = {}
         replay_targets = []
         for searcher in searchers:
-            moved: Vectors | None = None
+            moved: NDArray[np.float32] | None = None
             if any(setting.needs_vector for setting in options.settings):
                 encoder = searcher.encoder
                 # Equal for two indices whose encoders give queries the same vectors.

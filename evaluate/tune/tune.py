@@ -15,11 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from langshift.debias.vectors import LanguageVectors
-from langshift.evaluate.compare.significance import LEVEL, SEED, paired_tests
+from langshift.evaluate.compare.significance import LEVEL, SEED, Floats, paired_tests
 from langshift.evaluate.offline.sweep import Sweeper
 from langshift.evaluate.tune.task import FOLDS, Mask, TuningTask, held_out_vectors
 
-Floats = NDArray[np.float64]
 _RESAMPLES = 9_999
 
 
