@@ -16,7 +16,7 @@ from langshift.evaluate.measures.standard import calculate
 from langshift.languages import UNDETERMINED
 
 #: Language -> share; the shares add to 1.
-Distribution = Mapping[str, float]
+Distribution = dict[str, float]
 
 
 def mean(distributions: Sequence[Distribution]) -> Distribution:
@@ -37,11 +37,12 @@ def top_distributions(ranked: RankedMaterial, depth: int) -> dict[str, list[tupl
     for row, queries in ranked.by_language().items():
         tops = [(query, top) for query in queries if (top := ranked.top(query, depth))]
         if tops:
-            rows[row] = [(query, _even(ranked.language(one) or UNDETERMINED for one in top)) for query, top in tops]
+            rows[row] = [(query, shares_of(ranked.language(one) or UNDETERMINED for one in top)) for query, top in tops]
     return rows
 
 
-def _even(languages: Iterable[str]) -> Distribution:
+def shares_of(languages: Iterable[str]) -> Distribution:
+    """The share of each of some languages, in the order in which they come."""
     counts = Counter(languages)
     return {language: count / counts.total() for language, count in counts.items()}
 
@@ -146,7 +147,7 @@ def _compare(measure: Measure, ranked: RankedMaterial, distance: Callable[[Pair]
     figures = []
     for pairs in top_distributions(ranked, measure.depth).values():
         known = [(shares, set(ranked.languages_of_relevant(query).values())) for query, shares in pairs]
-        both = [(shares, _even(languages)) for shares, languages in known if languages]
+        both = [(shares, shares_of(languages)) for shares, languages in known if languages]
         if both:
             means = [mean(part) for part in zip(*both, strict=True)]
             every = sorted(corpus.union(*means))

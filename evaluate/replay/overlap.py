@@ -8,7 +8,6 @@
 A query that failed in either index is left out, and counted.
 """
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean
 from typing import Any, NamedTuple
@@ -17,6 +16,7 @@ from opensearchpy import OpenSearch
 
 from langshift.evaluate.datasets.dataset import gather
 from langshift.evaluate.datasets.texts import indexed_languages
+from langshift.evaluate.measures.fairness import shares_of
 from langshift.evaluate.replay.replay import ReplayResult
 from langshift.evaluate.replay.requests import QueryResult
 from langshift.languages import UNDETERMINED
@@ -152,8 +152,7 @@ def jaccard(one: Sequence[str], other: Sequence[str]) -> float:
 
 def shares(ranking: Sequence[str], documents: Mapping[str, str | None]) -> Shares:
     """Language -> its share of the first 20 documents; unknown languages are ``und``."""
-    top = Counter(documents.get(name) or UNDETERMINED for name in ranking[:DEPTH])
-    return {language: count / top.total() for language, count in top.items()}
+    return shares_of(documents.get(name) or UNDETERMINED for name in ranking[:DEPTH])
 
 
 def mean_shares(given: Sequence[Shares]) -> Shares:
