@@ -182,11 +182,9 @@ def warnings(dataset: Dataset, candidates: Sequence[ComparedRun]) -> list[str]:
             )
         if failed := candidate.result.get("errors"):
             messages.append(f"{candidate.label} met {failed:,} failed queries, which count as 0.")
-        unanswered = sum(not candidate.run.get(query.id) for query in dataset.queries)
-        if unanswered:
+        if unanswered := sum(not candidate.run.get(query.id) for query in dataset.queries):
             messages.append(f"{candidate.label} has no answer for {unanswered:,} queries, which count as 0.")
-        strange = {name for hits in candidate.run.values() for name in hits} - dataset.documents.keys()
-        if strange:
+        if strange := {name for hits in candidate.run.values() for name in hits} - dataset.documents.keys():
             messages.append(
                 f"{candidate.label} finds {len(strange):,} documents that are not in the dataset "
                 f"({min(strange)}, say), which count as not relevant."
