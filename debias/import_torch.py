@@ -2,9 +2,8 @@
 
 import pickle
 import warnings
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,8 +17,7 @@ from langshift.languages import parse_tag
 _TENSOR = "v_"
 
 
-@dataclass(frozen=True)
-class PublishedVectors:
+class PublishedVectors(NamedTuple):
     """Language vectors as a ``.pt`` file holds them.
 
     Attributes:

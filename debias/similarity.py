@@ -1,7 +1,7 @@
 """How near queries of one language lie to documents of another, and which documents lie nearest."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,8 +24,7 @@ def with_norm_1(vectors: NDArray[np.floating]) -> Floats:
     return raised / norms
 
 
-@dataclass(frozen=True)
-class NormalisedVectors:
+class NormalisedVectors(NamedTuple):
     """Queries and documents, at one state of their vectors.
 
     Attributes:
@@ -37,8 +36,7 @@ class NormalisedVectors:
     documents: Floats
 
 
-@dataclass(frozen=True)
-class LanguageRows:
+class LanguageRows(NamedTuple):
     """Which queries and documents are of which language.
 
     Attributes:

@@ -2,7 +2,7 @@
 
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from opensearchpy import OpenSearch
@@ -99,8 +99,7 @@ def _sureness(bucket: Mapping[str, Any]) -> LanguageConfidence:
 _TEXTS = ("title", "text")
 
 
-@dataclass(frozen=True)
-class TextField:
+class TextField(NamedTuple):
     """A text field that documents fill.
 
     Attributes:
@@ -162,8 +161,8 @@ class Description:
             "without_vector": self.without_vector,
             "stamps": None if self.stamps is None else self.stamps._asdict(),
             "fields": self.fields.to_dict(),
-            "vector": None if self.vector is None else asdict(self.vector),
-            "texts": [asdict(one) for one in self.texts],
+            "vector": None if self.vector is None else self.vector._asdict(),
+            "texts": [one._asdict() for one in self.texts],
             **{name: getattr(self, name) for name in _SETTINGS},
         }
 

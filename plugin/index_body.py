@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, Literal, get_args
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, get_args
 
 from opensearchpy import OpenSearch
 from opensearchpy.exceptions import AuthorizationException
@@ -68,8 +67,7 @@ _OF_VECTORS = {"knn_vector", "semantic"}
 _BETWEEN = {"properties", "fields", "dynamic_templates", "mapping"}
 
 
-@dataclass(frozen=True)
-class VectorField:
+class VectorField(NamedTuple):
     """How an index keeps the vectors of one field.
 
     Attributes:
@@ -175,8 +173,7 @@ def _vector_fields(part: Any, place: str) -> Iterator[tuple[str, Mapping[str, An
                 yield from _vector_fields(inner, place if name in _BETWEEN else f"{place}.{name}".lstrip("."))
 
 
-@dataclass(frozen=True)
-class IndexOptions:
+class IndexOptions(NamedTuple):
     """How a version is made, where a person says so; nothing of it counts for one that is there.
 
     Attributes:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from operator import attrgetter
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import click
 from opensearchpy import OpenSearch
@@ -161,8 +161,7 @@ def _sizes(client: OpenSearch, pattern: str) -> dict[str, int]:
     return {index: int(one["total"]["store"]["size_in_bytes"]) for index, one in found.items()}
 
 
-@dataclass(frozen=True)
-class DropPlan:
+class DropPlan(NamedTuple):
     """What is to be removed.
 
     Attributes:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timezone
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 import numpy as np
@@ -225,8 +224,7 @@ def decoded(texts: Mapping[str, str]) -> dict[str, NDArray[np.float32]]:
     return {tag: np.frombuffer(base64.b64decode(text), "<f4").astype(np.float32) for tag, text in texts.items()}
 
 
-@dataclass(frozen=True)
-class QueryVectors:
+class QueryVectors(NamedTuple):
     """The query side of an index, kept in its mapping under ``_meta.langshift_queries``.
 
     The scales are those of the documents, which the fingerprint holds.

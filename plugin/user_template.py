@@ -6,9 +6,8 @@ import hashlib
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from opensearchpy.exceptions import RequestError
 
@@ -217,8 +216,7 @@ _PLUGINS = {
 _LACKING = re.compile(r"(?:\banalyzer|\btype|\bname) \[(\w+)\]")
 
 
-@dataclass(frozen=True)
-class Template:
+class Template(NamedTuple):
     """What a file of a person's own says.
 
     Attributes:

@@ -1,7 +1,7 @@
 """What fitting adds up while parallel text goes by: bounded memory, as fast as memory and as exact as float64."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -126,8 +126,7 @@ _BYTES = 2 << 20
 _CLOSELY, _SHARE = 100_000, 8
 
 
-@dataclass(frozen=True)
-class BatchEmbeddings:
+class BatchEmbeddings(NamedTuple):
     """A language's embeddings in a batch of n rows.
 
     Attributes:

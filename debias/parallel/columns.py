@@ -1,9 +1,8 @@
 """Rows of parallel text, and which columns or files of it are languages."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import langcodes
 import numpy as np
@@ -193,8 +192,7 @@ def _is_said(value: object) -> bool:
     return isinstance(value, list) or (isinstance(value, str) and len(value.split()) > 1)
 
 
-@dataclass(frozen=True)
-class ParallelRows:
+class ParallelRows(NamedTuple):
     """A batch of n rows; what stands in one row says the same in every language.
 
     Attributes:

@@ -2,11 +2,10 @@
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import datetime, timezone
 from functools import partial
 from itertools import accumulate
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -142,8 +141,7 @@ def _vectors(part: Mapping[str, Any], place: str) -> Iterator[str]:
         yield from _vectors(found, f"{place}{name}.")
 
 
-@dataclass(frozen=True)
-class AdoptableIndex:
+class AdoptableIndex(NamedTuple):
     """An index that can be adopted, open for reading.
 
     Attributes:

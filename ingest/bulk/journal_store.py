@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left, bisect_right
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -81,8 +80,7 @@ class LineRanges:
 _LOADS = "loads"
 
 
-@dataclass(frozen=True)
-class LoadWorkspace:
+class LoadWorkspace(NamedTuple):
     """The folder of the loads into one index of one cluster.
 
     Attributes:

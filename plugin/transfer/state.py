@@ -4,7 +4,7 @@ import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal, ParamSpec, TypeVar, get_args
+from typing import Any, Literal, NamedTuple, ParamSpec, TypeVar, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -101,8 +101,7 @@ Stage = Literal[
 Expected = Callable[[Sequence[Mapping[str, Any]]], Sequence[NDArray[np.floating[Any]] | None]]
 
 
-@dataclass(frozen=True)
-class DocumentTransform:
+class DocumentTransform(NamedTuple):
     """How a document of one version becomes one of another.
 
     Attributes:
@@ -123,8 +122,7 @@ class DocumentTransform:
     late_writes: Mapping[str, Any] | None = None
 
 
-@dataclass(frozen=True)
-class TransferPlan:
+class TransferPlan(NamedTuple):
     """A version that is to be made out of the live one.
 
     Attributes:
@@ -144,8 +142,7 @@ class TransferPlan:
     throttle: float | None = None
 
 
-@dataclass(frozen=True)
-class TransferProgress:
+class TransferProgress(NamedTuple):
     """How far a transfer is.
 
     Attributes:
