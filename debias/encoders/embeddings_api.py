@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from urllib3 import BaseHTTPResponse, PoolManager, exceptions
 from urllib3.util import Retry, Timeout, parse_url
 
-from langshift.debias.encoders import have_norm_1
+from langshift.debias.encoders import Encoder, have_norm_1
 from langshift.debias.encoders.sentence_transformers import full_name, prefixes
 from langshift.errors import LangshiftError, UsageError
 
@@ -246,7 +246,7 @@ _TOO_MUCH = (HTTPStatus.BAD_REQUEST, HTTPStatus.REQUEST_ENTITY_TOO_LARGE, HTTPSt
 _BEGINNING = 40
 
 
-class HttpEncoder:
+class HttpEncoder(Encoder):
     """A model on a server.
 
     Attributes:
@@ -258,8 +258,6 @@ class HttpEncoder:
         document_prefix: text put before every document.
         longest: None: how much of a text is read is the server's affair.
     """
-
-    longest: int | None = None
 
     def __init__(self, name: str) -> None:
         """Find the model, and encode two texts, to see what the vectors are like.

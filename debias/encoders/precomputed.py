@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from langshift.debias.encoders import VectorSpec, have_norm_1
+from langshift.debias.encoders import Encoder, VectorSpec, have_norm_1
 from langshift.errors import UsageError
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 NORM_SAMPLE = 1000
 
 
-class PrecomputedEncoder:
+class PrecomputedEncoder(Encoder):
     """Stands for the encoder of vectors that are there already; it turns no text into a vector.
 
     Attributes:
@@ -31,10 +31,6 @@ class PrecomputedEncoder:
         document_prefix: empty, likewise.
         longest: None.
     """
-
-    query_prefix = ""
-    document_prefix = ""
-    longest: int | None = None
 
     def __init__(self, name: str, vector_spec: VectorSpec | None) -> None:
         """Keep what is known.

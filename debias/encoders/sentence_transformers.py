@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from langshift.debias.encoders import have_norm_1
+from langshift.debias.encoders import Encoder, have_norm_1
 from langshift.errors import LangshiftError, UsageError, require_extra
 from langshift.output import note
 
@@ -225,7 +225,7 @@ _LONGEST = 20_000
 _PROBE = ["The weather is fine.", "a", "How far is it from here to the sea?"]
 
 
-class SentenceTransformersEncoder:
+class SentenceTransformersEncoder(Encoder):
     """A model of sentence-transformers; a Normalize module at its end is bypassed.
 
     Attributes:
@@ -239,7 +239,7 @@ class SentenceTransformersEncoder:
             model has room for fewer.
     """
 
-    longest: int | None = _LONGEST
+    longest = _LONGEST
 
     def __init__(self, name: str, folder: Path, *, code: bool) -> None:
         """Load a model.
