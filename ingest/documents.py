@@ -433,16 +433,17 @@ class DocumentSource(Protocol):
 
     Attributes:
         shown: how messages name it.
-        resumable: whether it can be read again, and is then the same; not so for standard input and pipes.
+        resumable: whether it can be read again, and is then the same; not so for standard input and pipes, and if
+            nothing else is said.
         total: how many lines or rows it has, blank lines included; None where only reading it tells.
         content: SHA-256 of its bytes before compression, in hexadecimal; None where only reading it tells.
         vector_spec: what its first lines tell of the vectors that it brings; None where it brings none.
     """
 
     shown: str
-    resumable: bool
-    total: int | None
-    content: str | None
+    resumable: bool = False
+    total: int | None = None
+    content: str | None = None
     vector_spec: VectorSpec | None
 
     def read(self, skip: LineNumbers) -> Iterator[SourceRow]:

@@ -68,10 +68,6 @@ class Pipe(DocumentSource):
         UsageError: none of the first lines is a document.
     """
 
-    resumable = False
-    total = None
-    content = None
-
     def __init__(self, lines: Iterator[tuple[int, bytes]], shown: str, embeddings: Embeddings) -> None:
         self.shown = shown
         self._first = deque(first_lines(lines))

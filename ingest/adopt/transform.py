@@ -92,9 +92,6 @@ class IndexDocuments(DocumentSource):
         vector_spec: what is known of their vectors.
     """
 
-    resumable = False
-    content = None
-
     def __init__(self, reader: IndexReader, fields: FieldNames, vector_spec: VectorSpec) -> None:
         self.shown, self.total = reader.old.name, reader.total
         self.vector_spec = vector_spec
