@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from langshift.debias.encoders import Matrix
 from langshift.debias.fitting.linear_maps import map_affine, remove_directions
 from langshift.debias.vectors import LanguageVectors, Vectors, vector_tag
 from langshift.errors import UsageError
@@ -22,7 +23,7 @@ INDEX_SIDE, QUERY_SIDE = ("shift", "affine"), ("centering", "lir")
 METHODS = ("none", "shift", "centering", "lir", "affine")
 
 
-def subtract(vectors: NDArray[np.float32], step: NDArray[np.float64]) -> NDArray[np.float32]:
+def subtract(vectors: Matrix, step: NDArray[np.float64]) -> Matrix:
     """Subtract in 64 bits, and round once: ``z − s``.
 
     Args:
@@ -35,7 +36,7 @@ def subtract(vectors: NDArray[np.float32], step: NDArray[np.float64]) -> NDArray
     return (vectors.astype(np.float64) - step).astype(np.float32)
 
 
-def shift(vectors: NDArray[np.float32], offset: NDArray[np.float32], alpha: float = 1.0) -> NDArray[np.float32]:
+def shift(vectors: Matrix, offset: NDArray[np.float32], alpha: float = 1.0) -> Matrix:
     """Move documents of one language into the pivot's space: ``z̃ = z − α V_ℓ`` (Shift, Algorithm 1, line 8).
 
     The same with ``−alpha`` takes it back, up to rounding: nothing is normalised.
@@ -51,9 +52,7 @@ def shift(vectors: NDArray[np.float32], offset: NDArray[np.float32], alpha: floa
     return subtract(vectors, alpha * offset.astype(np.float64)) if alpha else vectors.copy()
 
 
-def soft_shift(
-    vectors: NDArray[np.float32], weights: NDArray[np.float64], offsets: NDArray[np.float32]
-) -> NDArray[np.float32]:
+def soft_shift(vectors: Matrix, weights: NDArray[np.float64], offsets: Matrix) -> Matrix:
     """Move documents of uncertain language: ``z̃ = z − Σ_ℓ p(ℓ) α_ℓ V_ℓ``.
 
     Args:
@@ -66,7 +65,7 @@ def soft_shift(
         Shape (n, d), float32, a new array. A row with one weight is what ``shift`` gives with that alpha, and a row
         without any what it was, both bit for bit.
     """
-    made: NDArray[np.float32] = vectors.copy()
+    made: Matrix = vectors.copy()
     moved = weights.any(axis=1)
     made[moved] = subtract(vectors[moved], weights[moved] @ offsets.astype(np.float64))
     return made
@@ -85,7 +84,6 @@ def mean_difference(total: NDArray[np.float64], pairs: int) -> NDArray[np.float3
     return (total / pairs).astype(np.float32)
 
 
-Matrix = NDArray[np.float32]
 # Rows of one language that are raised to 64 bits at once.
 _AT_ONCE = 4096
 # Language tag -> posterior p(ℓ) of one document.

@@ -8,10 +8,9 @@ from itertools import starmap
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from langshift.debias.debiaser import Debiaser, Posterior, is_shifted
-from langshift.debias.encoders import Encoder, is_given
+from langshift.debias.encoders import Encoder, Matrix, is_given
 from langshift.errors import UsageError
 from langshift.ingest.bulk.writer import ActionResult, BulkAction, Settle, Stage
 from langshift.ingest.config import EmbeddingPipeline
@@ -19,8 +18,6 @@ from langshift.ingest.documents import Delete, Document, InvalidRow, SourceRow, 
 from langshift.ingest.progress import OnStage, no_progress
 from langshift.languages import UNDETERMINED, primary, text_language
 from langshift.retry import prefetch
-
-Matrix = NDArray[np.float32]
 
 
 def full_text(title: str, text: str) -> str:

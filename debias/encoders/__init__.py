@@ -12,6 +12,9 @@ from numpy.typing import NDArray
 
 from langshift.errors import UsageError
 
+# Vectors as encoders make them, and what is made of them.
+Matrix = NDArray[np.float32]
+
 _NORM_TOLERANCE = 1e-3
 
 
@@ -36,10 +39,10 @@ class Encoder(Protocol):
     document_prefix: str = ""
     longest: int | None = None
 
-    def encode_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
+    def encode_documents(self, texts: Sequence[str]) -> Matrix:
         """Vectors of documents, shape (len(texts), dimension), float32, not normalised by us."""
 
-    def encode_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
+    def encode_queries(self, texts: Sequence[str]) -> Matrix:
         """Vectors of queries, shape (len(texts), dimension), float32, not normalised by us."""
 
 
@@ -99,7 +102,7 @@ def is_given(name: str) -> bool:
     return name.partition(":")[0] == "given"
 
 
-def have_norm_1(vectors: NDArray[np.float32]) -> bool:
+def have_norm_1(vectors: Matrix) -> bool:
     """Whether vectors, shape (n, d), are normalised, as far as rounding them for transport leaves them so."""
     norms = np.linalg.norm(vectors.astype(np.float64), axis=1)
     # A single broken vector does not make the others another model's.
@@ -123,12 +126,12 @@ class UseM(Encoder):
         self.revision = _revision()
         self._model = _model(_processors())
 
-    def encode_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
+    def encode_documents(self, texts: Sequence[str]) -> Matrix:
         """Vectors of norm 1, shape (len(texts), 512), float32."""
-        vectors: NDArray[np.float32] = self._model.encode([text[:_LONGEST] for text in texts])
+        vectors: Matrix = self._model.encode([text[:_LONGEST] for text in texts])
         return vectors.reshape(len(texts), self.dimension)
 
-    def encode_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
+    def encode_queries(self, texts: Sequence[str]) -> Matrix:
         """Vectors of norm 1, shape (len(texts), 512), float32; queries are encoded as documents are."""
         return self.encode_documents(texts)
 

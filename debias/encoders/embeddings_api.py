@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from urllib3 import BaseHTTPResponse, PoolManager, exceptions
 from urllib3.util import Retry, Timeout, parse_url
 
-from langshift.debias.encoders import Encoder, have_norm_1
+from langshift.debias.encoders import Encoder, Matrix, have_norm_1
 from langshift.debias.encoders.sentence_transformers import full_name, prefixes
 from langshift.errors import LangshiftError, UsageError
 
@@ -237,7 +237,6 @@ def _entries(answer: Any, name: str) -> list[dict[str, Any]]:  # noqa: ANN401 - 
     return [entry for entry in entries if isinstance(entry, dict)] if isinstance(entries, list) else []
 
 
-Matrix = NDArray[np.float32]
 _PROBE = ["The weather is fine.", "a"]
 # In one request: gateways take 1 MB by default.
 _BYTES = 512 << 10

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
-from langshift.debias.encoders import Encoder, VectorSpec, have_norm_1
+from langshift.debias.encoders import Encoder, Matrix, VectorSpec, have_norm_1
 from langshift.errors import UsageError
 
 if TYPE_CHECKING:
@@ -51,7 +50,7 @@ class PrecomputedEncoder(Encoder):
         self.revision = name
         self.dimension, self.normalised = vector_spec
 
-    def encode_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:  # noqa: ARG002 - the protocol's
+    def encode_documents(self, texts: Sequence[str]) -> Matrix:  # noqa: ARG002 - the protocol's
         """Refuse.
 
         Raises:
@@ -61,7 +60,7 @@ class PrecomputedEncoder(Encoder):
             f"The encoder {self.id} makes no vectors of documents: they come with the data, in the field 'embedding'."
         )
 
-    def encode_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:  # noqa: ARG002 - the protocol's
+    def encode_queries(self, texts: Sequence[str]) -> Matrix:  # noqa: ARG002 - the protocol's
         """Refuse.
 
         Raises:

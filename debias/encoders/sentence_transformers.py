@@ -13,9 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from langshift.debias.encoders import Encoder, have_norm_1
+from langshift.debias.encoders import Encoder, Matrix, have_norm_1
 from langshift.errors import LangshiftError, UsageError, require_extra
 from langshift.output import note
 
@@ -259,15 +258,15 @@ class SentenceTransformersEncoder(Encoder):
         self.dimension = probe.shape[1]
         self.normalised = have_norm_1(probe)
 
-    def encode_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
+    def encode_documents(self, texts: Sequence[str]) -> Matrix:
         """Vectors of documents with the document prefix, shape (len(texts), dimension), float32."""
         return self._encode(self._model.encode_document, texts, self.document_prefix)
 
-    def encode_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
+    def encode_queries(self, texts: Sequence[str]) -> Matrix:
         """Vectors of queries with the query prefix, shape (len(texts), dimension), float32."""
         return self._encode(self._model.encode_query, texts, self.query_prefix)
 
-    def _encode(self, encode: Callable[..., Any], texts: Sequence[str], prefix: str) -> NDArray[np.float32]:
+    def _encode(self, encode: Callable[..., Any], texts: Sequence[str], prefix: str) -> Matrix:
         if not texts:
             return np.empty((0, self.dimension), np.float32)
         # It sorts by length over the whole call, batches, and gives the vectors back in the order of the texts. A

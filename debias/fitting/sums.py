@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from langshift.debias.encoders import Encoder, is_given
+from langshift.debias.encoders import Encoder, Matrix, is_given
 from langshift.debias.fitting.alignment import AlignmentCheck
 from langshift.debias.fitting.linear_maps import PairMoments, SecondMoment
 from langshift.debias.parallel.columns import ParallelRows, ParallelText
@@ -17,7 +17,7 @@ _RUN = 64
 _ONES = np.ones((1, _RUN), np.float32)
 
 
-def column_sums(rows: NDArray[np.float32]) -> NDArray[np.float64]:
+def column_sums(rows: Matrix) -> NDArray[np.float64]:
     """The sum of all rows; not finite where one of them is not.
 
     Args:
@@ -35,13 +35,12 @@ def column_sums(rows: NDArray[np.float32]) -> NDArray[np.float64]:
     return rest
 
 
-def row_norms(rows: NDArray[np.float32]) -> NDArray[np.float32]:
+def row_norms(rows: Matrix) -> NDArray[np.float32]:
     """The Euclidean norm of each row: shape (n,), float32."""
     norms: NDArray[np.float32] = np.sqrt(np.einsum("ij,ij->i", rows, rows))
     return norms
 
 
-Matrix = NDArray[np.float32]
 Totals = tuple[NDArray[np.float64], NDArray[np.float64]]
 # An even number, so that all blocks find a neighbour to merge with.
 MOST = 64
