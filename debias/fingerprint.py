@@ -74,10 +74,9 @@ class Fingerprint:
         Raises:
             FingerprintError: naming each field that differs, with both values.
         """
-        differing = self.differences(other)
-        if differing:
-            mismatches = ", ".join(f"{name} {_shown(there)}, not {_shown(here)}" for name, there, here in differing)
-            raise FingerprintError(f"Index {index} was made with {mismatches}: {remedy}.")
+        if differing := self.differences(other):
+            parts = [f"{name} {shown_value(there)}, not {shown_value(here)}" for name, there, here in differing]
+            raise FingerprintError(f"Index {index} was made with {', '.join(parts)}: {remedy}.")
 
 
 def same_encoder(one: tuple[str, str], other: tuple[str, str]) -> bool:
@@ -90,5 +89,6 @@ def same_encoder(one: tuple[str, str], other: tuple[str, str]) -> bool:
     return my_revision == their_revision and mine.partition(":")[0] == theirs.partition(":")[0]
 
 
-def _shown(value: object) -> str:
+def shown_value(value: object) -> str:
+    """How messages show what differs."""
     return "none" if value is None else str(value) or "''"

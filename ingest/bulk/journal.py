@@ -16,7 +16,7 @@ from typing import Any, get_args
 
 import orjson
 
-from langshift.debias.fingerprint import Fingerprint
+from langshift.debias.fingerprint import Fingerprint, shown_value
 from langshift.errors import LangshiftError, UsageError
 from langshift.files import ensure_private
 from langshift.ingest.bulk.dead_letters import DeadLetter, DeadLetters
@@ -40,17 +40,11 @@ def _changed(begun: Identity, now: Identity) -> Iterator[str]:
             continue
         if name == "fingerprint" and old and new:
             for part, was, is_now in Fingerprint.from_dict(old).differences(Fingerprint.from_dict(new)):
-                yield f"the {part.replace('_', ' ')} ({_value(was)}, not {_value(is_now)})"
+                yield f"the {part.replace('_', ' ')} ({shown_value(was)}, not {shown_value(is_now)})"
         elif old != new:
             shown = _SHOWN.get(name, f"the {name.replace('_', ' ')}").format(corpus=now.get("corpus"))
             # A hash tells nobody anything.
-            yield shown if name == "content" else f"{shown} ({_value(old)}, not {_value(new)})"
-
-
-def _value(value: object) -> str:
-    if value is None:
-        return "none"
-    return repr(value) if isinstance(value, str) and not value else str(value)
+            yield shown if name == "content" else f"{shown} ({shown_value(old)}, not {shown_value(new)})"
 
 
 _IDENTITY, _SUMMARY = "identity", "summary of the finished load"
