@@ -52,16 +52,10 @@ def reached(client: OpenSearch, first: str) -> set[str]:
         one = todo.pop()
         if one not in met:
             met.add(one)
-            todo.extend(_called(read_body(client, one)))
+            # However deep in it the processors are that run others.
+            run = (step.get("pipeline") for step in _inner(read_body(client, one)))
+            todo += [inner["name"] for inner in run if isinstance(inner, dict) and isinstance(inner.get("name"), str)]
     return met
-
-
-def _called(found: dict[str, Any] | None) -> Iterator[str]:
-    """The pipelines that processors run, however deep they are."""
-    for step in _inner(found):
-        inner = step.get("pipeline")
-        if isinstance(inner, dict) and isinstance(inner.get("name"), str):
-            yield inner["name"]
 
 
 def _inner(value: Any) -> Iterator[dict[str, Any]]:  # noqa: ANN401 - any JSON
@@ -139,10 +133,10 @@ def body(
     return {"description": _description(index, shift), "processors": processors}
 
 
-def shift_step(found: dict[str, Any]) -> dict[str, Any] | None:
-    """The processor of a pipeline's body that shifts; None where none does."""
-    ids = ((str(step.get("script", {}).get("id")), step) for step in found.get("processors", []))
-    return next((dict(step) for id_, step in ids if id_.startswith(shift_script.PREFIX)), None)
+def _shift_steps(found: dict[str, Any]) -> list[dict[str, Any]]:
+    """The processors of a pipeline's body that shift; one of langshift's has one, and any other none."""
+    processors = found.get("processors", [])
+    return [step for step in processors if str(step.get("script", {}).get("id")).startswith(shift_script.PREFIX)]
 
 
 def _description(index: str, shift: StoredShift) -> str:
@@ -174,10 +168,8 @@ class InstalledPipeline(NamedTuple):
 
     @property
     def shift_step(self) -> dict[str, Any]:
-        """The processor that shifts."""
-        step = shift_step(self.body)
-        assert step is not None  # noqa: S101 - `read` has seen it
-        return step
+        """The processor that shifts, which ``read`` has seen."""
+        return _shift_steps(self.body)[0]
 
 
 def installed(client: OpenSearch, index: str) -> InstalledPipeline | None:
@@ -193,7 +185,7 @@ def installed(client: OpenSearch, index: str) -> InstalledPipeline | None:
 def read(client: OpenSearch, name: str) -> InstalledPipeline | None:
     """A pipeline of langshift's; None where there is none of that name, or somebody else made it."""
     found = read_body(client, name)
-    if found is None or shift_step(found) is None:
+    if found is None or not _shift_steps(found):
         return None
     return InstalledPipeline(name, found_in(found["processors"]), found)
 
