@@ -13,7 +13,7 @@ from langshift.errors import ClusterError
 from langshift.languages import UNDETERMINED
 from langshift.output import pluralize
 from langshift.plugin import metadata
-from langshift.plugin.index_body import VectorField, engine_of, mapped
+from langshift.plugin.index_body import TEXTS, VectorField, engine_of, mapped
 from langshift.plugin.inventory import Version, versions_of
 from langshift.plugin.metadata import FieldNames
 from langshift.plugin.pipelines import name_for
@@ -94,9 +94,6 @@ def _bin(field: str, number: int) -> dict[str, Any]:
 def _sureness(bucket: Mapping[str, Any]) -> LanguageConfidence:
     documents, low, fair = (int(bucket[name]["doc_count"]) for name in ("told", "low", "fair"))
     return LanguageConfidence(documents, min(1.0, float(bucket["mean"]["value"])), low / documents, fair / documents)
-
-
-_TEXTS = ("title", "text")
 
 
 class TextField(NamedTuple):
@@ -262,7 +259,7 @@ def _analyzers(
     named = any(name.startswith("index.analysis.analyzer.default.") for name in settings)
     usual = "default" if named else "standard"
     properties = mappings["properties"]
-    of_languages = [f"{field}.{tag}" for field in _TEXTS for tag in properties.get(field, {}).get("properties", {})]
+    of_languages = [f"{field}.{tag}" for field in TEXTS for tag in properties.get(field, {}).get("properties", {})]
     for path in fields.texts or of_languages:
         if found := mapped(mappings, path, views=True):
             yield path, str(found.get("analyzer", usual))

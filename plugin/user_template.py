@@ -13,11 +13,10 @@ from opensearchpy.exceptions import RequestError
 
 from langshift.errors import ClusterError, UsageError
 from langshift.languages import parse_tag, text_language
-from langshift.plugin.index_body import own_mappings
+from langshift.plugin.index_body import TEXTS, own_mappings
 from langshift.server_errors import reason
 
 TOP = ("settings", "mappings", "analyzers")
-_TEXTS = ("title", "text")
 # Name of a setting -> the only value that it may have, None for no value at all, and why.
 _SETTINGS: dict[str, tuple[str | None, str]] = {
     "knn": ("true", "no index can be searched by vectors without it"),
@@ -121,7 +120,7 @@ def check_mappings(mappings: Mapping[str, Any]) -> None:
 
 def _check_field(name: str, field: Mapping[str, Any], place: str) -> None:
     ours = own_mappings()["properties"]
-    if name in _TEXTS:
+    if name in TEXTS:
         _check_texts(field, place)
     elif name == "embedding":
         _check_embedding(field, place, ours[name])
@@ -253,7 +252,7 @@ class Template(NamedTuple):
         except InvalidTemplate as error:
             raise UsageError(f"{path}, {error.place}: {error}" if error.place else f"{path}: {error}") from None
         of_languages = {tag: {"analyzer": analyzer} for tag, analyzer in content.get("analyzers", {}).items()}
-        both = {field: {"properties": of_languages} for field in _TEXTS} if of_languages else {}
+        both = {field: {"properties": of_languages} for field in TEXTS} if of_languages else {}
         return cls(path, settings, _merged({"properties": both}, mappings))
 
     @property
@@ -270,7 +269,7 @@ class Template(NamedTuple):
         settings.update(self.settings)
         templates = _in_order(self.mappings.get("dynamic_templates", []), mappings["dynamic_templates"])
         body["mappings"] = {**_merged(mappings, self.mappings), "dynamic_templates": templates}
-        for field in ("title", "text"):
+        for field in TEXTS:
             for mapping in body["mappings"]["properties"][field]["properties"].values():
                 mapping.setdefault("type", "text")
 
