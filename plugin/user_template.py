@@ -14,6 +14,7 @@ from opensearchpy.exceptions import RequestError
 from langshift.errors import ClusterError, UsageError
 from langshift.languages import parse_tag, text_language
 from langshift.plugin.index_body import TEXTS, own_mappings
+from langshift.plugin.metadata import is_on
 from langshift.server_errors import reason
 
 TOP = ("settings", "mappings", "analyzers")
@@ -105,11 +106,11 @@ def check_mappings(mappings: Mapping[str, Any]) -> None:
         InvalidTemplate: they would.
     """
     source = _object(mappings.get("_source", {}), "mappings._source")
-    whole = _is(source.get("enabled", True), True) and not any(source[name] for name in source if name != "enabled")
+    whole = is_on(source.get("enabled", True)) and not any(source[name] for name in source if name != "enabled")
     _require(whole, "mappings._source", "langshift reads whole documents again; leave it out.")
-    routed = _is(_object(mappings.get("_routing", {}), "mappings._routing").get("required", False), True)
+    routed = is_on(_object(mappings.get("_routing", {}), "mappings._routing").get("required", False))
     _require(not routed, "mappings._routing.required", "langshift writes without a routing; leave it out.")
-    _require(_is(mappings.get("enabled", True), True), "mappings.enabled", "no field could be searched; leave it out.")
+    _require(is_on(mappings.get("enabled", True)), "mappings.enabled", "no field could be searched; leave it out.")
     for name in _object(mappings.get("_meta", {}), "mappings._meta"):
         why = "langshift keeps its own things under such names; rename it."
         _require(not name.startswith("langshift"), f"mappings._meta.{name}", why)
@@ -141,7 +142,7 @@ def _check_embedding(field: Mapping[str, Any], place: str, ours: Mapping[str, An
 
 def _check_texts(field: Mapping[str, Any], place: str) -> None:
     for name, value in field.items():
-        usual = (name == "type" and value == "object") or (name == "dynamic" and _is(value, True))
+        usual = (name == "type" and value == "object") or (name == "dynamic" and is_on(value))
         why = f"langshift keeps texts by language, as in {place.rpartition('.')[2]}.en: set the analyzer there."
         _require(name == "properties" or usual, f"{place}.{name}", why)
     for tag, mapping in _object(field.get("properties", {}), f"{place}.properties").items():
@@ -153,7 +154,7 @@ def _check_texts(field: Mapping[str, Any], place: str) -> None:
 def _check_text(mapping: Mapping[str, Any], place: str) -> None:
     why = "must be text, or word search finds nothing; other types can go into fields."
     _require(mapping.get("type", "text") == "text", f"{place}.type", why)
-    indexed = _is(mapping.get("index", True), True)
+    indexed = is_on(mapping.get("index", True))
     _require(indexed, f"{place}.index", "word search finds nothing without it; leave it out.")
 
 
@@ -186,10 +187,6 @@ def _differences(theirs: Mapping[str, Any], ours: Mapping[str, Any]) -> Iterator
             yield from ((name, *path) for path in _differences(value, mine))
         elif name not in ours or value != mine:
             yield (name,)
-
-
-def _is(value: object, wanted: bool) -> bool:
-    return str(value).lower() == str(wanted).lower()
 
 
 def _object(value: object, place: str) -> Mapping[str, Any]:
