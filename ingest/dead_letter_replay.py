@@ -137,9 +137,6 @@ def _rows(letters: DeadLetters, pipeline: EmbeddingPipeline, fields: FieldNames)
             yield parser.row(letter.version, letter.document)
 
 
-SOME_LEFT = 3
-
-
 def run_replay(name: str, *, as_json: bool) -> int:
     """Send the dead letters of an index again.
 
@@ -225,7 +222,7 @@ def _report(name: str, total: int, found: Verdicts, place: LoadWorkspace | None,
             f"Sent {pluralize(total, 'dead letter')} of {name} again: {found.indexed:,} went through, "
             f"{found.superseded:,} came after a later version of the document, {stay}{why}."
         )
-    return SOME_LEFT if left else 0
+    return 3 if left else 0
 
 
 def with_letters(name: str | None) -> list[LoadWorkspace]:
