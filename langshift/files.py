@@ -174,7 +174,7 @@ else:
 
 
 _MAGIC = 4  # bytes that tell how a file is compressed
-_BUFFER = 1 << 20  # bytes read at a time from what comes once
+_BLOCK = 1 << 20  # bytes read at a time
 
 #: What reading raises where the compressed data break off or are damaged.
 DAMAGED = (EOFError, gzip.BadGzipFile, zlib.error, zstd.ZstdError)
@@ -182,16 +182,6 @@ DAMAGED = (EOFError, gzip.BadGzipFile, zlib.error, zstd.ZstdError)
 
 #: The bytes of a file, as they were before compression; iterating gives lines.
 DecompressedFile = BinaryIO | gzip.GzipFile | zstd.ZstdFile
-
-
-class Readable(Protocol):
-    """A stream of bytes, such as ``FileIO``."""
-
-    def read(self, size: int, /) -> bytes | None:
-        """At most ``size`` bytes, and fewer where fewer are there; none at the end."""
-
-    def readinto(self, buffer: Buffer, /) -> int | None:
-        """Likewise into a buffer; how many."""
 
 
 @contextmanager
@@ -205,7 +195,7 @@ def open_decompressed(path: Path) -> Iterator[DecompressedFile]:
 
 
 @contextmanager
-def decompressed_stream(stream: Readable) -> Iterator[DecompressedFile]:
+def decompressed_stream(stream: io.RawIOBase) -> Iterator[DecompressedFile]:
     """Read the bytes of a stream that cannot go back, unpacked on the way; it stays open.
 
     Args:
@@ -214,7 +204,7 @@ def decompressed_stream(stream: Readable) -> Iterator[DecompressedFile]:
     magic = b""
     while len(magic) < _MAGIC and (more := stream.read(_MAGIC - len(magic))):
         magic += more
-    unpacked = _decompressed(io.BufferedReader(_Rejoined(magic, stream), _BUFFER), magic)
+    unpacked = _decompressed(io.BufferedReader(_Rejoined(magic, stream), _BLOCK), magic)
     yield unpacked
     # Not after an error: closing would wait for a thread that still reads.
     unpacked.close()
@@ -231,7 +221,7 @@ def _decompressed(raw: BinaryIO, magic: bytes) -> DecompressedFile:
 class _Rejoined(io.RawIOBase):
     """A stream with the bytes before it that were read already."""
 
-    def __init__(self, head: bytes, stream: Readable) -> None:
+    def __init__(self, head: bytes, stream: io.RawIOBase) -> None:
         self._head, self._stream = head, stream
 
     def readable(self) -> bool:
@@ -326,9 +316,6 @@ def lines_of(
         yield from read_lines(unpacked, shown or str(path), skip, blank=blank, damaged=damaged)
 
 
-_BLOCK = 1 << 20  # bytes
-
-
 def text_lines(path: Path) -> Generator[str]:
     """Yield the lines of a file as text, the blank ones too, without their line breaks (of any system).
 
@@ -388,7 +375,7 @@ def open_parquet(path: Path) -> Iterator[ParquetFile]:
         raise UsageError(f"{path}: you may not read it; change its permissions, or copy it to where you may.")
     try:
         # By default a row group is read whole, and with pre_buffer all of them are kept until the file is closed.
-        with ParquetFile(path, buffer_size=_BUFFER, pre_buffer=False) as file:
+        with ParquetFile(path, buffer_size=_BLOCK, pre_buffer=False) as file:
             yield file
     except (ArrowException, OSError) as error:
         raise UsageError(f"{path} is damaged or no Parquet file: fetch it again.") from error
