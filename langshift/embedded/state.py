@@ -15,7 +15,7 @@ from typing import Any
 import psutil
 
 from langshift.errors import LangshiftError
-from langshift.files import atomic_write
+from langshift.files import write_bytes
 
 # Every user can reach it, which root's own home and its temporary folders often do not allow.
 SHARED = Path("/var/lib/langshift")
@@ -140,8 +140,7 @@ class ServerState:
 
     def write(self, file: Path) -> None:
         """Replace the state file in one step."""
-        with atomic_write(file) as partial:
-            partial.write_text(json.dumps(asdict(self)), encoding="utf-8")
+        write_bytes(file, json.dumps(asdict(self)).encode())
 
     def stopped(self) -> ServerState:
         """The same without a process: only what a later start prefers is kept."""

@@ -24,7 +24,7 @@ from langshift.evaluate.datasets.dataset import FACTS, HOLDS, QUERIES, Dataset, 
 from langshift.evaluate.replay.journal import PER_QUERY, RESULT, UNFINISHED
 from langshift.evaluate.replay.result import check_output
 from langshift.evaluate.runs import parse_names
-from langshift.files import atomic_write, numbered_raw_lines
+from langshift.files import numbered_raw_lines, write_bytes
 from langshift.retrieval.settings import SearchSettings, format_settings, read_setting
 from langshift.web.context import LruCache
 
@@ -162,8 +162,7 @@ def read_job(folder: Path) -> Job | None:
 
 def write_job(folder: Path, job: Job) -> None:
     """Write it, whole or not at all."""
-    with atomic_write(folder / JOB) as partial:
-        partial.write_bytes(msgspec.json.encode(job))
+    write_bytes(folder / JOB, msgspec.json.encode(job))
 
 
 def remove_job(folder: Path) -> None:
