@@ -5,8 +5,6 @@ import io
 import os
 import sys
 import traceback
-from collections.abc import Mapping
-from typing import Any
 
 import click
 from opensearchpy.exceptions import OpenSearchException
@@ -44,37 +42,31 @@ COMMANDS = {
 
 
 class LazyGroup(click.Group):
-    """A group that imports a command's module when the command is asked for."""
-
-    def __init__(self, *arguments: Any, lazy: Mapping[str, tuple[str, str]], **options: Any) -> None:  # noqa: ANN401 - click's
-        super().__init__(*arguments, **options)
-        self._lazy = lazy
+    """The group of all commands, which imports a command's module when the command is asked for."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
         """Name the commands in the order in which a newcomer meets them."""
-        return list(self._lazy)
+        return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - click's signature
         """Import and return a command; None where there is none of that name."""
-        if cmd_name not in self._lazy:
+        if cmd_name not in COMMANDS:
             return None
-        module = importlib.import_module(f"langshift.commands.{self._lazy[cmd_name][0]}")
+        module = importlib.import_module(f"langshift.commands.{COMMANDS[cmd_name][0]}")
         command: click.Command = getattr(module, cmd_name.replace("-", "_"))
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click's
         """Write the list of commands, without importing any."""
-        limit = formatter.width - 6 - max(map(len, self._lazy))
+        limit = formatter.width - 6 - max(map(len, COMMANDS))
         rows = [
-            (name, click.Command(name, help=help_).get_short_help_str(limit)) for name, (_, help_) in self._lazy.items()
+            (name, click.Command(name, help=help_).get_short_help_str(limit)) for name, (_, help_) in COMMANDS.items()
         ]
         with formatter.section("Commands"):
             formatter.write_dl(rows)
 
 
-@click.group(
-    cls=LazyGroup, lazy=COMMANDS, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
-)
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(VERSION, prog_name="langshift")
 def root() -> None:
     """Language-fair vector search on OpenSearch: debiased at index time, measured on the live cluster.
