@@ -23,11 +23,8 @@ class FiniteRange(click.FloatRange):
         return number
 
 
-class Share(FiniteRange):
-    """A number from 0 to 1."""
-
-    def __init__(self) -> None:
-        super().__init__(0, 1)
+#: A number from 0 to 1.
+SHARE = FiniteRange(0, 1)
 
 
 def option(spec: str, help_: str, type_: Any = None, *, dest: str = "", **more: Any) -> Decorator:  # noqa: ANN401 - click's

@@ -14,7 +14,7 @@ import click
 from langshift.errors import UsageError
 from langshift.files import is_text
 from langshift.languages import UNDETERMINED
-from langshift.parameters import REMOTE_CODE, FiniteRange, Share, flag, option, option_group
+from langshift.parameters import REMOTE_CODE, SHARE, FiniteRange, flag, option, option_group
 from langshift.plugin.metadata import FieldNames
 from langshift.plugin.stored_shift import ShiftQueries
 from langshift.plugin.versions import IndexInfo
@@ -302,7 +302,7 @@ setting_options = option_group(
         click.Choice(FUSIONS),
     ),
     option(
-        "--lexical-weight W", f"The share of the words in --mode hybrid. [default: {USUAL.lexical_weight:g}]", Share()
+        "--lexical-weight W", f"The share of the words in --mode hybrid. [default: {USUAL.lexical_weight:g}]", SHARE
     ),
     flag(
         "--one-per-group",

@@ -27,7 +27,7 @@ from langshift.ingest.load import load_source
 from langshift.ingest.resume import LoadOptions
 from langshift.ingest.sources import open_source
 from langshift.output import emit_json, line, note, out, pluralize, table
-from langshift.parameters import ENCODER, JSON, PATIENCE, REMOTE_CODE, Decorator, Share, flag, option, option_group
+from langshift.parameters import ENCODER, JSON, PATIENCE, REMOTE_CODE, SHARE, Decorator, flag, option, option_group
 from langshift.plugin.index_body import ENGINES, Engine, IndexOptions
 from langshift.plugin.metadata import FieldNames
 from langshift.plugin.user_template import Template
@@ -40,7 +40,7 @@ _VECTORS = option("--vectors FILE", "Language vectors. [default: shipped]")
 _ALPHA = option(
     "--alpha A",
     "Scale of the shift, 0 (none) to 1, in all languages. [default: what the vectors recommend, else 1]",
-    Share(),
+    SHARE,
 )
 _METHOD = option(
     "--method NAME",
@@ -60,7 +60,7 @@ def _pipeline_options(*more: Decorator, unless: str = "") -> Decorator:
     least_confidence = option(
         "--min-confidence P",
         f"A detection below this makes a document `und`, which is not shifted{unless}.",
-        Share(),
+        SHARE,
         default=0.5,
     )
     usual = (ENCODER, REMOTE_CODE, _VECTORS, _ALPHA)

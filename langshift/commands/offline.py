@@ -23,7 +23,7 @@ from langshift.evaluate.report.run_tables import show_offline, show_rows, show_s
 from langshift.evaluate.runs import parse_names
 from langshift.ingest.config import EmbeddingPipeline, build_pipeline
 from langshift.output import emit_json, note, progress, warn
-from langshift.parameters import ENCODER, JSON, PATH, REMOTE_CODE, FiniteRange, Share, option, option_group, parse_list
+from langshift.parameters import ENCODER, JSON, PATH, REMOTE_CODE, SHARE, FiniteRange, option, option_group, parse_list
 
 
 class EncodingOptions(NamedTuple):
@@ -138,7 +138,7 @@ def encode_shown(dataset: Dataset, encoder: Encoder, cache: Path | None) -> enco
 @option(
     "--alpha A",
     "Scale of shift and affine, 0 to 1; what the language vectors recommend, else 1, if not given.",
-    Share(),
+    SHARE,
 )
 @option(
     "--shift-queries LIST",

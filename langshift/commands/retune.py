@@ -14,7 +14,7 @@ from langshift.client import open_cluster
 from langshift.errors import LangshiftError, UsageError
 from langshift.evaluate.compare.gate import Gate, GateResult, show
 from langshift.languages import parse_tag
-from langshift.parameters import JSON, PATH, PATIENCE, FiniteRange, Share, option
+from langshift.parameters import JSON, PATH, PATIENCE, SHARE, FiniteRange, option
 from langshift.plugin import retune as retuning
 from langshift.plugin.transfer.state import Stage, TransferProgress, TransferResult
 from langshift.retrieval.settings import SearchOptions, encoder_options
@@ -31,13 +31,13 @@ def parse_scales(ctx: click.Context, parameter: click.Parameter, given: tuple[st
             raise click.BadParameter(f"{text} names no language with a scale: write th=0.3.")
         if tag in scales:
             raise click.BadParameter(f"{tag} is named twice: name each language once.")
-        scales[tag] = Share().convert(scale, parameter, ctx)
+        scales[tag] = SHARE.convert(scale, parameter, ctx)
     return scales
 
 
 @click.command()
 @click.argument("name")
-@option("--alpha A", "Scale of the shift, 0 (none) to 1, in all languages.", Share())
+@option("--alpha A", "Scale of the shift, 0 (none) to 1, in all languages.", SHARE)
 @option(
     "--alpha-for TAG=A",
     "Scale of one language, such as th=0.3; again for more. Without --alpha the others stay as they are.",

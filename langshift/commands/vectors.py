@@ -20,7 +20,7 @@ from langshift.debias.vectors import LanguageVectors, shipped
 from langshift.errors import FingerprintError, UsageError
 from langshift.languages import parse_tag
 from langshift.output import emit_json, line, note, out, pluralize, printable, progress, table, warn
-from langshift.parameters import ENCODER, JSON, PATH, REMOTE_CODE, Share, option, option_group, parse_list
+from langshift.parameters import ENCODER, JSON, PATH, REMOTE_CODE, SHARE, option, option_group, parse_list
 
 _PAIRS_ENCODER = option("--encoder NAME", "What encodes --pairs. [default: the encoder that FILE names]")
 #: The options that join rows of parallel text; a command is given them as ``passages``, for ``open_parallel``.
@@ -52,7 +52,7 @@ def vectors() -> None:
 @option("--pairs PATH", "Parallel text, as for `vectors fit`.", required=True)
 @_passage_options
 @option(
-    "--budget B", "How much of SLR@20, recall in the query's own language, the shift may cost.", Share(), default=0.01
+    "--budget B", "How much of SLR@20, recall in the query's own language, the shift may cost.", SHARE, default=0.01
 )
 @_PAIRS_ENCODER
 @REMOTE_CODE

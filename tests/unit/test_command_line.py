@@ -11,7 +11,7 @@ from command_line import LANGSHIFT, langshift, refusal
 from documents import README
 
 from langshift.cli import COMMANDS, root
-from langshift.parameters import FiniteRange, Share
+from langshift.parameters import SHARE, FiniteRange
 from langshift.web.context import FOLDER
 
 
@@ -118,7 +118,7 @@ def test_every_command_that_the_console_names_is_one():
             assert second in command.list_commands(click.Context(command)), (file, first, second)
 
 
-@pytest.mark.parametrize("kind", [FiniteRange(0), FiniteRange(0, min_open=True), Share()])
+@pytest.mark.parametrize("kind", [FiniteRange(0), FiniteRange(0, min_open=True), SHARE])
 @pytest.mark.parametrize("told", ["nan", "inf", "-inf", "-1"])
 def test_a_number_that_is_none_or_has_no_end_is_out_of_every_range(kind, told):
     with pytest.raises(click.BadParameter, match="is not in the range"):
@@ -127,4 +127,4 @@ def test_a_number_that_is_none_or_has_no_end_is_out_of_every_range(kind, told):
 
 def test_a_number_in_the_range_is_taken():
     assert FiniteRange(0).convert("1e9", None, None) == 1e9
-    assert Share().convert("1", None, None) == 1.0
+    assert SHARE.convert("1", None, None) == 1.0
