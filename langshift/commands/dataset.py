@@ -7,7 +7,11 @@ from typing import Any
 import click
 
 from langshift.debias.detector import open_detector
+from langshift.evaluate.convert.beir import read_beir, read_posir
+from langshift.evaluate.convert.multieup import read_multieup
+from langshift.evaluate.convert.parallel import read_belebele, read_mlqa, read_xquad
 from langshift.evaluate.convert.pool import PoolOptions, PoolSource, build
+from langshift.evaluate.convert.trec import read_miracl, read_neuclir
 from langshift.evaluate.datasets.check import DatasetCheck, check_dataset
 from langshift.output import emit_json, note, out, pluralize, progress, table
 from langshift.parameters import JSON, PATH, Decorator, flag, option, parse_list
@@ -149,8 +153,6 @@ def xquad(source: Path, out: Path, languages: list[str] | None, **options: Any) 
       langshift dataset convert xquad XQUAD xquad8 --languages ar,de,en,es,ru,th,tr,zh --pivot en
       langshift dataset convert xquad XQUAD sources --pivot zh,vi,hi
     """
-    from langshift.evaluate.convert.parallel import read_xquad
-
     run_convert(out, lambda: read_xquad(source, languages, _pivots(options)), **options)
 
 
@@ -166,8 +168,6 @@ def mlqa(source: Path, out: Path, languages: list[str] | None, split: str, **opt
     Example:
       langshift dataset convert mlqa MLQA_V1 mlqa-zh --pivot zh
     """
-    from langshift.evaluate.convert.parallel import read_mlqa
-
     run_convert(out, lambda: read_mlqa(source, languages, _pivots(options), split), **options)
 
 
@@ -183,8 +183,6 @@ def belebele(source: Path, out: Path, languages: list[str] | None, **options: An
     Example:
       langshift dataset convert belebele BELEBELE bele14 --languages ar,de,en,es,fr,hi,id,it,ja,nl,pt,ru,vi,zh
     """
-    from langshift.evaluate.convert.parallel import read_belebele
-
     run_convert(out, lambda: read_belebele(source, languages, _pivots(options)), **options)
 
 
@@ -200,8 +198,6 @@ def miracl(source: Path, out: Path, languages: list[str] | None, split: str, **o
     Example:
       langshift dataset convert miracl MIRACL miracl-sw --languages sw
     """
-    from langshift.evaluate.convert.trec import read_miracl
-
     run_convert(out, lambda: read_miracl(source, languages, split), every=True, **options)
 
 
@@ -224,8 +220,6 @@ def posir(source: Path, out: Path, languages: list[str] | None, domains: list[st
     Example:
       langshift dataset convert posir PosIR-Benchmark-v1 posir-law --languages en,de --domains Law
     """
-    from langshift.evaluate.convert.beir import read_posir
-
     run_convert(out, lambda: read_posir(source, languages, _pivots(options), domains), **options)
 
 
@@ -241,8 +235,6 @@ def neuclir(source: Path, out: Path, languages: list[str] | None, **options: Any
     Example:
       langshift dataset convert neuclir NEUCLIR neuclir-2 --languages zh,ru --pivot en
     """
-    from langshift.evaluate.convert.trec import read_neuclir
-
     run_convert(out, lambda: read_neuclir(source, languages), **options)
 
 
@@ -258,8 +250,6 @@ def multieup(source: Path, out: Path, languages: list[str] | None, **options: An
     Example:
       langshift dataset convert multieup MULTIEUP eup6 --languages de,en,es,fr,it,pt
     """
-    from langshift.evaluate.convert.multieup import read_multieup
-
     run_convert(out, lambda: read_multieup(source, languages, _pivots(options)), **options)
 
 
@@ -283,8 +273,6 @@ def beir(source: Path, out: Path, languages: list[str] | None, split: str, **opt
       langshift dataset convert beir scifact scifact-set
       langshift dataset convert beir xquad8 xquad8-two --keep 2
     """
-    from langshift.evaluate.convert.beir import read_beir
-
     run_convert(out, lambda: read_beir(source, languages, split), every=options["pivot"] is None, **options)
 
 
