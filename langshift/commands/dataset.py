@@ -48,7 +48,7 @@ _LEFT = {
 
 def run_convert(
     out: Path,
-    read: Callable[[], PoolSource],
+    read: Callable[[Sequence[str] | None], PoolSource],
     *,
     as_json: bool,
     pivot: Sequence[str] | None = None,
@@ -59,12 +59,13 @@ def run_convert(
 ) -> None:
     """Make the pools, and say what was written.
 
-    One set is printed as one JSON object; several, as ``{"sets": [...]}``.
+    ``read`` is given the languages of the questions, None for all. One set is printed as one JSON object; several, as
+    ``{"sets": [...]}``.
     """
     choice = PoolOptions(None if every else pivot, keep, by_article, not no_language)
     with progress() as shown:
         task = shown.add_task("passages", total=None, rate="")
-        made = build(out, read, choice, lambda passages: shown.advance(task, passages))
+        made = build(out, lambda: read(choice.pivots), choice, lambda passages: shown.advance(task, passages))
     if as_json:
         emit_json(made[0].to_dict() if len(made) == 1 else {"sets": [one.to_dict() for one in made]})
         return
@@ -153,7 +154,7 @@ def xquad(source: Path, out: Path, languages: list[str] | None, **options: Any) 
       langshift dataset convert xquad XQUAD xquad8 --languages ar,de,en,es,ru,th,tr,zh --pivot en
       langshift dataset convert xquad XQUAD sources --pivot zh,vi,hi
     """
-    run_convert(out, lambda: read_xquad(source, languages, _pivots(options)), **options)
+    run_convert(out, lambda pivots: read_xquad(source, languages, pivots), **options)
 
 
 @convert.command("mlqa")
@@ -168,7 +169,7 @@ def mlqa(source: Path, out: Path, languages: list[str] | None, split: str, **opt
     Example:
       langshift dataset convert mlqa MLQA_V1 mlqa-zh --pivot zh
     """
-    run_convert(out, lambda: read_mlqa(source, languages, _pivots(options), split), **options)
+    run_convert(out, lambda pivots: read_mlqa(source, languages, pivots, split), **options)
 
 
 @convert.command("belebele")
@@ -183,7 +184,7 @@ def belebele(source: Path, out: Path, languages: list[str] | None, **options: An
     Example:
       langshift dataset convert belebele BELEBELE bele14 --languages ar,de,en,es,fr,hi,id,it,ja,nl,pt,ru,vi,zh
     """
-    run_convert(out, lambda: read_belebele(source, languages, _pivots(options)), **options)
+    run_convert(out, lambda pivots: read_belebele(source, languages, pivots), **options)
 
 
 @convert.command("miracl")
@@ -198,7 +199,7 @@ def miracl(source: Path, out: Path, languages: list[str] | None, split: str, **o
     Example:
       langshift dataset convert miracl MIRACL miracl-sw --languages sw
     """
-    run_convert(out, lambda: read_miracl(source, languages, split), every=True, **options)
+    run_convert(out, lambda _: read_miracl(source, languages, split), every=True, **options)
 
 
 @convert.command("posir")
@@ -220,7 +221,7 @@ def posir(source: Path, out: Path, languages: list[str] | None, domains: list[st
     Example:
       langshift dataset convert posir PosIR-Benchmark-v1 posir-law --languages en,de --domains Law
     """
-    run_convert(out, lambda: read_posir(source, languages, _pivots(options), domains), **options)
+    run_convert(out, lambda pivots: read_posir(source, languages, pivots, domains), **options)
 
 
 @convert.command("neuclir")
@@ -235,7 +236,7 @@ def neuclir(source: Path, out: Path, languages: list[str] | None, **options: Any
     Example:
       langshift dataset convert neuclir NEUCLIR neuclir-2 --languages zh,ru --pivot en
     """
-    run_convert(out, lambda: read_neuclir(source, languages), **options)
+    run_convert(out, lambda _: read_neuclir(source, languages), **options)
 
 
 @convert.command("multieup")
@@ -250,7 +251,7 @@ def multieup(source: Path, out: Path, languages: list[str] | None, **options: An
     Example:
       langshift dataset convert multieup MULTIEUP eup6 --languages de,en,es,fr,it,pt
     """
-    run_convert(out, lambda: read_multieup(source, languages, _pivots(options)), **options)
+    run_convert(out, lambda pivots: read_multieup(source, languages, pivots), **options)
 
 
 @convert.command("beir")
@@ -273,7 +274,7 @@ def beir(source: Path, out: Path, languages: list[str] | None, split: str, **opt
       langshift dataset convert beir scifact scifact-set
       langshift dataset convert beir xquad8 xquad8-two --keep 2
     """
-    run_convert(out, lambda: read_beir(source, languages, split), every=options["pivot"] is None, **options)
+    run_convert(out, lambda _: read_beir(source, languages, split), every=options["pivot"] is None, **options)
 
 
 @dataset.command("check")
@@ -299,8 +300,3 @@ def check(context: click.Context, folder: Path, as_json: bool) -> None:
     else:
         _print(checked)
     context.exit(0 if checked.clean else 1)
-
-
-def _pivots(options: dict[str, Any]) -> list[str] | None:
-    """The languages of the questions; None for all."""
-    return None if options["every"] else options["pivot"]
