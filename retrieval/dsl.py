@@ -16,9 +16,10 @@ from langshift.retrieval.settings import Filters, SearchRequest, Source
 # What one search may bring by the server's default (index.max_result_window), and the most that k may be.
 MOST: Final = 10_000
 
+#: The text fields of an index that has none of its own.
+TEXT_FIELDS: Final = ("title", "text")
 # Clauses of one query that the server allows by default (indices.query.bool.max_clause_count is 1024).
 MOST_CLAUSES = 1000
-_TEXT_FIELDS = ("title", "text")
 _EXACT = "(1.0 + cosineSimilarity(params.vector, doc[params.field])) / 2.0"
 
 #: What documents must match, all of it.
@@ -59,14 +60,14 @@ def matching(
     Raises:
         UsageError: the query has too many words for the server.
     """
-    together = 1 if fields.texts else len(_TEXT_FIELDS)
+    together = 1 if fields.texts else len(TEXT_FIELDS)
     room = MOST_CLAUSES // (_most_tokens(words) * together)
     if not room:
         raise UsageError(f"The query has too many words for a word search: at most {MOST_CLAUSES // together} fit.")
     searched = list(fields.texts) or list(dict.fromkeys((language, UNDETERMINED, *others)))
     searched = searched[:room]
     if not fields.texts:
-        searched = [f"{field}.{tag}" for tag in searched for field in _TEXT_FIELDS]
+        searched = [f"{field}.{tag}" for tag in searched for field in TEXT_FIELDS]
     match = {"multi_match": {"query": words, "type": "most_fields", "fields": searched}}
     return {"bool": {"must": [match], "filter": list(clauses)}}
 

@@ -85,7 +85,6 @@ def masked(plan: SearchPlan[T], gone: Sequence[Mapping[str, Any]]) -> SearchPlan
 
 # A language with fewer documents is not asked about.
 _FEW: Final = 5
-_FIELDS: Final = ("title", "text")
 
 
 class CalibrationPassage(NamedTuple):
@@ -135,7 +134,7 @@ def shares(counts: Mapping[str, int], sample: int) -> dict[str, int]:
 def _draw(index: IndexInfo, language: str, share: int, window: int) -> SearchPlan[list[CalibrationPassage]]:
     fields = index.fields
     clauses = [{"term": {fields.language: language}}, {"exists": {"field": fields.vector}}]
-    brings = [*(fields.texts or _FIELDS), GROUP]
+    brings = [*(fields.texts or dsl.TEXT_FIELDS), GROUP]
     # Some have no sentence to ask by.
     size = min(window, share + share // 2 + _FEW)
     (response,) = yield (

@@ -72,7 +72,6 @@ Vector = NDArray[np.float32]
 
 LANGUAGES: Final = 20
 DOCUMENTS: Final = 40
-_FIELDS: Final = ("title", "text")
 
 
 class DrawnDocument(NamedTuple):
@@ -116,7 +115,7 @@ def draw(
     """
     fields = index.fields
     with_vector = {"exists": {"field": fields.vector}}
-    brings = [*(fields.texts or _FIELDS), GROUP, fields.vector, fields.stamp]
+    brings = [*(fields.texts or dsl.TEXT_FIELDS), GROUP, fields.vector, fields.stamp]
     responses = yield tuple(
         dsl.body(drawn({"bool": {"filter": [{"term": {fields.language: tag}}, with_vector]}}), each, fields, brings)
         for tag in languages
