@@ -50,6 +50,8 @@ def redacted_text(content: str | bytes) -> str:
 # Version 3 is what the tests run on.
 OLDEST_VERSION = (3, 0)
 REQUIRED_PLUGIN = "opensearch-knn"
+#: What puts vectors and words together in the cluster; without it langshift does that.
+HYBRID_PLUGIN = "opensearch-neural-search"
 #: What ``require_extra`` is told before anything is searched asynchronously.
 ASYNC_EXTRA = ("Searching asynchronously needs", "async", "aiohttp")
 

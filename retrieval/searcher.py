@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from opensearchpy import OpenSearch
 from opensearchpy.exceptions import RequestError
 
-from langshift.client import cluster_version, plugins, version_tuple
+from langshift.client import HYBRID_PLUGIN, cluster_version, plugins, version_tuple
 from langshift.debias.debiaser import Debiaser
 from langshift.debias.detector import Detection, open_detector
 from langshift.debias.encoders import Encoder, VectorSpec, identity, is_given, open_encoder
@@ -79,7 +79,6 @@ def preference_notes(index: IndexInfo, question: settings.SearchQuery, setting: 
     return []
 
 
-_PLUGIN = "opensearch-neural-search"
 # Fusion -> the version of the cluster from which on its legs can be weighted there.
 _SINCE: dict[settings.Fusion, tuple[int, ...]] = {"min-max": (3, 0), "rrf": (3, 1)}
 
@@ -161,7 +160,7 @@ class Searcher:
     @cached_property
     def _fusions(self) -> list[settings.Fusion]:
         """The fusions that the cluster can do; none where the user may not ask for plugins and version."""
-        number = cluster_version(self.client) if _PLUGIN in (plugins(self.client) or ()) else None
+        number = cluster_version(self.client) if HYBRID_PLUGIN in (plugins(self.client) or ()) else None
         return [fusion for fusion, since in _SINCE.items() if number is not None and version_tuple(number) >= since]
 
     @cached_property

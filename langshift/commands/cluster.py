@@ -223,8 +223,6 @@ def _server(settings: Settings) -> Finding:
 
 # Seconds that one answer may take here, whatever OPENSEARCH_TIMEOUT allows.
 PATIENCE = 5.0
-OPTIONAL_PLUGIN = "opensearch-neural-search"
-SECURITY_PLUGIN = "opensearch-security"
 _finding = partial(Finding, "cluster")
 
 
@@ -306,13 +304,13 @@ def _plugins(client: OpenSearch, number: str | None) -> Iterator[Finding]:
         yield _finding(clients.REQUIRED_PLUGIN, "ok", "on every node; engine lucene")
     except ClusterError as error:
         yield _finding(clients.REQUIRED_PLUGIN, "missing", "not on every node", str(error))
-    if OPTIONAL_PLUGIN in names:
-        yield _finding(OPTIONAL_PLUGIN, "ok", "on every node")
+    if clients.HYBRID_PLUGIN in names:
+        yield _finding(clients.HYBRID_PLUGIN, "ok", "on every node")
     else:
         coordinates = f"org.opensearch.plugin:neural-search:{number or 'VERSION'}.0"
         remedy = f"For hybrid queries, run bin/opensearch-plugin install {coordinates} on every node."
-        yield _finding(OPTIONAL_PLUGIN, "warning", "not on every node", remedy)
-    yield _rights(client, secured=SECURITY_PLUGIN in names)
+        yield _finding(clients.HYBRID_PLUGIN, "warning", "not on every node", remedy)
+    yield _rights(client, secured="opensearch-security" in names)
 
 
 def _rights(client: OpenSearch, *, secured: bool) -> Finding:
