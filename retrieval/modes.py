@@ -8,7 +8,6 @@ from typing import Any, Final
 from langshift.languages import UNDETERMINED
 from langshift.retrieval import anchored, dsl, hits
 from langshift.retrieval.dense import balanced, bonus_on_cosine, dense, vector_of
-from langshift.retrieval.dsl import MOST
 from langshift.retrieval.hybrid import base_score, fused_search, hybrid_search, lexical, lexical_body, needs_run_scores
 from langshift.retrieval.settings import LEAST_CANDIDATES, SearchRequest, Source
 from langshift.retrieval.steps import Body, SearchPlan, timed
@@ -17,8 +16,8 @@ from langshift.retrieval.steps import Body, SearchPlan, timed
 _DEEPEST: Final = 4
 _MARGIN: Final = 1.5
 _FULL: Final = (
-    f"The groups found have {MOST:,} documents or more beside those that the search itself found: what is more than "
-    "that is not shown."
+    f"The groups found have {dsl.MOST:,} documents or more beside those that the search itself found: what is more "
+    "than that is not shown."
 )
 
 _RANKED: Final = {
@@ -76,7 +75,7 @@ def _one_per_group(request: SearchRequest) -> SearchPlan[hits.RankedHits]:
         sources_by_id[one.id] = one.source
     shown = {name: _shown(brought, source) for name, brought in sources_by_id.items()}
     heads = tuple(_head(members, request.question.language, shown) for members in chosen.values())
-    full = len(others["hits"]["hits"]) == MOST
+    full = len(others["hits"]["hits"]) == dsl.MOST
     return found._replace(hits=heads, notes=(*found.notes, _FULL) if full else found.notes)
 
 
@@ -94,7 +93,7 @@ def members_body(request: SearchRequest, groups: Sequence[str], without: Sequenc
         "must_not": dsl.filter_clauses({"_id": without}),
         "should": [{"constant_score": {"filter": own}}],
     }
-    return dsl.body({"bool": query}, MOST, request.fields, request.source)
+    return dsl.body({"bool": query}, dsl.MOST, request.fields, request.source)
 
 
 _Groups = dict[tuple[str, str], list[hits.ScoredDoc]]
@@ -103,18 +102,18 @@ _Groups = dict[tuple[str, str], list[hits.ScoredDoc]]
 def _enough(request: SearchRequest) -> SearchPlan[tuple[hits.RankedHits, _Groups]]:
     """Search deeper and deeper, until there are as many groups as are wanted or no more documents."""
     size, apart = request.size, request.setting.mode in {"hybrid", "anchored"}
-    depth = min(max(LEAST_CANDIDATES, size * 2), MOST)
+    depth = min(max(LEAST_CANDIDATES, size * 2), dsl.MOST)
     while True:
-        wide = min(MOST, 2 * depth * request.target.index.shards) if apart else depth
+        wide = min(dsl.MOST, 2 * depth * request.target.index.shards) if apart else depth
         deep = replace(request, size=wide, depth=depth, source=[hits.GROUP])
         found = yield from _RANKED[request.setting.mode](deep)
         groups: _Groups = {}
         for hit in found.hits:
             groups.setdefault(_key(hit), []).append(hit)
-        if len(groups) >= size or len(found.hits) < depth or depth == MOST:
+        if len(groups) >= size or len(found.hits) < depth or depth == dsl.MOST:
             return found, groups
         # As deep as would do if groups came on as they have so far, and half as deep again.
-        depth = min(math.ceil(depth * min(_DEEPEST, _MARGIN * size / len(groups))), MOST)
+        depth = min(math.ceil(depth * min(_DEEPEST, _MARGIN * size / len(groups))), dsl.MOST)
 
 
 def _key(hit: hits.ScoredDoc) -> tuple[str, str]:

@@ -20,7 +20,6 @@ from langshift.debias.encoders import Encoder, VectorSpec, identity, is_given, o
 from langshift.errors import ClusterError, UsageError
 from langshift.languages import UNDETERMINED, require_tag, text_language
 from langshift.plugin import metadata, stored_shift, versions
-from langshift.plugin.stored_shift import StoredShift
 from langshift.plugin.versions import IndexInfo
 from langshift.retrieval import hits, modes, settings
 from langshift.retrieval.anchored import AnchorModel
@@ -164,7 +163,7 @@ class Searcher:
         return [fusion for fusion, since in _SINCE.items() if number is not None and version_tuple(number) >= since]
 
     @cached_property
-    def _shift(self) -> tuple[StoredShift | None, str | None]:
+    def _shift(self) -> tuple[stored_shift.StoredShift | None, str | None]:
         return hits.known_shift(metadata.read_metadata(self.client, self.index.index), self.index.index)
 
     @cached_property

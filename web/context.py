@@ -24,8 +24,6 @@ from langshift.server_errors import failure
 from langshift.settings import VERSION, Settings
 
 T = TypeVar("T")
-
-K = TypeVar("K")
 # What is known of so many indices is kept; encoders are shared, so one costs next to nothing.
 _MOST_OPEN: Final = 32
 
@@ -105,12 +103,12 @@ class AppContext:
         # Where the cluster is lost meanwhile, what is opened here goes with what was open on it.
         return self._opened.of(name, lambda: VersionedSearcher(self.client, name, USUAL_OPTIONS, self._encoders))
 
-    def shared(self, kind: type[K], make: Callable[[], K]) -> K:
+    def shared(self, kind: type[T], make: Callable[[], T]) -> T:
         """The console's one object of a kind, made at first use; its ``close``, if it has one, is called at the end."""
         with self._lock:
             if kind not in self._shared:
                 self._shared[kind] = make()
-            return cast(K, self._shared[kind])
+            return cast(T, self._shared[kind])
 
     def close(self) -> None:
         """End what lives as long as the console."""

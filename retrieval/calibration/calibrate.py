@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from langshift.errors import ClusterError, LangshiftError
 from langshift.output import pluralize
 from langshift.plugin import metadata
-from langshift.plugin.metadata import FieldNames
 from langshift.plugin.versions import IndexInfo
 from langshift.retrieval import dsl, modes, settings
 from langshift.retrieval.anchored import AnchorModel, body_with_vectors, collect_candidates, hit_vectors
@@ -149,7 +148,7 @@ def _draw(index: IndexInfo, language: str, share: int, window: int) -> SearchPla
     return made[:share]
 
 
-def text_of(found: ScoredDoc, fields: FieldNames) -> str:
+def text_of(found: ScoredDoc, fields: metadata.FieldNames) -> str:
     """The words of a document that a question is cut out of."""
     if not fields.texts:
         hit = to_hit(found, fields)

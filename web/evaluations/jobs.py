@@ -11,7 +11,6 @@ import time
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path, PurePosixPath
-from signal import Signals
 from threading import RLock
 from typing import NamedTuple
 
@@ -497,7 +496,7 @@ class Jobs:
         if not folder.is_dir():
             self.last_message = f"The replay {name} has ended, and its folder is gone: it was removed while it ran."
         elif (folder / UNFINISHED).is_file():
-            killed = "" if code is None or code >= 0 else f"Its process was ended by {Signals(-code).name}."
+            killed = "" if code is None or code >= 0 else f"Its process was ended by {signal.Signals(-code).name}."
             job = msgspec.structs.replace(job, ended=job.ended or killed)
             # A full disk, or a folder that vanished, leaves the file as it was.
             with suppress(OSError):

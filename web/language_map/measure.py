@@ -14,8 +14,7 @@ from langshift.debias.debiaser import nonzero_scales
 from langshift.debias.similarity import with_norm_1
 from langshift.errors import ClusterError, LangshiftError
 from langshift.output import pluralize
-from langshift.plugin import metadata
-from langshift.plugin.metadata import FieldNames, value_at
+from langshift.plugin.metadata import FieldNames, read_metadata, value_at
 from langshift.plugin.stored_shift import StoredShift
 from langshift.plugin.versions import IndexInfo, live
 from langshift.retrieval import dsl
@@ -369,7 +368,7 @@ def measure(
     """
     report_progress("Drawing documents")
     index = live(client, name)
-    shift, _ = known_shift(metadata.read_metadata(client, index.index), index.index)
+    shift, _ = known_shift(read_metadata(client, index.index), index.index)
     languages = most_frequent(index.counts)
     drawn = execute(client, index.index, draw(index, languages, shift)) if languages else []
     documents, remarks = comparable(index.index, drawn, held=shift is not None)
