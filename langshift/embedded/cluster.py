@@ -53,7 +53,7 @@ def wait_until_healthy(nodes: Sequence[NodeRecord]) -> list[ServerState]:
     while time.monotonic() < deadline:
         for record in nodes:
             if record.process is None or not is_alive(record.process):
-                raise ClusterError(f"{_named(record, nodes)} died while starting; {_end_of_log(record.node)}")
+                raise ClusterError(f"{_named(record, nodes)} died while starting; {log_end(record.node)}")
         states = [_with_ports(record) for record in nodes]
         if len(nodes) > 1:
             known_ports = _announce_ports(nodes, states, known_ports)
@@ -67,7 +67,7 @@ def wait_until_healthy(nodes: Sequence[NodeRecord]) -> list[ServerState]:
             return states
         time.sleep(0.2)
     late = next((record for record in nodes if not _with_ports(record).ready), nodes[0])
-    end = _end_of_log(late.node)
+    end = log_end(late.node)
     raise ClusterError(f"{_named(late, nodes)} did not become healthy within {seconds} seconds; {end}")
 
 
@@ -109,10 +109,6 @@ def _with_ports(record: NodeRecord) -> ServerState:
 
 def _named(record: NodeRecord, nodes: Sequence[NodeRecord]) -> str:
     return "OpenSearch" if len(nodes) == 1 else f"OpenSearch's node {record.node.name}"
-
-
-def _end_of_log(node: Node) -> str:
-    return f"the end of its log:\n{log_end(node)}"
 
 
 def _get(port: int, path: str, *taken: int) -> dict[str, Any] | None:
@@ -324,7 +320,7 @@ def why_not_running(home: Path) -> str:
     are, them = ("is", "it") if len(begun) == 1 else ("are", "them")
     return (
         f"The embedded OpenSearch is not running: its {_processes(begun)} {are} gone, though nobody stopped {them}; "
-        f"langshift up starts {them} again; {_end_of_log(begun[0])}"
+        f"langshift up starts {them} again; {log_end(begun[0])}"
     )
 
 
