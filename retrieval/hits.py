@@ -200,8 +200,7 @@ def to_hit(found: ScoredDoc, fields: FieldNames, shift: ShiftEffect | None = Non
 
 
 def _other(found: ScoredDoc, fields: FieldNames) -> Other:
-    title, text = title_and_text(found.source, fields)
-    return Other(found.id, found.score, found.language, title, text, found.source)
+    return Other(found.id, found.score, found.language, *title_and_text(found.source, fields), found.source)
 
 
 def title_and_text(source: Mapping[str, Any], fields: FieldNames) -> tuple[str, str]:

@@ -399,7 +399,13 @@ class AsyncIndex:
         Raises:
             UsageError: also where this is another event loop than the one the index was opened in.
         """
-        self._require_usable()
+        if self._closed:
+            raise closed(self.name)
+        # Its connections hang on that loop.
+        if asyncio.get_running_loop() is not self._loop:
+            raise UsageError(
+                f"An AsyncIndex belongs to the event loop it was opened in: open {self.name} again in this one."
+            )
         make, filters = plan_factory(words, **how), how.get("filters", NO_FILTERS)
         with client_errors_as_langshift_errors(self._opened.client, anonymous=self._anonymous):
             for _ in range(TRIES):
@@ -423,15 +429,6 @@ class AsyncIndex:
         except RuntimeError as error:
             # What the thread says that takes no more; another task has closed the index meanwhile.
             raise closed(self.name) if self._closed else error from None
-
-    def _require_usable(self) -> None:
-        if self._closed:
-            raise closed(self.name)
-        # Its connections hang on that loop.
-        if asyncio.get_running_loop() is not self._loop:
-            raise UsageError(
-                f"An AsyncIndex belongs to the event loop it was opened in: open {self.name} again in this one."
-            )
 
     async def close(self) -> None:
         """Close the connections to the cluster."""
@@ -502,8 +499,7 @@ def search(
         ClusterError: the cluster cannot be reached or refuses, or there is no such index of langshift's.
         FingerprintError: the encoder installed here is not the one that made the index.
     """
-    options = make_search_options(name, encoder, trust_remote_code, shift_queries)
-    with Index(name, options) as index:
+    with open_index(name, encoder=encoder, trust_remote_code=trust_remote_code, shift_queries=shift_queries) as index:
         return index.search(words, **how)
 
 

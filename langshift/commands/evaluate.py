@@ -192,7 +192,6 @@ def _print_replays(
     show_drifts(compared)
 
 
-USUAL_SETTINGS = [*map(SearchSettings, MODES), SearchSettings(preference=0.02), SearchSettings(preference=-0.02)]
 MEASURES = ("nDCG@20", "TLR@20", "SLR@20", "LPR", "Lang_nDCG@20", "Top1")
 
 
@@ -209,7 +208,7 @@ def _settings(given: Sequence[str]) -> list[SearchSettings]:
             usual = format_settings(setting)
             raise UsageError(f"--setting {text!r} is {usual!r}, which is there already: give each once.")
         found.append(setting)
-    return found or list(USUAL_SETTINGS)
+    return found or [*map(SearchSettings, MODES), SearchSettings(preference=0.02), SearchSettings(preference=-0.02)]
 
 
 def _measures(given: str | None, dataset: Dataset) -> list[str]:
