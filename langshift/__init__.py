@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from langshift.errors import ClusterError, FingerprintError, LangshiftError, UsageError
-from langshift.settings import VERSION
+from langshift.settings import VERSION as __version__
 
 if TYPE_CHECKING:
     from langshift.retrieval.hits import Anchor, Hit, Leg, Other, SearchResult, ShiftEffect
@@ -31,7 +31,6 @@ _HERE = Path(__file__).parent
 if not (_HERE / "plugin").is_dir():
     __path__.append(str(_HERE.parent))
 
-__version__ = VERSION
 __all__ = [
     "Anchor", "AsyncIndex", "ClusterError", "FingerprintError", "Hit", "HttpRequest", "Index", "LangshiftError", "Leg",
     "Other", "SearchArguments", "SearchResult", "SearchSettings", "ShiftEffect", "UsageError", "__version__",
