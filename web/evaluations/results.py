@@ -22,6 +22,8 @@ from langshift.errors import LangshiftError, UsageError
 from langshift.evaluate.datasets.dataset import CORPUS, QRELS, QUERIES
 from langshift.evaluate.replay.journal import PER_QUERY, RESULT, UNFINISHED
 from langshift.evaluate.replay.result import RUN
+from langshift.evaluate.report.report import build
+from langshift.evaluate.report.writers import html
 from langshift.evaluate.runs import GROUP_SCORES
 from langshift.files import is_text
 from langshift.plugin.inventory import all_versions
@@ -101,16 +103,9 @@ class Reports:
         if not self._build_lock.acquire(timeout=_PATIENCE_SECONDS):
             raise LangshiftError("Another report is being made, one at a time: load this page again in a minute.")
         try:
-            return self._made.of(_state(places, dataset), lambda: _page(places))
+            return self._made.of(_state(places, dataset), lambda: html(build(places)))
         finally:
             self._build_lock.release()
-
-
-def _page(places: Sequence[Path]) -> str:
-    from langshift.evaluate.report.report import build
-    from langshift.evaluate.report.writers import html
-
-    return html(build(places))
 
 
 def _state(places: Sequence[Path], dataset: Path | None) -> Hashable:
