@@ -90,18 +90,13 @@ def fitted_worth(evidence: Sequence[CalibrationEvidence], spread: float, priors:
 
     def loss(logarithm: float) -> float:
         trust = replace(usual, words=float(np.exp(logarithm)))
-        found = np.array([one.found(trust) for one in evidence])
-        spared = np.array([1 - one.deceived(trust) for one in evidence])
-        return -float(np.mean(there * _logarithms(found) + (1 - there) * _logarithms(spared)))
+        found = np.log(np.maximum([one.found(trust) for one in evidence], _LEAST_PROBABILITY))
+        spared = np.log(np.maximum([1 - one.deceived(trust) for one in evidence], _LEAST_PROBABILITY))
+        return -float(np.mean(there * found + (1 - there) * spared))
 
     bounds = (np.log(LEAST_WORTH), np.log(MOST_WORTH))
     fit = minimize_scalar(loss, bounds=bounds, method="bounded", options={"xatol": 1e-3})
     return round(float(np.exp(fit.x)), 2)
-
-
-def _logarithms(probabilities: NDArray[np.float64]) -> NDArray[np.float64]:
-    logarithms: NDArray[np.float64] = np.log(np.maximum(probabilities, _LEAST_PROBABILITY))
-    return logarithms
 
 
 def chance_of_loss(before: Sequence[bool], after: Sequence[bool]) -> float:
