@@ -75,10 +75,7 @@ def option_group(name: str, make: Callable[..., object], *options: Decorator) ->
 
 
 def parse_list(
-    ctx: click.Context,  # noqa: ARG001
-    parameter: click.Parameter,  # noqa: ARG001
-    given: str | None,
-    example: str = "ar,de,en",
+    _context: click.Context, _parameter: click.Parameter, given: str | None, example: str = "ar,de,en"
 ) -> list[str] | None:
     """``"ar, de,en"`` as ``["ar", "de", "en"]``; None where the option was not given."""
     if given is None:
