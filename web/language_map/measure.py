@@ -20,7 +20,7 @@ from langshift.plugin.versions import IndexInfo, live
 from langshift.retrieval import dsl
 from langshift.retrieval.calibration.calibrate import extract_question, text_of
 from langshift.retrieval.calibration.fit import drawn
-from langshift.retrieval.hits import GROUP, group_of, known_shift, unshifted_vector, without_legs
+from langshift.retrieval.hits import GROUP, Vector, group_of, known_shift, unshifted_vector, without_legs
 from langshift.retrieval.service import VersionedSearcher
 from langshift.retrieval.steps import Response, SearchPlan, execute
 
@@ -66,8 +66,6 @@ def placed(vectors: Matrix, axes: Axes) -> Matrix:
     made: Matrix = (vectors - axes.centre) @ axes.directions.T
     return made
 
-
-Vector = NDArray[np.float32]
 
 LANGUAGES: Final = 20
 DOCUMENTS: Final = 40
