@@ -14,7 +14,7 @@ from langshift import server_errors
 from langshift.credentials import credentials, redact, register_secret
 from langshift.errors import ClusterError, UsageError, require_extra
 from langshift.files import replace_halves
-from langshift.settings import Settings
+from langshift.settings import Settings, in_address
 
 if TYPE_CHECKING:
     from opensearchpy import AsyncOpenSearch, AsyncTransport
@@ -205,8 +205,7 @@ def address(client: OpenSearch) -> str:
     host: dict[str, Any] = client.transport.hosts[0]
     scheme = "https" if host.get("use_ssl") or host.get("scheme") == "https" else "http"
     prefix = f"/{host['url_prefix'].strip('/')}" if host.get("url_prefix") else ""
-    name = f"[{host['host']}]" if ":" in host["host"] else host["host"]
-    return f"{scheme}://{name}:{host.get('port', 9200)}{prefix}"
+    return f"{scheme}://{in_address(host['host'])}:{host.get('port', 9200)}{prefix}"
 
 
 def make_async_client(settings: Settings, url: str) -> AsyncOpenSearch:

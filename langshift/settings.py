@@ -111,14 +111,18 @@ class Settings:
                 "OPENSEARCH_URL is not an address: it must look like https://host:9200 "
                 "(http or https, a host, and a port where it is not the usual one)."
             )
-        shown = f"[{host}]" if ":" in host else host
-        netloc = shown if port is None else f"{shown}:{port}"
+        netloc = in_address(host) + ("" if port is None else f":{port}")
         return replace(
             self,
             url=urlunsplit((parts.scheme, netloc, parts.path.rstrip("/"), "", "")),
             username=unquote(parts.username) if parts.username else self.username,
             password=unquote(parts.password) if parts.password else self.password,
         )
+
+
+def in_address(host: str) -> str:
+    """A host as an address has it: an IPv6 address in brackets."""
+    return f"[{host}]" if ":" in host else host
 
 
 def _flag(env: Mapping[str, str], name: str) -> bool:

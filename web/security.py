@@ -15,6 +15,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from langshift.settings import in_address
 from langshift.web.context import error_page
 
 _LOOPBACK: Final = ("127.0.0.1", "localhost", "[::1]")
@@ -81,11 +82,6 @@ def access(host: str, port: int, *, bound: str) -> Access:
     token = None if address.is_loopback else secrets.token_urlsafe()
     # "0" is every address, too.
     return Access(bound if address.is_unspecified else host, port, token, bound)
-
-
-def in_address(host: str) -> str:
-    """A host as an address has it: an IPv6 address in brackets."""
-    return f"[{host}]" if ":" in host else host
 
 
 def _everywhere(host: str) -> str | None:
