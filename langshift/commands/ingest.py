@@ -19,7 +19,7 @@ from langshift.evaluate.audit.audit import audit as audit_index
 from langshift.ingest import progress
 from langshift.ingest.adopt.adopt import AdoptableIndex, open_for_adoption, require_name
 from langshift.ingest.adopt.adopt import adopt as adopt_index
-from langshift.ingest.bulk.dead_letters import DeadLetter, DeadLetters, Group, grouped
+from langshift.ingest.bulk.dead_letters import DeadLetter, DeadLetters, grouped
 from langshift.ingest.bulk.journal_store import LoadWorkspace
 from langshift.ingest.config import PipelineOptions
 from langshift.ingest.dead_letter_replay import none_of, run_replay, say, with_letters
@@ -272,7 +272,11 @@ def ingest(corpus: str, name: str, pipeline: PipelineOptions, options: LoadOptio
         stack.enter_context(sigterm_as_interrupt())
         source = stack.enter_context(open_source(corpus, embeddings="refused" if opened else "needed"))
         if not source.resumable:
-            _warn_not_resumable(source.shown, options)
+            # While there is still a choice.
+            message = f"{source.shown[:1].upper()}{source.shown[1:]} cannot be resumed"
+            if options.resume:
+                raise UsageError(f"{message}: give a file, or leave --resume out.")
+            note(f"{message}: should this load be cut off, it has to begin again; a file can be gone on with.")
         opened = opened or pipeline.open(source.vector_spec or _vector_spec_of_index(name))
         client = open_cluster()
         watch = stack.enter_context(_reporter(client, name, corpus, pipeline))
@@ -317,7 +321,11 @@ def list_(name: str | None, as_json: bool) -> None:
     elif not groups:
         say(none_of(name))
     else:
-        _print_groups(groups)
+        rows = []
+        for group in groups:
+            example = f"{Path(group.example.corpus).name}, line {group.example.line}"
+            rows.append([f"{group.count:,}", group.stage, group.type, group.reason, example])
+        table(None, ["count", "stage", "type", "reason", "for example"], rows, right={"count"})
         for (place, count), file in zip(counts.items(), files, strict=True):
             say(f"{pluralize(count, 'dead letter')} of {place.name} in {file}")
         again = ", ".join(f"`langshift dead-letters replay --index {index}`" for index in {p.name: 0 for p in counts})
@@ -348,26 +356,6 @@ def _letters(found: list[LoadWorkspace], counts: Counter[LoadWorkspace]) -> Iter
         for letter in DeadLetters(place.dead_letters):
             counts[place] += 1
             yield letter
-
-
-def _print_groups(groups: list[Group]) -> None:
-    rows = []
-    for group in groups:
-        example = f"{Path(group.example.corpus).name}, line {group.example.line}"
-        rows.append([f"{group.count:,}", group.stage, group.type, group.reason, example])
-    table(None, ["count", "stage", "type", "reason", "for example"], rows, right={"count"})
-
-
-def _warn_not_resumable(shown: str, load: LoadOptions) -> None:
-    """Say so at the start, while there is still a choice.
-
-    Raises:
-        UsageError: it is to be resumed.
-    """
-    message = f"{shown[:1].upper()}{shown[1:]} cannot be resumed"
-    if load.resume:
-        raise UsageError(f"{message}: give a file, or leave --resume out.")
-    note(f"{message}: should this load be cut off, it has to begin again; a file can be gone on with.")
 
 
 def _vector_spec_of_index(name: str) -> VectorSpec | None:
