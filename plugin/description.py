@@ -13,9 +13,9 @@ from langshift.errors import ClusterError
 from langshift.languages import UNDETERMINED
 from langshift.output import pluralize
 from langshift.plugin import metadata
-from langshift.plugin.index_body import TEXTS, VectorField, engine_of, mapped
+from langshift.plugin.index_body import VectorField, engine_of, mapped
 from langshift.plugin.inventory import Version, versions_of
-from langshift.plugin.metadata import FieldNames
+from langshift.plugin.metadata import TEXT_FIELDS, FieldNames
 from langshift.plugin.pipelines import name_for
 from langshift.plugin.shift_script import StampCounts, count_stamps
 from langshift.plugin.stored_shift import StoredShift
@@ -258,8 +258,8 @@ def _analyzers(
     """The text fields that a word search looks into, each with its analyzer."""
     named = any(name.startswith("index.analysis.analyzer.default.") for name in settings)
     usual = "default" if named else "standard"
-    properties = mappings["properties"]
-    of_languages = [f"{field}.{tag}" for field in TEXTS for tag in properties.get(field, {}).get("properties", {})]
+    known = mappings["properties"]
+    of_languages = [f"{field}.{tag}" for field in TEXT_FIELDS for tag in known.get(field, {}).get("properties", {})]
     for path in fields.texts or of_languages:
         if found := mapped(mappings, path, views=True):
             yield path, str(found.get("analyzer", usual))

@@ -208,8 +208,6 @@ DEFAULT_INDEX_OPTIONS = IndexOptions()
 
 # What langshift itself writes into every document.
 RESERVED_FIELDS = ("embedding", "language_confidence", "shift")
-# Fields with a text in each language.
-TEXTS = ("title", "text")
 
 
 def index_body(fingerprint: Fingerprint, extra_meta: Mapping[str, Any] = MappingProxyType({})) -> dict[str, Any]:
@@ -224,7 +222,7 @@ def index_body(fingerprint: Fingerprint, extra_meta: Mapping[str, Any] = Mapping
     mappings["_meta"] = {"langshift": fingerprint.to_dict(), **extra_meta}
     properties = mappings["properties"]
     properties["embedding"]["dimension"] = fingerprint.dimension
-    for field in TEXTS:
+    for field in metadata.TEXT_FIELDS:
         for language, analyzer in analyzers().items():
             properties[field]["properties"][language] = {"type": "text", "analyzer": analyzer}
     return body

@@ -47,6 +47,8 @@ class FieldNames(msgspec.Struct, frozen=True, rename={"declared_language": "told
 
 
 USUAL = FieldNames()
+#: The fields with a text in each language, of an index that names no text fields of its own.
+TEXT_FIELDS = ("title", "text")
 
 
 def value_at(source: Mapping[str, Any], path: str) -> Any:  # noqa: ANN401 - any JSON

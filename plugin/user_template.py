@@ -13,8 +13,8 @@ from opensearchpy.exceptions import RequestError
 
 from langshift.errors import ClusterError, UsageError
 from langshift.languages import parse_tag, text_language
-from langshift.plugin.index_body import TEXTS, own_mappings
-from langshift.plugin.metadata import is_on
+from langshift.plugin.index_body import own_mappings
+from langshift.plugin.metadata import TEXT_FIELDS, is_on
 from langshift.server_errors import reason
 
 TOP = ("settings", "mappings", "analyzers")
@@ -121,7 +121,7 @@ def check_mappings(mappings: Mapping[str, Any]) -> None:
 
 def _check_field(name: str, field: Mapping[str, Any], place: str) -> None:
     ours = own_mappings()["properties"]
-    if name in TEXTS:
+    if name in TEXT_FIELDS:
         _check_texts(field, place)
     elif name == "embedding":
         _check_embedding(field, place, ours[name])
@@ -249,7 +249,7 @@ class Template(NamedTuple):
         except InvalidTemplate as error:
             raise UsageError(f"{path}, {error.place}: {error}" if error.place else f"{path}: {error}") from None
         of_languages = {tag: {"analyzer": analyzer} for tag, analyzer in content.get("analyzers", {}).items()}
-        both = {field: {"properties": of_languages} for field in TEXTS} if of_languages else {}
+        both = {field: {"properties": of_languages} for field in TEXT_FIELDS} if of_languages else {}
         return cls(path, settings, _merged({"properties": both}, mappings))
 
     @property
@@ -266,7 +266,7 @@ class Template(NamedTuple):
         settings.update(self.settings)
         templates = _in_order(self.mappings.get("dynamic_templates", []), mappings["dynamic_templates"])
         body["mappings"] = {**_merged(mappings, self.mappings), "dynamic_templates": templates}
-        for field in TEXTS:
+        for field in TEXT_FIELDS:
             for mapping in body["mappings"]["properties"][field]["properties"].values():
                 mapping.setdefault("type", "text")
 

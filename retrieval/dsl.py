@@ -10,14 +10,12 @@ from numpy.typing import NDArray
 
 from langshift.errors import UsageError
 from langshift.languages import UNDETERMINED
-from langshift.plugin.metadata import USUAL, FieldNames
+from langshift.plugin.metadata import TEXT_FIELDS, USUAL, FieldNames
 from langshift.retrieval.settings import Filters, SearchRequest, Source
 
 # What one search may bring by the server's default (index.max_result_window), and the most that k may be.
 MOST: Final = 10_000
 
-#: The text fields of an index that has none of its own.
-TEXT_FIELDS: Final = ("title", "text")
 # Clauses of one query that the server allows by default (indices.query.bool.max_clause_count is 1024).
 MOST_CLAUSES = 1000
 _EXACT = "(1.0 + cosineSimilarity(params.vector, doc[params.field])) / 2.0"

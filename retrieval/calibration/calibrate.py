@@ -133,7 +133,7 @@ def shares(counts: Mapping[str, int], sample: int) -> dict[str, int]:
 def _draw(index: IndexInfo, language: str, share: int, window: int) -> SearchPlan[list[CalibrationPassage]]:
     fields = index.fields
     clauses = [{"term": {fields.language: language}}, {"exists": {"field": fields.vector}}]
-    brings = [*(fields.texts or dsl.TEXT_FIELDS), GROUP]
+    brings = [*(fields.texts or metadata.TEXT_FIELDS), GROUP]
     # Some have no sentence to ask by.
     size = min(window, share + share // 2 + _FEW)
     (response,) = yield (

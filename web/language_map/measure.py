@@ -14,7 +14,7 @@ from langshift.debias.debiaser import nonzero_scales
 from langshift.debias.similarity import with_norm_1
 from langshift.errors import ClusterError, LangshiftError
 from langshift.output import pluralize
-from langshift.plugin.metadata import FieldNames, read_metadata, value_at
+from langshift.plugin.metadata import TEXT_FIELDS, FieldNames, read_metadata, value_at
 from langshift.plugin.stored_shift import StoredShift
 from langshift.plugin.versions import IndexInfo, live
 from langshift.retrieval import dsl
@@ -112,7 +112,7 @@ def draw(
     """
     fields = index.fields
     with_vector = {"exists": {"field": fields.vector}}
-    brings = [*(fields.texts or dsl.TEXT_FIELDS), GROUP, fields.vector, fields.stamp]
+    brings = [*(fields.texts or TEXT_FIELDS), GROUP, fields.vector, fields.stamp]
     responses = yield tuple(
         dsl.body(drawn({"bool": {"filter": [{"term": {fields.language: tag}}, with_vector]}}), each, fields, brings)
         for tag in languages
