@@ -57,10 +57,10 @@ FAULTS = [
     Fault(
         "a line is acknowledged before the server has confirmed it",
         "ingest/bulk/delivery.py",
-        "                response = self._client.bulk(body=rest.chunk.body, **self._parameters)\n"
+        "                response = self.client.bulk(body=rest.chunk.body, index=self.index, params=_PARAMETERS)\n"
         "                verdict",
-        '                self._settle([ActionResult(item, "done", "created") for item in rest.chunk.items])\n'
-        "                response = self._client.bulk(body=rest.chunk.body, **self._parameters)\n"
+        '                self.settle([ActionResult(item, "done", "created") for item in rest.chunk.items])\n'
+        "                response = self.client.bulk(body=rest.chunk.body, index=self.index, params=_PARAMETERS)\n"
         "                verdict",
         "tests/unit/test_bulk*.py tests/cluster/test_faults_answers.py tests/cluster/test_faults_kills.py",
     ),
@@ -158,8 +158,8 @@ FAULTS = [
     Fault(
         "a resumed load takes one line too many for handled",
         "ingest/bulk/journal_store.py",
-        "        self._count += last - first + 1\n",
-        "        last += 1\n        self._count += last - first + 1\n",
+        '        self._lasts[begin:end] = array("q", [last])\n',
+        '        self._lasts[begin:end] = array("q", [last + 1])\n',
         "tests/unit/test_bulk*.py tests/cluster/test_resume.py",
     ),
     Fault(

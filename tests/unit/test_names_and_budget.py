@@ -7,6 +7,7 @@ from documents import ROOT
 
 sys.path.append(str(ROOT / "tools"))
 from check_names import defined_twice, forbidden
+from plant_faults import FAULTS
 from source_budget import code_lines, measure, modules_of
 
 SOURCE = '''"""A module."""
@@ -69,3 +70,9 @@ def test_the_modules_of_a_way_are_those_of_its_list():
     page = "# A\n\n<!-- way of a query -->\n1. `a/b.py`: this\n2. `c.py`: `d.py`\n\n3. `e.py`: no\n"
     assert modules_of("query", page) == ["a/b.py", "c.py"]
     assert modules_of("replay", page) == []
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=[fault.name for fault in FAULTS])
+def test_every_fault_can_still_be_put_into_the_code(fault):
+    assert (ROOT / fault.file).read_text().count(fault.right) == 1
+    assert all(any(ROOT.glob(place)) for place in fault.tests.split())
