@@ -1,0 +1,90 @@
+"""List every message of the product: what it prints, refuses, explains and asks, sentence by sentence.
+
+    python tools/list_messages.py            place and text of each, one a line
+    python tools/list_messages.py --text     the texts alone, sorted: two of these lists can be compared with diff
+
+A message is a string of the source with two words or more that is no docstring, or the docstring of a command, which is
+its help. What is filled in later stands in braces.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from check_names import ROOMS, ROOT
+
+_WORDS = re.compile(r"[A-Za-z]{2,}[,:;]? [A-Za-z({]")
+_DEFINITIONS = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+
+
+class Message(NamedTuple):
+    """A message.
+
+    Attributes:
+        path: of the module, from the repository's root.
+        line: its first line.
+        text: with what is filled in as its expression in braces.
+    """
+
+    path: str
+    line: int
+    text: str
+
+
+def main(arguments: list[str]) -> None:
+    """Print the list."""
+    messages = [
+        message for room in ROOMS for path in sorted((ROOT / room).rglob("*.py")) for message in messages_of(path)
+    ]
+    if arguments == ["--text"]:
+        print(*sorted({one.text for one in messages}), sep="\n")
+    else:
+        print(*(f"{one.path}:{one.line}: {one.text}" for one in messages), sep="\n")
+
+
+def messages_of(path: Path) -> Iterator[Message]:
+    """The messages of a module, in its order."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    docstrings = {id(node.body[0].value) for node in ast.walk(tree) if _has_docstring(node) and not _is_command(node)}  # type: ignore[attr-defined]
+    for node in _strings(tree):
+        text = " ".join(_text(node).split())
+        if id(node) not in docstrings and _WORDS.search(text):
+            yield Message(str(path.relative_to(ROOT)), node.lineno, text)
+
+
+def _strings(node: ast.AST) -> Iterator[ast.expr]:
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.JoinedStr) or (isinstance(child, ast.Constant) and isinstance(child.value, str)):
+            yield child
+        if isinstance(child, ast.JoinedStr):
+            # What stands between the braces alone: the rest is part of this string.
+            for part in child.values:
+                if isinstance(part, ast.FormattedValue):
+                    yield from _strings(part)
+        else:
+            yield from _strings(child)
+
+
+def _text(node: ast.expr) -> str:
+    if isinstance(node, ast.Constant):
+        return str(node.value)
+    assert isinstance(node, ast.JoinedStr)
+    return "".join(str(p.value) if isinstance(p, ast.Constant) else f"{{{ast.unparse(p.value)}}}" for p in node.values)  # type: ignore[attr-defined]
+
+
+def _has_docstring(node: ast.AST) -> bool:
+    return isinstance(node, _DEFINITIONS) and ast.get_docstring(node, clean=False) is not None
+
+
+def _is_command(node: ast.AST) -> bool:
+    decorators = getattr(node, "decorator_list", [])
+    return any(re.search(r"\b(command|group)\(", ast.unparse(one)) for one in decorators)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
