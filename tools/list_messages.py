@@ -50,22 +50,31 @@ def main(arguments: list[str]) -> None:
 def messages_of(path: Path) -> Iterator[Message]:
     """The messages of a module, in its order."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
-    docstrings = {id(node.body[0].value) for node in ast.walk(tree) if _has_docstring(node) and not _is_command(node)}  # type: ignore[attr-defined]
+    docstrings = {id(one) for node in ast.walk(tree) for one in _docstring(node)}
     for node in _strings(tree):
         text = " ".join(_text(node).split())
         if id(node) not in docstrings and _WORDS.search(text):
             yield Message(str(path.relative_to(ROOT)), node.lineno, text)
 
 
-def _strings(node: ast.AST) -> Iterator[ast.expr]:
+def _docstring(node: ast.AST) -> Iterator[ast.expr]:
+    """The docstring of a definition, unless it is the help of a command."""
+    decorators = map(ast.unparse, getattr(node, "decorator_list", []))
+    if isinstance(node, _DEFINITIONS) and not any(re.search(r"\b(command|group)\(", one) for one in decorators):
+        yield from (one.value for one in node.body[:1] if isinstance(one, ast.Expr))
+
+
+def _strings(node: ast.AST) -> Iterator[ast.JoinedStr | ast.Constant]:
     for child in ast.iter_child_nodes(node):
-        if isinstance(child, ast.JoinedStr) or (isinstance(child, ast.Constant) and isinstance(child.value, str)):
-            yield child
         if isinstance(child, ast.JoinedStr):
+            yield child
             # What stands between the braces alone: the rest is part of this string.
             for part in child.values:
                 if isinstance(part, ast.FormattedValue):
                     yield from _strings(part)
+        elif isinstance(child, ast.Constant):
+            if isinstance(child.value, str):
+                yield child
         else:
             yield from _strings(child)
 
@@ -73,17 +82,9 @@ def _strings(node: ast.AST) -> Iterator[ast.expr]:
 def _text(node: ast.expr) -> str:
     if isinstance(node, ast.Constant):
         return str(node.value)
-    assert isinstance(node, ast.JoinedStr)
-    return "".join(str(p.value) if isinstance(p, ast.Constant) else f"{{{ast.unparse(p.value)}}}" for p in node.values)  # type: ignore[attr-defined]
-
-
-def _has_docstring(node: ast.AST) -> bool:
-    return isinstance(node, _DEFINITIONS) and ast.get_docstring(node, clean=False) is not None
-
-
-def _is_command(node: ast.AST) -> bool:
-    decorators = getattr(node, "decorator_list", [])
-    return any(re.search(r"\b(command|group)\(", ast.unparse(one)) for one in decorators)
+    if isinstance(node, ast.FormattedValue):
+        return f"{{{ast.unparse(node.value)}}}"
+    return "".join(map(_text, node.values)) if isinstance(node, ast.JoinedStr) else ""
 
 
 if __name__ == "__main__":
