@@ -7,7 +7,7 @@ import shlex
 import shutil
 import stat
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime, timezone
 from logging.handlers import RotatingFileHandler
@@ -17,7 +17,8 @@ from typing import Any
 import click
 import orjson
 from rich import progress as bars
-from rich.console import Console
+from rich.cells import cell_len
+from rich.console import Console, JustifyMethod, OverflowMethod
 from rich.table import Table
 from rich.text import Text
 
@@ -45,28 +46,74 @@ def warn(warnings: Iterable[str]) -> None:
         note(f"Warning: {warning}")
 
 
+#: Where a command's ``--wide`` is noted for the tables that it prints.
+WIDE = "langshift.wide"
+_GAP = 2
+_BLOCKS = set("█▉▊▋▌▍▎▏ ")
+_NARROWEST = 12
+
+
 def table(
     title: str | None,
-    columns: list[str],
-    rows: list[list[str]],
+    columns: Sequence[str],
+    rows: Sequence[Sequence[str]],
     *,
-    right: set[str] | None = None,
-    whole: set[str] | None = None,
+    right: Container[str] = (),
+    prose: Container[str] = (),
 ) -> None:
-    """Print a table; columns in ``right`` are aligned to the right, those in ``whole`` are the last to be broken."""
+    """Print a table as wide as the terminal, in which no figure, name or bar is broken.
+
+    Where it is too narrow, prose is broken into lines, then names are shortened, then the last columns left out; a line
+    says so. With ``--wide`` the table is as wide as it is.
+
+    Args:
+        title: stands above; None for none.
+        columns: the heads.
+        rows: as many texts as there are columns.
+        right: columns of figures, aligned to the right; never shortened unless they are prose, too.
+        prose: columns of sentences and lists, which may be broken between words.
+    """
+    cells = [[printable(cell) for cell in row] for row in rows]
+    natural = [max(map(cell_len, column)) for column in zip(columns, *cells, strict=True)]
+    # A bar stands for a figure.
+    figure = [
+        (name in right and name not in prose) or all(set(cell) <= _BLOCKS for cell in column)
+        for name, *column in zip(columns, *cells, strict=True)
+    ]
+    context = click.get_current_context(silent=True)
+    wide = context is not None and context.meta.get(WIDE, False)
+    widths = natural if wide else _fitting(natural, figure)
     view = Table(title=title, title_justify="left", box=None, pad_edge=False, header_style="bold")
-    for name in columns:
-        # On less than the usual width, the others would be left with nothing.
-        no_wrap = name in (whole or set()) and out.width >= 80
-        view.add_column(
-            Text(name),
-            justify="right" if name in (right or set()) else "left",
-            overflow="ellipsis" if no_wrap else "fold",
-            no_wrap=no_wrap,
-        )
-    for row in rows:
-        view.add_row(*(Text(printable(cell)) for cell in row))
-    out.print(view)
+    for name, width, is_figure in zip(columns, widths, figure, strict=False):
+        justify: JustifyMethod = "right" if name in right else "left"
+        whole = is_figure or name not in prose
+        overflow: OverflowMethod = "ellipsis" if whole else "fold"
+        view.add_column(Text(name), justify=justify, width=width, no_wrap=whole, overflow=overflow)
+    for row in cells:
+        view.add_row(*map(Text, row[: len(widths)]))
+    needed = sum(widths) + _GAP * len(widths)
+    (Console(file=out.file, width=max(needed, out.width), highlight=False) if wide else out).print(view)
+    shown = list(zip(columns, natural, widths, strict=False))
+    shortened = [name for name, needed, width in shown if width < needed and name not in prose]
+    hidden = [*(f"shortened: {name}" for name in shortened), *(f"left out: {name}" for name in columns[len(widths) :])]
+    if hidden:
+        line(f"({', '.join(hidden)}; --wide shows all)")
+
+
+def _fitting(natural: Sequence[int], figure: Sequence[bool]) -> list[int]:
+    """The widths of the columns that there is room for: figures get theirs, and what is left is parted evenly."""
+    least = [width if fixed else min(width, _NARROWEST) for width, fixed in zip(natural, figure, strict=True)]
+    count = len(least)
+    while count > 1 and sum(least[:count]) + _GAP * (count - 1) > out.width:
+        count -= 1
+    widths = least[:count]
+    left = out.width - sum(widths) - _GAP * (count - 1)
+    growing = sorted((place for place in range(count) if widths[place] < natural[place]), key=natural.__getitem__)
+    for number, place in enumerate(growing):
+        more = min(natural[place] - widths[place], left // (len(growing) - number))
+        widths[place] += max(more, 0)
+        left -= more
+    return widths
 
 
 def printable(text: str) -> str:

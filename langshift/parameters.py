@@ -8,6 +8,8 @@ from typing import Any
 
 import click
 
+from langshift import output
+
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 PATH = click.Path(path_type=Path)
 
@@ -92,3 +94,15 @@ REMOTE_CODE = flag("--trust-remote-code", "Run code that comes with a model (st:
 PATIENCE = option(
     "--patience SECONDS", "How long to wait for a cluster that takes nothing.", FiniteRange(min=0), default=300
 )
+
+
+def json_or_tables(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options of a command that prints tables: ``--wide``, or ``--json`` in their place."""
+    wide = option(
+        "--wide",
+        "Show tables whole, however wide the terminal is.",
+        is_flag=True,
+        expose_value=False,
+        callback=lambda context, _parameter, wide: context.meta.update({output.WIDE: wide}),
+    )
+    return wide(JSON(command))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import gc
 import os
+import re
 import shutil
 import signal
 import tempfile
@@ -15,6 +16,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 # Of the tests' processes, each has a processor of its own; with more threads than processors, NumPy and the encoder
 # get ten times slower. To be said before NumPy is loaded.
@@ -27,9 +29,10 @@ import pytest
 from filelock import FileLock
 from known_vectors import KnownVectors
 from opensearchpy import OpenSearch
+from rich.table import Table
 from three_nodes import ThreeNodes
 
-from langshift import credentials, embedded
+from langshift import credentials, embedded, output
 from langshift.client import make_client
 from langshift.embedded.java import Java
 from langshift.embedded.node import Node
@@ -51,6 +54,8 @@ MOST_PROCESSES = 4
 #: Groups of tests, in the order in which they begin: what takes minutes one after the other comes first, lest the other
 #: processes wait for it at the end, and what takes least comes last.
 NODES, BROWSER, OTHERS, UNIT = range(4)
+# What a cell with a figure holds: ``1,200``, ``.412 → .416  +.004``, ``97.1%``, ``-``.
+FIGURE = re.compile(r"[-+]?[\d.,]*%?|[-+=\d., %→]*\d[-+=\d., %→]*")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -134,6 +139,25 @@ def _home_of_tests(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 def _passwords_of_the_test(monkeypatch: pytest.MonkeyPatch) -> None:
     """Forget afterwards what passwords a test had, as the process of a command would: one may be a usual word."""
     monkeypatch.setattr(credentials, "_secrets", dict(credentials._secrets))
+
+
+@pytest.fixture(autouse=True)
+def _figures_are_called_figures(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No table that is printed breaks a column of figures: `langshift.output.table` is told of each that it is one.
+
+    What it does then is tested in tests/unit/test_tables.py.
+    """
+    print_ = output.out.print
+
+    def checked(*shown: Any, **how: Any) -> None:
+        for table in shown:
+            for column in table.columns if isinstance(table, Table) else ():
+                cells = [str(cell) for cell in column.cells if str(cell)]
+                figures = all(map(FIGURE.fullmatch, cells)) and any(set("%.,→+") & set(cell) for cell in cells)
+                assert not figures or column.justify == "right", f"{column.header}: {cells}"
+        print_(*shown, **how)
+
+    monkeypatch.setattr(output.out, "print", checked)
 
 
 @pytest.fixture(scope="session")

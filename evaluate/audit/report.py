@@ -304,6 +304,7 @@ def _shift(audit: Audit) -> None:
         if one.fit is not None:
             there = one.fit.there
             row += [short(one.fit.cosine), short(there.value), f"{short(there.low)} to {short(there.high)}"]
+        row += [""] * (6 - len(row))
         rows.append(row)
     columns = ["language", "vector", "of norm", "cosine", "there", "95 %"]
     beside = f", beside documents in {audit.reference}" if audit.reference else ""

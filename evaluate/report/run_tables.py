@@ -200,7 +200,7 @@ def show_drifts(compared: Drifts) -> None:
         parts = {**one.by_language, **({"all": one.whole} if len(one.by_language) != 1 else {})}
         rows = [_row(language, part) for language, part in parts.items()]
         columns = ["language", "queries", "RBO", f"Jaccard@{DEPTH}", "own", "changes most"]
-        output.table(None, columns, rows, right=set(columns[1:4]))
+        output.table(None, columns, rows, right=set(columns[1:4]), prose={"changes most"})
 
 
 def _row(language: str, part: Drift) -> list[str]:

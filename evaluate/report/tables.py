@@ -91,7 +91,13 @@ def terminal_rows(table: Table) -> list[list[str]]:
 def show_table(table: Table) -> None:
     """Print a table in the terminal, figures aligned to the right; what stands over its heads is left out."""
     heads = [head.text for head in table.heads]
-    output.table(None, heads, terminal_rows(table), right=set() if table.words else set(heads[1:]))
+    output.table(
+        None,
+        heads,
+        terminal_rows(table),
+        right=set() if table.words else set(heads[1:]),
+        prose=heads if table.words else (),
+    )
 
 
 def figures_by_run(compared: Comparison, section: str) -> Table:

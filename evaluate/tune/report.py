@@ -351,7 +351,7 @@ def _steps(report: TuningReport) -> None:
         for step in report.found.steps
     ]
     heads = ["step", "alpha", "without", "with", "change, 95 %", "p", "gained"]
-    table(None, heads, rows, right={"without", "with", "change, 95 %", "p"})
+    table(None, heads, rows, right={"alpha", "without", "with", "change, 95 %", "p"}, prose={"alpha"})
 
 
 def _alphas(setting: tune.ShiftSettings) -> str:

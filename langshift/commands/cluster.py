@@ -24,7 +24,7 @@ from langshift import client as clients
 from langshift import embedded
 from langshift.errors import ClusterError, LangshiftError, UsageError
 from langshift.output import emit_json, note, out, table
-from langshift.parameters import JSON, option
+from langshift.parameters import JSON, json_or_tables, option
 from langshift.server_errors import failure
 from langshift.settings import VERSION, Settings
 
@@ -325,7 +325,7 @@ def _rights(client: OpenSearch, *, secured: bool) -> Finding:
 
 
 @click.command()
-@JSON
+@json_or_tables
 def doctor(as_json: bool) -> None:
     """Say what is installed and reachable, and what to do about what is not.
 
@@ -341,7 +341,7 @@ def doctor(as_json: bool) -> None:
         emit_json({"ok": fine, "findings": [finding._asdict() for finding in report]})
     else:
         rows = [[f.section, f.name, f.status, f"{f.value}\n{f.remedy}".strip()] for f in report]
-        table(None, ["part", "what", "status", "found"], rows)
+        table(None, ["part", "what", "status", "found"], rows, prose={"found"})
         out.print("Everything needed is there." if fine else "Something needed is missing.")
     sys.exit(0 if fine else 1)
 

@@ -17,7 +17,7 @@ from langshift.evaluate.report import tables
 from langshift.evaluate.report.tables import show_table
 from langshift.evaluate.runs import command
 from langshift.output import emit_json, heading, line, note, out, warn
-from langshift.parameters import JSON, PATH, option
+from langshift.parameters import JSON, PATH, json_or_tables, option
 
 
 def _judge(compared: Comparison, conditions: Sequence[Condition], baseline: Baseline | None) -> list[ConditionResult]:
@@ -120,7 +120,7 @@ def _show_extremes(extreme: ExampleQueries) -> None:
 @option("--baseline FILE", "Changes count from the figures in this file.")
 @option("--save-baseline FILE", "Keep the last run's figures if no condition fails.")
 @option("--junit FILE", "Write the conditions and verdicts as JUnit XML.")
-@JSON
+@json_or_tables
 def compare(
     runs: tuple[Path, ...],
     dataset: Path | None,

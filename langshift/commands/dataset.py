@@ -14,7 +14,7 @@ from langshift.evaluate.convert.pool import PoolOptions, PoolSource, build
 from langshift.evaluate.convert.trec import read_miracl, read_neuclir
 from langshift.evaluate.datasets.check import DatasetCheck, check_dataset
 from langshift.output import emit_json, note, out, pluralize, progress, table
-from langshift.parameters import JSON, PATH, Decorator, flag, option, parse_list
+from langshift.parameters import JSON, PATH, Decorator, flag, json_or_tables, option, parse_list
 
 
 def _print(checked: DatasetCheck) -> None:
@@ -34,7 +34,7 @@ def _print(checked: DatasetCheck) -> None:
         first = [f"{one.problem}{f', not {one.language}' if one.language else ''}", one.file, f"{one.count:,}"]
         for number, example in enumerate([*one.examples, *(["..."] if one.count > len(one.examples) else [])]):
             rows.append([*(["", "", ""] if number else first), example])
-    table("Problems", ["problem", "file", "count", "examples"], rows, right={"count"})
+    table("Problems", ["problem", "file", "count", "examples"], rows, right={"count"}, prose={"problem", "examples"})
     total = sum(one.count for one in checked.problems)
     out.print(f"{pluralize(total, 'problem')} in {checked.folder}: {size}.", soft_wrap=True)
 
@@ -279,7 +279,7 @@ def beir(source: Path, out: Path, languages: list[str] | None, split: str, **opt
 
 @dataset.command("check")
 @click.argument("folder", type=PATH)
-@JSON
+@json_or_tables
 @click.pass_context
 def check(context: click.Context, folder: Path, as_json: bool) -> None:
     """Find what is wrong with the dataset in FOLDER: all of it, not only the first.

@@ -27,7 +27,7 @@ from langshift.evaluate.replay.result import check_output, result, server_versio
 from langshift.evaluate.report.run_tables import show_drifts, show_replay, show_settings
 from langshift.files import write_json
 from langshift.output import emit_json, format_score, heading, note, progress, table, warn
-from langshift.parameters import JSON, PATH, FiniteRange, flag, option
+from langshift.parameters import PATH, FiniteRange, flag, json_or_tables, option
 from langshift.retrieval.searcher import Searcher
 from langshift.retrieval.settings import (
     MODES,
@@ -59,7 +59,7 @@ _INDICES = option("--index NAME", "The index to search; again for more.", dest="
 )
 @option("--output FOLDER", "Write a folder for each row here, as evaluate replay does.")
 @search_options
-@JSON
+@json_or_tables
 def modes(
     dataset: Path,
     names: tuple[str, ...],
@@ -241,7 +241,7 @@ def _measures(given: str | None, dataset: Dataset) -> list[str]:
 @option("--output FOLDER", "Write run.trec, per-query.jsonl and result.json here.")
 @flag("--resume", "Go on with a replay that was cut off: send what --output lacks.")
 @search_options
-@JSON
+@json_or_tables
 def replay_command(
     dataset: Path | None,
     names: tuple[str, ...],
@@ -349,7 +349,7 @@ def _read(folder: Path | None, log: Path | None, measures: str | None) -> tuple[
     "--measures NAMES",
     "Measures, such as 'nDCG@20 TLR@20'; nDCG, R, TLR and SLR at 20 if not given, and LPR where it can be had.",
 )
-@JSON
+@json_or_tables
 def score(run: Path, dataset: Path, measures: str | None, as_json: bool) -> None:
     """Score RUN, a TREC run of any retriever.
 

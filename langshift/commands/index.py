@@ -8,7 +8,7 @@ from opensearchpy import OpenSearch
 from langshift.client import open_cluster
 from langshift.errors import UsageError
 from langshift.output import emit_json, line, note, out, table
-from langshift.parameters import JSON, flag, option
+from langshift.parameters import JSON, flag, json_or_tables, option
 from langshift.plugin import description, pipelines
 from langshift.plugin.description import held, short_name, short_scales
 from langshift.plugin.inventory import Version, all_versions, run_drop
@@ -134,7 +134,7 @@ def index() -> None:
 
 
 @index.command("list")
-@JSON
+@json_or_tables
 def list_(as_json: bool) -> None:
     """List every version of every index of langshift's.
 
@@ -156,7 +156,7 @@ def list_(as_json: bool) -> None:
 
 @index.command()
 @click.argument("name")
-@JSON
+@json_or_tables
 def describe(name: str, as_json: bool) -> None:
     """Describe the index NAME, or the version of that name.
 
@@ -209,7 +209,7 @@ def _list(versions: Sequence[Version]) -> None:
         [one.name, short_name(one), *held(one), one.fingerprint.encoder, short_scales(one), one.made[:10]]
         for one in versions
     ]
-    table(None, columns, rows, right={"documents", "size"}, whole=set(columns) - {"name", "encoder", "alpha"})
+    table(None, columns, rows, right={"documents", "size"}, prose={"encoder", "alpha"})
 
 
 def _beside(versions: Sequence[Version]) -> None:
@@ -222,7 +222,7 @@ def _beside(versions: Sequence[Version]) -> None:
         columns.append("vectors")
         hashes = [(one.fingerprint.vectors or description._UNKNOWN)[: description._SHORT] for one in versions]
         rows = [[*row, beginning] for row, beginning in zip(rows, hashes, strict=True)]
-    table("\nVersions", columns, rows, right={"documents", "size"}, whole=set(columns) - {"alpha", "by"})
+    table("\nVersions", columns, rows, right={"documents", "size"}, prose={"alpha", "by"})
 
 
 def _languages(found: description.Description) -> None:

@@ -27,7 +27,18 @@ from langshift.ingest.load import load_source
 from langshift.ingest.resume import LoadOptions
 from langshift.ingest.sources import open_source
 from langshift.output import emit_json, line, note, out, pluralize, table
-from langshift.parameters import ENCODER, JSON, PATIENCE, REMOTE_CODE, SHARE, Decorator, flag, option, option_group
+from langshift.parameters import (
+    ENCODER,
+    JSON,
+    PATIENCE,
+    REMOTE_CODE,
+    SHARE,
+    Decorator,
+    flag,
+    json_or_tables,
+    option,
+    option_group,
+)
 from langshift.plugin.index_body import ENGINES, Engine, IndexOptions
 from langshift.plugin.metadata import FieldNames
 from langshift.plugin.user_template import Template
@@ -102,7 +113,7 @@ def _pipeline_options(*more: Decorator, unless: str = "") -> Decorator:
     "With --audit: queries in BEIR's layout (queries.jsonl); with --encoder given each brings its `embedding`. "
     "[default: the documents stand in for them]",
 )
-@JSON
+@json_or_tables
 def adopt(
     old: str,
     name: str | None,
@@ -247,7 +258,7 @@ def _make_load_options(*, template: Path | None, engine: Engine | None, **values
     flag("--fast-load", "Make a new index without replicas, which it gets at the end.", dest="fast"),
     PATIENCE,
 )
-@JSON
+@json_or_tables
 def ingest(corpus: str, name: str, pipeline: PipelineOptions, options: LoadOptions, as_json: bool) -> None:
     """Index CORPUS: detect each document's language, encode it, shift it, write it.
 
@@ -302,7 +313,7 @@ def dead_letters() -> None:
 
 @dead_letters.command("list")
 @option("--index NAME", "Only those of this index. [default: of every index]", dest="name")
-@JSON
+@json_or_tables
 def list_(name: str | None, as_json: bool) -> None:
     """Show dead letters by what was wrong with them, the most frequent first.
 
@@ -325,7 +336,13 @@ def list_(name: str | None, as_json: bool) -> None:
         for group in groups:
             example = f"{Path(group.example.corpus).name}, line {group.example.line}"
             rows.append([f"{group.count:,}", group.stage, group.type, group.reason, example])
-        table(None, ["count", "stage", "type", "reason", "for example"], rows, right={"count"})
+        table(
+            None,
+            ["count", "stage", "type", "reason", "for example"],
+            rows,
+            right={"count"},
+            prose={"reason", "for example"},
+        )
         for (place, count), file in zip(counts.items(), files, strict=True):
             say(f"{pluralize(count, 'dead letter')} of {place.name} in {file}")
         again = ", ".join(f"`langshift dead-letters replay --index {index}`" for index in {p.name: 0 for p in counts})

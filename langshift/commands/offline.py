@@ -23,7 +23,17 @@ from langshift.evaluate.report.run_tables import show_offline, show_rows, show_s
 from langshift.evaluate.runs import parse_names
 from langshift.ingest.config import EmbeddingPipeline, build_pipeline
 from langshift.output import emit_json, note, progress, warn
-from langshift.parameters import ENCODER, JSON, PATH, REMOTE_CODE, SHARE, FiniteRange, option, option_group, parse_list
+from langshift.parameters import (
+    ENCODER,
+    PATH,
+    REMOTE_CODE,
+    SHARE,
+    FiniteRange,
+    json_or_tables,
+    option,
+    option_group,
+    parse_list,
+)
 
 
 class EncodingOptions(NamedTuple):
@@ -162,7 +172,7 @@ def encode_shown(dataset: Dataset, encoder: Encoder, cache: Path | None) -> enco
 )
 @option("--measures NAMES", "Measures, such as 'nDCG@20 TLR@20 SLR@20 LPR'.")
 @option("--output FOLDER", "Write the run, group scores and result.json here.")
-@JSON
+@json_or_tables
 def offline(
     dataset: Path,
     options: EncodingOptions,
@@ -259,7 +269,7 @@ def _numbers(ctx: click.Context, parameter: click.Parameter, given: str | None) 
 @option("--beta LIST", "Language preferences to try, if any.", dest="betas", callback=_numbers)
 @option("--select NAME", "The measure to choose by.", default="nDCG@20")
 @option("--measures NAMES", "Measures to report, such as 'nDCG@20 TLR@20 LPR Lang_nDCG@20'.")
-@JSON
+@json_or_tables
 def sweep(
     dataset: Path,
     options: EncodingOptions,

@@ -14,7 +14,7 @@ from langshift.client import open_cluster
 from langshift.errors import LangshiftError, UsageError
 from langshift.evaluate.compare.gate import Gate, GateResult, show
 from langshift.languages import parse_tag
-from langshift.parameters import JSON, PATH, PATIENCE, SHARE, FiniteRange, option
+from langshift.parameters import JSON, PATH, PATIENCE, SHARE, FiniteRange, json_or_tables, option
 from langshift.plugin import retune as retuning
 from langshift.plugin.transfer.state import Stage, TransferProgress, TransferResult
 from langshift.retrieval.settings import SearchOptions, encoder_options
@@ -63,7 +63,7 @@ def parse_scales(ctx: click.Context, parameter: click.Parameter, given: tuple[st
     multiple=True,
 )
 @encoder_options
-@JSON
+@json_or_tables
 def retune(
     name: str,
     alpha: float | None,

@@ -10,7 +10,7 @@ from langshift.debias.encoders import is_given
 from langshift.errors import UsageError
 from langshift.languages import require_tag
 from langshift.output import emit_json, note, out, pluralize, table
-from langshift.parameters import JSON, flag, option
+from langshift.parameters import flag, json_or_tables, option
 from langshift.plugin.versions import IndexInfo, check_name, live
 from langshift.retrieval.anchored import USUAL_WORDS
 from langshift.retrieval.calibration.calibrate import calibrate as calibrate_index
@@ -44,7 +44,7 @@ def anchors() -> None:
     "--sample N", "How many documents to ask about, evenly of all languages.", click.IntRange(30, 2000), default=400
 )
 @encoder_options
-@JSON
+@json_or_tables
 def calibrate(name: str, sample: int, search: SearchOptions, as_json: bool) -> None:
     """Measure how far anchored search may trust words in the index NAME (an alias, or a version), and keep it there.
 
@@ -140,7 +140,7 @@ def remarks(name: str, calibration: Calibration) -> list[str]:
 @flag("--explain", "Tell of each hit how it came to its score, and what the shift did to its rank.")
 @flag("--show-request", "Print every request of the search first, for Dev Tools and as a comment for curl.")
 @search_options
-@JSON
+@json_or_tables
 def search(
     name: str,
     words: str,
@@ -212,7 +212,7 @@ def show(result: SearchResult) -> None:
         bonus = [f"{result.bonus_of(hit):+.4f}"] if result.bonus else []
         rows.append([str(rank), hit.language, *(_leg(hit, leg) for leg in legs), *bonus, *_shift(hit), hit.id])
     out.print()
-    table(None, ["rank", "language", *heads, "_id"], rows, right={"rank", *heads}, whole={"similarity"})
+    table(None, ["rank", "language", *heads, "_id"], rows, right={"rank", *heads})
     if legs:
         out.print(Text(_MOVED if "moved" in legs else _LEGS.format(", ".join(legs))))
     if result.compared:
@@ -265,7 +265,7 @@ def _show_hits(name: str, result: SearchResult, setting: SearchSettings) -> None
     if setting.one_per_group:
         columns.append("translations")
         rows = [[*row, "; ".join(map(brief, hit.others))] for row, hit in zip(rows, result.hits, strict=True)]
-    table(None, columns, rows, right={"rank", "score"})
+    table(None, columns, rows, right={"rank", "score"}, prose={"title", "translations"})
 
 
 def parse_filters(given: tuple[str, ...]) -> dict[str, list[str]]:

@@ -20,7 +20,7 @@ from langshift.evaluate.replay.plan import ReplayOptions
 from langshift.evaluate.replay.replay import failures
 from langshift.evaluate.replay.result import check_output, result, server_version, write_files
 from langshift.evaluate.runs import command
-from langshift.parameters import JSON, option
+from langshift.parameters import JSON, json_or_tables, option
 from langshift.retrieval.searcher import Searcher
 from langshift.settings import Settings
 
@@ -35,7 +35,7 @@ _LEGEND = (
 @option(
     "--output FOLDER", "Write the runs of both indices and the report here.  [default: results/demo in LANGSHIFT_HOME]"
 )
-@JSON
+@json_or_tables
 def demo(output: Path | None, as_json: bool) -> None:
     """Index the bundled corpus twice, without and with the shift, and show what changes.
 

@@ -20,7 +20,17 @@ from langshift.debias.vectors import LanguageVectors, shipped
 from langshift.errors import FingerprintError, UsageError
 from langshift.languages import parse_tag
 from langshift.output import emit_json, line, note, out, pluralize, printable, progress, table, warn
-from langshift.parameters import ENCODER, JSON, PATH, REMOTE_CODE, SHARE, option, option_group, parse_list
+from langshift.parameters import (
+    ENCODER,
+    JSON,
+    PATH,
+    REMOTE_CODE,
+    SHARE,
+    json_or_tables,
+    option,
+    option_group,
+    parse_list,
+)
 
 _PAIRS_ENCODER = option("--encoder NAME", "What encodes --pairs. [default: the encoder that FILE names]")
 #: The options that join rows of parallel text; a command is given them as ``passages``, for ``open_parallel``.
@@ -62,7 +72,7 @@ def vectors() -> None:
     click.IntRange(min=100),
 )
 @option("--plot FILE", "Draw the curves here: .svg, .png or .pdf.")
-@JSON
+@json_or_tables
 def tune(
     file: Path,
     pairs: Path,
@@ -413,7 +423,7 @@ def _judgement(one: VectorAssessment) -> dict[str, Any]:
     "--output FILE", "Where to write them; with several pivots a folder, which gets <pivot>.safetensors.", required=True
 )
 @_passage_options
-@JSON
+@json_or_tables
 def fit(
     pairs: Path,
     languages: list[str] | None,
@@ -458,7 +468,7 @@ def fit(
 
 @vectors.command("show")
 @click.argument("file")
-@JSON
+@json_or_tables
 def show(file: str, as_json: bool) -> None:
     """Show what is in FILE, or in the language vectors shipped for an encoder (use-m).
 
@@ -476,7 +486,7 @@ def show(file: str, as_json: bool) -> None:
 @_PAIRS_ENCODER
 @REMOTE_CODE
 @_passage_options
-@JSON
+@json_or_tables
 def check(
     file: str, pairs: Path | None, encoder: str | None, trust_remote_code: bool, passages: dict[str, Any], as_json: bool
 ) -> None:

@@ -1,0 +1,96 @@
+"""Tables in the terminal: however narrow it is, no figure and no bar is broken, and what is hidden is said."""
+
+import io
+import re
+import sys
+
+import click
+from click.testing import CliRunner
+from documents import ROOT
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rich.cells import cell_len
+from rich.console import Console
+
+from langshift import output
+from langshift.parameters import json_or_tables
+
+sys.path.append(str(ROOT / "tools"))
+from check_names import ROOMS
+
+FIGURES = st.one_of(st.integers(0, 99_999).map("{:,}".format), st.floats(-1, 1).map("{:+.4f}".format), st.just("-"))
+BARS = st.integers(1, 24).map("█".__mul__)
+NAMES = st.text("abcdefghijklmnop-ภาษา言語", min_size=1, max_size=60)
+PROSE = st.lists(NAMES, min_size=1, max_size=12).map(" ".join)
+KINDS = {"figures": FIGURES, "bar": BARS, "name": NAMES, "prose": PROSE}
+
+
+@st.composite
+def tables(draw):
+    kinds = draw(st.lists(st.sampled_from(list(KINDS)), min_size=1, max_size=12))
+    columns = [f"{kind} {number}" for number, kind in enumerate(kinds)]
+    rows = draw(st.lists(st.tuples(*(KINDS[kind] for kind in kinds)), min_size=1, max_size=2))
+    return columns, rows, kinds
+
+
+def printed(width, columns, rows, kinds):
+    """What a table prints on so many columns."""
+    found = io.StringIO()
+    of_kind = {kind: {name for name, one in zip(columns, kinds, strict=True) if one == kind} for kind in KINDS}
+    before, output.out = output.out, Console(file=found, width=width, highlight=False)
+    try:
+        output.table(None, columns, rows, right=of_kind["figures"], prose=of_kind["prose"])
+    finally:
+        output.out = before
+    return found.getvalue().splitlines()
+
+
+@settings(max_examples=60)
+@given(tables())
+def test_at_80_columns_no_figure_and_no_bar_is_broken(made):
+    columns, rows, kinds = made
+    lines = printed(80, *made)
+    assert all(cell_len(line) <= 80 for line in lines if not line.startswith("("))
+    left_out = set(re.findall(r"left out: (\w+ \d+)", lines[-1]))
+    text = "\n".join(lines)
+    for name, kind, *cells in zip(columns, kinds, *rows, strict=True):
+        if name not in left_out:
+            assert f"{name}" in lines[0]
+            if kind in ("figures", "bar"):
+                assert all(re.search(rf"(?<!\S){re.escape(cell)}(?!\S)", text) for cell in cells)
+    # A name that is not whole is said to be shortened.
+    for name, kind, *cells in zip(columns, kinds, *rows, strict=True):
+        if kind == "name" and name not in left_out and not all(cell in text for cell in cells):
+            assert f"shortened: {name}" in lines[-1]
+
+
+@settings(max_examples=60)
+@given(tables())
+def test_a_table_that_fits_is_shown_as_it_is(made):
+    rows = made[1]
+    lines = printed(10_000, *made)
+    assert len(lines) == 1 + len(rows)
+    assert all(cell in line for row, line in zip(rows, lines[1:], strict=True) for cell in row)
+
+
+def test_wide_shows_everything():
+    rows = [["name" * 20, "12,345", "sentence " * 20]]
+
+    @click.command()
+    @json_or_tables
+    def shown(as_json):
+        assert not as_json
+        output.table(None, ["name", "count", "said"], rows, right={"count"}, prose={"said"})
+
+    narrow = CliRunner().invoke(shown, []).stdout
+    assert "12,345" in narrow
+    assert "(shortened: name; --wide shows all)" in narrow
+    wide = CliRunner().invoke(shown, ["--wide"]).stdout.splitlines()
+    assert len(wide) == 2
+    assert all(cell.strip() in wide[1] for cell in rows[0])
+
+
+def test_no_table_is_printed_but_by_the_one_function_that_fits_it():
+    source = [path for room in ROOMS for path in (ROOT / room).rglob("*.py") if "rich.table" in path.read_text()]
+    # The other one is what is shown while a load goes on, in place and gone at its end.
+    assert {path.name for path in source} == {"output.py", "progress.py"}
