@@ -30,11 +30,11 @@ def vector_of(question: SearchQuery) -> NDArray[np.float32]:
         UsageError: it has none, or one of zeros, which is near to nothing.
     """
     if question.vector is None:
-        raise UsageError("The question has no vector, and this way of searching needs one: encode its words.")
+        raise UsageError("The query has no vector, but this search mode needs one: encode the query.")
     if not question.vector.any():
         raise UsageError(
-            f"The vector of the query {question.words[:_SHOWN_CHARACTERS]!r} is all zeros, so nothing is near to it: "
-            "ask it in other words, or by mode lexical."
+            f"The vector of the query {question.words[:_SHOWN_CHARACTERS]!r} is all zeros, so no document is near it: "
+            "use other words, or mode lexical."
         )
     return question.vector
 

@@ -61,7 +61,7 @@ def matching(
     together = 1 if fields.texts else len(TEXT_FIELDS)
     room = MOST_CLAUSES // (_most_tokens(words) * together)
     if not room:
-        raise UsageError(f"The query has too many words for a word search: at most {MOST_CLAUSES // together} fit.")
+        raise UsageError(f"The query has too many words for a lexical search: the limit is {MOST_CLAUSES // together}.")
     searched = list(fields.texts) or list(dict.fromkeys((language, UNDETERMINED, *others)))
     searched = searched[:room]
     if not fields.texts:

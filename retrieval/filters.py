@@ -57,8 +57,8 @@ class FilterCheck:
         caps = self._client.field_caps(index=self._index.index, fields=field)["fields"] if field.strip() else {}
         if set(caps.get(field, {})) & _NOT_EXACT or field not in caps:
             raise UsageError(
-                f"Index {self._index.name} has no field {name!r} that can be filtered by exact value; "
-                "language, group and every other field that its documents brought can be."
+                f"Index {self._index.name} has no field {name!r} that can be filtered by exact value: "
+                "use language, group or another field that its documents came with."
             )
         self._known.add(field)
 
@@ -77,8 +77,8 @@ class FilterCheck:
         if unfit or not found:
             problem = f"is of type {', '.join(unfit)}" if found else "is not in its mapping"
             raise UsageError(
-                f"Index {self._index.name} cannot be searched for one document of each group, for its field {GROUP!r} "
-                f"{problem}: copy the documents to an index that maps {GROUP!r} as keyword, and adopt that."
+                f"Index {self._index.name} cannot be searched for one document per group, because its field {GROUP!r} "
+                f"{problem}: copy the documents to an index that maps {GROUP!r} as keyword, and adopt that index."
             )
         self._grouped = True
 

@@ -397,7 +397,7 @@ def effect_notes(found: Mapping[str, ShiftEffect], unknown: str | None) -> list[
     """Why the similarity before the shift is not known of some, or of all, which ``unknown`` says then."""
     if all(effect.similarity_before is not None for effect in found.values()):
         return []
-    return [unknown or "Some documents were shifted by other language vectors than the index's own."]
+    return [unknown or "Some documents were shifted with language vectors other than the index's own."]
 
 
 def known_shift(metadata: Mapping[str, Any], index: str) -> tuple[StoredShift | None, str | None]:
@@ -406,8 +406,8 @@ def known_shift(metadata: Mapping[str, Any], index: str) -> tuple[StoredShift | 
         return from_metadata(metadata, index), None
     except ClusterError:
         return None, (
-            f"How near the hits were before the shift is not known: {index} does not hold what could take it back "
-            "exactly."
+            f"The similarity before the shift is not available: {index} does not store what is needed to reverse "
+            "its shift exactly."
         )
 
 

@@ -16,8 +16,8 @@ from langshift.retrieval.steps import Body, SearchPlan, timed
 _DEEPEST: Final = 4
 _MARGIN: Final = 1.5
 _FULL: Final = (
-    f"The groups found have {dsl.MOST:,} documents or more beside those that the search itself found: what is more "
-    "than that is not shown."
+    f"The groups found have {dsl.MOST:,} or more documents in addition to those that the search itself found: the rest "
+    "is not shown."
 )
 
 _RANKED: Final = {

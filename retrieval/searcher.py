@@ -69,11 +69,11 @@ def preference_notes(index: IndexInfo, question: settings.SearchQuery, setting: 
     if not setting.preference:
         return []
     if question.language == UNDETERMINED:
-        return ["The query's language is unknown, so no language is preferred: name it."]
+        return ["The query's language is unknown, so no language is preferred: specify it."]
     if question.language not in index.languages:
         return [
-            f"{index.name} holds no document in {question.language}, the query's language, so the preference "
-            "changes no order."
+            f"{index.name} has no document in {question.language}, the query's language, so the language preference "
+            "has no effect."
         ]
     return []
 
@@ -347,8 +347,8 @@ class Searcher:
         """None where documents can be looked at under any alpha, else a sentence that says why not."""
         shift, index = self._shift[0], self.index.name
         if shift is None:
-            return f"Alpha cannot be moved: {index} does not hold what could take its shift back exactly."
-        return None if shift.vectors else f"Alpha cannot be moved: {index} keeps no language vectors."
+            return f"Alpha cannot be changed: {index} does not store what is needed to reverse its shift exactly."
+        return None if shift.vectors else f"Alpha cannot be changed: {index} stores no language vectors."
 
     def vectors(self, shortlist: Shortlist) -> SearchPlan[ShortlistVectors]:
         """What a shortlist needs to be ranked at any alpha, see ``rank_at``.

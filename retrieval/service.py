@@ -44,7 +44,7 @@ def make_search_options(
         UsageError: the name of the index cannot be one, or an option is not what it may be.
     """
     if not isinstance(name, str):
-        raise UsageError(f"The name of the index is {name!r}, and not text.")
+        raise UsageError(f"The name of the index is {name!r}, but it must be a string.")
     check_name(name)
     if encoder is not None and not (isinstance(encoder, str) and encoder):
         raise UsageError(f"encoder is {encoder!r}, but it must be the name of an encoder, or None.")
@@ -225,7 +225,7 @@ def identity_from(answer: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def version_changed_repeatedly(name: str) -> ClusterError:
     """The error where every try to search met another index."""
-    return ClusterError(f"{name} came to stand for another index {TRIES} times while it was searched: try again.")
+    return ClusterError(f"{name} was pointed to another index {TRIES} times while it was searched: try again.")
 
 
 def closed(name: str) -> UsageError:
@@ -292,7 +292,7 @@ def plan_factory(
     if not isinstance(language, str | None):
         raise UsageError(f"language is {language!r}, but it must be a BCP 47 tag such as 'th', or None.")
     if not isinstance(filters, Mapping) or not all(isinstance(field, str) for field in filters):
-        raise UsageError("filters must be a dictionary from a field to a list of strings, such as {'year': ['1990']}.")
+        raise UsageError("filters must map each field to a list of strings, such as {'year': ['1990']}.")
     setting = setting_of(mode, prefer_language, spread, fusion, lexical_weight, one_per_group)
     return lambda searcher: searcher.result_plan(words, setting, **how)
 

@@ -38,7 +38,7 @@ def require_query(words: object, size: object) -> None:
     """
     # From Python anything may come.
     if not isinstance(words, str):
-        raise UsageError(f"The query is {words!r}, and not text.")
+        raise UsageError(f"The query is {words!r}, but it must be a string.")
     if not words.strip():
         raise UsageError("The query is empty: give the words to search for.")
     if not is_text(words):
@@ -232,7 +232,7 @@ def setting_of(
     away = _number(spread, "spread", MOST_PREFERENCE, spelt)
     weight = _number(lexical_weight, "lexical_weight", 1.0, spelt)
     if beta is not None and away is not None:
-        raise UsageError(f"{spelt('prefer_language')} and {spelt('spread')} exclude each other: give one of them.")
+        raise UsageError(f"{spelt('prefer_language')} and {spelt('spread')} are mutually exclusive: give one of them.")
     for name, value in (("fusion", fusion), ("lexical_weight", weight)):
         if value is not None and mode != "hybrid":
             raise UsageError(f"{spelt(name)} needs {spelt('mode', 'hybrid')}.")
@@ -249,7 +249,7 @@ def setting_of(
 
 def _require_one_of(kind: str, given: str, known: tuple[str, ...]) -> None:
     if given not in known:
-        raise UsageError(f"There is no {kind} {given!r}; there are: {', '.join(known)}.")
+        raise UsageError(f"There is no {kind} {given!r}: choose one of {', '.join(known)}.")
 
 
 def _number(given: Any, name: str, most: float, spelt: Spelling) -> float | None:  # noqa: ANN401 - what a user gave
@@ -288,25 +288,25 @@ setting_options = option_group(
     option("--mode", "How to search.", click.Choice(MODES), default=USUAL.mode),
     option(
         "--prefer-language B",
-        "Documents in the searcher's language are given B more, in units of cosine, in every mode; .02 is little.",
+        "In every mode, add B to the cosine of documents in the searcher's language; .02 is a small value.",
         FiniteRange(0, MOST_PREFERENCE),
     ),
     option(
         "--spread B",
-        "Documents in other languages than the searcher's are given B more; the opposite of --prefer-language.",
+        "Add B to the cosine of documents in languages other than the searcher's; the opposite of --prefer-language.",
         FiniteRange(0, MOST_PREFERENCE),
     ),
     option(
         "--fusion",
-        f"How --mode hybrid puts vectors and words together: by scores or by ranks. [default: {USUAL.fusion}]",
+        f"How --mode hybrid combines vector search and word search: by scores or by ranks. [default: {USUAL.fusion}]",
         click.Choice(FUSIONS),
     ),
     option(
-        "--lexical-weight W", f"The share of the words in --mode hybrid. [default: {USUAL.lexical_weight:g}]", SHARE
+        "--lexical-weight W", f"The weight of word search in --mode hybrid. [default: {USUAL.lexical_weight:g}]", SHARE
     ),
     flag(
         "--one-per-group",
-        "Of documents that are translations of each other show one, in the searcher's language if there is one.",
+        "Show only one of the documents that are translations of each other, preferably in the searcher's language.",
     ),
 )
 _INDEX_ENCODER = option(
@@ -320,8 +320,8 @@ search_options = option_group(
     SearchOptions,
     option(
         "--shift-queries",
-        "Whether queries are shifted as the documents are, those in the pivot language excepted; auto does what "
-        "the index's language vectors recommend from measurement.",
+        "Whether queries are shifted like the documents, except those in the pivot language; auto follows the "
+        "recommendation measured for the index's language vectors.",
         click.Choice(get_args(ShiftQueries)),
         default="auto",
     ),

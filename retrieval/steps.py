@@ -224,7 +224,7 @@ def check_response(response: Response) -> Response:
             raise not_permitted(said) or kind(message)
         shards = response["_shards"]
         if response["timed_out"] or shards["failed"]:
-            message = f"The cluster answered from {shards['successful']} of {shards['total']} shards only."
+            message = f"The search failed in part: {shards['successful']} of {shards['total']} shards answered in time."
             raise UnavailableError(message)
         # What is read of it later.
         _ = response["took"], [(hit["_id"], float(hit["_score"])) for hit in response["hits"]["hits"]]
@@ -245,7 +245,7 @@ def _words(error: object) -> str:
 
 
 def _unreadable(response: object) -> str:
-    return f"The cluster gave an answer that cannot be read: {redact(str(response))[:200]}."
+    return f"The cluster's response cannot be read: {redact(str(response))[:200]}."
 
 
 @dataclass(frozen=True)

@@ -33,8 +33,8 @@ from langshift.web.security import Access, SecurityMiddleware, access
 
 # Starlette's own words, which say too little.
 _SAID: Final = {
-    "Not Found": "There is no such page here.",
-    "Method Not Allowed": "This address does not take that kind of request.",
+    "Not Found": "This page does not exist.",
+    "Method Not Allowed": "This address does not accept requests of this kind.",
 }
 
 
@@ -89,7 +89,7 @@ def langshift_error_page(request: Request, error: Exception) -> Response:
     if isinstance(langshift_error, UnavailableError):
         console.lost()
         return error_page(
-            request, 503, str(langshift_error), heading="The cluster is away", again=request.method == "GET"
+            request, 503, str(langshift_error), heading="The cluster is not available", again=request.method == "GET"
         )
     refused = isinstance(langshift_error, UsageError)
     of_cluster = isinstance(langshift_error, ClusterError | FingerprintError)
@@ -105,8 +105,8 @@ def unexpected_error_page(request: Request, error: Exception) -> Response:
     return error_page(
         request,
         500,
-        f"langshift met something unforeseen ({kind}); where `langshift serve` runs, a line says more, "
-        "and LANGSHIFT_DEBUG=1 shows where.",
+        f"An unexpected error occurred ({kind}). The output of `langshift serve` has the details; "
+        "with LANGSHIFT_DEBUG=1 it also shows where the error occurred.",
     )
 
 
@@ -192,7 +192,7 @@ def _writable(folder: Path) -> Path:
     check_output(folder, "--results")
     folder.mkdir(parents=True, exist_ok=True)
     if not os.access(folder, os.W_OK | os.X_OK):
-        raise UsageError(f"{folder} cannot be written to: name another --results.")
+        raise UsageError(f"{folder} is not writable: choose another folder with --results.")
     return folder
 
 
@@ -205,27 +205,27 @@ def _by_name(folders: Sequence[Path]) -> dict[str, Path]:
     for folder in folders:
         path = folder.resolve()
         if not all((path / name).is_file() for name in (CORPUS, QUERIES, QRELS)):
-            raise UsageError(f"--dataset {folder} is no dataset folder: {HOLDS}.")
+            raise UsageError(f"--dataset {folder} is not a dataset folder: {HOLDS}.")
         if found.setdefault(path.name, path) != path:
-            raise UsageError(f"--dataset {folder}: another dataset is called {path.name} too; rename one of the two.")
+            raise UsageError(f"--dataset {folder}: another dataset is also called {path.name}; rename one of the two.")
     return found
 
 
 @contextmanager
 def _listening(host: str, port: int) -> Iterator[socket.socket]:
     if not host.strip():
-        raise UsageError("--host is empty: name an address of this machine.")
+        raise UsageError("--host is empty: give an address of this machine.")
     try:
         family, _, _, _, where = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         listener = socket.create_server(where[:2], family=family)
     except (socket.gaierror, UnicodeError):
-        raise UsageError(f"--host {host}: there is no such name or address.") from None
+        raise UsageError(f"--host {host}: there is no host with that name or address.") from None
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
-            raise LangshiftError(f"Port {port} of {host} is taken: name another --port, or 0 for any.") from error
+            raise LangshiftError(f"Port {port} of {host} is in use: choose another --port, or 0 for any.") from error
         if error.errno == errno.EADDRNOTAVAIL:
-            raise UsageError(f"--host {host} is no address of this machine.") from error
-        raise LangshiftError(f"{host}, port {port}, cannot be listened to: {error.strerror}.") from error
+            raise UsageError(f"--host {host} is not an address of this machine.") from error
+        raise LangshiftError(f"langshift cannot listen on {host}, port {port}: {error.strerror}.") from error
     with listener:
         yield listener
 
@@ -260,7 +260,7 @@ def _serve(listener: socket.socket, console: AppContext, access: Access, *, as_j
             WebServer(config).run(sockets=[listener])
     except KeyboardInterrupt:
         # It is how it is meant to end.
-        note("The console is stopped.")
+        note("The console has stopped.")
     finally:
         _leave_soon()
 

@@ -74,7 +74,7 @@ class AppContext:
         server = embedded.status(self.settings.home)
         if server is None:
             raise UnavailableError(
-                "The embedded OpenSearch is not running any more: `langshift status` says why, "
+                "The embedded OpenSearch is no longer running: `langshift status` shows why, "
                 "`langshift up` starts it again."
             )
         return make_client(self.settings, server.url)
@@ -164,7 +164,7 @@ def error_page(
     status: int,
     sentence: str,
     *,
-    heading: str = "This did not work",
+    heading: str = "The request failed",
     again: bool = False,
     bare: bool = False,
 ) -> HTMLResponse:

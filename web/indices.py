@@ -58,11 +58,11 @@ def summarize_dead_letters(place: LoadWorkspace, most: int = _MOST, seconds: flo
     except LangshiftError as error:
         return uncounted(error)
     except OSError as error:
-        return DeadLetterSummary([], f"The dead letters cannot be read ({error.strerror}): see to it that they can be.")
+        return DeadLetterSummary([], f"The dead letters cannot be read ({error.strerror}): make them readable.")
     if complete:
         return DeadLetterSummary(groups)
     message = f"Only the first {pluralize(sum(one.count for one in groups), 'dead letter')} were counted:"
-    return DeadLetterSummary(groups, f"{message} `langshift dead-letters list --index {place.name}` counts all.")
+    return DeadLetterSummary(groups, f"{message} `langshift dead-letters list --index {place.name}` counts them all.")
 
 
 def uncounted(error: LangshiftError) -> DeadLetterSummary:
@@ -74,19 +74,19 @@ _NONE: Final = "none"
 # Field of a fingerprint -> what it is.
 _LABELS: Final = {
     "encoder": "Encoder",
-    "revision": "Revision of its weights",
-    "query_prefix": "Text before a query",
-    "document_prefix": "Text before a document",
-    "dimension": "Numbers in a vector",
-    "normalised": "The encoder's vectors have norm 1",
+    "revision": "Revision of the encoder",
+    "query_prefix": "Prefix of queries",
+    "document_prefix": "Prefix of documents",
+    "dimension": "Dimension of the vectors",
+    "normalised": "Normalised by the encoder",
     "pivot": "Pivot language",
-    "alpha": "Alpha, the scale of the shift",
-    "alphas": "Alphas of single languages",
+    "alpha": "Alpha (scale of the shift)",
+    "alphas": "Alphas of individual languages",
     "vectors": "Language vectors (hash)",
     "detector": "Language detector",
-    "langshift": "Made by langshift",
+    "langshift": "Version of langshift",
     "method": "Method",
-    "soft": "Moved by all languages that a document may be in",
+    "soft": "Shifted by all languages that a document may be in",
 }
 
 

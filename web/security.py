@@ -162,10 +162,10 @@ class SecurityMiddleware:
                 body = await _body(receive) if request.method == "POST" else b""
             if reading.cancelled_caught:
                 refusal = refusal or _bare(
-                    request, 408, "What was sent did not come in time: send it again.", "Too slow"
+                    request, 408, "The request did not arrive in time: send it again.", "Too slow"
                 )
             if refusal is None and body is None:
-                refusal = _bare(request, 413, "What was sent is too long: at most 64 KiB are read.", "Too long")
+                refusal = _bare(request, 413, "The request is too long: the limit is 64 KiB.", "Too long")
             if refusal is not None:
                 await refusal(scope, receive, answer)
                 return
@@ -178,12 +178,12 @@ class SecurityMiddleware:
     def _refusal(self, request: Request) -> Response | None:
         """The answer to a request that goes no further; None where it may."""
         if not self._access.serves(request.headers.get("host", "")):
-            said = f"This console answers at {self._access.url} only, and not under another name."
-            return _bare(request, 421, said, "Not this address")
+            said = f"This console is available only at {self._access.url}, not under another name."
+            return _bare(request, 421, said, "Wrong address")
         if len(request.scope["raw_path"]) + len(request.scope["query_string"]) > MOST_ADDRESS:
-            return _bare(request, 414, "The address is too long: at most 128 KiB of it are read.", "Too long")
+            return _bare(request, 414, "The address is too long: the limit is 128 KiB.", "Too long")
         if not _from_here(request):
-            said = "Another page has sent this request: the console answers its own pages and a person's clicks only."
+            said = "This request came from another site: the console accepts only its own pages and direct visits."
             return _bare(request, 403, said, "Refused")
         return self._without_token(request)
 
@@ -198,8 +198,8 @@ class SecurityMiddleware:
             return redirect
         if given is None and access.admits(request.cookies.get(access.cookie, "")):
             return None
-        said = "This console asks for its token: open the address that `langshift serve` printed, with the token in it."
-        return _bare(request, 401, said, "Who are you?")
+        said = "This console requires its token: open the address that `langshift serve` printed, which contains it."
+        return _bare(request, 401, said, "Token required")
 
 
 def _from_here(request: Request) -> bool:

@@ -77,7 +77,7 @@ def load(places: Sequence[Path], folder: Path | None) -> tuple[Dataset, list[Com
             raise UsageError(
                 f"{place} is a run of {theirs['folder']} as it was then ({theirs['documents']:,} documents, "
                 f"{theirs['queries']:,} queries, {theirs['hash']}), which differs from {dataset.folder} "
-                f"({ours['documents']:,}, {ours['queries']:,}, {ours['hash']}): name the same dataset, or run it again."
+                f"({ours['documents']:,}, {ours['queries']:,}, {ours['hash']}): give the same dataset, or rerun it."
             )
     return dataset, [
         _candidate(letter, name, place, result, dataset)
@@ -94,10 +94,10 @@ def _result(place: Path) -> dict[str, Any]:
     if place.is_file():
         return {}
     if not place.is_dir():
-        raise UsageError(f"There is no run {place}: name {_WRITTEN_BY}.")
+        raise UsageError(f"There is no run {place}: give {_WRITTEN_BY}.")
     if not (place / RUN).is_file():
-        cut = ", for it is a replay that was cut off" if unfinished(place) else ""
-        raise UsageError(f"{place} holds no {RUN}{cut}: name {_WRITTEN_BY}.")
+        cut = ", because the replay was interrupted" if unfinished(place) else ""
+        raise UsageError(f"{place} contains no {RUN}{cut}: give {_WRITTEN_BY}.")
     path = place / RESULT
     if not path.is_file():
         return {}
@@ -106,7 +106,7 @@ def _result(place: Path) -> dict[str, Any]:
     except orjson.JSONDecodeError as error:
         raise UsageError(f"{path} is not valid JSON ({error.msg}): run the evaluation again.") from None
     if not isinstance(result, dict) or not _is_identity(result.get("dataset")):
-        raise UsageError(f"{path} is not what langshift writes: run the evaluation again.")
+        raise UsageError(f"{path} is not in langshift's format: run the evaluation again.")
     return result
 
 
@@ -126,18 +126,18 @@ def _folder(places: Sequence[Path], results: Sequence[Mapping[str, Any]]) -> Pat
     """
     named = [(place, result["dataset"]) for place, result in zip(places, results, strict=True) if result.get("dataset")]
     if not named:
-        raise UsageError(f"{places[0]} does not say which dataset it is a run of: name it with --dataset.")
+        raise UsageError(f"{places[0]} does not record which dataset it is a run of: specify it with --dataset.")
     place, first = named[0]
     for other, known in named[1:]:
         if known["hash"] != first["hash"]:
             raise UsageError(
                 f"{place} and {other} are runs of different datasets, {first['folder']} ({first['queries']:,} queries, "
                 f"{first['hash']}) and {known['folder']} ({known['queries']:,} queries, {known['hash']}): "
-                "compare runs of one dataset."
+                "compare runs of the same dataset."
             )
     folder = Path(first["folder"])
     if not folder.is_dir():
-        raise UsageError(f"{place} is a run of {folder}, which is not there any more: name the dataset with --dataset.")
+        raise UsageError(f"{place} is a run of {folder}, which no longer exists: give the dataset with --dataset.")
     return folder
 
 
@@ -160,7 +160,7 @@ def _candidate(letter: str, name: str, place: Path, result: Mapping[str, Any], d
     strange = run.keys() - {query.id for query in dataset.queries}
     if strange:
         raise UsageError(
-            f"{path} answers {len(strange):,} queries that {dataset.folder} lacks, {min(strange)!r} first: "
+            f"{path} answers {len(strange):,} queries that are not in {dataset.folder}, such as {min(strange)!r}: "
             "it is a run of another dataset."
         )
     groups = path.with_name(GROUP_SCORES)
@@ -168,7 +168,7 @@ def _candidate(letter: str, name: str, place: Path, result: Mapping[str, Any], d
     try:
         how = format_settings(SearchSettings(**result["setting"])) if "setting" in result else None
     except TypeError:
-        raise UsageError(f"{place / RESULT} is not what langshift writes: run the evaluation again.") from None
+        raise UsageError(f"{place / RESULT} is not in langshift's format: run the evaluation again.") from None
     return ComparedRun(letter, name, place, run, scores, result, how)
 
 
@@ -177,17 +177,15 @@ def warnings(dataset: Dataset, candidates: Sequence[ComparedRun]) -> list[str]:
     messages = []
     for candidate in candidates:
         if candidate.result.get("complete") is False:
-            messages.append(
-                f"{candidate.label} is a replay that was cut off: its figures are too low; run it to its end."
-            )
+            messages.append(f"{candidate.label} is an interrupted replay, so its figures are too low: resume it.")
         if failed := candidate.result.get("errors"):
-            messages.append(f"{candidate.label} met {failed:,} failed queries, which count as 0.")
+            messages.append(f"{candidate.label} has {failed:,} failed queries, which count as 0.")
         if unanswered := sum(not candidate.run.get(query.id) for query in dataset.queries):
             messages.append(f"{candidate.label} has no answer for {unanswered:,} queries, which count as 0.")
         if strange := {name for hits in candidate.run.values() for name in hits} - dataset.documents.keys():
             messages.append(
                 f"{candidate.label} finds {len(strange):,} documents that are not in the dataset "
-                f"({min(strange)}, say), which count as not relevant."
+                f"(such as {min(strange)}), which count as not relevant."
             )
     return messages
 

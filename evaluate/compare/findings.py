@@ -37,10 +37,10 @@ def basis(clusters: Clusters) -> dict[str, Any]:
 def describe_test(clusters: Clusters) -> str:
     """The same as a sentence."""
     details = basis(clusters)
-    flips = "every way" if details["exact"] else f"{details['permutations']:,} random ways (seed {details['seed']})"
+    flips = "all flips" if details["exact"] else f"{details['permutations']:,} random flips, seed {details['seed']}"
     return (
-        f"Significant: p below {LEVEL:.2f} by a paired randomisation test that flips the signs of whole clusters, "
-        f"{details['clusters']:,} by {details['clustered_by']}, in {flips}, corrected for several tests after "
+        f"Significant: p below {LEVEL:.2f} in a paired randomisation test that flips the signs of whole clusters "
+        f"({details['clusters']:,} by {details['clustered_by']}; {flips}), corrected for multiple tests after "
         f"{CORRECTION}."
     )
 

@@ -78,17 +78,17 @@ def read(path: Path, dataset: str) -> Baseline:
     Raises:
         UsageError: no such file, one that is no baseline, or one of another dataset.
     """
-    how = "write one with `langshift evaluate compare RUN --save-baseline FILE`"
+    how = "create one with `langshift evaluate compare RUN --save-baseline FILE`"
     if not path.is_file():
         raise UsageError(f"There is no baseline {path}: {how}.")
     try:
         baseline = msgspec.json.decode(path.read_bytes(), type=Baseline)
     except (msgspec.DecodeError, UnicodeDecodeError):
-        raise UsageError(f"{path} is no baseline, or is damaged: {how}.") from None
+        raise UsageError(f"{path} is not a baseline, or is damaged: {how}.") from None
     if baseline.dataset != dataset:
         raise UsageError(
             f"{path} is a baseline of another dataset ({baseline.dataset}, not {dataset}): "
-            "compare with the dataset that it was made from, or save it again."
+            "use the dataset that the baseline was saved for, or save the baseline again."
         )
     return baseline
 
@@ -101,7 +101,7 @@ _FORM = re.compile(
 )
 _HOW = (
     "write 'SLR@20 < -0.01' for the change from the first run (or the baseline) to the last, 'value nDCG@20 < 0.7' for "
-    "the last run's figure itself, and 'SLR@20 in de < -0.01' or 'in any' for the queries of one language or of any"
+    "the last run's figure itself, and 'SLR@20 in de < -0.01' or 'in any' for the queries in one language or in any"
 )
 #: A run's figure of a measure, over the queries of a language, or over all where that is None.
 Figures = Callable[[str, str | None], float | None]
@@ -153,7 +153,7 @@ def parse(text: str) -> Condition:
     """
     match = _FORM.fullmatch(text)
     if match is None:
-        raise UsageError(f"--fail-if {text!r} cannot be read: {_HOW}.")
+        raise UsageError(f"--fail-if {text!r} is not a valid condition: {_HOW}.")
     measure, limit = parse_measure(match["measure"]).name, float(match["limit"])
     change = match["kind"] != "value"
     return Condition(" ".join(text.split()), change, measure, match["language"], match["operator"], limit)
@@ -174,18 +174,18 @@ def judge(condition: Condition, languages: Sequence[str], after: Figures, before
     if condition.language not in (None, ANY, *languages):
         raise UsageError(
             f"--fail-if {condition.text!r}: there are no queries in {condition.language!r}; "
-            f"there are some in {', '.join(languages)}."
+            f"the queries are in {', '.join(languages)}."
         )
     if condition.change and before is None:
         raise UsageError(
-            f"--fail-if {condition.text!r} is about a change, but there is one run only: give two, or --baseline FILE, "
+            f"--fail-if {condition.text!r} is about a change, but there is only one run: give two, or --baseline FILE, "
             f"or write 'value {condition.measure} {condition.operator} {condition.limit:g}' for the figure itself."
         )
     places = list(languages) if condition.language == ANY else [condition.language]
     checked = [_check(condition, language, after, before) for language in places]
     held = [says for failed, says in checked if failed]
     says = "; ".join(held or [says for _, says in checked])
-    return ConditionResult(condition, bool(held), f"{says}: fails by '{condition.text}'." if held else f"{says}.")
+    return ConditionResult(condition, bool(held), f"{says} (fails if '{condition.text}')." if held else f"{says}.")
 
 
 def _check(condition: Condition, language: str | None, after: Figures, before: Figures | None) -> tuple[bool, str]:
@@ -193,11 +193,13 @@ def _check(condition: Condition, language: str | None, after: Figures, before: F
     new = after(condition.measure, language)
     old = before(condition.measure, language) if condition.change and before is not None else None
     if new is None or (condition.change and old is None):
-        return True, f"{where} has no figure {'before' if new is not None else 'in the last run'}"
+        return True, f"{where} has no figure {'to compare with' if new is not None else 'in the last run'}"
     if old is None:
         return _OPERATORS[condition.operator](new, condition.limit), f"{where} is {format_score(new)}"
     change = new - old
-    says = f"{where} changes by {format_change(change)} from {format_score(old)} to {format_score(new)}"
+    says = f"{where} changes by {format_change(change)}, from {format_score(old)} to {format_score(new)}"
+    if format_change(change) == "=":
+        says = f"{where} is unchanged at {format_score(new)}" if not change else f"{where} changes by less than .0001"
     return _OPERATORS[condition.operator](change, condition.limit), says
 
 
@@ -294,8 +296,8 @@ class Gate:
             if client.count(index=index, body={"query": {"ids": {"values": ids}}})["count"]:
                 return
         raise UsageError(
-            f"The gate cannot be judged: none of the {len(relevant):,} relevant documents of {self._dataset.folder} is "
-            f"in {index}: give a dataset of what is in the index, with the same _id."
+            f"The gate cannot be evaluated: none of the {len(relevant):,} relevant documents of {self._dataset.folder} "
+            f"is in {index}. Use a dataset whose documents are in the index, with the same _id."
         )
 
     def judge(
@@ -321,7 +323,7 @@ class Gate:
         replay_plan = ReplayPlan.of(searchers, self._dataset, options)
         old, new = replay_all([client], replay_plan, options, on_answer=on_answer)
         if failed := next((one for one in (old, new) if one.failed), None):
-            raise LangshiftError(f"The gate cannot be judged: {failed.version}: {failures(failed)}")
+            raise LangshiftError(f"The gate cannot be evaluated: {failed.version}: {failures(failed)}")
         tags, figures = list(new.by_language()), (_figures(new), _figures(old))
         return GateResult(old, new, [judge(condition, tags, *figures) for condition in self._conditions])
 
@@ -331,7 +333,7 @@ def show(judged: GateResult) -> None:
     before, after = judged.before, judged.after
     assert after.dataset is not None  # noqa: S101 - a gate has one
     folder = after.dataset.folder
-    heading(f"{len(after.answers):,} queries of {folder} in {before.version} and in {after.version}")
+    heading(f"{len(after.answers):,} queries of {folder} in {before.version} and {after.version}")
     rows = []
     for name, old in before.scores.items():
         new = after.scores[name]

@@ -68,7 +68,7 @@ def _recommended(compared: Comparison, column: Column, best: str, choices: Seque
     parts = []
     for choice in choices:
         against = [f"{format_change(change)} against {run}" for run, change in choice.worse.items()]
-        even = f", no different from {join_words(list(choice.even))}" if choice.even else ""
+        even = f", not significantly different from {join_words(list(choice.even))}" if choice.even else ""
         parts.append(f"{_name(choice.language)} ({', '.join(against)}{even})")
     return (
         f"For queries in {join_words(parts)}, use {compared.candidate(best).label}: "
@@ -83,11 +83,11 @@ def _undecided(compared: Comparison, column: Column, choices: Sequence[LanguageR
         detail = f"highest with {choice.best}" if sign(column) > 0 else f"lowest with {choice.best}"
         if len(letters) == 2:
             test = compared.by_language[choice.language].tested(column, (letters[0], letters[1]))
-            detail = f"{letters[1]} {format_change(test and test.difference)}"
+            detail = f"{letters[1]} {_change_in_words(test and test.difference)}"
         shown.append(f"{_name(choice.language)} ({detail})")
     return (
-        f"For queries in {join_words(shown)}, {column.measure} does not tell {join_words(letters)} apart: "
-        f"chance alone gives differences as large (corrected p at least {LEVEL:.2f})."
+        f"For queries in {join_words(shown)}, {column.measure} does not differ significantly between "
+        f"{join_words(letters)}: chance alone produces differences as large (corrected p at least {LEVEL:.2f})."
     )
 
 
@@ -120,8 +120,8 @@ def _behind(column: Column, used: str, other: str, significant: bool, languages:
             f"But {where} is significantly worse with {used} than with {other} for queries in {join_words(languages)}."
         )
     return (
-        f"{where} is worse, too, with {used} than with {other} for queries in {join_words(languages)}, "
-        "though chance may have given that much."
+        f"{where} is also worse with {used} than with {other} for queries in {join_words(languages)}, "
+        "though this may be due to chance."
     )
 
 
@@ -130,6 +130,11 @@ def _part(column: Column) -> str:
     if column.section == ALL or parse_measure(column.measure).family.name in ("SLR", "TLR"):
         return ""
     return f" over {column.section} documents"
+
+
+def _change_in_words(change: float | None) -> str:
+    """``+.0290``, or ``unchanged``."""
+    return format_change(change).replace("=", "unchanged")
 
 
 def _name(language: str) -> str:
@@ -209,7 +214,7 @@ def _pivot(compared: ReplayPair) -> str:
     if before is None or after is None:
         return ""
     moves = _movements(before, after)
-    return f"For questions in {pivot}, the pivot language that passages are shifted towards, {moves}."
+    return f"For questions in {pivot}, the pivot language that documents are shifted towards, {moves}."
 
 
 def _movements(before: Mapping[str, Scores], after: Mapping[str, Scores]) -> str:
@@ -219,7 +224,7 @@ def _movements(before: Mapping[str, Scores], after: Mapping[str, Scores]) -> str
 def _movement(old: float | None, new: float | None) -> str:
     """``rises from .612 to .641``, or what it does instead."""
     if old is None or new is None:
-        return "cannot be told"
+        return "is not available"
     if not shown_change(old, new):
         return f"stays at {short_figure(new)}"
     return f"{'rises' if new > old else 'falls'} from {short_figure(old)} to {short_figure(new)}"
@@ -238,10 +243,10 @@ def _by_language(compared: ReplayPair, measure: str) -> str:
         "falls for questions in": [
             f"{tag} ({short_signed(change)})" for change, tag in reversed(changes) if change < 0
         ],
-        "stays for": [tag for change, tag in changes if not change],
+        "unchanged for questions in": [tag for change, tag in changes if not change],
     }
     said = [f"{words} {join_words(languages)}" for words, languages in parts.items() if languages]
-    return f"{measure} by the question's language: {'; '.join(said)}." if said else ""
+    return f"{measure} by question language: {'; '.join(said)}." if said else ""
 
 
 def _by_question(compared: ReplayPair) -> str:
@@ -258,7 +263,7 @@ def _shares(compared: ReplayPair) -> str:
     before, after = (compared.own_language_share(replay) for replay in (compared.before, compared.after))
     languages = {document.language for document in compared.dataset.documents.values()}
     return (
-        f"Among the first {DEPTH} hits, those in the question's own language take {short_figure(before)} before "
+        f"Of the first {DEPTH} hits, the share in the question's own language is {short_figure(before)} before "
         f"and {short_figure(after)} after; an even mix of the {len(languages)} languages would be "
         f"{short_figure(1 / len(languages))}."
     )
@@ -269,8 +274,8 @@ def _grain(compared: ReplayPair) -> str:
     if not fewest:
         return ""
     return (
-        f"With {fewest} questions a language, one question alone can move a language's figure by "
-        f"{short_figure(1 / fewest)}: small changes say little."
+        f"With {fewest} questions per language, a single question can change a language's figure by "
+        f"{short_figure(1 / fewest)}: small changes mean little."
     )
 
 
@@ -286,17 +291,17 @@ def summary(compared: Comparison) -> list[str]:
     said = []
     for run in later:
         old, new, change = _moved(compared, column, (first.letter, run.letter))
-        moved = f"Over {count}, {column.measure} goes from {old} with {first.label} to {new} with {run.label} {change}."
+        moved = f"Over {count}, {column.measure} is {old} with {first.label} and {new} with {run.label} {change}."
         said.append(" ".join([moved, *_who(compared, column, run.letter), *_own(compared, run.letter)]))
     return said
 
 
 def _moved(compared: Comparison, column: Column, pair: Pair) -> tuple[str, str, str]:
-    """Both figures, and ``(+.0290, significant)``."""
+    """Both figures, and ``(+.0290, significant)`` or ``(unchanged, not significant)``."""
     before, after = (format_score(compared.mean(run, column)) for run in pair)
     tested = compared.whole.tested(column, pair)
     judged = "not tested" if tested is None else "significant" if tested.significant else "not significant"
-    return before, after, f"({format_change(compared.whole.change(column, pair))}, {judged})"
+    return before, after, f"({_change_in_words(compared.whole.change(column, pair))}, {judged})"
 
 
 def _who(compared: Comparison, column: Column, letter: str) -> list[str]:
@@ -311,7 +316,7 @@ def _who(compared: Comparison, column: Column, letter: str) -> list[str]:
         if (test := part.tested(column, pair)) is not None and test.significant
     }
     if not significant:
-        return ["For no query language is the change more than chance could have done."]
+        return ["No query language changes by more than chance could explain."]
     gaining = _those([language for language, gain in significant.items() if gain > 0], "gain")
     losing = _those([language for language, gain in significant.items() if gain <= 0], "lose")
     gaining = gaining or "no query language gains significantly"

@@ -114,9 +114,9 @@ def first_documents(report: Report) -> list[ReportFigure]:
     if not shown:
         return []
     shares = np.array([[cells[outcome].mean or 0.0 for outcome in OUTCOMES] for cells in shown.values()])
-    caption = "The first document: relevant and in the query's language (perfect), or what it lacks"
+    caption = "The first document: relevant and in the query's language (perfect), or how it fails"
     parts = [outcome.replace("_", " ") for outcome in OUTCOMES]
-    description = f"A bar for each run, parted into {', '.join(OUTCOMES)}; the table has the figures."
+    description = f"One bar per run, divided into {', '.join(OUTCOMES)}; the table has the figures."
     return [_drawn(caption, description, partial(bars, list(shown), parts, shares))]
 
 
@@ -125,7 +125,7 @@ def latencies(timed: Mapping[str, Mapping[str, float]]) -> list[ReportFigure]:
     if not timed:
         return []
     draw = partial(percentiles, list(timed), np.array([[row[name] for name in PERCENTILES] for row in timed.values()]))
-    return [_drawn("Time until the client had the whole answer", "Percentiles of the latency, a row a run.", draw)]
+    return [_drawn("Time until the client received the whole response", "Latency percentiles, one row per run.", draw)]
 
 
 def alpha_curves(report: Report) -> list[ReportFigure]:
@@ -138,7 +138,7 @@ def alpha_curves(report: Report) -> list[ReportFigure]:
             for column in _directed(compared)
         ]
         letters = ", ".join(run.letter for _, run in alphas)
-        drawings.append(_curves(f"Measures by alpha, from the runs {letters}", lines, None))
+        drawings.append(_curves(f"Measures by alpha, from runs {letters}", lines, None))
     return drawings
 
 
@@ -146,7 +146,7 @@ def _swept(name: str, sweep: SavedSweep) -> ReportFigure:
     # LPR is of another scale; it is in the frontier.
     measures = [name for name in dict.fromkeys(name for point in sweep.alpha for name in point.all) if name != LPR.name]
     lines = [_line(measure, [(point.alpha, point.all.get(measure)) for point in sweep.alpha]) for measure in measures]
-    return _curves(f"Measures by alpha, from {name}; chosen by {sweep.select}", lines, sweep.best.alpha)
+    return _curves(f"Measures by alpha, from {name}; best alpha chosen by {sweep.select}", lines, sweep.best.alpha)
 
 
 def _line(measure: str, points: Sequence[tuple[float, float | None]]) -> Line:
@@ -156,7 +156,7 @@ def _line(measure: str, points: Sequence[tuple[float, float | None]]) -> Line:
 def _curves(caption: str, lines: Sequence[Line], best: float | None) -> ReportFigure:
     return _drawn(
         caption,
-        f"A curve over alpha for each of {', '.join(line.name for line in lines)}.",
+        f"One curve over alpha for each of {', '.join(line.name for line in lines)}.",
         partial(curves, lines),
         y_title="mean over all queries",
         marked=None if best is None else (best, "best"),
@@ -194,10 +194,10 @@ def frontiers(report: Report) -> list[ReportFigure]:
     if column is None or len(points) < 2:
         return []
     caption = (
-        f"{column.measure} against LPR: further up ranks better; further right, the best passage is more often in the "
-        "query's language"
+        f"{column.measure} against LPR: points further up rank better; further right, the best document is more often "
+        "in the query's language"
     )
-    description = "A point for each run; points of a sweep are joined."
+    description = "One point per run; the points of a sweep are connected."
     return [_drawn(caption, description, partial(frontier, points), x_title=LPR.name, y_title=column.measure)]
 
 
@@ -224,10 +224,10 @@ def _ranking(compared: Comparison) -> Column | None:
 
 
 _TIMED = {
-    "took": "took: the server's own figure",
-    "service": "service: from sending a query until the client had the whole answer",
-    "wall": "wall: until the client had the whole answer",
-    "wall_corrected": "wall corrected: with the queries that would have come while one was waited for",
+    "took": "took: as reported by the server",
+    "service": "service: from sending a query until the client received the whole response",
+    "wall": "wall: until the client received the whole response",
+    "wall_corrected": "wall corrected: including the queries that would have arrived during a slow response",
 }
 
 
@@ -270,7 +270,7 @@ def _before_and_after(report: Report) -> Section:
     made = [tables.figures(compared, section, SECTIONS[section]) for section in compared.sections]
     if len(compared.candidates) < 2:
         return Section("figures", "Figures", made)
-    note = f"A star (*) marks a change that is significant. {describe_test(compared.clusters)}"
+    note = f"A star (*) marks a significant change. {describe_test(compared.clusters)}"
     return Section("figures", "Before and after", made, [note])
 
 
@@ -286,7 +286,7 @@ def _by_language(report: Report) -> Section:
 
 def _of_languages(report: Report) -> Iterator[Section]:
     compared = report.found.compared
-    yield Section("shares", "Languages of what is found", draw=lambda: [*rank_shares(report), *language_shares(report)])
+    yield Section("shares", "Languages of the hits", draw=lambda: [*rank_shares(report), *language_shares(report)])
     if report.outcomes:
         named = [(compared.candidate(letter).label, scores) for letter, scores in report.outcomes.items()]
         meaning = (
@@ -307,7 +307,7 @@ def _of_languages(report: Report) -> Iterator[Section]:
 def _of_alpha(report: Report) -> Iterator[Section]:
     dataset = report.found.compared.dataset.folder
     note = (
-        "For the curve between the alphas of the runs, give a sweep, too: "
+        "For the curve between the alphas of the runs, also give a sweep: "
         f"langshift evaluate sweep {dataset} --beta 0,.02,.05,.1 --json > sweep.json"
     )
     yield Section("alpha", "By alpha", notes=[] if report.sweeps else [note], draw=lambda: alpha_curves(report))
@@ -331,7 +331,7 @@ def _latency(report: Report) -> Section:
     ]
     walls = {label: timed["wall"] for label, timed in known.items() if len(timed.get("wall", {})) == len(PERCENTILES)}
     notes = ["; ".join(_TIMED[name] for name in present) + "."]
-    table = Table("Milliseconds a query", heads, rows)
+    table = Table("Milliseconds per query", heads, rows)
     return Section("latency", "Latency", [table], notes, lambda: latencies(walls))
 
 
@@ -347,7 +347,7 @@ def _milliseconds(value: float | None) -> Cell:
 def _examples(report: Report) -> Iterator[Section]:
     for extreme in report.found.examples:
         labels = report.found.compared.labels(extreme.pair)
-        title = f"Who gains and loses most: {labels[1]} against {labels[0]}"
+        title = f"Queries that gain and lose most: {labels[1]} against {labels[0]}"
         yield Section(f"examples-{extreme.pair[1]}", title, examples(extreme, labels), [tally(extreme)])
 
 
@@ -356,5 +356,5 @@ def _run(report: Report) -> Section:
     names = dict.fromkeys(name for rows in found.values() for name in rows)
     rows = [[Cell(name), *(Cell(known.get(name, "-")) for known in found.values())] for name in names]
     table = Table("The runs", [Head(""), *map(Head, found)], rows, words=True)
-    made = f"Made by langshift {report.version}" + (f" (commit {report.commit})" if report.commit else "")
-    return Section("run", "What was run", [table], [made + (f" as: {report.command}" if report.command else ".")])
+    made = f"Generated by langshift {report.version}" + (f" (commit {report.commit})" if report.commit else "")
+    return Section("run", "What was run", [table], [made + (f" with: {report.command}" if report.command else ".")])

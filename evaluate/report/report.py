@@ -106,11 +106,11 @@ def read_sweep(path: Path, dataset: str) -> SavedSweep:
     try:
         sweep = msgspec.json.decode(path.read_bytes(), type=SavedSweep)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path} is no document of `langshift evaluate sweep --json` ({error}).") from None
+        raise UsageError(f"{path} is not the output of `langshift evaluate sweep --json` ({error}).") from None
     if sweep.dataset.hash != dataset:
         raise UsageError(
-            f"{path} is a sweep of {sweep.dataset.folder} ({sweep.dataset.hash}), the runs are of another dataset "
-            f"({dataset}): give a sweep of the same one."
+            f"{path} is a sweep of {sweep.dataset.folder} ({sweep.dataset.hash}), but the runs are of another "
+            f"dataset ({dataset}): give a sweep of the same dataset."
         )
     return sweep
 
@@ -153,7 +153,7 @@ def read_run_info(run: ComparedRun) -> RunInfo:
         return msgspec.convert(run.result, RunInfo)
     except msgspec.ValidationError as error:
         raise UsageError(
-            f"{run.place / RESULT} is not what langshift writes ({error}): run the evaluation again."
+            f"{run.place / RESULT} is not in langshift's format ({error}): run the evaluation again."
         ) from None
 
 
@@ -170,7 +170,7 @@ def facts(run: ComparedRun, found: RunInfo) -> dict[str, str]:
         "queries shifted": found.shift_queries,
         "language preference": found.beta,
         "finished": f"{datetime.fromtimestamp(written, timezone.utc):%Y-%m-%d %H:%M:%S} UTC",
-        "place": str(run.place),
+        "path": str(run.place),
         "dataset": dataset and dataset["folder"],
         "dataset, hash": dataset and dataset["hash"],
         "dataset, documents": dataset and f"{dataset['documents']:,}",
@@ -240,7 +240,7 @@ def build(places: Sequence[Path], dataset: Path | None = None, command: str | No
     """
     runs = [place for place in places if not is_sweep(place)]
     if not runs:
-        raise UsageError("There is no run: give a folder that `langshift evaluate replay` or `offline` wrote.")
+        raise UsageError("No run is given: give a folder written by `langshift evaluate replay` or `offline`.")
     compared = compare_places(runs, dataset)
     known = identity(compared.dataset)["hash"]
     # By their whole path where two have one name.

@@ -25,20 +25,20 @@ _BAR = 30
 def show_sweep(found: SweepResult, names: Sequence[str]) -> None:
     """Print the curve of alpha, what the settings give on the other half, each language's curve, and the betas."""
     halves, select = found.halves, found.select
-    heading(f"Development half ({halves.units[0]:,} by {halves.by}, {len(halves.development):,} queries)")
+    heading(f"Development half ({len(halves.development):,} queries, {halves.units[0]:,} clusters by {halves.by})")
     means = [point.mean(select, halves.development) for point in found.alphas]
     rows = [
         [f"{point.alpha:g}", format_score(mean), bar]
         for point, mean, bar in zip(found.alphas, means, bars(means), strict=True)
     ]
     output.table(None, ["alpha", select, ""], rows, right={"alpha", select})
-    heading(f"\nThe other half ({halves.units[1]:,} by {halves.by}, {len(halves.test):,} queries)")
+    heading(f"\nThe other half ({len(halves.test):,} queries, {halves.units[1]:,} clusters by {halves.by})")
     settings = [(f"{point.alpha:g}{' (best)' if point is found.best else ''}", point) for point in found.alphas]
-    settings += [("own", found.own)] if found.own.alphas else []
+    settings += [("per language", found.own)] if found.own.alphas else []
     rows = [[words, *(format_score(point.mean(name, halves.test)) for name in names)] for words, point in settings]
     output.table(None, ["alpha", *names], rows, right=set(names))
     if found.languages:
-        heading(f"\nOne language's alpha at a time, the others at {found.best.alpha:g}: {select}, development half")
+        heading(f"\nAlpha of one language at a time, the others at {found.best.alpha:g}: {select}, development half")
         _show_languages(found)
     if found.betas:
         heading("\nLanguage preference, over all queries")
@@ -163,7 +163,7 @@ _SHOWN_LANGUAGES = 3
 
 def show_replay(found: ReplayResult, document: Mapping[str, Any]) -> None:
     """Print measures, by query language where there are several, and times."""
-    partial = "" if found.complete else ", not complete"
+    partial = "" if found.complete else ", incomplete"
     setting = format_settings(found.setting)
     heading(f"{found.index}: {len(found.answers):,} queries, {setting}, {_describe_shift(found)}{partial}")
     if found.scores:
@@ -182,15 +182,15 @@ def _show_times(found: ReplayResult, document: Mapping[str, Any]) -> None:
     load, times = document["load"], document["latency_ms"]
     how = "one at a time" if found.load.concurrency == 1 else f"{found.load.concurrency} at a time"
     if found.load.open_loop:
-        pace = "by the log's times" if found.load.rate is None else f"{found.load.rate:g} a second due"
-        how = f"{pace}, at most {found.load.concurrency} at once"
-    heading(f"\nMilliseconds a query, {how}")
+        pace = "at the log's times" if found.load.rate is None else f"{found.load.rate:g} due per second"
+        how = f"{pace}, at most {found.load.concurrency} at a time"
+    heading(f"\nMilliseconds per query, {how}")
     percentiles = ("p50", "p90", "p95", "p99")
     rows = [[clock, *(milliseconds(times[clock][p]) for p in percentiles)] for clock in times]
     show_table(plain_table(["", *percentiles], rows))
     if load["throughput"] is not None:
-        late = f"; {load['sent_late']:,} were sent late" if load["sent_late"] else ""
-        output.out.print(f"{load['throughput']:,.1f} answers a second{late}.", markup=False)
+        late = f"; {load['sent_late']:,} queries were sent late" if load["sent_late"] else ""
+        output.out.print(f"{load['throughput']:,.1f} answers per second{late}.", markup=False)
 
 
 def show_drifts(compared: Drifts) -> None:
@@ -199,8 +199,8 @@ def show_drifts(compared: Drifts) -> None:
         heading(f"\nFrom {one.before} to {one.after}: overlap, and languages among the first {DEPTH}")
         parts = {**one.by_language, **({"all": one.whole} if len(one.by_language) != 1 else {})}
         rows = [_row(language, part) for language, part in parts.items()]
-        columns = ["language", "queries", "RBO", f"Jaccard@{DEPTH}", "own", "changes most"]
-        output.table(None, columns, rows, right=set(columns[1:4]), prose={"changes most"})
+        columns = ["language", "queries", "RBO", f"Jaccard@{DEPTH}", "own language", "largest changes"]
+        output.table(None, columns, rows, right=set(columns[1:4]), prose={"largest changes"})
 
 
 def _row(language: str, part: Drift) -> list[str]:
@@ -231,11 +231,9 @@ def show_settings(compared: SettingsComparison) -> None:
     whole = _table(compared, *parts)
     for table in [whole] if _width(whole) <= output.out.width else [_table(compared, part) for part in parts]:
         show_table(table)
-    line(
-        "wall and took: milliseconds a query, one at a time, until the client had the answer and by the server's clock."
-    )
+    line("wall: milliseconds until the client had the response; took: as reported by the server; one query at a time.")
     if len(compared.rows) > 1:
-        line(f"* differs from the first row, {first.name}. " + describe_test(compared.clusters))
+        line(f"* differs significantly from the first row, {first.name}. " + describe_test(compared.clusters))
     for name, part in compared.slices.items():
         _show_tests(SLICES[name], compared, part)
     if len(compared.rows) > 1 and compared.directed:
@@ -315,7 +313,7 @@ def _show_tests(title: str, compared: SettingsComparison, part: ComparedQueries)
 def _difference(test: TestResult | None) -> list[str]:
     if test is None:
         return ["-", "-", "-", "-"]
-    between = "-" if test.interval is None else " to ".join(map(format_change, test.interval))
+    between = "-" if test.interval is None else " to ".join(map(format_change, test.interval)).replace("=", "0")
     return [format_change(test.difference), between, probability(test.randomisation), probability(test.corrected)]
 
 
@@ -324,7 +322,7 @@ def _how_to_judge(compared: SettingsComparison) -> str:
     family = "measures times slices" if compared.slices else "all measures"
     count = sum(len(part.tests) for part in compared.slices.values() or [compared.whole])
     return (
-        "The interval and p are of that one comparison alone, and a loss is judged by these: a correction would "
-        f"excuse it. The corrected p is for {count:,} tests together, {family} times rows after the first, and a gain "
-        "is judged by it."
+        "The interval and p are for that one comparison alone: judge a loss by these, because a correction could hide "
+        f"it. The corrected p takes account of all {count:,} tests, {family} times rows after the first: judge a gain "
+        "by it."
     )

@@ -258,7 +258,7 @@ def recalls(found: RecallMatrix) -> list[Table]:
     by = f"{found.measure} by query language (rows) and document language"
     heads = [Head("query"), *map(Head, found.heads)]
     fields: dict[str, Callable[[RecallCell], Cell]] = {
-        f"what {later} changes against {earlier}": lambda cell: _marked(cell.tested.difference, cell.tested, 1),
+        f"change from {earlier} to {later}": lambda cell: _marked(cell.tested.difference, cell.tested, 1),
         earlier: lambda cell: Cell(format_score(cell.before)),
         later: lambda cell: Cell(format_score(cell.after)),
     }
@@ -277,7 +277,7 @@ def outcomes_table(found: Sequence[tuple[str, Scores]]) -> Table:
     shares = {label: {name: cell.mean for name, cell in scores.cells.get(ALL, {}).items()} for label, scores in found}
     names = next((list(cells) for cells in shares.values() if cells), [])
     rows = [[Cell(label), *map(Cell, map(format_score, cells.values()))] for label, cells in shares.items()]
-    return Table("What the first document is, as shares of the queries", [Head("run"), *map(Head, names)], rows)
+    return Table("Outcome of the first document, as shares of the queries", [Head("run"), *map(Head, names)], rows)
 
 
 def _change(part: ComparedQueries, column: Column, pair: Pair) -> Cell:

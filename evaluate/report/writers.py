@@ -23,7 +23,7 @@ from langshift.languages import direction, parse_tag
 
 _ABOVE = (
     "% Tables of a langshift report, for a document with \\usepackage{booktabs}.\n"
-    "% Texts in many scripts want LuaLaTeX or XeLaTeX; examples and what was run are in the HTML and Markdown."
+    "% Texts in many scripts need LuaLaTeX or XeLaTeX; examples and what was run are in the HTML and Markdown."
 )
 
 

@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from langshift.errors import ClusterError, LangshiftError
-from langshift.output import pluralize
 from langshift.plugin import metadata
 from langshift.plugin.versions import IndexInfo
 from langshift.retrieval import dsl, modes, settings
@@ -277,7 +276,7 @@ def require_languages(index: IndexInfo) -> None:
     if len(index.languages) < 2:
         alone = ", ".join(index.languages)
         what = f"documents in one language only ({alone})" if alone else "no documents in a known language"
-        raise ClusterError(f"{index.name} holds {what}: anchored search leads from one language to others.")
+        raise ClusterError(f"{index.name} has {what}: anchored search needs two languages or more.")
 
 
 def calibrate(searcher: Searcher, sample: int) -> fit.Calibration:
@@ -296,9 +295,8 @@ def calibrate(searcher: Searcher, sample: int) -> fit.Calibration:
     passages = draw_passages(searcher, sample, window)
     if len(passages) < _FEWEST_QUESTIONS:
         raise ClusterError(
-            f"Of {index.name} only {pluralize(len(passages), 'document')} can be asked about (in a language that has "
-            f"five documents, with a vector and a sentence), and a calibration needs {_FEWEST_QUESTIONS}: anchored "
-            "search goes on with usual figures."
+            f"Calibration needs {_FEWEST_QUESTIONS} documents with a vector and a sentence, in languages with five "
+            f"documents or more; {index.name} has {len(passages)}. Anchored search continues with default values."
         )
     questions = make_questions(searcher, passages)
     gathered = evidence(searcher, questions)

@@ -370,7 +370,7 @@ def remarks_on(client: OpenSearch, index: IndexInfo, trust: AnchorModel) -> list
         ClusterError: what the index keeps cannot be read.
     """
     if not trust.calibrated:
-        return [f"{index.name} is not calibrated for anchored search, so usual figures are used: {_command(index)}."]
+        return [f"{index.name} is not calibrated for anchored search, so defaults are used: run {_command(index)}."]
     calibration = _read_calibration(client, index)
     changed = [] if calibration is None else _changed(calibration[1], measured_with(index))
     if not changed:
@@ -425,13 +425,13 @@ def _changed(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     """What became another than ``measured_with`` was when the index was calibrated."""
     changed = []
     if any(then.get(name) != now[name] for name in ("vectors", "method")):
-        changed.append("other language vectors")
+        changed.append("different language vectors")
     elif then.get("alpha") != now["alpha"]:
-        changed.append(f"alpha {then.get('alpha')}, not {now['alpha']}")
+        changed.append(f"alpha {then.get('alpha')} (now {now['alpha']})")
     elif then.get("alphas") != now["alphas"]:
-        changed.append("other alphas of single languages")
+        changed.append("different alphas for individual languages")
     if not then["documents"] / _MUCH <= now["documents"] <= then["documents"] * _MUCH:
-        changed.append(f"{then['documents']:,} documents, not {now['documents']:,}")
+        changed.append(f"{then['documents']:,} documents (now {now['documents']:,})")
     return changed
 
 
@@ -440,4 +440,4 @@ def _command(index: IndexInfo) -> str:
 
 
 def _again(index: IndexInfo) -> str:
-    return f"{_command(index)} measures again"
+    return f"run {_command(index)} again"

@@ -147,7 +147,7 @@ def console(_proxy, demo, tmp_path_factory):
     with serving("--results", demo.results, "--dataset", demo.dataset, url=_proxy.url, home=folder) as running:
         yield running
         code, said = running.stop()
-        assert (code, said) == (0, "The console is stopped.\n")
+        assert (code, said) == (0, "The console has stopped.\n")
 
 
 class Sessions:

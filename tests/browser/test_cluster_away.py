@@ -8,7 +8,7 @@ def test_a_page_says_so_and_recovers_by_itself(page, demo, way, sessions):
     sessions.expected = {503}
     way.cut()
     page.goto(address(demo, question("en")))
-    away = page.get_by_role("heading", name="The cluster is away")
+    away = page.get_by_role("heading", name="The cluster is not available")
     expect(away).to_be_visible()
     expect(page.get_by_role("alert")).to_contain_text(f"The cluster at {way.url} ")
     # It asks again and again, without this test's help.
@@ -26,7 +26,7 @@ def test_a_switch_that_needs_the_cluster_waits_for_it_too(page, demo, way, sessi
     page.goto(address(demo, f"{question('en')} Who knows?"))
     way.cut()
     page.locator("input[name='right.mode'][value=anchored]").check()
-    expect(page.get_by_role("heading", name="The cluster is away")).to_be_visible()
+    expect(page.get_by_role("heading", name="The cluster is not available")).to_be_visible()
     way.clear()
     expect(hits(page, "right")).to_have_count(10)
     expect(page.locator("input[name='right.mode'][value=anchored]")).to_be_checked()

@@ -34,10 +34,10 @@ def test_a_replay_is_started_watched_cancelled_and_gone_on_with(page, demo, way)
     expect(page.locator("section.replay")).to_contain_text(demo.plain)
     page.get_by_role("button", name="Cancel").click()
     expect(running).to_be_hidden()
-    cut = page.get_by_text(re.compile(r"Cut off: [\d,]+ queries are answered"))
+    cut = page.get_by_text(re.compile(r"Interrupted: [\d,]+ queries are answered"))
     expect(cut).to_be_visible()
     way.clear()
-    page.get_by_role("button", name=re.compile("Go on with")).click()
+    page.get_by_role("button", name=re.compile("Resume")).click()
     # The page waits for the end, and then shows the run: a process that begins anew, on a machine that may be busy.
     expect(page.get_by_role("button", name="Start")).to_be_visible(timeout=120_000)
     expect(cut).to_be_hidden()
@@ -64,7 +64,7 @@ def test_two_runs_are_compared(page, demo):
         page.get_by_role("checkbox", name=name, exact=True).check()
     for name, figure in zip(("demo/plain", "demo/shifted"), figures(demo), strict=True):
         expect(row(page, name)).to_contain_text(figure)
-    page.get_by_role("button", name="Show the report of the chosen runs").click()
+    page.get_by_role("button", name="Show the report of the selected runs").click()
     check_report(page, demo)
 
 

@@ -16,7 +16,7 @@ def test_a_question_in_each_of_five_scripts_is_answered_on_both_sides(page, demo
     page.get_by_role("searchbox", name="Query").fill(words)
     page.get_by_role("button", name="Search").click()
     expect(page.locator("#results [role=status]")).to_have_text(
-        re.compile(rf"Results for {re.escape(words)}, read as\s+{language} \(detected\)\.")
+        re.compile(rf"Results for {re.escape(words)}, a query in\s+{language} \(detected\)\.")
     )
     echo = page.locator("#results q").first
     direction = "rtl" if language in RIGHT_TO_LEFT else "ltr"
@@ -69,9 +69,9 @@ def test_a_hit_says_where_it_stands_on_the_other_side(page, demo):
 
 def test_a_fixed_language_a_number_of_hits_and_languages_of_documents_are_obeyed(page, demo):
     page.goto(address(demo, question("en")))
-    page.get_by_label("Its language").select_option("de")
+    page.get_by_label("Query language").select_option("de")
     settled(page, "lang=de")
-    expect(page.locator("#results [role=status]")).to_contain_text("read as de.")
+    expect(page.locator("#results [role=status]")).to_contain_text("a query in de.")
     page.get_by_label("Hits", exact=True).fill("4")
     settled(page, "size=4")
     for place in PLACES:

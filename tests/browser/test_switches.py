@@ -33,7 +33,7 @@ def test_anchored_says_why_alpha_stays(page, demo):
     settled(page, "right.mode=anchored")
     expect(slider(page, "right", "alpha")).to_have_count(0)
     expect(page.locator("#right-alpha")).to_contain_text(
-        "The mode anchored is searched for as the index is; alpha cannot be moved here."
+        "With mode anchored, the index is searched as it is, so alpha cannot be changed here."
     )
     expect(slider(page, "left", "alpha")).to_be_visible()
 

@@ -69,7 +69,7 @@ def test_a_moved_alpha_has_a_row_of_its_own(page, demo):
     settled(page, "right.alpha=0.5")
     link(page, "right").click()
     dialog = page.get_by_role("dialog")
-    expect(dialog).to_contain_text("As looked at: alpha 0.5")
+    expect(dialog).to_contain_text("As selected: alpha 0.5")
     before, indexed, looked = similarities(dialog)
     expected = hits(page, "right").first.locator(".score").text_content().split()[-1]
     assert abs((1 + float(looked[1])) / 2 - float(expected)) < 0.0002
@@ -115,7 +115,7 @@ def test_without_script_the_page_is_read_and_used(sessions, demo, found):
     expect(page.get_by_role("heading", name="Why this hit")).to_be_visible()
     check = similarities(page.locator("main"))
     assert [row[0] for row in check] == ["Before any shift: alpha 0", "As indexed: alpha 0"]
-    page.get_by_role("link", name="To the search").click()
+    page.get_by_role("link", name="Back to the search").click()
     expect(page.get_by_role("heading", name="Search, side by side")).to_be_visible()
 
 

@@ -118,11 +118,11 @@ def test_it_is_searched_by_meaning_and_by_words_and_filtered_by_language(client,
 
 
 def test_groups_that_cannot_be_asked_for_are_refused(client, adopted, index_name):
-    remedy = "copy the documents to an index that maps 'group' as keyword, and adopt that."
+    remedy = "copy the documents to an index that maps 'group' as keyword, and adopt that index."
     searcher = Searcher(client, adopted[1])
     with pytest.raises(UsageError) as refused:
         searcher.search("Moon", SearchSettings(one_per_group=True))
-    beginning = "cannot be searched for one document of each group, for its field 'group'"
+    beginning = "cannot be searched for one document per group, because its field 'group'"
     assert str(refused.value) == f"Index {adopted[1]} {beginning} is not in its mapping: {remedy}"
     # As dynamic mapping makes it of strings.
     client.index(index=index_name, body={"group": "Group One"}, params={"refresh": "true"})

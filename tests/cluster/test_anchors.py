@@ -134,7 +134,7 @@ def test_without_a_calibration_a_sample_is_measured_and_a_note_says_so(client, p
     every = np.array([hit["_source"]["embedding"] for hit in hits], np.float32)
     assert trust.spread == pytest.approx(spread_of(every), rel=0.1)
     remedy = f"`langshift anchors calibrate {name}`"
-    sentence = f"{name} is not calibrated for anchored search, so usual figures are used: {remedy}."
+    sentence = f"{name} is not calibrated for anchored search, so defaults are used: run {remedy}."
     assert remarks_on(client, plain, trust) == [sentence]
     done = run("search", name, "Warum steigt das Meer?", "--mode", "anchored", "--size", 1)
     assert (done.exit_code, done.stderr) == (0, f"{sentence}\n")
@@ -145,7 +145,7 @@ def test_a_calibration_that_was_measured_with_something_else_is_told_of(client, 
     made = plain.fingerprint
     printed(run("anchors", "calibrate", name, "--sample", 30, "--json"))
     trust = trust_of(client, plain)
-    again = f"`langshift anchors calibrate {name}` measures again."
+    again = f"run `langshift anchors calibrate {name}` again."
 
     def told(index):
         return remarks_on(client, index, trust)
@@ -153,16 +153,16 @@ def test_a_calibration_that_was_measured_with_something_else_is_told_of(client, 
     begin = f"{name} was calibrated for anchored search with"
     assert told(replace(plain, fingerprint=replace(made, alpha=0.5))) == [f"{begin} alpha 1.0, not 0.5: {again}"]
     assert told(replace(plain, fingerprint=replace(made, alphas={"de": 0.5}))) == [
-        f"{begin} other alphas of single languages: {again}"
+        f"{begin} different alphas for individual languages: {again}"
     ]
     assert told(replace(plain, fingerprint=replace(made, vectors="0" * 16))) == [
-        f"{begin} other language vectors: {again}"
+        f"{begin} different language vectors: {again}"
     ]
     n = plain.documents
     assert told(replace(plain, documents=2 * n)) == told(replace(plain, documents=n // 2)) == []
-    assert told(replace(plain, documents=2 * n + 1)) == [f"{begin} {n} documents, not {2 * n + 1}: {again}"]
+    assert told(replace(plain, documents=2 * n + 1)) == [f"{begin} {n} documents (now {2 * n + 1}): {again}"]
     assert told(replace(plain, documents=n // 2 - 1, fingerprint=replace(made, alpha=0.0))) == [
-        f"{begin} alpha 1.0, not 0.0 and {n} documents, not {n // 2 - 1}: {again}"
+        f"{begin} alpha 1.0 (now 0.0) and {n} documents (now {n // 2 - 1}): {again}"
     ]
 
 
@@ -176,8 +176,8 @@ def test_what_a_calibration_was_measured_with_and_cannot_be_read_is_told_in_a_se
             with pytest.raises(ClusterError) as caught:
                 read(client, plain)
             assert str(caught.value) == (
-                f"The calibration in the mapping of {plain.index} (_meta.langshift_anchors) cannot be read: "
-                f"`langshift anchors calibrate {name}` measures again."
+                f"The calibration in the mapping of {plain.index} (_meta.langshift_anchors) cannot be read: run "
+                f"`langshift anchors calibrate {name}` again."
             )
     finally:
         metadata.change(client, plain.index, {metadata.ANCHORS: before})
@@ -192,8 +192,8 @@ def test_a_retune_takes_the_calibration_along_and_a_note_tells(client, tmp_path,
     assert trust_of(client, index) == AnchorModel(told["spread"], told["words"], told["priors"], calibrated=True)
     found = Searcher(client, index_name).search("Warum steigt das Meer?", SearchSettings("anchored"))
     assert found.notes == (
-        f"{index_name} was calibrated for anchored search with alpha 1.0, not 0.5: "
-        f"`langshift anchors calibrate {index_name}` measures again.",
+        f"{index_name} was calibrated for anchored search with alpha 1.0 (now 0.5): run `langshift anchors calibrate "
+        f"{index_name}` again.",
     )
 
 
@@ -201,8 +201,8 @@ def test_what_is_kept_and_cannot_be_read_is_an_error(client, plain, name):
     for broken in ({"spread": "wide"}, {"spread": 0.1, "words": 9, "priors": 1}, [1]):
         metadata.change(client, plain.index, {metadata.ANCHORS: broken})
         assert refused(run("search", name, "Meer", "--mode", "anchored")) == (
-            f"The calibration in the mapping of {plain.index} (_meta.langshift_anchors) cannot be read: "
-            f"`langshift anchors calibrate {name}` measures again.",
+            f"The calibration in the mapping of {plain.index} (_meta.langshift_anchors) cannot be read: run "
+            f"`langshift anchors calibrate {name}` again.",
             1,
         )
 

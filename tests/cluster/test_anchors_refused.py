@@ -14,8 +14,8 @@ from shifted_index import Corpus, printed, refused
 from langshift.plugin import metadata, versions
 
 FEW = (
-    "Of {} only {} can be asked about (in a language that has five documents, with a vector and a sentence), and a "
-    "calibration needs 30: anchored search goes on with usual figures."
+    "Calibration needs 30 documents with a vector and a sentence, in languages with five documents or more; {} has {}. "
+    "Anchored search continues with default values."
 )
 
 
@@ -45,14 +45,14 @@ def test_without_groups_there_are_no_priors_and_no_translations(client, index_na
 
 def test_one_language_is_not_enough(client, index_name, tmp_path):
     make_index(client, tmp_path / "corpus.jsonl", index_name, lines=corpus(languages=["de"]))
-    told = f"{index_name} holds documents in one language only (de): anchored search leads from one language to others."
+    told = f"{index_name} has documents in one language only (de): anchored search needs two languages or more."
     assert refused(calibrate(index_name)) == (told, 1)
     assert kept(client, index_name) is None
 
 
 def test_an_index_without_documents(client, index_name):
     made(client, index_name)
-    told = f"{index_name} holds no documents in a known language: anchored search leads from one language to others."
+    told = f"{index_name} has no documents in a known language: anchored search needs two languages or more."
     assert refused(calibrate(index_name)) == (told, 1)
 
 
@@ -64,7 +64,7 @@ def test_few_documents_or_documents_without_text_are_not_enough(client, index_na
     make_index(client, tmp_path / "corpus.jsonl", index_name, lines=[*lines[:10], *short, lines[-1]])
     index = versions.live(client, index_name).index
     client.index(index=index, id="bare", body={"language": "th"}, refresh=True)
-    assert refused(calibrate(index_name)) == (FEW.format(index_name, "11 documents"), 1)
+    assert refused(calibrate(index_name)) == (FEW.format(index_name, 11), 1)
     assert kept(client, index_name) is None
 
 

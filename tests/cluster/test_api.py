@@ -81,7 +81,7 @@ def test_what_is_found_is_what_the_command_finds(name, cluster_env):
 def test_an_anchored_search_is_the_same_in_every_way(client, own, cluster_env):
     how = {"mode": "anchored", "spread": 0.05, "size": 4, "language": "de"}
     usual = (
-        f"{own} is not calibrated for anchored search, so usual figures are used: `langshift anchors calibrate {own}`."
+        f"{own} is not calibrated for anchored search, so defaults are used: run `langshift anchors calibrate {own}`."
     )
     with langshift.open_index(own) as index:
         once = index.search("Moon Mond Hefe", **how)
@@ -132,15 +132,15 @@ def test_the_event_loop_goes_on_while_a_query_is_encoded_and_searched(name):
     assert run(together()) > 2
 
 
-NO_FILTERS = "filters must be a dictionary from a field to a list of strings, such as {'year': ['1990']}."
+NO_FILTERS = "filters must map each field to a list of strings, such as {'year': ['1990']}."
 REFUSED = [
-    ({"mode": "desne"}, "There is no search mode 'desne'; there are: dense, lexical, hybrid, balanced, anchored."),
+    ({"mode": "desne"}, "There is no search mode 'desne': choose one of dense, lexical, hybrid, balanced, anchored."),
     ({"prefer_language": float("nan")}, "prefer_language is nan, but it must be a number from 0 to 2."),
     ({"spread": "much"}, "spread is 'much', but it must be a number from 0 to 2."),
     ({"prefer_language": -1}, "prefer_language is -1, but it must be a number from 0 to 2."),
-    ({"spread": 0.1, "prefer_language": 0.1}, "prefer_language and spread exclude each other: give one of them."),
+    ({"spread": 0.1, "prefer_language": 0.1}, "prefer_language and spread are mutually exclusive: give one of them."),
     ({"fusion": "rrf"}, "fusion needs mode='hybrid'."),
-    ({"mode": "hybrid", "fusion": "sum"}, "There is no fusion 'sum'; there are: min-max, rrf."),
+    ({"mode": "hybrid", "fusion": "sum"}, "There is no fusion 'sum': choose one of min-max, rrf."),
     ({"lexical_weight": 0.5}, "lexical_weight needs mode='hybrid'."),
     ({"size": "10"}, "The size is '10', but it must be a number of hits from 1 to 1,000."),
     ({"size": True}, "The size is True, but it must be a number of hits from 1 to 1,000."),
@@ -167,7 +167,7 @@ def test_what_cannot_be_searched_is_refused_in_one_sentence(name):
                 index.search(QUESTION, **how)
             assert str(refused.value) == sentence
         for words, sentence in (
-            (None, "The query is None, and not text."),
+            (None, "The query is None, but it must be a string."),
             (" \n", "The query is empty: give the words to search for."),
             ("Moon \udcff", "The query is not UTF-8 text."),
             ("x" * 10_001, "The query has 10,001 characters, but at most 10,000 can be searched for."),
@@ -201,7 +201,7 @@ def test_a_refused_filter_shows_a_few_of_its_values_and_no_control_characters(na
 @pytest.mark.parametrize(
     ("given", "how", "sentence"),
     [
-        (None, {}, "The name of the index is None, and not text."),
+        (None, {}, "The name of the index is None, but it must be a string."),
         ("", {}, "'' cannot be an index's name: use lower-case letters a-z, digits, '-', '_' and '.', beginning with "
          "a letter or digit."),
         ("news", {"shift_queries": "x"}, "shift_queries is 'x', but it must be one of: auto, always, never."),
@@ -257,13 +257,13 @@ def test_no_such_index_is_said_in_both_ways():
 
 def test_a_preference_for_an_unknown_language_is_noted(name, cluster_env):
     unknown = langshift.search(name, "12345", language="und", prefer_language=0.1)
-    assert unknown.notes == ("The query's language is unknown, so no language is preferred: name it.",)
+    assert unknown.notes == ("The query's language is unknown, so no language is preferred: specify it.",)
     other = langshift.search(name, "Mare", language="it", spread=0.1)
     assert other.notes == (
-        f"{name} holds no document in it, the query's language, so the preference changes no order.",
+        f"{name} has no document in it, the query's language, so the language preference has no effect.",
     )
     done = command("search", name, "12345", "--language", "und", "--prefer-language", ".1", url=cluster_env)
-    assert done.stderr == "The query's language is unknown, so no language is preferred: name it.\n"
+    assert done.stderr == "The query's language is unknown, so no language is preferred: specify it.\n"
 
 
 def load_again(client, name, path, alpha, if_exists="replace"):

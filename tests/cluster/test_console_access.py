@@ -13,7 +13,7 @@ from langshift.web.security import access
 #: What a browser says of a request that a page of the console makes.
 OWN = {"sec-fetch-site": "same-origin", "sec-fetch-mode": "cors", "sec-fetch-dest": "empty"}
 LINK = {"sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate", "sec-fetch-dest": "document"}
-REFUSED = "Another page has sent this request: the console answers its own pages and a person's clicks only."
+REFUSED = "This request came from another site: the console accepts only its own pages and direct visits."
 
 
 @pytest.fixture(scope="module")
@@ -91,7 +91,7 @@ def test_connections_on_which_nothing_is_asked_keep_nobody_out(served, browser):
 def test_another_name_is_refused(served, browser, host):
     answer = browser.get("/indices", headers={"host": host.format(port=port_of(served)).encode("latin-1")})
     assert answer.status_code == 421
-    assert sentence(answer) == f"This console answers at {served.url} only, and not under another name."
+    assert sentence(answer) == f"This console is available only at {served.url}, not under another name."
 
 
 def test_a_request_without_a_host_is_refused(served):
@@ -154,7 +154,7 @@ def test_a_long_address_is_a_page_that_says_so(served):
         line.request("GET", f"/search?q={words}")
         answer = line.getresponse()
         assert answer.status == 414
-        assert b"The address is too long: at most 128 KiB of it are read." in answer.read()
+        assert b"The address is too long: the limit is 128 KiB." in answer.read()
         line.close()
 
 
@@ -169,7 +169,7 @@ def test_a_long_body_is_a_page_that_says_so(served, browser):
     for body in (b"q=" + b"a" * 1_000_000, piece_by_piece()):
         answer = browser.post("/evaluations/start", headers=own, content=body)
         assert answer.status_code == 413
-        assert sentence(answer) == "What was sent is too long: at most 64 KiB are read."
+        assert sentence(answer) == "The request is too long: the limit is 64 KiB."
 
 
 def test_what_is_no_http_does_no_harm(served, browser):
@@ -190,7 +190,7 @@ def test_what_is_no_http_does_no_harm(served, browser):
 def test_what_is_nowhere_is_a_page_that_says_so(browser):
     for path in ("/nothing", "/static/nothing.css", "/static/%2e%2e/app.py", "/static/..%2fapp.py", "/indices/x/y/z"):
         answer = browser.get(path)
-        assert (answer.status_code, sentence(answer)) == (404, "There is no such page here."), path
+        assert (answer.status_code, sentence(answer)) == (404, "This page does not exist."), path
 
 
 def test_bound_elsewhere_nobody_is_let_in_without_the_token(elsewhere):
@@ -204,10 +204,9 @@ def test_bound_elsewhere_nobody_is_let_in_without_the_token(elsewhere):
             assert answer.status_code == 401, path
             assert "/indices" not in answer.text
             assert "127.0.0.1:9" not in answer.text
-            assert heading(answer) == "Who are you?"
+            assert heading(answer) == "Token required"
             assert sentence(answer) == (
-                "This console asks for its token: open the address that `langshift serve` printed, "
-                "with the token in it."
+                "This console requires its token: open the address that `langshift serve` printed, which contains it."
             )
         assert stranger.get("/static/style.css", headers=here).status_code == 200
 

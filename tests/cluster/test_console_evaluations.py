@@ -159,14 +159,14 @@ def test_one_replay_at_a_time_which_is_cancelled_and_gone_on_with(person, index)
     assert person.send("cancel", run=made.name).status_code == 303
 
     assert re.fullmatch(
-        rf"The replay {made.name} was cut off; \d+ of 1,056 queries are answered and kept. It was cancelled.",
+        rf"The replay {made.name} was interrupted; \d+ of 1,056 queries are answered and saved. It was cancelled.",
         person.told(),
     )
-    assert re.search(r"Cut off: \d+ queries are answered. It was cancelled.", person.page())
+    assert re.search(r"Interrupted: \d+ queries are answered. It was cancelled.", person.page())
     again = person.send("cancel", run=made.name)
     assert (again.status_code, sentence(again)) == (
         400,
-        f"The replay '{made.name}' is not running any more: there is nothing to cancel.",
+        f"The replay '{made.name}' is no longer running: there is nothing to cancel.",
     )
 
     assert person.send("resume", run=made.name).status_code == 303
@@ -174,7 +174,7 @@ def test_one_replay_at_a_time_which_is_cancelled_and_gone_on_with(person, index)
     process_of(made).kill()
     person.until(lambda: not person.running())
 
-    assert person.told().endswith("queries are answered and kept. Its process was ended by SIGKILL.")
+    assert person.told().endswith("queries are answered and saved. Its process was ended by SIGKILL.")
 
 
 def test_a_replay_that_is_cancelled_at_once_leaves_nothing(person, results, folder, index):
@@ -196,7 +196,7 @@ def test_a_console_that_is_killed_leaves_a_replay_that_the_next_one_knows(opened
         second.console.stop()
     assert not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
     with opened() as third:
-        assert re.search(r"Cut off: \d+ queries are answered. The console was closed.", third.page())
+        assert re.search(r"Interrupted: \d+ queries are answered. The console was closed.", third.page())
         assert f'form="resume" name="run" value="{made.name}"' in third.page()
 
 
@@ -212,7 +212,7 @@ def test_a_replay_outlives_its_cluster_as_one_that_was_cut_off(opened, cluster_u
 
         text = someone.page()
 
-        assert "Cut off: " in text
+        assert "Interrupted: " in text
         assert re.search(r'<p class="note trouble">[^<]*\.</p>', text)
         refused = someone.send("start", dataset="demo", index=index)
         assert refused.status_code == 503
@@ -227,7 +227,7 @@ def test_a_results_folder_that_vanishes_is_no_trouble(person, results, index):
     person.until(lambda: not person.running() or person.send("cancel", run=made.name))
     assert made.name in person.told()
     shutil.rmtree(results)
-    assert "There is none in the results folder" in person.page()
+    assert "There are no runs in the results folder" in person.page()
 
 
 def test_what_cannot_be_started_is_a_sentence(opened, folder, index, tmp_path):
@@ -240,12 +240,12 @@ def test_what_cannot_be_started_is_a_sentence(opened, folder, index, tmp_path):
                 {"dataset": "gone", "index": index},
                 f"{gone}/queries.jsonl cannot be read (No such file or directory): ",
             ),
-            ({"dataset": "../demo", "index": index}, "There is no dataset '../demo'; there are: demo, gone."),
+            ({"dataset": "../demo", "index": index}, "There is no dataset '../demo': choose one of demo, gone."),
             ({"dataset": "demo", "index": "--output"}, "There is no index '--output' on the cluster: choose one "),
             ({"dataset": "demo", "index": "<b>*"}, "There is no index '<b>*' on the cluster: choose one "),
-            ({"dataset": "demo", "index": index, "mode": "magic"}, "There is no search mode 'magic'; there are: "),
+            ({"dataset": "demo", "index": index, "mode": "magic"}, "There is no search mode 'magic': choose one of "),
             ({"dataset": "demo", "index": index, "prefer": "9"}, "Language preference is '9', but it must be "),
-            ({}, "There is no index '' on the cluster: choose one of those in the form."),
+            ({}, "There is no index '' on the cluster: choose one from the form."),
         ):
             refused = someone.send("start", **form)
             assert refused.status_code == 400
@@ -309,7 +309,7 @@ def test_only_reports_inside_the_results_folder_are_shown(person, results, tmp_p
             assert '<p class="note trouble" role="alert">' in text
     text = person.page()
     assert "<script>alert" not in text
-    assert "is not what langshift writes" in text
+    assert "is not in langshift's format" in text
     shown = re.search(r'href="(/evaluations/report/[^"]*)"', text)[1]
     report = person.http.get(unescape(shown))
     assert (report.status_code, report.text) == (200, "<script>alert(2)</script>")
@@ -327,13 +327,13 @@ def test_runs_that_cannot_be_compared_are_a_sentence(person, results, folder, tm
         (results / name / "run.trec").write_text("")
     (results / "empty").mkdir()
     for names, said in (
-        ([], "Choose one run or more in the table: none is named."),
+        ([], "No run is selected: select one or more in the table."),
         (["a", "b"], f"{results}/a and {results}/b are runs of different datasets, "),
         (
             ["c"],
-            f"{results}/c is a run of {tmp_path}/no, which is not there any more: name the dataset with --dataset.",
+            f"{results}/c is a run of {tmp_path}/no, which no longer exists: give the dataset with --dataset.",
         ),
-        (["empty"], "empty: It holds no result.json, so it is no run."),
+        (["empty"], "empty: It contains no result.json, so it is not a run."),
     ):
         answer = person.http.get(f"{PAGE}/report", params={"run": names})
         assert answer.status_code == 400

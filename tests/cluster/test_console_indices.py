@@ -100,7 +100,7 @@ def test_an_index_without_confidence_says_so(client, browser, index_name):
     client.indices.refresh(index=target.index)
     answer = browser.get(f"/indices/{index_name}")
     assert answer.status_code == 200
-    assert "No document tells how sure the detector was of its language." in answer.text
+    assert "No document records how sure the detector was of its language." in answer.text
     assert "There are no dead letters of" in answer.text
 
 

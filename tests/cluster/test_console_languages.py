@@ -72,8 +72,8 @@ def test_figures_are_what_numpy_says_of_the_texts(client, name):
     assert found.remarks == []
     assert found.known
     assert found.nearness.questions == dict.fromkeys(LANGUAGES, 2)
-    assert told[0] == "Drawing documents"
-    assert "Encoding questions: 0 of 6" in told
+    assert told[0] == "Sampling documents"
+    assert "Encoding queries: 0 of 6" in told
     index = live(client, name)
     drawn = execute(client, index.index, draw(index, LANGUAGES, None))
     questions = open_encoder("use-m").encode_queries([one.words for one in drawn]).astype(np.float64)
@@ -117,7 +117,7 @@ def test_the_page_answers_at_once_and_is_there_in_the_end(browser, name):
     answer = the_map(browser, name)
     assert heading(answer) == f"Languages of {name}"
     assert answer.text.count("<svg") == 4
-    for told in ("Before the shift", "As indexed", "Along the language vectors", "16 of a language"):
+    for told in ("Before the shift", "As indexed", "Along the language vectors", "16 per language"):
         assert told in " ".join(answer.text.split())
     # It is kept.
     assert browser.get(f"/languages/{name}").text == answer.text
@@ -130,7 +130,7 @@ def test_a_version_has_a_map_of_its_own(browser, name):
 def test_where_the_model_is_not_here_the_picture_is_shown_and_one_sentence(browser, given):
     answer = the_map(browser, given)
     assert answer.text.count("<svg") == 2
-    assert "How near questions are to documents is not shown: " in answer.text
+    assert "The similarity of queries to documents is not shown: " in answer.text
     assert "Mean similarity of a language" not in answer.text
 
 
@@ -145,7 +145,7 @@ def test_what_cannot_be_taken_back_is_shown_as_indexed(client, given):
     assert sum(found.drawn.values()) == 40 * 4
     assert (found.widest.before, found.along) == (None, None)
     assert found.remarks[0] == (
-        f"What was before the shift is not shown: {given}-v0001 does not hold what could take it back exactly."
+        f"Vectors before the shift are not shown: {given}-v0001 does not store what is needed to reverse it exactly."
     )
 
 
@@ -164,8 +164,8 @@ def test_a_document_with_a_forged_stamp_is_left_out(client, given):
         client.delete(index=index, id="forged", refresh=True)
     assert HOSTILE in found.languages
     assert found.remarks[0] == (
-        f"1 of the {sum(found.drawn.values()) + 1} documents drawn cannot be taken back exactly to before the shift: "
-        "left out here."
+        f"For 1 of the {sum(found.drawn.values()) + 1} documents drawn, the shift cannot be reversed exactly: they "
+        "are left out here."
     )
 
 

@@ -94,8 +94,8 @@ def test_both_sides_answer_and_say_where_each_hit_stands_on_the_other(ask):
     assert answer.status_code == 200
     assert ids(answer, "left")[0] == ids(answer, "right")[0] == "river-en"
     assert len(ids(answer, "left")) == 10
-    assert "same place" in answer.text
-    assert "read as\n    en (detected)" in answer.text
+    assert "same rank" in answer.text
+    assert "a query in\n    en (detected)" in answer.text
 
 
 def test_texts_are_in_their_own_language_and_direction(ask):
@@ -163,7 +163,7 @@ def test_one_per_group_lists_the_translations_inside_the_hit(ask):
     answer = ask(q="when does the river flood?", right__one="1")
     assert sorted(ids(answer, "right"))[:2] == ["bare", "bread-en"]
     assert '<ul class="others" aria-label="Translations">' in answer.text
-    assert "alpha cannot be moved here" in answer.text
+    assert "alpha cannot be changed here" in answer.text
 
 
 def test_the_request_shown_is_the_one_that_a_shell_can_send(ask, client):
@@ -189,7 +189,7 @@ def test_a_moved_alpha_comes_with_the_command_that_makes_it_real(ask, pair):
 def test_why_a_hit_is_where_it_is(ask):
     answer = ask("/search/hit", q="when does the river flood?", side="right", id="river-de", right__alpha="0.5")
     assert answer.status_code == 200
-    for words in ("Before any shift: alpha 0", "As indexed: alpha 1", "As looked at: alpha 0.5", TEXTS["de"]):
+    for words in ("Before any shift: alpha 0", "As indexed: alpha 1", "As selected: alpha 0.5", TEXTS["de"]):
         assert words in answer.text
     assert "0.500 times the language vector of" in answer.text
     assert re.search(r'<span lang="ar" dir="rtl">river ar</span>', answer.text)
@@ -218,8 +218,8 @@ def test_script_anywhere_is_shown_as_text(ask, path):
     [
         (
             {"left__alpha": "abc"},
-            "left.alpha is 'abc', but it must be a number from 0 to 1: correct it in the address, or leave it out for "
-            "what is usual.",
+            "left.alpha is 'abc', but it must be a number from 0 to 1: correct it in the address, or leave it out to "
+            "use the default.",
         ),
         (
             {"right__mode": "evil"},
@@ -228,7 +228,7 @@ def test_script_anywhere_is_shown_as_text(ask, path):
         (
             {"left": "no-such-index"},
             "left is 'no-such-index', but there is no such index or version on the cluster: choose one from the list "
-            "at /search, or make it with `langshift ingest`.",
+            "at /search, or create it with `langshift ingest`.",
         ),
         ({"q": "x" * 20_000}, "The query has 20,000 characters, but at most 10,000 can be searched for."),
     ],

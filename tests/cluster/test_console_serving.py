@@ -33,7 +33,7 @@ def test_it_ends_when_it_is_stopped(cluster_url, tmp_path, by):
         with console.client() as browser:
             assert browser.get("/indices").status_code == 200
             code, said = console.stop(by)
-        assert (code, said) == (0, "The console is stopped.\n")
+        assert (code, said) == (0, "The console has stopped.\n")
         with pytest.raises(httpx.ConnectError):
             httpx.get(console.url, trust_env=False)
 
@@ -46,7 +46,7 @@ def test_it_ends_while_a_page_waits_for_a_silent_cluster(tmp_path):
             asked, _ = silent.accept()
             with asked:
                 code, said = console.stop()
-                assert (code, said) == (0, "The console is stopped.\n")
+                assert (code, said) == (0, "The console has stopped.\n")
         waiting.join()
 
 
@@ -63,22 +63,22 @@ def test_it_tells_its_address(cluster_url, tmp_path):
         process.send_signal(signal.SIGINT)
         said = process.communicate(timeout=60)[1].decode()
     assert re.fullmatch(r"The console is at http://127\.0\.0\.1:\d+/ \(Ctrl-C stops it\)\n", told)
-    assert (process.returncode, said) == (0, "The console is stopped.\n")
+    assert (process.returncode, said) == (0, "The console has stopped.\n")
 
 
 def test_a_port_that_is_taken(tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         said = refused(tmp_path, "--port", port)
-    assert said == f"Port {port} of 127.0.0.1 is taken: name another --port, or 0 for any."
+    assert said == f"Port {port} of 127.0.0.1 is in use: choose another --port, or 0 for any."
 
 
 def test_hosts_that_are_none(tmp_path):
     said = refused(tmp_path, "--host", "no such host")
-    assert said == "--host no such host: there is no such name or address."
+    assert said == "--host no such host: there is no host with that name or address."
     said = refused(tmp_path, "--host", "203.0.113.7")
-    assert said == "--host 203.0.113.7 is no address of this machine."
-    assert refused(tmp_path, "--host", "") == "--host is empty: name an address of this machine."
+    assert said == "--host 203.0.113.7 is not an address of this machine."
+    assert refused(tmp_path, "--host", "") == "--host is empty: give an address of this machine."
 
 
 def test_folders_that_cannot_be_used(tmp_path):
@@ -87,7 +87,7 @@ def test_folders_that_cannot_be_used(tmp_path):
     assert said == f"{tmp_path / 'file'} is a file: name a folder for --results."
     said = refused(tmp_path, "--dataset", tmp_path / "none")
     holds = "a dataset folder holds corpus.jsonl, queries.jsonl and qrels/test.tsv"
-    assert said == f"--dataset {tmp_path / 'none'} is no dataset folder: {holds}."
+    assert said == f"--dataset {tmp_path / 'none'} is not a dataset folder: {holds}."
     other = tmp_path / "demo"
     other.symlink_to(FOLDER, target_is_directory=True)
     copied = tmp_path / "copy" / "demo"
@@ -95,7 +95,7 @@ def test_folders_that_cannot_be_used(tmp_path):
     for name in ("corpus.jsonl", "queries.jsonl", "qrels/test.tsv"):
         (copied / name).write_bytes((FOLDER / name).read_bytes())
     said = refused(tmp_path, "--dataset", copied)
-    assert said == f"--dataset {copied}: another dataset is called demo too; rename one of the two."
+    assert said == f"--dataset {copied}: another dataset is also called demo; rename one of the two."
 
 
 @pytest.mark.skipif(os.name == "posix" and os.geteuid() == 0, reason="root may write everywhere")
@@ -123,7 +123,7 @@ def test_a_cluster_that_is_away_at_the_start_is_waited_for(cluster_url, tmp_path
     away = nowhere()
     with serving(url=away, home=tmp_path) as console, console.client() as browser:
         answer = browser.get("/indices?x=1")
-        assert (answer.status_code, heading(answer)) == (503, "The cluster is away")
+        assert (answer.status_code, heading(answer)) == (503, "The cluster is not available")
         assert sentence(answer) == (
             f"The cluster at {away} cannot be reached: check that it runs and that OPENSEARCH_URL is its address "
             "(http or https, host, port)."
@@ -138,7 +138,7 @@ def test_a_cluster_that_is_away_at_the_start_is_waited_for(cluster_url, tmp_path
         assert browser.get("/indices").status_code == 503
         with _passing(away, cluster_url):
             assert browser.get("/indices").status_code == 200
-        assert console.stop() == (0, "The console is stopped.\n")
+        assert console.stop() == (0, "The console has stopped.\n")
 
 
 class _passing:

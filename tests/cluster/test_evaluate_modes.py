@@ -141,11 +141,12 @@ def test_what_is_printed(folder, indices, monkeypatch):
     assert wide[2].startswith("dense  ")
     assert wide[3].startswith("dense --prefer-language 0.05  ")
     assert wide[4] == (
-        "wall and took: milliseconds a query, one at a time, until the client had the answer and by the server's clock."
+        "wall: milliseconds until the client had the response; took: as reported by the server; one query at a time."
     )
     assert wide[5].startswith(
-        "* differs from the first row, dense. Significant: p below 0.05 by a paired randomisation test that flips the "
-        "signs of whole clusters, 5 by group, in every way, corrected for several tests after Benjamini and Yekutieli "
+        "* differs significantly from the first row, dense. Significant: p below 0.05 in a paired randomisation test "
+        "that flips the signs of whole clusters (5 by group; all flips), corrected for multiple tests after "
+        "Benjamini and Yekutieli "
     )
     # Every question has an answer in its own language: there are no slices, but every difference all the same.
     assert wide[7] == "All queries: 20 queries"
@@ -154,9 +155,8 @@ def test_what_is_printed(folder, indices, monkeypatch):
     assert [line.split()[-5:] for line in wide[9:19:2]] == [[line.split()[-5], *"----"] for line in wide[9:19:2]]
     assert [line.split()[:2] for line in wide[10:19:2]] == [["dense", "--prefer-language"]] * 5
     assert wide[19:] == [
-        "The interval and p are of that one comparison alone, and a loss is judged by these: a correction would excuse "
-        "it. The corrected p is for 6 tests together, all measures times rows after the first, and a gain is judged by "
-        "it."
+        "The interval and p are for that one comparison alone: judge a loss by these, because a correction could hide "
+        "it. The corrected p takes account of all 6 tests, all measures times rows after the first: judge a gain by it."
     ]
     monkeypatch.setattr(output.out, "width", 80)
     narrow = evaluated("modes", *options).stdout.splitlines()
@@ -217,11 +217,11 @@ def test_every_measure_is_tested_in_each_slice(fewer, small, monkeypatch):
     assert [line.split()[0] for line in told[own + 2 : own + 6]] == ["nDCG@20", "dense", "SLR@20", "dense"]
     assert [line.split()[0] for line in told[none + 2 : none + 4]] == ["nDCG@20", "dense"]
     # The setting, a mean, no difference, the interval of three words, and two chances.
-    assert told[none + 3].split()[4:] == ["=", "=", "to", "=", "1.0000", "1.0000"]
+    assert told[none + 3].split()[4:] == ["=", "0", "to", "0", "1.0000", "1.0000"]
     assert told[none + 4 :] == [
-        "The interval and p are of that one comparison alone, and a loss is judged by these: a correction would excuse "
-        "it. The corrected p is for 3 tests together, measures times slices times rows after the first, and a gain is "
-        "judged by it."
+        "The interval and p are for that one comparison alone: judge a loss by these, because a correction could hide "
+        "it. The corrected p takes account of all 3 tests, measures times slices times rows after the first: judge a "
+        "gain by it."
     ]
 
 

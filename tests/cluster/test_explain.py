@@ -124,7 +124,7 @@ def test_what_cannot_be_known_is_left_out_and_said(client, make):
     assert found["bread-de"].moved == {}
     assert found["bread-de"].similarity_before == found["bread-de"].similarity_after
     assert {effect.rank_before for effect in found.values()} == {None}
-    assert result.notes == ("Some documents were shifted by other language vectors than the index's own.",)
+    assert result.notes == ("Some documents were shifted with language vectors other than the index's own.",)
     result = searcher.search("ยีสต์", SearchSettings("lexical"), language="th", explain=True)
     assert [(hit.id, hit.shift) for hit in result.hits] == [("bread-th", None)]
 
@@ -138,8 +138,8 @@ def test_a_shift_that_cannot_be_taken_back_is_said(client, make):
         "en": False, "de": True, "th": True
     }  # fmt: skip
     assert result.notes == (
-        f"How near the hits were before the shift is not known: {name}-v0001 does not hold what could take it back "
-        "exactly.",
+        f"The similarity before the shift is not available: {name}-v0001 does not store what is needed to reverse "
+        "its shift exactly.",
     )
 
 
@@ -180,8 +180,7 @@ def test_anchors_are_explained_with_what_they_were_trusted_for(client, name, clu
         "own_language": 1.0,
     }  # fmt: skip
     note = (
-        f"{name} is not calibrated for anchored search, so usual figures are used: "
-        f"`langshift anchors calibrate {name}`."
+        f"{name} is not calibrated for anchored search, so defaults are used: run `langshift anchors calibrate {name}`."
     )
     assert answer["notes"] == [note]
     for hit in answer["hits"]:

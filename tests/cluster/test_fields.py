@@ -122,8 +122,8 @@ def test_a_filter_by_language_is_by_langshifts_field_under_either_name(name, sea
         with pytest.raises(UsageError) as refused:
             searcher.search("Moon", filters={field: ["x"]})
         assert str(refused.value) == (
-            f"Index {name} has no field {field!r} that can be filtered by exact value; "
-            "language, group and every other field that its documents brought can be."
+            f"Index {name} has no field {field!r} that can be filtered by exact value: use language, group or "
+            "another field that its documents came with."
         )
 
 

@@ -124,10 +124,10 @@ def test_a_query_that_words_cannot_be_searched_for(client, index_name):
     target = write(client, index_name, {"a": {"language": "de", "text": {"de": "x"}, "embedding": [1, 0, 0]}})
     with pytest.raises(UsageError) as refused:
         found(client, target, SearchQuery("wort " * 501, "de", vector(1, 0, 0)), ANCHORED)
-    assert str(refused.value) == "The query has too many words for a word search: at most 500 fit."
+    assert str(refused.value) == "The query has too many words for a lexical search: the limit is 500."
     with pytest.raises(UsageError) as refused:
         found(client, target, SearchQuery("wort", "de"), ANCHORED)
-    assert str(refused.value) == "The question has no vector, and this way of searching needs one: encode its words."
+    assert str(refused.value) == "The query has no vector, but this search mode needs one: encode the query."
 
 
 def test_a_query_of_zeros_is_refused_as_by_a_dense_search(client, index_name):
@@ -136,8 +136,7 @@ def test_a_query_of_zeros_is_refused_as_by_a_dense_search(client, index_name):
         with pytest.raises(UsageError) as refused:
             found(client, target, SearchQuery("x", "de", vector(0, 0, 0)), SearchSettings(mode))
         assert str(refused.value) == (
-            "The vector of the query 'x' is all zeros, so nothing is near to it: ask it in other words, or by mode "
-            "lexical."
+            "The vector of the query 'x' is all zeros, so no document is near it: use other words, or mode lexical."
         )
 
 

@@ -71,11 +71,11 @@ def test_one_that_fails_does_not_fail_the_others(client, target):
     assert without_time(first) == without_time(last)
     assert len(first.hits) == 5
     assert isinstance(words, UsageError)
-    assert str(words) == "The query has too many words for a word search: at most 500 fit."
+    assert str(words) == "The query has too many words for a lexical search: the limit is 500."
     assert isinstance(year, ClusterError)
     assert str(year).startswith("The cluster answered 400: all shards failed: failed to create query: ")
     assert "soon" in str(year)
-    assert str(vector) == "The question has no vector, and this way of searching needs one: encode its words."
+    assert str(vector) == "The query has no vector, but this search mode needs one: encode the query."
     with pytest.raises(ClusterError) as refused:
         execute(client, target.index.index, search(requests[2]))
     assert str(refused.value) == str(year)

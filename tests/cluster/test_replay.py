@@ -94,7 +94,7 @@ def test_tables(folder, index):
     assert shown[0] == f"{index}: 20 queries, lexical, alpha 1"
     assert shown[1].split() == ["measure", "mean", "queries"]
     assert [line.split()[0] for line in shown[2:6]] == ["nDCG@20", "R@20", "TLR@20", "SLR@20"]
-    assert "Milliseconds a query, one at a time" in shown
+    assert "Milliseconds per query, one at a time" in shown
     assert said.stderr == ""
 
 

@@ -110,7 +110,7 @@ def test_a_log_without_judgements(dataset, indices, tmp_path):
     said = run("--log", log, "--speed", 10, "--index", indices[0], "--index", indices[1], "--mode", "lexical")
     shown = said.stdout.splitlines()
     assert shown[0] == f"{indices[0]}: 6 queries, lexical, alpha 0"
-    assert "Milliseconds a query, by the log's times, at most 64 at once" in shown
+    assert "Milliseconds per query, at the log's times, at most 64 at a time" in shown
     heading = f"From {indices[0]} to {indices[1]}: overlap, and languages among the first 20"
     assert heading in shown
     # Words find the same in both: the shift is in the vectors alone.
@@ -325,8 +325,8 @@ def test_errors_of_the_cluster_are_kept_with_their_reason(cluster_url, dataset, 
     assert [answer.query for answer in found.failed] == [query.id for query in dataset.queries[2:5]]
     first, second, third = (answer.error for answer in found.failed)
     assert first == "The cluster answered 429: rejected execution."
-    assert second == "The cluster gave an answer that cannot be read: {'took': 1}."
-    assert third.startswith("The cluster gave an answer that cannot be read: ")
+    assert second == "The cluster's response cannot be read: {'took': 1}."
+    assert third.startswith("The cluster's response cannot be read: ")
     assert found.complete
     assert found.sending.answered == 17
 

@@ -32,7 +32,7 @@ def test_a_better_version_passes_and_a_worse_one_is_removed(client, name, data):
     done = run("retune", name, "--alpha", 1, *gate)
     assert done.exit_code == 0, done.exception
     head, columns, *rows = done.stdout.splitlines()
-    assert head == f"6 queries of {data.data} in {name}-v0001 and in {name}-v0002"
+    assert head == f"6 queries of {data.data} in {name}-v0001 and {name}-v0002"
     assert columns.split() == ["measure", f"{name}-v0001", f"{name}-v0002", "change"]
     assert [row.split()[0] for row in rows[:6]] == ["nDCG@20", "R@20", "TLR@20", "SLR@20", "nDCG@3", "R@3"]
     assert rows[4].split()[2:] == ["1.0000", f"+{rows[4].split()[3][1:]}"]
@@ -51,7 +51,7 @@ def test_a_better_version_passes_and_a_worse_one_is_removed(client, name, data):
     assert sentence == f"{name} stays {name}-v0002, and the new version is removed: " + " ".join(
         line.removeprefix("- FAILS: ") for line in told
     )
-    assert told[0].endswith(" from 1.0000 to " + told[0].split()[9].rstrip(":") + ": fails by 'nDCG@3 < 0'.")
+    assert told[0].endswith(" from 1.0000 to " + told[0].split()[9] + " (fails if 'nDCG@3 < 0').")
     assert list(versions.versions_of(client, name)) == [f"{name}-v0001", f"{name}-v0002"]
     assert versions.live(client, name).fingerprint.alpha == 1
 
@@ -65,7 +65,7 @@ def test_json(name, data):
     told = json.loads(done.stdout)
     (verdict,) = told.pop("gate")
     assert verdict["failed"]
-    assert verdict["says"].endswith(": fails by 'nDCG@3 < 0'.")
+    assert verdict["says"].endswith(" (fails if 'nDCG@3 < 0').")
     assert told == {"name": name, "index": f"{name}-v0002", "before": f"{name}-v0002", "changed": False}
 
 
@@ -85,8 +85,8 @@ def test_a_dataset_of_other_documents_is_refused_before_anything_is_made(client,
     done = run("retune", name, "--alpha", 1, "--gate", data.data, "--fail-if", "nDCG@3 < 0")
     relevant = len(data_ids(data))
     assert refused(done) == (
-        f"The gate cannot be judged: none of the {relevant:,} relevant documents of {data.data} is in {name}-v0001: "
-        "give a dataset of what is in the index, with the same _id.",
+        f"The gate cannot be evaluated: none of the {relevant:,} relevant documents of {data.data} is in {name}-v0001. "
+        "Use a dataset whose documents are in the index, with the same _id.",
         2,
     )
     assert versions.versions_of(client, name) == [f"{name}-v0001"]

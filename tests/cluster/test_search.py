@@ -96,8 +96,8 @@ def test_a_calibration_that_cannot_be_reckoned_with_is_refused(client, name):
     finally:
         metadata.change(client, f"{name}-v0001", {metadata.ANCHORS: None})
     assert str(refused.value) == (
-        f"The calibration in the mapping of {name}-v0001 (_meta.langshift_anchors) cannot be read: "
-        f"`langshift anchors calibrate {name}` measures again."
+        f"The calibration in the mapping of {name}-v0001 (_meta.langshift_anchors) cannot be read: run `langshift "
+        f"anchors calibrate {name}` again."
     )
 
 
@@ -107,7 +107,7 @@ def test_what_cannot_be_searched_is_refused(client, name, searcher):
     with pytest.raises(UsageError, match=rf"^Index {name} has no field 'colour' that can be filtered by"):
         searcher.search("Moon", filters={"colour": ["red"]})
     with pytest.raises(
-        UsageError, match=rf"^Index {name} has no field 'text.en' that can be filtered by exact value; "
+        UsageError, match=rf"^Index {name} has no field 'text.en' that can be filtered by exact value: "
     ):
         searcher.search("Moon", filters={"text.en": ["Moon"]})
     with pytest.raises(UsageError, match=r"^The filter year=soon does not fit its field: .*soon"):

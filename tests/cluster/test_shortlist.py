@@ -77,7 +77,7 @@ def test_it_ranks_as_the_live_search_does(client, target, language, filters):
 def test_what_a_leg_lacks_is_said_where_a_setting_needs_it(client, target):
     many = asked(words="ทะเล" * 600)
     shortlist = shortlisted(client, target, many)
-    sentence = "The query has too many words for a word search: at most 500 fit."
+    sentence = "The query has too many words for a lexical search: the limit is 500."
     assert shortlist.lacks == {"lexical": sentence}
     near_ties_aside(
         rank(shortlist, SearchSettings(preference=0.1)).hits,

@@ -82,7 +82,7 @@ def mapped(page):
 
 def figures_first(page):
     """Show the report from its first figures on; its top names folders of whoever took the picture."""
-    page.get_by_role("heading", name="Languages of what is found").evaluate("one => one.scrollIntoView()")
+    page.get_by_role("heading", name="Languages of the hits").evaluate("one => one.scrollIntoView()")
 
 
 PICTURES = (

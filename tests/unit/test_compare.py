@@ -145,8 +145,8 @@ def test_tables(folder):
     cell = first.cells["th"]["th"]
     assert (cell.before, cell.after, cell.tested.queries) == (1.0, 0.0, 20)
     assert describe_test(found.clusters) == (
-        "Significant: p below 0.05 by a paired randomisation test that flips the signs of whole clusters, 20 by group, "
-        "in 100,000 random ways (seed 20260), corrected for several tests after Benjamini and Yekutieli "
+        "Significant: p below 0.05 in a paired randomisation test that flips the signs of whole clusters (20 by "
+        "group; 100,000 random flips, seed 20260), corrected for multiple tests after Benjamini and Yekutieli "
         "(scipy.stats.false_discovery_control, method 'by')."
     )
 
@@ -182,8 +182,8 @@ def test_a_gain_does_not_hide_a_loss(folder):
     found = compared(folder, BEFORE, after)
     assert advice(found) == [
         "For queries in en (+.3869 against a), use b (run1): nDCG@2 is significantly better there.",
-        "For queries in th (b =), nDCG@2 does not tell a and b apart: "
-        "chance alone gives differences as large (corrected p at least 0.05).",
+        "For queries in th (b unchanged), nDCG@2 does not differ significantly between a and b: chance alone "
+        "produces differences as large (corrected p at least 0.05).",
         "But nDCG@2 over same-language documents is significantly worse with b than with a "
         "for queries in en (-1.0000).",
         "But SLR@2 is significantly worse with b than with a for queries in en (-1.0000).",
@@ -194,25 +194,26 @@ def test_chance_is_called_chance(folder):
     # One question of twenty lost: no test says that this is more than luck.
     found = compared(folder, BEFORE, {**BEFORE, "t05-qth": []})
     assert advice(found) == [
-        "For queries in en (b =) and th (b -.0500), nDCG@2 does not tell a and b apart: "
-        "chance alone gives differences as large (corrected p at least 0.05)."
+        "For queries in en (b unchanged) and th (b -.0500), nDCG@2 does not differ significantly between a and b: "
+        "chance alone produces differences as large (corrected p at least 0.05)."
     ]
     # And where the better run loses a little elsewhere, that is said with its doubt.
     one = {**AFTER, "t05-qen": ["t05-de", "t05-th"]}
     told = advice(compared(folder, BEFORE, one))
     assert told[-1] == (
-        "SLR@2 is worse, too, with b than with a for queries in en (-.0500), though chance may have given that much."
+        "SLR@2 is also worse with b than with a for queries in en (-.0500), though this may be due to chance."
     )
 
 
 def test_three_runs(folder):
     found = compared(folder, BEFORE, AFTER, AFTER)
     assert advice(found)[0] == (
-        "For queries in en (+.3869 against a, no different from c), use b (run1): nDCG@2 is significantly better there."
+        "For queries in en (+.3869 against a, not significantly different from c), use b (run1): nDCG@2 is "
+        "significantly better there."
     )
     assert advice(compared(folder, BEFORE, BEFORE, BEFORE)) == [
-        "For queries in en (highest with a) and th (highest with a), nDCG@2 does not tell a, b and c apart: "
-        "chance alone gives differences as large (corrected p at least 0.05)."
+        "For queries in en (highest with a) and th (highest with a), nDCG@2 does not differ significantly between a, "
+        "b and c: chance alone produces differences as large (corrected p at least 0.05)."
     ]
 
 

@@ -100,9 +100,10 @@ def test_runs_that_do_not_fit_are_told(results, data):
     assert lpr.startswith("Warning: a (odd), LPR: ")
     assert lines == [
         "Warning: a (odd) has no answer for 1 queries, which count as 0.",
-        "Warning: a (odd) finds 1 documents that are not in the dataset (strange, say), which count as not relevant.",
-        "Warning: b (english) is a replay that was cut off: its figures are too low; run it to its end.",
-        "Warning: b (english) met 3 failed queries, which count as 0.",
+        "Warning: a (odd) finds 1 documents that are not in the dataset (such as strange), which count as not "
+        "relevant.",
+        "Warning: b (english) is an interrupted replay, so its figures are too low: resume it.",
+        "Warning: b (english) has 3 failed queries, which count as 0.",
     ]
 
 
@@ -112,17 +113,17 @@ def test_conditions_the_file_for_ci_and_the_exit_code(results, tmp_path):
     assert isinstance(said.exception, LangshiftError)
     assert said.exception.exit_code == 1
     assert str(said.exception) == (
-        "SLR@20 for queries in de changes by -1.0000 from 1.0000 to .0000: fails by 'SLR@20 in any < -0.1'. "
-        "R@20 is .5000: fails by 'value R@20 < .6'."
+        "SLR@20 for queries in de changes by -1.0000, from 1.0000 to .0000 (fails if 'SLR@20 in any < -0.1'). "
+        "R@20 is .5000 (fails if 'value R@20 < .6')."
     )
-    assert "- passes: nDCG@20 changes by -.3869 from 1.0000 to .6131.\n" in said.stdout
+    assert "- passes: nDCG@20 changes by -.3869, from 1.0000 to .6131.\n" in said.stdout
     assert not (tmp_path / "kept.json").exists()
     (suite,) = JUnitXml.fromfile(str(tmp_path / "ci.xml"))
     assert (suite.name, suite.tests, suite.failures) == ("both english", 3, 2)
     cases = list(suite)
     assert [case.name for case in cases] == ["nDCG@20 < -0.5", "SLR@20 in any < -0.1", "value R@20 < .6"]
     assert [case.is_passed for case in cases] == [True, False, False]
-    assert cases[2].result[0].message == "R@20 is .5000: fails by 'value R@20 < .6'."
+    assert cases[2].result[0].message == "R@20 is .5000 (fails if 'value R@20 < .6')."
     verdicts = json.loads(compare(*results, *conditions, "--json").stdout)["conditions"]
     assert [verdict["failed"] for verdict in verdicts] == [False, True, True]
 
@@ -136,7 +137,7 @@ def test_a_baseline_takes_the_place_of_the_first_run(results, tmp_path):
     condition = ["--baseline", baseline, "--fail-if", "SLR@20 < -0.01"]
     assert compare(results[0], *condition).exit_code == 0
     said = compare(results[1], *condition)
-    assert str(said.exception) == "SLR@20 changes by -.5000 from 1.0000 to .5000: fails by 'SLR@20 < -0.01'."
+    assert str(said.exception) == "SLR@20 changes by -.5000, from 1.0000 to .5000 (fails if 'SLR@20 < -0.01')."
     assert refusal(results[1], "--baseline", baseline, "--fail-if", "SLR@5 < 0") == (
         "The baseline of both has no SLR@5: save it again with --measures 'SLR@5' among others."
     )
@@ -145,20 +146,20 @@ def test_a_baseline_takes_the_place_of_the_first_run(results, tmp_path):
 def test_a_baseline_that_cannot_be_used(results, tmp_path):
     path = tmp_path / "baseline.json"
     options = ["--baseline", path, "--fail-if", "SLR@20 < 0"]
-    how = "write one with `langshift evaluate compare RUN --save-baseline FILE`"
+    how = "create one with `langshift evaluate compare RUN --save-baseline FILE`"
     assert refusal(results[0], *options) == f"There is no baseline {path}: {how}."
     for content in ("", "[]", '{"langshift": "1"}', '{"name": "x"}'):
         path.write_text(content)
-        assert refusal(results[0], *options) == f"{path} is no baseline, or is damaged: {how}."
+        assert refusal(results[0], *options) == f"{path} is not a baseline, or is damaged: {how}."
     compare(results[0], "--save-baseline", path)
     kept = json.loads(path.read_text())
     path.write_text(json.dumps({**kept, "dataset": "0123456789abcdef"}))
     assert refusal(results[0], *options) == (
         f"{path} is a baseline of another dataset (0123456789abcdef, not {kept['dataset']}): "
-        "compare with the dataset that it was made from, or save it again."
+        "use the dataset that the baseline was saved for, or save the baseline again."
     )
     path.write_text(json.dumps({**kept, "measures": {"SLR@20": "high"}}))
-    assert refusal(results[0], *options) == f"{path} is no baseline, or is damaged: {how}."
+    assert refusal(results[0], *options) == f"{path} is not a baseline, or is damaged: {how}."
 
 
 def test_options_that_make_no_sense(results, tmp_path):
@@ -179,23 +180,23 @@ def test_options_that_make_no_sense(results, tmp_path):
 
 def test_runs_that_are_not_there(results, tmp_path):
     how = "a folder that `langshift evaluate replay` or `offline` wrote with --output, or a TREC run with --dataset"
-    assert refusal(results[0], tmp_path / "none") == f"There is no run {tmp_path / 'none'}: name {how}."
+    assert refusal(results[0], tmp_path / "none") == f"There is no run {tmp_path / 'none'}: give {how}."
     (tmp_path / "empty").mkdir()
-    assert refusal(results[0], tmp_path / "empty") == f"{tmp_path / 'empty'} holds no run.trec: name {how}."
+    assert refusal(results[0], tmp_path / "empty") == f"{tmp_path / 'empty'} contains no run.trec: give {how}."
     (results[1] / "result.json").write_text("{")
     assert refusal(*results).startswith(f"{results[1] / 'result.json'} is not valid JSON (")
     wrong = {"folder": "here", "hash": "0123456789abcdef", "documents": 24, "queries": "many"}
     for content in ('{"dataset": 1}', "[1]", json.dumps({"dataset": wrong})):
         (results[1] / "result.json").write_text(content)
         assert refusal(*results) == (
-            f"{results[1] / 'result.json'} is not what langshift writes: run the evaluation again."
+            f"{results[1] / 'result.json'} is not in langshift's format: run the evaluation again."
         )
 
 
 def test_a_dataset_that_is_not_there_any_more(results, data, tmp_path):
     data.rename(tmp_path / "moved")
     assert refusal(*results) == (
-        f"{results[0]} is a run of {data}, which is not there any more: name the dataset with --dataset."
+        f"{results[0]} is a run of {data}, which no longer exists: give the dataset with --dataset."
     )
 
 
@@ -206,18 +207,18 @@ def test_runs_of_different_datasets(results, data, tmp_path):
     (results[1] / "result.json").write_text(json.dumps(result))
     assert refusal(*results) == (
         f"{results[0]} and {results[1]} are runs of different datasets, {data} (24 queries, {ours}) and elsewhere "
-        "(7 queries, 0123456789abcdef): compare runs of one dataset."
+        "(7 queries, 0123456789abcdef): compare runs of the same dataset."
     )
     assert refusal(*results, "--dataset", data) == (
         f"{results[1]} is a run of elsewhere as it was then (24 documents, 7 queries, 0123456789abcdef), which differs "
-        f"from {data} (24, 24, {ours}): name the same dataset, or run it again."
+        f"from {data} (24, 24, {ours}): give the same dataset, or rerun it."
     )
     stranger = write_run(tmp_path / "stranger.trec", {"q9": ["t0-en"], "q0-en": ["t0-en"]})
     assert refusal(stranger, stranger, "--dataset", data) == (
-        f"{stranger} answers 1 queries that {data} lacks, 'q9' first: it is a run of another dataset."
+        f"{stranger} answers 1 queries that are not in {data}, such as 'q9': it is a run of another dataset."
     )
     assert refusal(stranger, stranger) == (
-        f"{stranger} does not say which dataset it is a run of: name it with --dataset."
+        f"{stranger} does not record which dataset it is a run of: specify it with --dataset."
     )
 
 

@@ -49,11 +49,11 @@ def test_the_confidence_is_told_in_tenths():
 def test_every_field_of_a_fingerprint_is_told_in_words():
     told = dict(fingerprint_rows(replace(MADE, query_prefix="query: ", normalised=True)))
     assert len(told) == len(MADE.to_dict())
-    assert told["Alphas of single languages"] == "th 0.3, zh-TW 0"
-    assert told["Text before a query"] == "'query: '"
-    assert told["Text before a document"] == "none"
-    assert told["The encoder's vectors have norm 1"] == "yes"
-    assert told["Alpha, the scale of the shift"] == "0.6"
+    assert told["Alphas of individual languages"] == "th 0.3, zh-TW 0"
+    assert told["Prefix of queries"] == "'query: '"
+    assert told["Prefix of documents"] == "none"
+    assert told["Normalised by the encoder"] == "yes"
+    assert told["Alpha (scale of the shift)"] == "0.6"
     assert "alpha" not in told, "a field without a name of its own"
     assert dict(fingerprint_rows(PLAIN))["Language vectors (hash)"] == "none"
 
@@ -101,7 +101,7 @@ def test_of_many_dead_letters_the_first_are_counted_and_that_is_said(place, boun
     assert [one.count for one in found.groups] == [count]
     assert found.remark == (
         f"Only the first {count} dead letter{'s' if count > 1 else ''} were counted: "
-        "`langshift dead-letters list --index news` counts all."
+        "`langshift dead-letters list --index news` counts them all."
     )
 
 
@@ -122,6 +122,5 @@ def test_a_file_that_holds_something_else_is_said_and_breaks_no_page(place):
 def test_a_file_that_cannot_be_read_is_said_and_breaks_no_page(place):
     place.dead_letters.mkdir()
     assert (
-        summarize_dead_letters(place).remark
-        == "The dead letters cannot be read (Is a directory): see to it that they can be."
+        summarize_dead_letters(place).remark == "The dead letters cannot be read (Is a directory): make them readable."
     )

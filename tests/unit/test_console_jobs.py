@@ -70,12 +70,15 @@ def test_a_form_is_a_setting():
 @pytest.mark.parametrize(
     ("form", "sentence"),
     [
-        ({"mode": "magic"}, "There is no search mode 'magic'; there are: dense, lexical, hybrid, balanced, anchored."),
+        (
+            {"mode": "magic"},
+            "There is no search mode 'magic': choose one of dense, lexical, hybrid, balanced, anchored.",
+        ),
         ({"prefer": "much"}, "Language preference is 'much', but it must be a number from 0 to 2."),
         ({"prefer": "nan"}, "Language preference is 'nan', but it must be a number from 0 to 2."),
         ({"prefer": "--1"}, "Language preference is '-1', but it must be a number from 0 to 2."),
-        ({"mode": "hybrid", "weight": "2"}, "Share of the words is '2', but it must be a number from 0 to 1."),
-        ({"mode": "hybrid", "fusion": "cold"}, "There is no fusion 'cold'; there are: min-max, rrf."),
+        ({"mode": "hybrid", "weight": "2"}, "Lexical weight is '2', but it must be a number from 0 to 1."),
+        ({"mode": "hybrid", "fusion": "cold"}, "There is no fusion 'cold': choose one of min-max, rrf."),
     ],
 )
 def test_a_form_that_cannot_be_used_is_a_sentence(form, sentence):
@@ -94,7 +97,7 @@ def test_only_datasets_of_the_console_are_replayed(tmp_path):
 
     for name, sentence in (
         ("strange", f"{strange}/dataset.json cannot be read: it must be "),
-        ("/etc", "There is no dataset '/etc'; there are: demo, gone, strange."),
+        ("/etc", "There is no dataset '/etc': choose one of demo, gone, strange."),
         ("gone", f"{tmp_path}/gone/queries.jsonl cannot be read (No such file or directory): a dataset folder holds "),
     ):
         with pytest.raises(UsageError) as refused:
@@ -118,10 +121,10 @@ def test_a_console_that_was_started_again_knows_the_replay_that_lives(results, r
     assert not psutil.pid_exists(replaying.pid)
     assert jobs.running() is None
     assert jobs.last_message == (
-        "The replay news-1 was cut off; 2 of 3 queries are answered and kept. It was cancelled."
+        "The replay news-1 was interrupted; 2 of 3 queries are answered and saved. It was cancelled."
     )
     assert jobs.why(results / "news-1") == "It was cancelled."
-    with pytest.raises(UsageError, match=r"^The replay 'news-1' is not running any more: there is nothing to cancel.$"):
+    with pytest.raises(UsageError, match=r"^The replay 'news-1' is no longer running: there is nothing to cancel.$"):
         jobs.cancel("news-1")
 
 
@@ -173,7 +176,7 @@ def test_only_a_folder_of_the_console_s_own_is_gone_on_with(tmp_path, name):
 
     with pytest.raises(UsageError) as refused:
         Jobs(results, {"demo": FOLDER}).resume(name)
-    assert str(refused.value) == f"{name!r} is no replay of this console that was cut off: start one anew."
+    assert str(refused.value) == f"{name!r} is not an interrupted replay of this console: start a new one."
 
 
 def test_a_setting_that_somebody_wrote_into_the_file_is_no_command(results):

@@ -110,7 +110,7 @@ def test_documents_that_cannot_be_taken_back_are_left_out_and_counted():
     documents = [drawn("a"), drawn("b", made=None), drawn("c")]
     kept, remarks = comparable("news-v0001", documents, held=True)
     assert [one.id for one in kept] == ["a", "c"]
-    assert remarks == ["1 of the 3 documents drawn cannot be taken back exactly to before the shift: left out here."]
+    assert remarks == ["For 1 of the 3 documents drawn, the shift cannot be reversed exactly: they are left out here."]
     assert comparable("news-v0001", documents[:1], held=False) == (documents[:1], [])
 
 
@@ -119,7 +119,7 @@ def test_where_the_shift_is_not_known_all_are_shown_as_they_are(made, held):
     documents = [drawn("a", made=None), drawn("b", made=made)]
     assert comparable("news-v0001", documents, held=held) == (
         documents,
-        ["What was before the shift is not shown: news-v0001 does not hold what could take it back exactly."],
+        ["Vectors before the shift are not shown: news-v0001 does not store what is needed to reverse it exactly."],
     )
     assert pictured(documents).before is None
     assert measure_nearness(asked(documents), documents, ["en"]).before is None

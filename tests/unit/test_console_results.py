@@ -131,7 +131,7 @@ def test_a_damaged_result_is_listed_with_a_sentence(tmp_path, content, reason):
 
     damaged, good = results(tmp_path, {}).runs
 
-    assert damaged.problem.startswith(f"result.json is not what langshift writes ({reason}")
+    assert damaged.problem.startswith(f"result.json is not in langshift's format ({reason}")
     assert damaged.problem.endswith("): run the evaluation again.")
     assert (good.name, good.problem) == ("b", "")
 
@@ -141,7 +141,7 @@ def test_a_pipe_is_no_run_and_nobody_waits_for_it(tmp_path):
     (tmp_path / "pipe").mkdir()
     os.mkfifo(tmp_path / "pipe" / "result.json")
     assert results(tmp_path, {}).runs == []
-    assert describe_run(tmp_path / "pipe", "pipe", {}).problem == "It holds no result.json, so it is no run."
+    assert describe_run(tmp_path / "pipe", "pipe", {}).problem == "It contains no result.json, so it is not a run."
 
 
 def test_a_name_that_is_no_text_is_left_out(tmp_path):
@@ -176,7 +176,7 @@ def test_a_name_that_could_lead_out_is_refused(tmp_path, name):
         path_inside(tmp_path / "results", name)
 
     assert refused.value.status_code == 403
-    assert refused.value.detail == f"{name!r} is no name of a run: choose one of those in the table."
+    assert refused.value.detail == f"{name!r} is not the name of a run: choose one from the table."
 
 
 def test_a_link_that_leads_out_is_refused_and_what_is_not_there_is_not_found(tmp_path):

@@ -117,30 +117,30 @@ def test_a_link_names_all_that_differs_from_what_is_usual() -> None:
     [
         (
             "left.alpha=abc",
-            "left.alpha is 'abc', but it must be a number from 0 to 1: correct it in the address, or leave it out for "
-            "what is usual.",
+            "left.alpha is 'abc', but it must be a number from 0 to 1: correct it in the address, or leave it out to "
+            "use the default.",
         ),
         (
             "right.alpha=nan",
-            "right.alpha is 'nan', but it must be a number from 0 to 1: correct it in the address, or leave it out for "
-            "what is usual.",
+            "right.alpha is 'nan', but it must be a number from 0 to 1: correct it in the address, or leave it out "
+            "to use the default.",
         ),
         (
             "left.prefer=0.3",
             "left.prefer is '0.3', but it must be a number from -0.2 to 0.2: correct it in the address, or leave it "
-            "out for what is usual.",
+            "out to use the default.",
         ),
         (
             "right.weight=" + "9" * 1000,
-            f"right.weight is '{'9' * 40}…', but it must be a number from 0 to 1: correct it in the address, or leave "
-            "it out for what is usual.",
+            f"right.weight is '{'9' * 40}…', but it must be a number from 0 to 1: correct it in the address, or "
+            "leave it out to use the default.",
         ),
         ("size=2.5", "size is '2.5', but it must be a whole number from 1 to 100."),
         ("left.mode=evil", "left.mode is 'evil', but it must be one of dense, lexical, hybrid, balanced, anchored."),
         ("left.fusion=sum", "left.fusion is 'sum', but it must be one of min-max, rrf."),
         ("left.one=yes", "left.one is 'yes', but it must be 1, or left out."),
-        ("lang=<b>", "lang is '<b>', which is no language: use a BCP 47 tag such as th, or leave it out."),
-        ("filter=q1", "filter is 'q1', which is no language: use a BCP 47 tag such as th, or leave it out."),
+        ("lang=<b>", "lang is '<b>', which is not a language tag: use a BCP 47 tag such as th, or leave it out."),
+        ("filter=q1", "filter is 'q1', which is not a language tag: use a BCP 47 tag such as th, or leave it out."),
         ("filter=de&" * 65, "filter is given 65 times, but at most 64 languages can be chosen."),
     ],
 )
@@ -184,17 +184,17 @@ def test_the_place_on_the_other_side_is_told_in_words():
     here = [hit("a"), hit("b"), hit("c"), hit("d")]
     there = places([hit("b"), hit("a"), hit("c")])
     assert [(row.movement, row.moved) for row in rows(here, "q", there)] == [
-        ("up", "up 1, there 2nd"),
-        ("down", "down 1, there 1st"),
-        ("same", "same place"),
-        ("absent", "not among the first 100 there"),
+        ("up", "up 1, 2nd on the other side"),
+        ("down", "down 1, 1st on the other side"),
+        ("same", "same rank"),
+        ("absent", "not among the first 100 on the other side"),
     ]
 
 
 def test_a_document_inside_a_hit_stands_where_the_hit_does():
     there = places([hit("x"), hit("y", others=("a",))])
-    assert rows([hit("a")], "q", there)[0].moved == "up 1, there 2nd"
-    assert rows([hit("z", others=("x",))], "q", there)[0].moved == "same place"
+    assert rows([hit("a")], "q", there)[0].moved == "up 1, 2nd on the other side"
+    assert rows([hit("z", others=("x",))], "q", there)[0].moved == "same rank"
 
 
 def test_ordinals():
@@ -315,7 +315,7 @@ def test_an_index_that_is_not_there_is_named():
         resolve_state(SearchState(right=SearchSide("gone")), [choice("plain", 0)])
     assert str(caught.value) == (
         "right is 'gone', but there is no such index or version on the cluster: choose one from the list at /search, "
-        "or make it with `langshift ingest`."
+        "or create it with `langshift ingest`."
     )
 
 

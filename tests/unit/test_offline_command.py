@@ -91,8 +91,8 @@ def test_a_sweep(data):
     assert found["languages"].keys() == {"de"}
     assert [(point["beta"], point["alpha"]) for point in found["beta"]] == [(0, 0), (0, 1), (0.05, 0), (0.05, 1)]
     shown = run("sweep", data, "--alpha", "0,1")
-    assert shown.stdout.startswith("Development half (1 by article, 1 queries)\nalpha  nDCG@20")
-    assert "\nThe other half (1 by article, 1 queries)\n" in shown.stdout
+    assert shown.stdout.startswith("Development half (1 queries, 1 clusters by article)\nalpha  nDCG@20")
+    assert "\nThe other half (1 queries, 1 clusters by article)\n" in shown.stdout
     assert "Language preference" not in shown.stdout
 
 

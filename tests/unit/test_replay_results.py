@@ -150,17 +150,17 @@ def test_what_changed_in_words():
     assert lines == [
         "Over all 4 questions, nDCG@20 falls from .787 to .750, R@20 stays at .750, "
         "TLR@20 rises from .500 to .750 and SLR@20 falls from 1.000 to .750.",
-        "For questions in en, the pivot language that passages are shifted towards, "
+        "For questions in en, the pivot language that documents are shifted towards, "
         "nDCG@20 rises from .613 to .807, R@20 rises from .500 to .750, TLR@20 rises from .000 to .500 "
         "and SLR@20 stays at 1.000.",
-        "nDCG@20 by the question's language: rises for questions in en (+.194); falls for questions in de (-.267).",
-        "TLR@20 by the question's language: rises for questions in en (+.500); stays for de.",
-        "SLR@20 by the question's language: falls for questions in de (-.500); stays for en.",
+        "nDCG@20 by question language: rises for questions in en (+.194); falls for questions in de (-.267).",
+        "TLR@20 by question language: rises for questions in en (+.500); unchanged for questions in de.",
+        "SLR@20 by question language: falls for questions in de (-.500); unchanged for questions in en.",
         "Question by question, nDCG@20 is better for 1, worse for 1 and the same for 2.",
-        "Among the first 20 hits, those in the question's own language take .792 before and .625 after; "
+        "Of the first 20 hits, the share in the question's own language is .792 before and .625 after; "
         "an even mix of the 2 languages would be .500.",
-        "With 2 questions a language, one question alone can move a language's figure by .500: "
-        "small changes say little.",
+        "With 2 questions per language, a single question can change a language's figure by .500: "
+        "small changes mean little.",
     ]
 
 
@@ -170,7 +170,7 @@ def test_no_change_is_said_as_such():
         "Over all 4 questions, nDCG@20 stays at .787, R@20 stays at .750, "
         "TLR@20 stays at .500 and SLR@20 stays at 1.000."
     )
-    assert lines[2] == "nDCG@20 by the question's language: stays for de and en."
+    assert lines[2] == "nDCG@20 by question language: unchanged for questions in de and en."
     assert lines[5] == "Question by question, nDCG@20 is better for 0, worse for 0 and the same for 4."
 
 

@@ -91,7 +91,7 @@ def test_the_files_lie_in_the_last_folder_and_are_named(reported):
     runs, said = reported.runs, reported.said
     assert (said.exit_code, said.stderr) == (0, "")
     assert said.stdout.splitlines() == [
-        "Over 24 queries, nDCG@20 goes from .4693 with a (plain) to 1.0000 with b (shifted) (+.5307, significant). The "
+        "Over 24 queries, nDCG@20 is .4693 with a (plain) and 1.0000 with b (shifted) (+.5307, significant). The "
         "query languages de and en gain; none loses significantly. Answers in the searcher's own language: SLR@20 "
         ".5000 → 1.0000 (+.5000, significant).",
         "",
@@ -111,13 +111,13 @@ def test_the_page_has_every_part_and_a_table_of_contents(runs, tmp_path):
         "Before and after",
         "Which to use",
         "By query language",
-        "Languages of what is found",
+        "Languages of the hits",
         "The first document",
         "Query language by document language",
         "By alpha",
         "Ranking against language preference",
         "Latency",
-        "Who gains and loses most: b (shifted) against a (plain)",
+        "Queries that gain and lose most: b (shifted) against a (plain)",
         "What was run",
     ]
     links = [attributes["href"] for attributes in page.all("a")]
@@ -233,7 +233,7 @@ def test_a_trec_run_needs_the_dataset_named(runs, tmp_path):
     (runs[0] / "result.json").unlink()
     said = report(run)
     assert isinstance(said.exception, UsageError)
-    assert str(said.exception) == f"{run} does not say which dataset it is a run of: name it with --dataset."
+    assert str(said.exception) == f"{run} does not record which dataset it is a run of: specify it with --dataset."
     assert report(run, "--dataset", tmp_path / "data").exit_code == 0
     assert (runs[0] / "report.html").is_file()
 
@@ -248,30 +248,30 @@ def refusal(*arguments, kind=UsageError):
 def test_what_cannot_be_used_is_refused_and_nothing_is_written(runs, tmp_path):
     dataset = json.loads((runs[0] / "result.json").read_text())["dataset"]
     sweep = write_sweep(tmp_path / "sweep.json", dataset)
-    assert refusal(sweep) == "There is no run: give a folder that `langshift evaluate replay` or `offline` wrote."
+    assert refusal(sweep) == "No run is given: give a folder written by `langshift evaluate replay` or `offline`."
     write_sweep(sweep, {"folder": "other", "hash": "12"})
     assert refusal(*runs, sweep) == (
-        f"{sweep} is a sweep of other (12), the runs are of another dataset ({dataset['hash']}): "
-        "give a sweep of the same one."
+        f"{sweep} is a sweep of other (12), but the runs are of another dataset ({dataset['hash']}): "
+        "give a sweep of the same dataset."
     )
     write_sweep(sweep, dataset, alpha="all")
     assert refusal(*runs, sweep) == (
-        f"{sweep} is no document of `langshift evaluate sweep --json` (Expected `array`, got `str` - at `$.alpha`)."
+        f"{sweep} is not the output of `langshift evaluate sweep --json` (Expected `array`, got `str` - at `$.alpha`)."
     )
     sweep.write_bytes(b"\xff{")
-    assert refusal(*runs, sweep).startswith(f"{sweep} is no document of `langshift evaluate sweep --json` (")
+    assert refusal(*runs, sweep).startswith(f"{sweep} is not the output of `langshift evaluate sweep --json` (")
     (tmp_path / "file").write_text("")
     assert refusal(*runs, "--output", tmp_path / "file") == (
         f"{tmp_path / 'file'} is a file: name a folder for --output."
     )
     assert refusal(runs[0], tmp_path / "none") == (
-        f"There is no run {tmp_path / 'none'}: name a folder that `langshift evaluate replay` or `offline` wrote with "
-        "--output, or a TREC run with --dataset."
+        f"There is no run {tmp_path / 'none'}: give a folder that `langshift evaluate replay` or `offline` wrote "
+        "with --output, or a TREC run with --dataset."
     )
     result = runs[1] / "result.json"
     result.write_text(json.dumps({**json.loads(result.read_text()), "latency_ms": {"took": 3}}))
     assert refusal(*runs) == (
-        f"{result} is not what langshift writes (Expected `object`, got `int` - at `$.latency_ms[...]`): "
+        f"{result} is not in langshift's format (Expected `object`, got `int` - at `$.latency_ms[...]`): "
         "run the evaluation again."
     )
     assert not list(tmp_path.rglob("report.*"))

@@ -236,7 +236,7 @@ def test_numbers_that_are_none(options, told):
         (
             "data",
             "SLR@20 in fr < 0",
-            "--fail-if 'SLR@20 in fr < 0': there are no queries in 'fr'; there are some in en.",
+            "--fail-if 'SLR@20 in fr < 0': there are no queries in 'fr'; the queries are in en.",
         ),
     ],
 )

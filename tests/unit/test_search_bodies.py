@@ -52,7 +52,7 @@ def test_lexical_stays_within_the_servers_limit_on_clauses(words):
 
 
 def test_lexical_refuses_a_query_beyond_any_limit():
-    with pytest.raises(UsageError, match=r"^The query has too many words for a word search: at most 500 fit\.$"):
+    with pytest.raises(UsageError, match=r"^The query has too many words for a lexical search: the limit is 500\.$"):
         lexical("tide " * 501, "en", size=1)
 
 
@@ -73,7 +73,7 @@ def test_an_index_with_fields_of_its_own_is_searched_in_these_whatever_the_langu
     assert body["_source"] == {"excludes": ["my.vector"]}
     long = lexical("tide " * 501, "th", size=1, fields=own)
     assert long["query"]["bool"]["must"][0]["multi_match"]["fields"] == ["body"]
-    with pytest.raises(UsageError, match=r"^The query has too many words for a word search: at most 1000 fit\.$"):
+    with pytest.raises(UsageError, match=r"^The query has too many words for a lexical search: the limit is 1000\.$"):
         lexical("tide " * 1001, "th", size=1, fields=own)
 
 
@@ -127,6 +127,6 @@ def test_a_vector_of_zeros_is_refused_by_its_words():
     with pytest.raises(UsageError) as refused:
         vector_of(SearchQuery("of the " * 50, "en", np.zeros(3, np.float32)))
     assert str(refused.value) == (
-        f"The vector of the query {('of the ' * 50)[:100]!r} is all zeros, so nothing is near to it: ask it in other "
-        "words, or by mode lexical."
+        f"The vector of the query {('of the ' * 50)[:100]!r} is all zeros, so no document is near it: use other "
+        "words, or mode lexical."
     )

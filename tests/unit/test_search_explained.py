@@ -127,6 +127,6 @@ def test_nothing_divides_by_a_norm_of_zero_and_stamps_of_anybody_do_no_harm():
 def test_an_index_of_something_else_cannot_be_taken_back():
     assert known_shift({}, "news-v0001") == (
         None,
-        "How near the hits were before the shift is not known: news-v0001 does not hold what could take it back "
-        "exactly.",
+        "The similarity before the shift is not available: news-v0001 does not store what is needed to reverse its "
+        "shift exactly.",
     )

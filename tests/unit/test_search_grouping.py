@@ -9,8 +9,8 @@ from langshift.retrieval.modes import search
 from langshift.retrieval.settings import SearchSettings
 
 FULL = (
-    "The groups found have 10,000 documents or more beside those that the search itself found: what is more than that "
-    "is not shown."
+    "The groups found have 10,000 or more documents in addition to those that the search itself found: the rest is "
+    "not shown."
 )
 
 

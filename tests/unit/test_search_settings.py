@@ -65,7 +65,7 @@ def test_what_is_usual_is_not_written():
         ("lexical --lexical-weight 1", "--lexical-weight needs --mode hybrid."),
         (
             "dense --prefer-language 0 --spread 0",
-            "--prefer-language and --spread exclude each other: give one of them.",
+            "--prefer-language and --spread are mutually exclusive: give one of them.",
         ),
         ("dense --prefer-language nan", "Invalid value for '--prefer-language': nan is not in the range 0<=x<=2.0."),
         ("dense --spread 3", "Invalid value for '--spread': 3.0 is not in the range 0<=x<=2.0."),

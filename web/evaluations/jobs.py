@@ -221,13 +221,13 @@ def path_inside(root: Path, name: str) -> Path:
     parts = PurePosixPath(name).parts
     strange = not parts or "/".join(parts) != name or ".." in parts or any(mark in name for mark in FORBIDDEN)
     if strange or name.startswith("/"):
-        raise HTTPException(403, f"{name!r} is no name of a run: choose one of those in the table.")
+        raise HTTPException(403, f"{name!r} is not the name of a run: choose one from the table.")
     try:
         whole, place = root.resolve(), root.joinpath(*parts).resolve(strict=True)
     except (OSError, RuntimeError, ValueError):
         raise HTTPException(404, f"There is no {name!r} in the results folder: it may have been removed.") from None
     if not place.is_relative_to(whole):
-        raise HTTPException(403, f"{name!r} leads out of the results folder, so it is not shown.")
+        raise HTTPException(403, f"{name!r} leads outside the results folder, so it is not shown.")
     return place
 
 
@@ -239,12 +239,12 @@ def stored_report(root: Path, name: str) -> bytes:
     """
     place = path_inside(root, name)
     if place.name != REPORT or PurePosixPath(name).name != REPORT:
-        raise HTTPException(403, f"{name!r} is no report: of the results folder only files {REPORT} are shown.")
+        raise HTTPException(403, f"{name!r} is not a report: only files named {REPORT} are shown.")
     if not place.is_file():
-        raise HTTPException(404, f"{name!r} is no file.")
+        raise HTTPException(404, f"{name!r} is not a file.")
     try:
         if place.stat().st_size > MOST_BYTES:
-            raise HTTPException(403, f"{name!r} is larger than any report of langshift: open it from disk.")
+            raise HTTPException(403, f"{name!r} is larger than any report that langshift writes: open it from disk.")
         return place.read_bytes()
     except OSError as error:
         raise HTTPException(404, f"{name!r} cannot be read: {error.strerror}.") from None
@@ -270,9 +270,9 @@ class RunningReplay(NamedTuple):
         """How far it is."""
         so_far = f"{self.answered:,} of {self.job.queries:,} queries"
         if not self.begun:
-            first = "Encoding queries" if read_setting(self.job.setting).needs_vector else "Getting ready"
-            return f"{first}: {so_far} were answered before" if self.answered else first
-        return f"{so_far}; working out the figures" if self.answered >= self.job.queries else so_far
+            first = "Encoding queries" if read_setting(self.job.setting).needs_vector else "Preparing"
+            return f"{first}: {so_far} were already answered" if self.answered else first
+        return f"{so_far}; computing the figures" if self.answered >= self.job.queries else so_far
 
 
 def begun(folder: Path, job: Job) -> bool:
@@ -299,9 +299,9 @@ def new_folder(results: Path, index: str) -> Path:
         except FileExistsError:
             continue
         except OSError as error:
-            raise LangshiftError(f"{folder} cannot be made: {error.strerror}.") from None
+            raise LangshiftError(f"{folder} cannot be created: {error.strerror}.") from None
         return folder
-    raise UsageError(f"Too many replays of {index} begin in this second: try again.")
+    raise UsageError(f"Too many replays of {index} started in this second: try again.")
 
 
 def launch(folder: Path, job: Job, dataset: Path, *, resume: bool) -> tuple[Job, psutil.Popen]:
@@ -401,7 +401,7 @@ class Jobs:
             folder = self._folder(name)
             job = None if folder is None else read_job(folder)
             if folder is None or job is None or not (folder / UNFINISHED).is_file():
-                raise UsageError(f"{name!r} is no replay of this console that was cut off: start one anew.")
+                raise UsageError(f"{name!r} is not an interrupted replay of this console: start a new one.")
             place = self._dataset(job.dataset)
             now = msgspec.structs.replace(job, queries=count(place), began=time.time(), process=None, ended="")
             self._own, self.last_message = (folder, *launch(folder, now, place, resume=True)), ""
@@ -415,7 +415,7 @@ class Jobs:
         with self._lock:
             found = self._living()
             if found is None or found[0].name != name:
-                raise UsageError(f"The replay {name!r} is not running any more: there is nothing to cancel.")
+                raise UsageError(f"The replay {name!r} is no longer running: there is nothing to cancel.")
             self._end(*found, "It was cancelled.")
 
     def running(self) -> RunningReplay | None:
@@ -436,7 +436,7 @@ class Jobs:
         """Why a replay that is not running was cut off, in a sentence."""
         job = read_job(folder)
         if job is None:
-            return "It was begun by a command: that with --resume goes on, unless it is still running."
+            return "It was started by a command: unless that is still running, continue it with --resume."
         return last_error(folder) or job.ended or "Its process ended before it was done."
 
     def close(self) -> None:
@@ -455,7 +455,7 @@ class Jobs:
 
     def _dataset(self, name: str) -> Path:
         if name not in self.datasets:
-            raise UsageError(f"There is no dataset {name!r}; there are: {', '.join(self.datasets)}.")
+            raise UsageError(f"There is no dataset {name!r}: choose one of {', '.join(self.datasets)}.")
         return self.datasets[name].absolute()
 
     def _folder(self, name: str) -> Path | None:
@@ -494,15 +494,15 @@ class Jobs:
         """Say how a replay ended, and keep of it what can be gone on with."""
         name = folder.name
         if not folder.is_dir():
-            self.last_message = f"The replay {name} has ended, and its folder is gone: it was removed while it ran."
+            self.last_message = f"The replay {name} has ended, but its folder was removed while it ran."
         elif (folder / UNFINISHED).is_file():
             killed = "" if code is None or code >= 0 else f"Its process was ended by {signal.Signals(-code).name}."
             job = msgspec.structs.replace(job, ended=job.ended or killed)
             # A full disk, or a folder that vanished, leaves the file as it was.
             with suppress(OSError):
                 write_job(folder, job)
-            so_far = f"{self.answered(folder):,} of {job.queries:,} queries are answered and kept"
-            self.last_message = f"The replay {name} was cut off; {so_far}. {self.why(folder)}"
+            so_far = f"{self.answered(folder):,} of {job.queries:,} queries are answered and saved"
+            self.last_message = f"The replay {name} was interrupted; {so_far}. {self.why(folder)}"
         elif (folder / RESULT).is_file():
             self.last_message = f"The replay {name} is done." + (f" {words}" if (words := last_error(folder)) else "")
             remove_job(folder)

@@ -37,7 +37,7 @@ _LABELS = {
     "prefer_language": "Language preference",
     "spread": "Language preference",
     "fusion": "Fusion",
-    "lexical_weight": "Share of the words",
+    "lexical_weight": "Lexical weight",
 }
 MOST_FIELDS = 20
 
@@ -101,7 +101,7 @@ class Reports:
             LangshiftError: another report is being made for so long.
         """
         if not self._build_lock.acquire(timeout=_PATIENCE_SECONDS):
-            raise LangshiftError("Another report is being made, one at a time: load this page again in a minute.")
+            raise LangshiftError("Another report is being generated, one at a time: reload this page in a minute.")
         try:
             return self._made.of(_state(places, dataset), lambda: html(build(places)))
         finally:
@@ -317,7 +317,7 @@ def describe_run(folder: Path, name: str, datasets: Mapping[str, Path]) -> Liste
         found = None
     # Who opens a pipe waits for ever.
     if found is None or not stat.S_ISREG(found.st_mode):
-        return ListedRun(name, folder, _time(0), f"It holds no {RESULT}, so it is no run.")
+        return ListedRun(name, folder, _time(0), f"It contains no {RESULT}, so it is not a run.")
     return _run(folder, name, _time(found.st_mtime), _names(datasets))
 
 
@@ -346,7 +346,7 @@ def _run(folder: Path, name: str, when: datetime, names: Mapping[str, str]) -> L
         return replace(run, problem=f"It cannot be read: {error.strerror}.")
     except (msgspec.MsgspecError, RecursionError, ValueError) as error:
         reason = " ".join(str(error).split())
-        return replace(run, problem=f"{RESULT} is not what langshift writes ({reason}): run the evaluation again.")
+        return replace(run, problem=f"{RESULT} is not in langshift's format ({reason}): run the evaluation again.")
 
 
 def _filled(run: ListedRun, found: _Result, begun: _UnfinishedRun | None, names: Mapping[str, str]) -> ListedRun:
@@ -417,7 +417,7 @@ def comparison_report(request: Request) -> Response:
     console = context_of(request)
     names = list(dict.fromkeys(request.query_params.getlist("run")))
     if not names:
-        raise UsageError("Choose one run or more in the table: none is named.")
+        raise UsageError("No run is selected: select one or more in the table.")
     runs = [describe_run(path_inside(console.results, name), name, console.datasets) for name in names]
     for run in runs:
         if run.problem:
@@ -441,7 +441,7 @@ def start(request: Request) -> Response:
     if away:
         raise HTTPException(503, f"No replay can be started now. {away}")
     if index not in names:
-        raise UsageError(f"There is no index {index!r} on the cluster: choose one of those in the form.")
+        raise UsageError(f"There is no index {index!r} on the cluster: choose one from the form.")
     jobs_of(console).start(form.get("dataset", ""), index, how)
     return back(request)
 

@@ -188,7 +188,7 @@ def encode_questions(
     for together in rounds:
         if encoded and time.monotonic() - began > _LONGEST:
             break
-        report_progress(f"Encoding questions: {len(encoded)} of {total}")
+        report_progress(f"Encoding queries: {len(encoded)} of {total}")
         vectors.append(opened.encoded(open_version, [one.words or "" for one in together]))
         encoded += together
     raw = np.concatenate(vectors)
@@ -364,7 +364,7 @@ def measure(
     Raises:
         ClusterError: there is no such index, or it did not answer.
     """
-    report_progress("Drawing documents")
+    report_progress("Sampling documents")
     index = live(client, name)
     shift, _ = known_shift(read_metadata(client, index.index), index.index)
     languages = most_frequent(index.counts)
@@ -373,7 +373,7 @@ def measure(
     nearness, more = _nearness_and_remarks(documents, languages, opening, report_progress)
     others = pluralize(len(index.counts) - len(languages), "other")
     chosen = f"The {LANGUAGES} languages with the most documents are shown; {others} are not."
-    report_progress("Drawing the picture")
+    report_progress("Drawing the map")
     taken = _taken(languages, shift)
     # The pivot language takes none.
     directions = np.array([*taken.values(), np.zeros(index.fingerprint.dimension)]) if taken else np.zeros((0, 0))
@@ -408,12 +408,10 @@ def comparable(index: str, drawn: Sequence[DrawnDocument], *, held: bool) -> tup
     gone = len(drawn) - len(known)
     if gone and not (held and known):
         return list(drawn), [
-            f"What was before the shift is not shown: {index} does not hold what could take it back exactly."
+            f"Vectors before the shift are not shown: {index} does not store what is needed to reverse it exactly."
         ]
-    message = (
-        f"{gone:,} of the {pluralize(len(drawn), 'document')} drawn cannot be taken back exactly to before the shift"
-    )
-    return known, [f"{message}: left out here."] if gone else []
+    message = f"For {gone:,} of the {pluralize(len(drawn), 'document')} drawn, the shift cannot be reversed exactly"
+    return known, [f"{message}: they are left out here."] if gone else []
 
 
 def measure_nearness(
@@ -462,7 +460,7 @@ def _nearness_and_remarks(
     report_progress: ReportProgress,
 ) -> tuple[Nearness | None, list[str]]:
     """How near questions are, and what is to be said of it."""
-    unshown = "How near questions are to documents is not shown:"
+    unshown = "The similarity of queries to documents is not shown:"
     if not documents:
         return None, []
     try:
@@ -472,9 +470,9 @@ def _nearness_and_remarks(
     except LangshiftError as error:
         return None, [f"{unshown} {error}"]
     if questions is None:
-        return None, [f"{unshown} no text has a sentence to ask by."]
+        return None, [f"{unshown} no text has a sentence to use as a query."]
     found = measure_nearness(questions, documents, languages)
-    fewer = f"Encoding takes long here, so {max(found.questions.values())} questions of a language were asked at most, "
+    fewer = f"Encoding is slow here, so at most {max(found.questions.values())} queries per language were sent, "
     return found, [] if questions.all else [f"{fewer}not {QUESTIONS}."]
 
 

@@ -62,10 +62,10 @@ def heatmaps(found: LanguageMap) -> list[tuple[str, Markup, float | None]]:
                     tags,
                     tags,
                     values,
-                    title=f"{name}: similarity of question language and document language",
-                    description="Mean cosine of questions in the row's language and documents in the column's: "
+                    title=f"{name}: similarity of query language and document language",
+                    description="Mean cosine of queries in the row's language and documents in the column's: "
                     f"{lowest:.3f} to {highest:.3f}.",
-                    row_title="question in",
+                    row_title="query in",
                     column_title="document in",
                     scale_title="mean cosine",
                     form="{:.3f}",
@@ -86,14 +86,14 @@ def pictures(found: LanguageMap) -> list[tuple[str, str, Markup]]:
             found.along,
             "Along the language vectors",
             "Each point is a document, coloured by its language. The axes are the two directions in which the index's "
-            "language vectors differ most ({share:.0%} of their variance): what the shift works against.{same} Where "
-            "points of one colour keep to themselves, language tells them apart.",
+            "language vectors differ most ({share:.0%} of their variance): this is what the shift reduces.{same} "
+            "Where points of one colour form a cluster, language separates them.",
         ),
         (
             found.widest,
-            "Along what tells the documents apart most",
-            "The same documents along the two directions in which their vectors{before} differ most, whatever that is "
-            "due to ({share:.0%} of their variance).{same} Where colours are mixed here, what a text says counts more "
+            "Along the largest differences between documents",
+            "The same documents along the two directions in which their vectors{before} differ most, whatever the "
+            "reason ({share:.0%} of their variance).{same} Where colours are mixed, the content of a text counts more "
             "than its language.",
         ),
     )
@@ -187,7 +187,7 @@ def languages(request: Request) -> Response:
     console = context_of(request)
     version, _ = resolve_version(console, request.path_params["name"])
     if version.state == "unfinished":
-        raise HTTPException(404, f"{version.version} is not finished, so there is no map of it yet.")
+        raise HTTPException(404, f"{version.version} is not finished, so it has no map yet.")
     work = console.shared(LanguageMapJobs, LanguageMapJobs).of(
         version.uuid,
         version.documents,

@@ -257,11 +257,11 @@ def _place(hit: Hit, there: Mapping[str, int]) -> int | None:
 
 def _moved(rank: int, there: int | None) -> tuple[str, str]:
     if there is None:
-        return "absent", "not among the first 100 there"
+        return "absent", "not among the first 100 on the other side"
     if there == rank:
-        return "same", "same place"
+        return "same", "same rank"
     direction = "up" if rank < there else "down"
-    return direction, f"{direction} {abs(there - rank)}, there {ordinal(there)}"
+    return direction, f"{direction} {abs(there - rank)}, {ordinal(there)} on the other side"
 
 
 def truncated_sources(
@@ -367,7 +367,7 @@ class SideSearcher:
     def _live(self, state: SearchState, side: SearchSide, choice: IndexChoice) -> SideResult:
         key = (_search_key(state, choice), side.setting)
         searcher, result = self._cache.live.of(key, lambda: self._searched(state, side, choice), fresh=self._fresh)
-        mode = "The mode anchored" if side.setting.mode == "anchored" else "One document per group"
+        mode = "mode anchored" if side.setting.mode == "anchored" else "one hit per translation group"
         return SideResult(
             choice=choice,
             side=side,
@@ -376,7 +376,7 @@ class SideSearcher:
             languages=searcher.index.languages,
             notes=result.notes,
             requests=result.requests,
-            fixed=f"{mode} is searched for as the index is; alpha cannot be moved here.",
+            fixed=f"With {mode}, the index is searched as it is, so alpha cannot be changed here.",
         )
 
     def _searched(self, state: SearchState, side: SearchSide, choice: IndexChoice) -> tuple[Searcher, SearchResult]:

@@ -171,7 +171,7 @@ def _number(name: str, values: Mapping[str, str], least: float, most: float) -> 
     if not least <= value <= most:
         raise UsageError(
             f"{name} is {_cut(given)}, but it must be a number from {least:g} to {most:g}: correct it in the address, "
-            "or leave it out for what is usual."
+            "or leave it out to use the default."
         )
     # No minus before a zero.
     return value + 0.0
@@ -197,7 +197,7 @@ def _tag(name: str, given: str) -> str:
         return text_language(require_tag(given if len(given) <= _SHOWN else "?"))
     except UsageError:
         raise UsageError(
-            f"{name} is {_cut(given)}, which is no language: use a BCP 47 tag such as th, or leave it out."
+            f"{name} is {_cut(given)}, which is not a language tag: use a BCP 47 tag such as th, or leave it out."
         ) from None
 
 
@@ -257,7 +257,7 @@ def resolve_state(state: SearchState, known: Sequence[IndexChoice]) -> SearchSta
         UsageError: there is no index, or not the one that is named.
     """
     if not known:
-        raise UsageError("There is no index on the cluster yet: make one, such as with `langshift demo`.")
+        raise UsageError("There is no index on the cluster yet: create one, for example with `langshift demo`.")
     left, right = (_by_its_name(place, state.side(place), known) for place in PLACES)
     if left.index is None and right.index is None:
         left, right = _pair(left, right, known)
@@ -283,7 +283,7 @@ def _by_its_name(place: Place, side: SearchSide, known: Sequence[IndexChoice]) -
     shown_name = side.index if len(side.index) <= 80 else f"{side.index[:80]}…"
     raise UsageError(
         f"{place} is {shown_name!r}, but there is no such index or version on the cluster: choose one from the list at "
-        "/search, or make it with `langshift ingest`."
+        "/search, or create it with `langshift ingest`."
     )
 
 

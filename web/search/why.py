@@ -51,13 +51,13 @@ def similarities(
     vectors, side = gathered.vectors(side_searcher.console), outcome.side
     wanted: list[tuple[str, float | None]] = [("Before any shift: alpha 0", 0.0), (as_indexed, None)]
     if outcome.moved:
-        wanted.append((f"As looked at: alpha {side.alpha:g}", side.alpha))
+        wanted.append((f"As selected: alpha {side.alpha:g}", side.alpha))
     rows: list[SimilarityAtAlpha] = []
     by: Mapping[str, float] = {}
     for where, alpha in wanted:
         breakdown = similarity_breakdown(vectors, name, alpha)
         if breakdown is None:
-            return [], {}, "The document has no vector, or is not among those that are nearest in its language."
+            return [], {}, "The document has no vector, or is not among the nearest ones in its language."
         ranks = {}
         if rankable(side.setting):
             ranks = places(rank(gathered, replace(side, alpha=alpha), vectors))
@@ -130,7 +130,7 @@ def explain_hit(
 _LEGS: Final = {
     "dense": "Meaning: the query's vector (dense)",
     "lexical": "Words: BM25 (lexical)",
-    "moved": "Meaning: the query's vector as the anchors moved it (moved)",
+    "moved": "Meaning: the query's vector moved by the anchors (moved)",
 }
 
 

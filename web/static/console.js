@@ -82,7 +82,7 @@ async function show(form, address) {
     });
     history.replaceState(null, "", canonical ?? address);
   } catch {
-    complain(places[0], "The console does not answer: does `langshift serve` still run?");
+    complain(places[0], "The console does not respond: check that `langshift serve` is still running.");
   } finally {
     places[0].removeAttribute("aria-busy");
   }
