@@ -105,4 +105,4 @@ def test_a_version_may_be_named_by_its_number(told):
 def test_a_version_that_is_not_there_is_refused_with_those_that_are(told):
     with pytest.raises(UsageError) as refused:
         _named("news", told, [LIVE, RETUNE])
-    assert str(refused.value) == f"news has no version {told!r}: there are news-v0001, news-v0002."
+    assert str(refused.value) == f"news has no version {told!r}: it has news-v0001, news-v0002."
