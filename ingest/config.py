@@ -98,8 +98,8 @@ def _require_index_side(method: str, *, soft: bool) -> None:
     choices = " or ".join(INDEX_SIDE)
     if method in QUERY_SIDE:
         raise UsageError(
-            f"The method {method} changes queries too, which an index cannot: choose {choices}, or try {method} with "
-            f"`langshift evaluate offline --method {method}`."
+            f"The method {method} changes queries too, which an index cannot do: choose {choices}, or try {method} "
+            f"with `langshift evaluate offline --method {method}`."
         )
     if method not in INDEX_SIDE:
         raise UsageError(

@@ -111,7 +111,7 @@ def replay(
         with open_bulk_writer(client, target, settle, PATIENCE) as (writer, chunk_sender):
             index_rows(_rows(letters, pipeline, target.fields), builder, write)
     except LangshiftError as error:
-        raise type(error)(f"{error} Dead letters that did not go through are kept: replay them again.") from error
+        raise type(error)(f"{error} Dead letters that were not indexed are kept: replay them again.") from error
     finally:
         letters.revise(verdicts.revised)
     client.indices.refresh(index=target.index)
@@ -125,8 +125,8 @@ def _rows(letters: DeadLetters, pipeline: EmbeddingPipeline, fields: FieldNames)
     for letter in letters:
         if letter.version is None:
             raise UsageError(
-                f"{letters.path}: the letter of {letter.corpus}, line {letter.line}, has lost its 'version': "
-                "put it back, or remove the letter."
+                f"{letters.path}: the dead letter of {letter.corpus}, line {letter.line}, has no 'version': "
+                "restore it, or remove the dead letter."
             )
         if isinstance(letter.document, bytes) and fields != USUAL:
             content = document_of(letter.document, fields, pipeline.encoder.dimension)
@@ -156,7 +156,7 @@ def run_replay(name: str, *, as_json: bool) -> int:
     client = open_cluster()
     place = LoadWorkspace.of(Settings.from_env().home, client, name)
     if place not in found:
-        note(f"Those in {found[0].dead_letters} are of another cluster.")
+        note(f"The dead letters in {found[0].dead_letters} belong to another cluster.")
         return _report(name, 0, Verdicts(), place, as_json=as_json)
     letters = DeadLetters(place.dead_letters)
     with ExitStack() as stack:
@@ -164,12 +164,12 @@ def run_replay(name: str, *, as_json: bool) -> int:
         journal = stack.enter_context(Journal(place.journal))
         if journal.begun and journal.fact("resumable"):
             corpus = journal.identity.get("corpus")
-            raise UsageError(f"The load of {corpus} into {name} was cut off: go on with it by --resume first.")
+            raise UsageError(f"The load of {corpus} into {name} was interrupted: continue it with --resume first.")
         index = live(client, name)
         pipeline = _open_pipeline(place, index.fingerprint)
         _require_not_retuned(client, index, pipeline.fingerprint())
         index.fingerprint.require_same(
-            pipeline.fingerprint(), name, "load these documents again, with what the index was made with"
+            pipeline.fingerprint(), name, "load these documents again with the settings the index was built with"
         )
         stack.enter_context(log_to(place.log))
         total = letters.total()
@@ -191,9 +191,9 @@ def _require_not_retuned(client: OpenSearch, index: IndexInfo, made: Fingerprint
         return
     if {field for field, _, _ in now.differences(made)} <= {"alpha", "alphas"} and now.alpha != made.alpha:
         raise FingerprintError(
-            f"Index {index.name} was retuned since (alpha {now.alpha:g}, not {made.alpha:g}): load the mended lines "
-            f"with `langshift ingest FILE --index {index.name} --if-exists append --alpha {now.alpha:g}` and the other "
-            f"options of that load, or go back by `langshift rollback {index.name}`."
+            f"Index {index.name} was retuned after this load (alpha {now.alpha:g}, not {made.alpha:g}): load the "
+            f"corrected lines with `langshift ingest FILE --index {index.name} --if-exists append --alpha "
+            f"{now.alpha:g}` and the other options of that load, or go back with `langshift rollback {index.name}`."
         )
 
 
@@ -203,7 +203,7 @@ def _open_pipeline(place: LoadWorkspace, made: Fingerprint) -> EmbeddingPipeline
         options = PipelineOptions.read(place.pipeline_options)
     except (OSError, ValueError, msgspec.DecodeError) as error:
         raise UsageError(
-            f"{place.pipeline_options} does not tell how the documents of {place.name} are made: load those of "
+            f"{place.pipeline_options} does not show how the documents of {place.name} are built: load those in "
             f"{place.dead_letters} again with `langshift ingest`."
         ) from error
     return options.open(VectorSpec(made.dimension, made.normalised))
@@ -216,11 +216,11 @@ def _report(name: str, total: int, found: Verdicts, place: LoadWorkspace | None,
     elif not total:
         say(none_of(name))
     else:
-        stay = f"{left:,} stay in {place.dead_letters}" if left and place else "none is left"
+        stay = f"{left:,} remain in {place.dead_letters}" if left and place else "none remain"
         why = f" ({dead_letters_say(name)})" if left else ""
         say(
-            f"Sent {pluralize(total, 'dead letter')} of {name} again: {found.indexed:,} went through, "
-            f"{found.superseded:,} came after a later version of the document, {stay}{why}."
+            f"Replayed {pluralize(total, 'dead letter')} of {name}: {found.indexed:,} indexed, "
+            f"{found.superseded:,} superseded by a later version of the document, {stay}{why}."
         )
     return 3 if left else 0
 

@@ -119,11 +119,11 @@ def json_type(value: object) -> str:
 def _name_fault(name: str) -> str | None:
     parts = name.split(".")
     if not all(part.strip() for part in parts) or name in _METADATA:
-        return f"OpenSearch takes no field of the name {_cut(name)}; rename it."
+        return f"OpenSearch does not accept a field named {_cut(name)}; rename it."
     if (name in RESERVED_FIELDS and name != EMBEDDING) or (
         len(parts) > 1 and parts[0] in (*RESERVED_FIELDS, *KNOWN_FIELDS, "group")
     ):
-        return f"the field {_cut(name)} is one that langshift writes itself; rename it."
+        return f"the field name {_cut(name)} is reserved for langshift; rename it."
     return None
 
 
@@ -179,7 +179,7 @@ def language_field(fields: Mapping[str, Any]) -> str | None:
     tag = _tag(given) if len(given) <= _LONGEST_SHOWN else None
     if tag is None:
         raise InvalidDocument(
-            f"{_cut(given)} is no language: use a BCP 47 tag such as 'th' or 'zh-TW', "
+            f"{_cut(given)} is not a valid language: use a BCP 47 tag such as 'th' or 'zh-TW', "
             "or leave the field out to have it detected."
         )
     return tag
@@ -194,7 +194,7 @@ def require_shallow(value: object) -> None:
     try:
         orjson.dumps(value, option=orjson.OPT_SERIALIZE_NUMPY)
     except orjson.JSONEncodeError:
-        raise InvalidDocument("is nested too deep: OpenSearch takes 20 objects within each other.") from None
+        raise InvalidDocument("is nested too deeply: OpenSearch accepts at most 20 levels of objects.") from None
 
 
 def parse_embedding(value: Any) -> NDArray[np.float32]:  # noqa: ANN401 - any JSON value
@@ -220,9 +220,9 @@ def parse_embedding(value: Any) -> NDArray[np.float32]:  # noqa: ANN401 - any JS
     # By far the cheapest look: in all but strange cases, a sound vector's squared norm is neither 0 nor infinite.
     if not 0 < squared < np.inf:
         if np.isnan(value).any():
-            raise _no_vector("but holds one that is not a number (NaN)")
+            raise _no_vector("but one of them is not a number (NaN)")
         if not np.isfinite(vector).all():
-            raise _no_vector("but holds one too large for 32 bits")
+            raise _no_vector("but one of them is too large for 32 bits")
         if not vector.any():
             raise _no_vector("that are not all zero: such a vector has no direction", comma="")
     return vector
@@ -244,7 +244,7 @@ def _packed(numbers: list[Any]) -> NDArray[np.float32]:
 def _require_numbers(values: list[Any]) -> None:
     for value in values:
         if type(value) not in (float, int):
-            raise _no_vector(f"but holds {json_type(value)}")
+            raise _no_vector(f"but contains {json_type(value)}")
 
 
 def _no_vector(what: str, comma: str = ",") -> InvalidDocument:
@@ -259,8 +259,8 @@ def require_dimension(vector: NDArray[np.float32], dimension: int) -> None:
     """
     if len(vector) != dimension:
         raise InvalidDocument(
-            f"the field 'embedding' has {len(vector)} numbers, but those of the file have {dimension}: "
-            "all must be made by the same model.",
+            f"the field 'embedding' has {len(vector)} numbers, but others in the file have {dimension}: "
+            "all must come from the same model.",
             "invalid_embedding",
         )
 
@@ -333,7 +333,7 @@ def parse_document(line: bytes, place: str, embeddings: Embeddings = "refused") 
         content = parse_fields(parse_object(line), embeddings)
         if isinstance(content, Delete):
             raise InvalidDocument(
-                "takes a document out of an index, which only `langshift ingest` does; leave the line out."
+                "deletes a document from an index, which only `langshift ingest` does; leave the line out."
             )
         return content
 
@@ -391,9 +391,9 @@ def _embedding(fields: Mapping[str, Any], embeddings: Embeddings) -> NDArray[np.
     if embeddings == "ignored" or (embeddings == "refused" and given is None):
         return None
     if embeddings == "refused":
-        problem = "brings an 'embedding', which only --encoder given takes; choose that, or leave the field out"
+        problem = "has an 'embedding', which only --encoder given uses; choose that, or leave the field out"
     elif given is None:
-        problem = "brings no 'embedding', which --encoder given needs; give it one"
+        problem = "has no 'embedding', which --encoder given needs; add one"
     else:
         return parse_embedding(given)
     raise InvalidDocument(f"the document {problem}.", "invalid_embedding")
@@ -517,7 +517,7 @@ class Parser:
             if isinstance(content, Document) and content.embedding is not None:
                 vectors.append(content.embedding)
         if not sound:
-            raise UsageError(wrong or f"{shown} holds no document.")
+            raise UsageError(wrong or f"{shown} contains no documents.")
         if not vectors:
             return None
         # A single vector of another model must not turn all its neighbours away.

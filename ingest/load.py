@@ -74,7 +74,7 @@ class LoadRun:
         if self._journal.fact("created"):
             self._drop_letters_of_earlier_loads()
         if live != target.index:
-            note(f"{target.name} stands for {live} by now, which has the documents of {target.index} too.")
+            note(f"{target.name} now points to {live}, which has the documents of {target.index} too.")
         self._summary.present = checked.documents
         tallies = self._journal.tallies()
         self._summary.count(tallies)
@@ -99,7 +99,7 @@ class LoadRun:
         self._summary.count(summary["tallies"])
         self._summary.index, self._summary.present = summary["index"], summary["present"]
         self._summary.repaired, self._summary.resumed = summary["repaired"], self._summary.lines
-        note(f"This load into {self._summary.name} was complete before: there is nothing to go on with.")
+        note(f"This load into {self._summary.name} is already complete: there is nothing to resume.")
         return self._summary
 
     def _write(self, target: Target) -> None:
@@ -127,7 +127,7 @@ class LoadRun:
                 if checked.surplus:
                     note(
                         f"{target.index} holds {pluralize(checked.surplus, 'document')} that this load did not write: "
-                        "somebody else has written to it."
+                        "another process has written to it."
                     )
                 return checked
             self._forget(sorted(line for _, line in lost))
@@ -135,7 +135,7 @@ class LoadRun:
             # In an index that people use, somebody may have deleted them.
             if not left or not target.created or not self._source.resumable:
                 raise LangshiftError(f"{problem}.")
-            note(f"{problem}: writing them once more.")
+            note(f"{problem}: writing them again.")
             self._summary.repaired += len(lost)
             self._write(target)
         raise AssertionError

@@ -50,13 +50,13 @@ def as_json(schema: pa.Schema, shown: str) -> pa.Schema:
         plain = _plain(column.type)
         if plain is None:
             raise UsageError(
-                f"{shown}: the column {column.name!r} is {column.type}, which no field of a document can be: "
-                "leave it out, or make it text."
+                f"{shown}: the column {column.name!r} is of type {column.type}, which a document cannot have: "
+                "leave it out, or convert it to text."
             )
         columns.append(pa.field(column.name, plain))
     twice = {name for name in schema.names if schema.names.count(name) > 1}
     if twice:
-        raise UsageError(f"{shown}: there are several columns of the name {min(twice)!r}; rename them.")
+        raise UsageError(f"{shown}: several columns are named {min(twice)!r}; rename them.")
     return pa.schema(columns)
 
 
@@ -129,9 +129,9 @@ def _rows(batch: pa.RecordBatch, length: int) -> list[Fields | InvalidRow]:
         try:
             found.extend(_fields(row) for row in batch.slice(number, 1).to_pylist())
         except UnicodeDecodeError:
-            found.append(InvalidRow("invalid_document", "holds text that is not UTF-8."))
+            found.append(InvalidRow("invalid_document", "contains text that is not UTF-8."))
         except (ValueError, OverflowError) as error:
-            found.append(InvalidRow("invalid_document", f"holds a value that cannot be read ({error})."))
+            found.append(InvalidRow("invalid_document", f"contains a value that cannot be read ({error})."))
     return found
 
 

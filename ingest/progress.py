@@ -105,7 +105,7 @@ class _SingleLineProgress(Progress):
             "time left": TimeRemainingColumn(table_column=unbroken()),
             "retries": TextColumn("retries {task.fields[retries]:,}", table_column=unbroken()),
             "dead": TextColumn("dead letters {task.fields[dead]:,}", table_column=unbroken()),
-            "at once": TextColumn("at once {task.fields[at_once]}", table_column=unbroken()),
+            "at once": TextColumn("concurrency {task.fields[at_once]}", table_column=unbroken()),
         }
 
     def make_tasks_table(self, tasks: Iterable[Task]) -> Table:
@@ -267,7 +267,7 @@ def last_line(summary: LoadSummary) -> str:
 
 def dead_letters_say(name: str) -> str:
     """Where to read why documents of an index went to the dead letters."""
-    return f"langshift dead-letters list --index {name} says why"
+    return f"langshift dead-letters list --index {name} shows why"
 
 
 def unfinished_versions(client: OpenSearch, name: str) -> list[str]:
@@ -276,7 +276,7 @@ def unfinished_versions(client: OpenSearch, name: str) -> list[str]:
     for index in unfinished(client, name):
         transfer = state.read_transfer_note(client, index)
         by = "load" if transfer is None else transfer[0]
-        sentences.append(f"{index} is unfinished: a {by} is making it, or one was cut off; no search sees it.")
+        sentences.append(f"{index} is unfinished: a {by} is still writing it or was interrupted; no search uses it.")
     return sentences
 
 
@@ -286,25 +286,25 @@ def remarks(summary: LoadSummary, pipeline: EmbeddingPipeline) -> list[str]:
     if summary.cut:
         sentences.append(
             f"{pluralize(summary.cut, 'text')} longer than the {summary.longest:,} characters that "
-            f"{pipeline.encoder.id} reads: the vector stands for the beginning, word search finds all of it."
+            f"{pipeline.encoder.id} reads: the vector covers only the beginning, lexical search all of it."
         )
     if summary.languages["und"]:
         unclear = pluralize(summary.languages["und"], "document")
-        fate = "shifted by whatever languages they may be in" if summary.made.soft else f"not {_verb(summary.made)}"
+        fate = "shifted by all their possible languages" if summary.made.soft else f"not {_verb(summary.made)}"
         sentences.append(f"{unclear} without a clear language: {fate}.")
     for tag, count in summary.folded.most_common():
-        sentences.append(f"{pluralize(count, 'document')} in {tag} counted to {text_language(tag)}, its macrolanguage.")
+        sentences.append(f"{pluralize(count, 'document')} in {tag} counted as {text_language(tag)}, its macrolanguage.")
     if summary.without_vector:
         most = summary.without_vector.most_common()
         named = ", ".join(f"{tag} ({pluralize(count, 'document')})" for tag, count in most)
         fate = f"not {_verb(summary.made)}" + (" by their own language" if summary.made.soft else "")
         what = "language vector" if summary.made.method == "shift" else "map"
         sentences.append(f"No {what} for {named}: {fate}.")
-    later = "left out: the index holds a later version of the document, by this corpus or others"
+    later = "left out: the index has a later version of the document, from this corpus or elsewhere"
     counted = (
-        (summary.replaced, "document", "took the place of one with the same _id, in the index or this corpus"),
+        (summary.replaced, "document", "replaced an earlier one with the same _id, in the index or this corpus"),
         (summary.superseded, "line", later),
-        (summary.repaired, "document", "that the cluster had confirmed and lost: written once more"),
+        (summary.repaired, "document", "that the cluster had confirmed but lost: written again"),
     )
     sentences += [f"{pluralize(count, noun)} {what}." for count, noun, what in counted if count]
     return sentences

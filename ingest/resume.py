@@ -160,14 +160,14 @@ class LoadSession:
                 with suppress(ClusterError):
                     may_go_on = version_writer.may_reopen(client, target.name, target.index, target.uuid)
         except OpenSearchException:
-            sentences.append(f"The cluster could not be told to leave {target.index}: the next run will do it.")
+            sentences.append(f"{target.index} could not be removed or reset: the next run will do it.")
         if handled == 0:
             self.journal.remove()
         elif source.resumable:
-            remedy = ": go on with" if may_go_on else ", but this load cannot be gone on with: begin anew without"
+            remedy = ": continue with" if may_go_on else ", but this load cannot be resumed: start again without"
             sentences.append(f"{pluralize(handled, 'line')} of {source.shown} handled{remedy} --resume.")
         elif not target.created:
-            sentences.append(f"{pluralize(handled, 'line')} handled; running the same command again doubles nothing.")
+            sentences.append(f"{pluralize(handled, 'line')} handled; running the command again creates no duplicates.")
         if sentences and isinstance(error, LangshiftError):
             return type(error)(" ".join([str(error), *sentences]))
         for sentence in sentences:
@@ -186,8 +186,8 @@ class LoadSession:
         if differing:
             option_names = " and ".join(differing)
             raise UsageError(
-                f"The load into {self.place.name} that was cut off has made its version with another {option_names}: "
-                f"leave {option_names} out to go on with it, or remove {self.place.journal} to give it up."
+                f"The load into {self.place.name} that was interrupted created its version with another "
+                f"{option_names}: leave {option_names} out to resume it, or remove {self.place.journal} to abandon it."
             )
 
     def _resume(self, identity: dict[str, Any]) -> None:
@@ -196,7 +196,7 @@ class LoadSession:
         index, uuid = journal.fact("index"), journal.fact("uuid")
         self.target = version_writer.reopen(self.client, name, index, uuid, fast=journal.fact("fast"))
         self.base, self.goes_on, self.resumed = journal.fact("base"), True, sum(journal.counts().values())
-        note(f"Going on with the load into {name} ({index}): {pluralize(self.resumed, 'line')} handled before.")
+        note(f"Resuming the load into {name} ({index}): {pluralize(self.resumed, 'line')} already handled.")
 
     def _is_finished(self, identity: dict[str, Any]) -> bool:
         """Whether the load that is to be gone on with was done by the time its process died, and still stands."""
@@ -247,12 +247,12 @@ class LoadSession:
         there = version_writer.may_reopen(client, name, index, journal.fact("uuid"))
         if journal.fact("resumable") and there and self.options.if_exists not in ("replace", "new-version"):
             raise UsageError(
-                f"A load of {corpus} into {name} was cut off after {handled}: go on with it by --resume, "
-                f"or remove {self.place.journal} to give it up."
+                f"A load of {corpus} into {name} was interrupted after {handled}: continue it with --resume, "
+                f"or remove {self.place.journal} to abandon it."
             )
         if journal.fact("created"):
             version_writer.discard(client, Target(name, index, journal.fact("uuid"), True, None, "fail"))
-        note(f"A load of {corpus} into {name} that was cut off after {handled} is given up.")
+        note(f"A load of {corpus} into {name} that was interrupted after {handled} is abandoned.")
 
 
 def _base(journal: Journal) -> int:

@@ -72,7 +72,7 @@ class Pipe(DocumentSource):
         self.shown = shown
         self._first = deque(first_lines(lines))
         if self._first and self._first[0][1].startswith(PARQUET):
-            raise UsageError(f"{shown} holds Parquet, which must be read from a file: name the file.")
+            raise UsageError(f"{shown} contains Parquet, which can only be read from a file: name the file.")
         self._lines = lines
         self._was_read = False
         self._parser = Parser(embeddings)
@@ -81,7 +81,7 @@ class Pipe(DocumentSource):
     def read(self, skip: LineNumbers) -> Iterator[SourceRow]:
         """The lines in their order, once; see ``Source.read``."""
         if self._was_read:
-            raise LangshiftError(f"{self.shown} can be read only once: put the corpus into a file.")
+            raise LangshiftError(f"{self.shown} can be read only once: save the corpus to a file.")
         self._was_read = True
         return map(self._parser.line, ((number, line) for number, line in self._all() if number not in skip))
 
@@ -119,7 +119,7 @@ def open_source(given: str, *, embeddings: Embeddings = "refused") -> Iterator[D
         elif not path.exists():
             raise UsageError(f"{given}: there is no such file.")
         elif not os.access(path, os.R_OK):
-            raise UsageError(f"{given}: you may not read it; change its permissions, or copy it to where you may.")
+            raise UsageError(f"{given}: permission denied; change its permissions, or copy it to a readable place.")
         elif path.is_file():
             with path.open("rb") as file:
                 parquet = file.read(len(PARQUET)) == PARQUET

@@ -53,12 +53,12 @@ def given_vectors(what: str, encoder: Encoder, vectors: Sequence[tuple[str, Matr
     for row, (name, vector) in enumerate(vectors):
         if vector is None:
             raise UsageError(
-                f"{what} {name!r} brings no 'embedding', which the encoder {encoder.id} needs: give it one, of "
+                f"{what} {name!r} has no 'embedding', which the encoder {encoder.id} needs: add one of "
                 f"{encoder.dimension} numbers."
             )
         if vector.shape != (encoder.dimension,):
             raise UsageError(
-                f"{what} {name!r} brings an 'embedding' of {len(vector)} numbers, but {encoder.dimension} are needed: "
+                f"{what} {name!r} has an 'embedding' of {len(vector)} numbers, but {encoder.dimension} are needed: "
                 "documents and queries must be encoded by the same model."
             )
         found[row] = vector

@@ -234,9 +234,9 @@ def chosen(client: OpenSearch, name: str) -> tuple[Version, list[Version]]:
         beside = versions_of(client, alias_of(index))
         if behind := [one for one in beside if one.version == index]:
             return behind[0], beside
-        raise ClusterError(f"{name} stands for {index}, which is no version that langshift has made.")
+        raise ClusterError(f"{name} points to {index}, which is not a version created by langshift.")
     if not beside:
-        raise ClusterError(f"There is no index {name}: `langshift index list` names those that there are.")
+        raise ClusterError(f"There is no index {name}: `langshift index list` lists the existing indices.")
     return beside[-1], beside
 
 
@@ -280,33 +280,33 @@ def first_lines(found: Description) -> list[str]:
 
 
 def _state(one: Version) -> str:
-    phrases = {"live": f"what {one.name} stands for", "kept": f"a kept version of {one.name}"}
+    phrases = {"live": f"the version that {one.name} points to", "kept": f"a kept version of {one.name}"}
     return phrases.get(one.state, f"an unfinished version of {one.name}")
 
 
 def in_words(made: Fingerprint) -> list[str]:
     """What made an index, in sentences."""
-    norm = "of norm 1" if made.normalised else "of any norm"
+    norm = "norm 1" if made.normalised else "any norm"
     both = {"query": made.query_prefix, "document": made.document_prefix}
-    prefixes = [f"{prefix!r} before a {what}" for what, prefix in both.items() if prefix]
-    put = f", with {' and '.join(prefixes)}" if prefixes else ""
+    prefixes = [f"{prefix!r} for each {what}" for what, prefix in both.items() if prefix]
+    put = f", prefix {' and '.join(prefixes)}" if prefixes else ""
     revision = f" (revision {made.revision})" if made.revision else ""
     return [
-        f"The encoder {made.encoder}{revision} made its vectors: {made.dimension} numbers each, {norm}{put}.",
+        f"Its vectors were computed by the encoder {made.encoder}{revision}: {made.dimension} dimensions, {norm}{put}.",
         _moved(made),
-        f"Languages were detected by {made.detector}; langshift {made.langshift} made it.",
+        f"Languages were detected by {made.detector}; the index was built by langshift {made.langshift}.",
     ]
 
 
 def _moved(made: Fingerprint) -> str:
     if made.vectors is None:
-        return "No document was shifted, and it has no language vectors."
-    by = f"the language vectors {made.vectors}, towards {made.pivot}"
+        return "No document was shifted: the index has no language vectors."
+    by = f"the language vectors {made.vectors} (pivot {made.pivot})"
     if not made.moves:
-        return f"No document was shifted (alpha 0); it has {by}."
-    how = "shifted" if made.method == "shift" else f"moved by the method {made.method}"
-    soft = ", by all languages that it may be in" if made.soft else ""
-    return f"Each document was {how} by alpha {scales(made)} of {by}{soft}."
+        return f"No document was shifted (alpha 0); the index has {by}."
+    how = "shifted" if made.method == "shift" else f"transformed by the method {made.method}"
+    soft = ", weighted over all its possible languages" if made.soft else ""
+    return f"Each document was {how} with alpha {scales(made)} and {by}{soft}."
 
 
 def scales(made: Fingerprint) -> str:
@@ -318,18 +318,18 @@ def scales(made: Fingerprint) -> str:
 def storage(found: Description) -> list[str]:
     """How a version is kept, in sentences."""
     one, fields, vector = found.version, found.fields, found.vector
-    how = f"engine {vector.engine}, {vector.space or 'a trained'} space" if vector else "which is no field of vectors"
+    how = f"engine {vector.engine}, {vector.space or 'model-defined'} space" if vector else "not a vector field"
     pipeline = "no default pipeline"
     if found.default_pipeline is not None:
         whose = "langshift's own" if found.default_pipeline == name_for(one.version) else "not langshift's"
         pipeline = f"the default pipeline {found.default_pipeline} ({whose})"
-    expanded = f", expanded to {found.auto_expand_replicas}" if found.auto_expand_replicas else ""
+    expanded = f", auto-expanded to {found.auto_expand_replicas}" if found.auto_expand_replicas else ""
     texts = f", texts in {', '.join(fields.texts)}" if fields.texts else ""
     return [
         f"Vectors are in {fields.vector} ({how}), languages in {fields.language}, stamps in {fields.stamp}{texts}.",
-        f"It takes {_size(one)} in {pluralize(found.shards, 'shard')} with {pluralize(found.replicas, 'replica')} each"
-        f"{expanded}; "
-        f"it has {pipeline}; writes are {'blocked' if one.write_blocked else 'let in'}.",
+        f"It takes up {_size(one)} in {pluralize(found.shards, 'shard')} with {pluralize(found.replicas, 'replica')} "
+        f"each{expanded}; "
+        f"it has {pipeline}; writes are {'blocked' if one.write_blocked else 'accepted'}.",
     ]
 
 
@@ -364,7 +364,7 @@ def _origin(one: Version) -> str:
     if kind == "adopt":
         return f", adopted from {other}" if other else ", adopted"
     suffix = f" {'in place of' if kind == 'load' else 'of'} {other}" if other else ""
-    return f", made by a {kind}{suffix}"
+    return f", created by a {kind}{suffix}"
 
 
 def source(one: Version) -> str:
@@ -383,31 +383,32 @@ def remarks(found: Description) -> list[str]:
 def _of_documents(found: Description) -> Iterator[str]:
     name, made = found.version.name, found.version.fingerprint
     if found.without_vector:
-        yield f"{_have(found.without_vector)} no vector, and a dense search does not find what has none."
+        yield f"{_have(found.without_vector)} no vector: dense search finds only documents with a vector."
     stamps = found.stamps
     if stamps is None:
-        yield "The index does not tell which language vectors it has, so the documents' stamps were not checked."
+        yield "The index does not record which language vectors it has, so the documents' stamps were not checked."
         return
     if stamps.without:
         yield (
-            f"{_have(stamps.without)} a vector and no stamp, so that nobody can tell whether it was shifted: write "
-            f"what has none again, by `langshift ingest` or after `langshift pipeline install {name}`."
+            f"{_have(stamps.without)} a vector but no stamp, so it is unknown whether the vector was shifted: index "
+            f"such documents again, with `langshift ingest` or after `langshift pipeline install {name}`."
         )
     if stamps.other_vectors:
-        vectors = f"by others than the index's language vectors ({made.vectors})" if made.vectors else "all the same"
-        yield f"{_were(stamps.other_vectors)} shifted {vectors}, and cannot be retuned: write what was again."
+        how = f"by language vectors other than the index's ({made.vectors})"
+        how = how if made.vectors else "although the index has no language vectors"
+        yield f"{_were(stamps.other_vectors)} shifted {how}, and cannot be retuned: index such documents again."
     if stamps.other_scale:
         yield (
-            f"{_were(stamps.other_scale)} shifted by another alpha than the index's: "
-            f"`langshift retune {name} {_scales(made)}` brings all to one."
+            f"{_were(stamps.other_scale)} shifted with an alpha other than the index's: "
+            f"`langshift retune {name} {_scales(made)}` gives all documents the same alpha."
         )
 
 
 def _of_the_engine(found: Description) -> Iterator[str]:
     if found.vector is not None and found.vector.comes_back_normalised:
         yield (
-            f"The engine {found.vector.engine} gives vectors back with norm 1, whatever was written, so that the index "
-            "cannot be retuned: make it again, with langshift's own settings or by the engine lucene."
+            f"The engine {found.vector.engine} returns vectors with norm 1, whatever was written, so the index cannot "
+            "be retuned: create it again with langshift's default settings or the engine lucene."
         )
 
 
@@ -418,22 +419,22 @@ def _of_the_block(found: Description) -> Iterator[str]:
     by = next((other for other in found.versions if other.blocks == one.version), None)
     if by is not None:
         yield (
-            f"Nothing can be written to {one.version}: a {by.unfinished} has blocked it for its last step, and goes on "
-            f"or was cut off. Run the same {by.unfinished} again, or drop {by.version}."
+            f"Nothing can be written to {one.version}: a {by.unfinished} blocked it for its last step, and is still "
+            f"running or was interrupted. Run the same {by.unfinished} again, or drop {by.version}."
         )
     elif one.state == "kept":
-        yield f"Nothing can be written to {one.version}: it is kept as it was when another version took its place."
+        yield f"Nothing can be written to {one.version}: it is kept as it was when another version replaced it."
     else:
-        yield f"Nothing can be written to {one.version}: somebody or a full disk has blocked it (index.blocks)."
+        yield f"Nothing can be written to {one.version}: an administrator or a full disk has blocked it (index.blocks)."
 
 
 def _of_unfinished(found: Description) -> Iterator[str]:
     for one in found.versions:
         if one.state == "unfinished":
-            again = "Run it again with --resume" if one.unfinished == "load" else "Run it again"
+            again = "again with --resume" if one.unfinished == "load" else "again"
             yield (
-                f"{one.version} is not finished: a {one.unfinished} is making it, or was cut off. {again}, or "
-                f"`langshift index drop {one.name} --version {one.version}`."
+                f"{one.version} is not finished: a {one.unfinished} is still writing it or was interrupted. Run that "
+                f"{again}, or remove the version with `langshift index drop {one.name} --version {one.version}`."
             )
 
 

@@ -149,8 +149,8 @@ def require_engine(client: OpenSearch, body: Mapping[str, Any]) -> None:
     if needing is not None and not has_native_libraries(client):
         remedy = "--engine lucene" if needing == "embedding" else f"the engine lucene for the field {needing}"
         raise ClusterError(
-            "The embedded OpenSearch has no faiss (its native libraries are in no package registry): use "
-            f"{remedy}, or a cluster from OpenSearch's own images."
+            "The embedded OpenSearch does not include faiss (no package registry has its native libraries): use "
+            f"{remedy}, or a cluster that runs OpenSearch's official images."
         )
 
 

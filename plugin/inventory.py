@@ -196,7 +196,7 @@ def run_drop(name: str, version: str | None, *, yes: bool, as_json: bool) -> int
     wanted = plan_drop(client, name, version)
     if not yes:
         if not sys.stdin.isatty():
-            raise UsageError(f"This would remove {wanted.in_words()}: without a terminal to ask at, say so with --yes.")
+            raise UsageError(f"This would remove {wanted.in_words()}: without a terminal, confirm with --yes.")
         note(f"This removes {wanted.in_words()}.")
         if not click.confirm("Remove it?", err=True):
             note("Nothing was removed.")
@@ -223,22 +223,22 @@ def plan_drop(client: OpenSearch, name: str, version: str | None) -> DropPlan:
     """
     if alias_of(name) != name and any(one.version == name for one in versions_of(client, alias_of(name))):
         raise UsageError(
-            f"{name} is a version of {alias_of(name)}: remove it by `langshift index drop {alias_of(name)} "
+            f"{name} is a version of {alias_of(name)}: remove it with `langshift index drop {alias_of(name)} "
             f"--version {name}`."
         )
     live = version_behind(client, name)
     found = versions_of(client, name)
     if live is not None and live not in [one.version for one in found]:
-        raise ClusterError(f"{name} stands for {live}, which is no version of that name: nothing was removed.")
+        raise ClusterError(f"{name} points to {live}, which is not a version of {name}: nothing was removed.")
     if not found:
-        raise ClusterError(f"There is no index {name}: `langshift index list` names those that there are.")
+        raise ClusterError(f"There is no index {name}: `langshift index list` lists the existing indices.")
     if version is None:
         return DropPlan(name, sorted(found, key=lambda one: one.state == "live"), whole=True)
     one = _named(name, version, found)
     if one.state == "live":
         raise UsageError(
-            f"{one.version} is what {name} stands for: go back to another version first (langshift rollback {name}), "
-            f"or remove all by `langshift index drop {name}`."
+            f"{one.version} is the version that {name} points to: go back to another version first "
+            f"(langshift rollback {name}), or remove all versions with `langshift index drop {name}`."
         )
     return DropPlan(name, [one], whole=False)
 
@@ -254,14 +254,14 @@ def drop(client: OpenSearch, wanted: DropPlan) -> None:
     now = {one.version: (one.uuid, one.state) for one in versions_of(client, wanted.name)}
     same = all(now.get(one.version) == (one.uuid, one.state) for one in wanted.versions)
     if not same or (wanted.whole and len(now) > len(wanted.versions)):
-        raise ClusterError(f"The versions of {wanted.name} have changed meanwhile, and none was removed: run it again.")
+        raise ClusterError(f"The versions of {wanted.name} have changed, so none was removed: run the command again.")
     for one in wanted.versions:
         if one.unfinished in ("retune", "rollback"):
             release_abandoned(client, wanted.name)
         if metadata.uuid_of(client, one.version) == one.uuid:
             client.indices.delete(index=one.version, ignore_unavailable=True)
         if not pipelines.forget_where_allowed(client, one.version):
-            note(f"This user may not see ingest pipelines, so {pipelines.name_for(one.version)} stays if it is there.")
+            note(f"This user may not read ingest pipelines, so {pipelines.name_for(one.version)} remains if it exists.")
 
 
 def drop_all(client: OpenSearch, name: str) -> None:
@@ -280,7 +280,7 @@ def _named(name: str, version: str, found: Sequence[Version]) -> Version:
     one = next((one for one in found if one.version == index), None)
     if one is None:
         there = ", ".join(one.version for one in found)
-        raise UsageError(f"{name} has no version {version!r}: there {'are' if len(found) > 1 else 'is'} {there}.")
+        raise UsageError(f"{name} has no version {version!r}: it has {there}.")
     return one
 
 

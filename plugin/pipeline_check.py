@@ -151,21 +151,21 @@ def run_verify(name: str, sample: int, *, as_json: bool) -> int:
     shift = shift_of(client, index)
     if vectors_come_back_normalised(client, index.index, index.fields.vector):
         raise ClusterError(
-            f"Index {index.index} gives its vectors back with norm 1 (engine faiss, cosinesimil, derived source), so "
-            "that no shift can be taken back and compared: index the corpus again with "
+            f"Index {index.index} returns its vectors with norm 1 (engine faiss, cosinesimil, derived source), so "
+            "no shift can be undone and compared: index the corpus again with "
             "`langshift ingest --if-exists new-version`, which switches derived source off."
         )
     installed = pipelines.installed(client, index.index)
     if installed is None:
         raise ClusterError(
-            f"{index.index} has no pipeline of langshift's: install it with `langshift pipeline install {name}`."
+            f"{index.index} has no langshift pipeline: install one with `langshift pipeline install {name}`."
         )
     stamps = shift_script.count_stamps(client, index.index, shift, index.fields)
     compared = compare(client, index, shift, installed, sample)
     wrong = [*_differing(name, compared), *_stamps(index, stamps)]
     if not pipelines.is_current(client, index.index, shift, index.fields, installed):
-        again = f"`langshift pipeline install {name}` puts that right"
-        wrong.insert(0, f"{installed.name} is not as this langshift makes it: {again}.")
+        again = f"run `langshift pipeline install {name}` again"
+        wrong.insert(0, f"{installed.name} differs from the pipeline that this version of langshift creates: {again}.")
     if as_json:
         first = installed.first.name if installed.first else None
         told = {"index": index.index, "pipeline": installed.name, "first": first}
@@ -180,11 +180,11 @@ def run_verify(name: str, sample: int, *, as_json: bool) -> int:
 def _say(index: IndexInfo, name: str, compared: PipelineCheckResult, stamps: shift_script.StampCounts) -> None:
     held = f"{pluralize(stamps.vectors, 'document')} of {index.index} with a vector"
     if not compared.documents:
-        line(f"{held}, none to compare by.")
+        line(f"{held}, none of which can be compared.")
         return
     line(
-        f"{name} on {compared.documents:,} of {held}: what the cluster makes is within {compared.cluster:.1e} of "
-        f"NumPy's, and what is stored within {compared.stored:.1e} (shares of a vector's norm)."
+        f"{name} on {compared.documents:,} of {held}: the cluster's results are within {compared.cluster:.1e} of "
+        f"NumPy's, the stored vectors within {compared.stored:.1e} (as fractions of a vector's norm)."
     )
 
 
@@ -194,24 +194,24 @@ def _differing(name: str, compared: PipelineCheckResult) -> Iterator[str]:
         yield f"The pipeline refused {pluralize(compared.refused, 'document')} of the sample: {compared.refusal}"
     if compared.cluster > CLUSTER_DIFFERS:
         yield (
-            f"The cluster shifts otherwise than NumPy (document {compared.worst}): install the pipeline again with "
-            f"`langshift pipeline install {name}`, and report it if that does not help."
+            f"The cluster's shift differs from NumPy's (document {compared.worst}): install the pipeline again with "
+            f"`langshift pipeline install {name}`, and report a bug if that does not help."
         )
     if compared.stored > STORED_DIFFERS:
         yield (
-            "Shifting back and again does not return what is stored: the engine does not keep vectors as they are "
-            "written."
+            "Undoing the shift and shifting again does not give the stored vectors: the engine does not store vectors "
+            "as they are written."
         )
     if compared.other_language:
         yield (
-            f"{pluralize(compared.other_language, 'document')} of the sample would be shifted by another language "
-            f"today than by the stamp's (document {compared.renamed}): write them again with their raw vectors."
+            f"{pluralize(compared.other_language, 'document')} of the sample would now be shifted by a language other "
+            f"than their stamp's (document {compared.renamed}): index such documents again with their raw vectors."
         )
     if compared.off_norm:
         yield (
-            f"{pluralize(compared.off_norm, 'document')} of the sample without the encoder's norm when the shift is "
-            f"taken back (document {compared.strange}): the vector was replaced and the stamp was not. "
-            "Write such documents again with their raw vectors."
+            f"{pluralize(compared.off_norm, 'document')} of the sample without the encoder's norm once the shift is "
+            f"undone (document {compared.strange}): the vector was replaced but the stamp was not. "
+            "Index such documents again with their raw vectors."
         )
 
 
@@ -221,16 +221,16 @@ def _stamps(index: IndexInfo, stamps: shift_script.StampCounts) -> Iterator[str]
     stamped = {"exists": {"field": f"{field}.alpha"}}
     if stamps.without:
         yield (
-            f"{pluralize(stamps.without, 'document')} with a vector and without a stamp in {field}: if the vectors are "
+            f"{pluralize(stamps.without, 'document')} with a vector but no stamp in {field}: if the vectors are "
             f"raw, {request} with {json.dumps({'query': {'bool': {'must_not': stamped}}})} shifts them."
         )
     if stamps.other_scale:
         yield (
-            f"{pluralize(stamps.other_scale, 'document')} shifted by another scale than the index's: {request} with "
-            f"{json.dumps({'query': stamped})} puts that right."
+            f"{pluralize(stamps.other_scale, 'document')} shifted with a scale other than the index's: {request} with "
+            f"{json.dumps({'query': stamped})} corrects them."
         )
     if stamps.other_vectors:
         yield (
-            f"{pluralize(stamps.other_vectors, 'document')} shifted by other language vectors than the index's: write "
-            f"them again with their raw vectors, and without {field}."
+            f"{pluralize(stamps.other_vectors, 'document')} shifted by language vectors other than the index's: index "
+            f"such documents again with their raw vectors and without {field}."
         )

@@ -32,15 +32,15 @@ def require_runnable(client: OpenSearch, first: str, name: str) -> None:
         UsageError: it does not exist, would run ``name`` in a circle, or copies vectors that are shifted already.
     """
     if read_body(client, first) is None:
-        raise UsageError(f"There is no ingest pipeline {first}: make it first, or give another name.")
+        raise UsageError(f"There is no ingest pipeline {first}: create it first, or give another name.")
     if name in reached(client, first):
-        raise UsageError(f"The pipeline {first} runs {name}, which would run it in turn: take that out of it first.")
+        raise UsageError(f"The pipeline {first} runs {name}, which would run {first} in turn: remove {name} first.")
     for one in sorted(reached(client, first)):
         # neural-search's processors take the vector of the document that is in the index for the new one then.
         if any(step.get("skip_existing") for step in _inner(read_body(client, one))):
             raise UsageError(
-                f"The pipeline {one} has a processor with skip_existing, which copies vectors that are shifted "
-                "already, to be shifted again: set that to false first."
+                f"The pipeline {one} has a processor with skip_existing, which copies vectors that are already "
+                "shifted, so they would be shifted twice: set skip_existing to false first."
             )
 
 
@@ -327,7 +327,7 @@ def inherit_pipeline_on_load(client: OpenSearch, live: str, target: Target, debi
         return
     if debias.method != "shift":
         note(
-            f"{live} shifts what other clients write, and {version} does not: no pipeline can apply the method "
+            f"{live} shifts what other clients write, but {version} does not: no pipeline can apply the method "
             f"{debias.method}. Write to it with `langshift ingest`."
         )
         return

@@ -35,14 +35,14 @@ def require_retunable(client: OpenSearch, index: IndexInfo, vectors: str | None)
     name, block = index.index, "index.blocks.read_only"
     if metadata.is_on(metadata.read_settings(client, name).get("blocks", {}).get("read_only")):
         raise ClusterError(
-            f"Index {name} has the block {block}, under which a retune cannot hold back the last writes: take it away "
-            f'with `PUT /{name}/_settings` and {{"{block}": null}}, then run again.'
+            f"Index {name} has the block {block}, with which a retune cannot hold back the last writes: remove it with "
+            f'`PUT /{name}/_settings` and {{"{block}": null}}, then run the command again.'
         )
     require_copied_from_primaries(client, name)
     if vectors_come_back_normalised(client, name, index.fields.vector):
         raise ClusterError(
-            f"Index {name} keeps its vectors with the engine faiss, cosinesimil and derived source, which gives them "
-            "back with norm 1 and not as they were written, so that no shift can be taken back: index the corpus again "
+            f"Index {name} stores its vectors with the engine faiss, cosinesimil and derived source, which returns "
+            "them with norm 1 and not as they were written, so no shift can be undone: index the corpus again "
             "with `langshift ingest --if-exists new-version`, which switches derived source off."
         )
     _require_stamps(client, index, vectors)
@@ -57,8 +57,8 @@ def require_copied_from_primaries(client: OpenSearch, index: str) -> None:
     if lagging_replicas(metadata.read_settings(client, index)):
         remedy = '{"index": {"number_of_replicas": 0, "auto_expand_replicas": false}}'
         raise ClusterError(
-            f"Index {index} has replicas by segment replication, which may lag behind what was written when their "
-            f"documents are copied: do without them meanwhile by `PUT /{index}/_settings` and {remedy}, then run again."
+            f"Index {index} has replicas with segment replication, which may lag behind the latest writes while "
+            f"documents are copied: remove them for now with `PUT /{index}/_settings` and {remedy}, then run again."
         )
 
 
@@ -81,12 +81,12 @@ def _require_stamps(client: OpenSearch, index: IndexInfo, vectors: str | None) -
     own = [] if vectors is None else [{"term": {f"{stamp}.vectors": vectors}}]
     stamped = {"exists": {"field": f"{stamp}.alpha"}}
     kinds = {
-        "no stamp says what was done to the vector of {}": ([], [stamped]),
-        "{} was moved by another method than shift": (
+        "no stamp shows what was done to the vector of {}": ([], [stamped]),
+        "{} was transformed by a method other than shift": (
             [{"exists": {"field": f"{stamp}.method"}}],
             [{"term": {f"{stamp}.method": "shift"}}],
         ),
-        "{} was shifted by other language vectors than the index's": ([stamped], [unmoved, *own]),
+        "{} was shifted by language vectors other than the index's": ([stamped], [unmoved, *own]),
     }
     for reason, (must, must_not) in kinds.items():
         query = {"bool": {"filter": [{"exists": {"field": index.fields.vector}}, *must], "must_not": must_not}}
@@ -96,7 +96,7 @@ def _require_stamps(client: OpenSearch, index: IndexInfo, vectors: str | None) -
             why = reason.format(found["hits"][0]["_id"])
             remedy = f"`langshift ingest CORPUS --index {index.name} --if-exists append`"
             raise ClusterError(
-                f"{pluralize(number, 'document')} of {index.index} cannot be retuned: {why}, for one; index such "
+                f"{pluralize(number, 'document')} of {index.index} cannot be retuned (for example, {why}): index such "
                 f"documents again with {remedy}, or delete them."
             )
 
@@ -185,8 +185,8 @@ def _given(index: IndexInfo, path: Path | None) -> LanguageVectors | None:
     given.require_made_by(made.to_dict(), str(path))
     if made.soft and given.hash != made.vectors:
         raise UsageError(
-            f"Index {index.name} was shifted softly, and its documents keep how probable their languages are only for "
-            "the vectors that it was made with: leave --vectors out, or index the corpus again with them."
+            f"Index {index.name} was shifted softly, and its documents store the probabilities of their languages only "
+            "for the vectors that it was built with: leave --vectors out, or index the corpus again with these."
         )
     return given
 
@@ -197,13 +197,13 @@ def _new(index: IndexInfo, old: StoredShift, given: LanguageVectors | None, want
     vectors = old.vectors if given is None else given.vectors
     if not vectors and (alpha or wanted.alphas):
         raise UsageError(
-            f"Index {index.name} was made without language vectors, so nothing can be shifted: "
+            f"Index {index.name} was built without language vectors, so nothing can be shifted: "
             "give some with --vectors."
         )
     for tag in wanted.alphas:
         if tag not in vectors:
             raise UsageError(
-                f"There is no language vector for {tag} to scale: --alpha-for takes {', '.join(sorted(vectors))}."
+                f"There is no language vector for {tag} to scale: --alpha-for accepts {', '.join(sorted(vectors))}."
             )
     scales = {tag: scale for tag, scale in sorted({**alphas, **wanted.alphas}.items()) if scale != alpha}
     if given is None:

@@ -95,9 +95,9 @@ def of_index(client: OpenSearch, index: IndexInfo, wanted: ShiftQueries) -> Debi
     stored = noted.get(metadata.QUERIES) if made.method == "shift" else None
     if stored is None:
         if wanted == "always":
-            why = "does not hold what queries are shifted by: index the corpus again, or"
+            why = "does not contain the vectors by which queries are shifted: index the corpus again, or"
             if made.method != "shift":
-                why = f"was made with the method {made.method}, and queries are shifted only where documents are:"
+                why = f"was built with the method {made.method}, and queries are shifted only where documents are:"
             raise UsageError(f"Index {index.name} {why} search with --shift-queries never.")
         return UNMOVED
     queries = QueryVectors.from_dict(stored)
@@ -153,13 +153,13 @@ def from_metadata(meta: Mapping[str, Any], index: str) -> StoredShift:
     made = fingerprint_of(index, meta)
     if made.method != "shift":
         raise ClusterError(
-            f"Index {index} was made with the method {made.method}, which the cluster can neither apply nor take back "
+            f"Index {index} was built with the method {made.method}, which the cluster can neither apply nor undo "
             "exactly: index the corpus again with the method shift."
         )
     found = StoredShift.from_meta(meta)
     if found is None:
         raise ClusterError(
-            f"Index {index} does not hold its language vectors ({made.vectors}): index the corpus again."
+            f"Index {index} does not contain its language vectors ({made.vectors}): index the corpus again."
         )
     return found
 
@@ -251,7 +251,7 @@ def shift_of(client: OpenSearch, index: IndexInfo) -> StoredShift:
     """
     if (method := index.fingerprint.method) != "shift":
         raise ClusterError(
-            f"The documents of {index.index} are moved by the method {method}, which no pipeline can: write them with "
-            "`langshift ingest`, or index them again with the method shift."
+            f"The documents of {index.index} are transformed by the method {method}, which no pipeline can apply: "
+            "write them with `langshift ingest`, or index them again with the method shift."
         )
     return read(client, index.index)

@@ -20,13 +20,13 @@ from langshift.server_errors import reason
 TOP = ("settings", "mappings", "analyzers")
 # Name of a setting -> the only value that it may have, None for no value at all, and why.
 _SETTINGS: dict[str, tuple[str | None, str]] = {
-    "knn": ("true", "no index can be searched by vectors without it"),
-    "knn.derived_source.enabled": ("false", "vectors might come back changed, and none could be moved again"),
-    "derived_source.enabled": ("false", "documents would not come back as they were written"),
-    "append_only.enabled": ("false", "langshift writes documents by their _id, also again"),
+    "knn": ("true", "vector search would not work"),
+    "knn.derived_source.enabled": ("false", "vectors might be returned changed, and could not be shifted again"),
+    "derived_source.enabled": ("false", "documents would not be returned as they were written"),
+    "append_only.enabled": ("false", "langshift writes documents by their _id, and may write them again"),
     "hidden": ("false", "langshift would not find the version"),
-    "default_pipeline": (None, "langshift's documents have to arrive as it makes them: see langshift pipeline"),
-    "final_pipeline": (None, "langshift's documents have to arrive as it makes them: see langshift pipeline"),
+    "default_pipeline": (None, "a pipeline would change what langshift writes (see langshift pipeline)"),
+    "final_pipeline": (None, "a pipeline would change what langshift writes (see langshift pipeline)"),
 }
 _SCALES = (("method", "parameters", "m"), ("method", "parameters", "ef_construction"))
 
@@ -62,7 +62,7 @@ def check_top(content: object) -> Mapping[str, Any]:
     """
     content = _object(content, "")
     for name in content:
-        _require(name in TOP, name, f"is unknown; what may stand there is {', '.join(TOP)}.")
+        _require(name in TOP, name, f"is not a known name; use one of {', '.join(TOP)}.")
         _object(content[name], name)
     for tag, analyzer in content.get("analyzers", {}).items():
         _check_tag(tag, f"analyzers.{tag}")
@@ -82,10 +82,10 @@ def check_settings(settings: Mapping[str, Any]) -> None:
     """
     for name, value in settings.items():
         place = f"settings.index.{name}"
-        _require(not name.startswith("blocks."), place, "langshift could not write; leave it out.")
+        _require(not name.startswith("blocks."), place, "langshift could not write to the index; leave it out.")
         wanted, why = _SETTINGS.get(name, ("", ""))
         if wanted != "" and (wanted is None or str(value).lower() != wanted):
-            remedy = "leave it out" if wanted is None else f"leave it out, or make it {wanted}"
+            remedy = "leave it out" if wanted is None else f"leave it out, or set it to {wanted}"
             raise InvalidTemplate(place, f"{why}; {remedy}.")
 
 
@@ -107,12 +107,12 @@ def check_mappings(mappings: Mapping[str, Any]) -> None:
     """
     source = _object(mappings.get("_source", {}), "mappings._source")
     whole = is_on(source.get("enabled", True)) and not any(source[name] for name in source if name != "enabled")
-    _require(whole, "mappings._source", "langshift reads whole documents again; leave it out.")
+    _require(whole, "mappings._source", "langshift reads whole documents from the index; leave it out.")
     routed = is_on(_object(mappings.get("_routing", {}), "mappings._routing").get("required", False))
-    _require(not routed, "mappings._routing.required", "langshift writes without a routing; leave it out.")
-    _require(is_on(mappings.get("enabled", True)), "mappings.enabled", "no field could be searched; leave it out.")
+    _require(not routed, "mappings._routing.required", "langshift writes documents without routing; leave it out.")
+    _require(is_on(mappings.get("enabled", True)), "mappings.enabled", "no field would be searchable; leave it out.")
     for name in _object(mappings.get("_meta", {}), "mappings._meta"):
-        why = "langshift keeps its own things under such names; rename it."
+        why = "names that begin with langshift are reserved; rename it."
         _require(not name.startswith("langshift"), f"mappings._meta.{name}", why)
     _check_dynamic(mappings.get("dynamic_templates", []))
     for name, field in _object(mappings.get("properties", {}), "mappings.properties").items():
@@ -127,7 +127,7 @@ def _check_field(name: str, field: Mapping[str, Any], place: str) -> None:
         _check_embedding(field, place, ours[name])
     elif name == "group":
         is_keyword = field.get("type", "keyword") == "keyword"
-        _require(is_keyword, f"{place}.type", "langshift needs a keyword there; leave it out.")
+        _require(is_keyword, f"{place}.type", "langshift needs a keyword field; leave it out.")
     elif name in ours:
         _require(not any(_differences(field, ours[name])), place, "langshift writes this field itself; leave it out.")
 
@@ -135,7 +135,7 @@ def _check_field(name: str, field: Mapping[str, Any], place: str) -> None:
 def _check_embedding(field: Mapping[str, Any], place: str, ours: Mapping[str, Any]) -> None:
     for path in _differences(field, ours):
         at = ".".join((place, *path))
-        _require(path != ("method", "engine"), at, "is chosen by --engine; leave it out.")
+        _require(path != ("method", "engine"), at, "is set by --engine; leave it out.")
         why = "langshift sets this itself; only method.parameters.m and ef_construction may be set."
         _require(path in _SCALES, at, why)
 
@@ -143,7 +143,7 @@ def _check_embedding(field: Mapping[str, Any], place: str, ours: Mapping[str, An
 def _check_texts(field: Mapping[str, Any], place: str) -> None:
     for name, value in field.items():
         usual = (name == "type" and value == "object") or (name == "dynamic" and is_on(value))
-        why = f"langshift keeps texts by language, as in {place.rpartition('.')[2]}.en: set the analyzer there."
+        why = f"langshift stores texts by language, as in {place.rpartition('.')[2]}.en: set the analyzer there."
         _require(name == "properties" or usual, f"{place}.{name}", why)
     for tag, mapping in _object(field.get("properties", {}), f"{place}.properties").items():
         at = f"{place}.properties.{tag}"
@@ -152,18 +152,18 @@ def _check_texts(field: Mapping[str, Any], place: str) -> None:
 
 
 def _check_text(mapping: Mapping[str, Any], place: str) -> None:
-    why = "must be text, or word search finds nothing; other types can go into fields."
+    why = "must be text, or lexical search finds nothing; other types can be added under fields."
     _require(mapping.get("type", "text") == "text", f"{place}.type", why)
     indexed = is_on(mapping.get("index", True))
-    _require(indexed, f"{place}.index", "word search finds nothing without it; leave it out.")
+    _require(indexed, f"{place}.index", "lexical search would find nothing; leave it out.")
 
 
 def _check_tag(tag: str, place: str) -> None:
     known = parse_tag(tag) if tag != "und" else tag
     if known is None:
-        raise InvalidTemplate(place, f"{tag!r} is no language: use a BCP 47 tag such as ja.")
+        raise InvalidTemplate(place, f"{tag!r} is not a valid language: use a BCP 47 tag such as ja.")
     goes = text_language(known)
-    _require(goes == tag, place, f"texts in {tag} go to the fields of {goes}: use {goes}.")
+    _require(goes == tag, place, f"texts in {tag} are stored in the fields of {goes}: use {goes}.")
 
 
 def _check_dynamic(templates: object) -> None:
@@ -238,9 +238,9 @@ class Template(NamedTuple):
             raise UsageError(f"{path}: cannot be read: {error.strerror or error}.") from error
         except json.JSONDecodeError as error:
             where = f"{path}, line {error.lineno}, column {error.colno}"
-            raise UsageError(f"{where}: is no JSON ({error.msg}); correct it.") from None
+            raise UsageError(f"{where}: is not valid JSON ({error.msg}); correct it.") from None
         except (UnicodeDecodeError, RecursionError):
-            raise UsageError(f"{path}: is no JSON; give a file that is.") from None
+            raise UsageError(f"{path}: is not valid JSON; correct it.") from None
         try:
             content = check_top(content)
             settings, mappings = _flat(content.get("settings", {})), _nested(content.get("mappings", {}))
@@ -278,7 +278,7 @@ class Template(NamedTuple):
         remedy = "correct the file"
         if plugin:
             remedy = f"install the plugin {plugin} on every node (`opensearch-plugin install {plugin}`) and restart it"
-        return ClusterError(f"The cluster makes no index as {self.path} has it: {message}; {remedy}.")
+        return ClusterError(f"The cluster cannot create an index from {self.path}: {message}; {remedy}.")
 
 
 def _flat(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

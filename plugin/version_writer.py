@@ -49,11 +49,11 @@ def require_not_replaced(client: OpenSearch, target: Target) -> None:
         return
     if is_carried_over(client, target, now):
         raise ClusterError(
-            f"{name} stands for {now} by now, by which a retune or a rollback has replaced {index} while this load was "
-            f"adding to that: what it had written is in {now} too, and the rest is in neither. Run it again with "
-            f"the language vectors and scales of {now}."
+            f"{name} now points to {now}: a retune or a rollback has replaced {index} while this load was adding to "
+            f"it. What it had written is in {now} too, the rest is in neither. Run the load again with the language "
+            f"vectors and scales of {now}."
         )
-    raise ClusterError(f"{name} stands for {now} by now, and {index} takes no writes: run it again.")
+    raise ClusterError(f"{name} now points to {now}, and {index} is read-only: run the load again.")
 
 
 _QUICK = {"refresh_interval": "-1"}
@@ -176,18 +176,18 @@ def _is_published(client: OpenSearch, target: Target) -> bool:
 
 def _require_unchanged(target: Target, now: str | None) -> None:
     name, index = target.name, target.index
-    status = f"stands for {now}" if now else "is gone"
+    status = f"now points to {now}" if now else "no longer exists"
     if not target.created:
-        raise ClusterError(f"{name} {status} by now, while this load has added its documents to {index}: run it again.")
+        raise ClusterError(f"{name} {status}, but this load has added its documents to {index}: run the load again.")
     if target.live is None and now is not None:
         raise ClusterError(
-            f"Another load has made {name} ({now}) meanwhile, so this one's documents were not added: "
-            "run again to add them."
+            f"Another load has created {name} ({now}) in the meantime, so this load's documents were not added: "
+            "run it again to add them."
         )
     if target.live != now:
         raise ClusterError(
-            f"{name} stood for {target.live} when this load began and {status} by now, so {index} was not put in its "
-            "place: run it again."
+            f"{name} pointed to {target.live} when this load began and {status}, so it was not pointed to {index}: "
+            "run the load again."
         )
 
 
@@ -247,12 +247,12 @@ def open_for_writing(
         if if_exists == "fail":
             held = pluralize(client.count(index=live)["count"], "document")
             raise UsageError(
-                f"There is an index {name} already ({live}, {held}): add to it with --if-exists append, replace it "
-                "with --if-exists replace, or put a new version before it with --if-exists new-version."
+                f"Index {name} already exists ({live}, {held}): add to it with --if-exists append, replace it with "
+                "--if-exists replace, or create a new version of it with --if-exists new-version."
             )
         if if_exists == "append":
             _require_appendable(client, name, live, shape)
-            there.require_same(fingerprint, name, "give what it was made with, or choose another index name")
+            there.require_same(fingerprint, name, "use the settings it was built with, or choose another index name")
             return Target(name, live, uuid_of(client, live), created=False, live=live, if_exists=if_exists)
     index = versions.next_version(client, name)
     made = deepcopy(dict(body)) if body is not None else shape.applied(index_body(fingerprint, extra_meta))
@@ -269,7 +269,7 @@ def open_for_writing(
             if shape.template is not None:
                 raise shape.template.refused(error) from error
             raise
-        raise ClusterError(f"Another load is making {name} at this moment: run again when it is done.") from error
+        raise ClusterError(f"Another load is creating {name}: run the command again when it has finished.") from error
     uuid, fields = uuid_of(client, index), FieldNames.from_meta(noted)
     return Target(name, index, uuid, created=True, live=live, if_exists=if_exists, fields=fields)
 
@@ -291,14 +291,14 @@ def reopen(client: OpenSearch, name: str, index: str, uuid: str, *, fast: bool =
     """
     if uuid_of(client, index) != uuid:
         raise ClusterError(
-            f"Index {index}, which this load was writing to, was deleted by somebody: run it again without --resume."
+            f"Index {index}, which this load was writing to, was deleted: run the load again without --resume."
         )
     if versions.version_behind(client, name) == index:
         return Target(name, index, uuid, created=False, live=index, if_exists="append")
     noted = metadata.unfinished(client, index)
     if noted is None:
         raise ClusterError(
-            f"{name} does not stand for {index} any more, which this load was adding to: run it again without --resume."
+            f"{name} no longer points to {index}, to which this load was adding: run the load again without --resume."
         )
     apply_load_settings(client, index, fast)
     return Target(name, index, uuid, created=True, live=noted.get("live"), if_exists=noted.get("if_exists", "fail"))
@@ -323,12 +323,12 @@ def stands(client: OpenSearch, name: str, index: str, uuid: str) -> bool:
 def _require_appendable(client: OpenSearch, name: str, index: str, shape: IndexOptions) -> None:
     if shape.given:
         raise UsageError(
-            f"There is an index {name} already ({index}), and {shape.given} would change nothing in it: add to it "
-            "without, replace it with --if-exists replace, or put a new version before it with --if-exists new-version."
+            f"Index {name} already exists ({index}), where {shape.given} would have no effect: leave that out to add "
+            "to it, replace it with --if-exists replace, or create a new version of it with --if-exists new-version."
         )
     fields = FieldNames.from_meta(metadata.read_metadata(client, index))
     if fields != USUAL:
         raise UsageError(
-            f"Index {name} was adopted, and keeps its vectors in {fields.vector!r}, where a load does not write: "
-            f"add to it through `langshift pipeline install {name}`, as any client can."
+            f"Index {name} was adopted and stores its vectors in {fields.vector!r}, where a load does not write: "
+            f"run `langshift pipeline install {name}`, then add documents with any client."
         )

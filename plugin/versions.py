@@ -48,7 +48,7 @@ def require_there(client: OpenSearch, target: Target) -> None:
         ClusterError: it was deleted.
     """
     if uuid_of(client, target.index) != target.uuid:
-        raise ClusterError(f"Index {target.index} was deleted by somebody while it was being written: run again.")
+        raise ClusterError(f"Index {target.index} was deleted while it was being written: run the command again.")
 
 
 def remove_impostor(client: OpenSearch, index: str, uuid: str) -> None:
@@ -112,7 +112,7 @@ def live(client: OpenSearch, name: str, *, also_unfinished: bool = False) -> Ind
     """
     found = _found(client, name)
     if not found:
-        raise ClusterError(f"There is no index {name}: make it with `langshift ingest CORPUS --index {name}`.")
+        raise ClusterError(f"There is no index {name}: create it with `langshift ingest CORPUS --index {name}`.")
     index = name if name in found else _only(name, found)
     mappings = found[index].get("mappings", {})
     meta = mappings.get("_meta", {})
@@ -121,8 +121,8 @@ def live(client: OpenSearch, name: str, *, also_unfinished: bool = False) -> Ind
             raise ClusterError(_no_alias(name))
         if not also_unfinished and metadata.UNFINISHED in meta and alias_of(index) not in found[index]["aliases"]:
             raise ClusterError(
-                f"Version {name} is not finished: a command is making it, or was cut off. Run that again, or "
-                f"`langshift index drop {alias_of(name)} --version {name}`."
+                f"Version {name} is not finished: a command is still writing it or was interrupted. Run that command "
+                f"again, or remove the version with `langshift index drop {alias_of(name)} --version {name}`."
             )
     fingerprint, fields = fingerprint_of(index, meta), FieldNames.from_meta(meta)
     by_language = {"languages": {"terms": {"field": fields.language, "size": 1000}}}
@@ -179,7 +179,7 @@ def _only(name: str, found: Mapping[str, Any]) -> str:
 
 
 def _no_alias(name: str) -> str:
-    return f"{name} is an index and not an alias over versions: give the alias, or another name."
+    return f"{name} is an index, not an alias for versions: give the alias, or another name."
 
 
 def read_fingerprint(client: OpenSearch, index: str) -> Fingerprint:
@@ -200,9 +200,7 @@ def fingerprint_of(index: str, meta: Mapping[str, Any]) -> Fingerprint:
     try:
         return Fingerprint.from_dict(meta[metadata.FINGERPRINT])
     except (KeyError, TypeError):
-        raise ClusterError(
-            f"Index {index} carries no fingerprint of langshift: it was made by something else."
-        ) from None
+        raise ClusterError(f"Index {index} has no langshift fingerprint: it was not created by langshift.") from None
 
 
 def unfinished(client: OpenSearch, name: str) -> list[str]:
@@ -255,6 +253,6 @@ def check_name(name: str) -> None:
     """
     if not _NAME.fullmatch(name) or len(name.encode()) > _LONGEST_NAME:
         raise UsageError(
-            f"{name!r} cannot be an index's name: use lower-case letters a-z, digits, '-', '_' and '.', "
-            "beginning with a letter or digit."
+            f"{name!r} is not a valid index name: use lower-case letters a-z, digits, '-', '_' and '.', "
+            "starting with a letter or digit."
         )

@@ -49,7 +49,7 @@ def free_fields(old: OldIndex, there: FieldNames, unmapped: Collection[str]) -> 
                 return name
         raise UsageError(
             f"Index {old.index} has fields named {usual!r} and 'langshift_{usual}', and langshift needs one of these "
-            "names: copy the index with _reindex, renaming one of them, and adopt that."
+            "names: copy the index with _reindex, renaming one of them, and adopt the copy."
         )
 
     own = {part: free(getattr(USUAL, part)) for part in ("language", "confidence", "stamp")}
@@ -102,26 +102,26 @@ def _require_vector(old: OldIndex, name: str) -> None:
     if nested := next((part for part in parents if mapped(old.mappings, part).get("type") == "nested"), None):
         raise UsageError(
             f"The field {name!r} of {index} is inside the nested field {nested!r}: only a document's own vector can "
-            "be shifted, so give each part of a text a document of its own."
+            "be shifted, so index each part of a text as a document of its own."
         )
     kind = str(found.get("data_type", "float")).lower()
     if "dimension" not in found or kind != "float":
-        problem = f"are of the data type {kind}" if "dimension" in found else "are those of a trained model"
-        raise UsageError(f"The vectors in {name!r} of {index} {problem}: only vectors of floats can be shifted.")
+        problem = f"are of the data type {kind}" if "dimension" in found else "belong to a trained model"
+        raise UsageError(f"The vectors in {name!r} of {index} {problem}: only float vectors can be shifted.")
     vector_field = engine_of(old.mappings, old.settings, name)
     assert vector_field is not None  # noqa: S101 - it is a knn_vector
     if vector_field.space != _SPACE:
         raise UsageError(
-            f"The vectors in {name!r} of {index} are compared by {vector_field.space}: langshift searches and "
-            "measures by the cosine, and shifted vectors differ in length. Copy the index with _reindex into one whose "
-            f'mapping says "space_type": "{_SPACE}" (nothing is encoded again), and adopt that.'
+            f"The vectors in {name!r} of {index} are compared by {vector_field.space}, but langshift uses "
+            "cosine similarity, and shifted vectors differ in length. Copy the index with _reindex into one whose "
+            f'mapping has "space_type": "{_SPACE}" (nothing is encoded again), and adopt the copy.'
         )
 
 
 def _require_string(old: OldIndex, name: str, option: str) -> None:
     found = mapped(old.mappings, name)
     if not found:
-        raise UsageError(f"Index {old.index} has no field {name!r}: give {option} one that its documents hold.")
+        raise UsageError(f"Index {old.index} has no field {name!r}: give {option} a field that its documents have.")
     kind = found.get("type", "object")
     if kind not in _TEXTS:
         raise UsageError(f"The field {name!r} of {old.index} is of type {kind}: give {option} a text or keyword field.")
@@ -203,12 +203,12 @@ def require_name(client: OpenSearch, old: OldIndex, name: str, options: LoadOpti
     """
     live = version_behind(client, name)
     if live == old.index:
-        raise UsageError(f"{name} stands for {live}, the index that is to be adopted: choose another --name.")
+        raise UsageError(f"{name} points to {live}, the index to be adopted: choose another --name.")
     if live is not None and options.if_exists == "fail":
         held = pluralize(client.count(index=live)["count"], "document")
         raise UsageError(
-            f"There is an index {name} already ({live}, {held}): replace it with --if-exists replace, or put a new "
-            "version before it with --if-exists new-version."
+            f"Index {name} already exists ({live}, {held}): replace it with --if-exists replace, or create a new "
+            "version of it with --if-exists new-version."
         )
 
 
@@ -238,9 +238,9 @@ def adopt(
     except UsageError:
         raise
     except LangshiftError as error:
-        raise type(error)(f"{error} Nothing of {old.index} was changed: run it again.") from error
+        raise type(error)(f"{error} Index {old.index} is unchanged: run the command again.") from error
     except KeyboardInterrupt:
-        note(f"Nothing of {old.index} was changed: run the same command again.")
+        note(f"Index {old.index} is unchanged: run the same command again.")
         raise
 
 
@@ -258,10 +258,10 @@ def _sampled_vector_spec(old: OldIndex, sample: Sequence[bytes], fields: FieldNa
 
 def _require_encoder(old: OldIndex, vector: str, pipeline: EmbeddingPipeline, vector_spec: VectorSpec) -> None:
     encoder = pipeline.encoder
-    remedy = "name the encoder that made them with --encoder, or --encoder given for one that is not here"
+    remedy = "name the encoder that computed them with --encoder, or --encoder given if it is not available here"
     if encoder.dimension != vector_spec.dimension:
         raise UsageError(
-            f"The vectors in {vector!r} of {old.index} have {vector_spec.dimension} dimensions, and those of "
+            f"The vectors in {vector!r} of {old.index} have {vector_spec.dimension} dimensions, but those of "
             f"{encoder.id} have {encoder.dimension}: {remedy}."
         )
     if encoder.normalised == vector_spec.normalised:
@@ -269,11 +269,11 @@ def _require_encoder(old: OldIndex, vector: str, pipeline: EmbeddingPipeline, ve
     vector_field = engine_of(old.mappings, old.settings, vector)
     if vector_field is not None and vector_field.comes_back_normalised:
         raise UsageError(
-            f"Index {old.index} keeps its vectors with the engine {vector_field.engine}, cosinesimil and derived "
-            f"source, which gives them back with norm 1 and not as {encoder.id} made them: load the documents from "
-            "where they came from, with `langshift ingest`."
+            f"Index {old.index} stores its vectors with the engine {vector_field.engine}, cosinesimil and derived "
+            f"source, which returns them with norm 1 and not as {encoder.id} computed them: load the documents from "
+            "their original source with `langshift ingest`."
         )
-    theirs, own = ("norm 1", "other norms") if vector_spec.normalised else ("other norms than 1", "norm 1")
+    theirs, own = ("norm 1", "other norms") if vector_spec.normalised else ("norms other than 1", "norm 1")
     raise UsageError(
-        f"The vectors in {vector!r} of {old.index} have {theirs}, and those of {encoder.id} {own}: {remedy}."
+        f"The vectors in {vector!r} of {old.index} have {theirs}, but those of {encoder.id} have {own}: {remedy}."
     )

@@ -69,29 +69,29 @@ def find_index(client: OpenSearch, name: str) -> OldIndex:
         raise UsageError(f"Index {index} is closed: open it with POST /{index}/_open.")
     mappings = client.indices.get_mapping(index=index)[index]["mappings"]
     if metadata.FINGERPRINT in mappings.get("_meta", {}):
-        raise UsageError(f"Index {index} is langshift's own already: change its shift with `langshift retune`.")
+        raise UsageError(f"Index {index} is already managed by langshift: change its shift with `langshift retune`.")
     _require_whole_documents(index, mappings)
     return OldIndex(name, index, settings["index.uuid"], mappings, settings)
 
 
 def _index_of(client: OpenSearch, name: str) -> str:
     if not name or any(sign in name for sign in "*?,"):
-        raise UsageError(f"{name!r} is not the name of one index or alias: give that, without wildcards and commas.")
+        raise UsageError(f"{name!r} is not the name of one index or alias: give one, without wildcards or commas.")
     try:
         found: dict[str, Any] = client.indices.get_alias(index=name)
     except NotFoundError:
         _require_no_data_stream(client, name)
-        raise UsageError(f"There is no index {name}: `GET /_cat/indices` lists those of the cluster.") from None
+        raise UsageError(f"There is no index {name}: `GET /_cat/indices` lists the existing indices.") from None
     except RequestError as error:
-        raise UsageError(f"{name!r} cannot be an index's name: {reason(error)}.") from error
+        raise UsageError(f"{name!r} is not a valid index name: {reason(error)}.") from error
     if name in found:
         return name
     if len(found) != 1:
-        several = f"stands for {len(found)} indices ({', '.join(sorted(found))})" if found else "stands for no index"
+        several = f"points to {len(found)} indices ({', '.join(sorted(found))})" if found else "points to no index"
         raise UsageError(f"{name} {several}: give the name of one index.")
     ((index, there),) = found.items()
     if "filter" in there["aliases"].get(name, {}):
-        raise UsageError(f"{name} is an alias with a filter, but all of an index is adopted: give its name, {index}.")
+        raise UsageError(f"{name} is an alias with a filter, but only a whole index can be adopted: use {index}.")
     return index
 
 
@@ -101,20 +101,20 @@ def _require_no_data_stream(client: OpenSearch, name: str) -> None:
     except OpenSearchException:
         return
     indices = ", ".join(one["index_name"] for stream in streams for one in stream["indices"])
-    raise UsageError(f"{name} is a data stream: give the name of an index of it ({indices}).")
+    raise UsageError(f"{name} is a data stream: give the name of one of its indices ({indices}).")
 
 
 def _require_whole_documents(index: str, mappings: Mapping[str, Any]) -> None:
     source = mappings.get("_source", {})
     if source.get("enabled") is False:
-        lost = "keeps no `_source`"
+        lost = "does not store `_source`"
     elif source.get("includes") or source.get("excludes"):
-        lost = "keeps only a part of each document's `_source`"
+        lost = "stores only a part of each document's `_source`"
     else:
         return
     raise UsageError(
-        f"Index {index} {lost}, so what its documents held cannot be read from it: load them from where they came "
-        "from, with `langshift ingest`."
+        f"Index {index} {lost}, so its documents cannot be read completely: load them from their original source "
+        "with `langshift ingest`."
     )
 
 
@@ -284,7 +284,7 @@ class IndexReader:
             read += len(page.hits.hits)
             yield from map(hit_bytes, page.hits.hits)
         if read != self.total:
-            raise ClusterError(f"Only {read:,} of the {self.total:,} documents of {self.old.index} came.")
+            raise ClusterError(f"Only {read:,} of the {self.total:,} documents of {self.old.index} could be read.")
 
     def sample(self, size: int, query: dict[str, Any], seed: int = 0) -> list[bytes]:
         """Documents at random that a query finds, the same each time.
@@ -347,8 +347,8 @@ class IndexReader:
         except TransportError as error:
             if "search_context_missing_exception" in str(error.info):
                 raise ClusterError(
-                    f"The cluster has lost the point in time at which {self.old.index} was read, as it does when a "
-                    "node of it ends."
+                    f"The cluster has lost the point in time at which {self.old.index} was read, as happens when "
+                    "one of its nodes stops."
                 ) from error
             raise
 

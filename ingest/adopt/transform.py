@@ -35,7 +35,7 @@ def document_of(hit: bytes, fields: FieldNames, dimension: int) -> Document | In
     source = parse_source(stored.source)
     for name in (fields.language, fields.confidence, fields.stamp):
         if name in source:
-            why = f"has a field {name!r} that the mapping does not know, and that langshift needs."
+            why = f"has a field {name!r} that is not in the mapping and whose name langshift needs."
             return InvalidRow("field_taken", why, stored.id)
     value, vector = value_at(source, fields.vector), None
     if value is not None:
@@ -113,8 +113,8 @@ class IndexDocuments(DocumentSource):
         if bearing < self._reader.bearing:
             lacking = self._reader.bearing - bearing
             raise LangshiftError(
-                f"{lacking:,} of {self._reader.bearing:,} documents with a vector hold it in a list of objects, where "
-                f"it cannot be shifted: write {self._fields.vector!r} of each document as one list of numbers."
+                f"{lacking:,} of {self._reader.bearing:,} documents with a vector store it in a list of objects, where "
+                f"it cannot be shifted: store {self._fields.vector!r} of each document as one list of numbers."
             )
 
 

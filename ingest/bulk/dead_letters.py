@@ -83,14 +83,14 @@ def from_line(line: bytes) -> DeadLetter:
         try:
             row = json.loads(line)
         except (ValueError, RecursionError):
-            raise ValueError("no JSON") from None
+            raise ValueError("not valid JSON") from None
     if not isinstance(row, dict):
-        raise ValueError("no object")
+        raise ValueError("not a JSON object")
     fields = (row.get("_id" if name == "id" else name) for name in DeadLetter._fields[1:])
     try:
         return msgspec.convert((_document(row), *fields), DeadLetter)
     except msgspec.ValidationError:
-        raise ValueError("a field is missing or of another type") from None
+        raise ValueError("a field is missing or has the wrong type") from None
 
 
 def _document(row: Mapping[str, Any]) -> Original:
@@ -101,7 +101,7 @@ def _document(row: Mapping[str, Any]) -> Original:
         return document.encode()
     if isinstance(packed, str):
         return base64.b64decode(packed, validate=True)
-    raise ValueError("no document")
+    raise ValueError("it has no document")
 
 
 def _plain(value: object) -> object:
@@ -135,7 +135,7 @@ class DeadLetters:
         if not letters:
             return
         content = b"".join(map(to_line, letters))
-        with self._lock, self._telling("go on with --resume"):
+        with self._lock, self._telling("continue with --resume"):
             ensure_private(self.path)
             with self.path.open("a+b", buffering=0) as file:
                 _append(file, content)
@@ -173,7 +173,7 @@ class DeadLetters:
             UsageError: a line is no dead letter; then all is as it was.
             LangshiftError: the file cannot be written; then all is as it was.
         """
-        with self._lock, self._telling("replay them again"):
+        with self._lock, self._telling("replay the dead letters again"):
             if not self.path.exists():
                 return
             with atomic_write(self.path) as partial:
@@ -204,7 +204,7 @@ class DeadLetters:
                     if not row.endswith(b"\n"):
                         return  # Cut off by a kill, so its load was never told that it is there.
                     raise UsageError(
-                        f"{self.path}, line {number}, is no dead letter ({error}): mend the line, or remove it."
+                        f"{self.path}, line {number}, is not a valid dead letter ({error}): correct or remove it."
                     ) from None
                 line = letter.line
                 # What a load's versions begin with tells it from every other, whatever path its input had.
@@ -218,7 +218,7 @@ class DeadLetters:
         try:
             yield
         except OSError as error:
-            first = "make room on the disk" if error.errno in _NO_ROOM else "see to it that it can be"
+            first = "free space on the disk" if error.errno in _NO_ROOM else "make it writable"
             raise LangshiftError(f"{self.path} cannot be written ({error.strerror}): {first}, and {remedy}.") from error
 
 

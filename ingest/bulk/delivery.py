@@ -76,12 +76,12 @@ def parse_bulk_response(
     entries = answer.get("items") if isinstance(answer, dict) else None
     entries = entries if isinstance(entries, list) else []
     if len(entries) != len(chunk):
-        raise MalformedResponse(f"an answer for {len(entries)} of {len(chunk)} documents")
+        raise MalformedResponse(f"a response for {len(entries)} of {len(chunk)} documents")
     found = BulkResponse()
     for item, one in zip(chunk.items, entries, strict=True):
         result = one.get(item.operation) if isinstance(one, dict) else None
         if not isinstance(result, dict) or result.get("_id") != item.id or not isinstance(result.get("status"), int):
-            raise MalformedResponse("an answer about other documents")
+            raise MalformedResponse("a response about other documents")
         status, error = result["status"], result.get("error")
         if status < 300 or (status == 404 and item.operation == "delete" and error is None):
             word = str(result.get("result", ""))
@@ -107,7 +107,7 @@ def parse_bulk_response(
             found.fatal = said
         elif kind == "index_closed_exception":
             # No document's fault, and the server's word for it is just "closed".
-            found.fatal = "the index is closed, open it"
+            found.fatal = "the index is closed; open it"
         else:
             found.results.append(ActionResult(item, "dead", "", kind, said))
     found.failed &= bool(found.again)
@@ -214,12 +214,12 @@ def diagnosis(why: str, seconds: float) -> str:
         why: the last reason, in the server's words.
         seconds: how long it was waited for.
     """
-    waited = f"The cluster has taken no document for {pluralize(round(seconds), 'second')}"
+    waited = f"The cluster has accepted no documents for {pluralize(round(seconds), 'second')}"
     if "flood-stage" in why or "flood stage" in why:
-        return f"{waited}, since its disk is full ({why}): free space on its nodes."
+        return f"{waited}, because its disk is full ({why}): free space on its nodes."
     if "circuit breaker" in why or "[knn_vector]" in why:
         return (
-            f"{waited}, since its memory for k-NN graphs is used up ({why}): give the nodes more memory, "
+            f"{waited}, because its memory for k-NN graphs is used up ({why}): give the nodes more memory, "
             "or raise knn.memory.circuit_breaker.limit."
         )
     return f"{waited} (last: {why})."
@@ -360,7 +360,7 @@ class ChunkSender:
                 raise trouble from error
             turn.overloaded, turn.accepted = verdict.overloaded, not verdict.again
         if fatal := verdict.fatal or (verdict.missing if verdict.missing and self._is_gone() else ""):
-            message = f"The cluster does not take documents any more: {fatal}."
+            message = f"The cluster no longer accepts documents: {fatal}."
             raise not_permitted(fatal, address(self.client)) or ClusterError(message)
         rest.lost_in_a_row = 0
         rest.failed_in_a_row = rest.failed_in_a_row + 1 if verdict.failed else 0
@@ -400,7 +400,7 @@ class ChunkSender:
         if len(chunk) == 1:
             kind = "too_large" if refusal.too_large else "refused_request"
             return [ActionResult(chunk.items[0], "dead", "", kind, str(refusal).rstrip("."))]
-        _log.info("a request of %d documents, %d bytes, is halved: %s", len(chunk), len(chunk.body), refusal)
+        _log.info("halving a request of %d documents, %d bytes: %s", len(chunk), len(chunk.body), refusal)
         return self._halved(rest)
 
     def _halved(self, rest: ChunkState) -> list[ActionResult]:
@@ -411,7 +411,7 @@ class ChunkSender:
         self.retries += 1
         trouble = state.outcome.exception() if state.outcome else None
         wait = state.next_action.sleep if state.next_action else 0.0
-        _log.warning("sent again in %.1f s, %s at once: %s", wait, self.limit.at_once, trouble)
+        _log.warning("sending again in %.1f s, %s requests at a time: %s", wait, self.limit.at_once, trouble)
 
 
 @contextmanager

@@ -28,7 +28,7 @@ from langshift.output import join_words
 # ``to_dict`` gives it), ``least_confidence``, and what else may change what is written.
 Identity = Mapping[str, Any]
 
-_SHOWN = {"corpus": "the corpus", "content": "the content of {corpus}", "least_confidence": "the least confidence"}
+_SHOWN = {"corpus": "the corpus", "content": "the content of {corpus}", "least_confidence": "the minimum confidence"}
 
 
 def _changed(begun: Identity, now: Identity) -> Iterator[str]:
@@ -104,7 +104,7 @@ class Journal(AbstractContextManager["Journal"]):
             # SQLite would make it by the umask; its -wal file takes this one's mode.
             ensure_private(path)
         except OSError as error:
-            raise LangshiftError(f"{path} cannot be made ({error.strerror}): make its folder writable.") from error
+            raise LangshiftError(f"{path} cannot be created ({error.strerror}): make its folder writable.") from error
         with _telling(path):
             self._database = sqlite3.connect(path, timeout=0, isolation_level=None, check_same_thread=False)
             try:
@@ -201,8 +201,8 @@ class Journal(AbstractContextManager["Journal"]):
         begun = self.identity
         if changed := list(_changed(begun, orjson.loads(orjson.dumps(identity)))):
             raise UsageError(
-                f"The load of {begun.get('corpus')} into {begun.get('index')} cannot be resumed, because since then "
-                f"{join_words(changed)} changed: run it with what it began with, or remove {self.path} to give it up."
+                f"The load of {begun.get('corpus')} into {begun.get('index')} cannot be resumed, because "
+                f"{join_words(changed)} changed: run it as it was begun, or remove {self.path} to abandon it."
             )
 
     def _row(self, query: str, *values: str) -> Any:  # noqa: ANN401 (a row of anything)
@@ -326,13 +326,13 @@ def _telling(path: Path) -> Iterator[None]:
     except sqlite3.DatabaseError as error:
         reason = str(error)
         if reason == "database is locked":
-            message = f"Another load into {path.parent.name} is at work: wait for it, or stop it."
+            message = f"Another load into {path.parent.name} is running: wait for it to finish, or stop it."
         elif reason in _DAMAGED:
-            message = f"{path} is damaged ({reason}): remove it, and load anew without --resume."
+            message = f"{path} is damaged ({reason}): remove it, and start again without --resume."
         else:
             message = (
-                f"{path} cannot be read or written ({reason}): see to it that it can be and that the disk has room, "
-                "and go on with --resume."
+                f"{path} cannot be read or written ({reason}): check its permissions and the free space on the disk, "
+                "then continue with --resume."
             )
         raise LangshiftError(message) from error
 
@@ -351,11 +351,11 @@ def _prepare(database: sqlite3.Connection, path: Path) -> None:
         for statement in _TABLES:
             database.execute(statement)
     elif application != _APPLICATION:
-        raise LangshiftError(f"{path} is no journal of a load: remove it, and load anew without --resume.")
+        raise LangshiftError(f"{path} is not the journal of a load: remove it, and start again without --resume.")
     elif version != _VERSION:
         raise LangshiftError(
-            f"{path} was written by another version of langshift (format {version}, not {_VERSION}): go on with that "
-            "version, or remove the file and load anew without --resume."
+            f"{path} was written by another version of langshift (format {version}, not {_VERSION}): continue with "
+            "that version, or remove the file and start again without --resume."
         )
     database.execute("COMMIT")
 

@@ -64,7 +64,7 @@ class LineRanges:
             ValueError: ``last`` is before ``first``.
         """
         if last < first:
-            raise ValueError(f"{first} to {last} is no range.")
+            raise ValueError(f"{first} to {last} is not a valid range.")
         # The ranges that overlap the new one or touch it, which all become one.
         begin, end = bisect_left(self._lasts, first - 1), bisect_right(self._firsts, last + 1)
         if begin < end:
@@ -110,8 +110,8 @@ class LoadWorkspace(NamedTuple):
             self.folder.mkdir(mode=0o700, exist_ok=True)
         except OSError as error:
             raise LangshiftError(
-                f"langshift cannot keep a load's journal in {self.folder}: {error.strerror or error}; "
-                "set LANGSHIFT_HOME to a folder that you may write in."
+                f"langshift cannot store the journal of a load in {self.folder}: {error.strerror or error}; "
+                "set LANGSHIFT_HOME to a writable folder."
             ) from error
 
     @property

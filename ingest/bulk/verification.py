@@ -128,7 +128,7 @@ class _Index:
                 # A permission does not come by waiting, as a shard may.
                 raise not_permitted(why, address(self._client)) or Unreadable(
                     f"Document {document['_id']!r} of {self._name} cannot be read ({why}): "
-                    "see that all its shards are there."
+                    "check that all shards of the index are available."
                 )
         return documents
 

@@ -143,7 +143,7 @@ def _resolve_batch(run: Transfer, some: dict[Identity, _Differs]) -> int:
         some = {one: differs for one, differs in now.items() if one in some and differs.written == some[one].written}
         if not some:
             return written
-    raise Unreadable(f"The document {ids[0]} cannot be copied, since the cluster keeps a later version of it.")
+    raise Unreadable(f"Document {ids[0]} cannot be copied: the cluster stores a later version of it.")
 
 
 class _Differs(NamedTuple):
@@ -168,7 +168,7 @@ def _differing(run: Transfer, source: Mapping[str, Any]) -> dict[Identity, _Diff
         answer = run.client.mget(index=run.target, body={"docs": docs}, params={"_source": "false"})
         for hit, there in zip(hits, answer["docs"], strict=True):
             if "error" in there:
-                raise Unreadable(f"Index {run.target} does not answer for the document {hit['_id']}.")
+                raise Unreadable(f"Index {run.target} cannot return document {hit['_id']}.")
             later = there["found"] and there["_version"] > hit["_version"]
             if later or not there["found"]:
                 found[hit["_id"], hit.get("_routing")] = _Differs((hit["_seq_no"], hit["_primary_term"]), later)

@@ -50,7 +50,7 @@ def set_block(client: OpenSearch, index: str) -> None:
     answer = client.indices.add_block(index=index, block="write")
     if not (answer["acknowledged"] and answer["shards_acknowledged"]):
         client.indices.put_settings(index=index, body={"index": {"blocks.write": None}})
-        raise Unreadable(f"A part of {index} does not answer, so writing to it could not be stopped.")
+        raise Unreadable(f"Some shards of {index} do not respond, so writes to it could not be blocked.")
 
 
 def lift_block(client: OpenSearch, index: str, uuid: str) -> None:
@@ -118,7 +118,7 @@ def verify(run: Transfer) -> int:
         raise _differs(run, f"it has {pluralize(here, 'document')}, not {there:,}")
     now = run.retry(reindex_tasks.shards, run.client, run.source)
     if any(shard.latest > known for shard, known in zip(now, run.checkpoint, strict=True)):
-        raise _differs(run, f"somebody has written to {run.source} although that takes no writes")
+        raise _differs(run, f"{run.source} was written to although it is read-only")
     size = min(_SAMPLED, run.retry(reindex_tasks.page_size, run.client, run.source))
     body = {"size": size, "version": True, "query": {"function_score": {"random_score": {}}}}
     sample = run.retry(reindex_tasks.search, run.client, body, index=run.source)["hits"]["hits"]
@@ -127,7 +127,7 @@ def verify(run: Transfer) -> int:
     copies = run.retry(run.client.mget, index=run.target, body=wanted)["docs"] if sample else []
     for number, (hit, vector, copy) in enumerate(zip(sample, expected, copies, strict=True), 1):
         if difference := _difference(run, hit, vector, copy):
-            raise _differs(run, f"{difference} of the document {hit['_id']}")
+            raise _differs(run, f"document {hit['_id']} {difference}")
         run.report("verifying", number, len(sample))
     return here
 
@@ -137,16 +137,16 @@ def _difference(
 ) -> str:
     """In what a document differs from what it must be; empty where in nothing."""
     if not copy.get("found"):
-        return "it lacks a copy"
+        return "has no copy"
     if copy["_version"] != hit["_version"]:
-        return f"it has version {copy['_version']}, not {hit['_version']},"
+        return f"has version {copy['_version']}, not {hit['_version']}"
     vector = run.transform.vector_field
     live, here = metadata.value_at(hit["_source"], vector), metadata.value_at(copy["_source"], vector)
     if not _same(here, expected, live):
-        return f"it has another {vector} than expected"
+        return f"has an unexpected {vector}"
     ours, theirs = (_others(run, source) for source in (copy["_source"], hit["_source"]))
     differing = sorted(name for name in {*ours, *theirs} if ours.get(name) != theirs.get(name))
-    return f"it has another {differing[0]}" if differing else ""
+    return f"has a different {differing[0]}" if differing else ""
 
 
 def _same(here: Any, expected: NDArray[np.floating[Any]] | None, live: Any) -> bool:  # noqa: ANN401 - any JSON
@@ -168,8 +168,8 @@ def _others(run: Transfer, source: Mapping[str, Any]) -> dict[str, Any]:
 
 def _differs(run: Transfer, how: str) -> TransferAborted:
     return TransferAborted(
-        f"{run.target} is not what {run.source} should have become ({how}), so {run.name} stands for {run.source} as "
-        "before: run it again."
+        f"{run.target} is not as expected for a {run.kind} of {run.source} ({how}), so {run.name} still points to "
+        f"{run.source}: run the command again."
     )
 
 

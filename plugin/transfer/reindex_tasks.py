@@ -46,7 +46,7 @@ def shards(client: OpenSearch, index: str) -> tuple[Shard, ...]:
                 numbers = copy["seq_no"]
                 found[int(number)] = Shard(int(numbers["global_checkpoint"]), int(numbers["max_seq_no"]))
     if len(found) < int(metadata.read_settings(client, index)["number_of_shards"]):
-        raise Unreadable(f"Index {index} has a shard that no node serves at this moment: bring its node back.")
+        raise Unreadable(f"Index {index} has a shard that no node currently serves: bring its node back.")
     return tuple(found[number] for number in sorted(found))
 
 
@@ -96,7 +96,7 @@ def pages(client: OpenSearch, index: str, body: dict[str, Any]) -> Iterator[list
             try:
                 answer = search(client, {**request, "pit": {"id": pit, "keep_alive": "10m"}})
             except NotFoundError as error:
-                raise Unreadable(f"A node that held a part of {index} is gone.") from error
+                raise Unreadable(f"A node that held a shard of {index} has left the cluster.") from error
             hits = answer["hits"]["hits"]
             if hits:
                 yield hits
@@ -125,7 +125,7 @@ class TaskInterrupted(ClusterError):
     """A task ended before its work was done, and may be begun again."""
 
     def __init__(self, why: str) -> None:
-        super().__init__(f"Copying documents inside the cluster broke off ({why}): run again, which goes on from here.")
+        super().__init__(f"Copying inside the cluster was interrupted ({why}): run the command again to resume it.")
 
 
 class MissingResource(TransferAborted):
@@ -182,7 +182,7 @@ def wait_for_task(run: Transfer, task: str, on_progress: Callable[[CopyCounts], 
         if run.retry(_is_gone, run, missing):
             raise
         # A cluster manager that has just started hides all indices and scripts from every node for a moment.
-        raise TaskInterrupted("the cluster was being started") from missing
+        raise TaskInterrupted("the cluster was starting") from missing
 
 
 def _is_gone(run: Transfer, missing: MissingResource) -> bool:
@@ -201,10 +201,10 @@ def _followed(run: Transfer, task: str, on_progress: Callable[[CopyCounts], None
         try:
             answer = run.retry(run.client.tasks.get, task_id=task)
         except NotFoundError as error:
-            raise TaskInterrupted("the node that was copying is gone") from error
+            raise TaskInterrupted("the node that was copying has left the cluster") from error
         if not _writes_to(answer["task"], run.target):
             # And has given the number to another task.
-            raise TaskInterrupted("the node that was copying was started anew")
+            raise TaskInterrupted("the node that was copying was restarted")
         if answer.get("error"):
             raise _failed(answer["error"])
         if answer["completed"]:
@@ -267,12 +267,12 @@ def _result(response: Mapping[str, Any]) -> CopyCounts:
         cause = cause if isinstance(cause, Mapping) else {"reason": str(cause)}
         for kind in (kind for kind in _causes(cause) if kind.get("type") == INDEX_NOT_FOUND):
             index = str(kind.get("index") or one.get("index"))
-            raise MissingResource(f"Index {index} was deleted by somebody while it was being made: run again.", index)
+            raise MissingResource(f"Index {index} was deleted during the copying: run the command again.", index)
         if "id" in one and isinstance(one.get("status"), int) and one["status"] < 500 and one["status"] != 429:
-            raise TransferAborted(f"The document {one['id']} cannot be copied: {_reason(_causes(cause))}.")
+            raise TransferAborted(f"Document {one['id']} cannot be copied: {_reason(_causes(cause))}.")
         raise _failed(cause)
     if response.get("canceled") or response.get("timed_out"):
-        raise TaskInterrupted(f"it was cancelled ({response.get('canceled', 'out of time')})")
+        raise TaskInterrupted(f"it was cancelled ({response.get('canceled', 'timed out')})")
     return _counted(response)
 
 

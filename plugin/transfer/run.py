@@ -144,8 +144,8 @@ def _leave(run: Transfer, error: BaseException, *, useless: bool) -> None:
         if not isinstance(original, LangshiftError):
             return
         raise ClusterError(
-            f"{original} Clearing up failed too, so {run.source} may take no writes until the same command, run again, "
-            f"releases it: {why}"
+            f"{original} Cleaning up failed too, so {run.source} may stay read-only until the same command is run "
+            f"again: {why}"
         ) from error
 
 
@@ -232,11 +232,11 @@ def _begin(client: OpenSearch, plan: TransferPlan, watch: TransferListener, pati
     live = versions.version_behind(client, plan.name)
     if live is None:
         raise ClusterError(
-            f"There is no index {plan.name}: make it with `langshift ingest CORPUS --index {plan.name}`."
+            f"There is no index {plan.name}: create it with `langshift ingest CORPUS --index {plan.name}`."
         )
     if any(plan.body["mappings"].get("_source", {}).get(name) for name in ("includes", "excludes")):
         raise ClusterError(
-            f"Index {live} leaves fields out of _source, so that a version made of it would lack them: load it anew."
+            f"Index {live} leaves fields out of _source, which a copy would not have: load the corpus again."
         )
     uuid, mine = metadata.uuid_of(client, live), None
     for index, kind, note in abandoned(client, plan.name):
@@ -273,7 +273,7 @@ def _make(run: Transfer, plan: TransferPlan) -> None:
         found = state.read_transfer_note(run.client, run.target)
         if found is None or found[1].get("token") != run.mark.token:
             raise ClusterError(
-                f"Another run is making a version of {run.name} at this moment: run again when it is done."
+                f"Another run is creating a version of {run.name}: run the command again when it has finished."
             ) from error
 
 
@@ -332,7 +332,7 @@ def previous(client: OpenSearch, name: str) -> tuple[str, str, metadata.Origin]:
     if live is None:
         raise ClusterError(f"There is no index {name}: nothing can be rolled back.")
     found = metadata.read_origin(client, live)
-    remedy = f"make one with the alpha that you want by `langshift retune {name} --alpha A`"
+    remedy = f"use `langshift retune {name} --alpha A` to create one with the alpha that you want"
     if found is None or found.version is None or found.uuid is None or found.kind == "adopt":
         raise ClusterError(f"There is no version of {name} before {live}: {remedy}.")
     if metadata.uuid_of(client, found.version) != found.uuid:

@@ -66,8 +66,8 @@ class TransferMark:
         found = read_transfer_note(self._client, self.index)
         if found is None or found[0] != self.kind or found[1].get("token") != self.token:
             raise TransferSuperseded(
-                f"Another run of retune or rollback has taken over {self.index}, or removed it, so this one stops: "
-                "let that one end, or run again."
+                f"Another retune or rollback has taken over or removed {self.index}, so this one stops: wait for the "
+                "other to finish, or run the command again."
             )
         return found[1]
 
@@ -273,7 +273,7 @@ class Transfer:
         """
         if self.retry(metadata.uuid_of, self.client, self.source) != self.uuid:
             raise TransferAborted(
-                f"Index {self.source} was deleted by somebody while {self.target} was being made of it: run again."
+                f"Index {self.source} was deleted while {self.target} was being built from it: run the command again."
             )
         try:
             now = self.retry(version_behind, self.client, self.name)
@@ -281,13 +281,13 @@ class Transfer:
             raise TransferAborted(str(error)) from error
         if now == self.target:
             raise TransferSuperseded(
-                f"Another run has let {self.name} stand for {self.target} meanwhile, so this one stops."
+                f"Another run has pointed {self.name} to {self.target} in the meantime, so this one stops."
             )
         if now != self.source:
-            status = f"stands for {now}" if now else "is gone"
+            status = f"now points to {now}" if now else "no longer exists"
             raise TransferAborted(
-                f"{self.name} stood for {self.source} when this run began and {status} by now, so {self.target} was "
-                "not put in its place: run it again."
+                f"{self.name} pointed to {self.source} when this run began and {status}, so it was not pointed to "
+                f"{self.target}: run the command again."
             )
 
     def settings(self, index: str) -> dict[str, Any]:

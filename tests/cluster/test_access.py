@@ -93,7 +93,7 @@ def test_a_load_that_cannot_begin_leaves_nothing(langshift, secured, client, fol
         ("indices:admin/aliases", "manage_aliases", ""),
         (
             *("indices:admin/settings/update", "manage"),
-            " The cluster could not be told to leave {index}-v0001: the next run will do it.",
+            " {index}-v0001 could not be removed or reset: the next run will do it.",
         ),
     ],
 )
@@ -106,7 +106,7 @@ def test_a_load_that_cannot_end_is_gone_on_with(
     assert (code, out) == (1, "")
     assert err == (
         f"{lacks(url, f'{permission} (the action group {group} has it)')}{told.format(index=index_name)} "
-        f"{DOCUMENTS} lines of {folder / 'corpus.jsonl'} handled: go on with --resume.\n"
+        f"{DOCUMENTS} lines of {folder / 'corpus.jsonl'} handled: continue with --resume.\n"
     )
     assert not client.indices.exists_alias(name=index_name)
     with secured() as (url, _):
@@ -259,7 +259,7 @@ def test_a_load_by_who_may_make_no_pipeline_does_not_take_the_place_of_a_version
     with secured(without=("cluster:admin/ingest/pipeline/put",)) as (url, _):
         code, out, err = langshift(*ingest, OPENSEARCH_URL=url)
     named = "cluster:admin/ingest/pipeline/put (the action group cluster_manage_pipelines has it)"
-    handled = f"{DOCUMENTS} lines of {folder / 'corpus.jsonl'} handled: go on with --resume."
+    handled = f"{DOCUMENTS} lines of {folder / 'corpus.jsonl'} handled: continue with --resume."
     assert (code, out, err) == (1, "", f"{lacks(url, named)} {handled}\n")
     assert list(client.indices.get_alias(name=pipelines)) == [f"{pipelines}-v0001"]
     with secured() as (url, _):

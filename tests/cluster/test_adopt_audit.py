@@ -382,7 +382,7 @@ def test_queries_of_a_file_bring_their_vectors(old, vectors, tmp_path):
         ({"_id": "1", "text": "sea", "embedding": "no"},
          "{}, line 1: the field 'embedding' must be a list of numbers, but is a string."),
         ({"_id": "1", "text": "sea"},
-         "Query '1' brings no 'embedding', which the encoder given needs: give it one, of 160 numbers."),
+         "Query '1' has no 'embedding', which the encoder given needs: add one of 160 numbers."),
         (None, "{} holds no query: put one JSON object with _id and text on each line."),
     ],
 )  # fmt: skip

@@ -62,7 +62,7 @@ def test_who_is_interrupted_leaves_nothing_behind(client, proxy, command, old, n
         process.send_signal(stop)
         stdout, stderr = process.communicate(timeout=PATIENCE)
     assert (process.returncode, stdout) == (130, b"")
-    told = f"Nothing of {old.name} was changed: run the same command again."
+    told = f"Index {old.name} is unchanged: run the same command again."
     assert stderr.decode().split("\n") == [told, "", "Interrupted.", ""]
     assert versions_of(client, new) == []
     assert client.count(index=old.name)["count"] == 600
@@ -79,7 +79,7 @@ def test_after_a_kill_the_same_command_begins_again(client, cluster_url, proxy, 
         time.sleep(0.05)
     done = langshift(*command, url=cluster_url)
     assert done.returncode == 0, done
-    told = rf"A load of {old.name} into {new} that was cut off after \d+ lines? is given up\."
+    told = rf"A load of {old.name} into {new} that was interrupted after \d+ lines? is abandoned\."
     assert any(re.fullmatch(told, line) for line in done.stderr.splitlines())
     assert versions_of(client, new) == [f"{new}-v0001"]
     assert client.count(index=new)["count"] == 600
@@ -93,8 +93,8 @@ def test_a_point_in_time_that_is_lost_is_told_in_one_sentence(client, proxy, com
     # Two counts, two pages of the sample, and the first pages of the documents.
     proxy.inject("/_search?", chain(repeat(passed, 8), [lose]))
     assert refusal(langshift(*command, OPENSEARCH_URL=proxy.url)) == (
-        f"The cluster has lost the point in time at which {old.name} was read, as it does when a node of it ends. "
-        f"Nothing of {old.name} was changed: run it again."
+        f"The cluster has lost the point in time at which {old.name} was read, as happens when one of its nodes stops. "
+        f"Index {old.name} is unchanged: run the command again."
     )
     assert versions_of(client, new) == []
 

@@ -54,13 +54,13 @@ def refused(client, cluster_env, index_name):  # noqa: ARG001 - also sets the ad
 def test_there_is_no_such_index(cluster_env, index_name):
     options = ["--name", f"{index_name}-new", "--vector-field", "vec", "--text-field", "body"]
     assert refusal(langshift("adopt", f"{index_name}-none", *options, url=cluster_env)) == (
-        f"There is no index {index_name}-none: `GET /_cat/indices` lists those of the cluster."
+        f"There is no index {index_name}-none: `GET /_cat/indices` lists the existing indices."
     )
 
 
 def test_an_index_of_langshifts_own_is_retuned(refused, old):
     name = old(_meta={"langshift": {}})
-    assert refused(name) == f"Index {name} is langshift's own already: change its shift with `langshift retune`."
+    assert refused(name) == f"Index {name} is already managed by langshift: change its shift with `langshift retune`."
 
 
 def test_an_alias_over_several_indices(client, refused, old, index_name):
@@ -69,16 +69,14 @@ def test_an_alias_over_several_indices(client, refused, old, index_name):
     for index in (name, other):
         client.indices.put_alias(index=index, name=f"{index_name}-alias")
     assert refused(f"{index_name}-alias") == (
-        f"{index_name}-alias stands for 2 indices ({name}, {other}): give the name of one index."
+        f"{index_name}-alias points to 2 indices ({name}, {other}): give the name of one index."
     )
 
 
 @pytest.mark.parametrize("name", ["", "*", "{}*", "{},other"])
 def test_a_name_of_none_or_several_indices(refused, old, name):
     name = name.format(old())
-    assert refused(name) == (
-        f"{name!r} is not the name of one index or alias: give that, without wildcards and commas."
-    )
+    assert refused(name) == (f"{name!r} is not the name of one index or alias: give one, without wildcards or commas.")
 
 
 def test_a_data_stream(client, refused, index_name):
@@ -87,7 +85,8 @@ def test_a_data_stream(client, refused, index_name):
     try:
         client.indices.create_data_stream(name=f"{index_name}-stream")
         assert refused(f"{index_name}-stream") == (
-            f"{index_name}-stream is a data stream: give the name of an index of it (.ds-{index_name}-stream-000001)."
+            f"{index_name}-stream is a data stream: give the name of one of its indices "
+            f"(.ds-{index_name}-stream-000001)."
         )
     finally:
         client.indices.delete_data_stream(name=f"{index_name}-stream")
@@ -97,19 +96,15 @@ def test_a_data_stream(client, refused, index_name):
 def test_an_alias_with_a_filter(client, refused, old, index_name):
     name, alias = old(), f"{index_name}-alias"
     client.indices.put_alias(index=name, name=alias, body={"filter": {"term": {"body": "sea"}}})
-    assert refused(alias) == (
-        f"{alias} is an alias with a filter, but all of an index is adopted: give its name, {name}."
-    )
+    assert refused(alias) == (f"{alias} is an alias with a filter, but only a whole index can be adopted: use {name}.")
 
 
 def test_a_name_that_stands_for_the_old_index(client, refused, old, index_name):
     name, alias = old(), f"{index_name}-alias"
     client.indices.put_alias(index=name, name=alias)
-    assert refused(alias, name=alias) == (
-        f"{alias} stands for {name}, the index that is to be adopted: choose another --name."
-    )
+    assert refused(alias, name=alias) == (f"{alias} points to {name}, the index to be adopted: choose another --name.")
     assert refused(name, name=name) == (
-        f"{name} is an index and not an alias over versions: give the alias, or another name."
+        f"{name} is an index, not an alias for versions: give the alias, or another name."
     )
 
 
@@ -142,51 +137,51 @@ def test_nested_vectors(refused, old):
     name = old({"parts": {"type": "nested", "properties": {"vec": VECTOR}}, **SIMPLE})
     assert refused(name, vector="parts.vec") == (
         f"The field 'parts.vec' of {name} is inside the nested field 'parts': only a document's own vector can be "
-        "shifted, so give each part of a text a document of its own."
+        "shifted, so index each part of a text as a document of its own."
     )
 
 
 def test_vectors_of_bytes(refused, old):
     name = old({**SIMPLE, "vec": {**VECTOR, "data_type": "byte"}})
     assert refused(name) == (
-        f"The vectors in 'vec' of {name} are of the data type byte: only vectors of floats can be shifted."
+        f"The vectors in 'vec' of {name} are of the data type byte: only float vectors can be shifted."
     )
 
 
 def test_vectors_compared_otherwise_than_by_the_cosine(refused, old):
     name = old({**SIMPLE, "vec": COMPARED})
     assert refused(name) == (
-        f"The vectors in 'vec' of {name} are compared by l2: langshift searches and measures by the cosine, and "
-        "shifted vectors differ in length. Copy the index with _reindex into one whose mapping says "
-        '"space_type": "cosinesimil" (nothing is encoded again), and adopt that.'
+        f"The vectors in 'vec' of {name} are compared by l2, but langshift uses cosine similarity, and "
+        "shifted vectors differ in length. Copy the index with _reindex into one whose mapping has "
+        '"space_type": "cosinesimil" (nothing is encoded again), and adopt the copy.'
     )
 
 
 def test_no_such_text_or_language_field(refused, old):
     name = old({**SIMPLE, "when": {"type": "date"}})
     assert refused(name, texts=("body", "title")) == (
-        f"Index {name} has no field 'title': give --text-field one that its documents hold."
+        f"Index {name} has no field 'title': give --text-field a field that its documents have."
     )
     assert refused(name, texts=("when",)) == (
         f"The field 'when' of {name} is of type date: give --text-field a text or keyword field."
     )
     assert refused(name, "--language-field", "lang") == (
-        f"Index {name} has no field 'lang': give --language-field one that its documents hold."
+        f"Index {name} has no field 'lang': give --language-field a field that its documents have."
     )
 
 
 @pytest.mark.parametrize(
     ("source", "lost"),
     [
-        ({"enabled": False}, "keeps no `_source`"),
-        ({"excludes": ["secret"]}, "keeps only a part of each document's `_source`"),
+        ({"enabled": False}, "does not store `_source`"),
+        ({"excludes": ["secret"]}, "stores only a part of each document's `_source`"),
     ],
 )
 def test_an_index_that_does_not_keep_whole_documents(refused, old, source, lost):
     name = old(_source=source)
     assert refused(name) == (
-        f"Index {name} {lost}, so what its documents held cannot be read from it: load them from where they came "
-        "from, with `langshift ingest`."
+        f"Index {name} {lost}, so its documents cannot be read completely: load them from their original source "
+        "with `langshift ingest`."
     )
 
 
@@ -199,15 +194,15 @@ def test_both_names_of_a_field_are_taken(refused, old):
     name = old({**SIMPLE, "shift": {"type": "keyword"}, "langshift_shift": {"type": "keyword"}})
     assert refused(name) == (
         f"Index {name} has fields named 'shift' and 'langshift_shift', and langshift needs one of these names: copy "
-        "the index with _reindex, renaming one of them, and adopt that."
+        "the index with _reindex, renaming one of them, and adopt the copy."
     )
 
 
 def test_vectors_of_another_length_than_the_encoders(refused, old):
     name = old()
     assert refused(name, encoder=None) == (
-        f"The vectors in 'vec' of {name} have 16 dimensions, and those of use-m have 512: name the encoder that made "
-        "them with --encoder, or --encoder given for one that is not here."
+        f"The vectors in 'vec' of {name} have 16 dimensions, but those of use-m have 512: name the encoder that "
+        "computed them with --encoder, or --encoder given if it is not available here."
     )
 
 
@@ -215,8 +210,8 @@ def test_vectors_of_other_norms_than_the_encoders(refused, old):
     long = {**VECTOR, "dimension": 512}
     name = old({**SIMPLE, "vec": long}, {"vec": [1.0] * 512, "body": "The sea."})
     assert refused(name, encoder=None) == (
-        f"The vectors in 'vec' of {name} have other norms than 1, and those of use-m norm 1: name the encoder that "
-        "made them with --encoder, or --encoder given for one that is not here."
+        f"The vectors in 'vec' of {name} have norms other than 1, but those of use-m have norm 1: name the encoder "
+        "that computed them with --encoder, or --encoder given if it is not available here."
     )
 
 
@@ -243,8 +238,8 @@ def test_a_name_that_is_taken(client, cluster_env, refused, old, index_name):
     options = ["--vector-field", "vec", "--text-field", "body", "--encoder", "given", "--alpha", "0"]
     assert langshift("adopt", name, "--name", new, *options, url=cluster_env).returncode == 0
     assert refused(name) == (
-        f"There is an index {new} already ({new}-v0001, 1 document): replace it with --if-exists replace, or put a "
-        "new version before it with --if-exists new-version."
+        f"Index {new} already exists ({new}-v0001, 1 document): replace it with --if-exists replace, or create a new "
+        "version of it with --if-exists new-version."
     )
     done = langshift("adopt", name, "--name", new, *options, "--if-exists", "new-version", url=cluster_env)
     assert done.returncode == 0, done

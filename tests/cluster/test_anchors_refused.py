@@ -78,14 +78,14 @@ def test_vectors_that_were_given_cannot_be_asked_for(index_name, tmp_path):
 
 
 def test_what_is_no_index_or_not_finished(client, index_name):
-    told = f"There is no index {index_name}: make it with `langshift ingest CORPUS --index {index_name}`."
+    told = f"There is no index {index_name}: create it with `langshift ingest CORPUS --index {index_name}`."
     assert refused(calibrate(index_name)) == (told, 1)
     target = made(client, index_name)
     client.indices.delete_alias(index=target.index, name=index_name)
     metadata.note_unfinished(client, target.index, {})
     told = (
-        f"Version {target.index} is not finished: a command is making it, or was cut off. Run that again, or "
-        f"`langshift index drop {index_name} --version {target.index}`."
+        f"Version {target.index} is not finished: a command is still writing it or was interrupted. Run that command "
+        f"again, or remove the version with `langshift index drop {index_name} --version {target.index}`."
     )
     assert refused(calibrate(target.index)) == (told, 1)
 

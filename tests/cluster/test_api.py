@@ -202,7 +202,7 @@ def test_a_refused_filter_shows_a_few_of_its_values_and_no_control_characters(na
     ("given", "how", "sentence"),
     [
         (None, {}, "The name of the index is None, but it must be a string."),
-        ("", {}, "'' cannot be an index's name: use lower-case letters a-z, digits, '-', '_' and '.', beginning with "
+        ("", {}, "'' is not a valid index name: use lower-case letters a-z, digits, '-', '_' and '.', starting with "
          "a letter or digit."),
         ("news", {"shift_queries": "x"}, "shift_queries is 'x', but it must be one of: auto, always, never."),
         ("news", {"encoder": 5}, "encoder is 5, but it must be the name of an encoder, or None."),
@@ -249,9 +249,10 @@ def test_an_asynchronous_index_tells_that_it_belongs_to_another_event_loop(name)
 
 def test_no_such_index_is_said_in_both_ways():
     for search in (langshift.search, lambda *given: run(langshift.search_async(*given))):
-        with pytest.raises(langshift.ClusterError, match=r"^There is no index nothing-here: make it with `langshift "):
+        unknown = r"^There is no index nothing-here: create it with `langshift "
+        with pytest.raises(langshift.ClusterError, match=unknown):
             search("nothing-here", "Moon")
-        with pytest.raises(langshift.UsageError, match=r"^'News' cannot be an index's name: "):
+        with pytest.raises(langshift.UsageError, match=r"^'News' is not a valid index name: "):
             search("News", "Moon")
 
 
@@ -303,7 +304,7 @@ def test_a_service_notices_another_index_of_the_same_name_and_version(client, ow
 def test_a_service_that_lost_its_index_says_so_and_recovers(client, own, tmp_path):
     with langshift.open_index(own) as index:
         drop(client, own)
-        with pytest.raises(langshift.ClusterError, match=rf"^There is no index {own}: make it with "):
+        with pytest.raises(langshift.ClusterError, match=rf"^There is no index {own}: create it with "):
             index.search(QUESTION)
         make_index(client, tmp_path / "corpus.jsonl", own)
         assert len(index.search(QUESTION).hits) == 6

@@ -37,7 +37,8 @@ BAD_LINES = [
     (
         '{"text": "t", "language": "xx"}',
         "invalid_document",
-        "'xx' is no language: use a BCP 47 tag such as 'th' or 'zh-TW', or leave the field out to have it detected.",
+        "'xx' is not a valid language: use a BCP 47 tag such as 'th' or 'zh-TW', "
+        "or leave the field out to have it detected.",
     ),
     ("{}", "invalid_document", "has neither a text nor a title."),
 ]
@@ -56,7 +57,7 @@ def told(lines, corpus, present, dead, name):
     """The last line of a load that had dead letters."""
     return (
         f"All {lines} of {corpus} are accounted for: {present} on the server, checked, {dead} "
-        f"(langshift dead-letters list --index {name} says why)."
+        f"(langshift dead-letters list --index {name} shows why)."
     )
 
 
@@ -115,8 +116,8 @@ def test_an_index_that_is_there_is_left_alone(client, cluster_env, index_name, c
     again = ingest(cluster_env, corpus, index_name)
     assert (again.returncode, refusal(again)) == (
         2,
-        f"There is an index {index_name} already ({index_name}-v0001, 1 document): add to it with --if-exists append, "
-        "replace it with --if-exists replace, or put a new version before it with --if-exists new-version.",
+        f"Index {index_name} already exists ({index_name}-v0001, 1 document): add to it with --if-exists append, "
+        "replace it with --if-exists replace, or create a new version of it with --if-exists new-version.",
     )
     assert client.get(index=index_name, id="a") == before
 
@@ -139,7 +140,7 @@ def test_missing_and_empty_corpora(client, cluster_env, index_name, tmp_path):
     missing = tmp_path / "missing.jsonl"
     assert refusal(ingest(cluster_env, missing, index_name)) == f"{missing}: there is no such file."
     missing.write_text("\n\n")
-    assert refusal(ingest(cluster_env, missing, index_name)) == f"{missing} holds no document."
+    assert refusal(ingest(cluster_env, missing, index_name)) == f"{missing} contains no documents."
     assert refusal(ingest(cluster_env, tmp_path, index_name)) == (
         f"{tmp_path} is a folder: name a file, such as {tmp_path / 'corpus.jsonl'}."
     )
@@ -174,7 +175,7 @@ def test_another_fingerprint(client, cluster_env, index_name, corpus):
     assert ingest(cluster_env, corpus, index_name, "--alpha", "0.5").returncode == 0
     assert refusal(ingest(cluster_env, corpus, index_name, "--alpha", "0.7", "--if-exists", "append")) == (
         f"Index {index_name} was made with alpha 0.5, not 0.7: "
-        "give what it was made with, or choose another index name."
+        "use the settings it was built with, or choose another index name."
     )
     assert indices(client, index_name) == [f"{index_name}-v0001"]
 
@@ -186,8 +187,8 @@ def test_unknown_encoder_and_bad_names(cluster_env, corpus, index_name):
     )
     for name in ("News", "a b", "_x", "ä", "x" * 300):
         assert refusal(ingest(cluster_env, corpus, name)) == (
-            f"{name!r} cannot be an index's name: use lower-case letters a-z, digits, '-', '_' and '.', "
-            "beginning with a letter or digit."
+            f"{name!r} is not a valid index name: use lower-case letters a-z, digits, '-', '_' and '.', "
+            "starting with a letter or digit."
         )
 
 

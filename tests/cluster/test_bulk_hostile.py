@@ -43,8 +43,8 @@ def test_a_closed_index_costs_no_document_and_the_load_can_be_gone_on_with(load,
     load.proxy.inject("_bulk", [passed, passed, passed, doing(lambda: client.indices.close(index=first(load)))])
     stopped = load.run()
     assert stopped.returncode == 1
-    assert "Error: The cluster does not take documents any more: the index is closed, open it. " in stopped.stderr
-    assert stopped.stderr.endswith(f" lines of {load.corpus} handled: go on with --resume.\n")
+    assert "Error: The cluster no longer accepts documents: the index is closed; open it. " in stopped.stderr
+    assert stopped.stderr.endswith(f" lines of {load.corpus} handled: continue with --resume.\n")
     client.indices.open(index=first(load))
     client.cluster.health(index=first(load), params={"wait_for_status": "yellow"})
     assert load.accounted_for(load.run("--resume")) == []
@@ -56,11 +56,11 @@ def test_a_load_whose_index_was_deleted_is_begun_anew_without_more_ado(load, cli
     stopped = load.run()
     assert stopped.returncode == 1
     assert stopped.stderr.endswith(
-        f" lines of {load.corpus} handled, but this load cannot be gone on with: begin anew without --resume.\n"
+        f" lines of {load.corpus} handled, but this load cannot be resumed: start again without --resume.\n"
     )
     again = load.run()
-    assert " that was cut off after " in again.stderr
-    assert again.stderr.endswith(" is given up.\n")
+    assert " that was interrupted after " in again.stderr
+    assert again.stderr.endswith(" is abandoned.\n")
     assert load.accounted_for(again) == []
 
 
@@ -76,9 +76,9 @@ def test_a_load_that_somebody_else_has_overtaken_is_begun_anew_too(load, client,
     load.proxy.inject("_bulk", [doing(overtake)])
     stopped = load.run()
     assert refusal(stopped) == (
-        f"Another load has made {load.index} ({load.index}-v0002) meanwhile, so this one's documents were not added: "
-        "run again to add them. 300 lines of "
-        f"{load.corpus} handled, but this load cannot be gone on with: begin anew without --resume."
+        f"Another load has created {load.index} ({load.index}-v0002) in the meantime, so this load's documents were "
+        "not added: run it again to add them. 300 lines of "
+        f"{load.corpus} handled, but this load cannot be resumed: start again without --resume."
     )
     added = load.run("--if-exists", "append")
     assert added.returncode == 0, added
@@ -98,7 +98,7 @@ def test_letters_that_somebody_has_broken_do_not_spoil_a_load_that_replaces_the_
     done = load.run("--if-exists", "replace")
     assert (done.returncode, done.stderr) == (
         0,
-        f"{load.place.dead_letters}, line 1, is no dead letter (no document): mend the line, or remove it.\n",
+        f"{load.place.dead_letters}, line 1, is not a valid dead letter (it has no document): correct or remove it.\n",
     )
 
 

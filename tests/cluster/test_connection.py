@@ -23,7 +23,7 @@ from langshift.settings import Settings
 from .tls_proxy import Rewrite, proxy, server_side
 
 USER, SECRET = "anna", "grün:s3cret/@%ß猫"
-NO_SUCH_INDEX = "There is no index nothing-here: make it with `langshift ingest CORPUS --index nothing-here`."
+NO_SUCH_INDEX = "There is no index nothing-here: create it with `langshift ingest CORPUS --index nothing-here`."
 OFF = "switch verification off with OPENSEARCH_SSL_VERIFY=false."
 
 

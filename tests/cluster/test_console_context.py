@@ -46,9 +46,9 @@ def test_many_threads_search_at_once(console, made):
 
 def test_names_that_are_none(console):
     for name in ("*", "a,b", "_all", "../x", "<script>", ""):
-        with pytest.raises(UsageError, match="cannot be an index's name"):
+        with pytest.raises(UsageError, match="is not a valid index name"):
             console.opened(name)
-    with pytest.raises(ClusterError, match="There is no index langshift-test-nothing: make it with"):
+    with pytest.raises(ClusterError, match="There is no index langshift-test-nothing: create it with"):
         console.opened("langshift-test-nothing")
 
 

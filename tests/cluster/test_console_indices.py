@@ -118,7 +118,7 @@ def test_an_adopted_index_is_described_by_its_own_fields(client, cluster_url, br
     with adopted(client, cluster_url, old, tmp_path) as name:
         answer = browser.get(f"/indices/{name}")
         assert answer.status_code == 200
-        assert f"{name}-v0001 is what {name} stands for, adopted from {old}." in answer.text
+        assert f"{name}-v0001 is the version that {name} points to, adopted from {old}." in answer.text
         assert '<tr><th scope="row">headline</th><td>own</td><td class="number">200</td></tr>' in answer.text
         assert "in 4 languages" in " ".join(answer.text.split())
         assert "200 documents by the detector's confidence" in answer.text
@@ -129,7 +129,7 @@ def test_an_index_that_is_not_there_has_no_page(browser, page):
     answer = browser.get(f"/{page}/nothing-of-that-name")
     assert answer.status_code == 404
     assert sentence(answer) == (
-        "There is no index nothing-of-that-name: `langshift index list` names those that there are."
+        "There is no index nothing-of-that-name: `langshift index list` lists the existing indices."
     )
 
 
@@ -137,7 +137,7 @@ def test_an_index_that_is_not_there_has_no_page(browser, page):
 def test_what_cannot_be_a_name_is_refused(browser, page):
     answer = browser.get(f"/{page}/%3Cb%3E*")
     assert answer.status_code == 400
-    assert sentence(answer).startswith("'<b>*' cannot be an index's name")
+    assert sentence(answer).startswith("'<b>*' is not a valid index name")
     assert "<b>*" not in answer.text
 
 
@@ -146,5 +146,5 @@ def test_an_index_of_somebody_else_has_no_page(client, browser, index_name):
     answer = browser.get(f"/indices/{index_name}")
     assert answer.status_code == 404
     assert sentence(answer) == (
-        f"{index_name} is an index and not an alias over versions: give the alias, or another name."
+        f"{index_name} is an index, not an alias for versions: give the alias, or another name."
     )

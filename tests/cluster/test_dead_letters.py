@@ -99,8 +99,8 @@ def test_what_is_still_wrong_stays_with_its_new_reason(client, with_letters):
     done = dead_letters(load, "replay")
     assert done.returncode == 3, done
     assert done.stdout.splitlines()[-1] == (
-        f"Sent 3 dead letters of {load.index} again: 0 went through, 0 came after a later version of the document, "
-        f"3 stay in {load.place.dead_letters} (langshift dead-letters list --index {load.index} says why)."
+        f"Replayed 3 dead letters of {load.index}: 0 indexed, 0 superseded by a later version of the document, "
+        f"3 remain in {load.place.dead_letters} (langshift dead-letters list --index {load.index} shows why)."
     )
     after = {letter["line"]: letter for letter in load.letters()}
     assert after.keys() == before.keys() == {3, 4, 5}
@@ -131,8 +131,8 @@ def test_what_a_person_has_mended_goes_through_and_is_removed(client, with_lette
     done = dead_letters(load, "replay")
     assert done.returncode == 0, done
     assert done.stdout == (
-        f"Sent 1 dead letter of {load.index} again: 1 went through, 0 came after a later version of the document, "
-        "none is left.\n"
+        f"Replayed 1 dead letter of {load.index}: 1 indexed, 0 superseded by a later version of the document, "
+        "none remain.\n"
     )
     assert not load.place.dead_letters.exists()
     assert indexed(client, load) == {"a": 1, "b": 2, "c": 3, "d": 4}
@@ -172,7 +172,7 @@ def test_letters_wait_for_a_load_that_was_cut_off(with_letters):
     killed_after(load, command, bulks=len(load.proxy.bulks) + 2)
     load.proxy.clear()
     said = refusal(dead_letters(load, "replay"))
-    assert said == f"The load of {load.corpus} into {load.index} was cut off: go on with it by --resume first."
+    assert said == f"The load of {load.corpus} into {load.index} was interrupted: continue it with --resume first."
     assert load.run("--if-exists", "append", "--resume").returncode == 0
     assert replay(load)[0] == 3
 
@@ -200,10 +200,10 @@ def test_letters_of_an_index_made_otherwise_are_refused(with_letters):
     before = load.place.dead_letters.read_bytes()
     said = refusal(dead_letters(load, "replay"))
     assert said.startswith(f"Index {load.index} was made with encoder given, not given:other")
-    assert said.endswith(": load these documents again, with what the index was made with.")
+    assert said.endswith(": load these documents again with the settings the index was built with.")
     load.place.pipeline_options.unlink()
     assert refusal(dead_letters(load, "replay")) == (
-        f"{load.place.pipeline_options} does not tell how the documents of {load.index} are made: load those of "
+        f"{load.place.pipeline_options} does not show how the documents of {load.index} are built: load those in "
         f"{load.place.dead_letters} again with `langshift ingest`."
     )
     assert load.place.dead_letters.read_bytes() == before
@@ -230,9 +230,9 @@ def test_after_a_retune_it_is_told_how_to_load_them_with_its_scale(index_name, t
     assert run("ingest", corpus.path, *options).exit_code == 3
     printed(run("retune", index_name, "--alpha", 0.3, "--json"))
     assert refused(run("dead-letters", "replay", "--index", index_name)) == (
-        f"Index {index_name} was retuned since (alpha 0.3, not 1): load the mended lines with `langshift ingest FILE "
-        f"--index {index_name} --if-exists append --alpha 0.3` and the other options of that load, or go back by "
-        f"`langshift rollback {index_name}`.",
+        f"Index {index_name} was retuned after this load (alpha 0.3, not 1): load the corrected lines with `langshift "
+        f"ingest FILE --index {index_name} --if-exists append --alpha 0.3` and the other options of that load, or go "
+        f"back with `langshift rollback {index_name}`.",
         1,
     )
     mended = write_lines(tmp_path / "mended.jsonl", [corpus.line("de-0") | {"_id": "mended"}])

@@ -240,7 +240,7 @@ def test_another_method_is_refused(client, index_name, corpus, detector, file, f
     with pytest.raises(FingerprintError) as refused:
         load(client, corpus, index_name, build_pipeline(ToyEncoder(), detector, path, None, **then), options=APPEND)
     assert str(refused.value) == (
-        f"Index {index_name} was made with {told}: give what it was made with, or choose another index name."
+        f"Index {index_name} was made with {told}: use the settings it was built with, or choose another index name."
     )
     assert sources(client, index_name) == before
 
@@ -275,7 +275,7 @@ def test_methods_that_an_index_cannot_have(detector, file):
         with pytest.raises(UsageError) as refused:
             build_pipeline(ToyEncoder(), detector, file(), None, method=method)
         assert str(refused.value) == (
-            f"The method {method} changes queries too, which an index cannot: choose shift or affine, "
+            f"The method {method} changes queries too, which an index cannot do: choose shift or affine, "
             f"or try {method} with `langshift evaluate offline --method {method}`."
         )
     with pytest.raises(UsageError, match=r"^Only the method shift can be soft, not affine\.$"):
@@ -292,7 +292,7 @@ def test_the_command_line_says_what_was_done(cluster_env, index_name, corpus, tm
     assert soft.returncode == 0, soft.stderr
     assert "softly shifted with alpha 1." in soft.stdout
     assert soft.stderr.splitlines() == [
-        "3 documents without a clear language: shifted by whatever languages they may be in.",
+        "3 documents without a clear language: shifted by all their possible languages.",
         "No language vector for vi (1 document): not shifted by their own language.",
     ]
     assert refusal(ingest("affine", "--method", "affine")) == (

@@ -71,7 +71,7 @@ def test_given_vectors_of_another_model_are_kept_out(index_name, made, tmp_path)
     )
     made.bring("queries.jsonl", {name: [1.0] * 7 for name in made.queries})
     assert refused(UsageError, "evaluate", "replay", made.data, "--index", index_name) == (
-        "Query 'q0' brings an 'embedding' of 7 numbers, but 8 are needed: "
+        "Query 'q0' has an 'embedding' of 7 numbers, but 8 are needed: "
         "documents and queries must be encoded by the same model."
     )
 

@@ -66,7 +66,7 @@ def test_fault_2_an_old_chunk_that_is_sent_again_never_overwrites_what_is_newer(
     done = load.run()
     assert load.accounted_for(done, deleted=2) == []
     assert done.stderr == (
-        "1 line left out: the index holds a later version of the document, by this corpus or others.\n"
+        "1 line left out: the index has a later version of the document, from this corpus or elsewhere.\n"
     )
     found = client.mget(index=load.index, body={"ids": ["d5", "d7", "d8"]})["docs"]
     assert [one["found"] and one["_source"]["text"]["en"] for one in found] == ["Newer.", False, "Back again."]

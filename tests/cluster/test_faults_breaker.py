@@ -36,7 +36,7 @@ def test_fault_5_a_breaker_that_stays_ends_the_load_with_the_diagnosis_and_it_ca
     done = load.run("--patience", "2")
     assert (done.returncode, done.stdout) == (1, ""), done
     assert re.sub("d[0-9]+", "dN", done.stderr) == (
-        "Error: The cluster has taken no document for 2 seconds, since its memory for k-NN graphs is used up ("
+        "Error: The cluster has accepted no documents for 2 seconds, because its memory for k-NN graphs is used up ("
         "failed to parse field [embedding] of type [knn_vector] in document with id 'dN'. Preview of field's value: "
         "'0.1'): give the nodes more memory, or raise knn.memory.circuit_breaker.limit.\n"
     )

@@ -166,7 +166,7 @@ def test_interrupting_finishes_what_is_under_way_and_restores_the_settings(clien
     assert (code, out) == (130, ""), err
     handled = load.handled()
     assert [line for line in err.splitlines() if line][-2:] == [
-        f"{len(handled):,} lines of {load.command[2]} handled: go on with --resume.",
+        f"{len(handled):,} lines of {load.command[2]} handled: continue with --resume.",
         "Interrupted.",
     ]
     assert 0 < len(handled) < load.lines

@@ -139,5 +139,5 @@ def test_fault_11_a_primary_lost_without_a_replica_is_found_named_and_repaired(
     first = ", ".join(map(repr, sorted(lost)[:10]))
     assert told == [
         f"The final check found that the cluster has lost {len(lost):,} documents (_id {first}, ...) "
-        "that it had confirmed: writing them once more."
+        "that it had confirmed: writing them again."
     ]

@@ -30,10 +30,10 @@ def change(load, lines):
 def full_disk(load, handled):
     """What a load says that a full disk stops."""
     return (
-        f"Error: The cluster has taken no document for 2 seconds, since its disk is full (index [{load.index}-v0001] "
-        "blocked by: [TOO_MANY_REQUESTS/12/disk usage exceeded flood-stage watermark, index has "
+        f"Error: The cluster has accepted no documents for 2 seconds, because its disk is full (index "
+        f"[{load.index}-v0001] blocked by: [TOO_MANY_REQUESTS/12/disk usage exceeded flood-stage watermark, index has "
         f"read-only-allow-delete block];): free space on its nodes. {handled} of {load.corpus} handled: "
-        "go on with --resume.\n"
+        "continue with --resume.\n"
     )
 
 
@@ -65,7 +65,7 @@ def test_fault_6_the_servers_own_block_keeps_settings_from_being_restored_and_th
     load.proxy.inject("_bulk", [last_before_the_block])
     done = load.run("--patience", "2")
     assert (done.returncode, done.stdout) == (1, ""), done
-    assert f"The cluster could not be told to leave {version}: the next run will do it." in done.stderr
+    assert f"{version} could not be removed or reset: the next run will do it." in done.stderr
     assert refresh_interval(client, version) == "-1"
     put_settings(index=version, body={block: None})
     assert load.accounted_for(load.run("--resume")) == []
@@ -177,7 +177,7 @@ def test_fault_9_bad_lines_are_caught_before_sending_and_their_neighbours_are_in
     change(load, bad | good)
     done = load.run()
     letters = load.accounted_for(done)
-    assert done.stderr == "2 documents took the place of one with the same _id, in the index or this corpus.\n"
+    assert done.stderr == "2 documents replaced an earlier one with the same _id, in the index or this corpus.\n"
     assert [letter["line"] for letter in letters] == list(bad)
     assert all(letter["type"] and letter["reason"] and letter["stage"] in ("read", "encode") for letter in letters)
     assert not {"bad", "ü" * 257} & set(load.sent())
@@ -204,8 +204,8 @@ def test_fault_10_dead_letters_that_cannot_be_written_stop_the_load_and_nothing_
     done = load.run()
     assert (done.returncode, done.stdout) == (1, ""), done
     assert done.stderr.startswith(
-        f"Error: {load.place.dead_letters} cannot be written (No space left on device): make room on the disk, and go "
-        "on with --resume."
+        f"Error: {load.place.dead_letters} cannot be written (No space left on device): free space on the disk, and "
+        "continue with --resume."
     )
 
     load.place.dead_letters.unlink()

@@ -189,8 +189,8 @@ def test_an_unfinished_version_is_refused_by_name_but_opened_by_who_makes_it(cli
     with pytest.raises(ClusterError) as refused:
         versions.live(client, target.index)
     assert str(refused.value) == (
-        f"Version {target.index} is not finished: a command is making it, or was cut off. Run that again, or "
-        f"`langshift index drop {index_name} --version {target.index}`."
+        f"Version {target.index} is not finished: a command is still writing it or was interrupted. Run that command "
+        f"again, or remove the version with `langshift index drop {index_name} --version {target.index}`."
     )
     opened = versions.live(client, target.index, also_unfinished=True)
     assert (opened.name, opened.index, opened.documents) == (target.index, target.index, 0)
@@ -201,8 +201,8 @@ def test_a_load_is_not_added_to_an_index_with_fields_of_its_own(client, name):
     with pytest.raises(UsageError) as refused:
         version_writer.open_for_writing(client, name, fingerprint, if_exists="append")
     assert str(refused.value) == (
-        f"Index {name} was adopted, and keeps its vectors in 'vectors.body', where a load does not write: "
-        f"add to it through `langshift pipeline install {name}`, as any client can."
+        f"Index {name} was adopted and stores its vectors in 'vectors.body', where a load does not "
+        f"write: run `langshift pipeline install {name}`, then add documents with any client."
     )
 
 
@@ -218,7 +218,7 @@ def test_an_index_of_something_else_is_no_version(client, index_name):
     with pytest.raises(ClusterError) as refused:
         versions.live(client, f"{index_name}-v0002")
     assert str(refused.value) == (
-        f"{index_name}-v0002 is an index and not an alias over versions: give the alias, or another name."
+        f"{index_name}-v0002 is an index, not an alias for versions: give the alias, or another name."
     )
 
 

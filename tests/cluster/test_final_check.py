@@ -210,5 +210,5 @@ def test_a_version_that_was_deleted_cannot_be_checked(client, load):
     with pytest.raises(ClusterError) as refused:
         load.check()
     assert str(refused.value) == (
-        f"Index {load.target.index} was deleted by somebody while it was being written: run again."
+        f"Index {load.target.index} was deleted while it was being written: run the command again."
     )

@@ -146,20 +146,21 @@ def test_describe_tells_a_person_all_of_it(client, index_name, cluster_env):
     (one,) = overview.versions_of(client, index_name)
     replicas = describe(client, index_name).replicas
     assert done.stdout.splitlines()[:7] == [
-        f"{index} is what {index_name} stands for, made by a load.",
+        f"{index} is the version that {index_name} points to, created by a load.",
         "It holds 7 documents, 28.6% of them in an unknown language (und), 1 without a vector.",
-        "The encoder toy (revision 1) made its vectors: 4 numbers each, of any norm.",
-        "Each document was shifted by alpha 0.5 (th 0.25) of the language vectors 0123456789abcdef, towards en.",
-        "Languages were detected by none; langshift 0.1.0 made it.",
+        "Its vectors were computed by the encoder toy (revision 1): 4 dimensions, any norm.",
+        "Each document was shifted with alpha 0.5 (th 0.25) and the language vectors 0123456789abcdef (pivot en).",
+        "Languages were detected by none; the index was built by langshift 0.1.0.",
         "Vectors are in embedding (engine lucene, cosinesimil space), languages in language, stamps in shift.",
-        f"{size} in 1 shard with {replicas} replica{'' if replicas == 1 else 's'} each, expanded to 0-1; it has the "
-        "default pipeline somebodys (not langshift's); writes are blocked.",
+        f"{size} in 1 shard with {replicas} replica{'' if replicas == 1 else 's'} each, auto-expanded to 0-1; it has "
+        "the default pipeline somebodys (not langshift's); writes are blocked.",
     ]
     assert [line.split() for line in done.stdout.splitlines() if line.startswith(("de ", "en "))] == [
         ["de", "3", "42.9%", "0", "1", "german"], ["en", "1", "14.3%", "0", "2", "english"]
     ]  # fmt: skip
-    assert done.stderr.splitlines()[0] == ("1 document has no vector, and a dense search does not find what has none.")
-    assert f"Nothing can be written to {index}: somebody or a full disk has blocked it (index.blocks)." in done.stderr
+    assert done.stderr.splitlines()[0] == ("1 document has no vector: dense search finds only documents with a vector.")
+    blocked = f"Nothing can be written to {index}: an administrator or a full disk has blocked it (index.blocks)."
+    assert blocked in done.stderr
     told = json.loads(langshift("index", "describe", index, "--json", url=cluster_env).stdout)
     assert (told["version"], told["und"], told["write_blocked"], told["fields"]["texts"]) == (index, 2 / 7, True, [])
     assert told["remarks"] == done.stderr.splitlines()
@@ -220,8 +221,8 @@ def test_the_live_version_goes_only_with_the_whole(client, index_name, cluster_e
     done = langshift("index", "drop", index_name, "--version", "1", "--yes", url=cluster_env)
     assert done.returncode == 2
     assert refusal(done) == (
-        f"{index_name}-v0001 is what {index_name} stands for: go back to another version first (langshift rollback "
-        f"{index_name}), or remove all by `langshift index drop {index_name}`."
+        f"{index_name}-v0001 is the version that {index_name} points to: go back to another version first (langshift "
+        f"rollback {index_name}), or remove all versions with `langshift index drop {index_name}`."
     )
     assert versions.live(client, index_name).documents == 0
 
@@ -254,10 +255,10 @@ def test_dropping_what_a_retune_left_lets_writes_to_the_live_version_in_again(cl
     client.indices.add_block(index=live.index, block="write")
     told = describe(client, index_name)
     assert remarks(told)[-2:] == [
-        f"Nothing can be written to {live.index}: a retune has blocked it for its last step, and goes on or was cut "
-        f"off. Run the same retune again, or drop {left}.",
-        f"{left} is not finished: a retune is making it, or was cut off. Run it again, or "
-        f"`langshift index drop {index_name} --version {left}`.",
+        f"Nothing can be written to {live.index}: a retune blocked it for its last step, and is still running or was "
+        f"interrupted. Run the same retune again, or drop {left}.",
+        f"{left} is not finished: a retune is still writing it or was interrupted. Run that again, or remove the "
+        f"version with `langshift index drop {index_name} --version {left}`.",
     ]
     assert told.versions[1].origin == {"kind": "retune", "from": live.index, "uuid": live.uuid}
     done = langshift("index", "drop", index_name, "--version", "2", "--yes", url=cluster_env)
@@ -274,7 +275,7 @@ def test_nobody_to_ask_is_a_refusal(client, index_name, cluster_env):
     assert done.returncode == 2
     (one,) = overview.versions_of(client, index_name)
     told = inventory.plan_drop(client, index_name, None).in_words()
-    assert refusal(done) == f"This would remove {told}: without a terminal to ask at, say so with --yes."
+    assert refusal(done) == f"This would remove {told}: without a terminal, confirm with --yes."
     assert told.startswith(f"the index {index_name} with {one.version} (live, 1 document, ")
     assert versions.live(client, index_name).documents == 1
 
@@ -316,7 +317,7 @@ def test_what_has_changed_since_it_was_shown_is_not_removed(client, index_name):
     with pytest.raises(ClusterError) as refused:
         inventory.drop(client, wanted)
     assert str(refused.value) == (
-        f"The versions of {index_name} have changed meanwhile, and none was removed: run it again."
+        f"The versions of {index_name} have changed, so none was removed: run the command again."
     )
     assert list(versions.versions_of(client, index_name)) == [first, second]
 
@@ -327,14 +328,14 @@ def test_what_cannot_be_a_name_is_refused(client, command, name):
     with pytest.raises(UsageError) as refused:
         command(client, name, *([None] if command is inventory.plan_drop else []))
     assert str(refused.value) == (
-        f"{name!r} cannot be an index's name: use lower-case letters a-z, digits, '-', '_' and '.', beginning with a "
+        f"{name!r} is not a valid index name: use lower-case letters a-z, digits, '-', '_' and '.', starting with a "
         "letter or digit."
     )
 
 
 def test_what_looks_like_an_option_can_be_said_to_be_a_name(cluster_env):
     done = langshift("index", "drop", "--yes", "--", "-x", url=cluster_env)
-    assert refusal(done).startswith("'-x' cannot be an index's name: ")
+    assert refusal(done).startswith("'-x' is not a valid index name: ")
 
 
 def test_what_is_not_langshifts_is_refused(client, index_name):
@@ -345,7 +346,7 @@ def test_what_is_not_langshifts_is_refused(client, index_name):
     client.indices.put_alias(index=target.index, name=f"{index_name}-prod")
     before = set(client.indices.get(index=f"{index_name}*"))
     both = f"{index_name} is an alias of 2 indices ({index_name}-a, {index_name}-b): choose another name."
-    no_alias = "is an index and not an alias over versions: give the alias, or another name."
+    no_alias = "is an index, not an alias for versions: give the alias, or another name."
     one, prod, none = f"{index_name}-one", f"{index_name}-prod", f"{index_name}-none"
     told = {
         ("drop", index_name): both,
@@ -353,13 +354,13 @@ def test_what_is_not_langshifts_is_refused(client, index_name):
         ("drop", f"{index_name}-a"): f"{index_name}-a {no_alias}",
         ("describe", f"{index_name}-v0001"): f"{index_name}-v0001 {no_alias}",
         ("drop", f"{index_name}-v0001"): f"{index_name}-v0001 {no_alias}",
-        ("drop", one): f"{one} stands for {index_name}-a, which is no version of that name: nothing was removed.",
-        ("describe", one): f"{one} stands for {index_name}-a, which is no version that langshift has made.",
-        ("drop", prod): f"{prod} stands for {target.index}, which is no version of that name: nothing was removed.",
-        ("drop", none): f"There is no index {none}: `langshift index list` names those that there are.",
-        ("describe", none): f"There is no index {none}: `langshift index list` names those that there are.",
+        ("drop", one): f"{one} points to {index_name}-a, which is not a version of {one}: nothing was removed.",
+        ("describe", one): f"{one} points to {index_name}-a, which is not a version created by langshift.",
+        ("drop", prod): f"{prod} points to {target.index}, which is not a version of {prod}: nothing was removed.",
+        ("drop", none): f"There is no index {none}: `langshift index list` lists the existing indices.",
+        ("describe", none): f"There is no index {none}: `langshift index list` lists the existing indices.",
         ("drop", target.index): (
-            f"{target.index} is a version of {target.name}: remove it by `langshift index drop {target.name} "
+            f"{target.index} is a version of {target.name}: remove it with `langshift index drop {target.name} "
             f"--version {target.index}`."
         ),
     }

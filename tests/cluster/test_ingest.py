@@ -126,8 +126,8 @@ def test_a_long_text_is_counted_and_said_and_found_by_its_last_word(cluster_env,
     done = langshift("ingest", corpus({"_id": "long", "text": text}), "--index", index_name, url=cluster_env)
     assert done.returncode == 0, done.stderr
     assert done.stderr == (
-        "1 text longer than the 20,000 characters that use-m reads: the vector stands for the beginning, "
-        "word search finds all of it.\n"
+        "1 text longer than the 20,000 characters that use-m reads: the vector covers only the beginning, "
+        "lexical search all of it.\n"
     )
     assert done.stdout.splitlines()[-1] == (
         f"The 1 line of {tmp_path / 'corpus.jsonl'} is accounted for: 1 document on the server, checked."
@@ -165,7 +165,7 @@ def test_another_fingerprint_is_refused_and_nothing_changes(client, index_name, 
         load(client, corpus({"_id": "a", "text": TEXTS["en"]}), index_name, plain, options=APPEND)
     assert str(refused.value) == (
         f"Index {index_name} was made with alpha 1.0, not 0.0: "
-        "give what it was made with, or choose another index name."
+        "use the settings it was built with, or choose another index name."
     )
     assert stored(client, index_name, "a") == before
     assert list(versions.versions_of(client, index_name)) == [f"{index_name}-v0001"]
@@ -189,8 +189,8 @@ def test_of_two_loads_at_once_the_second_is_refused(client, index_name, making):
     with pytest.raises(ClusterError) as refused:
         version_writer.publish(client, first)
     assert str(refused.value) == (
-        f"Another load has made {index_name} ({second.index}) meanwhile, so this one's documents were not added: "
-        "run again to add them."
+        f"Another load has created {index_name} ({second.index}) in the meantime, so this load's documents were not "
+        "added: run it again to add them."
     )
     version_writer.discard(client, first)
     assert versions.live(client, index_name).index == second.index
@@ -200,7 +200,7 @@ def test_a_version_that_somebody_deleted_is_not_published(client, index_name, ma
     target = version_writer.open_for_writing(client, index_name, making.fingerprint())
     client.indices.delete(index=target.index)
     client.index(index=target.index, body={"text": "made anew by a write"})
-    with pytest.raises(ClusterError, match=r"-v0001 was deleted by somebody while it was being written: run again\.$"):
+    with pytest.raises(ClusterError, match=r"-v0001 was deleted while it was being written: run the command again\.$"):
         version_writer.publish(client, target)
 
 
@@ -214,9 +214,9 @@ def test_an_index_deleted_while_documents_are_added_does_not_stay_made_anew(clie
     with pytest.raises(ClusterError) as ended:
         load(client, corpus({"_id": "b", "text": TEXTS["de"]}), index_name, making, delete, APPEND)
     assert str(ended.value).startswith(
-        f"Index {index_name}-v0001 was deleted by somebody while it was being written: run again. 1 line of "
+        f"Index {index_name}-v0001 was deleted while it was being written: run the command again. 1 line of "
     )
-    assert str(ended.value).endswith(" handled, but this load cannot be gone on with: begin anew without --resume.")
+    assert str(ended.value).endswith(" handled, but this load cannot be resumed: start again without --resume.")
     assert list(client.indices.get(index=f"{index_name}*")) == []
 
 
@@ -249,7 +249,7 @@ def interrupted(client, index_name, corpus, making, capsys):
     interrupt.batches = 0
     with pytest.raises(KeyboardInterrupt):
         load(client, path, index_name, making, interrupt)
-    assert capsys.readouterr().err == f"256 lines of {path} handled: go on with --resume.\n"
+    assert capsys.readouterr().err == f"256 lines of {path} handled: continue with --resume.\n"
     return path
 
 
@@ -270,10 +270,10 @@ def test_an_interrupted_load_is_gone_on_with_where_it_was(client, index_name, ma
     assert versions.live(client, index_name).index == summary.index == index
     assert versions.unfinished(client, index_name) == []
     assert client.count(index=index_name)["count"] == 300
-    assert capsys.readouterr().err == f"Going on with the load into {index_name} ({index}): 256 lines handled before.\n"
+    assert capsys.readouterr().err == f"Resuming the load into {index_name} ({index}): 256 lines already handled.\n"
     again = load(client, interrupted, index_name, making, listen, RESUME)
     assert capsys.readouterr().err == (
-        f"This load into {index_name} was complete before: there is nothing to go on with.\n"
+        f"This load into {index_name} is already complete: there is nothing to resume.\n"
     )
     assert (again.resumed, again.lines, again.present, detected) == (300, 300, 300, [44])
 
@@ -282,13 +282,13 @@ def test_an_interrupted_load_is_not_left_without_a_word(client, index_name, maki
     with pytest.raises(UsageError) as refused:
         load(client, interrupted, index_name, making)
     assert str(refused.value) == (
-        f"A load of {interrupted} into {index_name} was cut off after 256 lines: go on with it by --resume, "
-        f"or remove {journal(client, index_name)} to give it up."
+        f"A load of {interrupted} into {index_name} was interrupted after 256 lines: continue it with --resume, or "
+        f"remove {journal(client, index_name)} to abandon it."
     )
     capsys.readouterr()
     summary = load(client, interrupted, index_name, making, options=LoadOptions(if_exists="replace"))
     assert capsys.readouterr().err == (
-        f"A load of {interrupted} into {index_name} that was cut off after 256 lines is given up.\n"
+        f"A load of {interrupted} into {index_name} that was interrupted after 256 lines is abandoned.\n"
     )
     assert (summary.resumed, summary.present) == (0, 300)
     assert list(versions.versions_of(client, index_name)) == [summary.index]
@@ -305,9 +305,9 @@ def test_a_load_that_has_changed_is_not_gone_on_with(client, index_name, corpus,
             options=RESUME,
         )
     assert str(refused.value) == (
-        f"The load of {interrupted} into {index_name} cannot be resumed, because since then the content of "
-        f"{interrupted} and the alpha (1.0, not 0.5) changed: run it with what it began with, or remove "
-        f"{journal(client, index_name)} to give it up."
+        f"The load of {interrupted} into {index_name} cannot be resumed, because the content of "
+        f"{interrupted} and the alpha (1.0, not 0.5) changed: run it as it was begun, or remove "
+        f"{journal(client, index_name)} to abandon it."
     )
 
 
@@ -317,8 +317,8 @@ def test_languages_without_an_analyzer_go_to_their_macrolanguages_fields(client,
     done = langshift("ingest", path, "--index", index_name, "--json", url=cluster_env)
     assert json.loads(done.stdout)["folded"] == {"arz": 1, "nn": 1}
     assert done.stderr.splitlines()[:2] == [
-        "1 document in arz counted to ar, its macrolanguage.",
-        "1 document in nn counted to no, its macrolanguage.",
+        "1 document in arz counted as ar, its macrolanguage.",
+        "1 document in nn counted as no, its macrolanguage.",
     ]
     source = stored(client, index_name, "a")
     assert (source["language"], list(source["text"]), source["shift"]["language"]) == ("ar", ["ar"], "ar")

@@ -69,7 +69,7 @@ def test_documents_of_an_index_that_is_gone_end_the_load(client, load, proxy):
     done = load.run()
     assert done.returncode == 1
     assert done.stderr.splitlines()[-1].startswith(
-        f"Error: The cluster does not take documents any more: no such index [{load.index}-v0001]."
+        f"Error: The cluster no longer accepts documents: no such index [{load.index}-v0001]."
     )
 
 
@@ -102,7 +102,7 @@ def test_a_version_that_is_gone_in_truth_is_gone(client, through, starting, inde
         require_there(through, target)
     with pytest.raises(ClusterError) as refused:
         require_there(through, target)
-    assert str(refused.value) == f"Index {target.index} was deleted by somebody while it was being written: run again."
+    assert str(refused.value) == f"Index {target.index} was deleted while it was being written: run the command again."
 
 
 @pytest.mark.parametrize("stage", ["copying", "blocked", "swapping"])

@@ -65,7 +65,7 @@ def test_of_documents_with_one_id_the_last_wins_in_whichever_chunk_they_are(clie
     assert summary.replaced + summary.superseded == 702 - 250
     assert (summary.lines, summary.documents, summary.present) == (702, 702 - summary.superseded, 250)
     told = " ".join(remarks(summary, making))
-    assert f"{summary.replaced} documents took the place of one with the same _id" in told
+    assert f"{summary.replaced} documents replaced an earlier one with the same _id" in told
     assert last_line(summary) == (
         f"All 702 lines of {summary.corpus} are accounted for: 250 documents on the server, checked."
     )
@@ -75,7 +75,7 @@ def test_what_repeats_is_counted_and_said(cluster_env, index_name, corpus):
     path = corpus({"_id": "a", "text": GERMAN}, {"_id": "b", "text": GERMAN}, {"_id": "a", "text": ENGLISH})
     done = langshift("ingest", path, "--index", index_name, url=cluster_env)
     assert done.returncode == 0, done
-    assert done.stderr == "1 document took the place of one with the same _id, in the index or this corpus.\n"
+    assert done.stderr == "1 document replaced an earlier one with the same _id, in the index or this corpus.\n"
     assert done.stdout.splitlines()[-1] == (
         f"All 3 lines of {path} are accounted for: 2 documents on the server, checked."
     )
@@ -85,7 +85,7 @@ def test_what_repeats_is_counted_and_said(cluster_env, index_name, corpus):
         "lines": 3, "documents": 3, "present": 2, "replaced": 3, "superseded": 0
     }  # fmt: skip
     assert again.stderr.splitlines() == [
-        "3 documents took the place of one with the same _id, in the index or this corpus.",
+        "3 documents replaced an earlier one with the same _id, in the index or this corpus.",
         f"All 3 lines of {path} are accounted for: 2 documents on the server, checked.",
     ]
 
@@ -162,8 +162,8 @@ def test_what_somebody_else_wrote_later_is_kept(client, index_name, corpus, maki
     assert (found["b"]["number"], found["c"]["number"]) == (1, 2)
     assert (summary.lines, summary.documents, summary.superseded, summary.replaced, summary.present) == (3, 2, 1, 1, 2)
     assert remarks(summary, making) == [
-        "1 document took the place of one with the same _id, in the index or this corpus.",
-        "1 line left out: the index holds a later version of the document, by this corpus or others.",
+        "1 document replaced an earlier one with the same _id, in the index or this corpus.",
+        "1 line left out: the index has a later version of the document, from this corpus or elsewhere.",
     ]
     assert last_line(summary) == (
         f"All 3 lines of {summary.corpus} are accounted for: 2 documents on the server, checked."
@@ -215,8 +215,8 @@ def test_what_to_do_where_the_index_exists(client, cluster_env, index_name, corp
         refused = ingest("b", *more)
         assert (refused.returncode, refusal(refused)) == (
             2,
-            f"There is an index {index_name} already ({index_name}-v0001, 1 document): add to it with --if-exists "
-            "append, replace it with --if-exists replace, or put a new version before it with --if-exists new-version.",
+            f"Index {index_name} already exists ({index_name}-v0001, 1 document): add to it with --if-exists append, "
+            "replace it with --if-exists replace, or create a new version of it with --if-exists new-version.",
         )
     assert ingest("b", "--if-exists", "append").returncode == 0
     assert there() == ("v0001", {"a", "b"})

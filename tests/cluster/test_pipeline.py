@@ -190,7 +190,7 @@ def test_a_pipeline_of_somebody_that_runs_langshifts_is_left_working(client, clu
     with pytest.raises(UsageError) as refused:
         run(cluster_env, "install", index_name)
     assert str(refused.value) == (
-        f"The pipeline {outer} runs langshift-{index}, which would run it in turn: take that out of it first."
+        f"The pipeline {outer} runs langshift-{index}, which would run {outer} in turn: remove langshift-{index} first."
     )
     run(cluster_env, "remove", index_name)
     assert f"langshift-{index}" in client.ingest.get_pipeline(params={"ignore": 404})
@@ -214,7 +214,7 @@ def test_what_cannot_run_first_is_refused_and_nothing_is_changed(client, cluster
         return str(caught.value)
 
     missing = f"{index_name}-none"
-    nothing = f"There is no ingest pipeline {missing}: make it first, or give another name."
+    nothing = f"There is no ingest pipeline {missing}: create it first, or give another name."
     assert refused("--after", missing) == nothing
     put_default(client, index, missing)
     assert refused() == nothing
@@ -239,8 +239,8 @@ def test_a_pipeline_that_copies_vectors_of_the_index_is_refused(cluster_env, ind
     with pytest.raises(UsageError) as refused:
         run(cluster_env, "install", index_name, "--after", outer)
     assert str(refused.value) == (
-        f"The pipeline {inner} has a processor with skip_existing, which copies vectors that are shifted already, to "
-        "be shifted again: set that to false first."
+        f"The pipeline {inner} has a processor with skip_existing, which copies vectors that are already shifted, so "
+        "they would be shifted twice: set skip_existing to false first."
     )
 
 
@@ -248,15 +248,15 @@ def test_an_index_that_no_pipeline_can_shift_is_refused(client, cluster_env, pip
     with pytest.raises(ClusterError) as missing:
         run(cluster_env, "install", pipelines)
     assert str(missing.value) == (
-        f"There is no index {pipelines}: make it with `langshift ingest CORPUS --index {pipelines}`."
+        f"There is no index {pipelines}: create it with `langshift ingest CORPUS --index {pipelines}`."
     )
     index = make_index(client, pipelines, SHIFT, method="affine")
     for name in ("install", "verify"):
         with pytest.raises(ClusterError) as refused:
             run(cluster_env, name, pipelines)
         assert str(refused.value) == (
-            f"The documents of {index} are moved by the method affine, which no pipeline can: write them with "
-            "`langshift ingest`, or index them again with the method shift."
+            f"The documents of {index} are transformed by the method affine, which no pipeline can apply: write them "
+            "with `langshift ingest`, or index them again with the method shift."
         )
 
 
@@ -279,17 +279,17 @@ def test_from_the_command_line(cluster_env, index, index_name):
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == f"Installed langshift-{index}, the default pipeline of {index}.\n"
     assert refusal(call("install", index_name, "--after", "-")) == (
-        "There is no ingest pipeline -: make it first, or give another name."
+        "There is no ingest pipeline -: create it first, or give another name."
     )
     done = call("verify", index_name)
     assert (done.returncode, done.stdout, done.stderr) == (
         0,
-        f"0 documents of {index} with a vector, none to compare by.\n",
+        f"0 documents of {index} with a vector, none of which can be compared.\n",
         "",
     )
     assert call("remove", index_name).returncode == 0
     assert refusal(call("verify", index_name)) == (
-        f"{index} has no pipeline of langshift's: install it with `langshift pipeline install {index_name}`."
+        f"{index} has no langshift pipeline: install one with `langshift pipeline install {index_name}`."
     )
 
 

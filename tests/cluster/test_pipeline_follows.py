@@ -98,7 +98,7 @@ def test_a_method_that_no_pipeline_knows_is_told(client, name, capsys):
     capsys.readouterr()
     inherit_pipeline_on_load(client, f"{name}-v0001", target, Debiaser(None, "affine"))
     assert capsys.readouterr().err == (
-        f"{name}-v0001 shifts what other clients write, and {name}-v0002 does not: no pipeline can apply the "
+        f"{name}-v0001 shifts what other clients write, but {name}-v0002 does not: no pipeline can apply the "
         "method affine. Write to it with `langshift ingest`.\n"
     )
     assert f"langshift-{name}-v0002" not in client.ingest.get_pipeline()

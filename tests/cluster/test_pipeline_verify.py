@@ -46,8 +46,8 @@ def test_what_the_pipeline_does_agrees_with_numpy(client, cluster_env, index, in
     code, said, wrong = verify(cluster_env, index_name)
     assert (code, wrong) == (0, [])
     figures = re.fullmatch(
-        rf"langshift-{index} on 40 of 40 documents of {index} with a vector: what the cluster makes is within (\S+) of "
-        r"NumPy's, and what is stored within (\S+) \(shares of a vector's norm\)\.\n",
+        rf"langshift-{index} on 40 of 40 documents of {index} with a vector: the cluster's results are within (\S+) of "
+        r"NumPy's, the stored vectors within (\S+) \(as fractions of a vector's norm\)\.\n",
         said,
     )
     assert float(figures[1]) <= 2e-7
@@ -119,12 +119,12 @@ def test_stamps_that_do_not_agree_are_counted_with_what_to_do(client, cluster_en
     assert said.startswith(f"langshift-{index} on 40 of 46 documents of {index} with a vector: ")
     request = f"`POST /{index}/_update_by_query`"
     assert wrong == [
-        f"2 documents with a vector and without a stamp in shift: if the vectors are raw, {request} with "
+        f"2 documents with a vector but no stamp in shift: if the vectors are raw, {request} with "
         '{"query": {"bool": {"must_not": {"exists": {"field": "shift.alpha"}}}}} shifts them.',
-        f"3 documents shifted by another scale than the index's: {request} with "
-        '{"query": {"exists": {"field": "shift.alpha"}}} puts that right.',
-        "1 document shifted by other language vectors than the index's: write them again with their raw vectors, "
-        "and without shift.",
+        f"3 documents shifted with a scale other than the index's: {request} with "
+        '{"query": {"exists": {"field": "shift.alpha"}}} corrects them.',
+        "1 document shifted by language vectors other than the index's: index such documents again with their raw "
+        "vectors and without shift.",
     ]
     told = json.loads(verify(cluster_env, index_name, "--json")[1])
     assert told["stamps"] == {"vectors": 46, "without": 2, "other_vectors": 1, "other_scale": 3}
@@ -148,8 +148,8 @@ def test_a_vector_that_was_replaced_without_its_stamp_shows_by_its_norm(client, 
     code, _, wrong = verify(cluster_env, pipelines)
     assert code == 1
     assert wrong == [
-        "1 document of the sample without the encoder's norm when the shift is taken back (document 2): the vector was "
-        "replaced and the stamp was not. Write such documents again with their raw vectors.",
+        "1 document of the sample without the encoder's norm once the shift is undone (document 2): the vector was "
+        "replaced but the stamp was not. Index such documents again with their raw vectors.",
     ]
 
 
@@ -159,8 +159,8 @@ def test_a_language_that_was_changed_without_the_vector_is_found(client, cluster
     code, _, wrong = verify(cluster_env, index_name)
     assert code == 1
     assert wrong == [
-        "1 document of the sample would be shifted by another language today than by the stamp's (document 2): write "
-        "them again with their raw vectors."
+        "1 document of the sample would now be shifted by a language other than their stamp's (document 2): index such "
+        "documents again with their raw vectors."
     ]
 
 
@@ -192,11 +192,12 @@ def test_a_pipeline_that_was_changed_is_found(client, cluster_env, index, index_
     code, _, (outdated, differs) = verify(cluster_env, index_name)
     assert code == 1
     assert outdated == (
-        f"{name} is not as this langshift makes it: `langshift pipeline install {index_name}` puts that right."
+        f"{name} differs from the pipeline that this version of langshift creates: "
+        f"run `langshift pipeline install {index_name}` again."
     )
     assert re.fullmatch(
-        r"The cluster shifts otherwise than NumPy \(document \d+\): install the pipeline again with "
-        rf"`langshift pipeline install {index_name}`, and report it if that does not help\.",
+        r"The cluster's shift differs from NumPy's \(document \d+\): install the pipeline again with "
+        rf"`langshift pipeline install {index_name}`, and report a bug if that does not help\.",
         differs,
     )
 
@@ -249,7 +250,7 @@ def test_an_index_with_fields_of_its_own(client, cluster_env, pipelines):
     body = {"vectors": {"body": raw_vector()}, "lang": "de"}
     client.index(index=index, id="raw", body=body, params={"pipeline": "_none", "refresh": "true"})
     code, _, (sentence,) = verify(cluster_env, pipelines)
-    assert (code, sentence.partition(":")[0]) == (1, "1 document with a vector and without a stamp in ls")
+    assert (code, sentence.partition(":")[0]) == (1, "1 document with a vector but no stamp in ls")
 
 
 def test_what_is_taken_back_is_what_was_sent(client, index):

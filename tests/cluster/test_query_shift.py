@@ -216,8 +216,8 @@ def test_an_index_that_holds_nothing_to_shift_queries_by(client, cluster_env, ma
         opened = searcher(client, name, wanted)
         assert (vector(opened, GERMAN) == opened.encode([GERMAN])[0]).all()
     refused = (
-        f"Index {name} does not hold what queries are shifted by: index the corpus again, or search with "
-        "--shift-queries never."
+        f"Index {name} does not contain the vectors by which queries are shifted: index the corpus again, or search "
+        "with --shift-queries never."
     )
     with pytest.raises(UsageError) as caught:
         searcher(client, name, "always").search(GERMAN)
@@ -234,7 +234,7 @@ def test_an_index_of_another_method_keeps_nothing_either(client, made, known):
     with pytest.raises(UsageError) as refused:
         searcher(client, name, "always").search(GERMAN)
     assert str(refused.value) == (
-        f"Index {name} was made with the method affine, and queries are shifted only where documents are: "
+        f"Index {name} was built with the method affine, and queries are shifted only where documents are: "
         "search with --shift-queries never."
     )
     opened = searcher(client, name)

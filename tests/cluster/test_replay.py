@@ -102,7 +102,7 @@ def test_tables(folder, index):
 def test_an_index_that_is_not_there(folder, tmp_path):
     with pytest.raises(ClusterError) as caught:
         run(str(folder), "--index", "nowhere", "--output", str(tmp_path / "out"))
-    assert str(caught.value) == ("There is no index nowhere: make it with `langshift ingest CORPUS --index nowhere`.")
+    assert str(caught.value) == ("There is no index nowhere: create it with `langshift ingest CORPUS --index nowhere`.")
     assert not (tmp_path / "out").exists()
 
 

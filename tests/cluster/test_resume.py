@@ -53,7 +53,7 @@ def test_lines_that_were_lost_and_written_by_another_run_are_counted_once(client
         load(client, str(corpus), index_name, making, lose, APPEND)
     assert str(ended.value) == (
         "The final check found that the cluster has lost 1 document (_id 'b') that it had confirmed. "
-        f"2 lines of {corpus} handled: go on with --resume."
+        f"2 lines of {corpus} handled: continue with --resume."
     )
     summary = load(client, str(corpus), index_name, making, options=RESUME)
     assert (summary.lines, summary.documents, summary.present, summary.languages) == (3, 3, 3, {"de": 3})
@@ -72,13 +72,12 @@ def test_a_load_whose_version_somebody_deleted_is_given_up_by_itself(client, ind
     with pytest.raises(ClusterError) as ended:
         load(client, str(corpus), index_name, making, options=RESUME)
     assert str(ended.value) == (
-        f"Index {index_name}-v0001, which this load was writing to, was deleted by somebody: "
-        "run it again without --resume."
+        f"Index {index_name}-v0001, which this load was writing to, was deleted: run the load again without --resume."
     )
     summary = load(client, str(corpus), index_name, making)
     assert summary.present == 3
     assert capsys.readouterr().err == (
-        f"A load of {corpus} into {index_name} that was cut off after 3 lines is given up.\n"
+        f"A load of {corpus} into {index_name} that was interrupted after 3 lines is abandoned.\n"
     )
 
 

@@ -198,7 +198,7 @@ def test_what_a_killed_run_has_left_goes_where_nothing_is_left_to_do(client, nam
 def test_an_index_made_without_a_shift(client, index_name, corpus, tmp_path):
     corpus.ingest(index_name, "--alpha", 0)
     assert refused(run("retune", index_name, "--alpha", 0.5)) == (
-        f"Index {index_name} was made without language vectors, so nothing can be shifted: give some with --vectors.",
+        f"Index {index_name} was built without language vectors, so nothing can be shifted: give some with --vectors.",
         2,
     )
     assert not printed(run("retune", index_name, "--alpha", 0, "--json"))["changed"]
@@ -228,8 +228,8 @@ def test_a_soft_shift(client, index_name, corpus, tmp_path):
     sentence, code = refused(run("retune", index_name, "--vectors", saved(tmp_path, OTHERS, "others.safetensors")))
     assert code == 2
     assert sentence == (
-        f"Index {index_name} was shifted softly, and its documents keep how probable their languages are only for the "
-        "vectors that it was made with: leave --vectors out, or index the corpus again with them."
+        f"Index {index_name} was shifted softly, and its documents store the probabilities of their languages only for "
+        "the vectors that it was built with: leave --vectors out, or index the corpus again with these."
     )
 
 

@@ -24,7 +24,7 @@ def name(index_name, tmp_path):
 def test_documents_that_cannot_be_taken_back_are_counted_before_anything_is_made(client, name):
     def told(why):
         return (
-            f"{why}, for one; index such documents again with `langshift ingest CORPUS --index {name} "
+            f"{why}); index such documents again with `langshift ingest CORPUS --index {name} "
             "--if-exists append`, or delete them.",
             1,
         )
@@ -39,17 +39,20 @@ def test_documents_that_cannot_be_taken_back_are_counted_before_anything_is_made
     sentence = refused(run("retune", name, "--alpha", 1))
     client.delete(index=name, id="bare")
     assert sentence == told(
-        f"2 documents of {name}-v0001 cannot be retuned: no stamp says what was done to the vector of bare"
+        f"2 documents of {name}-v0001 cannot be retuned (for example, no "
+        "stamp shows what was done to the vector of bare"
     )
     client.delete(index=name, id="bare as well")
     put("mapped", vectors=KNOWN.hash, alpha=1.0, language="th", method="affine")
     assert refused(run("retune", name, "--alpha", 1)) == told(
-        f"1 document of {name}-v0001 cannot be retuned: mapped was moved by another method than shift"
+        f"1 document of {name}-v0001 cannot be retuned (for example, mapped "
+        "was transformed by a method other than shift"
     )
     client.delete(index=name, id="mapped")
     put("strange", vectors="abc", alpha=1.0, language="th")
     assert refused(run("retune", name, "--alpha", 1)) == told(
-        f"1 document of {name}-v0001 cannot be retuned: strange was shifted by other language vectors than the index's"
+        f"1 document of {name}-v0001 cannot be retuned (for example, strange "
+        "was shifted by language vectors other than the index's"
     )
     assert list(versions.versions_of(client, name)) == [f"{name}-v0001"]
     # A vector that was not moved may name any: nothing has to be taken back.
@@ -63,22 +66,22 @@ def test_documents_that_cannot_be_taken_back_are_counted_before_anything_is_made
 def test_what_is_no_index_of_langshifts(client, name, cluster_env):
     none = f"{name}-none"
     assert refused(run("retune", none, "--alpha", 1)) == (
-        f"There is no index {none}: make it with `langshift ingest CORPUS --index {none}`.",
+        f"There is no index {none}: create it with `langshift ingest CORPUS --index {none}`.",
         1,
     )
     assert refused(run("retune", f"{name}-v0001", "--alpha", 1)) == (
-        f"{name}-v0001 is an index and not an alias over versions: give the alias, or another name.",
+        f"{name}-v0001 is an index, not an alias for versions: give the alias, or another name.",
         1,
     )
     client.indices.create(index=f"{name}-theirs", body={"aliases": {f"{name}-alias": {}}})
     assert refused(run("retune", f"{name}-alias", "--alpha", 1)) == (
-        f"Index {name}-theirs carries no fingerprint of langshift: it was made by something else.",
+        f"Index {name}-theirs has no langshift fingerprint: it was not created by langshift.",
         1,
     )
     # As a person sees it.
     done = langshift("retune", name, "--alpha-for", "vi=0.5", url=cluster_env)
     assert done.returncode == 2
-    assert refusal(done) == "There is no language vector for vi to scale: --alpha-for takes de, th, zh-TW."
+    assert refusal(done) == "There is no language vector for vi to scale: --alpha-for accepts de, th, zh-TW."
 
 
 def test_another_method_is_refused(client, name):
@@ -86,7 +89,7 @@ def test_another_method_is_refused(client, name):
     kept["langshift"]["method"] = "affine"
     client.indices.put_mapping(index=name, body={"_meta": kept})
     assert refused(run("retune", name, "--alpha", 0.5)) == (
-        f"Index {name}-v0001 was made with the method affine, which the cluster can neither apply nor take back "
+        f"Index {name}-v0001 was built with the method affine, which the cluster can neither apply nor undo "
         "exactly: index the corpus again with the method shift.",
         1,
     )
@@ -96,8 +99,8 @@ def test_vectors_that_do_not_come_back_as_they_were_written_are_refused(client, 
     # The cluster of the tests may have no faiss; which indices these are is tested where that is decided.
     monkeypatch.setattr("langshift.plugin.retune.vectors_come_back_normalised", lambda *_: True)
     assert refused(run("retune", name, "--alpha", 0.5)) == (
-        f"Index {name}-v0001 keeps its vectors with the engine faiss, cosinesimil and derived source, which gives them "
-        "back with norm 1 and not as they were written, so that no shift can be taken back: index the corpus again "
+        f"Index {name}-v0001 stores its vectors with the engine faiss, cosinesimil and derived source, which returns "
+        "them with norm 1 and not as they were written, so no shift can be undone: index the corpus again "
         "with `langshift ingest --if-exists new-version`, which switches derived source off.",
         1,
     )
@@ -112,9 +115,9 @@ def test_an_index_that_is_read_only_is_refused_before_anything_is_copied(client,
     finally:
         client.indices.put_settings(index=name, body={"index.blocks.read_only": None})
     assert sentence == (
-        f"Index {name}-v0001 has the block index.blocks.read_only, under which a retune cannot hold back the last "
-        f'writes: take it away with `PUT /{name}-v0001/_settings` and {{"index.blocks.read_only": null}}, '
-        "then run again.",
+        f"Index {name}-v0001 has the block index.blocks.read_only, with which a retune cannot hold back the last "
+        f'writes: remove it with `PUT /{name}-v0001/_settings` and {{"index.blocks.read_only": null}}, '
+        "then run the command again.",
         1,
     )
     assert there == [f"{name}-v0001"]
@@ -130,8 +133,8 @@ def test_replicas_that_may_lag_are_refused_before_anything_is_copied(client, ind
 
     def told(index):
         return (
-            f"Index {index} has replicas by segment replication, which may lag behind what was written when their "
-            f"documents are copied: do without them meanwhile by `PUT /{index}/_settings` and "
+            f"Index {index} has replicas with segment replication, which may lag behind the latest writes while "
+            f"documents are copied: remove them for now with `PUT /{index}/_settings` and "
             '{"index": {"number_of_replicas": 0, "auto_expand_replicas": false}}, then run again.',
             1,
         )

@@ -186,7 +186,7 @@ def adding(client, name, corpus, tmp_path, monkeypatch):
 def test_a_load_that_has_written_all_when_a_retune_swaps_ends_well(client, name, adding):
     done, held = adding("after")
     assert done.exit_code == 0, done.exception
-    assert f"{name} stands for {name}-v0002 by now, which has the documents of {name}-v0001 too." in done.stderr
+    assert f"{name} now points to {name}-v0002, which has the documents of {name}-v0001 too." in done.stderr
     require_held(client, name, held, KNOWN, 1.0)
 
 
@@ -196,10 +196,10 @@ def test_a_load_that_goes_on_after_the_swap_stops_and_says_what_is_where(client,
     told, code = refused(done)
     assert code == 1
     assert told.startswith(
-        f"{name} stands for {now} by now, by which a retune or a rollback has replaced {name}-v0001 while this load "
-        f"was adding to that: what it had written is in {now} too, and the rest is in neither. Run it again with the "
-        f"language vectors and scales of {now}. 256 lines of "
+        f"{name} now points to {now}: a retune or a rollback has replaced {name}-v0001 while this load was adding to "
+        f"it. What it had written is in {now} too, the rest is in neither. Run the load again with the language "
+        f"vectors and scales of {now}. 256 lines of "
     )
-    assert told.endswith(" handled, but this load cannot be gone on with: begin anew without --resume.")
+    assert told.endswith(" handled, but this load cannot be resumed: start again without --resume.")
     for index, scale in ((name, 1.0), (f"{name}-v0001", 0.5)):
         require_held(client, index, held, KNOWN, scale)

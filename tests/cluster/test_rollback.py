@@ -56,7 +56,7 @@ def test_what_was_written_since_a_retune_is_not_lost(client, name, corpus, tmp_p
 
 
 def remedy(name):
-    return f"make one with the alpha that you want by `langshift retune {name} --alpha A`."
+    return f"use `langshift retune {name} --alpha A` to create one with the alpha that you want."
 
 
 def nothing_before(name):
@@ -109,6 +109,6 @@ def test_where_there_is_nothing_to_go_back_to(client, name):
     none = f"{name}-none"
     assert refused(run("rollback", none)) == (f"There is no index {none}: nothing can be rolled back.", 1)
     assert refused(run("rollback", f"{name}-v0002")) == (
-        f"{name}-v0002 is an index and not an alias over versions: give the alias, or another name.",
+        f"{name}-v0002 is an index, not an alias for versions: give the alias, or another name.",
         1,
     )

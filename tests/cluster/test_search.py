@@ -122,7 +122,7 @@ def test_what_cannot_be_searched_is_refused(client, name, searcher):
             searcher.search("Moon", filters={field: ["x"]})
     with pytest.raises(UsageError, match=r"^'tlhx' is no language: use a BCP 47 tag such as th or zh-TW\.$"):
         searcher.search("Moon", SearchSettings("lexical"), language="tlhx")
-    with pytest.raises(ClusterError, match=r"^There is no index nothing-here: make it with `langshift ingest CORPUS"):
+    with pytest.raises(ClusterError, match=r"^There is no index nothing-here: create it with `langshift ingest CORPUS"):
         Searcher(client, "nothing-here")
 
 
@@ -131,9 +131,9 @@ def test_an_index_of_something_else_is_refused(client, index_name):
     with pytest.raises(ClusterError) as refused:
         Searcher(client, index_name)
     assert str(refused.value) == (
-        f"Index {index_name}-other carries no fingerprint of langshift: it was made by something else."
+        f"Index {index_name}-other has no langshift fingerprint: it was not created by langshift."
     )
-    with pytest.raises(ClusterError, match=r"-other is an index and not an alias over versions: give the alias"):
+    with pytest.raises(ClusterError, match=r"-other is an index, not an alias for versions: give the alias"):
         Searcher(client, f"{index_name}-other")
 
 

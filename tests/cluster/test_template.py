@@ -43,8 +43,8 @@ PREFIXES = {
     }
 }
 NO_FAISS = (
-    "The embedded OpenSearch has no faiss (its native libraries are in no package registry): use --engine lucene, or "
-    "a cluster from OpenSearch's own images."
+    "The embedded OpenSearch does not include faiss (no package registry has its native libraries): use --engine "
+    "lucene, or a cluster that runs OpenSearch's official images."
 )
 
 
@@ -194,7 +194,7 @@ def test_an_analyzer_that_the_cluster_lacks_is_refused_with_the_plugin_to_instal
     with pytest.raises(ClusterError) as refused:
         loaded(own)
     assert str(refused.value) == (
-        f"The cluster makes no index as {own.path} has it: {said}; install the plugin {plugin} on every node "
+        f"The cluster cannot create an index from {own.path}: {said}; install the plugin {plugin} on every node "
         f"(`opensearch-plugin install {plugin}`) and restart it."
     )
     assert left_behind(client, index_name) == NOTHING
@@ -217,7 +217,7 @@ def test_what_the_server_refuses_is_told_and_nothing_is_left(loaded, template, c
     own = template(content)
     with pytest.raises(ClusterError) as refused:
         loaded(own)
-    assert str(refused.value) == f"The cluster makes no index as {own.path} has it: {said}; correct the file."
+    assert str(refused.value) == f"The cluster cannot create an index from {own.path}: {said}; correct the file."
     assert left_behind(client, index_name) == NOTHING
     assert loaded().documents == 3
 
@@ -229,8 +229,8 @@ def test_a_template_counts_only_where_a_version_is_made(loaded, template, index_
     with pytest.raises(UsageError) as refused:
         loaded(own, engine, if_exists="append")
     assert str(refused.value) == (
-        f"There is an index {index_name} already ({index_name}-v0001), and {options} would change nothing in it: add "
-        "to it without, replace it with --if-exists replace, or put a new version before it with --if-exists "
+        f"Index {index_name} already exists ({index_name}-v0001), where {options} would have no effect: leave that out "
+        "to add to it, replace it with --if-exists replace, or create a new version of it with --if-exists "
         "new-version."
     )
     assert loaded(if_exists="append").documents == 3
@@ -255,8 +255,8 @@ def test_a_load_that_made_its_version_goes_on_with_the_same_template_or_none(
     with pytest.raises(UsageError) as refused:
         run(IndexOptions(template({"settings": {"number_of_replicas": 0}}), "faiss"))
     assert str(refused.value) == (
-        f"The load into {index_name} that was cut off has made its version with another --template and --engine: leave "
-        f"--template and --engine out to go on with it, or remove {journal} to give it up."
+        f"The load into {index_name} that was interrupted created its version with another --template and --engine: "
+        f"leave --template and --engine out to resume it, or remove {journal} to abandon it."
     )
     run(given(own))
     body = dsl.body(dsl.matching("photo", "en"), 10)

@@ -180,7 +180,7 @@ def test_a_load_is_rolled_back_by_moving_the_alias(client, index_name):
     client.index(index=index_name, id="new", body=document(1))
 
 
-REMEDY = "make one with the alpha that you want by `langshift retune {} --alpha A`."
+REMEDY = "use `langshift retune {} --alpha A` to create one with the alpha that you want."
 
 
 def test_without_a_version_before_nothing_is_rolled_back(client, index_name):

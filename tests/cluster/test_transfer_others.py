@@ -25,9 +25,9 @@ def test_a_second_run_takes_over_and_the_first_one_stops(client, index_name, sta
     with pytest.raises(Exception, match="Another run") as raised:
         transfer(client, plan(client, index_name), watch=watch, gate=lambda _: None, patience=PATIENCE)
     assert str(raised.value) in (
-        f"Another run of retune or rollback has taken over {index_name}-v0002, or removed it, so this one stops: "
-        "let that one end, or run again.",
-        f"Another run has let {index_name} stand for {index_name}-v0002 meanwhile, so this one stops.",
+        f"Another retune or rollback has taken over or removed {index_name}-v0002, so this one stops: wait for the "
+        "other to finish, or run the command again.",
+        f"Another run has pointed {index_name} to {index_name}-v0002 in the meantime, so this one stops.",
     )
     assert behind(client, index_name) == [second[0].index] == [f"{index_name}-v0002"]
     assert everything(client, second[0].index) == moved(live)
@@ -53,7 +53,7 @@ def test_a_load_that_makes_a_version_meanwhile_is_left_alone_and_the_first_to_en
     done = transfer(client, plan(client, index_name), watch=unwatched, patience=PATIENCE)
     assert behind(client, index_name) == [done.index]
     assert unfinished(client, load.index) is not None
-    with pytest.raises(ClusterError, match=f"{index_name} stood for {old.index} when this load began"):
+    with pytest.raises(ClusterError, match=f"{index_name} pointed to {old.index} when this load began"):
         version_writer.publish(client, load)
 
 
@@ -64,8 +64,8 @@ def test_where_a_load_ends_first_the_transfer_gives_up(client, index_name):
     with pytest.raises(ClusterError) as raised:
         transfer(client, plan(client, index_name), watch=watch, patience=PATIENCE)
     assert str(raised.value) == (
-        f"{index_name} stood for {old.index} when this run began and stands for {load.index} by now, so "
-        f"{index_name}-v0003 was not put in its place: run it again."
+        f"{index_name} pointed to {old.index} when this run began and now points to {load.index}, so "
+        f"it was not pointed to {index_name}-v0003: run the command again."
     )
     assert behind(client, index_name) == [load.index]
     assert not client.indices.exists(index=f"{index_name}-v0003")
@@ -78,6 +78,6 @@ def test_a_live_version_that_somebody_deletes_meanwhile_ends_it(client, index_na
     with pytest.raises(ClusterError) as raised:
         transfer(client, plan(client, index_name), watch=watch, patience=PATIENCE)
     assert str(raised.value) == (
-        f"Index {old.index} was deleted by somebody while {index_name}-v0002 was being made of it: run again."
+        f"Index {old.index} was deleted while {index_name}-v0002 was being built from it: run the command again."
     )
     assert not client.indices.exists(index=f"{index_name}-v0002")

@@ -41,7 +41,7 @@ def test_an_index_that_leaves_fields_out_of_its_source_is_refused(client, index_
     with pytest.raises(ClusterError) as raised:
         transfer(client, asked, watch=unwatched, patience=PATIENCE)
     assert str(raised.value) == (
-        f"Index {old.index} leaves fields out of _source, so that a version made of it would lack them: load it anew."
+        f"Index {old.index} leaves fields out of _source, which a copy would not have: load the corpus again."
     )
 
 
@@ -52,7 +52,7 @@ def test_an_index_that_is_not_there_is_said_to_be_missing(client, index_name):
     with pytest.raises(ClusterError) as raised:
         transfer(client, asked, watch=unwatched, patience=PATIENCE)
     assert str(raised.value) == (
-        f"There is no index {index_name}: make it with `langshift ingest CORPUS --index {index_name}`."
+        f"There is no index {index_name}: create it with `langshift ingest CORPUS --index {index_name}`."
     )
 
 
@@ -83,8 +83,8 @@ def test_a_copy_that_is_not_what_was_expected_never_becomes_live(client, index_n
     with pytest.raises(ClusterError) as raised:
         transfer(client, plan(client, index_name), watch=Meanwhile(settling=meddle), patience=PATIENCE)
     assert str(raised.value) == (
-        f"{index_name}-v0002 is not what {old.index} should have become (it has version 2, not 1, of the document 3), "
-        f"so {index_name} stands for {old.index} as before: run it again."
+        f"{index_name}-v0002 is not as expected for a retune of {old.index} (document 3 has version 2, not 1), "
+        f"so {index_name} still points to {old.index}: run the command again."
     )
     assert not client.indices.exists(index=f"{index_name}-v0002")
     assert not blocked(client, old.index)

@@ -28,8 +28,8 @@ def test_an_index_that_exists_is_refused_with_the_ways_there_are(client, index_n
     with pytest.raises(UsageError) as refused:
         version_writer.open_for_writing(client, index_name, PLAIN)
     assert str(refused.value) == (
-        f"There is an index {index_name} already ({index_name}-v0001, 2 documents): add to it with --if-exists append, "
-        "replace it with --if-exists replace, or put a new version before it with --if-exists new-version."
+        f"Index {index_name} already exists ({index_name}-v0001, 2 documents): add to it with --if-exists append, "
+        "replace it with --if-exists replace, or create a new version of it with --if-exists new-version."
     )
     assert list(versions.versions_of(client, index_name)) == [f"{index_name}-v0001"]
 
@@ -62,7 +62,8 @@ def test_adding_vectors_of_another_making_is_refused_but_a_new_version_may_have_
     with pytest.raises(FingerprintError) as refused:
         version_writer.open_for_writing(client, index_name, other, if_exists="append")
     assert str(refused.value) == (
-        f"Index {index_name} was made with revision 1, not 2: give what it was made with, or choose another index name."
+        f"Index {index_name} was made with revision 1, not 2: "
+        "use the settings it was built with, or choose another index name."
     )
     version_writer.publish(client, version_writer.open_for_writing(client, index_name, other, if_exists="new-version"))
     assert versions.live(client, index_name).fingerprint == other
@@ -71,7 +72,7 @@ def test_adding_vectors_of_another_making_is_refused_but_a_new_version_may_have_
 @pytest.mark.parametrize("if_exists", ["append", "replace", "new-version"])
 def test_an_index_of_somebody_else_behind_the_alias_is_left_alone(client, index_name, if_exists):
     client.indices.create(index=f"{index_name}-theirs", body={"aliases": {index_name: {}}})
-    with pytest.raises(ClusterError, match=r"-theirs carries no fingerprint of langshift: it was made by something"):
+    with pytest.raises(ClusterError, match=r"-theirs has no langshift fingerprint: it was not created by"):
         version_writer.open_for_writing(client, index_name, PLAIN, if_exists=if_exists)
     assert list(client.indices.get(index=f"{index_name}*")) == [f"{index_name}-theirs"]
 
@@ -102,8 +103,8 @@ def test_what_took_the_place_meanwhile_is_not_replaced(client, index_name):
     with pytest.raises(ClusterError) as refused:
         version_writer.publish(client, first)
     assert str(refused.value) == (
-        f"{index_name} stood for {old.index} when this load began and stands for {index_name}-v0003 by now, so "
-        f"{first.index} was not put in its place: run it again."
+        f"{index_name} pointed to {old.index} when this load began and now points to {index_name}-v0003, so "
+        f"it was not pointed to {first.index}: run the load again."
     )
     assert versions.live(client, index_name).index == f"{index_name}-v0003"
     assert old.index in versions.versions_of(client, index_name)
@@ -116,8 +117,8 @@ def test_what_was_deleted_meanwhile_is_not_brought_back(client, index_name):
     with pytest.raises(ClusterError) as refused:
         version_writer.publish(client, target)
     assert str(refused.value) == (
-        f"{index_name} stood for {old.index} when this load began and is gone by now, so {target.index} was not put in "
-        "its place: run it again."
+        f"{index_name} pointed to {old.index} when this load began and no longer exists, so it was not pointed to "
+        f"{target.index}: run the load again."
     )
 
 
@@ -136,8 +137,8 @@ def test_a_swap_that_comes_between_is_refused_by_the_server(client, index_name, 
     with pytest.raises(ClusterError) as refused:
         version_writer.publish(client, target)
     assert str(refused.value) == (
-        f"{index_name} stood for {old.index} when this load began and stands for {other.index} by now, so "
-        f"{target.index} was not put in its place: run it again."
+        f"{index_name} pointed to {old.index} when this load began and now points to {other.index}, so "
+        f"it was not pointed to {target.index}: run the load again."
     )
     assert versions.live(client, index_name).index == other.index
 
@@ -151,7 +152,7 @@ def test_a_version_that_was_deleted_is_not_published(client, index_name, write_a
         client.index(index=target.index, body={"text": "made anew"})
     with pytest.raises(ClusterError) as refused:
         version_writer.publish(client, target)
-    assert str(refused.value) == f"Index {target.index} was deleted by somebody while it was being written: run again."
+    assert str(refused.value) == f"Index {target.index} was deleted while it was being written: run the command again."
     version_writer.discard(client, target)
     assert list(versions.versions_of(client, index_name)) == [old.index]
 
@@ -164,14 +165,14 @@ def test_adding_to_what_the_alias_does_not_stand_for_any_more_is_said(client, in
         version_writer.publish(
             client, version_writer.open_for_writing(client, index_name, PLAIN, if_exists="new-version")
         )
-        told = f"stands for {index_name}-v0002"
+        told = f"now points to {index_name}-v0002"
     else:
         client.indices.delete_alias(index=target.index, name=index_name)
-        told = "is gone"
+        told = "no longer exists"
     with pytest.raises(ClusterError) as refused:
         version_writer.publish(client, target)
     assert str(refused.value) == (
-        f"{index_name} {told} by now, while this load has added its documents to {target.index}: run it again."
+        f"{index_name} {told}, but this load has added its documents to {target.index}: run the load again."
     )
 
 

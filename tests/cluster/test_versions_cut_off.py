@@ -30,9 +30,7 @@ def test_a_load_that_was_cut_off_opens_its_version_again(client, index_name, if_
 def test_a_version_that_is_gone_cannot_be_opened_again(client, index_name):
     target = version_writer.open_for_writing(client, index_name, PLAIN)
     client.indices.delete(index=target.index)
-    told = (
-        f"Index {target.index}, which this load was writing to, was deleted by somebody: run it again without --resume."
-    )
+    told = f"Index {target.index}, which this load was writing to, was deleted: run the load again without --resume."
     with pytest.raises(ClusterError, match=f"^{re.escape(told)}$"):
         version_writer.reopen(client, index_name, target.index, target.uuid)
     # Another load has the name now.
@@ -48,7 +46,7 @@ def test_a_version_that_another_took_the_place_of_cannot_be_added_to_again(clien
     with pytest.raises(ClusterError) as refused:
         version_writer.reopen(client, index_name, target.index, target.uuid)
     assert str(refused.value) == (
-        f"{index_name} does not stand for {target.index} any more, which this load was adding to: run it again without "
+        f"{index_name} no longer points to {target.index}, to which this load was adding: run the load again without "
         "--resume."
     )
 

@@ -69,7 +69,7 @@ class FaultyLoad:
             told += f", {deleted:,} deleted"
         if letters:
             told += f", {pluralize(len(letters), 'dead letter')}"
-            told += f" (langshift dead-letters list --index {self.index} says why)"
+            told += f" (langshift dead-letters list --index {self.index} shows why)"
         assert done.stdout.splitlines()[-1] == f"{told}."
         return sorted(letters, key=itemgetter("line"))
 

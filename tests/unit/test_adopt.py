@@ -88,7 +88,7 @@ def test_what_is_no_list_of_numbers_is_told(vector):
 
 def test_a_field_of_langshifts_own_name_that_no_mapping_knows_is_never_written_over():
     assert document_of(hit(b'{"shift": "night", "meta": {"vec": [1, 2]}}'), FIELDS, 2) == InvalidRow(
-        "field_taken", "has a field 'shift' that the mapping does not know, and that langshift needs.", "a"
+        "field_taken", "has a field 'shift' that is not in the mapping and whose name langshift needs.", "a"
     )
 
 

@@ -184,7 +184,7 @@ def test_a_last_letter_whose_line_break_an_editor_took_is_kept(letters, path):
     assert path.read_bytes() == b"".join(map(to_line, map(letter, (1, 2, 3))))
 
 
-FULL = "{} cannot be written (No space left on device): make room on the disk, and go on with --resume."
+FULL = "{} cannot be written (No space left on device): free space on the disk, and continue with --resume."
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
@@ -217,7 +217,7 @@ print([each.line for each in letters])
     done = subprocess.run([sys.executable, "-c", code, str(path)], text=True, capture_output=True, timeout=60)
     assert done.stderr == ""
     assert done.stdout.splitlines() == [
-        f"{path} cannot be written (File too large): make room on the disk, and go on with --resume.",
+        f"{path} cannot be written (File too large): free space on the disk, and continue with --resume.",
         "[1, 4]",
     ]
     assert len(path.read_bytes().splitlines()) == 2
@@ -229,7 +229,7 @@ def test_a_folder_that_cannot_be_made_is_told(tmp_path):
     with pytest.raises(LangshiftError) as caught:
         DeadLetters(path).add([letter(1)])
     assert str(caught.value) == (
-        f"{path} cannot be written (File exists): see to it that it can be, and go on with --resume."
+        f"{path} cannot be written (File exists): make it writable, and continue with --resume."
     )
 
 
@@ -262,7 +262,7 @@ except LangshiftError as error:
     before = path.read_bytes()
     done = subprocess.run([sys.executable, "-c", code, str(path)], text=True, capture_output=True, timeout=60)
     assert (done.stdout, done.stderr) == (
-        f"{path} cannot be written (File too large): make room on the disk, and replay them again.\n",
+        f"{path} cannot be written (File too large): free space on the disk, and replay the dead letters again.\n",
         "",
     )
     assert path.read_bytes() == before
@@ -275,18 +275,18 @@ GOOD = json.loads(to_line(letter(1)))
 @pytest.mark.parametrize(
     ("line", "why"),
     [
-        ("[1]", "no object"),
-        (json.dumps({**GOOD, "document": 3}), "no document"),
-        (json.dumps({**GOOD, "line": "1"}), "a field is missing or of another type"),
-        (json.dumps({**GOOD, "stage": "sleep"}), "a field is missing or of another type"),
-        (json.dumps({**GOOD, "version": True}), "a field is missing or of another type"),
-        (json.dumps({**GOOD, "_id": 3}), "a field is missing or of another type"),
+        ("[1]", "not a JSON object"),
+        (json.dumps({**GOOD, "document": 3}), "it has no document"),
+        (json.dumps({**GOOD, "line": "1"}), "a field is missing or has the wrong type"),
+        (json.dumps({**GOOD, "stage": "sleep"}), "a field is missing or has the wrong type"),
+        (json.dumps({**GOOD, "version": True}), "a field is missing or has the wrong type"),
+        (json.dumps({**GOOD, "_id": 3}), "a field is missing or has the wrong type"),
         (
             json.dumps({name: value for name, value in GOOD.items() if name != "reason"}),
-            "a field is missing or of another type",
+            "a field is missing or has the wrong type",
         ),
-        ("{", "no JSON"),
-        ("[" * 100_000, "no JSON"),
+        ("{", "not valid JSON"),
+        ("[" * 100_000, "not valid JSON"),
     ],
 )
 def test_a_line_that_is_no_dead_letter_is_named(letters, path, line, why):
@@ -297,6 +297,6 @@ def test_a_line_that_is_no_dead_letter_is_named(letters, path, line, why):
     for work in (letters.total, lambda: list(letters), lambda: letters.keep(none)):
         with pytest.raises(UsageError) as caught:
             work()
-        assert str(caught.value) == f"{path}, line 2, is no dead letter ({why}): mend the line, or remove it."
+        assert str(caught.value) == f"{path}, line 2, is not a valid dead letter ({why}): correct or remove it."
     assert path.read_bytes() == before
     assert list(path.parent.iterdir()) == [path]

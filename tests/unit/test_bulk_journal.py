@@ -166,10 +166,8 @@ IDENTITY = {
     "fingerprint": Fingerprint("use-m", "1", "", "", 512, True, "en", 1.0, "v1", "lid.176", "0.1.0").to_dict(),
     "least_confidence": 0.5,
 }
-CANNOT = (
-    "The load of corpus.jsonl into news cannot be resumed, because since then {} changed: run it with what it began "
-)
-REMEDY = "with, or remove {} to give it up."
+CANNOT = "The load of corpus.jsonl into news cannot be resumed, because {} changed: run it as it was begun, "
+REMEDY = "or remove {} to abandon it."
 
 
 def changed(**parts):
@@ -186,7 +184,7 @@ def changed(**parts):
         ),
         (changed(alpha=0.5, query_prefix="q: "), "the query prefix ('', not q: ) and the alpha (1.0, not 0.5)"),
         (changed(vectors=None), "the vectors (v1, not none)"),
-        ({**IDENTITY, "least_confidence": 0.25}, "the least confidence (0.5, not 0.25)"),
+        ({**IDENTITY, "least_confidence": 0.25}, "the minimum confidence (0.5, not 0.25)"),
         (
             {**IDENTITY, "corpus": "other.jsonl", "content": None},
             "the corpus (corpus.jsonl, not other.jsonl) and the content of other.jsonl",
@@ -229,6 +227,6 @@ def test_lines_that_come_in_disorder_end_as_one_range():
 
 def test_a_range_that_runs_backwards_is_refused():
     lines = LineRanges()
-    with pytest.raises(ValueError, match=r"^3 to 2 is no range\.$"):
+    with pytest.raises(ValueError, match=r"^3 to 2 is not a valid range\.$"):
         lines.add(3, 2)
     assert lines.ranges() == []

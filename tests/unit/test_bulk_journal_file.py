@@ -99,8 +99,8 @@ with Journal(Path(sys.argv[1])) as journal:
     done = run(code, path)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.splitlines() == [
-        f"{path} cannot be read or written (disk I/O error): see to it that it can be and that the disk has room, "
-        "and go on with --resume.",
+        f"{path} cannot be read or written (disk I/O error): check its permissions and the free space on the disk, "
+        "then continue with --resume.",
         "[(1, 1)]",
     ]
     with Journal(path) as journal:
@@ -124,7 +124,7 @@ def test_a_second_process_at_the_same_journal_is_refused(journal, path, begun):
     if begun:
         journal.begin({}, {})
     done = run(OPEN_ONLY, path)
-    assert done.stderr == "Another load into news is at work: wait for it, or stop it.\n"
+    assert done.stderr == "Another load into news is running: wait for it to finish, or stop it.\n"
     journal.acknowledge(rows(1, 2))
     journal.close()
     journal.close()
@@ -192,7 +192,7 @@ def test_a_damaged_journal_is_named(path):
     with pytest.raises(LangshiftError) as caught:
         Journal(path)
     assert (
-        str(caught.value) == f"{path} is damaged (file is not a database): remove it, and load anew without --resume."
+        str(caught.value) == f"{path} is damaged (file is not a database): remove it, and start again without --resume."
     )
 
 
@@ -206,7 +206,7 @@ def test_a_journal_that_is_damaged_inside_is_named(path):
     with Journal(path) as journal, pytest.raises(LangshiftError) as caught:
         journal.handled()
     assert str(caught.value) == (
-        f"{path} is damaged (database disk image is malformed): remove it, and load anew without --resume."
+        f"{path} is damaged (database disk image is malformed): remove it, and start again without --resume."
     )
 
 
@@ -217,7 +217,7 @@ def test_a_database_of_something_else_is_refused_and_left_alone(path):
     database.close()
     with pytest.raises(LangshiftError) as caught:
         Journal(path)
-    assert str(caught.value) == f"{path} is no journal of a load: remove it, and load anew without --resume."
+    assert str(caught.value) == f"{path} is not the journal of a load: remove it, and start again without --resume."
 
 
 def test_a_journal_of_another_version_is_refused(path):
@@ -228,8 +228,8 @@ def test_a_journal_of_another_version_is_refused(path):
     with pytest.raises(LangshiftError) as caught:
         Journal(path)
     assert str(caught.value) == (
-        f"{path} was written by another version of langshift (format 2, not 1): go on with that version, or remove "
-        "the file and load anew without --resume."
+        f"{path} was written by another version of langshift (format 2, not 1): continue with that version, or remove "
+        "the file and start again without --resume."
     )
 
 
@@ -238,7 +238,7 @@ def test_a_folder_that_cannot_be_made_is_named(tmp_path):
     path = tmp_path / "loads" / "journal.sqlite"
     with pytest.raises(LangshiftError) as caught:
         Journal(path)
-    assert str(caught.value) == f"{path} cannot be made (File exists): make its folder writable."
+    assert str(caught.value) == f"{path} cannot be created (File exists): make its folder writable."
 
 
 def test_memory_stays_flat_over_many_lines(path):

@@ -194,7 +194,7 @@ def test_a_cluster_that_takes_nothing_is_given_up_with_its_last_words():
         opened(Cluster(but(0, 429, "busy")), patience=RetryBudget(0)) as (stream, _, _),
     ):
         stream.send(item("a"))
-    assert str(given_up.value) == "The cluster has taken no document for 0 seconds (last: why)."
+    assert str(given_up.value) == "The cluster has accepted no documents for 0 seconds (last: why)."
 
 
 @pytest.mark.parametrize(
@@ -202,14 +202,14 @@ def test_a_cluster_that_takes_nothing_is_given_up_with_its_last_words():
     [
         (403, "security_exception", "why"),
         (401, "security_exception", "why"),
-        (400, "index_closed_exception", "the index is closed, open it"),
+        (400, "index_closed_exception", "the index is closed; open it"),
     ],
 )
 def test_what_stands_against_every_document_ends_the_load(status, kind, why):
     cluster = Cluster(but(0, status, kind))
     with pytest.raises(ClusterError) as refused, opened(cluster) as (stream, settled, _):
         stream.send(item("a"))
-    assert str(refused.value) == f"The cluster does not take documents any more: {why}."
+    assert str(refused.value) == f"The cluster no longer accepts documents: {why}."
     assert (cluster.sent, settled) == (["a"], [])
 
 

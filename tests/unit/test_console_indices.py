@@ -115,7 +115,7 @@ def test_a_file_that_holds_something_else_is_said_and_breaks_no_page(place):
     found = summarize_dead_letters(place)
     assert found.groups == []
     assert found.remark.startswith(
-        f"The dead letters cannot be counted: {place.dead_letters}, line 1, is no dead letter"
+        f"The dead letters cannot be counted: {place.dead_letters}, line 1, is not a valid dead letter"
     )
 
 

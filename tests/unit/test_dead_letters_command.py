@@ -150,7 +150,7 @@ def test_a_damaged_file_is_named_with_the_line(home: Path) -> None:
     path.write_bytes(path.read_bytes() + b"what is this\n")
     done = run("list")
     assert isinstance(done.exception, UsageError)
-    assert str(done.exception).startswith(f"{path}, line 2, is no dead letter (")
+    assert str(done.exception).startswith(f"{path}, line 2, is not a valid dead letter (")
 
 
 @pytest.mark.usefixtures("home")
@@ -158,7 +158,7 @@ def test_a_damaged_file_is_named_with_the_line(home: Path) -> None:
 def test_a_name_that_no_index_can_have_is_refused(command: str) -> None:
     done = run(command, "--index", "../news")
     assert isinstance(done.exception, UsageError)
-    assert str(done.exception).startswith("'../news' cannot be an index's name: ")
+    assert str(done.exception).startswith("'../news' is not a valid index name: ")
 
 
 @pytest.mark.parametrize(

@@ -81,33 +81,33 @@ BAD_LINES = [
     ('{"text": "t", "_id": "' + "é" * 257 + '"}', "f, line 7: the '_id' is longer than 512 bytes."),
     (
         '{"text": "t", "language": "klingonese"}',
-        "f, line 7: 'klingonese' is no language: use a BCP 47 tag such as 'th' or 'zh-TW', "
+        "f, line 7: 'klingonese' is not a valid language: use a BCP 47 tag such as 'th' or 'zh-TW', "
         "or leave the field out to have it detected.",
     ),
-    ('{"text": "t", "_source": 1}', "f, line 7: OpenSearch takes no field of the name '_source'; rename it."),
-    ('{"text": "t", "a..b": 1}', "f, line 7: OpenSearch takes no field of the name 'a..b'; rename it."),
-    ('{"text": "t", "": 1}', "f, line 7: OpenSearch takes no field of the name ''; rename it."),
+    ('{"text": "t", "_source": 1}', "f, line 7: OpenSearch does not accept a field named '_source'; rename it."),
+    ('{"text": "t", "a..b": 1}', "f, line 7: OpenSearch does not accept a field named 'a..b'; rename it."),
+    ('{"text": "t", "": 1}', "f, line 7: OpenSearch does not accept a field named ''; rename it."),
     (
         '{"text": "t", "title.en": "T"}',
-        "f, line 7: the field 'title.en' is one that langshift writes itself; rename it.",
+        "f, line 7: the field name 'title.en' is reserved for langshift; rename it.",
     ),
     ('{"text": "t", "group": {}}', "f, line 7: the field 'group' must be a string, but is an object."),
     (
         '{"_op": "delete", "_id": "a"}',
-        "f, line 7: takes a document out of an index, which only `langshift ingest` does; leave the line out.",
+        "f, line 7: deletes a document from an index, which only `langshift ingest` does; leave the line out.",
     ),
     (
         '{"text": "t", "language": "' + "x" * 1000 + '"}',
-        f"f, line 7: '{'x' * 60}'... is no language: use a BCP 47 tag such as 'th' or 'zh-TW', "
+        f"f, line 7: '{'x' * 60}'... is not a valid language: use a BCP 47 tag such as 'th' or 'zh-TW', "
         "or leave the field out to have it detected.",
     ),
     (
         '{"text": "t", "' + "x" * 1000 + '..": 1}',
-        f"f, line 7: OpenSearch takes no field of the name '{'x' * 60}'...; rename it.",
+        f"f, line 7: OpenSearch does not accept a field named '{'x' * 60}'...; rename it.",
     ),
     (
         '{"text": "t", "shift": {}}',
-        "f, line 7: the field 'shift' is one that langshift writes itself; rename it.",
+        "f, line 7: the field name 'shift' is reserved for langshift; rename it.",
     ),
 ]
 

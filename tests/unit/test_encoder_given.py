@@ -88,11 +88,11 @@ BAD = {
     '"AACAPw=="': f"{NUMBERS}, but is a string.",
     "1.5": f"{NUMBERS}, but is a number.",
     '{"en": [1]}': f"{NUMBERS}, but is an object.",
-    "[1, null]": f"{NUMBERS}, but holds null.",
-    '[1, "2"]': f"{NUMBERS}, but holds a string.",
-    "[[1, 2]]": f"{NUMBERS}, but holds a list.",
-    "[0.5, true]": f"{NUMBERS}, but holds true or false.",
-    "[1, 1e39]": f"{NUMBERS}, but holds one too large for 32 bits.",
+    "[1, null]": f"{NUMBERS}, but contains null.",
+    '[1, "2"]': f"{NUMBERS}, but contains a string.",
+    "[[1, 2]]": f"{NUMBERS}, but contains a list.",
+    "[0.5, true]": f"{NUMBERS}, but contains true or false.",
+    "[1, 1e39]": f"{NUMBERS}, but one of them is too large for 32 bits.",
     "[0, 0.0, 1e-60]": f"{NUMBERS} that are not all zero: such a vector has no direction.",
 }
 
@@ -113,16 +113,16 @@ def test_a_vector_that_is_missing_or_of_another_dimension(tmp_path):
         return list(read_corpus(path, str(path), kind))
 
     assert message(lambda: read("needed")) == (
-        f"{path}, line 2: the field 'embedding' has 3 numbers, but those of the file have 2: "
-        "all must be made by the same model."
+        f"{path}, line 2: the field 'embedding' has 3 numbers, but others in the file have 2: "
+        "all must come from the same model."
     )
     assert message(lambda: read("refused")) == (
-        f"{path}, line 1: the document brings an 'embedding', which only --encoder given takes; "
+        f"{path}, line 1: the document has an 'embedding', which only --encoder given uses; "
         "choose that, or leave the field out."
     )
     write_lines(path, [{"text": "A", "embedding": [1, 2]}, {"text": "B", "embedding": None}])
     assert message(lambda: read("needed")) == (
-        f"{path}, line 2: the document brings no 'embedding', which --encoder given needs; give it one."
+        f"{path}, line 2: the document has no 'embedding', which --encoder given needs; add one."
     )
 
 
@@ -130,13 +130,13 @@ def test_ingest_refuses_before_it_asks_for_a_cluster(made):
     corpus = made.data / "corpus.jsonl"
     ingest = ["ingest", corpus, "--index", "i", "--alpha", "0"]
     assert refusal(langshift(*ingest, url=NOWHERE)) == (
-        f"{corpus}, line 1: the document brings an 'embedding', which only --encoder given takes; "
+        f"{corpus}, line 1: the document has an 'embedding', which only --encoder given uses; "
         "choose that, or leave the field out."
     )
     write_lines(corpus, [{"_id": "x", "text": "t", "embedding": [1, None]}] * 2)
     assert (
         refusal(langshift(*ingest, "--encoder", "given", url=NOWHERE))
-        == f"{corpus}, line 1: {NUMBERS}, but holds null."
+        == f"{corpus}, line 1: {NUMBERS}, but contains null."
     )
 
 
@@ -252,19 +252,19 @@ def test_queries_without_a_vector_that_fits(made):
     offline = ["--encoder", "given", "--alpha", "0"]
     made.bring("queries.jsonl", {name: [1.0] * 7 for name in made.queries})
     assert refused(made.offline(*offline)) == (
-        "Query 'q0' brings an 'embedding' of 7 numbers, but 8 are needed: "
+        "Query 'q0' has an 'embedding' of 7 numbers, but 8 are needed: "
         "documents and queries must be encoded by the same model."
     )
     rows = [json.loads(line) for line in (made.data / "queries.jsonl").read_text().splitlines()]
     write_lines(made.data / "queries.jsonl", [rows[0] | {"embedding": [1.0] * 8}, rows[1] | {"embedding": None}])
     (made.data / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\nq0\t0-en\t1\n")
     assert refused(made.offline(*offline)) == (
-        "Query 'q1' brings no 'embedding', which the encoder given needs: give it one, of 8 numbers."
+        "Query 'q1' has no 'embedding', which the encoder given needs: add one of 8 numbers."
     )
     write_lines(made.data / "queries.jsonl", [rows[0], rows[1] | {"embedding": [1.0] * 8}])
     assert refused(made.offline(*offline)) == (
-        f"{made.data}/queries.jsonl, line 2: the field 'embedding' has 8 numbers, but those of the file have 7: "
-        "all must be made by the same model."
+        f"{made.data}/queries.jsonl, line 2: the field 'embedding' has 8 numbers, but others in the file have 7: "
+        "all must come from the same model."
     )
 
 
@@ -309,7 +309,7 @@ def test_a_replay_asks_with_the_queries_own_vectors():
     (again,) = prepare(searcher, USUAL, questions[:1], known)
     assert again.first.content is first
     assert message(lambda: encode(searcher, [queries[0]._replace(embedding=vector(1))])) == (
-        "Query 'a' brings an 'embedding' of 1 numbers, but 2 are needed: "
+        "Query 'a' has an 'embedding' of 1 numbers, but 2 are needed: "
         "documents and queries must be encoded by the same model."
     )
 

@@ -19,77 +19,79 @@ def test_where_all_is_well_nothing_is_remarked():
 
 def test_documents_that_do_not_agree_with_the_index_are_counted_with_the_remedy():
     assert remarks(replace(WELL, without_vector=1, stamps=StampCounts(8, 2, 1, 3))) == [
-        "1 document has no vector, and a dense search does not find what has none.",
-        "2 documents have a vector and no stamp, so that nobody can tell whether it was shifted: write what has none "
-        "again, by `langshift ingest` or after `langshift pipeline install news`.",
-        "1 document was shifted by others than the index's language vectors (0123456789abcdef), and cannot be retuned: "
-        "write what was again.",
-        "3 documents were shifted by another alpha than the index's: "
-        "`langshift retune news --alpha 0.6 --alpha-for th=0.3 --alpha-for zh-TW=0` brings all to one.",
+        "1 document has no vector: dense search finds only documents with a vector.",
+        "2 documents have a vector but no stamp, so it is unknown whether the vector was shifted: index such documents "
+        "again, with `langshift ingest` or after `langshift pipeline install news`.",
+        "1 document was shifted by language vectors other than the index's (0123456789abcdef), and cannot be retuned: "
+        "index such documents again.",
+        "3 documents were shifted with an alpha other than the index's: "
+        "`langshift retune news --alpha 0.6 --alpha-for th=0.3 --alpha-for zh-TW=0` gives all documents "
+        "the same alpha.",
     ]
     plain = replace(LIVE, fingerprint=PLAIN)
     assert remarks(replace(WELL, version=plain, stamps=StampCounts(9, 0, 2, 0))) == [
-        "2 documents were shifted all the same, and cannot be retuned: write what was again."
+        "2 documents were shifted although the index has no language vectors, and cannot be retuned: "
+        "index such documents again."
     ]
     assert remarks(replace(WELL, stamps=None)) == [
-        "The index does not tell which language vectors it has, so the documents' stamps were not checked."
+        "The index does not record which language vectors it has, so the documents' stamps were not checked."
     ]
 
 
 def test_an_engine_that_gives_other_vectors_back_is_told():
     assert remarks(replace(WELL, vector=VectorField("faiss", "cosinesimil", derived=True))) == [
-        "The engine faiss gives vectors back with norm 1, whatever was written, so that the index cannot be retuned: "
-        "make it again, with langshift's own settings or by the engine lucene."
+        "The engine faiss returns vectors with norm 1, whatever was written, so the index cannot be retuned: "
+        "create it again with langshift's default settings or the engine lucene."
     ]
 
 
 def test_a_write_block_is_told_with_who_left_it():
     blocked = replace(LIVE, write_blocked=True)
     assert remarks(replace(WELL, version=blocked, versions=[blocked, RETUNE])) == [
-        "Nothing can be written to news-v0001: a retune has blocked it for its last step, and goes on or was cut off. "
-        "Run the same retune again, or drop news-v0002.",
-        "news-v0002 is not finished: a retune is making it, or was cut off. Run it again, or "
-        "`langshift index drop news --version news-v0002`.",
+        "Nothing can be written to news-v0001: a retune blocked it for its last step, and is still running or was "
+        "interrupted. Run the same retune again, or drop news-v0002.",
+        "news-v0002 is not finished: a retune is still writing it or was interrupted. Run that again, or remove the "
+        "version with `langshift index drop news --version news-v0002`.",
     ]
     by_somebody = replace(RETUNE, blocks=None)
     assert remarks(replace(WELL, version=blocked, versions=[blocked, by_somebody]))[0] == (
-        "Nothing can be written to news-v0001: somebody or a full disk has blocked it (index.blocks)."
+        "Nothing can be written to news-v0001: an administrator or a full disk has blocked it (index.blocks)."
     )
     assert remarks(replace(WELL, version=blocked, versions=[blocked])) == [
-        "Nothing can be written to news-v0001: somebody or a full disk has blocked it (index.blocks)."
+        "Nothing can be written to news-v0001: an administrator or a full disk has blocked it (index.blocks)."
     ]
     kept = replace(blocked, state="kept")
     assert remarks(replace(WELL, version=kept, versions=[kept])) == [
-        "Nothing can be written to news-v0001: it is kept as it was when another version took its place."
+        "Nothing can be written to news-v0001: it is kept as it was when another version replaced it."
     ]
 
 
 def test_an_unfinished_load_is_told_with_the_ways_there_are():
     left = replace(RETUNE, unfinished="load", blocks=None)
     assert remarks(replace(WELL, versions=[LIVE, left])) == [
-        "news-v0002 is not finished: a load is making it, or was cut off. Run it again with --resume, or "
-        "`langshift index drop news --version news-v0002`."
+        "news-v0002 is not finished: a load is still writing it or was interrupted. Run that again with --resume, or "
+        "remove the version with `langshift index drop news --version news-v0002`."
     ]
 
 
 def test_a_fingerprint_in_words():
     assert in_words(replace(MADE, query_prefix="query: ", document_prefix="passage: ", normalised=True)) == [
-        "The encoder toy (revision 1) made its vectors: 4 numbers each, of norm 1, with 'query: ' before a query and "
-        "'passage: ' before a document.",
-        "Each document was shifted by alpha 0.6 (th 0.3, zh-TW 0) of the language vectors 0123456789abcdef, "
-        "towards en.",
-        "Languages were detected by none; langshift 0.1.0 made it.",
+        "Its vectors were computed by the encoder toy (revision 1): 4 dimensions, norm 1, prefix 'query: ' for each "
+        "query and 'passage: ' for each document.",
+        "Each document was shifted with alpha 0.6 (th 0.3, zh-TW 0) and the language vectors 0123456789abcdef "
+        "(pivot en).",
+        "Languages were detected by none; the index was built by langshift 0.1.0.",
     ]
     assert in_words(PLAIN)[:2] == [
-        "The encoder toy (revision 1) made its vectors: 4 numbers each, of any norm.",
-        "No document was shifted, and it has no language vectors.",
+        "Its vectors were computed by the encoder toy (revision 1): 4 dimensions, any norm.",
+        "No document was shifted: the index has no language vectors.",
     ]
     assert in_words(replace(MADE, alpha=0.0, alphas={}))[1] == (
-        "No document was shifted (alpha 0); it has the language vectors 0123456789abcdef, towards en."
+        "No document was shifted (alpha 0); the index has the language vectors 0123456789abcdef (pivot en)."
     )
     assert in_words(replace(MADE, alphas={}, method="affine", soft=True))[1] == (
-        "Each document was moved by the method affine by alpha 0.6 of the language vectors 0123456789abcdef, towards "
-        "en, by all languages that it may be in."
+        "Each document was transformed by the method affine with alpha 0.6 and the language vectors 0123456789abcdef "
+        "(pivot en), weighted over all its possible languages."
     )
     assert scales(PLAIN) == "0"
 
@@ -103,4 +105,4 @@ def test_a_version_may_be_named_by_its_number(told):
 def test_a_version_that_is_not_there_is_refused_with_those_that_are(told):
     with pytest.raises(UsageError) as refused:
         _named("news", told, [LIVE, RETUNE])
-    assert str(refused.value) == f"news has no version {told!r}: there are news-v0001, news-v0002."
+    assert str(refused.value) == f"news has no version {told!r}: it has news-v0001, news-v0002."

@@ -105,11 +105,11 @@ def test_what_a_new_index_keeps():
     [
         (
             {},
-            "Index i does not hold its language vectors (abc): index the corpus again.",
+            "Index i does not contain its language vectors (abc): index the corpus again.",
         ),
         (
             {"method": "affine"},
-            "Index i was made with the method affine, which the cluster can neither apply nor take back exactly: "
+            "Index i was built with the method affine, which the cluster can neither apply nor undo exactly: "
             "index the corpus again with the method shift.",
         ),
     ],
@@ -123,7 +123,7 @@ def test_what_cannot_be_had_is_refused(fields, told):
     assert str(refused.value) == told
     with pytest.raises(ClusterError) as refused:
         stored_shift.from_metadata({}, "i")
-    assert str(refused.value) == "Index i carries no fingerprint of langshift: it was made by something else."
+    assert str(refused.value) == "Index i has no langshift fingerprint: it was not created by langshift."
 
 
 def test_a_script_is_told_the_same_numbers():

@@ -49,12 +49,12 @@ def on_terminal(monkeypatch: pytest.MonkeyPatch) -> Any:
 def test_one_line_tells_how_far_how_fast_and_what_went_wrong(on_terminal: Any) -> None:
     terminal = on_terminal()
     with LoadProgress(20_000) as progress:
-        assert terminal.line(progress) == "0/20,000 -/s -:--:-- retries 0 dead letters 0 at once 0"
+        assert terminal.line(progress) == "0/20,000 -/s -:--:-- retries 0 dead letters 0 concurrency 0"
         for second in range(1, 6):
             terminal.now += 1
             progress.update(1000 * second, 990 * second, 3, 2, 8)
         terminal.now += 1
-        assert terminal.line(progress) == "5,000/20,000 990/s 0:00:15 retries 3 dead letters 2 at once 8"
+        assert terminal.line(progress) == "5,000/20,000 990/s 0:00:15 retries 3 dead letters 2 concurrency 8"
 
 
 def test_without_a_total_lines_are_counted(on_terminal: Any) -> None:
@@ -63,7 +63,7 @@ def test_without_a_total_lines_are_counted(on_terminal: Any) -> None:
         for second in range(1, 4):
             terminal.now += 1
             progress.update(1000 * second, 1000 * second, 0, 0, 4)
-        assert terminal.line(progress) == "3,000 lines 1,000/s retries 0 dead letters 0 at once 4"
+        assert terminal.line(progress) == "3,000 lines 1,000/s retries 0 dead letters 0 concurrency 4"
 
 
 def test_speed_is_that_of_the_last_ten_seconds(on_terminal: Any) -> None:
@@ -109,7 +109,7 @@ def test_an_answer_that_comes_late_counts_nothing_twice(on_terminal: Any) -> Non
 @pytest.mark.parametrize(
     ("width", "shown"),
     [
-        (100, "4,000,000/10,000,000 1,000,000/s 0:00:06 retries 12 dead letters 3 at once 8"),
+        (100, "4,000,000/10,000,000 1,000,000/s 0:00:06 retries 12 dead letters 3 concurrency 8"),
         (70, "4,000,000/10,000,000 1,000,000/s 0:00:06 dead letters 3"),
         (50, "4,000,000/10,000,000 1,000,000/s 0:00:06"),
         (40, "4,000,000/10,000,000 0:00:06"),

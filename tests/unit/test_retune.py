@@ -104,7 +104,7 @@ def test_an_index_without_vectors_gets_some(tmp_path):
         with pytest.raises(UsageError) as refused:
             made(wanted, plain, {})
         assert str(refused.value) == (
-            "Index news was made without language vectors, so nothing can be shifted: give some with --vectors."
+            "Index news was built without language vectors, so nothing can be shifted: give some with --vectors."
         )
     assert not made(RetuneRequest(0.0), plain, {}).changes
 
@@ -114,7 +114,7 @@ def test_an_index_without_its_vectors_is_refused(tmp_path):
         with pytest.raises(ClusterError) as refused:
             made(wanted, mine={})
         assert str(refused.value) == (
-            f"Index news-v0001 does not hold its language vectors ({KNOWN.hash}): index the corpus again."
+            f"Index news-v0001 does not contain its language vectors ({KNOWN.hash}): index the corpus again."
         )
 
 
@@ -123,9 +123,10 @@ def test_a_language_without_a_vector_cannot_be_scaled(tmp_path):
         with pytest.raises(UsageError) as refused:
             made(RetuneRequest(0.5, {tag: 0.1}))
         assert str(refused.value) == (
-            f"There is no language vector for {tag} to scale: --alpha-for takes de, th, zh-TW."
+            f"There is no language vector for {tag} to scale: --alpha-for accepts de, th, zh-TW."
         )
-    with pytest.raises(UsageError, match=r"^There is no language vector for th to scale: --alpha-for takes de, fr\.$"):
+    alone = r"^There is no language vector for th to scale: --alpha-for accepts de, fr\.$"
+    with pytest.raises(UsageError, match=alone):
         made(RetuneRequest(alphas={"th": 0.1}, vectors=saved(tmp_path, OTHERS)))
 
 
@@ -151,8 +152,8 @@ def test_a_soft_index_keeps_its_vectors(tmp_path):
     with pytest.raises(UsageError) as refused:
         made(RetuneRequest(vectors=saved(tmp_path, OTHERS)), soft)
     assert str(refused.value) == (
-        "Index news was shifted softly, and its documents keep how probable their languages are only for the vectors "
-        "that it was made with: leave --vectors out, or index the corpus again with them."
+        "Index news was shifted softly, and its documents store the probabilities of their languages only for the "
+        "vectors that it was built with: leave --vectors out, or index the corpus again with these."
     )
     assert made(RetuneRequest(0.5, vectors=saved(tmp_path, KNOWN)), soft).new.alpha == 0.5
 
@@ -161,7 +162,7 @@ def test_another_method_than_shift_is_refused():
     with pytest.raises(ClusterError) as refused:
         made(RetuneRequest(0.5), replace(MADE, method="affine"))
     assert str(refused.value) == (
-        "Index news-v0001 was made with the method affine, which the cluster can neither apply nor take back exactly: "
+        "Index news-v0001 was built with the method affine, which the cluster can neither apply nor undo exactly: "
         "index the corpus again with the method shift."
     )
 
@@ -253,4 +254,4 @@ def test_a_version_that_is_deleted_while_it_is_made_is_told_as_that_and_not_as_a
     answer = {"failures": [{"index": "news-v0002", "id": "d0", "cause": cause, "status": 404}]}
     with pytest.raises(TransferAborted) as given_up:
         reindex_tasks._result(answer)
-    assert str(given_up.value) == "Index news-v0002 was deleted by somebody while it was being made: run again."
+    assert str(given_up.value) == "Index news-v0002 was deleted during the copying: run the command again."

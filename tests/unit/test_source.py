@@ -62,20 +62,20 @@ BAD = {
     b'{"text": "t", "_id": "%s"}' % (b"x" * 513): ("invalid_document", "the '_id' is longer than 512 bytes."),
     b'{"text": "t", "language": "klingonese"}': (
         "invalid_document",
-        "'klingonese' is no language: use a BCP 47 tag such as 'th' or 'zh-TW', "
+        "'klingonese' is not a valid language: use a BCP 47 tag such as 'th' or 'zh-TW', "
         "or leave the field out to have it detected.",
     ),
     b'{"text": "t", "_source": 1}': (
         "invalid_document",
-        "OpenSearch takes no field of the name '_source'; rename it.",
+        "OpenSearch does not accept a field named '_source'; rename it.",
     ),
     b'{"text": "t", "deep": %s1%s}' % (b"[" * 600, b"]" * 600): (
         "invalid_document",
-        "is nested too deep: OpenSearch takes 20 objects within each other.",
+        "is nested too deeply: OpenSearch accepts at most 20 levels of objects.",
     ),
     b'{"text": "t", "embedding": [1]}': (
         "invalid_embedding",
-        "the document brings an 'embedding', which only --encoder given takes; choose that, or leave the field out.",
+        "the document has an 'embedding', which only --encoder given uses; choose that, or leave the field out.",
     ),
     b'{"_op": "delete"}': ("invalid_document", "a line with '_op': 'delete' needs the '_id' of the document."),
     b'{"_op": "update", "_id": "a", "text": "t"}': (
@@ -102,16 +102,16 @@ def test_a_bad_line_is_told_and_its_neighbours_come_through(line, tmp_path):
 NUMBERS = "the field 'embedding' must be a list of numbers"
 BAD_VECTORS = {
     b"[0, 0]": f"{NUMBERS} that are not all zero: such a vector has no direction.",
-    b"[1, 1e39]": f"{NUMBERS}, but holds one too large for 32 bits.",
-    b"[1, -1e300]": f"{NUMBERS}, but holds one too large for 32 bits.",
-    b"[1, null]": f"{NUMBERS}, but holds null.",
-    b"[1, true]": f"{NUMBERS}, but holds true or false.",
-    b"[false, 0.5]": f"{NUMBERS}, but holds true or false.",
+    b"[1, 1e39]": f"{NUMBERS}, but one of them is too large for 32 bits.",
+    b"[1, -1e300]": f"{NUMBERS}, but one of them is too large for 32 bits.",
+    b"[1, null]": f"{NUMBERS}, but contains null.",
+    b"[1, true]": f"{NUMBERS}, but contains true or false.",
+    b"[false, 0.5]": f"{NUMBERS}, but contains true or false.",
     b"[]": f"{NUMBERS}, but is empty.",
     b'"AAAA"': f"{NUMBERS}, but is a string.",
-    b"null": "the document brings no 'embedding', which --encoder given needs; give it one.",
-    b"[1, 2, 3]": "the field 'embedding' has 3 numbers, but those of the file have 2: "
-    "all must be made by the same model.",
+    b"null": "the document has no 'embedding', which --encoder given needs; add one.",
+    b"[1, 2, 3]": "the field 'embedding' has 3 numbers, but others in the file have 2: "
+    "all must come from the same model.",
 }
 
 
@@ -200,7 +200,7 @@ def test_what_is_no_corpus(tmp_path):
     assert refused(tmp_path) == f"{tmp_path} is a folder: name a file, such as {tmp_path / 'corpus.jsonl'}."
     for content in (b"", b"\n \n"):
         (tmp_path / "empty").write_bytes(content)
-        assert refused(tmp_path / "empty") == f"{tmp_path / 'empty'} holds no document."
+        assert refused(tmp_path / "empty") == f"{tmp_path / 'empty'} contains no documents."
 
 
 @pytest.mark.parametrize("pack", [gzip.compress, zstd.compress], ids=["gzip", "zstd"])

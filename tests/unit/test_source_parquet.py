@@ -107,9 +107,7 @@ def test_given_vectors(kind, tmp_path):
     assert [(one.line, one.content) for one in found if isinstance(one.content, InvalidRow)] == [
         (
             2,
-            InvalidRow(
-                "invalid_embedding", "the document brings no 'embedding', which --encoder given needs; give it one."
-            ),
+            InvalidRow("invalid_embedding", "the document has no 'embedding', which --encoder given needs; add one."),
         ),
         (
             4,
@@ -123,7 +121,7 @@ def test_given_vectors(kind, tmp_path):
             5,
             InvalidRow(
                 "invalid_embedding",
-                "the field 'embedding' must be a list of numbers, but holds one that is not a number (NaN).",
+                "the field 'embedding' must be a list of numbers, but one of them is not a number (NaN).",
             ),
         ),
     ]
@@ -138,14 +136,14 @@ def test_vectors_too_large_or_of_another_dimension(tmp_path):
     with open_source(str(path), embeddings="needed") as source:
         assert source.vector_spec.dimension == 2
         reasons = [one.content.reason for one in source.read(()) if isinstance(one.content, InvalidRow)]
-    large = "the field 'embedding' must be a list of numbers, but holds one too large for 32 bits."
+    large = "the field 'embedding' must be a list of numbers, but one of them is too large for 32 bits."
     assert reasons == [
         large,
-        "the field 'embedding' has 1 numbers, but those of the file have 2: all must be made by the same model.",
+        "the field 'embedding' has 1 numbers, but others in the file have 2: all must come from the same model.",
         large,
     ]
     assert refused(path) == (
-        f"{path}, row 1: the document brings an 'embedding', which only --encoder given takes; "
+        f"{path}, row 1: the document has an 'embedding', which only --encoder given uses; "
         "choose that, or leave the field out."
     )
 
@@ -161,7 +159,7 @@ def test_bad_rows_are_told_and_their_neighbours_come_through(tmp_path):
     path = save(tmp_path / "c", _id=["a", "b", "c", "d", "e"], text=wrong, _op=[None, None, "index", None, "delete"])
     one, two, three, four, five = read(path)
     assert (one.content.id, three.content.id) == ("a", "c")
-    assert two.content == InvalidRow("invalid_document", "holds text that is not UTF-8.")
+    assert two.content == InvalidRow("invalid_document", "contains text that is not UTF-8.")
     assert two.original == {"_id": "b", "text": "t\\xffo"}
     assert four.content == InvalidRow("invalid_document", "has neither a text nor a title.")
     assert five.content == Delete("e")
@@ -172,7 +170,7 @@ def test_a_date_that_python_does_not_know(tmp_path):
     good, bad = read(path)
     assert good.content.other == {"day": "1970-01-01"}
     assert bad.content.type == "invalid_document"
-    assert bad.content.reason.startswith("holds a value that cannot be read (")
+    assert bad.content.reason.startswith("contains a value that cannot be read (")
     assert bad.original["text"] == "b"
 
 
@@ -186,7 +184,7 @@ def test_rows_to_skip(tmp_path, row_group_size):
 
 
 def test_a_file_without_a_document(tmp_path):
-    assert refused(save(tmp_path / "c", text=pa.array([], pa.string()))) == f"{tmp_path / 'c'} holds no document."
+    assert refused(save(tmp_path / "c", text=pa.array([], pa.string()))) == f"{tmp_path / 'c'} contains no documents."
     path = save(tmp_path / "c", texts=["t"] * 1001)
     assert refused(path) == f"{path}, row 1: has neither a text nor a title."
 
@@ -205,7 +203,7 @@ def test_a_column_that_no_field_can_be(tmp_path, column, named):
     path = save(tmp_path / "c", text=["t"], strange=column)
     told = refused(path)
     assert told.startswith(f"{path}: the column 'strange' is ")
-    assert told.endswith(", which no field of a document can be: leave it out, or make it text.")
+    assert told.endswith(", which a document cannot have: leave it out, or convert it to text.")
     assert named.split("<")[0] in told
 
 

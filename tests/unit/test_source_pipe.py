@@ -49,7 +49,7 @@ def test_standard_input_is_read_once(monkeypatch, pack):
         assert isinstance(found[1].content, InvalidRow)
         with pytest.raises(LangshiftError) as caught:
             source.read(())
-    assert str(caught.value) == "standard input can be read only once: put the corpus into a file."
+    assert str(caught.value) == "standard input can be read only once: save the corpus to a file."
 
 
 def test_standard_input_is_read_no_further_than_wanted(monkeypatch):
@@ -117,9 +117,9 @@ def test_vectors_that_a_pipe_brings(tmp_path):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"", "standard input holds no document."),
+        (b"", "standard input contains no documents."),
         (b"{}", "standard input, line 1: has neither a text nor a title."),
-        (b"PAR1\x15\x04\n", "standard input holds Parquet, which must be read from a file: name the file."),
+        (b"PAR1\x15\x04\n", "standard input contains Parquet, which can only be read from a file: name the file."),
     ],
 )
 def test_what_is_no_corpus(monkeypatch, content, message):

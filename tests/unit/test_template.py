@@ -11,7 +11,7 @@ from langshift.plugin.user_template import Template
 
 EMPTY = {"mappings": {}, "settings": {}}
 RELIED = "langshift sets this itself; only method.parameters.m and ef_construction may be set."
-PIPELINE = "langshift's documents have to arrive as it makes them: see langshift pipeline; leave it out."
+PIPELINE = "a pipeline would change what langshift writes (see langshift pipeline); leave it out."
 
 
 @pytest.fixture
@@ -145,7 +145,7 @@ def test_templates_that_say_the_same_have_one_name(file):
     ("content", "place", "why"),
     [
         ("[]", "", "must be a JSON object."),
-        ({"template": {}}, "template", "is unknown; what may stand there is settings, mappings, analyzers."),
+        ({"template": {}}, "template", "is not a known name; use one of settings, mappings, analyzers."),
         ({"settings": []}, "settings", "must be a JSON object."),
         ({"mappings": {"properties": {"text": 1}}}, "mappings.properties.text", "must be a JSON object."),
         ({"mappings": {"properties": 1}}, "mappings.properties", "must be a JSON object."),
@@ -158,45 +158,45 @@ def test_templates_that_say_the_same_have_one_name(file):
         (
             {"mappings": {"dynamic_templates": [{"a": {"path_match": "text.*", "mapping": {"type": "keyword"}}}]}},
             "mappings.dynamic_templates[0].a.mapping.type",
-            "must be text, or word search finds nothing; other types can go into fields.",
+            "must be text, or lexical search finds nothing; other types can be added under fields.",
         ),
         (
             {"settings": {"knn": False}},
             "settings.index.knn",
-            "no index can be searched by vectors without it; leave it out, or make it true.",
+            "vector search would not work; leave it out, or set it to true.",
         ),
         (
             {"settings": {"index": {"knn.derived_source": {"enabled": True}}}},
             "settings.index.knn.derived_source.enabled",
-            "vectors might come back changed, and none could be moved again; leave it out, or make it false.",
+            "vectors might be returned changed, and could not be shifted again; leave it out, or set it to false.",
         ),
         ({"settings": {"index.default_pipeline": "own"}}, "settings.index.default_pipeline", PIPELINE),
         ({"settings": {"final_pipeline": "own"}}, "settings.index.final_pipeline", PIPELINE),
         (
             {"settings": {"blocks": {"write": True}}},
             "settings.index.blocks.write",
-            "langshift could not write; leave it out.",
+            "langshift could not write to the index; leave it out.",
         ),
         (
             {"mappings": {"_source": {"enabled": False}}},
             "mappings._source",
-            "langshift reads whole documents again; leave it out.",
+            "langshift reads whole documents from the index; leave it out.",
         ),
         (
             {"mappings": {"_source": {"excludes": ["embedding"]}}},
             "mappings._source",
-            "langshift reads whole documents again; leave it out.",
+            "langshift reads whole documents from the index; leave it out.",
         ),
         (
             {"mappings": {"_routing": {"required": True}}},
             "mappings._routing.required",
-            "langshift writes without a routing; leave it out.",
+            "langshift writes documents without routing; leave it out.",
         ),
-        ({"mappings": {"enabled": "false"}}, "mappings.enabled", "no field could be searched; leave it out."),
+        ({"mappings": {"enabled": "false"}}, "mappings.enabled", "no field would be searchable; leave it out."),
         (
             {"mappings": {"_meta": {"langshift_queries": {}}}},
             "mappings._meta.langshift_queries",
-            "langshift keeps its own things under such names; rename it.",
+            "names that begin with langshift are reserved; rename it.",
         ),
         (properties(embedding={"dimension": 4}), "mappings.properties.embedding.dimension", RELIED),
         (properties(embedding={"type": "keyword"}), "mappings.properties.embedding.type", RELIED),
@@ -209,7 +209,7 @@ def test_templates_that_say_the_same_have_one_name(file):
         (
             properties(embedding={"method": {"engine": "faiss"}}),
             "mappings.properties.embedding.method.engine",
-            "is chosen by --engine; leave it out.",
+            "is set by --engine; leave it out.",
         ),
         (
             properties(language={"type": "text"}),
@@ -234,35 +234,39 @@ def test_templates_that_say_the_same_have_one_name(file):
         (
             properties(group={"type": "text"}),
             "mappings.properties.group.type",
-            "langshift needs a keyword there; leave it out.",
+            "langshift needs a keyword field; leave it out.",
         ),
         (
             properties(text={"type": "text", "analyzer": "own"}),
             "mappings.properties.text.type",
-            "langshift keeps texts by language, as in text.en: set the analyzer there.",
+            "langshift stores texts by language, as in text.en: set the analyzer there.",
         ),
         (
             properties(title={"dynamic": False}),
             "mappings.properties.title.dynamic",
-            "langshift keeps texts by language, as in title.en: set the analyzer there.",
+            "langshift stores texts by language, as in title.en: set the analyzer there.",
         ),
         (
             {"mappings": {"properties": {"text.ja": {"type": "keyword"}}}},
             "mappings.properties.text.properties.ja.type",
-            "must be text, or word search finds nothing; other types can go into fields.",
+            "must be text, or lexical search finds nothing; other types can be added under fields.",
         ),
         (
             properties(text={"properties": {"ja": {"index": False}}}),
             "mappings.properties.text.properties.ja.index",
-            "word search finds nothing without it; leave it out.",
+            "lexical search would find nothing; leave it out.",
         ),
         (
             properties(text={"properties": {"zh-TW": {"analyzer": "smartcn"}}}),
             "mappings.properties.text.properties.zh-TW",
-            "texts in zh-TW go to the fields of zh: use zh.",
+            "texts in zh-TW are stored in the fields of zh: use zh.",
         ),
-        ({"analyzers": {"jp": "kuromoji"}}, "analyzers.jp", "'jp' is no language: use a BCP 47 tag such as ja."),
-        ({"analyzers": {"nn": "own"}}, "analyzers.nn", "texts in nn go to the fields of no: use no."),
+        (
+            {"analyzers": {"jp": "kuromoji"}},
+            "analyzers.jp",
+            "'jp' is not a valid language: use a BCP 47 tag such as ja.",
+        ),
+        ({"analyzers": {"nn": "own"}}, "analyzers.nn", "texts in nn are stored in the fields of no: use no."),
         (
             {"analyzers": {"ja": {"type": "kuromoji"}}},
             "analyzers.ja",
@@ -282,12 +286,12 @@ def test_a_file_that_is_no_json_is_refused_with_the_place(file):
     with pytest.raises(UsageError) as refused:
         Template.read(path)
     assert str(refused.value) == (
-        f"{path}, line 2, column 16: is no JSON (Expecting property name enclosed in double quotes); correct it."
+        f"{path}, line 2, column 16: is not valid JSON (Expecting property name enclosed in double quotes); correct it."
     )
     path.write_bytes(b"\xff\xfe\x00{")
     with pytest.raises(UsageError) as refused:
         Template.read(path)
-    assert str(refused.value) == f"{path}: is no JSON; give a file that is."
+    assert str(refused.value) == f"{path}: is not valid JSON; correct it."
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path):

@@ -10,8 +10,8 @@ COSINE = {"name": "hnsw", "engine": "faiss", "space_type": "cosinesimil"}
 OFFICIAL = {"attributes": {}, "settings": {"cluster": {"name": "docker-cluster"}, "node": {"name": "a"}}}
 DERIVED = {"index.knn.derived_source.enabled": "true"}
 REFUSAL = (
-    "The embedded OpenSearch has no faiss (its native libraries are in no package registry): use --engine lucene, or "
-    "a cluster from OpenSearch's own images."
+    "The embedded OpenSearch does not include faiss (no package registry has its native libraries): use --engine "
+    "lucene, or a cluster that runs OpenSearch's official images."
 )
 
 
@@ -87,8 +87,8 @@ def test_a_field_of_their_own_is_found_wherever_it_stands(part, place):
     with pytest.raises(ClusterError) as refused:
         require_engine(Nodes({"attributes": {"langshift_native": "false"}}), {"mappings": part})
     assert str(refused.value) == (
-        "The embedded OpenSearch has no faiss (its native libraries are in no package registry): use the engine lucene "
-        f"for the field {place}, or a cluster from OpenSearch's own images."
+        "The embedded OpenSearch does not include faiss (no package registry has its native libraries): use the engine "
+        f"lucene for the field {place}, or a cluster that runs OpenSearch's official images."
     )
 
 
