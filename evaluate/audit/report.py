@@ -26,20 +26,20 @@ def short(figure: float, digits: int = 2) -> str:
 
 
 def gap_in_words(gap: SimilarityGap, reference: str) -> str:
-    """As ``lie .120 (.100 to .140) further from queries in en than those in en; the shift takes .090 of that away``."""
+    """As ``lie .120 (.100 to .140) further from queries in en than those in en; the shift removes .090 of that``."""
     sign, then, change = (_sign(found) for found in (gap.before, gap.after, gap.change))
     after = f"they lie {fine(abs(gap.after.value))} {_further(then)} them"
     if not sign:
         lie = f"lie about as near to queries in {reference} as those in {reference}"
         return f"{lie}; after the shift {after}" if then else f"{lie}, before and after the shift"
     if not change:
-        takes = "changes nothing of that which the sample would show"
+        takes = "has no effect that the sample would show"
     elif change != sign:
-        takes = f"makes that {fine(abs(gap.change.value))} more"
+        takes = f"increases that by {fine(abs(gap.change.value))}"
     elif then == -sign:
-        takes = f"takes more than that away: then {after}"
+        takes = f"removes more than that: after it, {after}"
     else:
-        takes = f"takes {_with_bounds(gap.change, sign)} of that away"
+        takes = f"removes {_with_bounds(gap.change, sign)} of that"
     lie = f"lie {_with_bounds(gap.before, sign)} {_further(sign)} queries in {reference} than those in {reference}"
     return f"{lie}; the shift {takes}"
 
@@ -97,9 +97,9 @@ def verdict(audit: Audit) -> list[AuditFinding]:
 
 
 _MEASURE = (
-    "Similarity is not relevance, and languages that are written about other things differ without any bias: what a "
-    "shift does to answers, only queries with judgements tell. Adopt the index with --alpha 0: "
-    "`langshift retune --alpha A --gate DATASET --fail-if CONDITION` then measures before and after."
+    "Similarity is not relevance, and languages that cover different topics differ without any bias: only queries with "
+    "judgements show what a shift does to search results. Adopt the index with --alpha 0; "
+    "`langshift retune --alpha A --gate DATASET --fail-if CONDITION` then measures them before and after the shift."
 )
 
 
@@ -107,9 +107,9 @@ def _whole(audit: Audit) -> AuditFinding:
     debias, compared = audit.opened.pipeline.debias, [one for one in audit.judged if one.gap]
     shares = [one.share for one in audit.judged if one.vector]
     if debias.vectors is None or not any(shares):
-        why = "the scale is 0" if shares else "none is in a language that has a vector"
+        why = "alpha is 0" if shares else "none is in a language that has a vector"
         why = why if debias.vectors else "there are no language vectors"
-        return AuditFinding("unmoved", [], f"No document of the sample would be moved: {why}.")
+        return AuditFinding("unmoved", [], f"No document of the sample would be shifted: {why}.")
     if not compared:
         return AuditFinding("too_few", [], f"Nothing can be compared: {_too_few(audit)}.")
     fits = [(one, one.fit) for one in compared if one.fit and one.share >= NEGLIGIBLE]
@@ -118,35 +118,35 @@ def _whole(audit: Audit) -> AuditFinding:
         return _not_fitting(audit, wrong)
     if _little_to_gain(audit, compared):
         text = (
-            "There is little to gain: documents in no language lie much nearer to queries than those in another, "
-            f"beside what similarities differ by anyway (standard deviation {fine(audit.spread or 0)})."
+            "There is little to gain: no language's documents lie much nearer to queries than another's, compared "
+            f"with how much similarities vary anyway (standard deviation {fine(audit.spread or 0)})."
         )
         return AuditFinding("little_to_gain", [], text)
     sure = [one.language for one, fit in fits if fit.there.low > HALF]
     if not sure:
-        text = "Whether the language vectors fit, the sample does not tell: draw more documents with --sample."
+        text = "The sample does not show whether the language vectors fit: draw more documents with --sample."
         return AuditFinding("unsure", [], text)
-    text = f"The language vectors fit: most of what the shift takes away is there, in {', '.join(sure)}."
+    text = f"The language vectors fit: most of what the shift removes is present in documents in {', '.join(sure)}."
     return AuditFinding("fits", sure, text)
 
 
 def _too_few(audit: Audit) -> str:
-    queries = f"{auditing.FEWEST_QUERIES} queries in one of these"
-    what = f"it takes {auditing.FEWEST} documents in each of two languages, and {queries}"
+    queries = f"{auditing.FEWEST_QUERIES} queries in one of them"
+    what = f"this takes at least {auditing.FEWEST} documents in each of two languages and {queries}"
     there = ", ".join(f"{one.documents:,} in {one.language}" for one in audit.judged[:_LISTED])
-    return f"{what}, and there are {there}" if there else f"{what}, and no document has a clear language"
+    return f"{what}; the sample has {there}" if there else f"{what}; no document has a clear language"
 
 
 def _not_fitting(audit: Audit, wrong: Sequence[LanguageFinding]) -> AuditFinding:
     pipeline, field = audit.opened.pipeline, audit.opened.fields.vector
     shown = ", ".join(f"{one.language} {short(one.fit.there.value)}" for one in wrong if one.fit)
-    what = f"The vectors in {field!r} are not {pipeline.encoder.id}'s, or the language vectors do not fit"
+    what = f"The vectors in {field!r} were not built with {pipeline.encoder.id}, or the language vectors do not fit"
     if is_given(pipeline.encoder.id):
         what = f"The language vectors do not fit the vectors in {field!r}"
     text = (
-        f"{what}: of what the shift would take away, less than half is there ({shown}; 1 would be all). Do not shift "
-        "by them: name the encoder that made the vectors, or fit language vectors on parallel text that it encodes, "
-        "with `langshift vectors fit`."
+        f"{what}: less than half of what the shift would remove is present ({shown}; 1 would be all of it). Do not "
+        "shift by them: name the encoder that the vectors were built with, or fit language vectors with it on parallel "
+        "text, with `langshift vectors fit`."
     )
     return AuditFinding("not_fitting", [one.language for one in wrong], text)
 
@@ -163,8 +163,8 @@ def _nearest(audit: Audit) -> Iterator[AuditFinding]:
             sum(getattr(near, name) for near in audit.near) / len(audit.near) for name in ("even", "before", "after")
         )
         text = (
-            f"Of the {auditing.NEAREST} nearest documents, {before:.1%} are in the query's language, mean over "
-            f"languages, and {after:.1%} after the shift; in an even mix they would be {even:.1%}."
+            f"Of the {auditing.NEAREST} nearest documents, {before:.1%} are in the query's language before the shift "
+            f"and {after:.1%} after it (means over languages); in an even mix it would be {even:.1%}."
         )
         yield AuditFinding("nearest", [], text)
 
@@ -182,15 +182,15 @@ def _of_vector(one: LanguageFinding, reference: str | None, *, misfits: bool) ->
     """That a vector is negligible, or that too little of what it takes from documents is there, or perhaps."""
     language = one.language
     if one.vector is not None and 0 < one.share < NEGLIGIBLE:
-        text = f"The vector of {language} is {one.share:.1%} as long as embeddings: nothing to gain, nothing to lose."
+        text = f"The vector of {language} is only {one.share:.1%} as long as embeddings, so the effect is negligible."
         yield AuditFinding("negligible", [language], text)
     elif one.fit is not None and misfits and one.fit.there.low <= HALF:
-        there = f"of what the shift takes away {_with_bounds(one.fit.there, digits=2)} is there"
-        text = f"Whether the vector of {language} fits is not sure: {there}, and it takes more than half to be of use."
+        there = f"{_with_bounds(one.fit.there, digits=2)} of what the shift removes is present"
+        text = f"The vector of {language} may not fit: {there}, and it is of use only where more than half is present."
         if one.fit.there.high < HALF:
             text = (
                 f"The vector of {language} does not fit: {there}, less than half, so documents in {language} and "
-                f"{reference} lie further apart on average after it."
+                f"{reference} lie further apart on average after the shift."
             )
         yield AuditFinding("misfit", [language], text)
 
@@ -200,11 +200,11 @@ def _left_out(audit: Audit) -> Iterator[AuditFinding]:
     without = [one for one in audit.judged if vectors and one.vector is None and one.language != vectors.pivot]
     if without:
         shown = ", ".join(f"{one.language} ({pluralize(one.documents, 'document')})" for one in without)
-        text = f"No language vector for {shown}: they stay as they are."
+        text = f"No language vector for {shown}: these documents are not shifted."
         yield AuditFinding("no_vector", [one.language for one in without], text)
     few = [one.language for one in audit.judged if one.gap is None and one.language != audit.reference]
     if few and audit.reference is not None:
-        text = f"Fewer than {auditing.FEWEST} documents, of which nothing is said: {', '.join(few)}."
+        text = f"Fewer than {auditing.FEWEST} documents, and so not judged: {', '.join(few)}."
         yield AuditFinding("not_judged", few, text)
 
 
@@ -266,34 +266,34 @@ def show(audit: Audit) -> None:
     for finding in verdict(audit):
         _say(finding.text)
     if max(len(audit.mixes), len(audit.rows.queries)) > _LISTED:
-        note(f"The {_LISTED} most frequent languages are listed; --json has all.")
+        note(f"Only the {_LISTED} most frequent languages are listed; --json lists all of them.")
 
 
 def _of_what(audit: Audit) -> str:
     opened, sample = audit.opened, audit.sample
     without = opened.reader.total - opened.reader.bearing
-    parts = [f"{pluralize(len(sample.tags), 'document')} of {opened.reader.bearing:,} with a vector, at random"]
+    parts = [f"{len(sample.tags):,} of {pluralize(opened.reader.bearing, 'document')} with a vector, drawn at random"]
     if without:
-        parts.append(f"{without:,} more have none")
+        parts.append(f"{without:,} more have no vector")
     if sample.unusable:
-        parts.append(f"{sample.unusable:,} drawn could not be adopted")
+        parts.append(f"{sample.unusable:,} of those drawn could not be adopted")
     return f"{opened.old.shown}: {'; '.join(parts)}. Nothing was written."
 
 
 def _mix(audit: Audit) -> None:
-    columns = ["language", "documents", "share", "certain", "norm", "5 % to 95 %"]
+    columns = ["language", "documents", "share", "certainty", "norm", "5 % to 95 %"]
     named = any(mix.told for mix in audit.mixes)
     rows = []
     for mix in audit.mixes[:_LISTED]:
         figures = [f"{mix.documents:,}", f"{mix.share:.1%}", short(mix.confidence), f"{mix.norm:.3g}"]
         told = [f"{count:,}" for count in (mix.told, mix.agreed, mix.unsure)] if named else []
         rows.append([mix.language, *figures, f"{mix.low:.3g} to {mix.high:.3g}", *told])
-    columns += ["told", "agree", "unsure"] if named else []
+    columns += ["named", "agree", "unsure"] if named else []
     table(None, columns, rows, right=set(columns[1:]))
     if audit.disagreements:
         most = audit.disagreements[:_DISAGREEMENTS]
-        shown = ", ".join(f"{one.told} is {one.detected} ({one.documents:,})" for one in most)
-        _say(f"The detector says another language than documents: {shown}.")
+        shown = ", ".join(f"{one.told} detected as {one.detected} ({one.documents:,})" for one in most)
+        _say(f"The detector disagrees with the languages that documents name: {shown}.")
 
 
 def _shift(audit: Audit) -> None:
@@ -306,9 +306,9 @@ def _shift(audit: Audit) -> None:
             row += [short(one.fit.cosine), short(there.value), f"{short(there.low)} to {short(there.high)}"]
         row += [""] * (6 - len(row))
         rows.append(row)
-    columns = ["language", "vector", "of norm", "cosine", "there", "95 %"]
-    beside = f", beside documents in {audit.reference}" if audit.reference else ""
-    _say(f"What the shift takes away, and how much of that is there{beside}:")
+    columns = ["language", "vector", "share of norm", "cosine", "present", "95 % interval"]
+    beside = f", compared with documents in {audit.reference}" if audit.reference else ""
+    _say(f"What the shift removes, and how much of it is present{beside}:")
     table(None, columns, rows, right=set(columns[2:]))
 
 
@@ -316,7 +316,7 @@ def _matrices(audit: Audit) -> None:
     if not audit.rows.queries or not audit.rows.documents:
         return
     out.print()
-    moved = ", shifted by their language" if audit.opened.pipeline.debias.shift_queries else ""
+    moved = ", shifted by their own language" if audit.opened.pipeline.debias.shift_queries else ""
     _say(f"Queries: {_queries(audit)}{moved}.")
     for title, means in (("before", audit.before), ("after", audit.after)):
         _say(f"Mean cosine {title} the shift, queries in rows, documents in columns:")
@@ -326,8 +326,8 @@ def _matrices(audit: Audit) -> None:
 def _queries(audit: Audit) -> str:
     used, total, file = len(audit.queries.tags), audit.queries.total, audit.queries.file
     if file is None:
-        return "the documents stand in for them, none compared with itself (--queries gives real ones)"
-    return f"{used:,} of {file}" if used == total else f"{used:,} at random of the {total:,} of {file}"
+        return "the documents themselves, none compared with itself (give real queries with --queries)"
+    return f"all {used:,} in {file}" if used == total else f"{used:,} of the {total:,} in {file}, drawn at random"
 
 
 def _matrix(audit: Audit, means: Floats) -> None:
@@ -362,7 +362,7 @@ def _near(audit: Audit) -> None:
         [near.language, f"{near.queries:,}", f"{near.even:.1%}", f"{near.before:.1%}", f"{near.after:.1%}"]
         for near in sorted(audit.near, key=lambda near: near.language != audit.reference)[:_LISTED]
     ]
-    _say(f"Of the {auditing.NEAREST} nearest documents of the sample, those in the query's language:")
+    _say(f"Of the {auditing.NEAREST} nearest documents of the sample, the share in the query's language:")
     table(None, columns, rows, right=set(columns[1:]))
 
 

@@ -119,7 +119,7 @@ def draw(opened: AdoptableIndex, size: int) -> Sample:
             documents.append(_sample_document(document, opened.pipeline))
             vectors.append(vector)
     if not vectors:
-        raise UsageError(f"None of {len(hits):,} documents of {opened.old.index} that were drawn could be adopted.")
+        raise UsageError(f"None of the {len(hits):,} documents drawn from {opened.old.index} could be adopted.")
     return Sample(documents, np.stack(vectors), len(hits) - len(vectors))
 
 
@@ -199,7 +199,7 @@ def read_queries(path: Path, pipeline: EmbeddingPipeline, among: Collection[str]
     except OSError as error:
         raise UsageError(f"{path}: cannot be read ({error.strerror or error}).") from error
     if not found:
-        raise UsageError(f"{path} holds no query: put one JSON object with _id and text on each line.")
+        raise UsageError(f"{path} is empty: write one JSON object with _id and text on each line.")
     total = len(found)
     if total > most:
         rows = np.sort(np.random.default_rng(_SEED).choice(total, most, replace=False))

@@ -153,11 +153,11 @@ def require_plotting(path: Path) -> None:
         LangshiftError: the extra is not installed.
     """
     if path.suffix.lower() not in FORMATS:
-        raise UsageError(f"--plot {path}: a figure's name ends in {', '.join(FORMATS[:-1])} or {FORMATS[-1]}.")
+        raise UsageError(f"--plot {path}: the file name must end in {', '.join(FORMATS[:-1])} or {FORMATS[-1]}.")
     require_extra("--plot needs", "plot", "matplotlib")
     above = next(folder for folder in path.absolute().parents if folder.exists())
     if path.is_dir() or not above.is_dir() or not os.access(above, os.W_OK):
-        raise UsageError(f"--plot {path} cannot be written: it is a folder, or in none that you may write in.")
+        raise UsageError(f"--plot {path} cannot be written: it is a folder, or its folder is not writable.")
 
 
 def plot(report: TuningReport, path: Path) -> None:
@@ -209,8 +209,8 @@ def _title(report: TuningReport) -> str:
     task, vectors = report.judge.task, report.judge.vectors
     languages = len(set(task.languages.tolist()))
     return (
-        f"{vectors.encoder}, pivot {vectors.pivot}, on {report.pairs}: {len(task.items):,} questions in {languages} "
-        "languages\nbands: 95 % over blocks of items, documents shifted"
+        f"{vectors.encoder}, pivot {vectors.pivot}, on {report.pairs}: {len(task.items):,} queries in {languages} "
+        "languages\nbands: 95 % intervals over blocks of items, documents shifted"
     )
 
 
@@ -223,15 +223,15 @@ def describe_task(report: TuningReport) -> list[str]:
     task, vectors = report.judge.task, report.judge.vectors
     languages = sorted(set(task.languages.tolist()))
     judged = (
-        "The vectors were fitted on this same text, so each fifth of it is judged without its share in them."
+        "The vectors were fitted on this same text, so each fifth of it is judged with vectors that leave it out."
         if report.same_text
         else "The vectors are judged as they are."
     )
     return [
-        f"{report.pairs}: {task.count:,} items in {join_words(languages)}. {len(task.items):,} questions, each about "
-        f"{task.share:.0%} of an item from its middle, search {len(task.encoded.ids):,} documents, the whole items; "
-        "an item answers in every language.",
-        f"{judged} Every query language counts alike; the pivot is {vectors.pivot}, and the shift may cost "
+        f"{report.pairs}: {task.count:,} items in {join_words(languages)}. {len(task.items):,} queries, each about "
+        f"{task.share:.0%} of an item, cut from its middle, search {len(task.encoded.ids):,} documents, the whole "
+        "items; an item is relevant in every language.",
+        f"{judged} Every query language counts equally; the pivot is {vectors.pivot}, and the shift may cost at most "
         f"{format_score(report.found.budget)} of {COST}.",
     ]
 
@@ -245,12 +245,12 @@ def recommendation(report: TuningReport) -> list[str]:
         if report.reported_step.setting != PLAIN:
             why = (
                 f"the alpha chosen on the other items changes {TARGET} on held-out ones by {change_of(target)}, "
-                f"p {probability(target.p)}, which is no gain beyond chance"
+                f"p {probability(target.p)}, which is not a gain beyond chance"
             )
         return [f"Do not shift this model: {why}. Recommended: alpha 0."]
     return [
         f"Recommended: {_setting_sentence(report)}.",
-        f"On held-out items {TARGET} goes from {format_score(target.before)} to {format_score(target.after)}: "
+        f"On held-out items {TARGET} changes from {format_score(target.before)} to {format_score(target.after)}: "
         f"{change_of(target)}, p {probability(target.p)}; {COST} from {format_score(cost.before)} to "
         f"{format_score(cost.after)}: {change_of(cost)}.",
     ]
@@ -260,17 +260,17 @@ def warnings(report: TuningReport) -> list[str]:
     """What makes the figures less than they seem, in sentences."""
     notes = []
     if report.absent:
-        notes.append(f"{report.pairs} has no text in {join_words(list(report.absent))}: nothing is measured there.")
+        notes.append(f"Not measured: {join_words(list(report.absent))}, in which {report.pairs} has no text.")
     if report.few:
         notes.append(
-            f"Too few of the items have text to cut a question out of in {join_words(list(report.few))}: nothing is "
-            "measured there; a higher --sample may help."
+            f"Not measured: {join_words(list(report.few))}, in which too few items have text to cut a query from; "
+            "a higher --sample may help."
         )
     overall = report.held_out["all"][COST]
     if overall.before > _EASY:
         notes.append(
             f"{COST} is {format_score(overall.before)} with nothing shifted, so this task can hardly show what a shift "
-            "costs: a higher --sample makes it harder."
+            "costs: a higher --sample makes the task harder."
         )
     # A mean can hide a group of queries whose own loss is beyond the budget.
     names = {"all": "over all queries", "pivot": "for queries in the pivot language", "others": "for the other queries"}
@@ -299,12 +299,12 @@ def _setting_sentence(report: TuningReport) -> str:
     setting, pivot = report.found.setting, report.judge.vectors.pivot
     own = [f"{alpha:g} for {key}" for key, alpha in setting.own]
     alphas = join_words([*own, f"{setting.alpha:g} for {'every other' if own else 'every'} language"])
-    queries = f"queries in other languages than {pivot} shifted too" if setting.shift_queries else "queries as they are"
+    queries = f"queries in languages other than {pivot} shifted too" if setting.shift_queries else "queries not shifted"
     return f"alpha {alphas}; {queries}"
 
 
-_QUERIES = {"documents": "all queries as they are", "both": "and queries in other languages than the pivot too"}
-_STEPS = {"documents": "shift documents", "queries": "shift queries too", "languages": "single alphas"}
+_QUERIES = {"documents": "queries not shifted", "both": "and queries in languages other than the pivot too"}
+_STEPS = {"documents": "shift documents", "queries": "shift queries too", "languages": "alphas by language"}
 
 
 def show(report: TuningReport) -> None:
@@ -314,9 +314,9 @@ def show(report: TuningReport) -> None:
     for name, points in report.found.curves.items():
         heading(f"\nDocuments shifted, {_QUERIES[name]}")
         _curve(report, points)
-    heading(f"\nStep by step: {TARGET} on each fifth of the items, at what is chosen on the other four")
+    heading(f"\nStep by step: {TARGET} on each fifth of the items, with the settings chosen on the other four")
     _steps(report)
-    heading(f"\nNothing shifted, and as in the step {_STEPS[report.reported_step.name]!r}, on the same fifths")
+    heading(f"\nNo shift compared with the step {_STEPS[report.reported_step.name]!r}, on the same fifths")
     _held_out(report)
     line("")
     for sentence in recommendation(report):
@@ -359,7 +359,7 @@ def _alphas(setting: tune.ShiftSettings) -> str:
 
 
 def _held_out(report: TuningReport) -> None:
-    said = {"all": "all", "pivot": f"in {report.judge.vectors.pivot}", "others": "in others"}
+    said = {"all": "all", "pivot": f"in {report.judge.vectors.pivot}", "others": "in other languages"}
     rows = [
         [
             said[group] if measure == TARGET else "",

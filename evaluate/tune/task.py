@@ -91,8 +91,8 @@ def sample_items(source: ParallelText, pivot: str, languages: Sequence[str], wan
                 sampled, stride = sampled[::2], 2 * stride
     if seen < LEAST:
         raise UsageError(
-            f"{source.shown}: {seen:,} items have text in {pivot} and another language of the vectors, and fewer than "
-            f"{LEAST} say nothing that chance does not: give more parallel text, or join fewer lines."
+            f"{source.shown}: only {seen:,} items have text in {pivot} and another language of the vectors, and at "
+            f"least {LEAST} are needed: give more parallel text, or join fewer lines."
         )
     places = np.linspace(0, len(sampled) - 1, min(wanted, len(sampled))).round().astype(int)
     columns = zip(*(sampled[place] for place in places), strict=True)
@@ -113,7 +113,7 @@ def well_covered(items: ParallelItems) -> tuple[ParallelItems, list[str]]:
     if items.pivot in few or len(rows) < LEAST:
         found = ", ".join(f"{count:,} in {tag}" for tag, count in counts.items())
         raise UsageError(
-            f"Of the {items.count:,} items sampled too few have text to cut a question out of in {items.pivot} and "
+            f"Of the {items.count:,} items sampled, too few have text to cut a query from in {items.pivot} and "
             f"another language ({found}; at least {LEAST} are needed): raise --sample, or give more parallel text."
         )
     return ParallelItems(dict(zip(texts, zip(*rows, strict=True), strict=True)), items.pairs), few
@@ -258,7 +258,7 @@ def make_task(items: ParallelItems, encoder: Encoder, on_texts: Callable[[int], 
         dataset,
         list(dataset.documents),
         _encode("documents", "an item", documents, encoder, on_texts),
-        _encode("queries", "a question", queries, encoder, on_texts),
+        _encode("queries", "a query", queries, encoder, on_texts),
         # Full tags: the same words in zh and zh-TW are two languages here, as they have two vectors.
         DatasetLanguages.of(dataset, {}),
     )

@@ -24,9 +24,9 @@ TEXTS = {**SENTENCES, "it": "Il mare sale e scende due volte al giorno.", "und":
 OPTIONS = ("--audit", "--vector-field", "vec", "--text-field", "body")
 GIVEN = ("--language-field", "lang", "--encoder", "given")
 MEASURE = (
-    "Similarity is not relevance, and languages that are written about other things differ without any bias: what a "
-    "shift does to answers, only queries with judgements tell. Adopt the index with --alpha 0: "
-    "`langshift retune --alpha A --gate DATASET --fail-if CONDITION` then measures before and after."
+    "Similarity is not relevance, and languages that cover different topics differ without any bias: only queries with "
+    "judgements show what a shift does to search results. Adopt the index with --alpha 0; "
+    "`langshift retune --alpha A --gate DATASET --fail-if CONDITION` then measures them before and after the shift."
 )
 
 
@@ -177,13 +177,13 @@ def test_the_verdict_on_vectors_that_fit(old, vectors):
     told = audited(old, "--vectors", vectors())
     assert [one["kind"] for one in told["verdict"]] == ["fits", "nearest", "gap", "no_vector", "not_judged", "measure"]
     whole, _, gap, *others = [one["text"] for one in told["verdict"]]
-    assert whole == "The language vectors fit: most of what the shift takes away is there, in de, fr, th."
+    assert whole == "The language vectors fit: most of what the shift removes is present in documents in de, fr, th."
     assert gap.startswith(
         "Documents in de, fr, th lie .500 (.500 to .500) further from queries in en than those in en; "
     )
     assert others == [
-        "No language vector for it (5 documents): they stay as they are.",
-        "Fewer than 30 documents, of which nothing is said: it.",
+        "No language vector for it (5 documents): these documents are not shifted.",
+        "Fewer than 30 documents, and so not judged: it.",
         MEASURE,
     ]
 
@@ -195,25 +195,25 @@ def test_what_a_person_sees(old, vectors):
     assert (
         lines[:38]
         == f"""\
-{old}: 156 documents of 156 with a vector, at random; 2 more have none. Nothing was written.
-language  documents  share  certain  norm   5 % to 95 %  told  agree  unsure
-en               40  25.6%      .94  1.41  1.41 to 1.41    21     20       0
-de               38  24.4%      .98  1.41  1.41 to 1.41    19     19       0
-fr               36  23.1%      .98  1.41  1.41 to 1.41    18     18       0
-th               34  21.8%     1.00  1.41  1.41 to 1.41    17     17       0
-it                5   3.2%      .96     1        1 to 1     5      5       0
-und               3   1.9%      .00     1        1 to 1     0      0       0
-The detector says another language than documents: en is de (1).
+{old}: 156 of 156 documents with a vector, drawn at random; 2 more have no vector. Nothing was written.
+language  documents  share  certainty  norm   5 % to 95 %  named  agree  unsure
+en               40  25.6%        .94  1.41  1.41 to 1.41     21     20       0
+de               38  24.4%        .98  1.41  1.41 to 1.41     19     19       0
+fr               36  23.1%        .98  1.41  1.41 to 1.41     18     18       0
+th               34  21.8%       1.00  1.41  1.41 to 1.41     17     17       0
+it                5   3.2%        .96     1        1 to 1      5      5       0
+und               3   1.9%        .00     1        1 to 1      0      0       0
+The detector disagrees with the languages that documents name: en detected as de (1).
 
-What the shift takes away, and how much of that is there, beside documents in en:
-language  vector  of norm  cosine  there          95 %
+What the shift removes, and how much of it is present, compared with documents in en:
+language  vector  share of norm  cosine  present  95 % interval
 en        -
-de        de       100.0%     .99   1.00  1.00 to 1.00
-fr        fr       100.0%     .99   1.00  1.00 to 1.00
-th        th       100.0%     .99   1.00  1.00 to 1.00
+de        de             100.0%     .99     1.00   1.00 to 1.00
+fr        fr             100.0%     .99     1.00   1.00 to 1.00
+th        th             100.0%     .99     1.00   1.00 to 1.00
 it        -
 
-Queries: the documents stand in for them, none compared with itself (--queries gives real ones).
+Queries: the documents themselves, none compared with itself (give real queries with --queries).
 Mean cosine before the shift, queries in rows, documents in columns:
       en    de    fr    th    it
 en  .500  .000  .000  .000  .000
@@ -229,20 +229,20 @@ fr  .000  .000  .000  .000  .000
 th  .000  .000  .000  .000  .000
 it  .000  .000  .000  .000  .000
 
-Of the 20 nearest documents of the sample, those in the query's language:
+Of the 20 nearest documents of the sample, the share in the query's language:
 queries in  queries  even mix  before  after
 en               40     25.7%  100.0%  26.5%
 de               38     24.3%  100.0%  24.3%
 """.splitlines()
     )
     assert lines[-6:] == [
-        "The language vectors fit: most of what the shift takes away is there, in de, fr, th.",
-        "Of the 20 nearest documents, 80.5% are in the query's language, mean over languages, and 19.6% after the "
-        "shift; in an even mix they would be 19.5%.",
-        "Documents in de, fr, th lie .500 (.500 to .500) further from queries in en than those in en; the shift takes "
-        ".500 (.500 to .500) of that away.",
-        "No language vector for it (5 documents): they stay as they are.",
-        "Fewer than 30 documents, of which nothing is said: it.",
+        "The language vectors fit: most of what the shift removes is present in documents in de, fr, th.",
+        "Of the 20 nearest documents, 80.5% are in the query's language before the shift and 19.6% after it (means "
+        "over languages); in an even mix it would be 19.5%.",
+        "Documents in de, fr, th lie .500 (.500 to .500) further from queries in en than those in en; the shift "
+        "removes .500 (.500 to .500) of that.",
+        "No language vector for it (5 documents): these documents are not shifted.",
+        "Fewer than 30 documents, and so not judged: it.",
         MEASURE,
     ]
 
@@ -253,9 +253,9 @@ def test_vectors_that_are_turned_do_not_fit(old, vectors):
     assert told["verdict"][0] == {
         "kind": "not_fitting",
         "languages": ["de", "fr", "th"],
-        "text": "The language vectors do not fit the vectors in 'vec': of what the shift would take away, less than "
-        "half is there (de .00, fr .00, th .00; 1 would be all). Do not shift by them: name the encoder that made "
-        "the vectors, or fit language vectors on parallel text that it encodes, with `langshift vectors fit`.",
+        "text": "The language vectors do not fit the vectors in 'vec': less than half of what the shift would "
+        "remove is present (de .00, fr .00, th .00; 1 would be all of it). Do not shift by them: name the encoder that "
+        "the vectors were built with, or fit language vectors with it on parallel text, with `langshift vectors fit`.",
     }
 
 
@@ -263,8 +263,8 @@ def test_one_vector_that_points_elsewhere(old, vectors):
     told = audited(old, "--vectors", vectors({**FITTING, "th": -FITTING["th"]}))
     assert told["verdict"][0]["languages"] == ["de", "fr"]
     assert sentences(told, "misfit") == [
-        "The vector of th does not fit: of what the shift takes away -1.00 (-1.00 to -1.00) is there, less than half, "
-        "so documents in th and en lie further apart on average after it."
+        "The vector of th does not fit: -1.00 (-1.00 to -1.00) of what the shift removes is present, less than half, "
+        "so documents in th and en lie further apart on average after the shift."
     ]
 
 
@@ -276,8 +276,8 @@ def test_vectors_of_another_encoder(client, index_name):
     told = audited(create(client, f"{index_name}-old", documents, 512), given=())
     assert told["verdict"][0]["kind"] == "not_fitting"
     assert told["verdict"][0]["text"].startswith(
-        "The vectors in 'vec' are not use-m's, or the language vectors do not fit: of what the shift would take away, "
-        "less than half is there ("
+        "The vectors in 'vec' were not built with use-m, or the language vectors do not fit: less than half of what "
+        "the shift would remove is present ("
     )
 
 
@@ -288,10 +288,10 @@ def test_a_file_that_was_fitted_with_another_encoder(old, vectors):
 
 def test_at_alpha_0_nothing_would_be_moved(old, vectors):
     told = audited(old, "--vectors", vectors(), "--alpha", 0)
-    assert sentences(told, "unmoved") == ["No document of the sample would be moved: the scale is 0."]
+    assert sentences(told, "unmoved") == ["No document of the sample would be shifted: alpha is 0."]
     assert told["similarity"]["before"] == told["similarity"]["after"]
     told = audited(old, "--alpha", 0)
-    assert sentences(told, "unmoved") == ["No document of the sample would be moved: there are no language vectors."]
+    assert sentences(told, "unmoved") == ["No document of the sample would be shifted: there are no language vectors."]
     assert told["vectors"] is None
 
 
@@ -304,8 +304,8 @@ def test_languages_that_lie_together_already(client, index_name, vectors):
     # What is not there would be taken away, but it is too short for the sample to tell.
     assert [one["kind"] for one in told["verdict"]] == ["little_to_gain", "nearest", "gap", "misfit", "measure"]
     assert sentences(told, "little_to_gain")[0].startswith(
-        "There is little to gain: documents in no language lie much nearer to queries than those in another, beside "
-        "what similarities differ by anyway (standard deviation .0"
+        "There is little to gain: no language's documents lie much nearer to queries than another's, compared with "
+        "how much similarities vary anyway (standard deviation .0"
     )
     assert sentences(told, "gap") == [
         "Documents in de lie about as near to queries in en as those in en, before and after the shift."
@@ -328,8 +328,8 @@ def test_one_language_only(client, index_name, vectors):
     documents = [{"body": "-", "lang": "de", "vec": 2 * axis(number)} for number in range(120)]
     told = audited(create(client, f"{index_name}-old", documents), "--vectors", vectors())
     assert sentences(told, "too_few") == [
-        "Nothing can be compared: it takes 30 documents in each of two languages, and 10 queries in one of these, "
-        "and there are 120 in de."
+        "Nothing can be compared: this takes at least 30 documents in each of two languages and 10 queries in one "
+        "of them; the sample has 120 in de."
     ]
     assert told["nearest"]["languages"] == []
 
@@ -338,7 +338,7 @@ def test_few_documents_and_none_of_a_clear_language(client, index_name, vectors)
     name = create(client, f"{index_name}-old", [{"body": "12345", "vec": 2 * axis(1)}])
     told = audited(name, "--vectors", vectors())
     assert sentences(told, "unmoved") == [
-        "No document of the sample would be moved: none is in a language that has a vector."
+        "No document of the sample would be shifted: none is in a language that has a vector."
     ]
     assert told["similarity"]["documents"] == []
     done = run("adopt", name, *OPTIONS, *GIVEN, "--vectors", vectors())
@@ -372,7 +372,7 @@ def test_queries_of_a_file_bring_their_vectors(old, vectors, tmp_path):
     assert before["en", "th"] == 0
     assert after["en", "th"] == pytest.approx(0.5)
     done = run("adopt", old, *OPTIONS, *GIVEN, "--vectors", vectors(), "--queries", path)
-    assert f"Queries: 32 of {path}." in done.output.splitlines()
+    assert f"Queries: all 32 in {path}." in done.output.splitlines()
 
 
 @pytest.mark.parametrize(
@@ -383,7 +383,7 @@ def test_queries_of_a_file_bring_their_vectors(old, vectors, tmp_path):
          "{}, line 1: the field 'embedding' must be a list of numbers, but is a string."),
         ({"_id": "1", "text": "sea"},
          "Query '1' has no 'embedding', which the encoder given needs: add one of 160 numbers."),
-        (None, "{} holds no query: put one JSON object with _id and text on each line."),
+        (None, "{} is empty: write one JSON object with _id and text on each line."),
     ],
 )  # fmt: skip
 def test_queries_that_cannot_be_used(old, vectors, tmp_path, line, told):

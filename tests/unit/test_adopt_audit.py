@@ -163,12 +163,12 @@ AS_NEAR = "lie about as near to queries in en as those in en"
 @pytest.mark.parametrize(
     ("before", "after", "change", "told"),
     [
-        (FAR, LEVEL, Interval(0.09, 0.08, 0.1), f"{FURTHER}; the shift takes .090 (.080 to .100) of that away"),
-        (FAR, NEAR, FAR, f"{FURTHER}; the shift takes more than that away: then they lie .120 nearer to them"),
-        (FAR, FAR, LEVEL, f"{FURTHER}; the shift changes nothing of that which the sample would show"),
-        (FAR, FAR, NEAR, f"{FURTHER}; the shift makes that .120 more"),
-        (NEAR, LEVEL, NEAR, "lie .120 (.100 to .140) nearer to queries in en than those in en; the shift takes "
-         ".120 (.100 to .140) of that away"),
+        (FAR, LEVEL, Interval(0.09, 0.08, 0.1), f"{FURTHER}; the shift removes .090 (.080 to .100) of that"),
+        (FAR, NEAR, FAR, f"{FURTHER}; the shift removes more than that: after it, they lie .120 nearer to them"),
+        (FAR, FAR, LEVEL, f"{FURTHER}; the shift has no effect that the sample would show"),
+        (FAR, FAR, NEAR, f"{FURTHER}; the shift increases that by .120"),
+        (NEAR, LEVEL, NEAR, "lie .120 (.100 to .140) nearer to queries in en than those in en; the shift removes "
+         ".120 (.100 to .140) of that"),
         (LEVEL, LEVEL, LEVEL, f"{AS_NEAR}, before and after the shift"),
         (LEVEL, FAR, NEAR, f"{AS_NEAR}; after the shift they lie .120 further from them"),
     ],
@@ -198,15 +198,15 @@ def test_what_is_said_first():
 
 def test_vectors_that_are_hardly_as_long_as_rounding():
     assert said(audit_of({"th": MOVED}, share=0.004), "negligible") == [
-        "The vector of th is 0.4% as long as embeddings: nothing to gain, nothing to lose."
+        "The vector of th is only 0.4% as long as embeddings, so the effect is negligible."
     ]
 
 
 def test_nearest_documents_in_words():
     near = [NearestShare("en", 50, 0.5, 0.9, 0.6), NearestShare("th", 50, 0.3, 0.7, 0.4)]
     assert said(audit_of({"th": MOVED}, near=near), "nearest") == [
-        "Of the 20 nearest documents, 80.0% are in the query's language, mean over languages, and 50.0% after the "
-        "shift; in an even mix they would be 40.0%."
+        "Of the 20 nearest documents, 80.0% are in the query's language before the shift and 50.0% after it (means "
+        "over languages); in an even mix it would be 40.0%."
     ]
 
 
@@ -215,7 +215,7 @@ def test_many_languages_are_folded_to_80_columns(monkeypatch, capsys):
     many = audit_of(dict.fromkeys(("ar", "de", "es", "fr", "hi", "it", "ja", "ko", "nl", "pt", "zh"), MOVED))
     show(many)
     told = capsys.readouterr()
-    assert told.err == "The 8 most frequent languages are listed; --json has all.\n"
+    assert told.err == "Only the 8 most frequent languages are listed; --json lists all of them.\n"
     lines = [line.rstrip() for line in told.out.splitlines()]
     place = lines.index("Mean cosine before the shift, queries in rows, documents in columns:")
     assert lines[place + 1].split() == ["en", "ar", "de", "es", "fr", "hi", "it", "ja", "others"]

@@ -123,15 +123,17 @@ def test_what_a_person_reads(tuned, file, tmp_path):
     assert said.exit_code == 0, said.output
     lines = said.stdout.splitlines()
     assert lines[:2] == [
-        "pairs: 100 items in de and en. 200 questions, each about 42% of an item from its middle, search 200 "
-        "documents, the whole items; an item answers in every language.",
-        "The vectors are judged as they are. Every query language counts alike; the pivot is en, and the shift may "
-        "cost .0100 of SLR@20.",
+        "pairs: 100 items in de and en. 200 queries, each about 42% of an item, cut from its middle, search 200 "
+        "documents, the whole items; an item is relevant in every language.",
+        "The vectors are judged as they are. Every query language counts equally; the pivot is en, and the shift may "
+        "cost at most .0100 of SLR@20.",
     ]
-    assert lines[-2] == "Recommended: alpha 1 for every language; queries as they are."
+    assert lines[-2] == "Recommended: alpha 1 for every language; queries not shifted."
     held_out = tuned.told["held_out"]["all"]["TLR@20"]
     assert lines[-1].startswith(
-        f"On held-out items TLR@20 goes from {held_out['before']:.4f} to {held_out['after']:.4f}: ".replace("0.", ".")
+        f"On held-out items TLR@20 changes from {held_out['before']:.4f} to {held_out['after']:.4f}: ".replace(
+            "0.", "."
+        )
     )
     assert said.stderr.splitlines()[-2:] == [
         f"Wrote the recommendation into {file}.",
@@ -159,7 +161,7 @@ def test_a_gain_within_chance_is_told_with_its_size(tmp_path, pairs, encoder):
     path = file_of(tmp_path, known({"de": 0.2 * direction(6)}))
     assert run(path, "--pairs", pairs).stdout.splitlines()[-1] == (
         "Do not shift this model: the alpha chosen on the other items changes TLR@20 on held-out ones by "
-        "+.0150 (95 % 0 to +.0300), p .2500, which is no gain beyond chance. Recommended: alpha 0."
+        "+.0150 (95 % 0 to +.0300), p .2500, which is not a gain beyond chance. Recommended: alpha 0."
     )
 
 
@@ -169,7 +171,7 @@ def test_a_gain_of_queries_shifted_too_within_chance_is_told(tmp_path, pairs, en
     path = file_of(tmp_path, known({"de": 0.1 * direction(3)}))
     assert run(path, "--pairs", pairs).stdout.splitlines()[-1] == (
         "Do not shift this model: the alpha chosen on the other items changes TLR@20 on held-out ones by "
-        "0 (95 % 0 to 0), p 1.0000, which is no gain beyond chance. Recommended: alpha 0."
+        "0 (95 % 0 to 0), p 1.0000, which is not a gain beyond chance. Recommended: alpha 0."
     )
     assert LanguageVectors.load(path).tuning["chosen_by"] == "queries"
 
@@ -178,13 +180,13 @@ def test_vectors_of_the_same_text_are_known_by_their_pairs(tmp_path, pairs):
     path = file_of(tmp_path, known({"de": OFFSET}, pairs=100))
     said = run(path, "--pairs", pairs)
     assert said.stdout.splitlines()[1].startswith(
-        "The vectors were fitted on this same text, so each fifth of it is judged without its share in them. "
+        "The vectors were fitted on this same text, so each fifth of it is judged with vectors that leave it out. "
     )
     assert LanguageVectors.load(path).tuning["fitted_on_same_text"] is True
     # Passages of two lines are fifty pairs, and too few.
     assert refusal(path, "--pairs", pairs, "--join-lines", 2) == (
-        f"{pairs}: 50 items have text in en and another language of the vectors, and fewer than 100 say nothing that "
-        "chance does not: give more parallel text, or join fewer lines."
+        f"{pairs}: only 50 items have text in en and another language of the vectors, and at least 100 "
+        "are needed: give more parallel text, or join fewer lines."
     )
 
 
@@ -201,9 +203,8 @@ def test_languages_without_text_are_named(tmp_path, pairs):
     (pairs / "es.txt").write_text("es1 es2 es3 es4\n" * 20 + "\n" * 80)
     said = run(path, "--pairs", pairs, "--json")
     assert said.stderr.splitlines()[:2] == [
-        "Warning: pairs has no text in th: nothing is measured there.",
-        "Warning: Too few of the items have text to cut a question out of in es: nothing is measured there; a higher "
-        "--sample may help.",
+        "Warning: Not measured: th, in which pairs has no text.",
+        "Warning: Not measured: es, in which too few items have text to cut a query from; a higher --sample may help.",
     ]
     told = json.loads(said.stdout)
     assert (told["absent"], told["too_few_items"], told["languages"]) == (["th"], ["es"], ["de", "en"])
@@ -216,7 +217,7 @@ def test_an_easy_task_says_that_it_shows_little(file, pairs, encoder):
     encoder.offsets, encoder.noise = ({}, {}), 0.0
     assert (
         "Warning: SLR@20 is 1.0000 with nothing shifted, so this task can hardly show what a shift costs: a higher "
-        "--sample makes it harder.\n"
+        "--sample makes the task harder.\n"
     ) in run(file, "--pairs", pairs).stderr
 
 
@@ -225,17 +226,17 @@ def test_the_curves_are_drawn_with_their_names(tuned):
     assert drawn.startswith("<?xml")
     words = ["TLR@20, documents shifted", "SLR@20, queries shifted too", "budget 0.01", "recommended alpha"]
     assert [word for word in words if word not in drawn] == []
-    assert "planted, pivot en, on pairs: 200 questions in 2 languages" in drawn
+    assert "planted, pivot en, on pairs: 200 queries in 2 languages" in drawn
 
 
 def test_a_figure_that_cannot_be_drawn_is_refused_before_the_work(file, pairs, tmp_path, monkeypatch):
     assert refusal(file, "--pairs", pairs, "--plot", "curve.jpg") == (
-        "--plot curve.jpg: a figure's name ends in .svg, .png or .pdf."
+        "--plot curve.jpg: the file name must end in .svg, .png or .pdf."
     )
     taken = tmp_path / "taken.svg"
     taken.mkdir()
     assert refusal(file, "--pairs", pairs, "--plot", taken) == (
-        f"--plot {taken} cannot be written: it is a folder, or in none that you may write in."
+        f"--plot {taken} cannot be written: it is a folder, or its folder is not writable."
     )
     monkeypatch.setattr("langshift.errors.find_spec", lambda _: None)
     assert refusal(file, "--pairs", pairs, "--plot", "curve.svg", kind=LangshiftError) == (

@@ -54,15 +54,15 @@ def test_too_few_items_are_refused():
     with pytest.raises(UsageError) as refused:
         sample_items(numbered(99), "en", ["de"], 600)
     assert str(refused.value) == (
-        "made up: 99 items have text in en and another language of the vectors, and fewer than 100 say nothing that "
-        "chance does not: give more parallel text, or join fewer lines."
+        "made up: only 99 items have text in en and another language of the vectors, and at least 100 "
+        "are needed: give more parallel text, or join fewer lines."
     )
     texts = parallel_text(["en", "de", "th"], items=160)
     texts["de"][:80], texts["th"][80:] = [""] * 80, [""] * 80
     with pytest.raises(UsageError) as refused:
         well_covered(sample_items(InMemory(texts), "en", ["de", "th"], 600))
     assert str(refused.value) == (
-        "Of the 160 items sampled too few have text to cut a question out of in en and another language (160 in en, "
+        "Of the 160 items sampled, too few have text to cut a query from in en and another language (160 in en, "
         "80 in de, 80 in th; at least 100 are needed): raise --sample, or give more parallel text."
     )
 
@@ -76,7 +76,7 @@ def test_texts_of_which_nothing_is_left_to_find_are_not_asked_for():
     with pytest.raises(UsageError) as refused:
         well_covered(sample_items(InMemory(texts), "zh", ["de", "en"], 600))
     assert str(refused.value) == (
-        "Of the 120 items sampled too few have text to cut a question out of in zh and another language (0 in zh, "
+        "Of the 120 items sampled, too few have text to cut a query from in zh and another language (0 in zh, "
         "120 in de, 120 in en; at least 100 are needed): raise --sample, or give more parallel text."
     )
 
