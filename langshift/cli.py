@@ -30,8 +30,8 @@ COMMANDS = {
     "index": ("index", "List, describe and remove indices and their versions."),
     "adopt": ("ingest", "Take over OLD, an index (or alias) with vectors from any source, as the new index NEW."),
     "retune": ("retune", "Change the shift of the index NAME without encoding anything again."),
-    "rollback": ("retune", "Let NAME stand for the version before the live one again."),
-    "pipeline": ("index", "Shift what other clients write: an ingest pipeline for each version of an index."),
+    "rollback": ("retune", "Point NAME back to the previous version."),
+    "pipeline": ("index", "Shift documents from other clients, with an ingest pipeline for each version of an index."),
     "evaluate": ("evaluate", "Measure an index on the live cluster."),
     "dataset": (
         "dataset",
