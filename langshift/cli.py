@@ -25,7 +25,7 @@ COMMANDS = {
     "vectors": ("vectors", "Language vectors: fit them on parallel text, look at them, and judge them."),
     "ingest": ("ingest", "Index CORPUS: detect each document's language, encode it, shift it, write it."),
     "search": ("search", "Search the index NAME for WORDS."),
-    "anchors": ("search", "Calibrate anchored search (langshift search --mode anchored) to an index."),
+    "anchors": ("search", "Calibrate anchored search (langshift search --mode anchored) for an index."),
     "dead-letters": ("ingest", "List documents that could not be indexed, with the reasons, and send them again."),
     "index": ("index", "List, describe and remove indices and their versions."),
     "adopt": ("ingest", "Take over OLD, an index (or alias) with vectors from any source, as the new index NEW."),
