@@ -22,7 +22,7 @@ COMMANDS = {
     "status": ("cluster", "Say whether the embedded OpenSearch runs, and where; exit code 1 where it does not."),
     "doctor": ("cluster", "Say what is installed and reachable, and what to do about what is not."),
     "demo": ("serve", "Index the bundled corpus twice, without and with the shift, and show what changes."),
-    "vectors": ("vectors", "Language vectors: fit them on parallel text, look at them, and judge them."),
+    "vectors": ("vectors", "Fit language vectors on parallel text, inspect them, and judge them."),
     "ingest": ("ingest", "Index CORPUS: detect each document's language, encode it, shift it, write it."),
     "search": ("search", "Search the index NAME for WORDS."),
     "anchors": ("search", "Calibrate anchored search (langshift search --mode anchored) for an index."),
