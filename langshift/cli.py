@@ -35,7 +35,7 @@ COMMANDS = {
     "evaluate": ("evaluate", "Measure an index on the live cluster."),
     "dataset": (
         "dataset",
-        "Make and check dataset folders: a corpus, queries, and which document answers which query.",
+        "Create and check dataset folders: a corpus, queries, and which document answers which query.",
     ),
     "serve": ("serve", "Show indices in a browser: search side by side, turn alpha, see who gains and who loses."),
 }
