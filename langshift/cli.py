@@ -37,7 +37,7 @@ COMMANDS = {
         "dataset",
         "Create and check dataset folders: a corpus, queries, and which document answers which query.",
     ),
-    "serve": ("serve", "Show indices in a browser: search side by side, turn alpha, see who gains and who loses."),
+    "serve": ("serve", "Explore indices in a browser: search side by side, vary alpha, see who gains and who loses."),
 }
 
 
