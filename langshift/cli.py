@@ -17,27 +17,27 @@ from langshift.settings import VERSION, Settings
 # Command -> the module of langshift.commands that has it as a function of that name, and how its help begins: so the
 # list of all commands is shown without loading any.
 COMMANDS = {
-    "up": ("cluster", "Start the embedded OpenSearch; the first time, download it."),
-    "down": ("cluster", "Stop the embedded OpenSearch; its data stays."),
-    "status": ("cluster", "Say whether the embedded OpenSearch runs, and where; exit code 1 where it does not."),
-    "doctor": ("cluster", "Say what is installed and reachable, and what to do about what is not."),
+    "up": ("cluster", "Start the embedded OpenSearch, downloading it the first time."),
+    "down": ("cluster", "Stop the embedded OpenSearch and keep its data."),
+    "status": ("cluster", "Show whether the embedded OpenSearch is running, and where; exit code 1 if it is not."),
+    "doctor": ("cluster", "Check what is installed and reachable, and suggest how to fix what is not."),
     "demo": ("serve", "Index the bundled corpus twice, without and with the shift, and show what changes."),
-    "vectors": ("vectors", "Language vectors: fit them on parallel text, look at them, and judge them."),
+    "vectors": ("vectors", "Fit language vectors on parallel text, inspect them, and judge them."),
     "ingest": ("ingest", "Index CORPUS: detect each document's language, encode it, shift it, write it."),
     "search": ("search", "Search the index NAME for WORDS."),
-    "anchors": ("search", "Calibrate anchored search (langshift search --mode anchored) to an index."),
-    "dead-letters": ("ingest", "Documents that could not be indexed: see why, repair them, and send them again."),
+    "anchors": ("search", "Calibrate anchored search (langshift search --mode anchored) for an index."),
+    "dead-letters": ("ingest", "List documents that could not be indexed, with the reasons, and send them again."),
     "index": ("index", "List, describe and remove indices and their versions."),
-    "adopt": ("ingest", "Take over OLD, an index (or alias) with vectors that anybody has made, as NEW."),
+    "adopt": ("ingest", "Take over OLD, an index (or alias) with vectors from any source, as the new index NEW."),
     "retune": ("retune", "Change the shift of the index NAME without encoding anything again."),
-    "rollback": ("retune", "Let NAME stand for the version before the live one again."),
-    "pipeline": ("index", "Shift what other clients write: an ingest pipeline for each version of an index."),
+    "rollback": ("retune", "Point NAME back to the previous version."),
+    "pipeline": ("index", "Shift documents from other clients, with an ingest pipeline for each version of an index."),
     "evaluate": ("evaluate", "Measure an index on the live cluster."),
     "dataset": (
         "dataset",
-        "Make and check dataset folders: a corpus, queries, and which document answers which query.",
+        "Create and check dataset folders: a corpus, queries, and which document answers which query.",
     ),
-    "serve": ("serve", "Show indices in a browser: search side by side, turn alpha, see who gains and who loses."),
+    "serve": ("serve", "Explore indices in a browser: search side by side, vary alpha, see who gains and who loses."),
 }
 
 
@@ -71,7 +71,7 @@ class LazyGroup(click.Group):
 def root() -> None:
     """Language-fair vector search on OpenSearch: debiased at index time, measured on the live cluster.
 
-    Without OPENSEARCH_URL the embedded OpenSearch is used, and started when needed.
+    If OPENSEARCH_URL is not set, the embedded OpenSearch is used, and started when needed.
 
     \b
     Example:
@@ -118,5 +118,5 @@ def _unexpected(error: Exception) -> int:
         note(f"Error: {error.strerror or error}{f': {error.filename}' if error.filename else ''}.")
     else:
         kind, text = type(error).__name__, " ".join(str(error).split())
-        note(f"Error: langshift met something unforeseen ({kind}: {text}); LANGSHIFT_DEBUG=1 shows where.")
+        note(f"Error: An unexpected error occurred ({kind}: {text}). Set LANGSHIFT_DEBUG=1 to see the traceback.")
     return 1

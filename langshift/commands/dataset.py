@@ -19,10 +19,10 @@ from langshift.parameters import JSON, PATH, Decorator, flag, json_or_tables, op
 
 def _print(checked: DatasetCheck) -> None:
     rows = [
-        [one.language or "(none named)", *map("{:,}".format, (one.documents, one.queries, one.heard, one.out_of_step))]
+        [one.language or "(not given)", *map("{:,}".format, (one.documents, one.queries, one.heard, one.out_of_step))]
         for one in checked.languages
     ]
-    columns = ["language", "documents", "queries", "heard", "out of step"]
+    columns = ["language", "documents", "queries", "detected", "mismatched"]
     table(None, columns, rows, right=set(columns[1:]))
     size = f"{checked.documents:,} documents, {checked.queries:,} queries, {checked.judgements:,} judgements"
     if checked.clean:
@@ -75,19 +75,19 @@ def run_convert(
         note(f"Wrote {one.folder}: {one.documents:,} passages{languages}, {questions}, {one.judgements:,} judgements.")
         for what, count in one.left_out.items():
             if count:
-                note(f"Left out of it: {count:,} {_LEFT[what]}.")
+                note(f"Left out of {one.folder}: {count:,} {_LEFT[what]}.")
 
 
 _LANGUAGES = option(
-    "--languages LIST", "Languages to pool, such as ar,de,en; all that SOURCE has if not given.", callback=parse_list
+    "--languages LIST", "Languages to pool, such as ar,de,en. [default: all in SOURCE]", callback=parse_list
 )
 _PIVOT = option(
     "--pivot LIST",
-    "The language of the questions; of several, each makes a set of its own in OUT/<language>.",
+    "The language of the questions; with several, each gets a set of its own in OUT/<language>.",
     default="en",
     callback=parse_list,
 )
-_EVERY = flag("--multilingual-queries", "Ask in every language of the pool, not in --pivot alone.", dest="every")
+_EVERY = flag("--multilingual-queries", "Use the questions in every language, not only in --pivot.", dest="every")
 _KEEP = option(
     "--keep K",
     "Keep K translations of each passage, chosen by a hash of its group and languages.",
@@ -100,7 +100,7 @@ _ARTICLES = flag(
 )
 _NO_LANGUAGE = flag(
     "--no-language",
-    "Leave languages out of corpus.jsonl, for ingest to detect; languages.tsv keeps them for measuring.",
+    "Leave languages out of corpus.jsonl, so that ingest detects them; languages.tsv keeps them for evaluation.",
 )
 
 
@@ -122,7 +122,7 @@ def _options(*options: Decorator) -> Decorator:
 
 @click.group()
 def dataset() -> None:
-    """Make and check dataset folders: a corpus, queries, and which document answers which query.
+    """Create and check dataset folders: a corpus, queries, and which document answers which query.
 
     \b
     Example:
@@ -133,7 +133,7 @@ def dataset() -> None:
 
 @dataset.group()
 def convert() -> None:
-    """Make a dataset folder from a published collection.
+    """Create a dataset folder from a published collection.
 
     \b
     Example:
@@ -144,9 +144,9 @@ def convert() -> None:
 @convert.command("xquad")
 @_options(_LANGUAGES, _PIVOT, _EVERY, _KEEP, _ARTICLES, _NO_LANGUAGE)
 def xquad(source: Path, out: Path, languages: list[str] | None, **options: Any) -> None:  # noqa: ANN401 - the shared options
-    """Make the pooled multilingual set OUT from XQuAD's files in SOURCE.
+    """Create the pooled multilingual set OUT from XQuAD's files in SOURCE.
 
-    SOURCE holds en.json, de.json and so on, or xquad.en.json. The corpus holds every language's
+    SOURCE contains en.json, de.json and so on, or xquad.en.json. The corpus contains every language's
     version of each paragraph, and all versions of a paragraph are relevant to its questions.
 
     \b
@@ -160,10 +160,10 @@ def xquad(source: Path, out: Path, languages: list[str] | None, **options: Any) 
 @convert.command("mlqa")
 @_options(_LANGUAGES, _PIVOT, _EVERY, _KEEP, _ARTICLES, _split("test", "test", "dev"), _NO_LANGUAGE)
 def mlqa(source: Path, out: Path, languages: list[str] | None, split: str, **options: Any) -> None:  # noqa: ANN401 - the shared options
-    """Make the pooled multilingual set OUT from MLQA's files in SOURCE.
+    """Create the pooled multilingual set OUT from MLQA's files in SOURCE.
 
     SOURCE is the unpacked MLQA_V1. A question exists in about four of seven languages, and its
-    passages in all of them are relevant; the pool holds what exists in the questions' language.
+    passages in all of them are relevant; the pool contains what exists in the questions' language.
 
     \b
     Example:
@@ -175,10 +175,10 @@ def mlqa(source: Path, out: Path, languages: list[str] | None, split: str, **opt
 @convert.command("belebele")
 @_options(_LANGUAGES, _PIVOT, _EVERY, _KEEP, _ARTICLES, _NO_LANGUAGE)
 def belebele(source: Path, out: Path, languages: list[str] | None, **options: Any) -> None:  # noqa: ANN401 - the shared options
-    """Make the pooled multilingual set OUT from Belebele's files in SOURCE.
+    """Create the pooled multilingual set OUT from Belebele's files in SOURCE.
 
-    SOURCE holds eng_Latn.jsonl and so on, or the folder data with them. Languages are named by
-    FLORES-200 code or by tag: zh is zho_Hans, and zho_Hant is itself.
+    SOURCE contains eng_Latn.jsonl and so on, or a folder data with them. Languages are named by
+    FLORES-200 code or by tag: zh is zho_Hans; zho_Hant has to be named by its code.
 
     \b
     Example:
@@ -190,10 +190,10 @@ def belebele(source: Path, out: Path, languages: list[str] | None, **options: An
 @convert.command("miracl")
 @_options(_LANGUAGES, _split("dev", "dev", "train"), _NO_LANGUAGE)
 def miracl(source: Path, out: Path, languages: list[str] | None, split: str, **options: Any) -> None:  # noqa: ANN401 - the shared options
-    """Make the set OUT from MIRACL's topics, judgements and corpora in SOURCE.
+    """Create the set OUT from MIRACL's topics, judgements and corpora in SOURCE.
 
-    SOURCE holds miracl-v1.0-sw and miracl-corpus-v1.0-sw and so on. Passages were judged for
-    questions in their own language only; OUT says so, and measures across languages are refused.
+    SOURCE contains miracl-v1.0-sw and miracl-corpus-v1.0-sw and so on. Passages were judged only for
+    questions in their own language; OUT records this, and measures across languages are refused.
 
     \b
     Example:
@@ -208,14 +208,14 @@ def miracl(source: Path, out: Path, languages: list[str] | None, split: str, **o
     _PIVOT,
     _EVERY,
     _KEEP,
-    option("--domains LIST", "Domains to pool; all if not given.", callback=parse_list),
+    option("--domains LIST", "Domains to pool. [default: all]", callback=parse_list),
     _NO_LANGUAGE,
 )
 def posir(source: Path, out: Path, languages: list[str] | None, domains: list[str] | None, **options: Any) -> None:  # noqa: ANN401 - the shared options
-    """Make the pooled multilingual set OUT from PosIR's folders in SOURCE.
+    """Create the pooled multilingual set OUT from PosIR's folders in SOURCE.
 
-    SOURCE holds eng-Latn/Law/corpus.parquet and so on. Where in its document each question's
-    evidence stands is kept in evidence.tsv, with the document's length.
+    SOURCE contains eng-Latn/Law/corpus.parquet and so on. The file evidence.tsv records where in its
+    document each question's evidence is, with the document's length.
 
     \b
     Example:
@@ -227,10 +227,10 @@ def posir(source: Path, out: Path, languages: list[str] | None, domains: list[st
 @convert.command("neuclir")
 @_options(_LANGUAGES, _PIVOT, _EVERY, _NO_LANGUAGE)
 def neuclir(source: Path, out: Path, languages: list[str] | None, **options: Any) -> None:  # noqa: ANN401 - the shared options
-    """Make the set OUT from NeuCLIR's documents, topics and judgements in SOURCE.
+    """Create the set OUT from NeuCLIR's documents, topics and judgements in SOURCE.
 
-    SOURCE holds zho/docs.jsonl (or data/zho-00000-of-00001.jsonl.gz), fas and rus, topics in
-    *topics*.jsonl, and TREC judgements in *qrels*. --languages are those of the documents.
+    SOURCE contains zho/docs.jsonl (or data/zho-00000-of-00001.jsonl.gz), fas and rus, topics in
+    *topics*.jsonl, and TREC judgements in *qrels*. --languages are the languages of the documents.
 
     \b
     Example:
@@ -242,10 +242,10 @@ def neuclir(source: Path, out: Path, languages: list[str] | None, **options: Any
 @convert.command("multieup")
 @_options(_LANGUAGES, _PIVOT, _EVERY, _ARTICLES, _NO_LANGUAGE)
 def multieup(source: Path, out: Path, languages: list[str] | None, **options: Any) -> None:  # noqa: ANN401 - the shared options
-    """Make the set OUT from MultiEuP v2, the file SOURCE or one in the folder SOURCE.
+    """Create the set OUT from MultiEuP v2: SOURCE is its file, or a folder that contains it.
 
     The file is clean_all_with_did_qid.MEP.csv. A debate's title is a query, and every speech in
-    that debate is relevant, in whatever language. An article is a debate.
+    that debate is relevant, whatever its language. For --split-by-article, a debate is an article.
 
     \b
     Example:
@@ -257,17 +257,17 @@ def multieup(source: Path, out: Path, languages: list[str] | None, **options: An
 @convert.command("beir")
 @_options(
     _LANGUAGES,
-    option("--pivot LIST", "The language of the queries; all if not given.", callback=parse_list),
+    option("--pivot LIST", "The language of the queries. [default: all]", callback=parse_list),
     _KEEP,
     _ARTICLES,
     _split("test"),
     _NO_LANGUAGE,
 )
 def beir(source: Path, out: Path, languages: list[str] | None, split: str, **options: Any) -> None:  # noqa: ANN401 - the shared options
-    """Make the set OUT from any folder in BEIR's layout, SOURCE.
+    """Create the set OUT from any folder in BEIR's layout, SOURCE.
 
-    SOURCE holds corpus.jsonl, queries.jsonl (or .gz) and qrels/test.tsv. --languages, --pivot, --keep
-    and --split-by-article need lines that name language, group and article.
+    SOURCE contains corpus.jsonl, queries.jsonl (or .gz) and qrels/test.tsv. --languages, --pivot,
+    --keep and --split-by-article need lines that name their language, group and article.
 
     \b
     Example:
@@ -282,11 +282,14 @@ def beir(source: Path, out: Path, languages: list[str] | None, split: str, **opt
 @json_or_tables
 @click.pass_context
 def check(context: click.Context, folder: Path, as_json: bool) -> None:
-    """Find what is wrong with the dataset in FOLDER: all of it, not only the first.
+    """Find every problem in the dataset FOLDER, not only the first.
 
-    Looked for are ids that are there twice, judgements without their document or query, queries
-    without a relevant document, empty texts, texts that are surely in another language than they
-    say, and translation groups with several passages in one language. Exit code 1: something was found.
+    The check finds duplicate ids, judgements without their document or query, queries without a
+    relevant document, empty texts, texts that are clearly in another language than the one given, and
+    translation groups with several documents in one language. Exit code 1 if there is any problem.
+
+    In the table, detected counts the texts long enough to detect their language, and mismatched those
+    of them that are in another language.
 
     \b
     Example:

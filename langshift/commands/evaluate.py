@@ -40,7 +40,7 @@ from langshift.retrieval.settings import (
 )
 from langshift.settings import Settings
 
-_INDICES = option("--index NAME", "The index to search; again for more.", dest="names", required=True, multiple=True)
+_INDICES = option("--index NAME", "The index to search; can be repeated.", dest="names", required=True, multiple=True)
 
 
 @click.command("modes")
@@ -48,7 +48,7 @@ _INDICES = option("--index NAME", "The index to search; again for more.", dest="
 @_INDICES
 @option(
     "--setting SETTING",
-    "A mode and options of langshift search, such as 'hybrid --prefer-language .02'; again for more. "
+    "A mode and options of langshift search, such as 'hybrid --prefer-language .02'; can be repeated. "
     "[default: each mode, and dense with --prefer-language .02 and with --spread .02]",
     dest="settings",
     multiple=True,
@@ -69,16 +69,17 @@ def modes(
     search: SearchOptions,
     as_json: bool,
 ) -> None:
-    """Send every query of DATASET in several settings, and compare these in one table.
+    """Send every query of DATASET in several settings, and compare the settings in one table.
 
-    The settings take turns at each query, one query at a time, so that their latencies are of the same moments.
-    Each row stands for a setting, and an index where there are several. Every row is tested against the first:
-    paired, by queries of one article or group together, corrected for the number of tests. Tables of all
-    differences follow, with the queries with and without an answer in the searcher's language apart. Their
-    interval and p are of one comparison alone, and a loss is judged by these: the corrected p would excuse it.
+    The settings take turns at each query, one query at a time, so that their latencies are measured under the
+    same conditions. Each row is a setting, or a setting and an index if there are several. Every row is tested
+    against the first by a paired test that keeps the queries of one article or group together, corrected for
+    the number of tests. Tables of all differences follow, separately for queries with and without an answer in
+    the searcher's language. Their interval and p are those of a single comparison, and a loss is judged by
+    these: the corrected p would hide it.
 
-    Top1 is what the first document is: perfect (relevant and in the query's language), lang_fail (relevant, in
-    another language), sem_fail (not relevant, in the query's language) or both_fail.
+    Top1 is the kind of the first document: perfect (relevant and in the query's language), lang_fail (relevant,
+    in another language), sem_fail (not relevant, in the query's language) or both_fail.
 
     \b
     Example:
@@ -87,7 +88,7 @@ def modes(
       langshift evaluate compare results/plain-dense results/shifted-dense
     """
     if len(set(names)) < len(names):
-        raise UsageError("--index names an index twice: name each once.")
+        raise UsageError("--index names an index twice: the indices must be unique.")
     parsed = _settings(settings)
     data = load_dataset(dataset)
     chosen = _measures(measures, data)
@@ -155,7 +156,7 @@ def replay_with_bars(
             return replay_all(clients, replay_plan, options, journals=opened, on_answer=lambda: bars.advance(searching))
         except KeyboardInterrupt:
             if opened:
-                note("What was answered is kept: the same command with --resume sends the rest.")
+                note("The answers so far are saved: run the same command with --resume to send the rest.")
             raise
 
 
@@ -206,7 +207,7 @@ def _settings(given: Sequence[str]) -> list[SearchSettings]:
         setting = read_setting(text)
         if setting in found:
             usual = format_settings(setting)
-            raise UsageError(f"--setting {text!r} is {usual!r}, which is there already: give each once.")
+            raise UsageError(f"--setting {text!r} means {usual!r}, which is already given: settings must be unique.")
         found.append(setting)
     return found or [*map(SearchSettings, MODES), SearchSettings(preference=0.02), SearchSettings(preference=-0.02)]
 
@@ -226,20 +227,20 @@ def _measures(given: str | None, dataset: Dataset) -> list[str]:
 @option("--measures NAMES", "Measures, such as 'nDCG@20 TLR@20 LPR'; see langshift evaluate score.")
 @option(
     "--concurrency N",
-    "Queries under way at once: 1 if not given; with --rate or --log "
-    f"the most that may be, {AT_ONCE_IN_OPEN_LOOP} if not given.",
+    "Queries to send concurrently; with --rate or --log, the maximum. "
+    f"[default: 1; with --rate or --log {AT_ONCE_IN_OPEN_LOOP}]",
     click.IntRange(1, MOST_AT_ONCE),
 )
 @option(
     "--rate R",
-    "Send R queries a second at random moments, whether or not others are answered.",
+    "Send R queries a second at random times, whether or not earlier ones are answered.",
     FiniteRange(0, 10_000, min_open=True),
 )
-@option("--log FILE", "Send the queries of a log, when they came.")
-@option("--speed S", "Send a log so many times as fast; 1 if not given.", FiniteRange(0, 1_000_000, min_open=True))
-@option("--warm-up N", "Queries that each index gets first, uncounted.", click.IntRange(0, 10_000), default=WARM_UP)
+@option("--log FILE", "Send the queries of a log at the times that it records.")
+@option("--speed S", "Send a log S times as fast. [default: 1]", FiniteRange(0, 1_000_000, min_open=True))
+@option("--warm-up N", "Uncounted queries sent to each index first.", click.IntRange(0, 10_000), default=WARM_UP)
 @option("--output FOLDER", "Write run.trec, per-query.jsonl and result.json here.")
-@flag("--resume", "Go on with a replay that was cut off: send what --output lacks.")
+@flag("--resume", "Resume an interrupted replay: send what is missing in --output.")
 @search_options
 @json_or_tables
 def replay_command(
@@ -259,32 +260,33 @@ def replay_command(
 ) -> None:
     """Send every query of DATASET to the cluster, and score the answers.
 
-    DATASET is a folder with corpus.jsonl, queries.jsonl and qrels/test.tsv. The best 100 documents
-    are asked for. Without --output nothing is written.
+    DATASET is a folder with corpus.jsonl, queries.jsonl and qrels/test.tsv. Each query retrieves the
+    best 100 documents. Without --output nothing is written.
 
     \b
     TLR@20 is the recall of relevant documents in other languages than the query's,
     SLR@20 of those in the query's own language.
 
-    Closed loop (the usual): --concurrency users, each of whom asks again as soon as the last query is
-    answered. Open loop (--rate, --log): queries are sent when they are due. Arrivals of --rate are a
-    Poisson process, the same in every replay. A query's wall time then counts from when it was due, also
-    where it had to wait for others (no coordinated omission). In closed loop it counts from sending, and
-    wall_corrected shows what queries that kept coming would have met.
+    Closed loop (the default): --concurrency users, each of whom sends a query as soon as the previous one
+    is answered. Open loop (--rate, --log): queries are sent when they are due. The arrivals of --rate are a
+    Poisson process, the same in every replay. A query's wall time then counts from when it was due, even
+    if it had to wait for others (no coordinated omission). In a closed loop it counts from sending, and
+    wall_corrected shows the wall times as if queries had kept arriving.
 
-    Several --index get every query, in turn first, under the same load; the cluster then bears --rate or
-    the log's rate once for each. Their answers are compared: overlap (RBO, Jaccard@20), and each
-    language's share of the first 20. Files go to FOLDER/NAME, the comparison to FOLDER/drift.json.
+    With several --index, every query is sent to each of them, and they take turns in being first, under the
+    same load; the cluster then receives --rate or the log's rate once for each. Their answers are compared:
+    overlap (RBO, Jaccard@20), and each language's share of the first 20. Files are written to FOLDER/NAME,
+    and the comparison to FOLDER/drift.json.
 
-    The language of a query that names none is detected among all languages, and left open where that is not
-    clear; langshift search always takes one of the index's own.
+    The language of a query that names none is detected among all languages, and left open if it is not
+    clear; langshift search always chooses one of the index's own.
 
     A log has a JSON object on each line with timestamp (ISO 8601, or seconds since 1970) and text, and
-    perhaps language and _id. DATASET may be left out; with it, queries are judged by their _id.
+    optionally language and _id. DATASET may be left out; with it, queries are judged by their _id.
 
-    With --output, answers are kept as they come; a replay that was cut off is marked "complete": false in
-    result.json, and --resume sends what is missing. Where the dataset has translation groups, the scores
-    of every translation of the passage sought are written to group-scores.jsonl, from which LPR is made.
+    With --output, answers are saved as they arrive; an interrupted replay is marked "complete": false in
+    result.json, and --resume sends what is missing. If the dataset has translation groups, the scores of
+    every translation of the relevant document are written to group-scores.jsonl, from which LPR is computed.
 
     \b
     Example:
@@ -296,13 +298,13 @@ def replay_command(
       langshift evaluate replay --log queries.jsonl --speed 2 --index plain --index shifted
     """
     if len(set(names)) < len(names):
-        raise UsageError("--index names an index twice: name each once.")
+        raise UsageError("--index names an index twice: the indices must be unique.")
     if rate is not None and log is not None:
-        raise UsageError("--rate and --log both say when queries are sent: give one of them.")
+        raise UsageError("--rate and --log both determine when queries are sent: give only one of them.")
     if speed is not None and log is None:
-        raise UsageError("--speed is for a log: give one with --log.")
+        raise UsageError("--speed only applies to a log: give one with --log.")
     if resume and output is None:
-        raise UsageError("--resume goes on with what is in a folder: name it with --output.")
+        raise UsageError("--resume continues a replay from its folder: name it with --output.")
     usual = 1 if rate is None and log is None else AT_ONCE_IN_OPEN_LOOP
     load = LoadProfile(concurrency or usual, rate, speed if log is None else speed or 1.0, warm_up)
     # Its steps: read, detect languages, encode and prepare (``ReplayPlan.of``), send and score (``replay_all``), write.
@@ -347,14 +349,14 @@ def _read(folder: Path | None, log: Path | None, measures: str | None) -> tuple[
 @option("--dataset FOLDER", "The dataset that was searched.", required=True)
 @option(
     "--measures NAMES",
-    "Measures, such as 'nDCG@20 TLR@20'; nDCG, R, TLR and SLR at 20 if not given, and LPR where it can be had.",
+    "Measures, such as 'nDCG@20 TLR@20'. [default: nDCG, R, TLR and SLR at 20, and LPR if it is available]",
 )
 @json_or_tables
 def score(run: Path, dataset: Path, measures: str | None, as_json: bool) -> None:
     """Score RUN, a TREC run of any retriever.
 
-    Ties break as trec_eval breaks them; the rank column is not used. A query without answer counts 0,
-    and a query without relevant document is left out.
+    Ties are broken as in trec_eval; the rank column is not used. A query without an answer counts as 0,
+    and a query without a relevant document is left out.
 
     \b
     Known measures: nDCG@k R@k P@k AP RR Judged@k and others of ir_measures, such as Success@k;

@@ -19,10 +19,10 @@ from langshift.plugin.versions import live
 
 @click.group()
 def pipeline() -> None:
-    """Shift what other clients write: an ingest pipeline for each version of an index.
+    """Shift documents from other clients, with an ingest pipeline for each version of an index.
 
-    With it, Logstash, Data Prepper, Spark, curl or any other client that writes raw vectors to the index gets them
-    shifted by the document's language. docs/clients.md shows request bodies.
+    Logstash, Data Prepper, Spark, curl or any other client then writes raw vectors to the index, and the pipeline
+    shifts them by the document's language. docs/clients.md shows request bodies.
 
     \b
     Example:
@@ -32,13 +32,13 @@ def pipeline() -> None:
 
 @pipeline.command()
 @click.argument("name")
-@option("--after PIPELINE", "A pipeline that runs first, such as one that makes the vectors.")
+@option("--after PIPELINE", "A pipeline that runs first, such as one that computes the vectors.")
 @JSON
 def install(name: str, after: str | None, as_json: bool) -> None:
-    """Make a pipeline that shifts documents the default of the index NAME (an alias, or a version).
+    """Install a pipeline that shifts documents as the default pipeline of the index NAME (an alias or a version).
 
-    What was the default pipeline before runs first. To install again brings the pipeline up to date, where
-    anything has changed. langshift's own commands do not go through it.
+    The previous default pipeline runs first. Installing again updates the pipeline if anything has changed.
+    langshift's own commands bypass it.
 
     \b
     Example:
@@ -56,10 +56,10 @@ def install(name: str, after: str | None, as_json: bool) -> None:
         return
     out.print(f"{_DONE[done]} {pipelines.name_for(index)}, the default pipeline of {index}.", soft_wrap=True)
     if first is not None:
-        so_far = ", the default pipeline so far," if first.was_default else ""
+        so_far = ", the previous default pipeline," if first.was_default else ""
         note(f"The pipeline {first.name}{so_far} runs before it.")
     if shift.hash is None:
-        note(f"{index} has no language vectors: documents get a stamp, and no vector moves.")
+        note(f"{index} has no language vectors: documents get a stamp, but their vectors are not shifted.")
 
 
 @pipeline.command()
@@ -67,9 +67,9 @@ def install(name: str, after: str | None, as_json: bool) -> None:
 @option("--sample N", "How many documents to shift again and compare.", click.IntRange(1, 1000), default=100)
 @JSON
 def verify(name: str, sample: int, as_json: bool) -> None:
-    """Compare what the pipeline does with NumPy, on documents of the index NAME, and look at all stamps.
+    """Compare the pipeline's results with NumPy's on documents of the index NAME, and check all stamps.
 
-    Nothing is written. Exit codes: 0 all agrees, 1 something differs, which is said with what to do.
+    Nothing is written. Exit codes: 0 everything agrees, 1 something differs; what to do is then shown.
 
     \b
     Example:
@@ -82,9 +82,9 @@ def verify(name: str, sample: int, as_json: bool) -> None:
 @click.argument("name")
 @JSON
 def remove(name: str, as_json: bool) -> None:
-    """Take the pipeline of the index NAME away; the default pipeline that was there before comes back.
+    """Remove the pipeline of the index NAME, and restore its previous default pipeline.
 
-    Documents stay as they are.
+    Documents are not changed.
 
     \b
     Example:
@@ -97,13 +97,13 @@ def remove(name: str, as_json: bool) -> None:
     if as_json:
         emit_json({"index": index, "removed": removed.name if removed else None, "default_pipeline": now})
     elif removed is None:
-        out.print(f"{index} has no pipeline of langshift's: nothing to remove.", soft_wrap=True)
+        out.print(f"{index} has no langshift pipeline: there is nothing to remove.", soft_wrap=True)
     else:
-        left = f"the default pipeline {now} again" if now else "no default pipeline now"
-        out.print(f"Removed {removed.name}: {index} has {left}. Its documents stay as they are.", soft_wrap=True)
+        left = f"the default pipeline {now} again" if now else "no default pipeline"
+        out.print(f"Removed {removed.name}: {index} now has {left}. Its documents are not changed.", soft_wrap=True)
 
 
-_DONE = {"installed": "Installed", "updated": "Brought up to date:", "unchanged": "Nothing to do:"}
+_DONE = {"installed": "Installed", "updated": "Updated", "unchanged": "Already up to date:"}
 
 
 def _first(client: OpenSearch, index: str, after: str | None) -> pipelines.PrecedingPipeline | None:
@@ -117,7 +117,7 @@ def _first(client: OpenSearch, index: str, after: str | None) -> pipelines.Prece
         return first
     if first is not None and first.was_default:
         raise UsageError(
-            f"{index} has the default pipeline {first.name}, which stays what runs first: put {after} into it, "
+            f"{index} has the default pipeline {first.name}, which continues to run first: add {after} to it, "
             "or leave --after out."
         )
     return pipelines.PrecedingPipeline(after, was_default=False)
@@ -136,10 +136,10 @@ def index() -> None:
 @index.command("list")
 @json_or_tables
 def list_(as_json: bool) -> None:
-    """List every version of every index of langshift's.
+    """List every version of every langshift index.
 
-    An index is a name over versions: of NAME-v0001, NAME-v0002, ... the one that is live is found by NAME. A version
-    that is kept was live once; one that is unfinished is being made, or was left by a command that was cut off.
+    The name of an index is an alias over versions: of NAME-v0001, NAME-v0002, ... it points to the live one. A kept
+    version was live before; an unfinished one is being created, or was left behind by an interrupted command.
 
     \b
     Example:
@@ -151,7 +151,7 @@ def list_(as_json: bool) -> None:
     elif found:
         _list(found)
     else:
-        note("There is no index of langshift's: make one with `langshift ingest CORPUS --index NAME`.")
+        note("There is no langshift index: create one with `langshift ingest CORPUS --index NAME`.")
 
 
 @index.command()
@@ -160,8 +160,8 @@ def list_(as_json: bool) -> None:
 def describe(name: str, as_json: bool) -> None:
     """Describe the index NAME, or the version of that name.
 
-    What made it, what it holds in which language, how it is kept, and what is not as it should be: documents without
-    a vector, documents whose stamp is not the index's, a write block that was left behind.
+    The description shows how it was built, what it contains in which language, how it is stored, and what is wrong
+    with it: documents without a vector, documents whose stamp differs from the index's, a leftover write block.
 
     \b
     Example:
@@ -186,15 +186,15 @@ def describe(name: str, as_json: bool) -> None:
 
 @index.command()
 @click.argument("name")
-@option("--version V", "Only this version, such as 1 or v0001; not the live one.")
-@flag("--yes", "Do not ask.")
+@option("--version V", "Remove only this version, such as 1 or v0001, but not the live one.")
+@flag("--yes", "Do not ask for confirmation.")
 @JSON
 def drop(name: str, version: str | None, yes: bool, as_json: bool) -> None:
     """Remove the index NAME with all its versions, or one version.
 
-    What goes is named, and asked for, first; scripts give --yes. With a version goes its ingest pipeline. Dropping an
-    unfinished version gives up the retune that was making it, and lets writes to the live one in again. Dead letters
-    of loads are documents of yours, and stay.
+    The command first shows what it will remove, and asks for confirmation; scripts use --yes. A version's ingest
+    pipeline is removed with it. Dropping an unfinished version abandons the retune that was creating it, and allows
+    writes to the live one again. Dead letters of loads are your documents, and are kept.
 
     \b
     Example:
@@ -204,7 +204,7 @@ def drop(name: str, version: str | None, yes: bool, as_json: bool) -> None:
 
 
 def _list(versions: Sequence[Version]) -> None:
-    columns = ["name", "version", "state", "documents", "size", "encoder", "alpha", "made"]
+    columns = ["name", "version", "state", "documents", "size", "encoder", "alpha", "created"]
     rows = [
         [one.name, short_name(one), *held(one), one.fingerprint.encoder, short_scales(one), one.made[:10]]
         for one in versions
@@ -213,7 +213,7 @@ def _list(versions: Sequence[Version]) -> None:
 
 
 def _beside(versions: Sequence[Version]) -> None:
-    columns = ["version", "state", "documents", "size", "alpha", "made", "by"]
+    columns = ["version", "state", "documents", "size", "alpha", "created", "origin"]
     rows = [
         [short_name(one), *held(one), short_scales(one), one.made[:10], description.source(one)] for one in versions
     ]
@@ -222,7 +222,7 @@ def _beside(versions: Sequence[Version]) -> None:
         columns.append("vectors")
         hashes = [(one.fingerprint.vectors or description._UNKNOWN)[: description._SHORT] for one in versions]
         rows = [[*row, beginning] for row, beginning in zip(rows, hashes, strict=True)]
-    table("\nVersions", columns, rows, right={"documents", "size"}, prose={"alpha", "by"})
+    table("\nVersions", columns, rows, right={"documents", "size"}, prose={"alpha", "origin"})
 
 
 def _languages(found: description.Description) -> None:

@@ -47,7 +47,7 @@ from langshift.retry import sigterm_as_interrupt
 from langshift.server_errors import reason
 from langshift.settings import Settings
 
-_VECTORS = option("--vectors FILE", "Language vectors. [default: shipped]")
+_VECTORS = option("--vectors FILE", "Language vectors. [default: those that come with langshift]")
 _ALPHA = option(
     "--alpha A",
     "Scale of the shift, 0 (none) to 1, in all languages. [default: what the vectors recommend, else 1]",
@@ -55,10 +55,10 @@ _ALPHA = option(
 )
 _METHOD = option(
     "--method NAME",
-    "How documents are moved: shift, or affine (a linear map of each language onto the pivot's space).",
+    "How documents are shifted: shift, or affine (a linear map of each language onto the pivot's space).",
     default="shift",
 )
-_SOFT = flag("--soft", "Shift a detected document by all languages that it may be in, as far as each is probable.")
+_SOFT = flag("--soft", "Shift a document by all languages that it may be in, weighted by their detected probability.")
 _LID_MODEL = option("--lid-model FILE", "A fastText model that detects languages. [default: the bundled lid.176.ftz]")
 
 
@@ -70,7 +70,7 @@ def _pipeline_options(*more: Decorator, unless: str = "") -> Decorator:
     """The options of a command that makes documents' vectors; it is given them as ``pipeline``."""
     least_confidence = option(
         "--min-confidence P",
-        f"A detection below this makes a document `und`, which is not shifted{unless}.",
+        f"A document whose detection is less certain than this becomes `und` and is not shifted{unless}.",
         SHARE,
         default=0.5,
     )
@@ -81,10 +81,10 @@ def _pipeline_options(*more: Decorator, unless: str = "") -> Decorator:
 @click.command()
 @click.argument("old")
 @option("--name NEW", "The name of the new index; not needed with --audit.")
-@option("--vector-field F", "The field of OLD that holds the vectors.", dest="vector", required=True)
+@option("--vector-field F", "The field of OLD that contains the vectors.", dest="vector", required=True)
 @option(
     "--text-field T",
-    "A field of OLD with text, of which languages are detected; again for more. Word search looks into them.",
+    "A text field of OLD, for detecting languages and for searching by words; can be repeated.",
     dest="texts",
     required=True,
     multiple=True,
@@ -97,21 +97,21 @@ def _pipeline_options(*more: Decorator, unless: str = "") -> Decorator:
 @_pipeline_options()
 @option(
     "--if-exists",
-    "Where NEW exists: refuse, put a new version in its place, or do so and keep the old one.",
+    "If NEW exists: refuse, replace it with a new version, or do so and keep the old version.",
     click.Choice(["fail", "replace", "new-version"]),
     default="fail",
 )
 @PATIENCE
-@flag("--audit", "Only read a random sample of OLD and say what a shift would change; write nothing.")
+@flag("--audit", "Only read a random sample of OLD and report what a shift would change; write nothing.")
 @option(
     "--sample N",
-    "With --audit: how many documents to draw, and how many queries to take at most. [default: 2000]",
+    "With --audit: how many documents to sample, and how many queries to use at most. [default: 2000]",
     click.IntRange(100, 10_000),
 )
 @option(
     "--queries FILE",
-    "With --audit: queries in BEIR's layout (queries.jsonl); with --encoder given each brings its `embedding`. "
-    "[default: the documents stand in for them]",
+    "With --audit: queries in BEIR's layout (queries.jsonl); with --encoder given, each has an `embedding`. "
+    "[default: the documents are used as queries]",
 )
 @json_or_tables
 def adopt(
@@ -128,17 +128,17 @@ def adopt(
     queries: Path | None,
     as_json: bool,
 ) -> None:
-    """Take over OLD, an index (or alias) with vectors that anybody has made, as NEW.
+    """Take over OLD, an index (or alias) with vectors from any source, as the new index NEW.
 
-    Its documents are read, their languages detected, their vectors shifted, and all is written to a new index with
-    the same fields, mapping, analyzers and settings; nothing is encoded: --encoder only names what made the vectors.
-    Each document also gets its language, how certain that is, and what was done to its vector. NEW is searched,
-    measured and retuned as any index of langshift's.
+    Its documents are read, their languages detected, their vectors shifted, and everything is written to a new index
+    with the same fields, mapping, analyzers and settings. Nothing is encoded: --encoder only names the encoder that
+    the vectors are from. Each document also gets its language, how certain that is, and a stamp of what was done to
+    its vector. NEW is searched, measured and retuned like any langshift index.
 
-    OLD is never written to, not even refreshed: what no search of OLD finds yet, and what is written to OLD while it
-    is read or later, is not in NEW. Send new documents to NEW too (see langshift pipeline), or stop writing to OLD.
-    A document that NEW does not take goes to the dead letters, and the exit code is 3. A run that is cut off leaves
-    nothing of NEW behind: run it again.
+    OLD is never written to, not even refreshed: what is not yet searchable in OLD, and what is written to OLD while
+    it is read or later, is not in NEW. Send new documents to NEW too (see langshift pipeline), or stop writing to
+    OLD. A document that NEW does not accept goes to the dead letters, and the exit code is 3. An interrupted run
+    leaves nothing of NEW behind: run it again.
 
     \b
     Example:
@@ -147,7 +147,7 @@ def adopt(
       langshift adopt old-articles --name news --vector-field vec --text-field body --language-field meta.lang
     """
     if not audit and (sample is not None or queries is not None):
-        raise UsageError("--sample and --queries say what --audit looks at: give --audit too.")
+        raise UsageError("--sample and --queries only apply to --audit: give --audit too.")
     there = FieldNames(vector, texts=texts, declared_language=language)
     if audit:
         with open_cluster() as client, open_for_adoption(client, old, there, pipeline, patience) as opened:
@@ -158,7 +158,7 @@ def adopt(
                 audit_report.show(found)
         return
     if name is None:
-        raise UsageError("Give the new index a name with --name, or only look at the old one with --audit.")
+        raise UsageError("Give the new index a name with --name, or only inspect the old one with --audit.")
     check_name(name)
     options = LoadOptions(if_exists, patience=patience)
     client = open_cluster()
@@ -224,7 +224,7 @@ def _last_line(summary: progress.LoadSummary, opened: AdoptableIndex) -> str:
         parts.append(f"{pluralize(summary.dead, 'dead letter')} ({progress.dead_letters_say(summary.name)})")
     return (
         f"All {pluralize(summary.lines, 'document')} that searches of {opened.old.name} found when reading began are "
-        f"accounted for: {', '.join(parts)}. What is written to {opened.old.name} since then is not in {summary.name}."
+        f"accounted for: {', '.join(parts)}. Anything written to {opened.old.name} since is not in {summary.name}."
     )
 
 
@@ -234,28 +234,28 @@ def _make_load_options(*, template: Path | None, engine: Engine | None, **values
 
 @click.command()
 @click.argument("corpus")
-@option("--index NAME", "The index, made if there is none.", dest="name", required=True)
-@_pipeline_options(_METHOD, _SOFT, unless=", unless by --soft")
+@option("--index NAME", "The index, created if it does not exist.", dest="name", required=True)
+@_pipeline_options(_METHOD, _SOFT, unless=", except by --soft")
 @option_group(
     "options",
     _make_load_options,
     option(
         "--if-exists",
-        "Where the index exists: refuse, add to it, put a new version in its place, or do so and keep the old one.",
+        "If the index exists: refuse, add to it, replace it with a new version, or do so and keep the old version.",
         click.Choice(["fail", "append", "replace", "new-version"]),
         default="fail",
     ),
     option(
         "--template FILE",
-        "Own analyzers, fields and settings of a new index: JSON with any of analyzers, mappings, settings.",
+        "Your own analyzers, fields and settings for a new index: JSON with any of analyzers, mappings, settings.",
     ),
     option(
         "--engine",
-        "What indexes the vectors of a new index; the embedded OpenSearch has lucene only. [default: lucene]",
+        "The vector engine of a new index; the embedded OpenSearch only has lucene. [default: lucene]",
         click.Choice(ENGINES),
     ),
-    flag("--resume", "Go on with a load that was cut off; without one, begin."),
-    flag("--fast-load", "Make a new index without replicas, which it gets at the end.", dest="fast"),
+    flag("--resume", "Resume an interrupted load, or start one if there is none."),
+    flag("--fast-load", "Create a new index without replicas, and add them at the end.", dest="fast"),
     PATIENCE,
 )
 @json_or_tables
@@ -263,13 +263,14 @@ def ingest(corpus: str, name: str, pipeline: PipelineOptions, options: LoadOptio
     """Index CORPUS: detect each document's language, encode it, shift it, write it.
 
     CORPUS is a JSONL file (_id, title, text, language, group and any other field; plain, gzip or zstd), a
-    Parquet file with such columns, or - for standard input. A document's own language wins over detection.
-    Of two documents with one _id the later wins; {"_op": "delete", "_id": ...} deletes. A line that cannot be
-    indexed goes to the dead letters (see langshift dead-letters), and the exit code is 3.
+    Parquet file with such columns, or - for standard input. A document's own language takes precedence over
+    detection. Of two documents with the same _id the later one wins; {"_op": "delete", "_id": ...} deletes. A line
+    that cannot be indexed goes to the dead letters (see langshift dead-letters), and the exit code is 3.
 
-    After a crash, a lost cluster or Ctrl-C the same command with --resume goes on; nothing is lost or doubled.
+    After a crash, a lost cluster or Ctrl-C, run the same command with --resume; nothing is lost or duplicated.
 
-    A template {"analyzers": {"ja": "kuromoji"}} has Japanese texts analyzed by kuromoji, which the cluster must have.
+    With the template {"analyzers": {"ja": "kuromoji"}}, Japanese texts are analysed by kuromoji, a plugin that the
+    cluster must have.
 
     \b
     Example:
@@ -287,7 +288,7 @@ def ingest(corpus: str, name: str, pipeline: PipelineOptions, options: LoadOptio
             message = f"{source.shown[:1].upper()}{source.shown[1:]} cannot be resumed"
             if options.resume:
                 raise UsageError(f"{message}: give a file, or leave --resume out.")
-            note(f"{message}: should this load be cut off, it has to begin again; a file can be gone on with.")
+            note(f"{message}: if this load is interrupted, it has to start again. A load from a file can be resumed.")
         opened = opened or pipeline.open(source.vector_spec or _vector_spec_of_index(name))
         client = open_cluster()
         watch = stack.enter_context(_reporter(client, name, corpus, pipeline))
@@ -303,7 +304,7 @@ def ingest(corpus: str, name: str, pipeline: PipelineOptions, options: LoadOptio
 
 @click.group("dead-letters")
 def dead_letters() -> None:
-    """Documents that could not be indexed: see why, repair them, and send them again.
+    """List documents that could not be indexed, with the reasons, and send them again.
 
     \b
     Example:
@@ -315,10 +316,10 @@ def dead_letters() -> None:
 @option("--index NAME", "Only those of this index. [default: of every index]", dest="name")
 @json_or_tables
 def list_(name: str | None, as_json: bool) -> None:
-    """Show dead letters by what was wrong with them, the most frequent first.
+    """List dead letters by reason, the most frequent first.
 
-    Reasons are shown without what is one document's alone: its id, quoted values, numbers. The files that are
-    named hold each document as it came. No cluster is needed.
+    Reasons are shown without the details of single documents: ids, quoted values, numbers. The files that are
+    named contain each document as it was read. No cluster is needed.
 
     \b
     Example:
@@ -336,13 +337,8 @@ def list_(name: str | None, as_json: bool) -> None:
         for group in groups:
             example = f"{Path(group.example.corpus).name}, line {group.example.line}"
             rows.append([f"{group.count:,}", group.stage, group.type, group.reason, example])
-        table(
-            None,
-            ["count", "stage", "type", "reason", "for example"],
-            rows,
-            right={"count"},
-            prose={"reason", "for example"},
-        )
+        columns = ["count", "stage", "type", "reason", "example"]
+        table(None, columns, rows, right={"count"}, prose={"reason", "example"})
         for (place, count), file in zip(counts.items(), files, strict=True):
             say(f"{pluralize(count, 'dead letter')} of {place.name} in {file}")
         again = ", ".join(f"`langshift dead-letters replay --index {index}`" for index in {p.name: 0 for p in counts})
@@ -350,16 +346,16 @@ def list_(name: str | None, as_json: bool) -> None:
 
 
 @dead_letters.command("replay")
-@option("--index NAME", "The index that they were meant for.", dest="name", required=True)
+@option("--index NAME", "The index that the dead letters are for.", dest="name", required=True)
 @JSON
 def replay(name: str, as_json: bool) -> None:
     """Send the dead letters of an index again, and remove those that went through.
 
-    Repair what was wrong first: the index's settings, the encoder's server, or in the file that
-    `langshift dead-letters list` names the documents themselves (the line in `document`). Documents are made as by the
-    last load into the index. A document that was updated since then stays as it is.
+    Repair what was wrong first: the index's settings, the encoder's server, or the documents themselves, in the file
+    that `langshift dead-letters list` names (the line in `document`). Documents are processed as by the last load into
+    the index. A document that was updated since then is not changed.
 
-    Exit codes: 0 none is left, 3 some stay, with their new reason.
+    Exit codes: 0 none are left, 3 some are left, with their new reasons.
 
     \b
     Example:

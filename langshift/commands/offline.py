@@ -59,9 +59,9 @@ _encoding_options = option_group(
     EncodingOptions,
     ENCODER,
     REMOTE_CODE,
-    option("--vectors FILE", "Language vectors; those that come with langshift if not given."),
-    option("--pivot LANGUAGE", "Move the language vectors to this pivot; the file's own pivot if not given."),
-    option("--cache FOLDER", "Keep the encodings here, for the next time; not kept if not given."),
+    option("--vectors FILE", "Language vectors. [default: those that come with langshift]"),
+    option("--pivot LANGUAGE", "Convert the language vectors to this pivot. [default: the file's own pivot]"),
+    option("--cache FOLDER", "Store the encodings here for the next run. [default: not stored]"),
 )
 
 
@@ -70,7 +70,7 @@ def parse_sides(ctx: click.Context, parameter: click.Parameter, given: str | Non
     parts = parse_list(ctx, parameter, given, "never,always") or []
     for part in parts:
         if part not in ranking.SHIFT_QUERIES:
-            raise click.BadParameter(f"{part!r} is none of {', '.join(ranking.SHIFT_QUERIES)}.")
+            raise click.BadParameter(f"{part!r} is not one of {', '.join(ranking.SHIFT_QUERIES)}.")
     return parts
 
 
@@ -81,7 +81,7 @@ def parse_sources(ctx: click.Context, parameter: click.Parameter, given: str | N
         source = encoding.LanguageSource.parse(part)
         if source is None:
             raise click.BadParameter(
-                f"{part!r} is none of given, detected and soft; a number of characters, 1 or more, can follow the "
+                f"{part!r} is not one of given, detected and soft; a number of characters, 1 or more, can follow the "
                 "latter two, such as detected:20."
             )
         found.append(source)
@@ -112,12 +112,12 @@ def open_dataset_pipeline(
         return pipeline
     known = pipeline.debias.vectors
     if known is None:
-        raise UsageError(f"--pivot {options.pivot} has nothing to move: give language vectors with --vectors.")
+        raise UsageError(f"--pivot {options.pivot} needs language vectors: give some with --vectors.")
     turned = ranking.repivoted(known, options.pivot)
     if "affine" in methods and known.maps and not turned.maps:
         raise UsageError(
-            f"The maps of the method affine lead to {known.pivot} and cannot be turned to {turned.pivot}: fit some "
-            f"with `langshift vectors fit --pivot {turned.pivot} --methods affine`."
+            f"The maps of the method affine have the pivot {known.pivot} and cannot be converted to {turned.pivot}: "
+            f"fit others with `langshift vectors fit --pivot {turned.pivot} --methods affine`."
         )
     return replace(pipeline, debias=recommended(turned, "shift", alpha))
 
@@ -140,26 +140,26 @@ def encode_shown(dataset: Dataset, encoder: Encoder, cache: Path | None) -> enco
 @_encoding_options
 @option(
     "--method LIST",
-    "What takes language out of the vectors: none, shift, centering, lir, affine.",
+    "How language is removed from the vectors: none, shift, centering, lir, affine.",
     dest="methods",
     default="shift",
     callback=partial(parse_list, example="none,shift,affine"),
 )
 @option(
     "--alpha A",
-    "Scale of shift and affine, 0 to 1; what the language vectors recommend, else 1, if not given.",
+    "Scale of shift and affine, 0 to 1. [default: what the language vectors recommend, else 1]",
     SHARE,
 )
 @option(
     "--shift-queries LIST",
-    "Whether queries move, too: never, always, or auto, as the language vectors recommend, else never.",
+    "Whether queries are shifted too: never, always, or auto (what the language vectors recommend, else never).",
     default="auto",
     callback=parse_sides,
 )
 @option(
     "--language-from LIST",
-    "Languages by which documents move: given by the dataset, detected, detected:20 (from 20 characters), "
-    "soft or soft:20 (all that are possible).",
+    "Languages by which documents are shifted: given by the dataset, detected, detected:20 (from the first "
+    "20 characters), soft or soft:20 (all that are possible).",
     dest="sources",
     default="given",
     callback=parse_sources,
@@ -187,14 +187,14 @@ def offline(
 ) -> None:
     """Search DATASET exactly, without a cluster, and score the answers.
 
-    Documents and queries are encoded here, documents moved as ingest moves them, and every query is
+    Documents and queries are encoded locally, documents are shifted as by ingest, and every query is
     compared with every document by cosine. The best 100 documents count. Languages that the dataset does
-    not name are detected; measures go by the dataset's languages, whatever --language-from says. --output
-    gets run.trec, group-scores.jsonl, per-query.jsonl and result.json, which `langshift evaluate compare`
-    reads.
+    not name are detected; measures use the dataset's languages, independently of --language-from. The files
+    run.trec, group-scores.jsonl, per-query.jsonl and result.json, which `langshift evaluate compare` reads,
+    are written to --output.
 
-    Several methods, sources of languages or sides make one table, and one folder each in --output. The
-    methods centering and lir change queries, too, and have no alpha.
+    Several values of --method, --language-from or --shift-queries give one table, with one folder for each
+    row in --output. The methods centering and lir also change queries, and have no alpha.
 
     \b
     Example:
@@ -257,8 +257,8 @@ def _numbers(ctx: click.Context, parameter: click.Parameter, given: str | None) 
         numbers = [-1.0]
     highest = 1.0 if parameter.name == "alphas" else float("inf")
     if any(not 0 <= number <= highest or number == float("inf") for number in numbers) or (given and not numbers):
-        reach = "from 0 to 1" if highest == 1 else "from 0 up"
-        raise click.BadParameter(f"{given!r} is no list of numbers {reach}, parted by commas, such as 0,.02,.05,.1.")
+        reach = "from 0 to 1" if highest == 1 else "of 0 or more"
+        raise click.BadParameter(f"{given!r} is not a comma-separated list of numbers {reach}, such as 0,.02,.05,.1.")
     return numbers
 
 
@@ -267,7 +267,7 @@ def _numbers(ctx: click.Context, parameter: click.Parameter, given: str | None) 
 @_encoding_options
 @click.option("--alpha", "alphas", default=_ALPHAS, callback=_numbers, metavar="LIST", help="Alphas to try.")
 @option("--beta LIST", "Language preferences to try, if any.", dest="betas", callback=_numbers)
-@option("--select NAME", "The measure to choose by.", default="nDCG@20")
+@option("--select NAME", "The measure by which the best alpha is chosen.", default="nDCG@20")
 @option("--measures NAMES", "Measures to report, such as 'nDCG@20 TLR@20 LPR Lang_nDCG@20'.")
 @json_or_tables
 def sweep(
@@ -279,12 +279,12 @@ def sweep(
     measures: str | None,
     as_json: bool,
 ) -> None:
-    """Try alphas on DATASET by exact search, from one encoding.
+    """Try alphas on DATASET by exact search, encoding it only once.
 
-    First every alpha for all languages alike, then for one language at a time with the others at the best
-    one. The best is chosen on one half of the queries and reported on the other; queries of one article
-    (or, where the dataset names no articles, of one group) stay in one half. --beta adds a table of language
-    preferences, over all queries, at the smallest, the best and the largest alpha.
+    Every alpha is tried for all languages together, then for one language at a time with the others at the
+    best alpha. The best is chosen on one half of the queries and reported on the other; queries of one
+    article (or, if the dataset names no articles, of one group) stay in one half. --beta adds a table of
+    language preferences, over all queries, at the smallest, the best and the largest alpha.
 
     \b
     Example:
@@ -322,8 +322,8 @@ def _names(dataset: Dataset, measures: str | None, select: str, betas: Sequence[
     parse_names(chosen, dataset)
     direction = parse_measure(chosen).family.direction
     if direction != "high":
-        good = "low" if direction == "low" else "neither high nor low"
-        raise UsageError(f"--select {chosen} cannot choose, since {good} is good there: name another, such as nDCG@20.")
+        good = "Low" if direction == "low" else "Neither high nor low"
+        raise UsageError(f"{good} values of {chosen} are better: give --select another measure, such as nDCG@20.")
     names = parse_names(measures, dataset)
     if betas and measures is None and dataset.judged != PER_LANGUAGE:
         names.append("Lang_nDCG@20")

@@ -28,9 +28,9 @@ def parse_scales(ctx: click.Context, parameter: click.Parameter, given: tuple[st
         language, equals, scale = text.partition("=")
         tag = parse_tag(language)
         if tag is None or not equals:
-            raise click.BadParameter(f"{text} names no language with a scale: write th=0.3.")
+            raise click.BadParameter(f"{text} is not a language with a scale, such as th=0.3.")
         if tag in scales:
-            raise click.BadParameter(f"{tag} is named twice: name each language once.")
+            raise click.BadParameter(f"{tag} is given twice: the languages must be unique.")
         scales[tag] = SHARE.convert(scale, parameter, ctx)
     return scales
 
@@ -40,25 +40,23 @@ def parse_scales(ctx: click.Context, parameter: click.Parameter, given: tuple[st
 @option("--alpha A", "Scale of the shift, 0 (none) to 1, in all languages.", SHARE)
 @option(
     "--alpha-for TAG=A",
-    "Scale of one language, such as th=0.3; again for more. Without --alpha the others stay as they are.",
+    "Scale of one language, such as th=0.3; can be repeated. Without --alpha, the others are unchanged.",
     dest="alphas",
     callback=parse_scales,
     multiple=True,
 )
 @option(
-    "--vectors FILE", "Other language vectors of the same encoder; without --alpha with the scales that they recommend."
+    "--vectors FILE", "Other language vectors for the same encoder; without --alpha, with the scales they recommend."
 )
-@option(
-    "--throttle N", "Documents a second at most. [default: what the cluster manages]", FiniteRange(0, min_open=True)
-)
+@option("--throttle N", "Documents a second at most. [default: as many as possible]", FiniteRange(0, min_open=True))
 @PATIENCE
 @option(
-    "--gate DATASET", "Replay this dataset on both versions before the new one goes live, and judge by --fail-if.", PATH
+    "--gate DATASET", "Replay this dataset on both versions before the new one goes live, and check --fail-if.", PATH
 )
 @option(
     "--fail-if CONDITION",
-    "Stay with the old version where this holds: 'SLR@20 < -0.01' is about the change, 'value nDCG@20 < 0.7' "
-    "about the new figure itself; again for more. See langshift evaluate compare.",
+    "Keep the old version live if this holds: 'SLR@20 < -0.01' is about the change, 'value nDCG@20 < 0.7' "
+    "about the new figure itself; can be repeated. See langshift evaluate compare.",
     dest="conditions",
     multiple=True,
 )
@@ -78,12 +76,12 @@ def retune(
 ) -> None:
     """Change the shift of the index NAME without encoding anything again.
 
-    A new version is made inside the cluster from the live one. Writes and deletes that come meanwhile are
-    caught up with, the last of them while writes are blocked for a moment; vectors and counts are checked;
-    then the alias changes to the new version at once. Until then nothing is changed for whoever searches.
-    The version before is kept, takes no writes, and is what `langshift rollback NAME` goes back to.
+    A new version is created inside the cluster from the live one. Writes and deletes that arrive in the
+    meantime are carried over, the last of them while writes are blocked for a moment; vectors and counts are
+    checked; then the alias is pointed to the new version in one step. Until then, searches are not affected.
+    The previous version is kept, is read-only, and is what `langshift rollback NAME` returns to.
 
-    Whatever ends it early, the old version stays live and complete, and the same command can be run again.
+    If the command ends early, the old version stays live and complete, and the same command can be run again.
 
     \b
     Example:
@@ -91,10 +89,10 @@ def retune(
       langshift retune news --alpha 0.6 --gate DATASET --fail-if 'SLR@20 < -0.01'
     """
     if alpha is None and not alphas and vectors is None:
-        raise UsageError("There is nothing to retune to: give --alpha, --alpha-for or --vectors.")
+        raise UsageError("There is nothing to change: give --alpha, --alpha-for or --vectors.")
     if (gate is None) != (not conditions):
         lacking = "a dataset with --gate" if gate is None else "conditions with --fail-if"
-        raise UsageError(f"--gate and --fail-if belong together: give {lacking}, too.")
+        raise UsageError(f"--gate and --fail-if must be used together: give {lacking} too.")
     if gate is None and search != SearchOptions():
         raise UsageError("Nothing is encoded without --gate: leave --encoder and --trust-remote-code out.")
     judged: list[GateResult] = []
@@ -112,7 +110,7 @@ def retune(
                     client, name, request, throttle=throttle, patience=patience, watch=shown.update, check=check
                 )
         except KeyboardInterrupt:
-            output.note(f"{name} goes on being served; the same command goes on where this one was.")
+            output.note(f"{name} stays available; run the same command to resume where this one stopped.")
             raise
         except _GateFailed as failed:
             unchanged = {"name": name, "index": failed.before, "before": failed.before, "changed": False}
@@ -131,11 +129,11 @@ def retune(
 @PATIENCE
 @JSON
 def rollback(name: str, patience: float, as_json: bool) -> None:
-    """Let NAME stand for the version before the live one again.
+    """Point NAME back to the previous version.
 
-    What was written since a retune is carried over first, with the shift of the version that it goes to. A
-    version that a load made holds other documents than the one before it: there nothing is carried over.
-    The version that is left is kept.
+    Writes and deletes since a retune are carried over first, with the shift of the previous version. A version
+    that was created by a load contains other documents than the one before it: nothing is carried over then.
+    The version that was live is kept.
 
     \b
     Example:
@@ -158,13 +156,13 @@ def note_aliases_left(client: OpenSearch, index: str) -> None:
     # Somebody may have dropped it since.
     found = client.indices.get_alias(index=index, params={"ignore": 404}).get(index, {})
     for alias in sorted(found.get("aliases", {})):
-        output.note(f"The alias {alias} still stands for {index}, which takes no writes any more: move it, too.")
+        output.note(f"The alias {alias} still points to {index}, now read-only: point it to the live version too.")
 
 
 _IN_WORDS: dict[Stage, str] = {
     "copying": "Copying",
     "catching up": "Catching up",
-    "deleting": "Carrying deletes over",
+    "deleting": "Carrying over deletes",
     "checking": "Searching both versions",
     "settling": "Waiting for replicas",
     "blocked": "Catching up, writes blocked",
@@ -204,22 +202,22 @@ def retuned(done: TransferResult) -> str:
     single = ", ".join(f"{tag} {alpha:g}" for tag, alpha in asked["alphas"].items())
     scales = f"alpha {asked['alpha']:g}{f' ({single})' if single else ''}"
     if not done.changed:
-        return f"{done.name} ({done.index}) has {scales} and these language vectors already: nothing is changed."
+        return f"{done.name} ({done.index}) already has {scales} and these language vectors: nothing was changed."
     deleted = f", {done.deleted:,} deleted" if done.deleted else ""
     return (
-        f"{done.name} is now {done.index} at {scales}: {output.pluralize(done.documents, 'document')}, "
-        f"{done.caught_up:,} caught up{deleted}, checked; the version before, {done.before}, is kept: "
-        f"`langshift rollback {done.name}` goes back to it."
+        f"{done.name} now points to {done.index} with {scales}: {output.pluralize(done.documents, 'document')}, "
+        f"{done.caught_up:,} caught up{deleted}, checked. The previous version, {done.before}, is kept: "
+        f"`langshift rollback {done.name}` returns to it."
     )
 
 
 def rolled_back(done: TransferResult) -> str:
     """What a rollback did, in a sentence."""
-    again = f"{done.name} is {done.index} again: {output.pluralize(done.documents, 'document')}"
+    again = f"{done.name} points to {done.index} again: {output.pluralize(done.documents, 'document')}"
     if done.kind == "load":
-        return f"{again}; what only {done.before} holds, which a load made, is not in it; {done.before} is kept."
+        return f"{again}. What was loaded into or written to {done.before} is not in it. {done.before} is kept."
     return (
-        f"{again}, {done.caught_up:,} carried over and {done.deleted:,} deleted since {done.before} took its place; "
+        f"{again}, {done.caught_up:,} carried over and {done.deleted:,} deleted since {done.before} replaced it. "
         f"{done.before} is kept."
     )
 
@@ -229,7 +227,7 @@ class _GateFailed(LangshiftError):
 
     def __init__(self, name: str, before: str, judged: GateResult) -> None:
         says = " ".join(verdict.says for verdict in judged.failed)
-        super().__init__(f"{name} stays {before}, and the new version is removed: {says}")
+        super().__init__(f"{name} still points to {before}, and the new version was removed: {says}")
         self.before = before
 
 

@@ -30,7 +30,7 @@ from langshift.retrieval.settings import (
 
 @click.group()
 def anchors() -> None:
-    """Calibrate anchored search (langshift search --mode anchored) to an index.
+    """Calibrate anchored search (langshift search --mode anchored) for an index.
 
     \b
     Example:
@@ -41,21 +41,21 @@ def anchors() -> None:
 @anchors.command()
 @click.argument("name")
 @option(
-    "--sample N", "How many documents to ask about, evenly of all languages.", click.IntRange(30, 2000), default=400
+    "--sample N", "How many documents to sample, evenly from every language.", click.IntRange(30, 2000), default=400
 )
 @encoder_options
 @json_or_tables
 def calibrate(name: str, sample: int, search: SearchOptions, as_json: bool) -> None:
-    """Measure how far anchored search may trust words in the index NAME (an alias, or a version), and keep it there.
+    """Measure how far anchored search may trust words in the index NAME (an alias or a version), and store the result.
 
-    No judgments are needed: questions are cut out of documents of the index, and each is asked twice, as the index is
-    and with its document hidden, as if that were not there in the question's language. What words are worth is fitted
-    so that the former are trusted and, in the latter, no other document of the language is. How much the vectors of
-    unrelated documents differ is measured, and where documents name translation groups, how often a content is there
-    in each language. Without a calibration usual figures are used.
+    No judgements are needed: queries are cut out of documents of the index, and each is searched twice, once in the
+    whole index and once with its document hidden, as if that did not exist in the query's language. The weight of
+    words is fitted so that the query's document is trusted in the first search, and no other document of its language
+    in the second. Also measured is how much the vectors of unrelated documents differ and, if documents name
+    translation groups, how often a content exists in each language. Without a calibration, default values are used.
 
-    It is kept in the index's mapping, where searches find it; no document is touched. The same index gives the same
-    result. A retune takes it along.
+    The result is stored in the index's mapping, where searches find it; no document is changed. The same index gives
+    the same result. A retune carries it over.
 
     \b
     Example:
@@ -67,8 +67,8 @@ def calibrate(name: str, sample: int, search: SearchOptions, as_json: bool) -> N
     encoder = search.encoder or index.fingerprint.encoder
     if is_given(encoder):
         raise UsageError(
-            f"The encoder {encoder} of {index.name} makes no vectors of questions, since its model is not here, and a "
-            "calibration asks questions: anchored search goes on with usual figures."
+            f"The encoder {encoder} of {index.name} cannot encode queries, since its model is not available, and a "
+            "calibration needs queries: anchored search continues with default values."
         )
     calibration = calibrate_index(Searcher(client, index, search), sample)
     store_calibration(client, index, calibration)
@@ -85,27 +85,27 @@ def _show_calibration(index: IndexInfo, calibration: Calibration) -> None:
         [one.language, f"{one.questions:,}", f"{one.found:.3f}", f"{one.deceived:.3f}", f"{one.prior:+.2f}"]
         for one in calibration.languages
     ]
-    columns = ["language", "questions", "found", "deceived", "prior"]
+    columns = ["language", "queries", "found", "false trust", "prior"]
     table(None, columns, rows, right=set(columns[1:]))
     trust = calibration.trust
     hidden = calibration.hidden
-    message = "no translations are known." if hidden is None else f"a translation of it: {_first_hit_shares(hidden)}."
+    message = "no translations are known." if hidden is None else f"it is a translation: {_first_hit_shares(hidden)}."
     for sentence in (
         "",
-        "found: the share of questions whose own document is trusted most. deceived: how far others of its language",
-        "are trusted where it is hidden, at a prior of 0 at most. prior: log-odds that what is sought is there in this",
-        "language, by the translation groups, less 2: above 0 only where nearly everything is there.",
+        "found: the share of queries whose own document is trusted most. false trust: how far others of its language",
+        "are trusted when it is hidden, at a prior of 0 at most. prior: log-odds that what is searched for exists in",
+        "this language, by the translation groups, less 2: above 0 only where nearly everything exists.",
         "",
-        f"{index.index}: words k {trust.words:g} (usual {USUAL_WORDS:g}), spread of cosines {trust.spread:.4f}, from "
-        f"{pluralize(calibration.questions, 'question')}.",
-        f"The first hit is the question's own document: {_first_hit_shares(calibration.there)}.",
+        f"{index.index}: words k {trust.words:g} (default {USUAL_WORDS:g}), spread of cosines {trust.spread:.4f} "
+        f"(queries: {calibration.questions:,}).",
+        f"The first hit is the query's own document: {_first_hit_shares(calibration.there)}.",
         f"Where that is hidden, {message}",
     ):
         out.print(sentence, soft_wrap=True)
 
 
 def _first_hit_shares(first: FirstHits) -> str:
-    return f"dense {first.dense:.3f}, anchored {first.anchored:.3f} of {pluralize(first.questions, 'question')}"
+    return f"dense {first.dense:.3f}, anchored {first.anchored:.3f} (queries: {first.questions:,})"
 
 
 def remarks(name: str, calibration: Calibration) -> list[str]:
@@ -116,12 +116,12 @@ def remarks(name: str, calibration: Calibration) -> list[str]:
     if calibration.lost:
         return [
             f"Anchored search of {name} loses translations that dense search finds, even with the lowest k "
-            f"({words:g}; {fitted:g} was fitted): where documents are often not there in the searcher's language, "
+            f"({words:g}; {fitted:g} was fitted): where documents often do not exist in the searcher's language, "
             "search with --mode dense."
         ]
     return [
-        f"With the fitted k of {fitted:g} anchored search of {name} would lose translations that dense search finds, "
-        f"so k is {words:g}, the highest that was tried at which nothing is lost."
+        f"With the fitted k of {fitted:g}, anchored search of {name} would lose translations that dense search finds, "
+        f"so k is {words:g}, the highest value tried at which nothing is lost."
     ]
 
 
@@ -129,16 +129,16 @@ def remarks(name: str, calibration: Calibration) -> list[str]:
 @click.argument("name")
 @click.argument("words")
 @setting_options
-@option("--language TAG", "The query's language. [default: detected among the index's own]")
-@option("--size", "How many hits.", click.IntRange(1, 1000), default=10)
+@option("--language TAG", "The query's language. [default: detected, among the index's own languages]")
+@option("--size", "How many hits to show.", click.IntRange(1, 1000), default=10)
 @option(
     "--filter FIELD=VALUE",
-    "Only documents with this value; several values of one field are alternatives.",
+    "Only documents with this value; can be repeated. Several values of one field are alternatives.",
     dest="filters",
     multiple=True,
 )
-@flag("--explain", "Tell of each hit how it came to its score, and what the shift did to its rank.")
-@flag("--show-request", "Print every request of the search first, for Dev Tools and as a comment for curl.")
+@flag("--explain", "Show for each hit how its score came about, and what the shift did to its rank.")
+@flag("--show-request", "Print every request of the search first, for Dev Tools and, as a comment, for curl.")
 @search_options
 @json_or_tables
 def search(
@@ -160,7 +160,7 @@ def search(
     --mode lexical   by words (BM25)
     --mode hybrid    by both
     --mode balanced  by vectors, the best 5 of each language
-    --mode anchored  by vectors, led by words to the same content in every language
+    --mode anchored  by vectors, guided by words to the same content in every language
 
     \b
     Example:
@@ -187,14 +187,14 @@ def search(
 
 
 _NONE = "-"
-_LEGS = "{}: the score that this leg of the search gave, and the rank in it, where it gave one."
+_LEGS = "{}: the score from this leg of the search, and the rank in it, if there is one."
 _MOVED = (
-    "dense: by the query's own vector; moved: by that which the anchors moved it to; lexical: by words; each with the "
-    "rank among the hits. The score is that of moved, with the bonus and what words in other languages add."
+    "dense: by the query's own vector; moved: by the vector that the anchors moved it to; lexical: by words; each with "
+    "the rank among the hits. The score is that of moved, plus the bonus and what words in other languages add."
 )
 _COMPARED = (
-    "similarity: the cosine of query and document, before → after the shift; by vector: the rank by it among {}, which "
-    "are the nearest after the shift and the hits."
+    "similarity: the cosine of query and document, before → after the shift; by vector: the rank by it among {}, "
+    "the hits and the nearest after the shift."
 )
 _TRUST = (
     "trust: how likely the document is to answer the query, judged by words (their BM25), by its cosine with the "

@@ -26,22 +26,22 @@ from langshift.settings import Settings
 
 _COLUMNS = ("nDCG@20", "TLR@20", "SLR@20")
 _LEGEND = (
-    "nDCG@20: how well the first 20 hits are ranked. TLR@20: how many of the passages that answer in other "
-    "languages are among them. SLR@20: how many in the question's own language, what a shift may cost."
+    "nDCG@20: how well the first 20 hits are ranked. TLR@20: how many of the relevant documents in other "
+    "languages are among them. SLR@20: how many of those in the question's own language, which a shift may lower."
 )
 
 
 @click.command()
 @option(
-    "--output FOLDER", "Write the runs of both indices and the report here.  [default: results/demo in LANGSHIFT_HOME]"
+    "--output FOLDER", "Write the runs of both indices and the report here. [default: results/demo in LANGSHIFT_HOME]"
 )
 @json_or_tables
 def demo(output: Path | None, as_json: bool) -> None:
     """Index the bundled corpus twice, without and with the shift, and show what changes.
 
-    The corpus is 44 topics in 12 languages with two questions each in every language. It is written
-    to the indices langshift-demo-plain and langshift-demo-shifted, which are replaced. In the end there is a report
-    on both (its page is `report` of the JSON document, null without the extra console), and `langshift serve`
+    The corpus has 44 topics in 12 languages, with two questions on each topic in every language. It is written
+    to the indices langshift-demo-plain and langshift-demo-shifted, which are replaced. At the end a report on both
+    is written (its page is `report` of the JSON document, null without the extra console), and `langshift serve`
     searches them side by side.
 
     \b
@@ -53,12 +53,12 @@ def demo(output: Path | None, as_json: bool) -> None:
     check_output(output)
     dataset = load_dataset(FOLDER)
     client = open_cluster()
-    terminal.note(f"Indexing {len(dataset.documents):,} passages twice: {PLAIN} and {SHIFTED}.")
+    terminal.note(f"Indexing {len(dataset.documents):,} documents twice, to {PLAIN} and {SHIFTED}.")
     with terminal.progress() as bars:
         indexing = bars.add_task("Indexing", total=2 * len(dataset.documents), rate="")
         index_twice(client, lambda done: bars.advance(indexing, done))
     searchers = [Searcher(client, name) for name in (PLAIN, SHIFTED)]
-    terminal.note(f"Asking {len(dataset.queries):,} questions of both.")
+    terminal.note(f"Searching both with {len(dataset.queries):,} questions.")
     # Both in turn, query by query: their latencies are of the same moments.
     before, after = replay_with_bars(client, searchers, dataset, ReplayOptions(group_scores=True))
     compared = ReplayPair(dataset, before, after)
@@ -75,7 +75,7 @@ def demo(output: Path | None, as_json: bool) -> None:
     else:
         show(compared, shown)
         _show_report(page)
-        terminal.out.print(f"\nAll of it took {document['seconds']:.0f} s.")
+        terminal.out.print(f"\nFinished in {document['seconds']:.0f} s.")
     for replayed in (before, after):
         if replayed.failed:
             raise errors.LangshiftError(f"{replayed.index}: {failures(replayed)}")
@@ -96,7 +96,7 @@ def _report(places: Sequence[Path], output: Path) -> Path | None:
     """Make the report; None where its extra is not installed."""
     if not errors.installed(*errors.REPORT):
         return None
-    terminal.note("Making the report.")
+    terminal.note("Generating the report.")
     from langshift.evaluate.report.report import build
     from langshift.evaluate.report.writers import write
 
@@ -106,11 +106,11 @@ def _report(places: Sequence[Path], output: Path) -> Path | None:
 def _show_report(page: Path | None) -> None:
     """Name the report, and the command that shows the two indices side by side."""
     if page is None:
-        terminal.line("\nA report with figures, and the console, need an extra: pip install 'langshift[console]'")
+        terminal.line("\nThe report with figures and the console need an extra: pip install 'langshift[console]'")
         return
-    terminal.heading("\nTo look at")
-    terminal.line(f"  the report: {page}")
-    terminal.line(f"  search, side by side: {terminal.program()} serve")
+    terminal.heading("\nSee the results")
+    terminal.line(f"  report: {page}")
+    terminal.line(f"  search side by side: {terminal.program()} serve")
 
 
 def show(compared: ReplayPair, shown: DemoExample | None) -> None:
@@ -122,7 +122,7 @@ def show(compared: ReplayPair, shown: DemoExample | None) -> None:
     if shown is not None:
         _show_example(shown)
     words = shown.query.text if shown else compared.dataset.queries[0].text
-    terminal.heading("\nTo try next")
+    terminal.heading("\nTry next")
     langshift = terminal.program()
     terminal.line(f'  {langshift} search {SHIFTED} "{words}"')
     terminal.line(f'  {langshift} search {PLAIN} "{words}"')
@@ -159,26 +159,27 @@ def _show_example(shown: DemoExample) -> None:
 @click.command()
 @option(
     "--host",
-    "Where to listen. Other machines may reach another address than this one's own; they need the token then.",
+    "The address to listen on. If other machines can reach it, they need the token.",
     default="127.0.0.1",
 )
-@option("--port", "Where to listen; 0 for any port.", click.IntRange(0, 65535), default=8365)
+@option("--port", "The port to listen on; 0 for any free port.", click.IntRange(0, 65535), default=8365)
 @option(
     "--results FOLDER",
-    "Where replays wrote to, and where those started in the console will. [default: results in LANGSHIFT_HOME]",
+    "The folder of the results of replays, also for those started here. [default: results in LANGSHIFT_HOME]",
 )
 @option(
     "--dataset FOLDER",
-    "A dataset that may be replayed, beside the bundled one; may be given several times.",
+    "A dataset that can be replayed, besides the bundled one; can be repeated.",
     dest="datasets",
     multiple=True,
 )
 @JSON
 def serve(host: str, port: int, results: Path | None, datasets: tuple[Path, ...], as_json: bool) -> None:
-    """Show indices in a browser: search side by side, turn alpha, see who gains and who loses.
+    """Explore indices in a browser: search side by side, vary alpha, see who gains and who loses.
 
-    It serves pages until it is stopped with Ctrl-C. By default only this machine reaches them; with --host for another
-    address a token is made, which is part of the address that is printed. --json prints that address, and the token.
+    The console runs until it is stopped with Ctrl-C. By default only this machine can reach it; with --host for another
+    address a token is generated, which is part of the address that is printed. --json prints that address and the
+    token.
 
     \b
     Example:

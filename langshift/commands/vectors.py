@@ -32,24 +32,24 @@ from langshift.parameters import (
     parse_list,
 )
 
-_PAIRS_ENCODER = option("--encoder NAME", "What encodes --pairs. [default: the encoder that FILE names]")
+_PAIRS_ENCODER = option("--encoder NAME", "The encoder for --pairs. [default: the encoder that FILE names]")
 #: The options that join rows of parallel text; a command is given them as ``passages``, for ``open_parallel``.
 _passage_options = option_group(
     "passages",
     dict,
     option(
         "--join-lines N",
-        "Join N consecutive rows to one passage: best as long as the texts of the index.",
+        "Join N consecutive rows to one passage, ideally as long as the texts in the index.",
         click.IntRange(1, 1000),
         default=1,
     ),
-    option("--documents FILE", "A document id for each row: joined passages never cross documents."),
+    option("--documents FILE", "A document id for each row, so that joined passages never cross documents."),
 )
 
 
 @click.group()
 def vectors() -> None:
-    """Language vectors: fit them on parallel text, look at them, and judge them.
+    """Fit language vectors on parallel text, inspect them, and judge them.
 
     \b
     Example:
@@ -68,10 +68,10 @@ def vectors() -> None:
 @REMOTE_CODE
 @option(
     "--sample N",
-    "How many items to use, evenly spread. [default: 600, fewer where there are more than eight languages]",
+    "How many items to use, evenly spread. [default: 600, fewer with more than eight languages]",
     click.IntRange(min=100),
 )
-@option("--plot FILE", "Draw the curves here: .svg, .png or .pdf.")
+@option("--plot FILE", "Write a plot of the curves here, as .svg, .png or .pdf.")
 @json_or_tables
 def tune(
     file: Path,
@@ -84,17 +84,17 @@ def tune(
     plot: Path | None,
     as_json: bool,
 ) -> None:
-    """Find by parallel text how far documents are to be shifted with FILE, and write that into FILE.
+    """Measure on parallel text how far to shift documents with FILE, and write the recommendation to FILE.
 
-    A task is made of the text: about ten words from the middle of an item are a question in each language,
-    and the whole item is to be found in every language. The alpha with the highest TLR@20 over all query
-    languages alike is looked for, as long as SLR@20 falls by no more than --budget; then whether queries in
-    other languages than the pivot are to be shifted too, and whether single languages need an alpha of their
-    own. Each is recommended only where it gains more than chance on fifths of the text that had no part in
-    the choice; where nothing does, alpha 0 is recommended: do not shift this model.
+    A search task is built from the text: about ten words from the middle of an item are a query in each
+    language, and the whole item is to be found in every language. The alpha with the highest TLR@20 is
+    searched for, with all query languages weighted equally, as long as SLR@20 falls by no more than --budget;
+    then whether queries in languages other than the pivot should be shifted too, and whether single languages
+    need an alpha of their own. Each is recommended only if it gains more than chance on fifths of the text
+    that had no part in the choice; if nothing does, alpha 0 is recommended: do not shift this model.
 
-    The vectors of FILE are judged as they are. Where they were fitted on this same text (as many pairs in
-    every language), each fifth is judged without its share in them.
+    The vectors of FILE are judged as they are. If they were fitted on this same text (the same number of
+    pairs in every language), each fifth is judged without its share in them.
 
     \b
     Example:
@@ -111,8 +111,8 @@ def tune(
     check_output(file)
     if is_given(vectors.encoder):
         raise UsageError(
-            f"{file}: was fitted on given vectors, and no question can be cut out of a vector: tune with texts, and "
-            "vectors fitted with the encoder that reads them."
+            f"{file} was fitted on given vectors, and no query can be cut out of a vector: tune language vectors that "
+            "were fitted with an encoder for texts, and give texts."
         )
     source, absent = _open(pairs, passages, vectors)
     opened = open_encoder(encoder or vectors.encoder, trust_remote_code=trust_remote_code)
@@ -123,7 +123,7 @@ def tune(
     items, few = well_covered(items)
     with progress() as bars:
         texts = sum(bool(text) for of in items.texts.values() for text in of)
-        encoding = bars.add_task("Encoding items and questions", total=2 * texts, rate="")
+        encoding = bars.add_task("Encoding items and queries", total=2 * texts, rate="")
         task = make_task(items, opened, lambda done: bars.advance(encoding, done))
     with progress() as bars:
         searches = bars.add_task("Searching", total=None, rate="")
@@ -138,38 +138,39 @@ def tune(
         emit_json({"file": str(file), **report.document()})
         return
     reporting.show(report)
-    note(f"Wrote the recommendation into {file}.")
+    note(f"Wrote the recommendation to {file}.")
     if plot is not None:
-        note(f"Drew the curves in {plot}.")
+        note(f"Wrote the plot of the curves to {plot}.")
 
 
 def _open(pairs: Path, passages: dict[str, Any], vectors: LanguageVectors) -> tuple[ParallelText, list[str]]:
     """The parallel text in the languages of the vectors, and those of them that it does not have."""
     whole = open_parallel(pairs, **passages)
     if whole.dimension is not None:
-        raise UsageError(f"{whole.shown}: holds vectors, and no question can be cut out of a vector: give texts.")
+        raise UsageError(f"{whole.shown} contains vectors, and no query can be cut out of a vector: give texts.")
     theirs = ", ".join(whole.languages)
     if vectors.pivot not in whole.languages:
-        raise UsageError(f"{whole.shown}: has no text in the vectors' pivot language {vectors.pivot}; it has {theirs}.")
+        raise UsageError(f"{whole.shown} has no text in the vectors' pivot language {vectors.pivot}; it has {theirs}.")
     used = sorted(set(vectors.vectors) & set(whole.languages))
     if not used:
         mine = ", ".join(sorted(vectors.vectors))
-        raise UsageError(f"{whole.shown}: has no text in any language of the vectors ({mine}); it has {theirs}.")
+        raise UsageError(f"{whole.shown} has no text in any language of the vectors ({mine}); it has {theirs}.")
     chosen = open_parallel(pairs, [vectors.pivot, *used], **passages)
     return chosen, sorted(set(vectors.vectors) - set(used))
 
 
 @vectors.command("import")
 @click.argument("file", type=PATH, metavar="FILE.pt")
-@option("--output FILE", "Where to write them.", required=True)
-@option("--encoder NAME", "The encoder that they are for. [default: st: and FILE's model]")
+@option("--output FILE", "The file to write.", required=True)
+@option("--encoder NAME", "The encoder that the vectors are for. [default: st: and FILE's model]")
 @REMOTE_CODE
 @JSON
 def import_(file: Path, output: Path, encoder: str | None, trust_remote_code: bool, as_json: bool) -> None:
-    """Take over language vectors published with the paper's reference implementation.
+    """Import language vectors published with the paper's reference implementation.
 
-    FILE.pt is what torch saved: a dict with model_name, source_lang and a tensor v_<lang> for every language.
-    Code in it is never run. The encoder must be of the same model; it is opened to see that the vectors fit.
+    FILE.pt is a file saved by torch: a dict with model_name, source_lang and a tensor v_<lang> for every
+    language. Code in it is never run. The encoder must use the same model; it is opened to check that the
+    vectors fit.
 
     \b
     Example:
@@ -225,10 +226,10 @@ def check_output(output: Path) -> None:
         try:
             LanguageVectors.load(output)
         except UsageError:
-            raise UsageError(f"{output} holds something else than language vectors: name another file.") from None
+            raise UsageError(f"{output} exists and does not contain language vectors: name another file.") from None
     folder = next(parent for parent in output.absolute().parents if parent.exists())
     if not folder.is_dir() or not os.access(folder, os.W_OK):
-        raise UsageError(f"{output} cannot be written: {folder} is not a folder that you may write in.")
+        raise UsageError(f"{output} cannot be written: {folder} is not a writable folder.")
 
 
 def named_file(file: str) -> Path:
@@ -267,8 +268,8 @@ def _methods(vectors: LanguageVectors) -> list[str]:
 def _recommended(vectors: LanguageVectors) -> str:
     """What measurement recommends, in words."""
     if vectors.alpha is None and not vectors.alphas and vectors.shift_queries is None:
-        return "alpha 1 (default: nobody measured another)"
-    queries = {None: "", True: ", queries shifted too", False: ", queries left as they are"}
+        return "alpha 1 (default: not tuned)"
+    queries = {None: "", True: ", queries shifted too", False: ", queries not shifted"}
     return f"recommended: alpha {1 if vectors.alpha is None else vectors.alpha:g}{queries[vectors.shift_queries]}"
 
 
@@ -319,8 +320,8 @@ def _source(vectors: LanguageVectors, pairs: Path, passages: dict[str, Any]) -> 
     wanted = [tag for tag in (vectors.pivot, *vectors.vectors) if tag in found]
     if vectors.pivot not in wanted or len(wanted) < 2:
         raise UsageError(
-            f"{pairs}: the pivot {vectors.pivot} and another language of the vectors "
-            f"({', '.join(sorted(vectors.vectors))}) are needed; it has {', '.join(found)}."
+            f"{pairs} must contain the pivot {vectors.pivot} and another language of the vectors "
+            f"({', '.join(sorted(vectors.vectors))}); it has {', '.join(found)}."
         )
     return open_parallel(pairs, wanted, **passages)
 
@@ -333,9 +334,9 @@ def _encoder(
     opened = open_encoder(name or vectors.encoder, trust_remote_code=trust_remote_code, vector_spec=spec)
     if opened.dimension != vectors.dimension:
         other = opened.id != vectors.encoder
-        remedy = f"take the encoder {vectors.encoder}" if other else "it is not the model that they were fitted with"
+        remedy = f"use the encoder {vectors.encoder}" if other else "it is not the model that they were fitted with"
         raise UsageError(
-            f"{path}: holds vectors of {vectors.dimension} dimensions, but {opened.id} makes {opened.dimension}; "
+            f"{path} contains vectors of {vectors.dimension} dimensions, but {opened.id} returns {opened.dimension}; "
             f"{remedy}."
         )
     try:
@@ -343,12 +344,12 @@ def _encoder(
     except FingerprintError:
         if name is None:
             raise
-        note(f"Warning: {path} was fitted with {vectors.encoder}, and is compared with what {opened.id} makes.")
+        note(f"Warning: {path} was fitted with {vectors.encoder}, and is compared with vectors of {opened.id}.")
     return opened
 
 
 def _print(vectors: LanguageVectors, path: Path, evidence_source: str, judged: list[VectorAssessment]) -> None:
-    line(printable(f"{path}: towards {vectors.pivot}, encoder {vectors.encoder}; evidence of {evidence_source}"))
+    line(printable(f"{path}: towards {vectors.pivot}, encoder {vectors.encoder}; evidence from {evidence_source}"))
     rows = [_row(one) for one in judged]
     # A column in which nothing stands would only take room.
     columns = [name for name in rows[0] if any(row[name] for row in rows)]
@@ -361,7 +362,7 @@ def _print(vectors: LanguageVectors, path: Path, evidence_source: str, judged: l
 
 def _row(one: VectorAssessment) -> dict[str, str]:
     """The cells of a language by the heading of their column."""
-    row = dict.fromkeys(("pairs", "missing", "norm", "halves", "enough", "suspect", "cosine"), "")
+    row = dict.fromkeys(("pairs", "missing", "norm", "halves", "needed", "suspect", "cosine"), "")
     if known := one.evidence:
         found, pairs = known.reliability, known.alignment
         row |= {
@@ -369,7 +370,7 @@ def _row(one: VectorAssessment) -> dict[str, str]:
             "missing": f"{known.missing:,}" if known.missing else "",
             "norm": f"{one.share:.1%}",
             "halves": f"{_short(found.split_half)} ({_short(found.low)}–{_short(found.high)})",
-            "enough": "never" if found.enough is None else f"{found.enough:,}",
+            "needed": "never" if found.enough is None else f"{found.enough:,}",
             "suspect": f"{pairs.count:,}" if pairs.told else "?",
         }
     if one.agreement is not None:
@@ -393,7 +394,7 @@ def _print_suspects(judged: list[VectorAssessment]) -> None:
         out.print()
         table("Pairs that look misaligned", ["language", "pair", "fits better", "margin"], rows, right={"margin"})
     if any(len(suspects) > _LISTED for suspects in worst.values()):
-        note(f"The first {_LISTED} of a language are listed; --json has the worst 50 of each.")
+        note(f"The first {_LISTED} pairs of each language are listed; --json contains the worst 50 of each.")
 
 
 def _judgement(one: VectorAssessment) -> dict[str, Any]:
@@ -403,7 +404,7 @@ def _judgement(one: VectorAssessment) -> dict[str, Any]:
 
 @vectors.command("fit")
 @option("--pairs PATH", "Parallel text, or given vectors.", required=True)
-@option("--languages LIST", "Such as ar,de,en. [default: all that PATH has]", callback=parse_list)
+@option("--languages LIST", "The languages to fit, such as ar,de,en. [default: all in PATH]", callback=parse_list)
 @option(
     "--pivot LIST",
     "The language to shift towards; several are fitted in one pass.",
@@ -420,7 +421,7 @@ def _judgement(one: VectorAssessment) -> dict[str, Any]:
 @ENCODER
 @REMOTE_CODE
 @option(
-    "--output FILE", "Where to write them; with several pivots a folder, which gets <pivot>.safetensors.", required=True
+    "--output FILE", "The file to write; with several pivots a folder, for files <pivot>.safetensors.", required=True
 )
 @_passage_options
 @json_or_tables
@@ -437,9 +438,9 @@ def fit(
 ) -> None:
     """Fit language vectors on parallel text: the mean difference to the pivot language's embeddings.
 
-    PATH is a folder with one file a language, such as th.txt and en.txt, whose lines are translations of each
-    other; or a TSV, JSONL or Parquet file with a column a language; or mMARCO's collections; or, with --encoder
-    given, vectors of your own making. A pair that lacks a side is left out and counted as missing.
+    PATH is a folder with one file per language, such as th.txt and en.txt, whose lines are translations of
+    each other; or a TSV, JSONL or Parquet file with one column per language; or mMARCO's collections; or, with
+    --encoder given, your own vectors. A pair with a missing side is left out and counted as missing.
 
     \b
     Example:
@@ -482,7 +483,7 @@ def show(file: str, as_json: bool) -> None:
 
 @vectors.command("check")
 @click.argument("file")
-@option("--pairs PATH", "Gather the evidence anew on this parallel text, as for `vectors fit`.")
+@option("--pairs PATH", "Gather the evidence again on this parallel text, as for `vectors fit`.")
 @_PAIRS_ENCODER
 @REMOTE_CODE
 @_passage_options
@@ -492,24 +493,24 @@ def check(
 ) -> None:
     """Judge FILE, or the language vectors shipped for an encoder, language by language.
 
-    The evidence was gathered when FILE was fitted. With --pairs it is gathered anew on that text, and the
-    vectors fitted there are compared with FILE's: use text like that which you index.
+    The evidence was gathered when FILE was fitted. With --pairs it is gathered again on that text, and the
+    vectors fitted there are compared with FILE's: use text like the text that you index.
 
     \b
-    Columns: missing, rows that lack a side; norm of V, in per cent of the embeddings' norm; halves,
-    the mean cosine between V of random halves of the pairs, and where 95 % of them lie; enough,
+    Columns: missing, rows with a missing side; norm of V, in per cent of the embeddings' norm; halves,
+    the mean cosine between V of random halves of the pairs, and where 95 % of them lie; needed,
     pairs for an expected cosine of .95 with the true V; suspect, pairs that look misaligned;
     cosine with the V that --pairs gives.
 
     \b
     Verdicts, by the first rule that holds:
-      use            the vector is under 1 % as long as embeddings: nothing to gain or to lose
+      use            the vector is shorter than 1 % of the embeddings: nothing to gain or to lose
       do not use     there are fewer than 10 pairs; or two halves of them give vectors with a cosine
-                     under .33: the error is longer than what the shift removes; or --pairs gives
+                     under .33: the error is larger than what the shift removes; or --pairs gives
                      another vector (cosine under .71)
       use with care  that cosine of the halves is under .82: more pairs are needed; or more than
-                     5 % of the pairs look misaligned; or the encoder tells texts of the language
-                     apart too poorly to say; or --pairs gives a cosine under .9
+                     5 % of the pairs look misaligned; or the encoder distinguishes texts of the
+                     language too poorly to tell; or --pairs gives a cosine under .9
       use            otherwise
 
     \b
@@ -518,7 +519,7 @@ def check(
       langshift vectors check use-m --pairs parallel --join-lines 3
     """
     if pairs is None and (passages["documents"] is not None or passages["join_lines"] > 1):
-        raise UsageError("--join-lines and --documents say how the rows of --pairs are joined: give --pairs too.")
+        raise UsageError("--join-lines and --documents only apply to --pairs: give --pairs too.")
     path = named_file(file)
     vectors = LanguageVectors.load(path)
     fitted = None
@@ -527,12 +528,12 @@ def check(
         opened = _encoder(vectors, path, source, encoder, trust_remote_code=trust_remote_code)
         fitted = fit_shown(source, [vectors.pivot], opened)[vectors.pivot]
     elif not vectors.evidence:
-        raise UsageError(f"{path}: holds no evidence of how it was made; give parallel text with --pairs to gather it.")
+        raise UsageError(f"{path} contains no evidence of how it was fitted: give parallel text with --pairs.")
     try:
         judged = judge(vectors, fitted)
     except ValueError:
         raise UsageError(
-            f"{path}: its evidence is damaged; give parallel text with --pairs to gather it anew."
+            f"{path} contains damaged evidence: give parallel text with --pairs to gather it again."
         ) from None
     evidence_source = vectors.source if pairs is None else str(pairs)
 

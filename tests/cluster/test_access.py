@@ -138,8 +138,8 @@ def test_without_the_right_to_look_at_the_cluster(langshift, secured, folder, in
     assert (code, err) == (0, "")
     assert found == {
         "reachable": ("ok", url),
-        "version": ("warning", "this user may not ask for it"),
-        "health": ("warning", "this user may not ask for it"),
+        "version": ("warning", "this user may not read it"),
+        "health": ("warning", "this user may not read it"),
         "plugins": ("warning", "this user may not list them"),
     }
 

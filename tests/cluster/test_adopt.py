@@ -78,7 +78,7 @@ def test_what_was_done_is_told(old, adopted):
     )
     assert last == (
         f"All 2,000 documents that searches of {name} found when reading began are accounted for: "
-        f"2,000 documents on the server, checked. What is written to {name} since then is not in {new}."
+        f"2,000 documents on the server, checked. Anything written to {name} since is not in {new}."
     )
     assert done.stderr == ""
 

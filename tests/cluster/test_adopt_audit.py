@@ -396,10 +396,10 @@ def test_queries_that_cannot_be_used(old, vectors, tmp_path, line, told):
 def test_what_only_an_audit_takes_and_what_only_it_can_do_without(old):
     options = OPTIONS[1:]
     assert str(run("adopt", old, *options, "--name", "x", "--sample", 500).exception) == (
-        "--sample and --queries say what --audit looks at: give --audit too."
+        "--sample and --queries only apply to --audit: give --audit too."
     )
     assert str(run("adopt", old, *options).exception) == (
-        "Give the new index a name with --name, or only look at the old one with --audit."
+        "Give the new index a name with --name, or only inspect the old one with --audit."
     )
 
 

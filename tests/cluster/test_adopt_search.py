@@ -87,7 +87,7 @@ def test_what_was_done_is_told_as_json(client, adopted):
     assert stderr.splitlines() == [
         "2 documents without a clear language: not shifted.",
         f"All 7 documents that searches of {old[:-4]}-alias found when reading began are accounted for: 7 documents on "
-        f"the server, checked. What is written to {old[:-4]}-alias since then is not in {new}.",
+        f"the server, checked. Anything written to {old[:-4]}-alias since is not in {new}.",
     ]
 
 

@@ -103,24 +103,23 @@ def test_a_person_is_told_in_words(client, plain, name):
     assert done.exit_code == 0, done.output
     assert done.stderr == ""
     lines = done.stdout.splitlines()
-    assert lines[0].split() == ["language", "questions", "found", "deceived", "prior"]
+    assert lines[0].split() == ["language", "queries", "found", "false", "trust", "prior"]
     assert [line.split()[:2] for line in lines[1:5]] == [[tag, "10"] for tag in LANGUAGES]
     assert lines[1].split()[4] == "+2.00"
     kept = metadata.read_metadata(client, plain.index)[metadata.ANCHORS]
     assert lines[5:10] == [
         "",
-        "found: the share of questions whose own document is trusted most. deceived: how far others of its language",
-        "are trusted where it is hidden, at a prior of 0 at most. prior: log-odds that what is sought is there in this",
-        "language, by the translation groups, less 2: above 0 only where nearly everything is there.",
+        "found: the share of queries whose own document is trusted most. false trust: how far others of its language",
+        "are trusted when it is hidden, at a prior of 0 at most. prior: log-odds that what is searched for exists in",
+        "this language, by the translation groups, less 2: above 0 only where nearly everything exists.",
         "",
     ]
     assert lines[10] == (
-        f"{plain.index}: words k {kept['words']:g} (usual 13), spread of cosines {kept['spread']:.4f}, from 40 "
-        "questions."
+        f"{plain.index}: words k {kept['words']:g} (default 13), spread of cosines {kept['spread']:.4f} (queries: 40)."
     )
-    share = r"dense [01]\.\d{3}, anchored [01]\.\d{3} of 40 questions\."
-    assert re.fullmatch(rf"The first hit is the question's own document: {share}", lines[11])
-    assert re.fullmatch(rf"Where that is hidden, a translation of it: {share}", lines[12])
+    share = r"dense [01]\.\d{3}, anchored [01]\.\d{3} \(queries: 40\)\."
+    assert re.fullmatch(rf"The first hit is the query's own document: {share}", lines[11])
+    assert re.fullmatch(rf"Where that is hidden, it is a translation: {share}", lines[12])
     assert len(lines) == 13
 
 

@@ -71,8 +71,8 @@ def test_few_documents_or_documents_without_text_are_not_enough(client, index_na
 def test_vectors_that_were_given_cannot_be_asked_for(index_name, tmp_path):
     Corpus(tmp_path, each=9).ingest(index_name, "--alpha", "0")
     told = (
-        f"The encoder given of {index_name} makes no vectors of questions, since its model is not here, and a "
-        "calibration asks questions: anchored search goes on with usual figures."
+        f"The encoder given of {index_name} cannot encode queries, since its model is not available, and a "
+        "calibration needs queries: anchored search continues with default values."
     )
     assert refused(calibrate(index_name)) == (told, 2)
 

@@ -64,8 +64,8 @@ def test_the_demo_twice(client, tmp_path, monkeypatch, names, of_topics):
     assert "What changed" in shown
     assert sum(line.startswith(f'  langshift search {shifted} "') for line in shown) == 1
     kept = Settings.from_env().home / "results" / "demo"
-    assert [line for line in shown if line.startswith("  the report: ")] == [f"  the report: {kept / 'report.html'}"]
-    assert sum(line.startswith("  search, side by side: ") and line.endswith(" serve") for line in shown) == 1
+    assert [line for line in shown if line.startswith("  report: ")] == [f"  report: {kept / 'report.html'}"]
+    assert sum(line.startswith("  search side by side: ") and line.endswith(" serve") for line in shown) == 1
     assert sorted(path.name for path in kept.iterdir()) == [
         *("plain", "report.csv", "report.html", "report.md", "report.tex", "shifted")
     ]
@@ -75,7 +75,7 @@ def test_the_demo_twice(client, tmp_path, monkeypatch, names, of_topics):
     said = CliRunner().invoke(demo, ["--output", str(tmp_path / "bare")], catch_exceptions=False)
     assert said.exit_code == 0
     assert (
-        "A report with figures, and the console, need an extra: pip install 'langshift[console]'"
+        "The report with figures and the console need an extra: pip install 'langshift[console]'"
         in said.stdout.splitlines()
     )
     assert sorted(path.name for path in (tmp_path / "bare").iterdir()) == ["plain", "shifted"]

@@ -87,14 +87,14 @@ def test_the_real_cluster(told, client):
             3,
             "warning",
             "yellow",
-            "Wait until the replicas are in place, or ask _cluster/allocation/explain why they are not.",
+            "Wait until the replicas are in place, or see _cluster/allocation/explain for why they are not.",
         ),
         (
             "red",
             3,
             "missing",
             "red",
-            "Bring the missing nodes back: parts of some indices are not there (_cluster/allocation/explain).",
+            "Bring the missing nodes back: parts of some indices are missing (see _cluster/allocation/explain).",
         ),
     ],
 )
@@ -110,15 +110,15 @@ def test_a_user_who_may_not_look(told):
         "cluster",
         "health",
         "warning",
-        "this user may not ask for it",
-        "Give this user the right cluster_monitor if doctor is to see the cluster's health.",
+        "this user may not read it",
+        "Grant this user the permission cluster_monitor, so that doctor can see the cluster's health.",
     )
     assert report["plugins"] == Finding(
         "cluster",
         "plugins",
         "warning",
         "this user may not list them",
-        "Give this user the right cluster_monitor, or ask whether opensearch-knn is there.",
+        "Grant this user the permission cluster_monitor, or check for opensearch-knn yourself.",
     )
 
 
@@ -146,7 +146,7 @@ def test_no_neural_search(told, client):
         "For hybrid queries, run bin/opensearch-plugin install "
         f"org.opensearch.plugin:neural-search:{number}.0 on every node.",
     )
-    assert report["may create indices"].value == "yes, as everybody may (no security plugin)"
+    assert report["may create indices"].value == "yes, like every user (no security plugin)"
 
 
 def test_a_plugin_that_one_node_lacks(told):
@@ -161,4 +161,4 @@ def test_an_answer_that_fails_half_way(told):
     assert list(report) == ["reachable", "version", "answers"]
     address = report["reachable"].value
     sentence = f"The cluster at {address} answered 500: out of order."
-    assert report["answers"] == Finding("cluster", "answers", "missing", "not to everything", sentence)
+    assert report["answers"] == Finding("cluster", "answers", "missing", "not to all requests", sentence)

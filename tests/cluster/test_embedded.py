@@ -165,7 +165,7 @@ def test_killed_and_crowded_out_it_starts_elsewhere_with_its_data(home: Path, op
     with OpenSearch(after.url) as client:
         assert client.get(index="kept", id="1")["_source"] == {"n": 1}
 
-    assert run(home, "down") == (0, "OpenSearch is stopped; its data stays.\n", "")
+    assert run(home, "down") == (0, "OpenSearch is stopped. Its data is kept.\n", "")
     assert not psutil.pid_exists(after.pid) or psutil.Process(after.pid).status() == psutil.STATUS_ZOMBIE
     assert run(home, "down", "--json") == (0, '{\n  "stopped": false\n}\n', "")
     assert run(home, "status")[:2] == (1, "The embedded OpenSearch is not running; langshift up starts it.\n")

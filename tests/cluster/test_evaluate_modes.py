@@ -200,7 +200,7 @@ def test_questions_without_an_answer_in_their_language_stand_apart(fewer, small,
     assert part["queries"] == 10
     assert part["sections"]["all"]["nDCG@20"]["means"] == {"a": pytest.approx(before), "b": pytest.approx(after)}
     printed = evaluated("compare", tmp_path / "dense", tmp_path / "dense-spread-0.05").stdout.splitlines()
-    at = printed.index("By answer in the searcher's language: a, and what b changes (* significant)")
+    at = printed.index("By answer in the searcher's language: a, and the change to b (* significant)")
     assert [line.split()[0] for line in printed[at + 1 : at + 4]] == ["answer", "yes", "no"]
 
 
@@ -256,9 +256,9 @@ def test_queries_that_fail_are_told(cluster_url, folder, indices, monkeypatch):
         ),
         (
             ["--setting", "dense", "--setting", "dense --prefer-language 0"],
-            "--setting 'dense --prefer-language 0' is 'dense', which is there already: give each once.",
+            "--setting 'dense --prefer-language 0' means 'dense', which is already given: settings must be unique.",
         ),
-        (["--index", "news"], "--index names an index twice: name each once."),
+        (["--index", "news"], "--index names an index twice: the indices must be unique."),
         (["--measures", "LPR(x=1)"], "'LPR(x=1)' sets 'x', which is not an option of LPR: it has no options."),
     ],
 )

@@ -163,8 +163,8 @@ def test_the_command_explains_in_a_table_that_nothing_breaks(name, cluster_env):
     )
     assert "+0.0000" in next(row for row in rows if "tides-en" in row)
     told = " ".join(explained.split())
-    assert "dense, lexical: the score that this leg of the search gave, and the rank in it, where it gave one." in told
-    assert "among 6 documents, which are the nearest after the shift and the hits." in told
+    assert "dense, lexical: the score from this leg of the search, and the rank in it, if there is one." in told
+    assert "among 6 documents, the hits and the nearest after the shift." in told
 
 
 def test_anchors_are_explained_with_what_they_were_trusted_for(client, name, cluster_env):
@@ -197,7 +197,10 @@ def test_anchors_are_explained_with_what_they_were_trusted_for(client, name, clu
     head = hits.splitlines()[0].split()
     assert head == ["rank", "language", "dense", "moved", "lexical", "bonus", "similarity", "by", "vector", "_id"]
     told = " ".join(hits.split())
-    assert "moved: by that which the anchors moved it to; lexical: by words; each with the rank among the hits." in told
+    assert (
+        "moved: by the vector that the anchors moved it to; lexical: by words; each with the rank among the hits."
+        in told
+    )
     title, head, row, *_ = anchors.splitlines()
     assert title == "Anchors, which the query was moved towards:"
     assert head.split() == ["_id", "trust", "weight", "words", "cosine", "own_language"]

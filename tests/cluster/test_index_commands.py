@@ -89,7 +89,7 @@ def test_list_has_a_row_for_each_version_with_its_state(client, index_name, clus
     require_size_soon(f"{index_name}-v0002", cluster_env)
     done = langshift("index", "list", url=cluster_env, COLUMNS="200")
     head, *rows = done.stdout.splitlines()
-    assert head.split() == ["name", "version", "state", "documents", "size", "encoder", "alpha", "made"]
+    assert head.split() == ["name", "version", "state", "documents", "size", "encoder", "alpha", "created"]
     (row,) = (row for row in rows if row.startswith(index_name) and " live " in row)
     size = row.split()[4:6]
     assert row.split() == [

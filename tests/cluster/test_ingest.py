@@ -145,8 +145,8 @@ def test_standard_input_compressed(client, cluster_env, index_name):
     assert summary["index"] == f"{index_name}-v0001"
     assert client.count(index=index_name)["count"] == 5
     assert done.stderr == (
-        "Standard input cannot be resumed: should this load be cut off, it has to begin again; "
-        "a file can be gone on with.\n"
+        "Standard input cannot be resumed: if this load is interrupted, it has to start again. "
+        "A load from a file can be resumed.\n"
         "No language vector for vi (1 document): not shifted.\n"
         "All 5 lines of standard input are accounted for: 5 documents on the server, checked.\n"
     )

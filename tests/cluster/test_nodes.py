@@ -106,8 +106,8 @@ def test_a_killed_node_leaves_the_others_serving_and_comes_back(
     assert [node.running for node in server.nodes] == [False, True, True]
     done = langshift("status", **home(three_nodes))
     assert done.stdout == (
-        f"OpenSearch 3.6.0 is running at {before[NAMES[1]].url}, {before[NAMES[2]].url}; "
-        "its node langshift is not running, langshift up starts it again\n"
+        f"OpenSearch 3.6.0 is running at {before[NAMES[1]].url}, {before[NAMES[2]].url}, "
+        "but its node langshift is not running: langshift up starts it again\n"
     )
     with OpenSearch(server.url, timeout=PATIENCE) as client:
         client.index(index="kept", id="20", body={"n": 20})
@@ -129,7 +129,7 @@ def test_a_killed_node_leaves_the_others_serving_and_comes_back(
 def test_down_stops_all_and_the_data_stays(three_nodes: ThreeNodes, opened: OpenSearch) -> None:
     opened.index(index="stays", id="1", body={"n": 1})
     processes = [psutil.Process(node.pid) for node in three_nodes.nodes().values()]
-    assert langshift("down", **home(three_nodes)).stdout == "OpenSearch is stopped; its data stays.\n"
+    assert langshift("down", **home(three_nodes)).stdout == "OpenSearch is stopped. Its data is kept.\n"
     assert not any(p.is_running() and p.status() != psutil.STATUS_ZOMBIE for p in processes)
     done = langshift("status", "--json", **home(three_nodes))
     told = json.loads(done.stdout)

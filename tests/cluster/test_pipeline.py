@@ -81,7 +81,7 @@ def test_to_install_again_changes_nothing_and_says_so(client, cluster_env, index
     run(cluster_env, "install", index_name)
     before = pipeline_state(client, index)
     said, noted = run(cluster_env, "install", index)
-    assert (said, noted) == (f"Nothing to do: langshift-{index}, the default pipeline of {index}.\n", "")
+    assert (said, noted) == (f"Already up to date: langshift-{index}, the default pipeline of {index}.\n", "")
     assert pipeline_state(client, index) == before
 
 
@@ -90,7 +90,7 @@ def test_what_has_changed_is_brought_up_to_date(client, cluster_env, index, inde
     install(client, index, made_shift(alpha=0.1), USUAL, None)
     client.delete_script(id=shift_script.script_id())
     said, _ = run(cluster_env, "install", index_name)
-    assert said == f"Brought up to date: langshift-{index}, the default pipeline of {index}.\n"
+    assert said == f"Updated langshift-{index}, the default pipeline of {index}.\n"
     client.index(index=index_name, id="1", body={"language": "de", "embedding": raw_vector()})
     assert client.get(index=index, id="1")["_source"]["shift"]["alpha"] == 0.75
 
@@ -107,7 +107,7 @@ def test_a_script_that_was_deleted_comes_back(client, cluster_env, index, index_
     run(cluster_env, "install", index_name)
     client.delete_script(id=shift_script.script_id())
     said, _ = run(cluster_env, "install", index_name)
-    assert said == f"Brought up to date: langshift-{index}, the default pipeline of {index}.\n"
+    assert said == f"Updated langshift-{index}, the default pipeline of {index}.\n"
     assert shift_script.is_stored(client)
 
 
@@ -137,14 +137,15 @@ def test_what_was_the_default_before_runs_first_and_comes_back(client, cluster_e
     put_default(client, index, first)
     client.indices.put_settings(index=index, body={"index": {"final_pipeline": own("last")}})
     _, noted = run(cluster_env, "install", index_name)
-    assert noted == f"The pipeline {first}, the default pipeline so far, runs before it.\n"
-    assert run(cluster_env, "install", index_name, "--after", first)[0].startswith("Nothing to do: ")
+    assert noted == f"The pipeline {first}, the previous default pipeline, runs before it.\n"
+    assert run(cluster_env, "install", index_name, "--after", first)[0].startswith("Already up to date: ")
     client.index(index=index_name, id="1", body={"language": "de", "embedding": raw_vector()})
     found = client.get(index=index, id="1")["_source"]
     assert (found["first"], found["last"], found["shift"]["language"]) == (True, True, "de")
     said, noted = run(cluster_env, "remove", index_name)
     assert (said, noted) == (
-        f"Removed langshift-{index}: {index} has the default pipeline {first} again. Its documents stay as they are.\n",
+        f"Removed langshift-{index}: {index} now has the default pipeline {first} again. "
+        "Its documents are not changed.\n",
         "",
     )
     assert default(client, index) == first
@@ -157,18 +158,18 @@ def test_a_pipeline_that_is_asked_for_runs_first_and_goes_with_the_shift(client,
     _, noted = run(cluster_env, "install", index_name, "--after", first)
     assert noted == f"The pipeline {first} runs before it.\n"
     # It stays where another install does not name it, and makes room where that names another.
-    assert run(cluster_env, "install", index_name)[0].startswith("Nothing to do: ")
-    assert run(cluster_env, "install", index_name, "--after", second)[0].startswith("Brought up to date: ")
+    assert run(cluster_env, "install", index_name)[0].startswith("Already up to date: ")
+    assert run(cluster_env, "install", index_name, "--after", second)[0].startswith("Updated ")
     assert installed(client, index).first == PrecedingPipeline(second, was_default=False)
     said, _ = run(cluster_env, "remove", index_name)
-    assert said == f"Removed langshift-{index}: {index} has no default pipeline now. Its documents stay as they are.\n"
+    assert said == f"Removed langshift-{index}: {index} now has no default pipeline. Its documents are not changed.\n"
     assert default(client, index) is None
     assert second in client.ingest.get_pipeline(params={"ignore": 404})
 
 
 def test_there_is_nothing_to_remove(client, cluster_env, index, index_name, own):
     said, _ = run(cluster_env, "remove", index_name)
-    assert said == f"{index} has no pipeline of langshift's: nothing to remove.\n"
+    assert said == f"{index} has no langshift pipeline: there is nothing to remove.\n"
     first = own("first")
     put_default(client, index, first)
     assert run(cluster_env, "remove", index_name)[0] == said
@@ -221,7 +222,7 @@ def test_what_cannot_run_first_is_refused_and_nothing_is_changed(client, cluster
     first = own("first")
     put_default(client, index, first)
     assert refused("--after", own("second")) == (
-        f"{index} has the default pipeline {first}, which stays what runs first: put {index_name}-second into it, or "
+        f"{index} has the default pipeline {first}, which continues to run first: add {index_name}-second to it, or "
         "leave --after out."
     )
 
@@ -264,7 +265,7 @@ def test_an_index_without_language_vectors_has_its_documents_stamped(client, clu
     index = make_index(client, pipelines, StoredShift())
     said, noted = run(cluster_env, "install", pipelines)
     assert said == f"Installed langshift-{index}, the default pipeline of {index}.\n"
-    assert noted == f"{index} has no language vectors: documents get a stamp, and no vector moves.\n"
+    assert noted == f"{index} has no language vectors: documents get a stamp, but their vectors are not shifted.\n"
     assert client.ingest.get_pipeline(id=f"langshift-{index}")[f"langshift-{index}"]["description"] == (
         f"Shifts documents for {index} by their language: there are no language vectors, so nothing moves. "
         f"Made by langshift {__version__}."

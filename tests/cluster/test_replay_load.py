@@ -291,7 +291,7 @@ def test_a_replay_that_is_cut_off_is_gone_on_with(folder, indices, tmp_path, end
     assert printed == ""
     if ending == signal.SIGINT:
         assert process.returncode == 130
-        kept_told = "What was answered is kept: the same command with --resume sends the rest."
+        kept_told = "The answers so far are saved: run the same command with --resume to send the rest."
         assert said.split("\n") == [kept_told, "", "Interrupted.", ""]
     kept = {}
     for name, path in zip(indices, journals, strict=True):

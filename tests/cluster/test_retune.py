@@ -45,8 +45,8 @@ def test_scales_of_all_languages_and_of_single_ones_there_and_back(client, name,
     done = run("retune", name, "--alpha", 0.6, "--alpha-for", "tha=.3")
     assert (done.exit_code, done.stderr) == (0, ""), done.exception
     assert done.stdout == (
-        f"{name} is now {name}-v0002 at alpha 0.6 (th 0.3): 24 documents, 0 caught up, checked; the version before, "
-        f"{name}-v0001, is kept: `langshift rollback {name}` goes back to it.\n"
+        f"{name} now points to {name}-v0002 with alpha 0.6 (th 0.3): 24 documents, 0 caught up, checked. "
+        f"The previous version, {name}-v0001, is kept: `langshift rollback {name}` returns to it.\n"
     )
     require_vectors(client, name, corpus, KNOWN, 0.6, {"th": 0.3})
     require_vectors(client, f"{name}-v0001", corpus, KNOWN, 0.75, {"th": 0.5})
@@ -117,8 +117,8 @@ def test_searching_and_queries_follow(client, name, tmp_path):
 def test_json_and_what_would_change_nothing(client, name):
     done = run("retune", name, "--alpha", 0.6, "--json")
     assert done.stderr.splitlines() == [
-        f"{name} is now {name}-v0002 at alpha 0.6: 24 documents, 0 caught up, checked; the version before, "
-        f"{name}-v0001, is kept: `langshift rollback {name}` goes back to it."
+        f"{name} now points to {name}-v0002 with alpha 0.6: 24 documents, 0 caught up, checked. "
+        f"The previous version, {name}-v0001, is kept: `langshift rollback {name}` returns to it."
     ]
     told = printed(done)
     assert told.pop("seconds") >= told.pop("blocked") >= 0
@@ -141,7 +141,7 @@ def test_json_and_what_would_change_nothing(client, name):
     assert told == expected | nothing
     done = run("retune", name, "--alpha-for", "th=0.6")
     assert done.stdout == (
-        f"{name} ({name}-v0002) has alpha 0.6 and these language vectors already: nothing is changed.\n"
+        f"{name} ({name}-v0002) already has alpha 0.6 and these language vectors: nothing was changed.\n"
     )
     assert len(versions.versions_of(client, name)) == 2
 
@@ -274,7 +274,7 @@ def test_a_pipeline_follows(client, name):
 
 def test_aliases_that_stay_behind_are_named(client, name):
     def told(index):
-        return f"The alias {name}-prod still stands for {index}, which takes no writes any more: move it, too.\n"
+        return f"The alias {name}-prod still points to {index}, now read-only: point it to the live version too.\n"
 
     client.indices.put_alias(index=f"{name}-v0001", name=f"{name}-prod")
     done = run("retune", name, "--alpha", 1)
@@ -338,7 +338,7 @@ def test_asked_to_end_it_leaves_the_old_version_and_the_same_command_goes_on(cli
         running.terminate()
         out, err = running.communicate(timeout=120)
     assert (running.returncode, out) == (130, b"")
-    told = f"{name} goes on being served; the same command goes on where this one was."
+    told = f"{name} stays available; run the same command to resume where this one stopped."
     assert [line for line in err.decode().splitlines() if line] == [told, "Interrupted."]
     require_vectors(client, name, corpus, KNOWN, 0.75, {"th": 0.5})
     client.index(index=name, id="written", body={"language": "en"})

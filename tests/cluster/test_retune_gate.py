@@ -41,14 +41,14 @@ def test_a_better_version_passes_and_a_worse_one_is_removed(client, name, data):
     assert conditions[1:] == [
         "- passes: R@3 for queries in en is 1.0000.",
         "",
-        f"{name} is now {name}-v0002 at alpha 1: 18 documents, 0 caught up, checked; the version before, "
-        f"{name}-v0001, is kept: `langshift rollback {name}` goes back to it.",
+        f"{name} now points to {name}-v0002 with alpha 1: 18 documents, 0 caught up, checked. "
+        f"The previous version, {name}-v0001, is kept: `langshift rollback {name}` returns to it.",
     ]
     done = run("retune", name, "--alpha", 0, *gate)
     sentence, code = refused(done)
     told = [line for line in done.stdout.splitlines() if line.startswith("- FAILS: ")]
     assert code == 1
-    assert sentence == f"{name} stays {name}-v0002, and the new version is removed: " + " ".join(
+    assert sentence == f"{name} still points to {name}-v0002, and the new version was removed: " + " ".join(
         line.removeprefix("- FAILS: ") for line in told
     )
     assert told[0].endswith(" from 1.0000 to " + told[0].split()[9] + " (fails if 'nDCG@3 < 0').")

@@ -41,8 +41,8 @@ def test_what_was_written_since_a_retune_is_not_lost(client, name, corpus, tmp_p
     done = run("rollback", name)
     assert (done.exit_code, done.stderr) == (0, ""), done.exception
     assert done.stdout == (
-        f"{name} is {name}-v0001 again: 24 documents, 2 carried over and 1 deleted since {name}-v0002 took its place; "
-        f"{name}-v0002 is kept.\n"
+        f"{name} points to {name}-v0001 again: 24 documents, 2 carried over and 1 deleted since {name}-v0002 replaced "
+        f"it. {name}-v0002 is kept.\n"
     )
     require_vectors(client, name, corpus, KNOWN, 0.75, {"th": 0.5})
     assert sources(client, name)["de-1"]["seen"]
@@ -91,8 +91,8 @@ def test_after_a_load_its_documents_are_told_to_be_missing(client, name, corpus,
     done = run("rollback", name)
     assert done.exit_code == 0, done.exception
     assert done.stdout == (
-        f"{name} is {name}-v0001 again: 24 documents; what only {name}-v0002 holds, which a load made, is not in it; "
-        f"{name}-v0002 is kept.\n"
+        f"{name} points to {name}-v0001 again: 24 documents. What was loaded into or written to {name}-v0002 is "
+        f"not in it. {name}-v0002 is kept.\n"
     )
     require_vectors(client, name, corpus, KNOWN, 0.75, {"th": 0.5})
     assert client.exists(index=f"{name}-v0002", id="more")

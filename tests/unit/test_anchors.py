@@ -207,10 +207,10 @@ def test_a_person_is_told_where_trust_was_lowered():
     assert (made.questions, made.found, made.deceived) == (40, pytest.approx(0.9), pytest.approx(0.15))
     assert remarks("news", made) == []
     assert remarks("news", replace(made, fitted=9.0)) == [
-        "With the fitted k of 9 anchored search of news would lose translations that dense search finds, so k is 6, "
-        "the highest that was tried at which nothing is lost."
+        "With the fitted k of 9, anchored search of news would lose translations that dense search finds, so k is 6, "
+        "the highest value tried at which nothing is lost."
     ]
     assert remarks("news", replace(made, fitted=9.0, hidden=FirstHits(40, 0.5, 0.4, 0.01))) == [
         "Anchored search of news loses translations that dense search finds, even with the lowest k (6; 9 was fitted): "
-        "where documents are often not there in the searcher's language, search with --mode dense."
+        "where documents often do not exist in the searcher's language, search with --mode dense."
     ]

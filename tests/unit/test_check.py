@@ -149,11 +149,11 @@ def folder(sides, tmp_path):
 def test_a_file_is_judged_by_what_was_gathered_when_it_was_made(fitted):
     done = langshift("vectors", "check", fitted)
     assert (done.returncode, done.stderr) == (
-        0, "The first 10 of a language are listed; --json has the worst 50 of each.\n"
+        0, "The first 10 pairs of each language are listed; --json contains the worst 50 of each.\n"
     )  # fmt: skip
     summary, head, *rows = done.stdout.splitlines()
-    assert summary == f"{fitted}: towards en, encoder given; evidence of pairs"
-    assert head.split() == ["language", "pairs", "norm", "halves", "enough", "suspect", "verdict"]
+    assert summary == f"{fitted}: towards en, encoder given; evidence from pairs"
+    assert head.split() == ["language", "pairs", "norm", "halves", "needed", "suspect", "verdict"]
     words = {row.split()[0]: " ".join(row.split()[7:]) for row in rows[:4]}
     assert words == {"de": "use", "ja": "use with care", "ru": "use with care", "th": "do not use"}
     assert rows[4] == (
@@ -200,34 +200,34 @@ def test_what_cannot_be_judged_is_refused(folder, tmp_path, sides):
     made = fit(Vectors({tag: sides[tag] for tag in ("de", "en")}), ["en"], given_encoder())["en"]
     replace(made, evidence={}).save(file)
     assert refusal(langshift("vectors", "check", file)) == (
-        f"{file}: holds no evidence of how it was made; give parallel text with --pairs to gather it."
+        f"{file} contains no evidence of how it was fitted: give parallel text with --pairs."
     )
     replace(made, evidence={"de": {"pairs": 3}}).save(file)
     assert refusal(langshift("vectors", "check", file)) == (
-        f"{file}: its evidence is damaged; give parallel text with --pairs to gather it anew."
+        f"{file} contains damaged evidence: give parallel text with --pairs to gather it again."
     )
     assert refusal(langshift("vectors", "check", file, "--join-lines", "3")) == (
-        "--join-lines and --documents say how the rows of --pairs are joined: give --pairs too."
+        "--join-lines and --documents only apply to --pairs: give --pairs too."
     )
     assert refusal(langshift("vectors", "check", file, "--documents", "ids", "--pairs", folder)) == (
         "--documents says where joined passages end: give --join-lines too."
     )
     (folder / "de.npy").unlink()
     assert refusal(langshift("vectors", "check", file, "--pairs", folder)) == (
-        f"{folder}: the pivot en and another language of the vectors (de) are needed; it has en, ja, ru, th."
+        f"{folder} must contain the pivot en and another language of the vectors (de); it has en, ja, ru, th."
     )
     texts = tmp_path / "texts"
     texts.mkdir()
     for tag in ("de", "en"):
         (texts / f"{tag}.txt").write_text("1\n2\n")
     assert refusal(langshift("vectors", "check", file, "--pairs", texts, "--encoder", "use-m")) == (
-        f"{file}: holds vectors of {DIMENSION} dimensions, but use-m makes 512; take the encoder given."
+        f"{file} contains vectors of {DIMENSION} dimensions, but use-m returns 512; use the encoder given."
     )
     made = fit(Vectors({tag: sides[tag][:, :-1] for tag in ("de", "en")}), ["en"], given_encoder())["en"]
     made.save(file)
     for tag in ("de", "en"):
         np.save(folder / f"{tag}.npy", sides[tag])
     assert refusal(langshift("vectors", "check", file, "--pairs", folder)) == (
-        f"{file}: holds vectors of {DIMENSION - 1} dimensions, but given makes {DIMENSION}; "
+        f"{file} contains vectors of {DIMENSION - 1} dimensions, but given returns {DIMENSION}; "
         "it is not the model that they were fitted with."
     )

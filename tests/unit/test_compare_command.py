@@ -64,8 +64,8 @@ def test_what_is_printed(results):
         "All relevant documents",
         "Same-language: relevant documents in the query's language; others count as not relevant",
         "Cross-language: relevant documents in other languages; those in the query's count as not relevant",
-        "By query language, same-language: a, and what b changes (* significant)",
-        "R@20 by query and document language: what b changes against a",
+        "By query language, same-language: a, and the change to b (* significant)",
+        "R@20 by query and document language: change from a to b",
         "nDCG@20, query by query: b is better than a for 0, worse for 24 and the same for 0.",
         "Biggest losers (* answers the query)",
         "Which to use",
@@ -132,14 +132,14 @@ def test_a_baseline_takes_the_place_of_the_first_run(results, tmp_path):
     baseline = tmp_path / "new folder" / "baseline.json"
     kept = compare(results[0], "--save-baseline", baseline)
     assert kept.exit_code == 0
-    assert kept.stderr == f"Kept the figures of a (both) in {baseline}.\n"
+    assert kept.stderr == f"Saved the figures of a (both) to {baseline}.\n"
     assert json.loads(baseline.read_text())["by_language"]["de"]["SLR@20"] == 1.0
     condition = ["--baseline", baseline, "--fail-if", "SLR@20 < -0.01"]
     assert compare(results[0], *condition).exit_code == 0
     said = compare(results[1], *condition)
     assert str(said.exception) == "SLR@20 changes by -.5000, from 1.0000 to .5000 (fails if 'SLR@20 < -0.01')."
     assert refusal(results[1], "--baseline", baseline, "--fail-if", "SLR@5 < 0") == (
-        "The baseline of both has no SLR@5: save it again with --measures 'SLR@5' among others."
+        "The baseline of both has no SLR@5: save it again with SLR@5 among the --measures."
     )
 
 
@@ -169,7 +169,7 @@ def test_options_that_make_no_sense(results, tmp_path):
         "--baseline has nothing to judge: give conditions with --fail-if."
     )
     assert refusal(results[0]) == (
-        "There is one run only: give two or more to compare, or --fail-if or --save-baseline."
+        "There is only one run: give two or more to compare, or use --fail-if or --save-baseline."
     )
     assert refusal(*results, "--measures", " ") == (
         "--measures is empty: name measures such as 'nDCG@20 TLR@20 SLR@20'."

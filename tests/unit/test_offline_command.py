@@ -114,7 +114,7 @@ def test_what_is_refused_before_anything_is_encoded(data, tmp_path):
         assert refusal(command, data, "--measures", "best").startswith("'best' is not a known measure: ")
     assert refusal("offline", data, "--output", file) == f"{file} is a file: name a folder for --output."
     assert refusal("sweep", data, "--select", "LPR") == (
-        "--select LPR cannot choose, since neither high nor low is good there: name another, such as nDCG@20."
+        "Neither high nor low values of LPR are better: give --select another measure, such as nDCG@20."
     )
 
 
@@ -129,12 +129,12 @@ def test_vectors_of_another_encoder(data, tmp_path):
 
 @pytest.mark.parametrize(
     ("option", "value", "reach"),
-    [("--alpha", "0,2", "from 0 to 1"), ("--alpha", ",", "from 0 to 1"), ("--beta", "a", "from 0 up")],
+    [("--alpha", "0,2", "from 0 to 1"), ("--alpha", ",", "from 0 to 1"), ("--beta", "a", "of 0 or more")],
 )
 def test_numbers_that_are_none(data, option, value, reach):
     said = run("sweep", data, option, value)
     assert said.exit_code == 2
     assert said.stderr.endswith(
-        f"Invalid value for '{option}': {value!r} is no list of numbers {reach}, "
-        "parted by commas, such as 0,.02,.05,.1.\n"
+        f"Invalid value for '{option}': {value!r} is not a comma-separated list of numbers {reach}, "
+        "such as 0,.02,.05,.1.\n"
     )

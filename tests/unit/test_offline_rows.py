@@ -99,7 +99,7 @@ def test_methods_that_are_refused_before_anything_is_encoded(data, fitted, tmp_p
     )
     affine = ["offline", data, "--vectors", fitted, "--method", "none,affine"]
     assert refusal(*affine, "--pivot", "de") == (
-        "The maps of the method affine lead to en and cannot be turned to de: fit some with "
+        "The maps of the method affine have the pivot en and cannot be converted to de: fit others with "
         "`langshift vectors fit --pivot de --methods affine`."
     )
     assert refusal(*affine, "--language-from", "soft") == (
@@ -116,14 +116,18 @@ def test_methods_that_are_refused_before_anything_is_encoded(data, fitted, tmp_p
 @pytest.mark.parametrize(
     ("option", "value", "expected"),
     [
-        ("--method", " , ", "names nothing: give some, parted by commas, such as none,shift,affine."),
-        ("--shift-queries", "", "names nothing: give some, parted by commas, such as never,always."),
-        ("--shift-queries", "never,often", "'often' is none of never, always, auto."),
-        ("--language-from", ",", "names nothing: give some, parted by commas, such as given,detected,detected:20."),
+        ("--method", " , ", "The list is empty: give values separated by commas, such as none,shift,affine."),
+        ("--shift-queries", "", "The list is empty: give values separated by commas, such as never,always."),
+        ("--shift-queries", "never,often", "'often' is not one of never, always, auto."),
+        (
+            "--language-from",
+            ",",
+            "The list is empty: give values separated by commas, such as given,detected,detected:20.",
+        ),
         (
             "--language-from",
             "given,detected:0",
-            "'detected:0' is none of given, detected and soft; a number of characters, 1 or more, can follow the "
+            "'detected:0' is not one of given, detected and soft; a number of characters, 1 or more, can follow the "
             "latter two, such as detected:20.",
         ),
     ],

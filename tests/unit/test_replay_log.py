@@ -98,13 +98,13 @@ def test_a_logs_query_takes_what_the_dataset_knows_of_its_id(tmp_path):
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        (["D", "--index", "a", "--index", "a"], "--index names an index twice: name each once."),
+        (["D", "--index", "a", "--index", "a"], "--index names an index twice: the indices must be unique."),
         (
             ["D", "--index", "a", "--rate", "1", "--log", "L"],
-            "--rate and --log both say when queries are sent: give one of them.",
+            "--rate and --log both determine when queries are sent: give only one of them.",
         ),
-        (["D", "--index", "a", "--speed", "2"], "--speed is for a log: give one with --log."),
-        (["D", "--index", "a", "--resume"], "--resume goes on with what is in a folder: name it with --output."),
+        (["D", "--index", "a", "--speed", "2"], "--speed only applies to a log: give one with --log."),
+        (["D", "--index", "a", "--resume"], "--resume continues a replay from its folder: name it with --output."),
         (["--index", "a"], "There is nothing to replay: name a DATASET, a log with --log, or both."),
     ],
 )

@@ -96,7 +96,7 @@ def test_the_files_lie_in_the_last_folder_and_are_named(reported):
         ".5000 → 1.0000 (+.5000, significant).",
         "",
         f"The report is {runs[1] / 'report.html'}",
-        f"Its tables are also report.md, report.csv, report.tex in {runs[1]}",
+        f"Its tables are also in {runs[1]}, as report.md, report.csv, report.tex",
     ]
     assert sorted(path.name for path in runs[1].iterdir()) == sorted([*FILES, "result.json", "run.trec"])
     assert sorted(path.name for path in runs[0].iterdir()) == ["result.json", "run.trec"]

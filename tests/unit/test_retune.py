@@ -185,13 +185,13 @@ def test_replicas_that_take_segments_over_may_lag(settings, lag):
     assert lagging_replicas(settings) is lag
 
 
-BOTH = "--gate and --fail-if belong together: give {}, too."
+BOTH = "--gate and --fail-if must be used together: give {} too."
 
 
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        ([], "There is nothing to retune to: give --alpha, --alpha-for or --vectors."),
+        ([], "There is nothing to change: give --alpha, --alpha-for or --vectors."),
         (["--alpha", 1, "--gate", "xquad"], BOTH.format("conditions with --fail-if")),
         (["--alpha", 1, "--fail-if", "SLR@20 < 0"], BOTH.format("a dataset with --gate")),
         (
@@ -210,12 +210,15 @@ def test_wrong_use(options, told):
         (["--alpha", "1.1"], "Invalid value for '--alpha': 1.1 is not in the range 0<=x<=1."),
         (["--alpha", "nan"], "Invalid value for '--alpha': nan is not in the range 0<=x<=1."),
         (["--alpha-for", "th=1.1"], "Invalid value for '--alpha-for': 1.1 is not in the range 0<=x<=1."),
-        (["--alpha-for", "0.3"], "Invalid value for '--alpha-for': 0.3 names no language with a scale: write th=0.3."),
-        (["--alpha-for", "th"], "Invalid value for '--alpha-for': th names no language with a scale: write th=0.3."),
+        (
+            ["--alpha-for", "0.3"],
+            "Invalid value for '--alpha-for': 0.3 is not a language with a scale, such as th=0.3.",
+        ),
+        (["--alpha-for", "th"], "Invalid value for '--alpha-for': th is not a language with a scale, such as th=0.3."),
         (["--alpha-for", "th=x"], "Invalid value for '--alpha-for': 'x' is not a valid float range."),
         (
             ["--alpha-for", "th=0.3", "--alpha-for", "tha=0.4"],
-            "Invalid value for '--alpha-for': th is named twice: name each language once.",
+            "Invalid value for '--alpha-for': th is given twice: the languages must be unique.",
         ),
         (["--throttle", "0"], "Invalid value for '--throttle': 0.0 is not in the range x>0."),
     ],

@@ -41,10 +41,10 @@ def test_the_table_has_what_is_known_and_a_mark_for_what_is_not(capsys, monkeypa
         "   1  de        0.7500 (1)  3.5000 (12)  +0.0100  0.2500 → 0.5000      3 → 1  [red]a",
         "   2  th        0.7500 (1)  3.5000 (12)  +0.0000       ? → 0.1250      ? → 2  b",
         "   3  und                -       1.0000  +0.0000                -          -  c",
-        "dense, lexical: the score that this leg of the search gave, and the rank in it, where it gave one.",
+        "dense, lexical: the score from this leg of the search, and the rank in it, if there is one.",
         "similarity: the cosine of query and document, before → after the shift; by vector: the rank by it among 100 "
         "documents,",
-        "which are the nearest after the shift and the hits.",
+        "the hits and the nearest after the shift.",
         "",
         "Anchors, which the query was moved towards:",
         "_id  trust  weight  words  cosine",
@@ -68,9 +68,9 @@ def test_the_legs_of_an_anchored_search_are_told_as_what_they_are(capsys, monkey
         "",
         "rank  language       dense       moved     lexical    bonus  similarity  by vector  _id",
         "   1  de        0.7500 (2)  0.8750 (1)  3.5000 (1)  +0.2500           -          -  a",
-        "dense: by the query's own vector; moved: by that which the anchors moved it to; lexical: by words; each with "
-        "the rank",
-        "among the hits. The score is that of moved, with the bonus and what words in other languages add.",
+        "dense: by the query's own vector; moved: by the vector that the anchors moved it to; lexical: by words; each "
+        "with the",
+        "rank among the hits. The score is that of moved, plus the bonus and what words in other languages add.",
     ]
 
 

@@ -136,8 +136,8 @@ def test_what_a_person_reads(tuned, file, tmp_path):
         )
     )
     assert said.stderr.splitlines()[-2:] == [
-        f"Wrote the recommendation into {file}.",
-        f"Drew the curves in {png}.",
+        f"Wrote the recommendation to {file}.",
+        f"Wrote the plot of the curves to {png}.",
     ]
     assert png.read_bytes().startswith(b"\x89PNG")
 
@@ -252,11 +252,11 @@ def test_what_cannot_be_tuned_is_refused(tmp_path, file, pairs, encoder):
     assert refusal(file, "--pairs", nowhere) == f"{nowhere}: there is no such file or folder of parallel text."
     french = write_text(tmp_path / "french", parallel_text(["en", "fr"]))
     assert refusal(file, "--pairs", french) == (
-        f"{french}: has no text in any language of the vectors (de); it has en, fr."
+        f"{french} has no text in any language of the vectors (de); it has en, fr."
     )
     without = write_text(tmp_path / "without", parallel_text(["de", "fr"]))
     assert refusal(file, "--pairs", without) == (
-        f"{without}: has no text in the vectors' pivot language en; it has de, fr."
+        f"{without} has no text in the vectors' pivot language en; it has de, fr."
     )
     encoder.revision = "2"
     assert refusal(file, "--pairs", pairs, kind=FingerprintError) == (
@@ -275,13 +275,13 @@ def test_vectors_cannot_be_cut(tmp_path, file, pairs):
     for tag in ("en", "de"):
         np.save(folder / f"{tag}.npy", np.ones((100, 48), np.float32))
     assert refusal(file, "--pairs", folder) == (
-        f"{folder}: holds vectors, and no question can be cut out of a vector: give texts."
+        f"{folder} contains vectors, and no query can be cut out of a vector: give texts."
     )
     given = LanguageVectors(**{**vars(known({"de": OFFSET})), "encoder": "given"})
     path = file_of(tmp_path, given)
     assert refusal(path, "--pairs", pairs) == (
-        f"{path}: was fitted on given vectors, and no question can be cut out of a vector: tune with texts, and "
-        "vectors fitted with the encoder that reads them."
+        f"{path} was fitted on given vectors, and no query can be cut out of a vector: tune language vectors that "
+        "were fitted with an encoder for texts, and give texts."
     )
 
 

@@ -38,7 +38,7 @@ def test_fitting_writes_a_file_and_shows_it(folder, tmp_path):
     assert [line.rstrip() for line in done.stdout.splitlines()] == [
         f"{output}: 2 language vectors towards en, hash {vectors.hash}",
         "encoder given, 8 dimensions; fitted on pairs",
-        "methods shift, centering; alpha 1 (default: nobody measured another)",
+        "methods shift, centering; alpha 1 (default: not tuned)",
         "language  pairs  missing   norm",
         f"de           60        0  {norms['de']:.3f}",
         f"th           55        5  {norms['th']:.3f}",
@@ -60,7 +60,7 @@ def test_several_pivots_are_written_to_a_folder(folder, tmp_path):
         assert document["hash"] == vectors.hash
         assert document["languages"].keys() == vectors.vectors.keys()
     assert langshift("vectors", "show", output / "en.safetensors").stdout.splitlines()[2] == (
-        "methods shift, centering, lir, affine; alpha 1 (default: nobody measured another)"
+        "methods shift, centering, lir, affine; alpha 1 (default: not tuned)"
     )
 
 
@@ -91,7 +91,7 @@ def test_what_is_recommended_is_shown(folder, tmp_path):
     }  # fmt: skip
     replace(made, alpha=0.0, shift_queries=False, pairs={"de": 0, "th": 0}, evidence={}).save(output)
     lines = [line.rstrip() for line in langshift("vectors", "show", output).stdout.splitlines()]
-    assert lines[2] == "methods shift, centering; recommended: alpha 0, queries left as they are"
+    assert lines[2] == "methods shift, centering; recommended: alpha 0, queries not shifted"
     assert lines[3].split() == ["language", "norm"]
 
 
@@ -101,17 +101,17 @@ def test_places_that_cannot_be_written_are_refused_before_the_work(folder, tmp_p
     )
     notes = tmp_path / "notes.txt"
     notes.write_text("something")
-    assert refusal(fit(folder, notes)) == f"{notes} holds something else than language vectors: name another file."
+    assert refusal(fit(folder, notes)) == f"{notes} exists and does not contain language vectors: name another file."
     assert refusal(fit(folder, notes, "--pivot", "en,de")) == (
         f"{notes} is a file: with several pivots, --output takes the name of a folder."
     )
     (tmp_path / "made").mkdir()
     (tmp_path / "made" / "de.safetensors").write_text("something")
     assert refusal(fit(folder, tmp_path / "made", "--pivot", "en,de")) == (
-        f"{tmp_path / 'made' / 'de.safetensors'} holds something else than language vectors: name another file."
+        f"{tmp_path / 'made' / 'de.safetensors'} exists and does not contain language vectors: name another file."
     )
     assert refusal(fit(folder, notes / "v.safetensors")) == (
-        f"{notes / 'v.safetensors'} cannot be written: {notes} is not a folder that you may write in."
+        f"{notes / 'v.safetensors'} cannot be written: {notes} is not a writable folder."
     )
 
 
@@ -137,7 +137,7 @@ def test_what_a_terminal_would_take_for_a_command_is_not_shown(folder, tmp_path)
         "encoder given, 8 dimensions; fitted on  [2Ja b"
     )
     assert langshift("vectors", "check", output).stdout.splitlines()[0] == (
-        f"{output}: towards en, encoder given; evidence of  [2Ja b"
+        f"{output}: towards en, encoder given; evidence from  [2Ja b"
     )
 
 
