@@ -71,7 +71,7 @@ class LazyGroup(click.Group):
 def root() -> None:
     """Language-fair vector search on OpenSearch: debiased at index time, measured on the live cluster.
 
-    Without OPENSEARCH_URL the embedded OpenSearch is used, and started when needed.
+    Without OPENSEARCH_URL, langshift uses the embedded OpenSearch and starts it when needed.
 
     \b
     Example:
@@ -118,5 +118,5 @@ def _unexpected(error: Exception) -> int:
         note(f"Error: {error.strerror or error}{f': {error.filename}' if error.filename else ''}.")
     else:
         kind, text = type(error).__name__, " ".join(str(error).split())
-        note(f"Error: langshift met something unforeseen ({kind}: {text}); LANGSHIFT_DEBUG=1 shows where.")
+        note(f"Error: unexpected failure ({kind}: {text}); set LANGSHIFT_DEBUG=1 to see where.")
     return 1

@@ -82,13 +82,13 @@ def parse_list(
         return None
     items = list(dict.fromkeys(item.strip() for item in given.split(",") if item.strip()))
     if not items:
-        raise click.BadParameter(f"names nothing: give some, parted by commas, such as {example}.")
+        raise click.BadParameter(f"the list is empty: give values separated by commas, such as {example}.")
     return items
 
 
 JSON = flag("--json", "Print one JSON document instead of tables.", dest="as_json")
 ENCODER = option("--encoder NAME", "The encoder: use-m, st:NAME_OR_PATH, http:URL or given.", default="use-m")
-REMOTE_CODE = flag("--trust-remote-code", "Run code that comes with a model (st: alone); only if you trust it.")
+REMOTE_CODE = flag("--trust-remote-code", "Run code that comes with an st: model; use only if you trust that code.")
 PATIENCE = option(
-    "--patience SECONDS", "How long to wait for a cluster that takes nothing.", FiniteRange(min=0), default=300
+    "--patience SECONDS", "How long to wait for a cluster that accepts no requests.", FiniteRange(min=0), default=300
 )

@@ -222,7 +222,7 @@ def test_a_cluster_that_is_down(corpus):
         done = langshift("ingest", corpus, "--index", "news", OPENSEARCH_URL=url)
     assert done.returncode == 1
     assert refusal(done) == (
-        f"The cluster at {url} cannot be reached: check that it runs and that OPENSEARCH_URL is its address "
+        f"The cluster at {url} cannot be reached: check that it is running and that OPENSEARCH_URL is its address "
         "(http or https, host, port)."
     )
 
@@ -240,7 +240,7 @@ def test_bad_filters(cluster_env, filters, message):
 
 def test_bad_query_language(cluster_env):
     assert refusal(langshift("search", "news", "words", "--language", "klingon", url=cluster_env)) == (
-        "'klingon' is no language: use a BCP 47 tag such as th or zh-TW."
+        "'klingon' is not a valid language: use a BCP 47 tag such as th or zh-TW."
     )
 
 

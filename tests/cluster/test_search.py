@@ -120,7 +120,7 @@ def test_what_cannot_be_searched_is_refused(client, name, searcher):
     for field in ("*", "a,b", " ", "..", "year*"):
         with pytest.raises(UsageError, match=rf"^Index {name} has no field {re.escape(repr(field))} that can be"):
             searcher.search("Moon", filters={field: ["x"]})
-    with pytest.raises(UsageError, match=r"^'tlhx' is no language: use a BCP 47 tag such as th or zh-TW\.$"):
+    with pytest.raises(UsageError, match=r"^'tlhx' is not a valid language: use a BCP 47 tag such as th or zh-TW\.$"):
         searcher.search("Moon", SearchSettings("lexical"), language="tlhx")
     with pytest.raises(ClusterError, match=r"^There is no index nothing-here: make it with `langshift ingest CORPUS"):
         Searcher(client, "nothing-here")

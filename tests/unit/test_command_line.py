@@ -87,8 +87,7 @@ def test_the_unforeseen_is_one_sentence_and_shows_more_on_request(tmp_path):
         assert done.returncode == 1
         assert ("Traceback" in done.stderr) is traceback
         assert done.stderr.endswith(
-            "Error: langshift met something unforeseen (ZeroDivisionError: division by zero); "
-            "LANGSHIFT_DEBUG=1 shows where.\n"
+            "Error: unexpected failure (ZeroDivisionError: division by zero); set LANGSHIFT_DEBUG=1 to see where.\n"
         )
 
 

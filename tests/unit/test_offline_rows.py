@@ -115,10 +115,14 @@ def test_methods_that_are_refused_before_anything_is_encoded(data, fitted, tmp_p
 @pytest.mark.parametrize(
     ("option", "value", "expected"),
     [
-        ("--method", " , ", "names nothing: give some, parted by commas, such as none,shift,affine."),
-        ("--shift-queries", "", "names nothing: give some, parted by commas, such as never,always."),
+        ("--method", " , ", "the list is empty: give values separated by commas, such as none,shift,affine."),
+        ("--shift-queries", "", "the list is empty: give values separated by commas, such as never,always."),
         ("--shift-queries", "never,often", "'often' is none of never, always, auto."),
-        ("--language-from", ",", "names nothing: give some, parted by commas, such as given,detected,detected:20."),
+        (
+            "--language-from",
+            ",",
+            "the list is empty: give values separated by commas, such as given,detected,detected:20.",
+        ),
         (
             "--language-from",
             "given,detected:0",

@@ -116,7 +116,7 @@ def test_text_files_may_be_compressed(name, compressor, tmp_path):
     path = path if path.is_dir() else packed[0]
     assert read(path, size=700)[1] == {tag: [row[tag] for row in rows] for tag in ("de", "th")}
     packed[0].write_bytes(packed[0].read_bytes()[:-20])
-    assert refusal(path).startswith(f"{packed[0]}: the compressed data break off or are damaged")
+    assert refusal(path).startswith(f"{packed[0]}: the compressed data is truncated or damaged")
 
 
 def test_what_is_no_parallel_text_is_refused(tmp_path):

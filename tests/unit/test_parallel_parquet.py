@@ -122,10 +122,10 @@ def test_damaged_files_are_refused(tmp_path):
     whole = path.read_bytes()
     for content in (b"", b"no Parquet", whole[:-20], whole[:4] + b"\xff" * 2000 + whole[2004:]):
         path.write_bytes(content)
-        assert refusal(path) == f"{path} is damaged or no Parquet file: fetch it again."
+        assert refusal(path) == f"{path} is damaged or not a Parquet file: download it again."
 
 
 def test_a_file_that_may_not_be_read_is_refused(tmp_path, monkeypatch):
     path = save(tmp_path / "pairs.parquet", de=["eins"], en=["one"])
     monkeypatch.setattr(os, "access", lambda *_: False)  # root may read anything
-    assert refusal(path) == f"{path}: you may not read it; change its permissions, or copy it to where you may."
+    assert refusal(path) == f"{path} is not readable: change its permissions, or use a copy that you can read."

@@ -57,7 +57,7 @@ def test_a_table_without_what_is_needed_is_refused(tsv):
     tsv("de\tscore", "eins\t1")
     assert refusal(path) == f"{path}: there is text in de alone; a second language is needed."
     path.write_bytes(b"de\ten\neins\tone\nzw\xffei\ttwo\n")
-    assert refusal(path) == f"{path}, line 3: is not UTF-8 text."
+    assert refusal(path) == f"{path}, line 3, is not UTF-8: save the file as UTF-8."
 
 
 def test_columns_named_like_a_rare_language_are_none_unless_that_is_meant(tsv):

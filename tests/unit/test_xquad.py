@@ -244,5 +244,6 @@ def test_the_command(folder, tmp_path):
     said = CliRunner().invoke(command, [*arguments, "--languages", ","], catch_exceptions=False)
     assert said.exit_code == 2
     assert said.stderr.endswith(
-        "Error: Invalid value for '--languages': names nothing: give some, parted by commas, such as ar,de,en.\n"
+        "Error: Invalid value for '--languages': the list is empty: "
+        "give values separated by commas, such as ar,de,en.\n"
     )
