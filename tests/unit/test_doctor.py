@@ -231,7 +231,7 @@ def test_extra_missing_and_needed():
             "missing",
             "no",
             "The embedded OpenSearch needs an extra: pip install 'langshift[embedded]'; "
-            "or set OPENSEARCH_URL to a cluster of yours.",
+            "or set OPENSEARCH_URL to your own cluster.",
         ),
     ]
 
