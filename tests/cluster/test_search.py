@@ -145,7 +145,7 @@ def test_another_encoder_than_the_indexs_is_refused(client, name, monkeypatch):
     with pytest.raises(FingerprintError) as refused:
         Searcher(client, name)
     assert str(refused.value) == (
-        f"Index {name} was made with revision {real.revision}, not newer: "
+        f"Index {name} was built with revision {real.revision}, not newer: "
         "search with the same encoder, or index the corpus again."
     )
 
