@@ -131,10 +131,10 @@ class Debiaser(Scales):
             UsageError: saying how to fit it.
         """
         if self.method not in METHODS:
-            raise UsageError(f"There is no method {self.method!r}; there are: {', '.join(METHODS)}.")
+            raise UsageError(f"Unknown method {self.method!r}; choose one of {', '.join(METHODS)}.")
         if self.vectors is not None and not self._fitted:
             raise UsageError(
-                f"The language vectors hold nothing for the method {self.method}: fit them with "
+                f"The language vectors contain nothing for the method {self.method}: fit them with "
                 f"`langshift vectors fit --methods {self.method}`."
             )
 

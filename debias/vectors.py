@@ -137,10 +137,10 @@ class LanguageVectors:
             difference = f"with {name} {mine}, not {theirs}"
             if name == "normalised":
                 norms = ("embeddings that are not normalised", "embeddings of norm 1")
-                difference = f"on {norms[self.normalised]}, but {made['encoder']} gives {norms[theirs]}"
+                difference = f"on {norms[self.normalised]}, but {made['encoder']} returns {norms[theirs]}"
             raise FingerprintError(
                 f"{place}: these language vectors were fitted {difference}: "
-                "fit some for this encoder with `langshift vectors fit`."
+                "fit vectors for this encoder with `langshift vectors fit`."
             )
 
     def save(self, path: Path) -> None:
@@ -172,7 +172,7 @@ def shipped(encoder: str) -> Path | None:
 
 
 _HEADER = "langshift"
-_HOW_TO_FIT = "make one with `langshift vectors fit`"
+_HOW_TO_FIT = "create one with `langshift vectors fit`"
 # Attribute -> what stands before the language in the names of its tensors.
 _PARTS = {"vectors": "", "query_vectors": "query", "means": "mean", "directions": "lir", "maps": "affine"}
 
@@ -186,9 +186,9 @@ def _read(path: Path) -> LanguageVectors:
     from safetensors import SafetensorError, safe_open
 
     if not path.is_file():
-        raise UsageError(f"{path}: there is no such file of language vectors; {_HOW_TO_FIT}.")
+        raise UsageError(f"The language-vector file {path} does not exist; {_HOW_TO_FIT}.")
     if not os.access(path, os.R_OK):
-        raise UsageError(f"{path}: you may not read it; change its permissions, or copy it to where you may.")
+        raise UsageError(f"{path} is not readable: change its permissions, or use a copy that you can read.")
     try:
         with safe_open(path, framework="numpy") as file:
             header = orjson.loads((file.metadata() or {})[_HEADER])
@@ -200,7 +200,7 @@ def _read(path: Path) -> LanguageVectors:
             raise ValueError
     # An AttributeError is safetensors' word for a type that NumPy does not have.
     except (SafetensorError, KeyError, TypeError, AttributeError, ValueError):
-        raise UsageError(f"{path}: is not a file of language vectors, or is damaged; {_HOW_TO_FIT}.") from None
+        raise UsageError(f"{path} is not a file of language vectors, or is damaged; {_HOW_TO_FIT}.") from None
     return found
 
 
@@ -213,12 +213,12 @@ def _require_sound(vectors: LanguageVectors, path: Path) -> None:
     known = {*vectors.vectors, vectors.pivot}
     strangers = any(set(getattr(vectors, name)) - known for name in (*_PARTS, "alphas", "evidence"))
     if len(known) < 2 or set(vectors.pairs) != known - {vectors.pivot} or vectors.pivot in vectors.vectors or strangers:
-        raise UsageError(f"{path}: its header and its vectors do not name the same languages; {_HOW_TO_FIT}.")
+        raise UsageError(f"{path}: its header and its vectors name different languages; {_HOW_TO_FIT}.")
     if set(vectors.maps) - set(vectors.means):
-        raise UsageError(f"{path}: has a map for a language without its mean embedding; {_HOW_TO_FIT}.")
+        raise UsageError(f"{path} has a map for a language without its mean embedding; {_HOW_TO_FIT}.")
     for alpha in [vectors.alpha, *vectors.alphas.values()]:
         if alpha is not None and not 0 <= alpha <= 1:
-            raise UsageError(f"{path}: it recommends alpha {alpha}, but alpha is between 0 and 1; {_HOW_TO_FIT}.")
+            raise UsageError(f"{path} recommends alpha {alpha}, but alpha must be between 0 and 1; {_HOW_TO_FIT}.")
     for name in _PARTS:
         for tag, tensor in getattr(vectors, name).items():
             _require_tensor(vectors.dimension, path, name, tag, tensor)
@@ -226,19 +226,19 @@ def _require_sound(vectors: LanguageVectors, path: Path) -> None:
 
 def _require_tensor(dimension: int, path: Path, name: str, tag: str, tensor: NDArray[np.float32]) -> None:
     if parse_tag(tag) != tag:
-        raise UsageError(f"{path}: the tensor {tag!r} is named for no language.")
+        raise UsageError(f"{path}: the tensor {tag!r} is not named after a language.")
     several = {"maps": (dimension, dimension), "directions": (*tensor.shape[:1], dimension)}
     shape = several.get(name, (dimension,))
     what = "vector" if name == "vectors" else f"tensor {_PARTS[name]}"
     if tensor.shape != shape or tensor.dtype != np.float32:
         raise UsageError(
             f"{path}: the {what} of {tag} has shape {tensor.shape} and type {tensor.dtype}, "
-            f"not {shape} and float32 as its header says."
+            f"not {shape} and float32, as its header states."
         )
     if not np.isfinite(tensor).all():
-        raise UsageError(f"{path}: the {what} of {tag} holds values that are not numbers.")
+        raise UsageError(f"{path}: the {what} of {tag} contains values that are not numbers.")
     if np.linalg.norm(tensor.astype(np.float64)) > LONGEST:
-        raise UsageError(f"{path}: the {what} of {tag} is longer than {LONGEST:.0e}; it is damaged: {_HOW_TO_FIT}.")
+        raise UsageError(f"{path}: the {what} of {tag} is longer than {LONGEST:.0e}: it is damaged; {_HOW_TO_FIT}.")
 
 
 def _of_part(tensors: dict[str, NDArray[np.float32]], part: str) -> dict[str, NDArray[np.float32]]:

@@ -124,7 +124,7 @@ def arguments(settings: Settings, url: str, *, retries: int = 2) -> dict[str, An
             ssl.create_default_context(cafile=settings.ca_file)
         except OSError as error:
             raise UsageError(
-                f"OPENSEARCH_CA_FILE names {settings.ca_file}, but no certificate in PEM format can be read from it."
+                f"OPENSEARCH_CA_FILE is set to {settings.ca_file}, which contains no valid certificate in PEM format."
             ) from error
     # Basic authentication in UTF-8, as OpenSearch reads it; the client library would send Latin-1.
     basic = None if settings.username is None else register_secret(settings.username, settings.password)
@@ -160,7 +160,7 @@ def cluster_version(client: OpenSearch) -> str | None:
     found = found if isinstance(found, dict) else {}
     number = str(found.get("number", ""))
     if found.get("distribution") != "opensearch":
-        says = f" (it says version {number})" if number else ""
+        says = f" (it reports version {number})" if number else ""
         raise ClusterError(f"The server at {address(client)} is not an OpenSearch{says}; check OPENSEARCH_URL.")
     return number
 
@@ -179,7 +179,7 @@ def check_plugins(client: OpenSearch, number: str | None, names: set[str] | None
     if names is not None and REQUIRED_PLUGIN not in names:
         raise ClusterError(
             f"The cluster at {address(client)} has no k-NN plugin: run bin/opensearch-plugin install "
-            f"org.opensearch.plugin:{REQUIRED_PLUGIN}:{number or 'VERSION'}.0 on every node and start it again."
+            f"org.opensearch.plugin:{REQUIRED_PLUGIN}:{number or 'VERSION'}.0 on every node and restart it."
         )
 
 

@@ -71,7 +71,7 @@ def credentials() -> object:
     if found is None:
         raise LangshiftError(
             "OPENSEARCH_AWS_REGION is set, but there are no AWS credentials: set AWS_ACCESS_KEY_ID and "
-            "AWS_SECRET_ACCESS_KEY, name a profile with AWS_PROFILE, or run where a role gives them."
+            "AWS_SECRET_ACCESS_KEY, name a profile with AWS_PROFILE, or run where a role provides them."
         )
     return found
 
@@ -83,13 +83,13 @@ def unusable(error: object) -> str:
     """
     kind = type(error).__name__
     if kind in ("CredentialRetrievalError", "MetadataRetrievalError"):
-        words = f"{getattr(error, 'kwargs', {}).get('provider', 'the metadata service')} gave none"
+        words = f"{getattr(error, 'kwargs', {}).get('provider', 'the metadata service')} returned none"
     elif type(error).__module__.startswith("botocore"):
         words = " ".join(str(error).split()).rstrip(".")[:200]
     else:
-        words = "what came is expired or unreadable"
+        words = "those received are expired or unreadable"
     return (
-        f"The AWS credentials cannot be had ({words}): "
+        f"The AWS credentials are not available ({words}): "
         "check AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, the profile or the role."
     )
 
@@ -112,9 +112,9 @@ def refusal(error: TransportError) -> str | None:
     if words.startswith(_REFUSALS):
         first = words.split("\n")[0].split(". ")[0].rstrip(".")[:200]
         return (
-            f"refuses the signature ({first}): check the AWS credentials, OPENSEARCH_AWS_REGION, "
+            f"rejects the signature ({first}): check the AWS credentials, OPENSEARCH_AWS_REGION, "
             "OPENSEARCH_AWS_SERVICE and this machine's clock."
         )
     if words.startswith(_UNSIGNED) or "in Authorization header" in words:
-        return "wants signed requests: set OPENSEARCH_AWS_REGION, and no OPENSEARCH_USERNAME."
+        return "requires signed requests: set OPENSEARCH_AWS_REGION, and leave OPENSEARCH_USERNAME unset."
     return None

@@ -29,7 +29,7 @@ def numbered_raw_lines(path: Path) -> Iterator[tuple[int, bytes]]:
     Raises:
         UsageError: the compressed data are damaged.
     """
-    return lines_of(path, damaged="{0} breaks off or is damaged after line {1}: fetch the file again.")
+    return lines_of(path, damaged="{0} is truncated or damaged after line {1}: download the file again.")
 
 
 def parse_record(line: bytes, where: str) -> dict[str, Any]:
@@ -90,7 +90,7 @@ def string(record: Mapping[str, Any], field: str, where: str, remedy: str) -> st
     return value
 
 
-def identifier(value: object, where: str, name: str = "_id", remedy: str = "give it one") -> str:
+def identifier(value: object, where: str, name: str = "_id", remedy: str = "add one") -> str:
     """An id that can stand in a TREC run.
 
     Args:
@@ -107,8 +107,8 @@ def identifier(value: object, where: str, name: str = "_id", remedy: str = "give
     text = str(value)
     if len(text.split()) != 1 or text.strip() != text:
         raise UsageError(
-            f"{where}, has the {name} {text!r}, but an id with white space cannot stand in a TREC run: "
-            "take the white space out."
+            f"{where}, has the {name} {text!r}, but an id in a TREC run must not contain white space: "
+            "remove the white space."
         )
     return text
 
@@ -240,7 +240,7 @@ class _Rejoined(io.RawIOBase):
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 #: How a damaged input is told of: its name, the number of the last line that could be read, the reason.
-_DAMAGED = "{0}: the compressed data break off or are damaged after line {1} ({2})."
+_DAMAGED = "{0}: the compressed data is truncated or damaged after line {1} ({2})."
 
 
 class LineNumbers(Protocol):
@@ -272,7 +272,7 @@ def readable(shown: str, damaged: str = _DAMAGED) -> Iterator[ReadProgress]:
     except DAMAGED as error:
         raise UsageError(damaged.format(shown, progress.line, error)) from error
     except OSError as error:
-        raise UsageError(f"{shown}: cannot be read after line {progress.line} ({error.strerror or error}).") from error
+        raise UsageError(f"{shown} cannot be read after line {progress.line} ({error.strerror or error}).") from error
 
 
 def read_lines(
@@ -326,7 +326,7 @@ def text_lines(path: Path) -> Generator[str]:
         try:
             yield line.decode("utf-8")
         except UnicodeDecodeError:
-            raise UsageError(f"{path}, line {number}: is not UTF-8 text.") from None
+            raise UsageError(f"{path}, line {number}, is not UTF-8: save the file as UTF-8.") from None
 
 
 def count_lines(path: Path) -> int:
@@ -342,7 +342,7 @@ def count_lines(path: Path) -> int:
                 lines += block.count(b"\n")
                 last = block[-1:]
     except DAMAGED as error:
-        raise UsageError(f"{path}: the compressed data break off or are damaged ({error}).") from error
+        raise UsageError(f"{path}: the compressed data is truncated or damaged ({error}).") from error
     return lines + (last != b"\n")
 
 
@@ -372,13 +372,13 @@ def open_parquet(path: Path) -> Iterator[ParquetFile]:
     from pyarrow.parquet import ParquetFile
 
     if not os.access(path, os.R_OK):
-        raise UsageError(f"{path}: you may not read it; change its permissions, or copy it to where you may.")
+        raise UsageError(f"{path} is not readable: change its permissions, or use a copy that you can read.")
     try:
         # By default a row group is read whole, and with pre_buffer all of them are kept until the file is closed.
         with ParquetFile(path, buffer_size=_BLOCK, pre_buffer=False) as file:
             yield file
     except (ArrowException, OSError) as error:
-        raise UsageError(f"{path} is damaged or no Parquet file: fetch it again.") from error
+        raise UsageError(f"{path} is damaged or not a Parquet file: download it again.") from error
 
 
 # Every escape is looked at in its turn: whole pairs and an escaped backslash are none.

@@ -82,7 +82,7 @@ def require_tag(language: str) -> str:
     """
     tag = parse_tag(language)
     if tag is None and language != UNDETERMINED:
-        raise UsageError(f"{language!r} is no language: use a BCP 47 tag such as th or zh-TW.")
+        raise UsageError(f"{language!r} is not a valid language: use a BCP 47 tag such as th or zh-TW.")
     return tag or UNDETERMINED
 
 

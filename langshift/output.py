@@ -206,9 +206,7 @@ def log_to(path: Path) -> Iterator[None]:
     try:
         handler = _QuietHandler(path, maxBytes=_MOST_BYTES, backupCount=1, encoding="utf-8")
     except OSError as error:
-        raise LangshiftError(
-            f"The log {path} cannot be opened ({error.strerror}): make it a file that you may write."
-        ) from error
+        raise LangshiftError(f"The log {path} cannot be opened ({error.strerror}): make it a writable file.") from error
     handler.setFormatter(_OneLineFormatter("%(asctime)s %(levelname)s %(message)s"))
     handler.setLevel(logging.INFO)
     logger = logging.getLogger("langshift")

@@ -65,13 +65,13 @@ class MissingPermissions(NamedTuple):
         s, them = ("s", "them") if len(self.permissions) > 1 else ("", "it")
         groups = [_group(permission) for permission in self.permissions]
         if len(set(groups)) == 1:
-            named = join_words(self.permissions) + (f" (the action group {groups[0]} has {them})" if groups[0] else "")
+            named = join_words(self.permissions) + (f" (in the action group {groups[0]})" if groups[0] else "")
         else:
             pairs = zip(self.permissions, groups, strict=True)
-            named = join_words([f"{one} (the action group {group} has it)" if group else one for one, group in pairs])
+            named = join_words([f"{one} (in the action group {group})" if group else one for one, group in pairs])
         return (
-            f"does not let {who} do that: it lacks the permission{s} {named}; "
-            f"ask whoever administers the cluster for {them}."
+            f"denies the request: {who} does not have the permission{s} {named}; "
+            f"ask the cluster's administrator for {them}."
         )
 
 
@@ -119,17 +119,17 @@ def failure(error: exceptions.OpenSearchException, url: str | None = None, *, an
     if isinstance(error, exceptions.ConnectionError):
         if not os.environ.get("OPENSEARCH_URL"):
             return UnavailableError(
-                "The embedded OpenSearch cannot be reached any more: `langshift status` says why, "
-                "`langshift up` starts it again."
+                "The embedded OpenSearch can no longer be reached: `langshift status` shows why, "
+                "`langshift up` restarts it."
             )
         return UnavailableError(
-            f"{place} cannot be reached: check that it runs and that OPENSEARCH_URL is its address "
+            f"{place} cannot be reached: check that it is running and that OPENSEARCH_URL is its address "
             "(http or https, host, port)."
         )
     if isinstance(error, exceptions.TransportError):
         kind = UnavailableError if error.status_code in _FOR_NOW else ClusterError
         return kind(f"{place} answered {error.status_code}: {reason(error)}.")
-    return ClusterError(f"{place} gave an answer that cannot be read: {' '.join(str(error).split())[:200]}.")
+    return ClusterError(f"{place} gave an unreadable answer: {' '.join(str(error).split())[:200]}.")
 
 
 def not_permitted(words: str, url: str | None = None) -> ClusterError | None:
@@ -161,10 +161,10 @@ def _not_let_in(error: exceptions.TransportError, *, anonymous: bool) -> str:
         return end
     if isinstance(error, exceptions.AuthorizationException):
         missing = missing_permissions(_words(error))
-        return str(missing) if missing else f"does not let this user do that: {reason(error)}."
+        return str(missing) if missing else f"denies the request: {reason(error)}."
     if os.environ.get("OPENSEARCH_AWS_REGION"):
-        return f"refuses the signed request: {reason(error)}."
-    what = "asks for a user name and password" if anonymous else "refuses the user name or password"
+        return f"rejects the signed request: {reason(error)}."
+    what = "requires a user name and password" if anonymous else "rejects the user name or password"
     return f"{what}: set OPENSEARCH_USERNAME and OPENSEARCH_PASSWORD."
 
 
@@ -176,14 +176,14 @@ def _no_connection_in_time(error: exceptions.OpenSearchException) -> bool:
 
 def _tls_trouble(detail: str) -> str:
     """The end of a sentence about a TLS connection that failed for ``detail``, OpenSSL's words."""
-    off = "switch verification off with OPENSEARCH_SSL_VERIFY=false."
+    off = "disable verification with OPENSEARCH_SSL_VERIFY=false."
     if "CERTIFICATE_VERIFY_FAILED" not in detail:
-        return "does not answer with TLS: check whether OPENSEARCH_URL should begin with http://."
+        return "does not use TLS: check whether OPENSEARCH_URL should begin with http://."
     if "mismatch" in detail:
-        return f"shows a certificate made out to another name: use that name in OPENSEARCH_URL, or {off}"
+        return f"presents a certificate issued for another name: use that name in OPENSEARCH_URL, or {off}"
     if "expired" in detail:
-        return f"shows a certificate that has expired: renew it on the cluster, or {off}"
-    return f"shows a certificate that cannot be verified: name its authority with OPENSEARCH_CA_FILE, or {off}"
+        return f"presents a certificate that has expired: renew it on the cluster, or {off}"
+    return f"presents a certificate that cannot be verified: set OPENSEARCH_CA_FILE to the CA that signed it, or {off}"
 
 
 def reason(error: exceptions.TransportError) -> str:
@@ -271,10 +271,10 @@ def classify(error: exceptions.OpenSearchException, url: str) -> Exception:
         # A refused connection is one that the request never went through.
         reached = isinstance(error, exceptions.ConnectionTimeout) or not isinstance(error.info, NewConnectionError)
         timeout = isinstance(error, exceptions.ConnectionTimeout)
-        why = "no answer in time" if timeout else "the connection broke off" if reached else "no connection"
+        why = "no answer in time" if timeout else "the connection was interrupted" if reached else "no connection"
         return Retryable(why, lost=reached, overloaded=timeout)
     if isinstance(error, exceptions.SerializationError) or not isinstance(error, exceptions.TransportError):
-        return Retryable("an answer that breaks off", lost=True)
+        return Retryable("an incomplete answer", lost=True)
     if isinstance(error, exceptions.RequestError) or error.status_code == TOO_LARGE:
         return Rejected(reason(error), too_large=error.status_code == TOO_LARGE)
     status = error.status_code
@@ -375,6 +375,6 @@ def leaves_out(answer: object, index: str) -> bool:
 
 def not_known_yet(index: str) -> exceptions.TransportError:
     """What is raised instead of a 404 for an index that is there."""
-    reason = f"there is an index {index}, but the node that answers does not know it yet"
+    reason = f"index {index} exists, but the node that answered does not know it yet"
     kind = "index_not_known_yet"
     return exceptions.TransportError(503, kind, {"error": {"type": kind, "reason": reason}})

@@ -69,7 +69,7 @@ class Settings:
         env = os.environ if env is None else env
         for name in (*(f"OPENSEARCH_{name}" for name in _NAMES), "LANGSHIFT_HOME"):
             if not is_text(env.get(name, "")):
-                raise UsageError(f"{name} holds bytes that are not UTF-8 text.")
+                raise UsageError(f"{name} contains bytes that are not valid UTF-8.")
         ca_file = env.get("OPENSEARCH_CA_FILE")
         settings = cls(
             url=None,
@@ -82,7 +82,7 @@ class Settings:
             signing=_signing(env),
         )
         if settings.ca_file is not None and not settings.ca_file.is_file():
-            raise UsageError(f"OPENSEARCH_CA_FILE names {settings.ca_file}, but there is no such file.")
+            raise UsageError(f"OPENSEARCH_CA_FILE is set to {settings.ca_file}, which is not a file.")
         if url := env.get("OPENSEARCH_URL"):
             settings = settings._with_url(url)
         if settings.signing is not None and settings.url is None:
@@ -92,8 +92,8 @@ class Settings:
             )
         if settings.signing is not None and settings.username is not None:
             raise UsageError(
-                "OPENSEARCH_AWS_REGION and a user name (OPENSEARCH_USERNAME, or in OPENSEARCH_URL) exclude each other: "
-                "unset the one that the cluster does not ask for."
+                "OPENSEARCH_AWS_REGION and a user name (OPENSEARCH_USERNAME, or in OPENSEARCH_URL) cannot be combined: "
+                "unset the one that the cluster does not use."
             )
         return settings
 
@@ -109,7 +109,7 @@ class Settings:
         if parts.scheme not in ("http", "https") or not host:
             raise UsageError(
                 "OPENSEARCH_URL is not an address: it must look like https://host:9200 "
-                "(http or https, a host, and a port where it is not the usual one)."
+                "(http or https, a host, and a port unless it is the default)."
             )
         netloc = in_address(host) + ("" if port is None else f":{port}")
         return replace(

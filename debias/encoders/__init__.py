@@ -86,8 +86,8 @@ def open_encoder(name: str, *, trust_remote_code: bool = False, vector_spec: Vec
 
         return PrecomputedEncoder(rest, vector_spec)
     raise UsageError(
-        f"There is no encoder {name!r}; there are use-m, st:NAME_OR_PATH (sentence-transformers), http:URL#MODEL "
-        "(a server of embeddings), and given or given:NAME (vectors that come with the data)."
+        f"Unknown encoder {name!r}; choose use-m, st:NAME_OR_PATH (sentence-transformers), http:URL#MODEL "
+        "(an embedding server), or given or given:NAME (vectors that come with the data)."
     )
 
 

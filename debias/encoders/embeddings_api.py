@@ -70,11 +70,13 @@ class EmbeddingServer:
         Raises:
             UsageError: the environment holds a key that cannot be sent.
         """
-        self.shown = f"The server of embeddings at {root}"
+        self.shown = f"The embedding server at {root}"
         self._root = root
         self._key = os.environ.get(KEY, "").strip()
         if not (self._key.isascii() and self._key.isprintable()):
-            raise UsageError(f"{KEY} holds characters that no key has: set it to the key alone, in one line.")
+            raise UsageError(
+                f"{KEY} contains characters that are not allowed in a key: set it to the key only, on one line."
+            )
         headers = {"Accept": "application/json"} | ({"Authorization": f"Bearer {self._key}"} if self._key else {})
         timeout = Timeout(connect=10, read=_SECONDS)
         self._pool = PoolManager(num_pools=1, maxsize=CONNECTIONS, headers=headers, timeout=timeout)
@@ -114,8 +116,8 @@ class EmbeddingServer:
         except exceptions.HTTPError as error:
             raise LangshiftError(f"{self.shown} {_trouble(error)}") from error
         if needed and answer.status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
-            does = f"refuses the key in {KEY}" if self._key else "asks for a key"
-            remedy = "check that the key is right and may be used for this" if self._key else f"set {KEY}"
+            does = f"rejects the key in {KEY}" if self._key else "requires a key"
+            remedy = "check that the key is correct and allows this" if self._key else f"set {KEY}"
             raise LangshiftError(f"{self.shown} {does} ({self.why(answer)}): {remedy}.")
         return answer
 
@@ -123,10 +125,10 @@ class EmbeddingServer:
         """An answer that is no success, in a sentence."""
         remedy = "check its address"
         if answer.status == HTTPStatus.TOO_MANY_REQUESTS:
-            remedy = "it is too busy, or what you may ask of it is used up; try again later"
+            remedy = "it is too busy, or your quota is used up; try again later"
         elif answer.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
-            remedy = "its log says why"
-        return LangshiftError(f"{self.shown} fails ({self.why(answer)}): {remedy}.")
+            remedy = "see its log"
+        return LangshiftError(f"{self.shown} failed ({self.why(answer)}): {remedy}.")
 
     def why(self, answer: BaseHTTPResponse) -> str:
         """The status of an answer and the server's own words."""
@@ -153,16 +155,16 @@ def _trouble(error: exceptions.HTTPError) -> str:
     cause = error.reason if isinstance(error, exceptions.MaxRetryError) else error
     if isinstance(cause, exceptions.SSLError):
         if "CERTIFICATE_VERIFY_FAILED" not in str(cause):
-            return "does not answer with TLS: check whether its address should begin with http://."
+            return "does not use TLS: check whether its address should begin with http://."
         return (
-            "shows a certificate that cannot be verified: check the address, or name the file of its authority "
-            "in SSL_CERT_FILE."
+            "presents a certificate that cannot be verified: check the address, or set SSL_CERT_FILE to the "
+            "certificate of its authority."
         )
     if isinstance(cause, exceptions.ReadTimeoutError):
-        return f"did not answer within {_SECONDS} seconds: see whether it is overloaded."
+        return f"did not answer within {_SECONDS} seconds: check whether it is overloaded."
     if isinstance(cause, exceptions.NewConnectionError | exceptions.ConnectTimeoutError):
-        return "cannot be reached: check that it runs and that this is its address."
-    return "breaks off the connection: its log says why."
+        return "cannot be reached: check that it is running and that this is its address."
+    return "interrupted the connection: see its log."
 
 
 def parse_json(body: bytes) -> Any:  # noqa: ANN401 - any JSON value
@@ -197,15 +199,15 @@ def parse_address(name: str) -> tuple[str, str | None]:
     if "@" in written or "?" in written:
         # Not shown: this may be a secret.
         raise UsageError(
-            "The address of a server of embeddings is kept with every index, and must hold no password and no query: "
-            f"put the key into {KEY}, and write http:URL#MODEL, {_EXAMPLE}."
+            "The address of an embedding server is stored with every index and must not contain a password or a query "
+            f"string: set {KEY} to the key, and write http:URL#MODEL, {_EXAMPLE}."
         )
     try:
         url = parse_url(written)
     except exceptions.LocationParseError:
         url = None
     if url is None or url.scheme not in _PORTS or not url.host:
-        raise UsageError(f"{name!r} names no server of embeddings: write http:URL#MODEL, {_EXAMPLE}.")
+        raise UsageError(f"{name!r} is not the address of an embedding server: write http:URL#MODEL, {_EXAMPLE}.")
     port = f":{url.port}" if url.port and url.port != _PORTS[url.scheme] else ""
     path = (url.path or "").rstrip("/")
     path = path.removesuffix("/embeddings") if path.endswith(EMBEDDINGS) else path
@@ -275,8 +277,8 @@ class HttpEncoder(Encoder):
         answer = self._ask(_PROBE, FIRST)
         if answer.status in _TOO_MUCH:
             raise LangshiftError(
-                f"{self._server.shown} makes no embeddings with the model {self._model!r} "
-                f"({self._server.why(answer)}): name another one after the #."
+                f"{self._server.shown} cannot create embeddings with the model {self._model!r} "
+                f"({self._server.why(answer)}): name another model after the #."
             )
         probe = self._vectors(_PROBE, answer)
         self.dimension = probe.shape[1]
@@ -292,8 +294,8 @@ class HttpEncoder(Encoder):
         info = info if isinstance(info, dict) and isinstance(info.get("model_id"), str) else {}
         self._names = names = list(listed) or [info["model_id"]] if listed or info else []
         if wanted is None and len(names) != 1:
-            available = f"it has {', '.join(names)}" if names else "it does not say which it has"
-            raise UsageError(f"{server.shown} needs the name of a model, and {available}: write http:{root}#MODEL.")
+            available = f"it has {', '.join(names)}" if names else "it does not list its models"
+            raise UsageError(f"{server.shown} needs the name of a model; {available}: write http:{root}#MODEL.")
         self._model = model = wanted or names[0]
         if info and _own_name(model) != _own_name(info["model_id"]):
             raise UsageError(f"{server.shown} has the model {info['model_id']}, not {model}: write http:{root}#MODEL.")
@@ -336,17 +338,17 @@ class HttpEncoder(Encoder):
             vectors = self._vectors(texts, answer)
             if vectors.shape[1] != self.dimension:
                 raise LangshiftError(
-                    f"{self._server.shown} gives vectors of {vectors.shape[1]} numbers, but gave {self.dimension} "
-                    "before: another model took the place of this one; start again."
+                    f"{self._server.shown} returned vectors with {vectors.shape[1]} dimensions, but with "
+                    f"{self.dimension} before: its model has been replaced; start again."
                 )
             return vectors
         if len(texts) > 1:
             half = len(texts) // 2
             return np.concatenate([self._embed(texts[:half]), self._embed(texts[half:])])
         raise LangshiftError(
-            f"{self._server.shown} refuses the text of {len(texts[0]):,} characters that begins {_beginning(texts[0])} "
-            f"({self._server.why(answer)}): shorten it, or set the server up to cut off what is too long "
-            "(--auto-truncate in TEI)."
+            f"{self._server.shown} rejects the text of {len(texts[0]):,} characters that begins with "
+            f"{_beginning(texts[0])} ({self._server.why(answer)}): shorten it, or configure the server to truncate "
+            "long texts (--auto-truncate in TEI)."
         )
 
     def _ask(self, texts: Sequence[str], retry: Retry) -> BaseHTTPResponse:
@@ -369,19 +371,19 @@ class HttpEncoder(Encoder):
         data = content.get("data") if isinstance(content, dict) else None
         if not isinstance(data, list) or not all(isinstance(one, dict) for one in data):
             message = self._server.words(answer)
-            raise LangshiftError(f"{shown} answers {message!r}, which holds no embeddings: check its address.")
+            raise LangshiftError(f"{shown} answered {message!r}, which contains no embeddings: check its address.")
         if len(data) != len(texts):
             raise LangshiftError(
-                f"{shown} gives {len(data)} vectors for {len(texts)} texts: it is no server of embeddings as OpenAI's."
+                f"{shown} returned {len(data)} vectors for {len(texts)} texts: it does not follow OpenAI's API."
             )
         found = {one["index"]: one.get("embedding") for one in data if isinstance(one.get("index"), int)}
         if found.keys() != set(range(len(texts))):
             raise LangshiftError(
-                f"{shown} does not say which vector is which text's: it is no server of embeddings as OpenAI's."
+                f"{shown} did not report which vector belongs to which text: it does not follow OpenAI's API."
             )
         vectors = [self._vector(text, found[row]) for row, text in enumerate(texts)]
         if len({len(vector) for vector in vectors}) > 1:
-            raise LangshiftError(f"{shown} gives vectors of different length: it is broken.")
+            raise LangshiftError(f"{shown} returned vectors of different lengths: see its log.")
         return np.stack(vectors)
 
     def _vector(self, text: str, value: Any) -> NDArray[np.float32]:  # noqa: ANN401 - any JSON value
@@ -393,7 +395,7 @@ class HttpEncoder(Encoder):
             vector = np.empty(0, np.float32)
         if vector.ndim != 1 or not vector.size or not np.isfinite(vector).all():
             raise LangshiftError(
-                f"{self._server.shown} gives a vector that is not one of numbers for the text that begins "
+                f"{self._server.shown} returned a vector with invalid numbers for the text that begins with "
                 f"{_beginning(text)}: run its model with 32-bit floats, or leave the text out."
             )
         return vector

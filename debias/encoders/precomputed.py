@@ -44,8 +44,8 @@ class PrecomputedEncoder(Encoder):
         self.id = f"given:{name}" if name else "given"
         if vector_spec is None:
             raise UsageError(
-                f"The encoder {self.id} takes vectors that come with the data, and there are none here: "
-                "name an encoder of texts, such as use-m."
+                f"The encoder {self.id} uses vectors that come with the data, but there are none: "
+                "choose an encoder of text, such as use-m."
             )
         self.revision = name
         self.dimension, self.normalised = vector_spec
@@ -57,7 +57,8 @@ class PrecomputedEncoder(Encoder):
             UsageError: always.
         """
         raise UsageError(
-            f"The encoder {self.id} makes no vectors of documents: they come with the data, in the field 'embedding'."
+            f"The encoder {self.id} does not encode documents: their vectors come with the data, "
+            "in the field 'embedding'."
         )
 
     def encode_queries(self, texts: Sequence[str]) -> Matrix:  # noqa: ARG002 - the protocol's
@@ -67,8 +68,8 @@ class PrecomputedEncoder(Encoder):
             UsageError: always.
         """
         raise UsageError(
-            f"The encoder {self.id} makes no vectors of queries, since their model is not here: search by words with "
-            "--mode lexical, or replay a dataset whose queries bring an 'embedding'."
+            f"The encoder {self.id} does not encode queries, because its model is not available: search by words with "
+            "--mode lexical, or replay a dataset whose queries have an 'embedding'."
         )
 
 

@@ -114,12 +114,12 @@ def require_model(folder: Path) -> Path:
     """
     if not folder.is_dir():
         raise UsageError(
-            f"{folder}: there is no such folder with a model; give its path, or a name on Hugging Face "
+            f"{folder} does not exist; give the path of a model's folder, or a name on Hugging Face "
             "such as st:intfloat/multilingual-e5-large."
         )
     if not (folder / "modules.json").is_file() and not (folder / "config.json").is_file():
         raise UsageError(
-            f"{folder}: holds neither modules.json nor config.json, and so no model; name the folder that "
+            f"{folder} contains neither modules.json nor config.json, so it is not a model; give the folder that "
             "sentence-transformers saved."
         )
     return folder
@@ -153,22 +153,22 @@ def _snapshot(name: str, commit: str | None, patterns: list[str]) -> Path:
         # What is there is not asked for again: no network, and no model that changes between two commands.
         return Path(snapshot_download(name, **asked, local_files_only=True))
     except HFValidationError:
-        raise UsageError(f"{name!r} is no name of a model on Hugging Face, which look like BAAI/bge-m3.") from None
+        raise UsageError(f"{name!r} is not a valid model name on Hugging Face, such as BAAI/bge-m3.") from None
     except LocalEntryNotFoundError:
         if commit is None:
-            note(f"Fetching the model {name} from Hugging Face (once) ...")
+            note(f"Downloading the model {name} from Hugging Face (only needed once) ...")
     try:
         return Path(snapshot_download(name, **asked))
     except RepositoryNotFoundError:
         raise UsageError(
-            f"Hugging Face has no model {name} that is open to you: see that the name is right, accept the model's "
-            "terms on its page, and log in with `hf auth login` where it asks for that."
+            f"Hugging Face has no model {name} that you can access: check the name, accept the model's terms on its "
+            "page, and log in with `hf auth login` if required."
         ) from None
     except Exception as error:  # every layer from sockets up to the disk has its own
         reason = " ".join(str(error.__cause__ or error).split())[:200].rstrip(".")
         raise LangshiftError(
-            f"The model {name} is not on this machine and cannot be fetched from Hugging Face ({reason}): "
-            "see that huggingface.co can be reached, or give a folder with the model as st:FOLDER."
+            f"The model {name} is not on this machine and cannot be downloaded from Hugging Face ({reason}): "
+            "check that huggingface.co can be reached, or give a folder with the model as st:FOLDER."
         ) from error
 
 
@@ -208,7 +208,7 @@ def _read(path: Path, default: Any) -> Any:  # noqa: ANN401 - any JSON value
     try:
         return json.loads(path.read_bytes()) if path.is_file() else default
     except ValueError as error:
-        raise UsageError(f"{path}: is no JSON, so this model is damaged: copy or fetch it again.") from error
+        raise UsageError(f"{path} is not valid JSON, so this model is damaged: copy or download it again.") from error
 
 
 def _matching(folder: Path, patterns: Iterable[str]) -> list[Path]:
@@ -288,7 +288,7 @@ def open_st(name_or_path: str, *, trust_remote_code: bool = False) -> SentenceTr
         UsageError: there is no such model, its folder is damaged, or it needs code of its own that may not be run.
         LangshiftError: the extra is not installed, or the model cannot be fetched.
     """
-    instead = "; or take --encoder use-m, which comes with langshift"
+    instead = "; or use --encoder use-m, which comes with langshift"
     require_extra("The encoders st:NAME need", "transformers", "sentence_transformers", otherwise=instead)
     _quieten()
     if folder := local_folder(name_or_path):
@@ -329,13 +329,13 @@ def _load(folder: Path, *, code: bool) -> SentenceTransformer:
     except Exception as error:  # a damaged model fails in as many ways as it has files
         if not code and "trust_remote_code" in str(error):
             raise UsageError(
-                f"{folder}: this model runs code that comes with it: read that code, and if you trust it give "
+                f"{folder}: this model runs code that comes with it: read that code, and if you trust it, add "
                 "--trust-remote-code."
             ) from error
         reason = " ".join(str(error).split())[:200]
         raise UsageError(
             f"{folder}: this model is damaged, or sentence-transformers cannot load it "
-            f"({type(error).__name__}: {reason}): copy or fetch it again."
+            f"({type(error).__name__}: {reason}): copy or download it again."
         ) from error
     if isinstance(model[-1], Normalize):
         # In its place, so that the other modules keep their names.

@@ -50,7 +50,7 @@ def fit(
     """
     for method in methods:
         if method not in FITTED:
-            raise UsageError(f"There is no method {method!r} to fit; there are: {', '.join(FITTED)}.")
+            raise UsageError(f"The method {method!r} cannot be fitted; choose one of {', '.join(FITTED)}.")
     holds = "text" if source.dimension is None else "vectors"
     tags = list(dict.fromkeys(require_held(pivot, source.languages, source.shown, holds) for pivot in pivots))
     embedding = BatchEncoder(source, encoder)
@@ -82,8 +82,8 @@ def fit(
     for pair in pairs:
         if (count := pair.blocks.pairs) < 2:
             raise UsageError(
-                f"{source.shown}: {pair.language} has {pluralize(count, 'pair') if count else 'no pair'} with the "
-                f"pivot {pair.pivot}, and a mean that can be trusted needs two at least; give more, or leave "
+                f"{source.shown}: {pair.language} has {pluralize(count, 'pair') if count else 'no pairs'} with the "
+                f"pivot {pair.pivot}, but a language vector needs at least two; add more, or leave "
                 f"{pair.language} out."
             )
     return {

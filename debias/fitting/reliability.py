@@ -135,7 +135,7 @@ class LanguageEvidence:
         """
         found = msgspec.convert(document, cls)
         if found.alignment.count > found.alignment.checked or found.to_json() != document:
-            raise ValueError("it is not what was written")
+            raise ValueError("it differs from what was written")
         return found
 
 
@@ -219,13 +219,13 @@ def _verdict(
     share: float | None, evidence: LanguageEvidence | None, agreement: float | None, encoder: str
 ) -> tuple[str | None, str]:
     if evidence is None or share is None:
-        return None, "there is no evidence on it: give parallel text in this language with --pairs"
+        return None, "there is no evidence: give parallel text in this language with --pairs"
     if share < NEGLIGIBLE:
-        return USE, f"it is {share:.1%} as long as embeddings: nothing to gain, and nothing to lose"
+        return USE, f"it is only {share:.1%} as long as the embeddings and changes almost nothing"
     for word, reasons in ((NOT, _against(evidence, agreement)), (CARE, _doubts(evidence, agreement, encoder))):
         if reasons:
             return word, "; ".join(reasons)
-    return USE, "halves of the pairs agree on it"
+    return USE, "two halves of the pairs agree on it"
 
 
 def _against(evidence: LanguageEvidence, agreement: float | None) -> list[str]:
@@ -233,11 +233,11 @@ def _against(evidence: LanguageEvidence, agreement: float | None) -> list[str]:
     halves = evidence.reliability.split_half
     reasons = []
     if evidence.pairs < FEWEST:
-        reasons.append(f"{evidence.pairs} pairs are too few to judge by; fit on more")
+        reasons.append(f"{evidence.pairs} pairs are too few for a verdict; fit on more")
     elif halves < HALVES_LEAST:
-        reasons.append(f"halves of the pairs hardly agree ({halves:.2f}); {_more_pairs(evidence)}")
+        reasons.append(f"two halves of the pairs hardly agree ({halves:.2f}); {_more_pairs(evidence)}")
     if agreement is not None and agreement < BREAK_EVEN:
-        reasons.append(f"the text given points elsewhere (cosine {agreement:.2f}); fit on text like it")
+        reasons.append(f"the given text points elsewhere (cosine {agreement:.2f}); fit on similar text")
     return reasons
 
 
@@ -246,19 +246,19 @@ def _doubts(evidence: LanguageEvidence, agreement: float | None, encoder: str) -
     found, pairs = evidence.reliability, evidence.alignment
     reasons = []
     if found.split_half < HALVES_ENOUGH:
-        reasons.append(f"halves of the pairs agree a little ({found.split_half:.2f}); {_more_pairs(evidence)}")
+        reasons.append(f"two halves of the pairs agree only a little ({found.split_half:.2f}); {_more_pairs(evidence)}")
     if pairs.count > MISALIGNED * pairs.checked:
         reasons.append(
-            f"{pairs.count / pairs.checked:.0%} of the pairs look misaligned, which a mean over the same texts bears, "
-            "but neither the method affine nor tuning does"
+            f"{pairs.count / pairs.checked:.0%} of the pairs look misaligned, which the shift tolerates, "
+            "but the method affine and tuning do not"
         )
     if pairs.checked and not pairs.told:
         reasons.append(
-            f"the encoder {encoder} hardly tells texts of this language apart, or they are no translations: "
-            "which pairs are misaligned cannot be told"
+            f"the encoder {encoder} hardly distinguishes texts of this language, or they are not translations: "
+            "misaligned pairs cannot be detected"
         )
     if agreement is not None and agreement < AGREES:
-        reasons.append(f"the text given points a little elsewhere (cosine {agreement:.2f}); better fit on text like it")
+        reasons.append(f"the given text points slightly elsewhere (cosine {agreement:.2f}); fit on similar text")
     return reasons
 
 

@@ -151,12 +151,12 @@ class BatchEncoder:
         self.given = source.dimension is not None
         if not self.given and is_given(encoder.id):
             raise UsageError(
-                f"{source.shown}: holds texts, but the encoder {encoder.id} takes vectors that come with the data; "
-                "name an encoder of texts, such as use-m."
+                f"{source.shown} contains text, but the encoder {encoder.id} uses vectors that come with the data; "
+                "choose an encoder of text, such as use-m."
             )
         if self.given and not is_given(encoder.id):
             raise UsageError(
-                f"{source.shown}: holds vectors, which {encoder.id} cannot encode; fit them with --encoder given."
+                f"{source.shown} contains vectors, which {encoder.id} cannot encode; fit them with --encoder given."
             )
         self._shown, self._encoder = source.shown, encoder
         self.dimension = source.dimension or encoder.dimension
@@ -202,8 +202,8 @@ class BatchEncoder:
         good = np.isfinite(vectors).all(axis=1)
         if not good.all():
             raise LangshiftError(
-                f"{self._shown}, {rows.places[int(wanted[good.argmin()])]}: the encoder {self._encoder.id} gives a "
-                f"vector that is not a number for the text in {language}; leave the text out, or use another encoder."
+                f"{self._shown}, {rows.places[int(wanted[good.argmin()])]}: the encoder {self._encoder.id} returned a "
+                f"vector with invalid numbers for the text in {language}; leave the text out, or use another encoder."
             )
         return vectors
 

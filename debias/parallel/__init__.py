@@ -40,9 +40,9 @@ def open_parallel(
         LangshiftError: a library is missing that the format needs.
     """
     if documents is not None and join_lines == 1:
-        raise UsageError("--documents says where joined passages end: give --join-lines too.")
+        raise UsageError("--documents marks where joined passages end: add --join-lines.")
     if not path.exists():
-        raise UsageError(f"{path}: there is no such file or folder of parallel text.")
+        raise UsageError(f"The parallel text {path} does not exist.")
     source = (_open_folder if path.is_dir() else _open_file)(path, languages or None)
     return source if join_lines == 1 else Passages(source, join_lines, documents)
 
@@ -54,9 +54,9 @@ def _open_file(path: Path, languages: Sequence[str] | None) -> ParallelText:
     if kind in _FILES:
         return _FILES[kind](path, languages)
     if kind in _FOLDERS:
-        raise UsageError(f"{path} is of one language: name the folder that holds a file for each.")
+        raise UsageError(f"{path} contains one language only: give the folder that contains a file for each language.")
     raise UsageError(
-        f"{path}: its name tells no format of parallel text; name a file .tsv, .jsonl or .parquet, or a folder."
+        f"{path} is not a known format of parallel text; give a .tsv, .jsonl or .parquet file, or a folder."
     )
 
 
@@ -67,11 +67,11 @@ def _open_folder(folder: Path, languages: Sequence[str] | None) -> ParallelText:
     examples = [paths[0].name for paths in (*found.values(), shards) if paths]
     if not examples:
         raise UsageError(
-            f"{folder}: holds no file named for a language, such as th.txt, th.tsv or th.npy, and no .parquet file."
+            f"{folder} contains no file named after a language, such as th.txt, th.tsv or th.npy, and no .parquet file."
         )
     if len(examples) > 1:
         raise UsageError(
-            f"{folder}: holds parallel text in several formats, {' and '.join(examples)}; keep one in a folder."
+            f"{folder} contains parallel text in several formats, {' and '.join(examples)}; leave only one of them."
         )
     if shards:
         return ParallelParquet(folder, shards, languages)

@@ -51,7 +51,7 @@ def by_language(named: Iterable[tuple[str, str]], place: str) -> dict[str, str]:
         if tag is None:
             continue
         if tag in found:
-            raise UsageError(f"{place}: {found[tag]} and {name} are both {tag}; keep one of them.")
+            raise UsageError(f"{place}: {found[tag]} and {name} are both {tag}; remove one of them.")
         found[tag] = name
     for tag in [tag for tag in found if "-" in tag]:
         usual = langcodes.get(primary(tag)).maximize().territory
@@ -76,8 +76,7 @@ def chosen(found: Mapping[str, str], languages: Sequence[str] | None, shown: str
         wanted = {require_held(written, list(found), shown, holds) for written in languages}
         found = {tag: name for tag, name in found.items() if tag in wanted}
     if len(found) < 2:
-        there = "is text" if holds == "text" else f"are {holds}"
-        raise UsageError(f"{shown}: there {there} in {', '.join(found)} alone; a second language is needed.")
+        raise UsageError(f"{shown} contains {holds} in {', '.join(found)} only; a second language is needed.")
     return dict(found)
 
 
@@ -95,7 +94,7 @@ def require_held(written: str, found: Sequence[str], shown: str, holds: str) -> 
     """
     tag = parse_tag(written)
     if tag is None or tag not in found:
-        raise UsageError(f"{shown}: has no {holds} in the language {written!r}; it has {', '.join(found)}.")
+        raise UsageError(f"{shown} has no {holds} in the language {written!r}; it has {', '.join(found)}.")
     return tag
 
 
@@ -155,7 +154,7 @@ def language_columns(
         holds = _holds(ids)
         if requested is None and not has_indonesian and holds is None:
             raise UsageError(
-                f"{shown}: {special['id']!r} may be Indonesian or name the rows: rename it to 'ind' or to '_id'."
+                f"{shown}: {special['id']!r} may be Indonesian or the rows' ids: rename it to 'ind' or to '_id'."
             )
         if not has_indonesian and (holds == "language" if requested is None else "id" in requested):
             named.append(special["id"])
@@ -163,7 +162,7 @@ def language_columns(
             row_id = row_id or special["id"]
     found = by_language(((name, name) for name in named), shown)
     if not found:
-        raise UsageError(f"{shown}: none of {', '.join(map(repr, names))} names a language, as 'th' does.")
+        raise UsageError(f"{shown}: none of {', '.join(map(repr, names))} is named after a language, such as 'th'.")
     return found, row_id
 
 

@@ -48,12 +48,12 @@ def sound(block: NDArray[Any], places: Sequence[str], tag: str, shown: str) -> N
     unsound = ~np.isfinite(vectors).all(axis=1) & ~np.isnan(vectors).all(axis=1)
     if unsound.any():
         place = places[int(unsound.argmax())]
-        raise UsageError(f"{shown}, {place}: the vector in {tag} holds a value that is not a finite number.")
+        raise UsageError(f"{shown}, {place}: the vector in {tag} contains a value that is not a finite number.")
     long = np.linalg.norm(vectors.astype(np.float64), axis=1) > LONGEST
     if long.any():
         raise UsageError(
-            f"{shown}, {places[int(long.argmax())]}: the vector in {tag} is longer than {LONGEST:.0e}; "
-            "it is damaged, or scale all vectors down."
+            f"{shown}, {places[int(long.argmax())]}: the vector in {tag} is longer than {LONGEST:.0e}: "
+            "it is damaged, or all vectors must be scaled down."
         )
     return vectors
 
@@ -86,7 +86,7 @@ def require_one_kind(held: Mapping[str, str], shown: str) -> str | None:
     """
     if len(held) > 1:
         text, vectors = held["text"], held["vectors"]
-        raise UsageError(f"{shown}: {text!r} holds text but {vectors!r} vectors; keep one kind in a file.")
+        raise UsageError(f"{shown}: {text!r} contains text, but {vectors!r} contains vectors; use one kind per file.")
     return next(iter(held), None)
 
 
@@ -126,7 +126,7 @@ class GivenArrays(ParallelText):
         for tag, other in others:
             if other.shape != header.shape:
                 raise UsageError(
-                    f"{self._files[tag]} has the shape {other.shape} but {self._files[first]} has {header.shape}: "
+                    f"{self._files[tag]} has the shape {other.shape}, but {self._files[first]} has {header.shape}: "
                     "given vectors must be aligned row by row."
                 )
         self.total, self.dimension = header.shape
@@ -154,18 +154,18 @@ def _header(path: Path) -> _Header:
             shape, fortran, dtype = _READERS[npy.read_magic(file)](file)
             header = _Header(shape, dtype, file.tell())
     except (KeyError, ValueError):
-        raise UsageError(f"{path}: is no array as numpy.save writes it.") from None
+        raise UsageError(f"{path} is not an array written by numpy.save.") from None
     if dtype.hasobject:
-        raise UsageError(f"{path}: holds pickled Python objects, which are not read; save an array of float32.")
+        raise UsageError(f"{path} contains pickled Python objects, which are not read; save an array of float32.")
     if dtype.kind != "f" or dtype.itemsize > 8:
-        raise UsageError(f"{path}: holds {dtype}; vectors are float16, float32 or float64.")
+        raise UsageError(f"{path} contains {dtype}; vectors must be float16, float32 or float64.")
     if len(shape) != 2 or min(shape) < 1:
-        raise UsageError(f"{path}: has the shape {shape}; one vector a row, (rows, dimensions), is needed.")
+        raise UsageError(f"{path} has the shape {shape}; it must have one vector per row, (rows, dimensions).")
     if fortran and shape[0] > 1:
-        raise UsageError(f"{path}: is stored by column; save numpy.ascontiguousarray of it, to be read row by row.")
+        raise UsageError(f"{path} is stored by column; save numpy.ascontiguousarray of it, to be read by row.")
     expected, found = header.size + shape[0] * shape[1] * dtype.itemsize, path.stat().st_size
     if found < expected:
-        raise UsageError(f"{path}: breaks off, with {found:,} of {expected:,} bytes.")
+        raise UsageError(f"{path} is truncated, with {found:,} of {expected:,} bytes.")
     return header
 
 
@@ -195,7 +195,7 @@ def texts_of(column: pa.Array, places: Sequence[str], path: Path) -> list[str]:
             text = value.as_py()
             texts.append(text.strip() if text else "")
     except UnicodeDecodeError:
-        raise UsageError(f"{path}, {places[len(texts)]}: is not UTF-8 text.") from None
+        raise UsageError(f"{path}, {places[len(texts)]}, is not UTF-8.") from None
     return texts
 
 
@@ -213,7 +213,7 @@ def vectors_of(column: pa.Array, dimension: int, places: Sequence[str], tag: str
     if other.any():
         row = int(other.argmax())
         raise UsageError(
-            f"{path}, {places[row]}: the vector in {tag} has {lengths[row]} numbers, but the first one {dimension}."
+            f"{path}, {places[row]}: the vector in {tag} has {lengths[row]} numbers, but the first one has {dimension}."
         )
     block = column.flatten().to_numpy(zero_copy_only=False).reshape(-1, dimension)
     own = places if there.all() else [places[int(row)] for row in np.flatnonzero(there)]
@@ -246,14 +246,14 @@ class ParallelJsonl(ParallelText):
         self._path, self.shown = path, str(path)
         examples, ids = _examples(row for _, row in islice(self._rows(), PEEKED))
         if not examples:
-            raise UsageError(f"{path}: is empty.")
+            raise UsageError(f"{path} is empty.")
         names = [key for key, value in examples.items() if key.lower() == "id" or isinstance(value, str | list | None)]
         found, self._row_id = language_columns(names, ids, languages, self.shown)
         given = [key for key in found.values() if examples[key] is not None]
         held = {"vectors" if isinstance(examples[key], list) else "text": key for key in given}
         holds = require_one_kind(held, self.shown)
         if holds is None:
-            raise UsageError(f"{path}: has no text in its first {PEEKED:,} rows.")
+            raise UsageError(f"{path} has no text in its first {PEEKED:,} rows.")
         self._keys = chosen(found, languages, self.shown, holds)
         self.languages = list(self._keys)
         self.dimension = len(examples[held[holds]]) if holds == "vectors" else None
@@ -279,10 +279,10 @@ class ParallelJsonl(ParallelText):
             try:
                 row = orjson.loads(line)
             except orjson.JSONDecodeError as error:
-                reason = f"not valid JSON ({error.msg} at character {error.pos + 1})"
-                raise UsageError(f"{self._path}, line {number}: {reason}.") from None
+                reason = f"is not valid JSON ({error.msg} at character {error.pos + 1})"
+                raise UsageError(f"{self._path}, line {number}, {reason}.") from None
             if not isinstance(row, dict):
-                raise UsageError(f"{self._path}, line {number}: must be a JSON object with a text in each language.")
+                raise UsageError(f"{self._path}, line {number}, must be a JSON object with a text in each language.")
             yield number, row
 
     def _refuse_late(self, group: Sequence[_Row]) -> None:
@@ -294,7 +294,7 @@ class ParallelJsonl(ParallelText):
                 if isinstance(row[key], str | list) and is_language(key):
                     raise UsageError(
                         f"{self._path}, line {number}: {key!r} is a language that none of the first {PEEKED:,} rows "
-                        f"has: add it to the first row, as null where there is none, or say which languages to read."
+                        f"has: add it to the first row, as null if it has none, or select the languages to read."
                     )
             self._known |= row.keys()
 
@@ -377,7 +377,7 @@ class ParallelParquet(ParallelText):
         self._columns = [*self._picked.values(), *([self._row_id] if self._row_id else [])]
         self.total = sum(self._rows_of(file, types) for file in files)
         if not self.total:
-            raise UsageError(f"{path}: has no row.")
+            raise UsageError(f"{path} has no rows.")
         self.dimension = self._first_length() if holds == "vectors" else None
 
     def batches(self, size: int) -> Iterator[ParallelRows]:
@@ -421,7 +421,7 @@ class ParallelParquet(ParallelText):
                 longest = pc.max(pc.list_value_length(batch.column(name))).as_py()
                 if longest:
                     return int(longest)
-        raise UsageError(f"{self.shown}: has no vector.")
+        raise UsageError(f"{self.shown} has no vectors.")
 
 
 def _read(path: Path, size: int, columns: list[str]) -> Iterator[pa.RecordBatch]:

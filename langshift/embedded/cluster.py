@@ -53,7 +53,7 @@ def wait_until_healthy(nodes: Sequence[NodeRecord]) -> list[ServerState]:
     while time.monotonic() < deadline:
         for record in nodes:
             if record.process is None or not is_alive(record.process):
-                raise ClusterError(f"{_named(record, nodes)} died while starting; {log_end(record.node)}")
+                raise ClusterError(f"{_named(record, nodes)} exited while starting; {log_end(record.node)}")
         states = [_with_ports(record) for record in nodes]
         if len(nodes) > 1:
             known_ports = _announce_ports(nodes, states, known_ports)
@@ -63,7 +63,7 @@ def wait_until_healthy(nodes: Sequence[NodeRecord]) -> list[ServerState]:
         if len(nodes) == 1 or not all(map(_is_red_and_idle, health)):
             red_since = None
         elif time.monotonic() - (red_since := red_since or time.monotonic()) > RED_SECONDS:
-            note("The cluster's health is red: an index has a shard that is on none of the nodes.")
+            note("The cluster's health is red: an index has a shard that is not assigned to any node.")
             return states
         time.sleep(0.2)
     late = next((record for record in nodes if not _with_ports(record).ready), nodes[0])
@@ -108,7 +108,7 @@ def _with_ports(record: NodeRecord) -> ServerState:
 
 
 def _named(record: NodeRecord, nodes: Sequence[NodeRecord]) -> str:
-    return "OpenSearch" if len(nodes) == 1 else f"OpenSearch's node {record.node.name}"
+    return "OpenSearch" if len(nodes) == 1 else f"OpenSearch node {record.node.name}"
 
 
 def _get(port: int, path: str, *taken: int) -> dict[str, Any] | None:
@@ -182,8 +182,8 @@ def _launches(place: ServerHome, found: Sequence[NodeRecord], settings: Mapping[
     check_folder(found[-1].node.folder)
     if place.account and place.base != place.home.resolve():
         note(
-            f"OpenSearch cannot run as root, and the user {place.account.name} cannot reach {place.home}: "
-            f"its files, the data included, are in {place.base}."
+            f"OpenSearch cannot run as root, and the user {place.account.name} cannot access {place.home}: "
+            f"its files, including the data, are in {place.base}."
         )
     distribution, java = prepared(place), choose_java(place.account)
     missing = [record for record in found if record.process is None]
@@ -221,9 +221,9 @@ def _starting(found: Sequence[NodeRecord], missing: Sequence[NodeRecord]) -> str
         return f"Starting OpenSearch {version} ..."
     if len(missing) in (0, len(found)):
         return f"Starting OpenSearch {version} on {len(found)} nodes ..."
-    nodes, were, them = ("node", "was", "it") if len(missing) == 1 else ("nodes", "were", "them")
+    nodes, are, them = ("node", "is", "it") if len(missing) == 1 else ("nodes", "are", "them")
     names = " and ".join(record.node.name for record in missing)
-    return f"OpenSearch's {nodes} {names} {were} not running; starting {them} again ..."
+    return f"OpenSearch {nodes} {names} {are} not running; restarting {them} ..."
 
 
 @contextmanager
@@ -263,7 +263,7 @@ def up(home: Path, nodes: int | None = None, settings: Mapping[str, Any] | None 
     with place.alone():
         size = _wanted(place, nodes)  # another langshift may have been at work
         if size > place.size and _stop([_find(node) for node in place.nodes()]):
-            note("Restarting OpenSearch, so that other nodes can join it; its data stays.")
+            note("Restarting OpenSearch so that other nodes can join it; its data is preserved.")
         start(place, [_find(node) for node in place.nodes(size)], settings or {})
         server = place.server()
         if server is None:
@@ -314,13 +314,12 @@ def why_not_running(home: Path) -> str:
     begun = [node for node in ServerHome.of(home).nodes() if node.state().pid is not None]
     alive = [node for node in begun if node.state().process(node.folder) is not None]
     if not begun:
-        return "The embedded OpenSearch is not running; langshift up starts it."
+        return "The embedded OpenSearch is not running; start it with `langshift up`."
     if alive:
         return f"The embedded OpenSearch is starting ({_processes(alive)})."
-    are, them = ("is", "it") if len(begun) == 1 else ("are", "them")
     return (
-        f"The embedded OpenSearch is not running: its {_processes(begun)} {are} gone, though nobody stopped {them}; "
-        f"langshift up starts {them} again; {log_end(begun[0])}"
+        f"The embedded OpenSearch is not running: its {_processes(begun)} ended unexpectedly; "
+        f"start it again with `langshift up`; {log_end(begun[0])}"
     )
 
 
@@ -354,8 +353,8 @@ def _wanted(place: ServerHome, nodes: int | None) -> int:
     """
     if nodes is not None and nodes < place.size:
         raise UsageError(
-            f"The OpenSearch in {place.base} has {place.size} nodes with its data spread over them, so it cannot "
-            f"be made one of {nodes}: start it with langshift up, or set LANGSHIFT_HOME to another folder."
+            f"The OpenSearch in {place.base} has its data spread over {place.size} nodes and cannot be reduced "
+            f"to {nodes}: start it with `langshift up`, or set LANGSHIFT_HOME to another folder."
         )
     return nodes or place.size
 

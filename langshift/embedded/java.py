@@ -80,13 +80,13 @@ def _within_reach(home: Path, account: Account | None) -> Path:
     mark = f"{program.resolve()} {state.st_mtime_ns} {state.st_size}"
     copy = SHARED / f"java-{hashlib.sha256(os.fsencode(mark)).hexdigest()[:12]}"
     if not copy.is_dir():
-        note(f"The user {account.name} cannot reach the Java runtime in {home}; copying it to {copy}.")
+        note(f"The user {account.name} cannot access the Java runtime in {home}; copying it to {copy}.")
         _copy(home, copy, account)
     program = copy / "bin" / "java"
     if _run([str(program), "-version"], account) is None:
         raise LangshiftError(
             f"OpenSearch refuses to run as root, and the user {account.name} cannot run {program} either; "
-            "run langshift as a plain user, or set OPENSEARCH_URL to a cluster of yours."
+            "run langshift as an ordinary user, or set OPENSEARCH_URL to your own cluster."
         )
     return program
 

@@ -256,7 +256,7 @@ def check_folder(folder: Path) -> None:
     """
     if found := sorted(set(":+") & set(str(folder))):
         raise UsageError(
-            f"OpenSearch cannot run in {folder}: it trips over the {' and the '.join(found)} in that path; "
+            f"OpenSearch cannot run in {folder}, because that path contains {' and '.join(found)}; "
             "set LANGSHIFT_HOME to another folder."
         )
 
@@ -326,7 +326,7 @@ class ServerHome:
             try:
                 lock.acquire(timeout=1)
             except Timeout:
-                note(f"Waiting for another langshift that is at work in {self.base} ...")
+                note(f"Waiting for another langshift process that is using {self.base} ...")
                 lock.acquire()
             try:
                 yield
@@ -334,7 +334,7 @@ class ServerHome:
                 lock.release()
         except OSError as error:
             raise LangshiftError(
-                f"langshift cannot keep its files in {self.home}: {error.strerror or error}"
+                f"langshift cannot store its files in {self.home}: {error.strerror or error}"
                 f"{f' ({error.filename})' if error.filename else ''}; "
-                "set LANGSHIFT_HOME to a folder that you may write in."
+                "set LANGSHIFT_HOME to a writable folder."
             ) from None

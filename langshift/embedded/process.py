@@ -78,7 +78,9 @@ def _ours(process: psutil.Process) -> Iterator[None]:
     except psutil.NoSuchProcess:
         return
     except psutil.AccessDenied:
-        raise ClusterError(f"OpenSearch (process {process.pid}) is another user's: stop it as that user.") from None
+        raise ClusterError(
+            f"OpenSearch (process {process.pid}) belongs to another user: stop it as that user."
+        ) from None
 
 
 def log_end(node: Node) -> str:

@@ -65,7 +65,7 @@ def server_account() -> Account | None:
     except KeyError:
         raise LangshiftError(
             "OpenSearch refuses to run as root, and this system has no user named nobody to run it as; "
-            "run langshift as a plain user, or set OPENSEARCH_URL to a cluster of yours."
+            "run langshift as an ordinary user, or set OPENSEARCH_URL to your own cluster."
         ) from None
     return Account(entry.pw_name, entry.pw_uid, entry.pw_gid)
 

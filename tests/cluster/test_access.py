@@ -58,8 +58,8 @@ def secured(cluster_url, authority) -> Callable[..., Any]:
 
 def lacks(url: str, named: str) -> str:
     return (
-        f"Error: The cluster at {url} does not let the user {USER} do that: it lacks the permission {named}; "
-        "ask whoever administers the cluster for it."
+        f"Error: The cluster at {url} denies the request: the user {USER} does not have the permission {named}; "
+        "ask the cluster's administrator for it."
     )
 
 
@@ -81,7 +81,7 @@ def indices(client, name: str) -> list[str]:
 def test_a_load_that_cannot_begin_leaves_nothing(langshift, secured, client, folder, index_name, permission, group):
     with secured(without=(permission,)) as (url, _):
         done = langshift("ingest", folder / "corpus.jsonl", "--index", index_name, OPENSEARCH_URL=url)
-    named = f"{permission} (the action group {group} has it)" if group else permission
+    named = f"{permission} (in the action group {group})" if group else permission
     assert done == (1, "", f"{lacks(url, named)}\n")
     assert indices(client, index_name) == []
 
@@ -105,7 +105,7 @@ def test_a_load_that_cannot_end_is_gone_on_with(
         code, out, err = langshift(*ingest, OPENSEARCH_URL=url)
     assert (code, out) == (1, "")
     assert err == (
-        f"{lacks(url, f'{permission} (the action group {group} has it)')}{told.format(index=index_name)} "
+        f"{lacks(url, f'{permission} (in the action group {group})')}{told.format(index=index_name)} "
         f"{DOCUMENTS} lines of {folder / 'corpus.jsonl'} handled: continue with --resume.\n"
     )
     assert not client.indices.exists_alias(name=index_name)
@@ -130,7 +130,7 @@ def test_without_the_right_to_look_at_the_cluster(langshift, secured, folder, in
         replay = ("evaluate", "replay", folder, "--index", index_name, "--output", output)
         code, _, err = langshift(*replay, "--json", OPENSEARCH_URL=url)
         assert code == 0
-        missing = lacks("", "indices:data/read/msearch (the action group cluster_composite_ops_ro has it)")
+        missing = lacks("", "indices:data/read/msearch (in the action group cluster_composite_ops_ro)")
         assert missing.removeprefix("Error: ").replace(" at  does", " does") in err
         assert json.loads((output / "result.json").read_text())["versions"]["opensearch"] == "unknown"
         code, out, err = langshift("doctor", "--json", OPENSEARCH_URL=url)
@@ -144,7 +144,7 @@ def test_without_the_right_to_look_at_the_cluster(langshift, secured, folder, in
     }
 
 
-OFF = "switch verification off with OPENSEARCH_SSL_VERIFY=false."
+OFF = "disable verification with OPENSEARCH_SSL_VERIFY=false."
 
 
 @pytest.mark.parametrize(
@@ -152,19 +152,21 @@ OFF = "switch verification off with OPENSEARCH_SSL_VERIFY=false."
     [
         (
             {"OPENSEARCH_PASSWORD": "wrong"},
-            "refuses the user name or password: set OPENSEARCH_USERNAME and OPENSEARCH_PASSWORD.",
+            "rejects the user name or password: set OPENSEARCH_USERNAME and OPENSEARCH_PASSWORD.",
         ),
         (
             {"OPENSEARCH_USERNAME": "", "OPENSEARCH_PASSWORD": ""},
-            "asks for a user name and password: set OPENSEARCH_USERNAME and OPENSEARCH_PASSWORD.",
+            "requires a user name and password: set OPENSEARCH_USERNAME and OPENSEARCH_PASSWORD.",
         ),
         (
             {"OPENSEARCH_CA_FILE": ""},
-            f"shows a certificate that cannot be verified: name its authority with OPENSEARCH_CA_FILE, or {OFF}",
+            "presents a certificate that cannot be verified: "
+            f"set OPENSEARCH_CA_FILE to the CA that signed it, or {OFF}",
         ),
         (
             {"OPENSEARCH_CA_FILE": "other.pem"},
-            f"shows a certificate that cannot be verified: name its authority with OPENSEARCH_CA_FILE, or {OFF}",
+            "presents a certificate that cannot be verified: "
+            f"set OPENSEARCH_CA_FILE to the CA that signed it, or {OFF}",
         ),
     ],
 )
@@ -235,7 +237,7 @@ def test_who_may_only_search(langshift, secured, client, folder, index_name):
     ingest = ("ingest", folder / "corpus.jsonl", "--index", index_name)
     with secured(searching) as (url, _):
         code, _, err = langshift(*ingest, OPENSEARCH_URL=url)
-    assert (code, err) == (1, f"{lacks(url, 'indices:admin/create (the action group create_index has it)')}\n")
+    assert (code, err) == (1, f"{lacks(url, 'indices:admin/create (in the action group create_index)')}\n")
     assert indices(client, index_name) == []
     with secured(loading) as (url, _):
         assert langshift(*ingest, OPENSEARCH_URL=url)[0] == 0
@@ -258,7 +260,7 @@ def test_a_load_by_who_may_make_no_pipeline_does_not_take_the_place_of_a_version
         assert langshift("pipeline", "install", pipelines, OPENSEARCH_URL=url)[0] == 0
     with secured(without=("cluster:admin/ingest/pipeline/put",)) as (url, _):
         code, out, err = langshift(*ingest, OPENSEARCH_URL=url)
-    named = "cluster:admin/ingest/pipeline/put (the action group cluster_manage_pipelines has it)"
+    named = "cluster:admin/ingest/pipeline/put (in the action group cluster_manage_pipelines)"
     handled = f"{DOCUMENTS} lines of {folder / 'corpus.jsonl'} handled: continue with --resume."
     assert (code, out, err) == (1, "", f"{lacks(url, named)} {handled}\n")
     assert list(client.indices.get_alias(name=pipelines)) == [f"{pipelines}-v0001"]
@@ -281,6 +283,6 @@ def test_a_pipeline_that_may_not_be_made(langshift, secured, client, folder, ind
         assert langshift("ingest", folder / "corpus.jsonl", "--index", index_name, OPENSEARCH_URL=url)[0] == 0
     with secured(without=(permission,)) as (url, _):
         done = langshift("pipeline", "install", index_name, OPENSEARCH_URL=url)
-    assert done == (1, "", f"{lacks(url, f'{permission} (the action group {group} has it)')}\n")
+    assert done == (1, "", f"{lacks(url, f'{permission} (in the action group {group})')}\n")
     assert f"langshift-{index_name}-v0001" not in client.ingest.get_pipeline(params={"ignore": 404})
     assert "default_pipeline" not in str(client.indices.get_settings(index=index_name))

@@ -152,11 +152,11 @@ REFUSED = [
     ({"filters": [("language", "de")]}, NO_FILTERS),
     ({"filters": {3: ["a"]}}, NO_FILTERS),
     ({"size": 0}, "The size is 0, but it must be a number of hits from 1 to 1,000."),
-    ({"language": "tlhx"}, "'tlhx' is no language: use a BCP 47 tag such as th or zh-TW."),
+    ({"language": "tlhx"}, "'tlhx' is not a valid language: use a BCP 47 tag such as th or zh-TW."),
     ({"filters": {"language": "de"}}, "The filter 'language' takes a list of strings, such as ['de', 'th'], not 'de'."),
     ({"filters": {"year": [1990]}}, "The filter 'year' takes a list of strings, such as ['de', 'th'], not [1990]."),
     ({"filters": {"year": 1990}}, "The filter 'year' takes a list of strings, such as ['de', 'th'], not 1990."),
-    ({"filters": {"language": ["tlhx"]}}, "'tlhx' is no language: use a BCP 47 tag such as th or zh-TW."),
+    ({"filters": {"language": ["tlhx"]}}, "'tlhx' is not a valid language: use a BCP 47 tag such as th or zh-TW."),
 ]
 
 

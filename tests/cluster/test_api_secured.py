@@ -20,7 +20,7 @@ from .security_plugin import Guard
 from .tls_proxy import proxy
 
 USER, PASSWORD = "anna", "grün:s3cret/@%ß"
-OFF = "switch verification off with OPENSEARCH_SSL_VERIFY=false."
+OFF = "disable verification with OPENSEARCH_SSL_VERIFY=false."
 # What docs/permissions.md says of searching, without the action groups that any cluster has.
 SEARCHING = {
     "cluster_permissions": ["cluster_monitor", "cluster_composite_ops_ro"],
@@ -95,8 +95,8 @@ def test_what_is_not_permitted_is_named(name, cluster_url, authority, settings):
             asyncio.run(langshift.search_async(name, "Moon", explain=True))
     told = said(refused.value).replace(f"The cluster at {url}", "The cluster")
     assert told == (
-        f"The cluster does not let the user {USER} do that: it lacks the permission indices:data/read/msearch "
-        "(the action group cluster_composite_ops_ro has it); ask whoever administers the cluster for it."
+        f"The cluster denies the request: the user {USER} does not have the permission indices:data/read/msearch "
+        "(in the action group cluster_composite_ops_ro); ask the cluster's administrator for it."
     )
 
 
@@ -119,17 +119,18 @@ def test_trouble_is_told_as_by_the_other_client(cluster_url, authority, settings
     with proxy(cluster_url, tls=authority.server, credentials=(USER, PASSWORD)) as (url, _):
         place = f"The cluster at {url}"
         assert asked({"OPENSEARCH_CA_FILE": str(other)}, url, settings) == (
-            f"{place} shows a certificate that cannot be verified: name its authority with OPENSEARCH_CA_FILE, or {OFF}"
+            f"{place} presents a certificate that cannot be verified: "
+            f"set OPENSEARCH_CA_FILE to the CA that signed it, or {OFF}"
         )
         assert asked({"OPENSEARCH_PASSWORD": "s3cret-but-wrong"}, url, settings) == (
-            f"{place} refuses the user name or password: set OPENSEARCH_USERNAME and OPENSEARCH_PASSWORD."
+            f"{place} rejects the user name or password: set OPENSEARCH_USERNAME and OPENSEARCH_PASSWORD."
         )
     plain = cluster_url.replace("http://", "https://")
     assert asked({}, plain, settings) == (
-        f"The cluster at {plain} does not answer with TLS: check whether OPENSEARCH_URL should begin with http://."
+        f"The cluster at {plain} does not use TLS: check whether OPENSEARCH_URL should begin with http://."
     )
     assert asked({}, "http://127.0.0.1:1", settings) == (
-        "The cluster at http://127.0.0.1:1 cannot be reached: check that it runs and that OPENSEARCH_URL is its "
+        "The cluster at http://127.0.0.1:1 cannot be reached: check that it is running and that OPENSEARCH_URL is its "
         "address (http or https, host, port)."
     )
 

@@ -106,13 +106,13 @@ def test_asynchronous_requests_are_signed_alike(cluster_url, monkeypatch):
 def test_a_refused_signature(langshift, cluster_url, env, words):
     with proxy(cluster_url, refuse=Verifier({ACCESS: (SECRET, None)})) as (url, _):
         done = langshift("search", "nothing-here", "words", **KEYS | SIGNED | {"OPENSEARCH_URL": url} | env)
-        assert done == (1, "", f"Error: The cluster at {url} refuses the signature ({words}): {CHECK}\n")
+        assert done == (1, "", f"Error: The cluster at {url} rejects the signature ({words}): {CHECK}\n")
 
 
 def test_a_password_where_signatures_are_wanted_is_not_repeated(langshift, cluster_url):
     with proxy(cluster_url, refuse=Verifier({})) as (url, _):
         env = {"OPENSEARCH_URL": url, "OPENSEARCH_USERNAME": "anna", "OPENSEARCH_PASSWORD": "wrong-secret"}
-        sentence = "wants signed requests: set OPENSEARCH_AWS_REGION, and no OPENSEARCH_USERNAME."
+        sentence = "requires signed requests: set OPENSEARCH_AWS_REGION, and leave OPENSEARCH_USERNAME unset."
         done = langshift("search", "nothing-here", "words", **env)
         assert done == (1, "", f"Error: The cluster at {url} {sentence}\n")
 
@@ -122,7 +122,7 @@ def test_without_credentials(langshift, cluster_url):
         1,
         "",
         "Error: OPENSEARCH_AWS_REGION is set, but there are no AWS credentials: set AWS_ACCESS_KEY_ID and "
-        "AWS_SECRET_ACCESS_KEY, name a profile with AWS_PROFILE, or run where a role gives them.\n",
+        "AWS_SECRET_ACCESS_KEY, name a profile with AWS_PROFILE, or run where a role provides them.\n",
     )
 
 
@@ -130,7 +130,7 @@ def test_a_profile_that_is_not_there(langshift, cluster_url):
     assert langshift("search", "nothing-here", "words", OPENSEARCH_URL=cluster_url, AWS_PROFILE="anna", **SIGNED) == (
         1,
         "",
-        "Error: The AWS credentials cannot be had (The config profile (anna) could not be found): "
+        "Error: The AWS credentials are not available (The config profile (anna) could not be found): "
         "check AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, the profile or the role.\n",
     )
 
@@ -188,7 +188,7 @@ def test_temporary_credentials_are_renewed(role, cluster_url, index_name, monkey
             with pytest.raises(Exception, match="metadata") as caught:
                 client.info()
     assert str(failure(caught.value, url)) == (
-        "The AWS credentials cannot be had (container-role gave none): "
+        "The AWS credentials are not available (container-role returned none): "
         "check AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, the profile or the role."
     )
 

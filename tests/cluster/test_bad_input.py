@@ -154,7 +154,7 @@ def test_vectors_of_another_dimension_or_encoder(client, cluster_env, index_name
     replace(use_m, vectors=vectors, means=means, dimension=384).save(path)
     assert refusal(ingest(cluster_env, corpus, index_name, "--vectors", path)) == (
         f"{path}: these language vectors were fitted with dimension 384, not 512: "
-        "fit some for this encoder with `langshift vectors fit`."
+        "fit vectors for this encoder with `langshift vectors fit`."
     )
     replace(use_m, encoder="bge-m3").save(path)
     assert "fitted with encoder bge-m3, not use-m: fit" in refusal(
@@ -162,11 +162,11 @@ def test_vectors_of_another_dimension_or_encoder(client, cluster_env, index_name
     )
     save_file({"de": np.zeros(512, np.float32)}, path)
     assert refusal(ingest(cluster_env, corpus, index_name, "--vectors", path)) == (
-        f"{path}: is not a file of language vectors, or is damaged; make one with `langshift vectors fit`."
+        f"{path} is not a file of language vectors, or is damaged; create one with `langshift vectors fit`."
     )
     missing = tmp_path / "none.safetensors"
     assert refusal(ingest(cluster_env, corpus, index_name, "--vectors", missing)).startswith(
-        f"{missing}: there is no such file of language vectors; "
+        f"The language-vector file {missing} does not exist; "
     )
     assert indices(client, index_name) == []
 
@@ -174,7 +174,7 @@ def test_vectors_of_another_dimension_or_encoder(client, cluster_env, index_name
 def test_another_fingerprint(client, cluster_env, index_name, corpus):
     assert ingest(cluster_env, corpus, index_name, "--alpha", "0.5").returncode == 0
     assert refusal(ingest(cluster_env, corpus, index_name, "--alpha", "0.7", "--if-exists", "append")) == (
-        f"Index {index_name} was made with alpha 0.5, not 0.7: "
+        f"Index {index_name} was built with alpha 0.5, not 0.7: "
         "use the settings it was built with, or choose another index name."
     )
     assert indices(client, index_name) == [f"{index_name}-v0001"]
@@ -182,8 +182,8 @@ def test_another_fingerprint(client, cluster_env, index_name, corpus):
 
 def test_unknown_encoder_and_bad_names(cluster_env, corpus, index_name):
     assert refusal(ingest(cluster_env, corpus, index_name, "--encoder", "bert")) == (
-        "There is no encoder 'bert'; there are use-m, st:NAME_OR_PATH (sentence-transformers), http:URL#MODEL "
-        "(a server of embeddings), and given or given:NAME (vectors that come with the data)."
+        "Unknown encoder 'bert'; choose use-m, st:NAME_OR_PATH (sentence-transformers), http:URL#MODEL "
+        "(an embedding server), or given or given:NAME (vectors that come with the data)."
     )
     for name in ("News", "a b", "_x", "ä", "x" * 300):
         assert refusal(ingest(cluster_env, corpus, name)) == (
@@ -223,7 +223,7 @@ def test_a_cluster_that_is_down(corpus):
         done = langshift("ingest", corpus, "--index", "news", OPENSEARCH_URL=url)
     assert done.returncode == 1
     assert refusal(done) == (
-        f"The cluster at {url} cannot be reached: check that it runs and that OPENSEARCH_URL is its address "
+        f"The cluster at {url} cannot be reached: check that it is running and that OPENSEARCH_URL is its address "
         "(http or https, host, port)."
     )
 
@@ -241,7 +241,7 @@ def test_bad_filters(cluster_env, filters, message):
 
 def test_bad_query_language(cluster_env):
     assert refusal(langshift("search", "news", "words", "--language", "klingon", url=cluster_env)) == (
-        "'klingon' is no language: use a BCP 47 tag such as th or zh-TW."
+        "'klingon' is not a valid language: use a BCP 47 tag such as th or zh-TW."
     )
 
 
@@ -267,13 +267,13 @@ def test_fitting_writes_nothing_where_it_fails(tmp_path):
     output = tmp_path / "v.safetensors"
     done = langshift("vectors", "fit", "--pairs", pairs, "--output", output)
     assert refusal(done) == (
-        f"{pairs / 'en.txt'} has 2 lines but {pairs / 'de.txt'} has 1: parallel files must be aligned line by line."
+        f"{pairs / 'en.txt'} has 2 lines, but {pairs / 'de.txt'} has 1: parallel files must be aligned line by line."
     )
     assert refusal(langshift("vectors", "fit", "--pairs", pairs, "--output", tmp_path)) == (
         f"{tmp_path} is a folder: --output takes the name of a file, such as mine.safetensors."
     )
     assert (
         refusal(langshift("vectors", "fit", "--pairs", pairs, "--documents", "ids", "--output", output))
-        == "--documents says where joined passages end: give --join-lines too."
+        == "--documents marks where joined passages end: add --join-lines."
     )
     assert sorted(p.name for p in tmp_path.iterdir()) == ["pairs"]

@@ -24,7 +24,7 @@ from .tls_proxy import Rewrite, proxy, server_side
 
 USER, SECRET = "anna", "grün:s3cret/@%ß猫"
 NO_SUCH_INDEX = "There is no index nothing-here: create it with `langshift ingest CORPUS --index nothing-here`."
-OFF = "switch verification off with OPENSEARCH_SSL_VERIFY=false."
+OFF = "disable verification with OPENSEARCH_SSL_VERIFY=false."
 
 
 class Run(NamedTuple):
@@ -130,14 +130,14 @@ def test_the_opened_client_keeps_its_credentials_to_itself(secured, authority):
 def test_wrong_password(langshift, secured, authority):
     env = as_anna(secured, OPENSEARCH_CA_FILE=str(authority.file)) | {"OPENSEARCH_PASSWORD": "s3cret"}
     sentence = (
-        f"The cluster at {secured} refuses the user name or password: set OPENSEARCH_USERNAME and OPENSEARCH_PASSWORD."
+        f"The cluster at {secured} rejects the user name or password: set OPENSEARCH_USERNAME and OPENSEARCH_PASSWORD."
     )
     assert_refused(langshift, sentence, **env)
 
 
 def test_no_password(langshift, secured, authority):
     sentence = (
-        f"The cluster at {secured} asks for a user name and password: set OPENSEARCH_USERNAME and OPENSEARCH_PASSWORD."
+        f"The cluster at {secured} requires a user name and password: set OPENSEARCH_USERNAME and OPENSEARCH_PASSWORD."
     )
     env = {"OPENSEARCH_URL": secured, "OPENSEARCH_CA_FILE": str(authority.file)}
     assert_refused(langshift, sentence, **env)
@@ -145,8 +145,8 @@ def test_no_password(langshift, secured, authority):
 
 def test_certificate_of_an_unknown_authority(langshift, secured, tmp_path):
     sentence = (
-        f"The cluster at {secured} shows a certificate that cannot be verified: "
-        f"name its authority with OPENSEARCH_CA_FILE, or {OFF}"
+        f"The cluster at {secured} presents a certificate that cannot be verified: "
+        f"set OPENSEARCH_CA_FILE to the CA that signed it, or {OFF}"
     )
     assert_refused(langshift, sentence, **as_anna(secured))
     other = tmp_path / "other.pem"
@@ -157,7 +157,7 @@ def test_certificate_of_an_unknown_authority(langshift, secured, tmp_path):
 def test_certificate_for_another_name(langshift, cluster_url, authority):
     with proxy(cluster_url, tls=server_side(authority.ca.issue_cert("search.example"))) as (url, _):
         sentence = (
-            f"The cluster at {url} shows a certificate made out to another name: "
+            f"The cluster at {url} presents a certificate issued for another name: "
             f"use that name in OPENSEARCH_URL, or {OFF}"
         )
         assert_refused(langshift, sentence, **as_anna(url, OPENSEARCH_CA_FILE=str(authority.file)))
@@ -167,14 +167,14 @@ def test_certificate_that_has_expired(langshift, cluster_url, authority):
     yesterday = datetime.now(timezone.utc) - timedelta(days=1)
     certificate = authority.ca.issue_cert("localhost", not_after=yesterday)
     with proxy(cluster_url, tls=server_side(certificate)) as (url, _):
-        sentence = f"The cluster at {url} shows a certificate that has expired: renew it on the cluster, or {OFF}"
+        sentence = f"The cluster at {url} presents a certificate that has expired: renew it on the cluster, or {OFF}"
         assert_refused(langshift, sentence, **as_anna(url, OPENSEARCH_CA_FILE=str(authority.file)))
 
 
 def test_ca_file_without_a_certificate(langshift, secured, tmp_path):
     file = tmp_path / "ca.pem"
     file.write_text("no certificate\n")
-    sentence = f"OPENSEARCH_CA_FILE names {file}, but no certificate in PEM format can be read from it."
+    sentence = f"OPENSEARCH_CA_FILE is set to {file}, which contains no valid certificate in PEM format."
     env = as_anna(secured, OPENSEARCH_CA_FILE=str(file))
     assert langshift("search", "nothing-here", "words", **env) == (2, "", f"Error: {sentence}\n")
     told = langshift("doctor", "--json", **env)
@@ -184,10 +184,7 @@ def test_ca_file_without_a_certificate(langshift, secured, tmp_path):
 def test_https_where_http_is_spoken(langshift, cluster_url):
     with proxy(cluster_url) as (url, _):
         address = url.replace("http://", "https://")
-        sentence = (
-            f"The cluster at {address} does not answer with TLS: "
-            "check whether OPENSEARCH_URL should begin with http://."
-        )
+        sentence = f"The cluster at {address} does not use TLS: check whether OPENSEARCH_URL should begin with http://."
         assert_refused(langshift, sentence, **as_anna(address))
 
 
@@ -198,7 +195,7 @@ def test_http_where_https_is_spoken(langshift, secured):
 
 def unreachable(url: str) -> str:
     return (
-        f"The cluster at {url} cannot be reached: check that it runs and that OPENSEARCH_URL is its address "
+        f"The cluster at {url} cannot be reached: check that it is running and that OPENSEARCH_URL is its address "
         "(http or https, host, port)."
     )
 
@@ -269,7 +266,7 @@ def counting_web_server(status: int, kind: str, body: bytes) -> Iterator[tuple[s
         (200, "application/json", b"<html>", ""),
         (200, "application/json", b"[]", ""),
         (200, "application/json", b'{"version": "1"}', ""),
-        (200, "application/json", b'{"version": {"number": "8.15.0"}}', " (it says version 8.15.0)"),
+        (200, "application/json", b'{"version": {"number": "8.15.0"}}', " (it reports version 8.15.0)"),
     ],
 )
 def test_something_that_is_no_opensearch(langshift, status, kind, body, says):
@@ -329,7 +326,7 @@ def test_server_without_the_knn_plugin(langshift, cluster_url, client):
     with proxy(cluster_url, rewrite=without("opensearch-knn")) as (url, _):
         sentence = (
             f"The cluster at {url} has no k-NN plugin: run bin/opensearch-plugin install "
-            f"org.opensearch.plugin:opensearch-knn:{number}.0 on every node and start it again."
+            f"org.opensearch.plugin:opensearch-knn:{number}.0 on every node and restart it."
         )
         done = langshift("search", "nothing-here", "words", OPENSEARCH_URL=url)
         assert done == (1, "", f"Error: {sentence}\n")

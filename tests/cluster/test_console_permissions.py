@@ -67,10 +67,10 @@ def everything_is_known(guard):
 
 
 def lacks(url, permission, group=None):
-    named = f"{permission} (the action group {group} has it)" if group else permission
+    named = f"{permission} (in the action group {group})" if group else permission
     return (
-        f"The cluster at {url} does not let the user {USER} do that: it lacks the permission {named}; "
-        "ask whoever administers the cluster for it."
+        f"The cluster at {url} denies the request: the user {USER} does not have the permission {named}; "
+        "ask the cluster's administrator for it."
     )
 
 

@@ -125,7 +125,7 @@ def test_a_cluster_that_is_away_at_the_start_is_waited_for(cluster_url, tmp_path
         answer = browser.get("/indices?x=1")
         assert (answer.status_code, heading(answer)) == (503, "The cluster is not available")
         assert sentence(answer) == (
-            f"The cluster at {away} cannot be reached: check that it runs and that OPENSEARCH_URL is its address "
+            f"The cluster at {away} cannot be reached: check that it is running and that OPENSEARCH_URL is its address "
             "(http or https, host, port)."
         )
         assert '<main id="main" tabindex="-1" data-refresh="3">' in answer.text

@@ -199,7 +199,7 @@ def test_letters_of_an_index_made_otherwise_are_refused(with_letters):
     load.place.pipeline_options.write_text(json.dumps({**making, "encoder": "given:other"}))
     before = load.place.dead_letters.read_bytes()
     said = refusal(dead_letters(load, "replay"))
-    assert said.startswith(f"Index {load.index} was made with encoder given, not given:other")
+    assert said.startswith(f"Index {load.index} was built with encoder given, not given:other")
     assert said.endswith(": load these documents again with the settings the index was built with.")
     load.place.pipeline_options.unlink()
     assert refusal(dead_letters(load, "replay")) == (

@@ -240,14 +240,14 @@ def test_another_method_is_refused(client, index_name, corpus, detector, file, f
     with pytest.raises(FingerprintError) as refused:
         load(client, corpus, index_name, build_pipeline(ToyEncoder(), detector, path, None, **then), options=APPEND)
     assert str(refused.value) == (
-        f"Index {index_name} was made with {told}: use the settings it was built with, or choose another index name."
+        f"Index {index_name} was built with {told}: use the settings it was built with, or choose another index name."
     )
     assert sources(client, index_name) == before
 
 
 def test_other_scales_are_refused_with_both(client, index_name, corpus, detector, file):
     load(client, corpus, index_name, build_pipeline(ToyEncoder(), detector, file(alphas={"th": 0.5}), None))
-    with pytest.raises(FingerprintError, match=r" was made with alphas \{'th': 0\.5\}, not \{\}: give"):
+    with pytest.raises(FingerprintError, match=r" was built with alphas \{'th': 0\.5\}, not \{\}: give"):
         load(
             client,
             corpus,
@@ -296,7 +296,7 @@ def test_the_command_line_says_what_was_done(cluster_env, index_name, corpus, tm
         "No language vector for vi (1 document): not shifted by their own language.",
     ]
     assert refusal(ingest("affine", "--method", "affine")) == (
-        "The language vectors hold nothing for the method affine: fit them with "
+        "The language vectors contain nothing for the method affine: fit them with "
         "`langshift vectors fit --methods affine`."
     )
     for method in ("lsar", "none"):

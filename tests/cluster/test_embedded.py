@@ -148,8 +148,8 @@ def test_killed_and_crowded_out_it_starts_elsewhere_with_its_data(home: Path, op
     sentence, _, log = out.partition("\n")
     assert (code, err) == (1, "")
     assert sentence == (
-        f"The embedded OpenSearch is not running: its process {before.pid} is gone, though nobody stopped it; "
-        "langshift up starts it again; the end of its log:"
+        f"The embedded OpenSearch is not running: its process {before.pid} ended unexpectedly; "
+        "start it again with `langshift up`; the end of its log:"
     )
     assert 1 <= len(log.splitlines()) <= 20
     assert "[kept]" in log
@@ -168,7 +168,7 @@ def test_killed_and_crowded_out_it_starts_elsewhere_with_its_data(home: Path, op
     assert run(home, "down") == (0, "OpenSearch is stopped. Its data is kept.\n", "")
     assert not psutil.pid_exists(after.pid) or psutil.Process(after.pid).status() == psutil.STATUS_ZOMBIE
     assert run(home, "down", "--json") == (0, '{\n  "stopped": false\n}\n', "")
-    assert run(home, "status")[:2] == (1, "The embedded OpenSearch is not running; langshift up starts it.\n")
+    assert run(home, "status")[:2] == (1, "The embedded OpenSearch is not running; start it with `langshift up`.\n")
     code, out, _ = run(home, "status", "--json")
     kept = {"version": "3.6.0", "home": str(after.home), "data": str(after.data), "log": str(after.log)}
     assert (code, json.loads(out)) == (1, {"running": False, "url": None, "pid": None, "java": None, **kept})
@@ -180,7 +180,7 @@ def test_a_server_that_dies_while_starting_shows_the_end_of_its_log(stopped: Pat
     with pytest.raises(ClusterError) as caught:
         cluster.up(stopped, settings={"no.such.setting": 1})
     sentence, _, log = str(caught.value).partition("\n")
-    assert sentence == "OpenSearch died while starting; the end of its log:"
+    assert sentence == "OpenSearch exited while starting; the end of its log:"
     assert "unknown setting [no.such.setting]" in log
     assert len(log.splitlines()) <= 20
     assert embedded.status(stopped) is None
@@ -209,9 +209,9 @@ def test_root_with_a_home_and_a_java_that_nobody_can_reach(
             told = capsys.readouterr().err.splitlines(keepends=True)
             # Another langshift on this machine may be at work at the shared folder.
             assert "".join(line for line in told if not line.startswith("Waiting for another langshift")) == (
-                f"OpenSearch cannot run as root, and the user nobody cannot reach {home}: "
-                f"its files, the data included, are in {server.home}.\n"
-                f"The user nobody cannot reach the Java runtime in {java}; copying it to {copied}.\n"
+                f"OpenSearch cannot run as root, and the user nobody cannot access {home}: "
+                f"its files, including the data, are in {server.home}.\n"
+                f"The user nobody cannot access the Java runtime in {java}; copying it to {copied}.\n"
                 "Starting OpenSearch 3.6.0 ...\n"
             )
             # In the shared folder for good, though the home should become reachable.

@@ -49,8 +49,8 @@ def test_given_vectors_are_shifted_indexed_and_asked_for(client, index_name, mad
     assert found["errors"] == 0
     # What is asked in words has no vector.
     assert refused(UsageError, "search", index_name, "Document") == (
-        "The encoder given makes no vectors of queries, since their model is not here: search by words with "
-        "--mode lexical, or replay a dataset whose queries bring an 'embedding'."
+        "The encoder given does not encode queries, because its model is not available: search by words with "
+        "--mode lexical, or replay a dataset whose queries have an 'embedding'."
     )
     client.indices.refresh(index=index_name)
     assert len(done("search", index_name, "Document", "--mode", "lexical", "--language", "en")["hits"]) > 0
@@ -63,11 +63,11 @@ def test_given_vectors_of_another_model_are_kept_out(index_name, made, tmp_path)
     assert done("ingest", corpus, *ingest)["documents"] == len(made.documents)
     other = write_lines(tmp_path / "other.jsonl", [{"_id": "x", "text": "t", "embedding": [1.0] * 9}])
     assert refused(FingerprintError, "ingest", other, *ingest, "--if-exists", "append").startswith(
-        f"Index {index_name} was made with dimension 8, not 9: "
+        f"Index {index_name} was built with dimension 8, not 9: "
     )
     named = ["--index", index_name, "--encoder", "given:mine", "--alpha", "0"]
     assert refused(FingerprintError, "ingest", corpus, *named, "--if-exists", "append").startswith(
-        f"Index {index_name} was made with encoder given, not given:mine, revision '', not mine: "
+        f"Index {index_name} was built with encoder given, not given:mine, revision '', not mine: "
     )
     made.bring("queries.jsonl", {name: [1.0] * 7 for name in made.queries})
     assert refused(UsageError, "evaluate", "replay", made.data, "--index", index_name) == (
@@ -94,5 +94,5 @@ def test_an_index_by_a_server_that_moves(client, index_name, tmp_path):
         assert (best["id"], best["score"]) == ("7", pytest.approx(1))
         moved.models[0]["root"] = "org/other"
         assert refused(FingerprintError, "search", index_name, "Document 7.", "--encoder", moved.name).startswith(
-            f"Index {index_name} was made with encoder {at_first}, not {moved.name}, revision {MODEL}, not org/other: "
+            f"Index {index_name} was built with encoder {at_first}, not {moved.name}, revision {MODEL}, not org/other: "
         )

@@ -173,7 +173,7 @@ def test_another_encoder_is_refused_also_for_a_version_by_name(client, name, mon
     with pytest.raises(FingerprintError) as refused:
         Searcher(client, name + version)
     assert str(refused.value) == (
-        f"Index {name}{version} was made with revision {real.revision}, not newer: "
+        f"Index {name}{version} was built with revision {real.revision}, not newer: "
         "search with the same encoder, or index the corpus again."
     )
 
@@ -181,7 +181,7 @@ def test_another_encoder_is_refused_also_for_a_version_by_name(client, name, mon
 def test_replay_refuses_another_encoder_for_a_version_by_name(name, folder, cluster_env):
     arguments = ("--index", f"{name}-v0001", "--encoder", "given")
     done = langshift("evaluate", "replay", folder, *arguments, url=cluster_env)
-    assert refusal(done).startswith(f"Index {name}-v0001 was made with encoder use-m, not given, ")
+    assert refusal(done).startswith(f"Index {name}-v0001 was built with encoder use-m, not given, ")
 
 
 def test_an_unfinished_version_is_refused_by_name_but_opened_by_who_makes_it(client, index_name):

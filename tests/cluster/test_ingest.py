@@ -164,7 +164,7 @@ def test_another_fingerprint_is_refused_and_nothing_changes(client, index_name, 
     with pytest.raises(FingerprintError) as refused:
         load(client, corpus({"_id": "a", "text": TEXTS["en"]}), index_name, plain, options=APPEND)
     assert str(refused.value) == (
-        f"Index {index_name} was made with alpha 1.0, not 0.0: "
+        f"Index {index_name} was built with alpha 1.0, not 0.0: "
         "use the settings it was built with, or choose another index name."
     )
     assert stored(client, index_name, "a") == before

@@ -31,7 +31,9 @@ def test_a_model_that_has_moved_is_named_and_another_is_refused(client, cluster_
     assert langshift(*ingest, f"st:{there}", url=cluster_env).returncode == 0
     assert client.count(index=index_name)["count"] == 9
     other = save_tiny_model(tmp_path / "other", seed=1)
-    assert refusal(search("--encoder", f"st:{other}")).startswith(f"Index {index_name} was made with encoder st:{here}")
+    assert refusal(search("--encoder", f"st:{other}")).startswith(
+        f"Index {index_name} was built with encoder st:{here}"
+    )
     assert refusal(search("--encoder", "use-m")).startswith(
-        f"Index {index_name} was made with encoder st:{here}, not use-m, revision "
+        f"Index {index_name} was built with encoder st:{here}, not use-m, revision "
     )

@@ -80,8 +80,8 @@ def test_it_cannot_be_made_one_of_another_size(three_nodes: ThreeNodes) -> None:
     done = langshift("up", "--nodes", "1", **home(three_nodes))
     assert done.returncode == 2
     assert refusal(done) == (
-        f"The OpenSearch in {embedded.places(three_nodes.home)['home']} has 3 nodes with its data spread over them, so "
-        "it cannot be made one of 1: start it with langshift up, or set LANGSHIFT_HOME to another folder."
+        f"The OpenSearch in {embedded.places(three_nodes.home)['home']} has its data spread over 3 nodes and "
+        "cannot be reduced to 1: start it with `langshift up`, or set LANGSHIFT_HOME to another folder."
     )
 
 
@@ -116,7 +116,7 @@ def test_a_killed_node_leaves_the_others_serving_and_comes_back(
 
     done = langshift("up", **home(three_nodes))
     assert done.returncode == 0, done
-    assert "OpenSearch's node langshift was not running; starting it again ...\n" in done.stderr
+    assert "OpenSearch node langshift is not running; restarting it ...\n" in done.stderr
     after = three_nodes.nodes()
     assert [after[name] for name in NAMES[1:]] == [before[name] for name in NAMES[1:]]
     assert after[NAMES[0]].pid != before[NAMES[0]].pid

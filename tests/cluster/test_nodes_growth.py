@@ -30,7 +30,7 @@ def test_one_node_becomes_three_with_its_data(new_home: NewHome) -> None:
     done = langshift("up", "--nodes", "3", LANGSHIFT_HOME=str(home))
     assert done.returncode == 0, done
     assert [line for line in done.stderr.splitlines() if not line.startswith("OPENSEARCH_URL")] == [
-        "Restarting OpenSearch, so that other nodes can join it; its data stays.",
+        "Restarting OpenSearch so that other nodes can join it; its data is preserved.",
         "Starting OpenSearch 3.6.0 on 3 nodes ...",
     ]
     assert not psutil.pid_exists(before.pid) or psutil.Process(before.pid).status() == psutil.STATUS_ZOMBIE
@@ -52,7 +52,7 @@ def test_of_a_forming_that_fails_no_process_stays(new_home: NewHome) -> None:
         cluster.up(home, 3, {"no.such.setting": 1})
     sentence, _, log = str(caught.value).partition("\n")
     names = ("langshift", "langshift-2", "langshift-3")
-    assert sentence in {f"OpenSearch's node {name} died while starting; the end of its log:" for name in names}
+    assert sentence in {f"OpenSearch node {name} exited while starting; the end of its log:" for name in names}
     assert "unknown setting [no.such.setting]" in log
     assert embedded.status(home) is None
     base = Path(embedded.places(home)["home"])

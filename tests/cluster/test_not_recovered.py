@@ -154,7 +154,7 @@ def test_a_node_that_learns_of_an_index_late_is_asked_again(client, through, pro
         uuid_of(through, target.index)
     assert (raised.value.status_code, raised.value.info["error"]["reason"]) == (
         503,
-        f"there is an index {target.index}, but the node that answers does not know it yet",
+        f"index {target.index} exists, but the node that answered does not know it yet",
     )
 
 

@@ -363,6 +363,6 @@ def test_an_index_of_another_model_is_refused(client, folder, indices, index_nam
     with pytest.raises(FingerprintError) as caught:
         run(folder, "--index", indices[0], "--index", index_name)
     assert str(caught.value) == (
-        f"Index {index_name} was made with revision 0123456789ab, not {encoder.revision}: "
+        f"Index {index_name} was built with revision 0123456789ab, not {encoder.revision}: "
         "search with the same encoder, or index the corpus again."
     )

@@ -73,7 +73,7 @@ def test_an_encoder_that_is_not_here_is_told_before_anything_is_made(client, nam
     sentence, code = refused(
         run("retune", name, "--alpha", 1, "--gate", data.data, "--fail-if", "nDCG@3 < 0", "--encoder", "use-m")
     )
-    assert sentence.startswith(f"Index {name} was made with encoder given, not use-m, ")
+    assert sentence.startswith(f"Index {name} was built with encoder given, not use-m, ")
     assert code == 1
     assert list(versions.versions_of(client, name)) == [f"{name}-v0001"]
 

@@ -120,7 +120,7 @@ def test_what_cannot_be_searched_is_refused(client, name, searcher):
     for field in ("*", "a,b", " ", "..", "year*"):
         with pytest.raises(UsageError, match=rf"^Index {name} has no field {re.escape(repr(field))} that can be"):
             searcher.search("Moon", filters={field: ["x"]})
-    with pytest.raises(UsageError, match=r"^'tlhx' is no language: use a BCP 47 tag such as th or zh-TW\.$"):
+    with pytest.raises(UsageError, match=r"^'tlhx' is not a valid language: use a BCP 47 tag such as th or zh-TW\.$"):
         searcher.search("Moon", SearchSettings("lexical"), language="tlhx")
     with pytest.raises(ClusterError, match=r"^There is no index nothing-here: create it with `langshift ingest CORPUS"):
         Searcher(client, "nothing-here")
@@ -145,7 +145,7 @@ def test_another_encoder_than_the_indexs_is_refused(client, name, monkeypatch):
     with pytest.raises(FingerprintError) as refused:
         Searcher(client, name)
     assert str(refused.value) == (
-        f"Index {name} was made with revision {real.revision}, not newer: "
+        f"Index {name} was built with revision {real.revision}, not newer: "
         "search with the same encoder, or index the corpus again."
     )
 

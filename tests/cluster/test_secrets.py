@@ -208,12 +208,12 @@ def no_tls(cluster_url: str, _: ssl.SSLContext) -> Iterator[str]:
     ("given", "trouble", "says"),
     [
         pytest.param(in_variables, unreachable, "cannot be reached", id="unreachable"),
-        pytest.param(in_address, no_tls, "does not answer with TLS", id="no-tls"),
-        pytest.param(in_variables, other_password, "refuses the user name or password", id="401"),
+        pytest.param(in_address, no_tls, "does not use TLS", id="no-tls"),
+        pytest.param(in_variables, other_password, "rejects the user name or password", id="401"),
         pytest.param(
             in_address,
             refusing(refuse=with_authorization(401)),
-            "refuses the user name or password",
+            "rejects the user name or password",
             id="401-repeating",
         ),
         pytest.param(in_address, refusing(refuse=with_authorization(403)), REPEATED, id="403"),

@@ -62,7 +62,7 @@ def test_adding_vectors_of_another_making_is_refused_but_a_new_version_may_have_
     with pytest.raises(FingerprintError) as refused:
         version_writer.open_for_writing(client, index_name, other, if_exists="append")
     assert str(refused.value) == (
-        f"Index {index_name} was made with revision 1, not 2: "
+        f"Index {index_name} was built with revision 1, not 2: "
         "use the settings it was built with, or choose another index name."
     )
     version_writer.publish(client, version_writer.open_for_writing(client, index_name, other, if_exists="new-version"))

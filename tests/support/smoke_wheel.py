@@ -16,7 +16,7 @@ from langshift.settings import Settings
 
 NO_EXTRA = (
     "Error: The embedded OpenSearch needs an extra: pip install 'langshift[embedded]'; "
-    "or set OPENSEARCH_URL to a cluster of yours.\n"
+    "or set OPENSEARCH_URL to your own cluster.\n"
 )
 
 

@@ -31,14 +31,14 @@ def verdict(evidence, norm=0.15, fitted=None):
 
 
 def test_a_vector_on_which_the_pairs_agree_is_for_use():
-    assert verdict(EVIDENCE) == ("use", "halves of the pairs agree on it")
+    assert verdict(EVIDENCE) == ("use", "two halves of the pairs agree on it")
 
 
 @pytest.mark.parametrize("norm", [1.0, 30.0])
 def test_a_vector_that_is_short_beside_the_embeddings_does_nothing_whatever_their_norm(norm):
     noisy = replace(EVIDENCE, norm=norm, reliability=replace(SURE, split_half=0.1))
     assert verdict(noisy, norm=0.009 * norm) == (
-        "use", "it is 0.9% as long as embeddings: nothing to gain, and nothing to lose"
+        "use", "it is only 0.9% as long as the embeddings and changes almost nothing"
     )  # fmt: skip
     assert verdict(noisy, norm=0.011 * norm)[0] == "do not use"
 
@@ -48,18 +48,18 @@ def test_a_vector_that_is_short_beside_the_embeddings_does_nothing_whatever_thei
     [
         (HALVES_LEAST - 0.01, 9000, "do not use", "hardly agree (0.32); about 9,000 pairs would be enough"),
         (0.0, None, "do not use", "hardly agree (0.00); no number of such pairs would be enough"),
-        (HALVES_LEAST + 0.01, 4000, "use with care", "agree a little (0.34); about 4,000 pairs would be enough"),
-        (HALVES_ENOUGH - 0.01, 1100, "use with care", "agree a little (0.81); about 1,100 pairs would be enough"),
+        (HALVES_LEAST + 0.01, 4000, "use with care", "agree only a little (0.34); about 4,000 pairs would be enough"),
+        (HALVES_ENOUGH - 0.01, 1100, "use with care", "agree only a little (0.81); about 1,100 pairs would be enough"),
         (HALVES_ENOUGH + 0.01, 999, "use", "agree on it"),
     ],
 )
 def test_halves_of_the_pairs_must_agree(halves, enough, word, reason):
     unsure = replace(EVIDENCE, reliability=replace(SURE, split_half=halves, enough=enough))
-    assert verdict(unsure) == (word, f"halves of the pairs {reason}")
+    assert verdict(unsure) == (word, f"two halves of the pairs {reason}")
 
 
 def test_a_few_pairs_are_too_few():
-    assert verdict(replace(EVIDENCE, pairs=9)) == ("do not use", "9 pairs are too few to judge by; fit on more")
+    assert verdict(replace(EVIDENCE, pairs=9)) == ("do not use", "9 pairs are too few for a verdict; fit on more")
     assert verdict(replace(EVIDENCE, pairs=10))[0] == "use"
 
 
@@ -67,13 +67,12 @@ def test_misaligned_pairs_ask_for_care():
     assert verdict(replace(EVIDENCE, alignment=replace(ALIGNED, count=50)))[0] == "use"
     assert verdict(replace(EVIDENCE, alignment=replace(ALIGNED, count=70))) == (
         "use with care",
-        "7% of the pairs look misaligned, which a mean over the same texts bears, but neither the method affine nor "
-        "tuning does",
+        "7% of the pairs look misaligned, which the shift tolerates, but the method affine and tuning do not",
     )
     assert verdict(replace(EVIDENCE, alignment=Alignment(1000, 0.4, False, 0, ()))) == (
         "use with care",
-        "the encoder toy hardly tells texts of this language apart, or they are no translations: which pairs are "
-        "misaligned cannot be told",
+        "the encoder toy hardly distinguishes texts of this language, or they are not translations: "
+        "misaligned pairs cannot be detected",
     )
     # Too few pairs to compare are no fault of the encoder.
     assert verdict(replace(EVIDENCE, alignment=Alignment(0, 0.0, False, 0, ())))[0] == "use"
@@ -81,13 +80,13 @@ def test_misaligned_pairs_ask_for_care():
 
 def test_other_text_may_point_elsewhere():
     for fitted, word, reason in (
-        ((1, 0.1), "use", "halves of the pairs agree on it"),
+        ((1, 0.1), "use", "two halves of the pairs agree on it"),
         (
             (1, 0.8),
             "use with care",
-            "the text given points a little elsewhere (cosine 0.78); better fit on text like it",
+            "the given text points slightly elsewhere (cosine 0.78); fit on similar text",
         ),
-        ((1, 2), "do not use", "the text given points elsewhere (cosine 0.45); fit on text like it"),
+        ((1, 2), "do not use", "the given text points elsewhere (cosine 0.45); fit on similar text"),
     ):
         assert verdict(EVIDENCE, fitted=fitted) == (word, reason)
 
@@ -96,13 +95,13 @@ def test_all_doubts_are_told_together():
     doubtful = LanguageEvidence(1000, 0, 1.0, 1.0, replace(SURE, split_half=0.5), replace(ALIGNED, count=500))
     assert verdict(doubtful) == (
         "use with care",
-        "halves of the pairs agree a little (0.50); about 300 pairs would be enough; 50% of the pairs look misaligned, "
-        "which a mean over the same texts bears, but neither the method affine nor tuning does",
+        "two halves of the pairs agree only a little (0.50); about 300 pairs would be enough; "
+        "50% of the pairs look misaligned, which the shift tolerates, but the method affine and tuning do not",
     )
 
 
 def test_without_evidence_there_is_no_verdict():
-    assert verdict(None) == (None, "there is no evidence on it: give parallel text in this language with --pairs")
+    assert verdict(None) == (None, "there is no evidence: give parallel text in this language with --pairs")
 
 
 @pytest.fixture(scope="module")
@@ -157,13 +156,14 @@ def test_a_file_is_judged_by_what_was_gathered_when_it_was_made(fitted):
     words = {row.split()[0]: " ".join(row.split()[7:]) for row in rows[:4]}
     assert words == {"de": "use", "ja": "use with care", "ru": "use with care", "th": "do not use"}
     assert rows[4] == (
-        "ja: the encoder given hardly tells texts of this language apart, or they are no translations: which pairs are "
-        "misaligned cannot be told."
+        "ja: the encoder given hardly distinguishes texts of this language, or they are not translations: "
+        "misaligned pairs cannot be detected."
     )
     assert rows[5].startswith("ru: 1")
-    assert rows[5].endswith("% of the pairs look misaligned, which a mean over the same texts bears, but neither the "
-                            "method affine nor tuning does.")  # fmt: skip
-    assert rows[6].startswith("th: halves of the pairs hardly agree (")
+    assert rows[5].endswith(
+        "% of the pairs look misaligned, which the shift tolerates, but the method affine and tuning do not."
+    )
+    assert rows[6].startswith("th: two halves of the pairs hardly agree (")
     assert rows[8].rstrip() == "Pairs that look misaligned"
     assert rows[9].split() == ["language", "pair", "fits", "better", "margin"]
     assert len(rows) == 20
@@ -189,12 +189,12 @@ def test_a_file_is_judged_on_other_text(fitted, tmp_path, sides):
     assert (russian["agreement"], russian["evidence"]) == (None, None)
     table = langshift("vectors", "check", fitted, "--pairs", other).stdout
     assert "cosine" in table
-    assert "ru: there is no evidence on it: give parallel text in this language with --pairs." in table
+    assert "ru: there is no evidence: give parallel text in this language with --pairs." in table
 
 
 def test_what_cannot_be_judged_is_refused(folder, tmp_path, sides):
     assert refusal(langshift("vectors", "check", "none.safetensors")) == (
-        "none.safetensors: there is no such file of language vectors; make one with `langshift vectors fit`."
+        "The language-vector file none.safetensors does not exist; create one with `langshift vectors fit`."
     )
     file = tmp_path / "v.safetensors"
     made = fit(Vectors({tag: sides[tag] for tag in ("de", "en")}), ["en"], given_encoder())["en"]
@@ -210,7 +210,7 @@ def test_what_cannot_be_judged_is_refused(folder, tmp_path, sides):
         "--join-lines and --documents only apply to --pairs: give --pairs too."
     )
     assert refusal(langshift("vectors", "check", file, "--documents", "ids", "--pairs", folder)) == (
-        "--documents says where joined passages end: give --join-lines too."
+        "--documents marks where joined passages end: add --join-lines."
     )
     (folder / "de.npy").unlink()
     assert refusal(langshift("vectors", "check", file, "--pairs", folder)) == (

@@ -220,12 +220,12 @@ def test_bad_miracl(tmp_path):
     packed = docs.read_bytes()
     docs.write_bytes(packed[: len(packed) // 2])
     assert refusal(tmp_path, lambda: read_miracl(folder, None, "dev"), PoolOptions(pivots=None)).startswith(
-        f"{docs} breaks off or is damaged after line "
+        f"{docs} is truncated or damaged after line "
     )
     docs.write_text(jsonl([{"docid": "a b", "text": "x"}]))
     assert refusal(tmp_path, lambda: read_miracl(folder, None, "dev"), PoolOptions(pivots=None)) == (
-        f"{docs}, line 1, has the docid 'a b', but an id with white space cannot stand in a TREC run: "
-        "take the white space out."
+        f"{docs}, line 1, has the docid 'a b', but an id in a TREC run must not contain white space: "
+        "remove the white space."
     )
     docs.write_text(jsonl([{"docid": "41#0", "text": "x"}]))
     judged = folder / "miracl-v1.0-sw/qrels/qrels.miracl-v1.0-sw-dev.tsv"
@@ -273,7 +273,7 @@ def test_a_damaged_parquet_file(tmp_path):
     path = folder / "eng-Latn/Law/corpus.parquet"
     path.write_bytes(b"PAR1 and no more")
     assert refusal(tmp_path, lambda: read_posir(folder, ["en"], ["en"], ["Law"])) == (
-        f"{path} is damaged or no Parquet file: fetch it again."
+        f"{path} is damaged or not a Parquet file: download it again."
     )
 
 

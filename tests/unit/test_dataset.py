@@ -113,8 +113,7 @@ BAD_LINES = {
         CORPUS + '{"_id": true}\n': "line 5, has no _id: give it one that is unique in corpus.jsonl.",
         CORPUS + '{"_id": "rain"}\n': ("line 5, repeats the _id 'rain' of an earlier line: every _id must be unique."),
         CORPUS + '{"_id": "a b"}\n': (
-            "line 5, has the _id 'a b', but an id with white space cannot stand in a TREC run: "
-            "take the white space out."
+            "line 5, has the _id 'a b', but an id in a TREC run must not contain white space: remove the white space."
         ),
         CORPUS + '{"_id": "x", "language": "klingonese"}\n': (
             "line 5, has the language 'klingonese', which is not a valid tag: use a tag such as en or zh."

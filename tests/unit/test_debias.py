@@ -202,11 +202,11 @@ def test_refusals():
     for make, told in (
         (
             lambda: Debiaser(None, "magic"),
-            "There is no method 'magic'; there are: none, shift, centering, lir, affine.",
+            "Unknown method 'magic'; choose one of none, shift, centering, lir, affine.",
         ),
         (
             lambda: Debiaser(bare, "affine"),
-            "The language vectors hold nothing for the method affine: fit them with "
+            "The language vectors contain nothing for the method affine: fit them with "
             "`langshift vectors fit --methods affine`.",
         ),
         (lambda: Debiaser(known(), "affine").soft(texts(1, 1), [{}]), "Only the method shift can be soft, not affine."),

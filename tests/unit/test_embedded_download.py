@@ -97,7 +97,7 @@ def repository() -> Iterator[Repository]:
 def test_everything_is_fetched_once(repository: Repository, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     files = download(LOCK, tmp_path, repository.remote)
     assert {file.name: file.read_bytes() for file in files.values()} == CONTENT
-    assert capsys.readouterr().err == f"Downloading OpenSearch 9.9 (0 MB, once) to {tmp_path} ...\n"
+    assert capsys.readouterr().err == f"Downloading OpenSearch 9.9 (0 MB, only needed once) to {tmp_path} ...\n"
     assert download(LOCK, tmp_path, repository.remote) == files
     assert (repository.asked["one-1.0.jar"], repository.asked["two-2.0.zip"]) == (1, 1)
     assert capsys.readouterr().err == ""
@@ -122,9 +122,9 @@ def test_a_file_that_was_spoilt_since_is_fetched_again(repository: Repository, t
 @pytest.mark.parametrize(
     ("fault", "reason"),
     [
-        (flipped, "what came is not the file that langshift's lock file names (its sha256 differs)"),
-        (cut_short, "the connection broke off"),
-        (unavailable, "the repository did not give it"),
+        (flipped, "the file received does not match langshift's lock file (its SHA-256 differs)"),
+        (cut_short, "the connection was interrupted"),
+        (unavailable, "the repository did not provide it"),
     ],
 )
 def test_after_three_tries_it_says_which_file_and_why(
@@ -134,8 +134,8 @@ def test_after_three_tries_it_says_which_file_and_why(
     with pytest.raises(LangshiftError) as caught:
         download(LOCK, tmp_path, repository.remote)
     assert str(caught.value) == (
-        "org.example:one:1.0, a part of the embedded OpenSearch, could not be downloaded in 3 tries: "
-        f"{reason}; try again later, or set OPENSEARCH_URL to a cluster of yours."
+        "org.example:one:1.0, a part of the embedded OpenSearch, could not be downloaded in 3 attempts: "
+        f"{reason}; try again later, or set OPENSEARCH_URL to your own cluster."
     )
     assert repository.asked["one-1.0.jar"] == 3
     assert not list(tmp_path.rglob("one-1.0.jar"))
@@ -148,8 +148,8 @@ def test_without_a_network_it_says_so(tmp_path: Path) -> None:
         with pytest.raises(LangshiftError) as caught:
             download(LOCK, tmp_path, remote)
     assert str(caught.value) == (
-        "org.example:one:1.0, a part of the embedded OpenSearch, could not be downloaded in 3 tries: "
-        "the repository could not be reached; try again later, or set OPENSEARCH_URL to a cluster of yours."
+        "org.example:one:1.0, a part of the embedded OpenSearch, could not be downloaded in 3 attempts: "
+        "the repository could not be reached; try again later, or set OPENSEARCH_URL to your own cluster."
     )
 
 

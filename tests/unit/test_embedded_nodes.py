@@ -104,23 +104,25 @@ def test_fewer_nodes_than_there_are_is_refused(tmp_path: Path, monkeypatch: pyte
     with pytest.raises(UsageError) as caught:
         embedded.up(home.home, 1)
     assert str(caught.value) == (
-        f"The OpenSearch in {home.base} has 3 nodes with its data spread over them, so it cannot be made one of 1: "
-        "start it with langshift up, or set LANGSHIFT_HOME to another folder."
+        f"The OpenSearch in {home.base} has its data spread over 3 nodes and cannot be reduced to 1: "
+        "start it with `langshift up`, or set LANGSHIFT_HOME to another folder."
     )
 
 
 def test_processes_that_are_gone_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     home = three(tmp_path / "home")
     monkeypatch.setattr(ServerHome, "of", lambda _: home)
-    assert embedded.why_not_running(home.home) == "The embedded OpenSearch is not running; langshift up starts it."
+    assert (
+        embedded.why_not_running(home.home) == "The embedded OpenSearch is not running; start it with `langshift up`."
+    )
     me = psutil.Process()
     for member in home.nodes():
         stale = {**OLD_STATE, "pid": me.pid, "created": me.create_time(), "ready": True}
         member.state_file.write_text(json.dumps(stale))
     assert embedded.status(home.home) is None
     assert embedded.why_not_running(home.home) == (
-        f"The embedded OpenSearch is not running: its processes {me.pid}, {me.pid} and {me.pid} are gone, "
-        "though nobody stopped them; langshift up starts them again; the end of its log:\n(the log is empty)"
+        f"The embedded OpenSearch is not running: its processes {me.pid}, {me.pid} and {me.pid} ended unexpectedly; "
+        "start it again with `langshift up`; the end of its log:\n(the log is empty)"
     )
     told = embedded.places(home.home)
     assert told["data"] == str(home.base / "node" / "data")

@@ -185,7 +185,7 @@ def test_a_folder_that_opensearch_trips_over_is_refused() -> None:
     with pytest.raises(UsageError) as caught:
         check_folder(Path("/home/c++/a:b"))
     assert str(caught.value) == (
-        "OpenSearch cannot run in /home/c++/a:b: it trips over the + and the : in that path; "
+        "OpenSearch cannot run in /home/c++/a:b, because that path contains + and :; "
         "set LANGSHIFT_HOME to another folder."
     )
 

@@ -164,15 +164,15 @@ def test_the_encoder_stands_for_vectors_and_makes_none(name, revision):
     assert is_given(encoder.id)
     assert not is_given("givens")
     assert message(lambda: encoder.encode_documents(["a"])) == (
-        f"The encoder {name} makes no vectors of documents: they come with the data, in the field 'embedding'."
+        f"The encoder {name} does not encode documents: their vectors come with the data, in the field 'embedding'."
     )
     assert message(lambda: encoder.encode_queries(["a"])) == (
-        f"The encoder {name} makes no vectors of queries, since their model is not here: search by words with "
-        "--mode lexical, or replay a dataset whose queries bring an 'embedding'."
+        f"The encoder {name} does not encode queries, because its model is not available: search by words with "
+        "--mode lexical, or replay a dataset whose queries have an 'embedding'."
     )
     assert message(lambda: open_encoder(name)) == (
-        f"The encoder {name} takes vectors that come with the data, and there are none here: "
-        "name an encoder of texts, such as use-m."
+        f"The encoder {name} uses vectors that come with the data, but there are none: "
+        "choose an encoder of text, such as use-m."
     )
 
 
@@ -222,7 +222,7 @@ def test_an_encoder_of_texts_leaves_the_vectors_of_a_dataset_aside(made):
 
 def test_vectors_of_another_model_are_refused(made, tmp_path):
     made.fit("given:mine")
-    fit = "fit some for this encoder with `langshift vectors fit`."
+    fit = "fit vectors for this encoder with `langshift vectors fit`."
 
     def refusal_of(*options):
         return refused(made.offline("--vectors", made.vectors, *options), FingerprintError)
@@ -239,7 +239,7 @@ def test_vectors_of_another_model_are_refused(made, tmp_path):
     done = normalised.offline("--encoder", "given:mine", "--vectors", made.vectors)
     assert refused(done, FingerprintError) == (
         f"{made.vectors}: these language vectors were fitted on embeddings that are not normalised, "
-        f"but given:mine gives embeddings of norm 1: {fit}"
+        f"but given:mine returns embeddings of norm 1: {fit}"
     )
     longer = {name: [*vector, 1.0] for name, vector in made.documents.items()}
     made.bring("corpus.jsonl", longer)
@@ -271,12 +271,12 @@ def test_queries_without_a_vector_that_fits(made):
 def test_fit_refuses_texts_with_given_and_vectors_without(made, tmp_path):
     fit = ["vectors", "fit", "--pivot", "en", "--output", tmp_path / "x"]
     assert refused(run(*fit, "--pairs", made.pairs, "--encoder", "use-m")) == (
-        f"{made.pairs}: holds vectors, which use-m cannot encode; fit them with --encoder given."
+        f"{made.pairs} contains vectors, which use-m cannot encode; fit them with --encoder given."
     )
     texts = write_lines(tmp_path / "texts.jsonl", [{"en": "a", "de": "b"}] * 3)
     assert refused(run(*fit, "--pairs", texts, "--encoder", "given:mine")) == (
-        "The encoder given:mine takes vectors that come with the data, and there are none here: "
-        "name an encoder of texts, such as use-m."
+        "The encoder given:mine uses vectors that come with the data, but there are none: "
+        "choose an encoder of text, such as use-m."
     )
 
 

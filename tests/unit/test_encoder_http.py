@@ -96,7 +96,7 @@ def test_the_same_server_and_model_have_one_name(written, root, model):
 @pytest.mark.parametrize("written", ["http:localhost:8080#m", "http:ftp://host#m", "http:http://#m", "http://a b#m"])
 def test_what_names_no_server(written):
     assert message(UsageError, lambda: open_encoder(written)) == (
-        f"{written!r} names no server of embeddings: write http:URL#MODEL, such as "
+        f"{written!r} is not the address of an embedding server: write http:URL#MODEL, such as "
         "http:http://localhost:8080#BAAI/bge-m3."
     )
 
@@ -104,29 +104,29 @@ def test_what_names_no_server(written):
 @pytest.mark.parametrize("written", ["http://me:secret@host#m", "https://host/v1?key=secret#m", "http://a:se cret@b"])
 def test_an_address_with_a_secret_is_refused_and_not_shown(written):
     assert message(UsageError, lambda: open_encoder(written)) == (
-        "The address of a server of embeddings is kept with every index, and must hold no password and no query: put "
-        f"the key into {KEY}, and write http:URL#MODEL, such as http:http://localhost:8080#BAAI/bge-m3."
+        "The address of an embedding server is stored with every index and must not contain a password or a query "
+        f"string: set {KEY} to the key, and write http:URL#MODEL, such as http:http://localhost:8080#BAAI/bge-m3."
     )
 
 
 @pytest.mark.parametrize("name", ["m3", "http:", "st:", "use-m:2", "givens"])
 def test_there_is_no_such_encoder(name):
     assert message(UsageError, lambda: open_encoder(name)) == (
-        f"There is no encoder {name!r}; there are use-m, st:NAME_OR_PATH (sentence-transformers), http:URL#MODEL "
-        "(a server of embeddings), and given or given:NAME (vectors that come with the data)."
+        f"Unknown encoder {name!r}; choose use-m, st:NAME_OR_PATH (sentence-transformers), http:URL#MODEL "
+        "(an embedding server), or given or given:NAME (vectors that come with the data)."
     )
 
 
 def test_the_only_model_is_found(server):
     assert open_encoder(f"http:{server.url}/v1").id == server.name
     server.models.append({"id": "other"})
-    place = f"The server of embeddings at {server.url}"
+    place = f"The embedding server at {server.url}"
     assert message(UsageError, lambda: open_encoder(server.url)) == (
-        f"{place} needs the name of a model, and it has {MODEL}, other: write http:{server.url}#MODEL."
+        f"{place} needs the name of a model; it has {MODEL}, other: write http:{server.url}#MODEL."
     )
     server.models.clear()
     assert message(UsageError, lambda: open_encoder(server.url)) == (
-        f"{place} needs the name of a model, and it does not say which it has: write http:{server.url}#MODEL."
+        f"{place} needs the name of a model; it does not list its models: write http:{server.url}#MODEL."
     )
     # A server that lists nothing may still have it.
     assert open_encoder(server.name).revision == MODEL
@@ -157,8 +157,7 @@ def test_the_revision_is_the_same_after_a_restart_and_another_for_other_weights(
     found.encode_documents(TEXTS[:70])
     assert sorted(map(len, server.asked)) == [6, 32, 32]
     assert message(UsageError, lambda: open_encoder(f"http:{server.url}#BAAI/bge-m3")) == (
-        f"The server of embeddings at {server.url} has the model {MODEL}, not BAAI/bge-m3: "
-        f"write http:{server.url}#MODEL."
+        f"The embedding server at {server.url} has the model {MODEL}, not BAAI/bge-m3: write http:{server.url}#MODEL."
     )
     # and Ollama a digest.
     del server.pages["/info"]
@@ -200,14 +199,14 @@ def test_a_server_says_when_to_ask_again_but_not_for_ever(server, encoder):
 
 def test_what_does_not_pass_is_told_in_the_end(server, encoder, monkeypatch):
     monkeypatch.setattr("langshift.debias.encoders.embeddings_api.PATIENT", PATIENT.new(total=2))
-    place = f"The server of embeddings at {server.url}"
+    place = f"The embedding server at {server.url}"
     for fault, told in {
-        BUSY: "fails (503: loading): its log says why.",
-        reply(502, b"<html>nginx</html>"): "fails (502: Bad Gateway): its log says why.",
+        BUSY: "failed (503: loading): see its log.",
+        reply(502, b"<html>nginx</html>"): "failed (502: Bad Gateway): see its log.",
         reply(429, {"error": {"message": "quota\n used up."}}): (
-            "fails (429: quota used up): it is too busy, or what you may ask of it is used up; try again later."
+            "failed (429: quota used up): it is too busy, or your quota is used up; try again later."
         ),
-        cut: "breaks off the connection: its log says why.",
+        cut: "interrupted the connection: see its log.",
     }.items():
         server.asked.clear()
         server.always = fault
@@ -215,7 +214,7 @@ def test_what_does_not_pass_is_told_in_the_end(server, encoder, monkeypatch):
         assert server.asked == [["a"]] * 3
     server.always = reply(301, b"", Location="http://127.0.0.1:9/v1/embeddings")
     assert message(LangshiftError, lambda: encoder.encode_documents(["a"])) == (
-        f"{place} fails (301: Moved Permanently): check its address."
+        f"{place} failed (301: Moved Permanently): check its address."
     )
 
 
@@ -224,7 +223,8 @@ def test_a_server_that_cannot_be_reached_is_not_asked_again_at_first():
         pass
     begun = time.monotonic()
     assert message(LangshiftError, lambda: open_encoder(server.name)) == (
-        f"The server of embeddings at {server.url} cannot be reached: check that it runs and that this is its address."
+        f"The embedding server at {server.url} cannot be reached: "
+        "check that it is running and that this is its address."
     )
     assert time.monotonic() - begun < 1
 
@@ -244,15 +244,14 @@ def test_a_server_that_is_too_slow(server, monkeypatch):
     monkeypatch.setattr("langshift.debias.encoders.embeddings_api.FIRST", FIRST.new(total=1))
     server.pause = 0.3
     assert message(LangshiftError, lambda: open_encoder(server.name)) == (
-        f"The server of embeddings at {server.url} did not answer within 0.1 seconds: see whether it is overloaded."
+        f"The embedding server at {server.url} did not answer within 0.1 seconds: check whether it is overloaded."
     )
 
 
 def test_tls_where_there_is_none(server):
     url = server.url.replace("http:", "https:")
     assert message(LangshiftError, lambda: open_encoder(f"{url}#m")) == (
-        f"The server of embeddings at {url} does not answer with TLS: check whether its address should begin with "
-        "http://."
+        f"The embedding server at {url} does not use TLS: check whether its address should begin with http://."
     )
 
 
@@ -262,8 +261,8 @@ def test_a_certificate_that_is_not_known_until_it_is_named(tmp_path, monkeypatch
     authority.issue_cert("127.0.0.1").configure_cert(tls)
     with embeddings_server(tls=tls) as server:
         assert message(LangshiftError, lambda: open_encoder(f"{server.url}#{MODEL}")) == (
-            f"The server of embeddings at {server.url} shows a certificate that cannot be verified: check the address, "
-            "or name the file of its authority in SSL_CERT_FILE."
+            f"The embedding server at {server.url} presents a certificate that cannot be verified: check the address, "
+            "or set SSL_CERT_FILE to the certificate of its authority."
         )
         authority.cert_pem.write_to_path(str(tmp_path / "authority.pem"))
         monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "authority.pem"))
@@ -272,15 +271,15 @@ def test_a_certificate_that_is_not_known_until_it_is_named(tmp_path, monkeypatch
 
 def test_the_key_is_sent_and_never_shown(server, monkeypatch):
     server.key = "sk-wonder"
-    place = f"The server of embeddings at {server.url}"
+    place = f"The embedding server at {server.url}"
     for name in (server.name, server.url):
         assert message(LangshiftError, lambda name=name: open_encoder(name)) == (
-            f"{place} asks for a key (401: Incorrect API key provided: none): set {KEY}."
+            f"{place} requires a key (401: Incorrect API key provided: none): set {KEY}."
         )
     monkeypatch.setenv(KEY, "sk-wrong")
     assert message(LangshiftError, lambda: open_encoder(server.name)) == (
-        f"{place} refuses the key in {KEY} (401: Incorrect API key provided: ***): "
-        "check that the key is right and may be used for this."
+        f"{place} rejects the key in {KEY} (401: Incorrect API key provided: ***): "
+        "check that the key is correct and allows this."
     )
     monkeypatch.setenv(KEY, " sk-wonder\n")
     encoder = open_encoder(server.name)
@@ -290,16 +289,16 @@ def test_the_key_is_sent_and_never_shown(server, monkeypatch):
     server.pages["/v1/models"] = lambda handler: handler.send(403, {"error": {"message": "Missing scopes."}})
     assert open_encoder(server.name).id == server.name
     assert message(LangshiftError, lambda: open_encoder(server.url)) == (
-        f"{place} refuses the key in {KEY} (403: Missing scopes): check that the key is right and may be used for this."
+        f"{place} rejects the key in {KEY} (403: Missing scopes): check that the key is correct and allows this."
     )
     monkeypatch.setenv(KEY, "sk\nwonder")
     assert message(UsageError, lambda: open_encoder(server.name)) == (
-        f"{KEY} holds characters that no key has: set it to the key alone, in one line."
+        f"{KEY} contains characters that are not allowed in a key: set it to the key only, on one line."
     )
 
 
 def test_a_model_that_is_not_there(server):
-    place, name = f"The server of embeddings at {server.url}", f"http:{server.url}#nothing"
+    place, name = f"The embedding server at {server.url}", f"http:{server.url}#nothing"
     assert message(LangshiftError, lambda: open_encoder(name)) == (
         f"{place} has no model 'nothing' at /v1/embeddings (404: The model `nothing` does not exist): "
         f"check the address, or name one of its models after the #: {MODEL}."
@@ -311,8 +310,8 @@ def test_a_model_that_is_not_there(server):
     )
     server.faults = [reply(400, {"object": "error", "message": "The model does not support Embeddings API"})]
     assert message(LangshiftError, lambda: open_encoder(server.name)) == (
-        f"{place} makes no embeddings with the model {MODEL!r} (400: The model does not support Embeddings API): "
-        "name another one after the #."
+        f"{place} cannot create embeddings with the model {MODEL!r} (400: The model does not support Embeddings API): "
+        "name another model after the #."
     )
 
 
@@ -326,9 +325,9 @@ def test_a_text_that_is_too_long_is_named(server, encoder):
     server.longest = 50
     texts = [*TEXTS[:40], "The long story of the sea and of the Moon that pulls at it.", *TEXTS[40:]]
     assert message(LangshiftError, lambda: encoder.encode_documents(texts)) == (
-        f"The server of embeddings at {server.url} refuses the text of 59 characters that begins 'The long story of "
-        "the sea and of the Moo…' (413: inputs must have less than 50 tokens): shorten it, or set the server up to "
-        "cut off what is too long (--auto-truncate in TEI)."
+        f"The embedding server at {server.url} rejects the text of 59 characters that begins with 'The long story of "
+        "the sea and of the Moo…' (413: inputs must have less than 50 tokens): shorten it, or configure the server to "
+        "truncate long texts (--auto-truncate in TEI)."
     )
 
 
@@ -337,19 +336,19 @@ def first_vector(value):
 
 
 NO_NUMBERS = (
-    "gives a vector that is not one of numbers for the text that begins 'first': run its model with 32-bit floats, or "
-    "leave the text out."
+    "returned a vector with invalid numbers for the text that begins with 'first': run its model with 32-bit floats, "
+    "or leave the text out."
 )
-NO_SERVER = "it is no server of embeddings as OpenAI's."
+NO_SERVER = "it does not follow OpenAI's API."
 WRONG = {
-    "too few": (changed(lambda usual: usual["data"].pop()), f"gives 1 vectors for 2 texts: {NO_SERVER}"),
+    "too few": (changed(lambda usual: usual["data"].pop()), f"returned 1 vectors for 2 texts: {NO_SERVER}"),
     "twice": (
         changed(lambda usual: usual["data"][0].update(index=0)),
-        f"does not say which vector is which text's: {NO_SERVER}",
+        f"did not report which vector belongs to which text: {NO_SERVER}",
     ),
     "no index": (
         changed(lambda usual: usual["data"][0].pop("index")),
-        f"does not say which vector is which text's: {NO_SERVER}",
+        f"did not report which vector belongs to which text: {NO_SERVER}",
     ),
     "NaN": (first_vector([float("nan")] * DIMENSION), NO_NUMBERS),
     "null": (first_vector([None] + [1.0] * (DIMENSION - 1)), NO_NUMBERS),
@@ -357,22 +356,21 @@ WRONG = {
     "base64": (first_vector("AACAPwAAgD8="), NO_NUMBERS),
     "tokens": (first_vector([[1.0] * DIMENSION]), NO_NUMBERS),
     "nothing": (first_vector(None), NO_NUMBERS),
-    "shorter": (first_vector([1.0, 2.0]), "gives vectors of different length: it is broken."),
+    "shorter": (first_vector([1.0, 2.0]), "returned vectors of different lengths: see its log."),
     "all shorter": (
         changed(lambda usual: [one.update(embedding=[1.0, 2.0]) for one in usual["data"]]),
-        f"gives vectors of 2 numbers, but gave {DIMENSION} before: another model took the place of this one; "
-        "start again.",
+        f"returned vectors with 2 dimensions, but with {DIMENSION} before: its model has been replaced; start again.",
     ),
     "HTML": (
         reply(200, b"<html>\n<p>Welcome.</p>"),
-        "answers '<html> <p>Welcome.</p>', which holds no embeddings: check its address.",
+        "answered '<html> <p>Welcome.</p>', which contains no embeddings: check its address.",
     ),
     "other JSON": (
         reply(200, {"data": "none"}),
-        """answers '{"data": "none"}', which holds no embeddings: check its address.""",
+        """answered '{"data": "none"}', which contains no embeddings: check its address.""",
     ),
-    "a list": (reply(200, [[1, 2]]), "answers '[[1, 2]]', which holds no embeddings: check its address."),
-    "nothing at all": (reply(200, b""), "answers '', which holds no embeddings: check its address."),
+    "a list": (reply(200, [[1, 2]]), "answered '[[1, 2]]', which contains no embeddings: check its address."),
+    "nothing at all": (reply(200, b""), "answered '', which contains no embeddings: check its address."),
 }
 
 
@@ -381,7 +379,7 @@ def test_an_answer_that_is_wrong(server, encoder, case):
     fault, told = WRONG[case]
     server.faults = [fault]
     assert message(LangshiftError, lambda: encoder.encode_documents(["first", "second"])) == (
-        f"The server of embeddings at {server.url} {told}"
+        f"The embedding server at {server.url} {told}"
     )
 
 
@@ -407,7 +405,7 @@ def test_fit_from_the_command_line(server, tmp_path):
     server.key = "sk-wonder"
     fit = ["vectors", "fit", "--pairs", pairs, "--pivot", "en", "--encoder", server.url, "--output", file]
     assert refusal(langshift(*fit, **{KEY: ""})) == (
-        f"The server of embeddings at {server.url} asks for a key (401: Incorrect API key provided: none): set {KEY}."
+        f"The embedding server at {server.url} requires a key (401: Incorrect API key provided: none): set {KEY}."
     )
     # Nothing of what passed is told.
     server.faults = [None, BUSY, cut]
@@ -445,6 +443,6 @@ def test_vectors_fitted_on_what_is_not_normalised_are_refused(server, encoder, t
     )
     made.save(path)
     assert message(FingerprintError, lambda: LanguageVectors.load(path).require_encoder(encoder, str(path))) == (
-        f"{path}: these language vectors were fitted on embeddings that are not normalised, but {server.name} gives "
-        "embeddings of norm 1: fit some for this encoder with `langshift vectors fit`."
+        f"{path}: these language vectors were fitted on embeddings that are not normalised, but {server.name} returns "
+        "embeddings of norm 1: fit vectors for this encoder with `langshift vectors fit`."
     )

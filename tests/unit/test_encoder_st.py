@@ -250,7 +250,7 @@ def test_code_that_comes_with_a_model_is_run_only_when_asked_for(encoder, copied
         )
     )
     refusal = (
-        f"{folder}: this model runs code that comes with it: read that code, and if you trust it give "
+        f"{folder}: this model runs code that comes with it: read that code, and if you trust it, add "
         "--trust-remote-code."
     )
     with pytest.raises(UsageError) as refused:
@@ -271,20 +271,18 @@ def test_code_that_comes_with_a_model_is_run_only_when_asked_for(encoder, copied
 def test_missing_folders_are_refused(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for written in (f"{tmp_path}/nowhere", "./nowhere", f"../{tmp_path.name}/nowhere"):
-        with pytest.raises(
-            UsageError, match=r"nowhere: there is no such folder with a model; give its path, or a name "
-        ):
+        with pytest.raises(UsageError, match=r"nowhere does not exist; give the path of a model's folder, or a name "):
             open_st(written)
     with pytest.raises(UsageError) as refused:
         open_st(str(tmp_path))
     assert str(refused.value) == (
-        f"{tmp_path}: holds neither modules.json nor config.json, and so no model; name the folder that "
+        f"{tmp_path} contains neither modules.json nor config.json, so it is not a model; give the folder that "
         "sentence-transformers saved."
     )
     with pytest.raises(UsageError) as refused:
         open_st("no name")
     assert str(refused.value) == (
-        "'sentence-transformers/no name' is no name of a model on Hugging Face, which look like BAAI/bge-m3."
+        "'sentence-transformers/no name' is not a valid model name on Hugging Face, such as BAAI/bge-m3."
     )
 
 
@@ -301,7 +299,7 @@ def test_damaged_models_are_refused_in_one_sentence(copied, file, damage):
         open_st(str(folder))
     (sentence,) = str(refused.value).splitlines()
     assert sentence.startswith(f"{folder}: this model is damaged, or sentence-transformers cannot load it (")
-    assert sentence.endswith("): copy or fetch it again.")
+    assert sentence.endswith("): copy or download it again.")
 
 
 def test_a_folder_never_touches_the_network(folder, monkeypatch):
@@ -346,21 +344,21 @@ def test_models_of_the_hub_are_fetched_once_and_are_the_same_as_a_copy(encoder, 
     assert told(str(both)) == f"st:{both} {encoder.revision} "
     assert old_too == f"st:someone/old {open_st(str(old)).revision} "
     assert missing == (
-        "Hugging Face has no model no/such that is open to you: see that the name is right, accept the model's terms "
-        "on its page, and log in with `hf auth login` where it asks for that."
+        "Hugging Face has no model no/such that you can access: check the name, accept the model's terms on its page, "
+        "and log in with `hf auth login` if required."
     )
     assert unreachable.startswith(
-        "The model no/answer is not on this machine and cannot be fetched from Hugging Face ("
+        "The model no/answer is not on this machine and cannot be downloaded from Hugging Face ("
     )
     assert unreachable.endswith(
-        "): see that huggingface.co can be reached, or give a folder with the model as st:FOLDER."
+        "): check that huggingface.co can be reached, or give a folder with the model as st:FOLDER."
     )
     # What is in the cache is not asked for again, and the libraries say nothing of their own.
     assert asked.count("/api/models/intfloat/multilingual-e5-large/revision/main") == 1
     assert not [path for path in asked if path.endswith(".md") or (path.endswith(".bin") and "multilingual" in path)]
     assert (out, err.splitlines()) == (
         "",
-        [f"Fetching the model {name} from Hugging Face (once) ..." for name in names],
+        [f"Downloading the model {name} from Hugging Face (only needed once) ..." for name in names],
     )
 
 
@@ -370,5 +368,5 @@ def test_a_missing_extra_is_named(monkeypatch):
         open_st("any/model")
     assert str(refused.value) == (
         "The encoders st:NAME need an extra: pip install 'langshift[transformers]'; "
-        "or take --encoder use-m, which comes with langshift."
+        "or use --encoder use-m, which comes with langshift."
     )

@@ -41,21 +41,20 @@ def because(reason: object, *, root: str | None = None, kind: str = "illegal_arg
     [
         (
             AuthenticationException(401, "Unauthorized", "Unauthorized"),
-            f"The cluster at {URL} refuses the user name or password: set OPENSEARCH_USERNAME and OPENSEARCH_PASSWORD.",
+            f"The cluster at {URL} rejects the user name or password: set OPENSEARCH_USERNAME and OPENSEARCH_PASSWORD.",
         ),
         (
             AuthorizationException(403, "security_exception", because("Index is immutable")),
-            f"The cluster at {URL} does not let this user do that: Index is immutable.",
+            f"The cluster at {URL} denies the request: Index is immutable.",
         ),
         (
             AuthorizationException(403, "security_exception", because(f"no permissions for [{PUT}] and {LOADER}")),
-            f"The cluster at {URL} does not let the user loader do that: it lacks the permission {PUT} "
-            "(the action group cluster_manage_pipelines has it); ask whoever administers the cluster for it.",
+            f"The cluster at {URL} denies the request: the user loader does not have the permission {PUT} "
+            "(in the action group cluster_manage_pipelines); ask the cluster's administrator for it.",
         ),
         (
             AuthorizationException(403, "x", {"Message": "User: arn:x is not authorized to perform: es:ESHttpPut"}),
-            f"The cluster at {URL} does not let this user do that: "
-            "User: arn:x is not authorized to perform: es:ESHttpPut.",
+            f"The cluster at {URL} denies the request: User: arn:x is not authorized to perform: es:ESHttpPut.",
         ),
         (
             AuthorizationException(
@@ -75,7 +74,7 @@ def because(reason: object, *, root: str | None = None, kind: str = "illegal_arg
         (UnreachableError("N/A", "slow", ConnectTimeoutError("slow")), SILENT),
         (
             UnreachableError("N/A", "closed", ConnectionResetError()),
-            f"The cluster at {URL} cannot be reached: check that it runs and that OPENSEARCH_URL is its address "
+            f"The cluster at {URL} cannot be reached: check that it is running and that OPENSEARCH_URL is its address "
             "(http or https, host, port).",
         ),
         (
@@ -98,7 +97,7 @@ def because(reason: object, *, root: str | None = None, kind: str = "illegal_arg
         (TransportError(520, "<html>", "<html>"), f"The cluster at {URL} answered 520: a page of HTML."),
         (
             SerializationError("Unknown\nmimetype"),
-            f"The cluster at {URL} gave an answer that cannot be read: Unknown mimetype.",
+            f"The cluster at {URL} gave an unreadable answer: Unknown mimetype.",
         ),
     ],
 )
@@ -137,8 +136,7 @@ def test_versions(number, expected):
 def test_the_embedded_one_is_named_where_no_address_is_set(monkeypatch):
     monkeypatch.delenv("OPENSEARCH_URL", raising=False)
     assert str(failure(UnreachableError("N/A", "closed", ConnectionResetError()), "http://127.0.0.1:9200")) == (
-        "The embedded OpenSearch cannot be reached any more: `langshift status` says why, "
-        "`langshift up` starts it again."
+        "The embedded OpenSearch can no longer be reached: `langshift status` shows why, `langshift up` restarts it."
     )
 
 
@@ -149,26 +147,26 @@ def test_the_embedded_one_is_named_where_no_address_is_set(monkeypatch):
             # A user of AWS, and what a bulk request lacks on an index.
             "no permissions for [indices:data/write/bulk[s], indices:data/write/index] and "
             "User [name=arn:aws:iam::1:role/x, backend_roles=[a, b], requestedTenant=null]",
-            "does not let the user arn:aws:iam::1:role/x do that: it lacks the permissions indices:data/write/bulk[s] "
-            "and indices:data/write/index (the action group write has them); "
-            "ask whoever administers the cluster for them.",
+            "denies the request: the user arn:aws:iam::1:role/x does not have the permissions "
+            "indices:data/write/bulk[s] and indices:data/write/index (in the action group write); "
+            "ask the cluster's administrator for them.",
         ),
         (
             "all shards failed: no permissions for [indices:admin/aliases, cluster:admin/script/put, "
             "cluster:monitor/task/get] and associated roles [own_index]",
-            "does not let this user do that: it lacks the permissions indices:admin/aliases (the action group "
-            "manage_aliases has it), cluster:admin/script/put and cluster:monitor/task/get (the action group "
-            "cluster_monitor has it); ask whoever administers the cluster for them.",
+            "denies the request: this user does not have the permissions indices:admin/aliases (in the action group "
+            "manage_aliases), cluster:admin/script/put and cluster:monitor/task/get (in the action group "
+            "cluster_monitor); ask the cluster's administrator for them.",
         ),
         (
             "no permissions for [indices:admin/get]",
-            "does not let this user do that: it lacks the permission indices:admin/get; "
-            "ask whoever administers the cluster for it.",
+            "denies the request: this user does not have the permission indices:admin/get; "
+            "ask the cluster's administrator for it.",
         ),
         (
             "no permissions for [indices:data/write/bulk[s]].",
-            "does not let this user do that: it lacks the permission indices:data/write/bulk[s] "
-            "(the action group write has it); ask whoever administers the cluster for it.",
+            "denies the request: this user does not have the permission indices:data/write/bulk[s] "
+            "(in the action group write); ask the cluster's administrator for it.",
         ),
     ],
 )
@@ -206,7 +204,7 @@ def test_other_words_are_not_of_permissions(words):
     ],
 )
 def test_default_action_group(permission, group):
-    named = f"the permission {permission}" + (f" (the action group {group} has it);" if group else ";")
+    named = f"the permission {permission}" + (f" (in the action group {group});" if group else ";")
     assert named in str(missing_permissions(f"no permissions for [{permission}] and {LOADER}"))
 
 
@@ -227,7 +225,7 @@ def test_a_tls_connection_that_breaks_off_is_trouble_that_passes():
     broken = SSLError("N/A", "EOF occurred in violation of protocol", OSError("EOF occurred in violation of protocol"))
     found = classify(broken, "https://127.0.0.1:9200")
     assert isinstance(found, Retryable)
-    assert (str(found), found.lost) == ("the connection broke off", True)
+    assert (str(found), found.lost) == ("the connection was interrupted", True)
 
 
 @pytest.mark.parametrize(
@@ -235,13 +233,13 @@ def test_a_tls_connection_that_breaks_off_is_trouble_that_passes():
     [
         (
             SSLError("N/A", "", OSError("[SSL: CERTIFICATE_VERIFY_FAILED] certificate has expired")),
-            "The cluster at https://127.0.0.1:9200 shows a certificate that has expired: renew it on the cluster, or "
-            "switch verification off with OPENSEARCH_SSL_VERIFY=false.",
+            "The cluster at https://127.0.0.1:9200 presents a certificate that has expired: renew it on the cluster, "
+            "or disable verification with OPENSEARCH_SSL_VERIFY=false.",
         ),
         (
             UnreachableError("N/A", "", RuntimeError("Credentials were refreshed, but they are still expired.")),
-            "The AWS credentials cannot be had (what came is expired or unreadable): check AWS_ACCESS_KEY_ID and "
-            "AWS_SECRET_ACCESS_KEY, the profile or the role.",
+            "The AWS credentials are not available (those received are expired or unreadable): check AWS_ACCESS_KEY_ID "
+            "and AWS_SECRET_ACCESS_KEY, the profile or the role.",
         ),
     ],
     ids=["certificate", "credentials"],

@@ -93,7 +93,7 @@ def test_which_text_fields_a_language_goes_to(tag, fields):
 def test_a_difference_is_refused_with_both_values():
     with pytest.raises(FingerprintError) as refused:
         ONE.require_same(replace(ONE, alpha=0.5, vectors=None), "news", "index it again")
-    assert str(refused.value) == "Index news was made with alpha 1.0, not 0.5, vectors abc, not none: index it again."
+    assert str(refused.value) == "Index news was built with alpha 1.0, not 0.5, vectors abc, not none: index it again."
 
 
 def test_every_built_in_analyzer_is_mapped_and_others_take_standard():

@@ -164,7 +164,9 @@ def test_each_method_gets_what_it_needs():
     assert (shifted.directions, shifted.maps, sorted(shifted.means)) == ({}, {}, ["de", "en", "th"])
     with pytest.raises(UsageError) as refused:
         fit(Vectors(vectors), ["en"], given_encoder(), methods=["procrustes"])
-    assert str(refused.value) == "There is no method 'procrustes' to fit; there are: shift, centering, lir, affine."
+    assert (
+        str(refused.value) == "The method 'procrustes' cannot be fitted; choose one of shift, centering, lir, affine."
+    )
 
 
 def test_rows_done_are_reported():
@@ -180,24 +182,24 @@ def test_rows_done_are_reported():
 @pytest.mark.parametrize(
     ("texts", "pivots", "message"),
     [
-        (TEXTS, ["fr"], "made: has no text in the language 'fr'; it has de, en, th."),
-        (TEXTS, ["en", "klingon"], "made: has no text in the language 'klingon'; it has de, en, th."),
+        (TEXTS, ["fr"], "made has no text in the language 'fr'; it has de, en, th."),
+        (TEXTS, ["en", "klingon"], "made has no text in the language 'klingon'; it has de, en, th."),
         (
             {**TEXTS, "th": ["", "สอง", "สาม", "", ""]},
             ["en"],
-            "made: th has 1 pair with the pivot en, and a mean that can be trusted needs two at least; give more, "
+            "made: th has 1 pair with the pivot en, but a language vector needs at least two; add more, "
             "or leave th out.",
         ),
         (
             {**TEXTS, "th": ["", "", "สาม", "", ""]},
             ["de", "en"],
-            "made: th has 1 pair with the pivot de, and a mean that can be trusted needs two at least; give more, "
+            "made: th has 1 pair with the pivot de, but a language vector needs at least two; add more, "
             "or leave th out.",
         ),
         (
             {**TEXTS, "th": ["", "", "สาม", "", ""]},
             ["en"],
-            "made: th has no pair with the pivot en, and a mean that can be trusted needs two at least; give more, "
+            "made: th has no pairs with the pivot en, but a language vector needs at least two; add more, "
             "or leave th out.",
         ),
     ],
@@ -212,15 +214,15 @@ def test_texts_and_given_vectors_are_not_mixed_up():
     with pytest.raises(UsageError) as refused:
         fit(Texts(TEXTS), ["en"], given_encoder())
     assert str(refused.value) == (
-        "made: holds texts, but the encoder given takes vectors that come with the data; "
-        "name an encoder of texts, such as use-m."
+        "made contains text, but the encoder given uses vectors that come with the data; "
+        "choose an encoder of text, such as use-m."
     )
     with pytest.raises(UsageError) as refused:
         fit(Vectors(made_vectors(9)), ["en"], ToyEncoder())
-    assert str(refused.value) == "made: holds vectors, which toy cannot encode; fit them with --encoder given."
+    assert str(refused.value) == "made contains vectors, which toy cannot encode; fit them with --encoder given."
     with pytest.raises(UsageError) as refused:
         fit(Vectors(made_vectors(9)), ["fr"], given_encoder())
-    assert str(refused.value) == "made: has no vectors in the language 'fr'; it has de, en, th."
+    assert str(refused.value) == "made has no vectors in the language 'fr'; it has de, en, th."
 
 
 def test_an_encoder_that_gives_no_number_is_caught_at_its_place():
@@ -229,7 +231,7 @@ def test_an_encoder_that_gives_no_number_is_caught_at_its_place():
             fit(Texts(TEXTS), ["en"], broken)
         place, language = ("line 4", "de") if isinstance(broken, Broken) else ("line 1", "de")
         assert str(caught.value) == (
-            f"made, {place}: the encoder toy gives a vector that is not a number for the text in {language}; "
+            f"made, {place}: the encoder toy returned a vector with invalid numbers for the text in {language}; "
             "leave the text out, or use another encoder."
         )
 

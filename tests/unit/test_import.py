@@ -110,8 +110,8 @@ def test_an_encoder_of_another_model_is_refused_with_both_named(saved, encoder, 
     with pytest.raises(UsageError) as refused:
         require_model_of(published, encoder)
     assert str(refused.value) == (
-        f"{published.path}: holds language vectors of the model {MODEL}, not of {model} (--encoder {encoder}): "
-        "vectors of one model mean nothing to another."
+        f"{published.path} contains language vectors of the model {MODEL}, not of {model} (--encoder {encoder}): "
+        "vectors of one model cannot be used with another."
     )
 
 
@@ -132,7 +132,7 @@ def test_pickled_code_is_not_run(saved, tmp_path, monkeypatch):
         with pytest.raises(UsageError) as refused:
             read_pt(path)
         assert str(refused.value) == (
-            f"{path}: holds pickled code, which is not run: ask whoever made it for a file of tensors alone."
+            f"{path} contains pickled code, which is not run: ask its author for a file with tensors only."
         )
     assert not (tmp_path / "ran").exists()
 
@@ -140,28 +140,28 @@ def test_pickled_code_is_not_run(saved, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ({"model_name": None}, "holds no language vectors: a dict with model_name, source_lang and a tensor v_<lang> "
-         "for every language is needed."),
-        ({"source_lang": 3}, "holds no language vectors: a dict with model_name, source_lang and a tensor v_<lang> "
-         "for every language is needed."),
-        ({"source_lang": "english"}, "'english' in source_lang is no language."),
-        ({"v_klingonisch": np.ones(8, np.float32)}, "'klingonisch' in v_klingonisch is no language."),
-        ({"v_deu": np.ones(8, np.float32)}, "holds two vectors of de; one of them must go."),
-        ({"v_en": np.ones(8, np.float32)}, "holds a vector of en towards en itself that is not 0, and so is damaged."),
-        ({"v_de": None, "v_zh": None, "v_th": None}, "holds no tensor v_<lang> of a language other than en."),
-        ({"v_fr": np.ones(7, np.float32)}, "its vectors have 7 and 8 dimensions; one is right."),
-        ({"v_fr": np.ones((2, 8), np.float32)}, "v_fr is no vector but of shape (2, 8)."),
-        ({"v_fr": np.array(1, np.float32)}, "v_fr is no vector but of shape ()."),
-        ({"v_fr": [1.0] * 8}, "v_fr is no vector but list."),
-        ({"v_fr": np.full(8, np.nan, np.float32)}, "v_fr holds values that are not numbers."),
-        ({"v_fr": np.full(8, np.inf, np.float32)}, "v_fr holds values that are not numbers."),
+        ({"model_name": None}, " contains no language vectors: it must be a dict with model_name, source_lang "
+         "and a tensor v_<lang> for every language."),
+        ({"source_lang": 3}, " contains no language vectors: it must be a dict with model_name, source_lang "
+         "and a tensor v_<lang> for every language."),
+        ({"source_lang": "english"}, ": 'english' in source_lang is not a valid language."),
+        ({"v_klingonisch": np.ones(8, np.float32)}, ": 'klingonisch' in v_klingonisch is not a valid language."),
+        ({"v_deu": np.ones(8, np.float32)}, " contains two vectors of de; remove one of them."),
+        ({"v_en": np.ones(8, np.float32)}, " is damaged: its vector of en towards en itself is not 0."),
+        ({"v_de": None, "v_zh": None, "v_th": None}, " contains no tensor v_<lang> of a language other than en."),
+        ({"v_fr": np.ones(7, np.float32)}, ": its vectors have different dimensions: 7 and 8."),
+        ({"v_fr": np.ones((2, 8), np.float32)}, ": v_fr must be a vector, not of shape (2, 8)."),
+        ({"v_fr": np.array(1, np.float32)}, ": v_fr must be a vector, not of shape ()."),
+        ({"v_fr": [1.0] * 8}, ": v_fr must be a vector, not list."),
+        ({"v_fr": np.full(8, np.nan, np.float32)}, ": v_fr contains values that are not numbers."),
+        ({"v_fr": np.full(8, np.inf, np.float32)}, ": v_fr contains values that are not numbers."),
     ],
 )  # fmt: skip
 def test_unsound_files_are_refused(saved, changes, reason):
     path = saved(**changes)
     with pytest.raises(UsageError) as refused:
         read_pt(path)
-    assert str(refused.value) == f"{path}: {reason}"
+    assert str(refused.value) == f"{path}{reason}"
 
 
 def test_other_files_are_refused(saved, tmp_path):
@@ -169,16 +169,18 @@ def test_other_files_are_refused(saved, tmp_path):
 
     with pytest.raises(UsageError) as refused:
         read_pt(tmp_path / "nowhere.pt")
-    assert str(refused.value) == f"{tmp_path / 'nowhere.pt'}: there is no such file of language vectors."
+    assert str(refused.value) == f"The language-vector file {tmp_path / 'nowhere.pt'} does not exist."
     content = saved().read_bytes()
     for other in (b"", b"words", b"version https://git-lfs.github.com/spec/v1\n", content[:-40], b"PK\3\4" + b"x" * 99):
         path = tmp_path / "other.pt"
         path.write_bytes(other)
         with pytest.raises(UsageError) as refused:
             read_pt(path)
-        assert str(refused.value) == f"{path}: is no file that torch saved, or is damaged: fetch it again."
+        assert str(refused.value) == f"{path} is not a file saved by PyTorch, or is damaged: download it again."
     torch.save(torch.ones(8), path)
-    with pytest.raises(UsageError, match=r"other\.pt: holds no language vectors: a dict with model_name, source_lang"):
+    with pytest.raises(
+        UsageError, match=r"other\.pt contains no language vectors: it must be a dict with model_name, source_lang"
+    ):
         read_pt(path)
 
 
@@ -192,7 +194,7 @@ def test_a_missing_extra_is_named(saved):
     )
     done = subprocess.run([sys.executable, "-c", script, path], capture_output=True, text=True, check=True)
     assert (done.stdout, done.stderr) == (
-        f"{path} is a file of torch, which needs an extra: pip install 'langshift[transformers]'.\n",
+        f"{path} is a PyTorch file, which needs an extra: pip install 'langshift[transformers]'.\n",
         "",
     )
 
@@ -203,7 +205,7 @@ def test_the_encoder_fills_in_what_the_file_does_not_say(saved):
     made = with_encoder(published, encoder)
     made.require_encoder(encoder, "here")
     assert made.pairs == {"de": 0, "th": 0, "zh": 0}
-    assert made.source == f"unknown pairs (imported from published.pt, made with {MODEL})"
+    assert made.source == f"unknown pairs (imported from published.pt, built with {MODEL})"
 
 
 def test_encoders_whose_vectors_do_not_fit_are_refused(saved):
@@ -212,15 +214,15 @@ def test_encoders_whose_vectors_do_not_fit_are_refused(saved):
     with pytest.raises(UsageError) as refused:
         with_encoder(read_pt(path), encoder)
     assert str(refused.value) == (
-        f"{path}: its vectors have 16 dimensions, but toy gives 8: this is another model, or another version of it."
+        f"{path}: its vectors have 16 dimensions, but toy returns 8: it is another model, or another version of it."
     )
     encoder.normalised = True
     path = saved()
     with pytest.raises(UsageError) as refused:
         with_encoder(read_pt(path), encoder)
     assert str(refused.value) == (
-        f"{path}: its vectors were made from embeddings that are not normalised, but toy gives vectors of norm 1: "
-        f"import them for st:{MODEL}, or fit some for this encoder with `langshift vectors fit`."
+        f"{path}: its vectors were built from embeddings that are not normalised, but toy returns vectors of norm 1: "
+        f"import them for st:{MODEL}, or fit vectors for this encoder with `langshift vectors fit`."
     )
 
 

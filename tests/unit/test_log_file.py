@@ -120,5 +120,5 @@ def test_a_full_disk_stops_nothing() -> None:
 def test_a_log_that_cannot_be_opened_is_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(LangshiftError) as caught, log_to(tmp_path):
         pass
-    said = f"The log {tmp_path} cannot be opened (Is a directory): make it a file that you may write."
+    said = f"The log {tmp_path} cannot be opened (Is a directory): make it a writable file."
     assert str(caught.value) == said

@@ -103,12 +103,12 @@ def test_what_is_refused_before_anything_is_encoded(data, tmp_path):
     for command in ("offline", "sweep"):
         assert refusal(command, none) == f"There is no dataset folder {none}: {holds}."
         assert refusal(command, data, "--encoder", "m3") == (
-            "There is no encoder 'm3'; there are use-m, st:NAME_OR_PATH (sentence-transformers), http:URL#MODEL "
-            "(a server of embeddings), and given or given:NAME (vectors that come with the data)."
+            "Unknown encoder 'm3'; choose use-m, st:NAME_OR_PATH (sentence-transformers), http:URL#MODEL "
+            "(an embedding server), or given or given:NAME (vectors that come with the data)."
         )
         assert refusal(command, data, "--cache", file) == f"{file} is a file: name a folder for --cache."
         assert refusal(command, data, "--vectors", none) == (
-            f"{none}: there is no such file of language vectors; make one with `langshift vectors fit`."
+            f"The language-vector file {none} does not exist; create one with `langshift vectors fit`."
         )
         assert refusal(command, data, "--pivot", "xx").startswith("The language vectors do not include the pivot 'xx'")
         assert refusal(command, data, "--measures", "best").startswith("'best' is not a known measure: ")
@@ -123,7 +123,7 @@ def test_vectors_of_another_encoder(data, tmp_path):
     LanguageVectors("en", {"de": np.ones(512, np.float32)}, {"de": 1}, "m3", "1", "", 512, True, "").save(path)
     assert refusal("offline", data, "--vectors", path, kind=FingerprintError) == (
         f"{path}: these language vectors were fitted with encoder m3, not use-m: "
-        "fit some for this encoder with `langshift vectors fit`."
+        "fit vectors for this encoder with `langshift vectors fit`."
     )
 
 

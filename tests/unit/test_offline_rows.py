@@ -92,10 +92,10 @@ def test_no_language_vectors_are_needed_for_none(data, monkeypatch):
 
 def test_methods_that_are_refused_before_anything_is_encoded(data, fitted, tmp_path):
     assert refusal("offline", data, "--method", "shift,best") == (
-        "There is no method 'best'; there are: none, shift, centering, lir, affine."
+        "Unknown method 'best'; choose one of none, shift, centering, lir, affine."
     )
     assert refusal("offline", data, "--vectors", fitted, "--method", "lir") == (
-        "The language vectors hold nothing for the method lir: fit them with `langshift vectors fit --methods lir`."
+        "The language vectors contain nothing for the method lir: fit them with `langshift vectors fit --methods lir`."
     )
     affine = ["offline", data, "--vectors", fitted, "--method", "none,affine"]
     assert refusal(*affine, "--pivot", "de") == (

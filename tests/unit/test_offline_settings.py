@@ -76,14 +76,14 @@ def test_what_the_language_vectors_recommend():
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
-        ({"methods": ("shift", "best")}, "There is no method 'best'; there are: none, shift, centering, lir, affine."),
+        ({"methods": ("shift", "best")}, "Unknown method 'best'; choose one of none, shift, centering, lir, affine."),
         (
             {"known": None, "methods": ("lir",)},
             "The method lir needs language vectors: name them with --vectors.",
         ),
         (
             {"known": vectors({"de": [1, 0]}), "methods": ("shift", "centering")},
-            "The language vectors hold nothing for the method centering: fit them with "
+            "The language vectors contain nothing for the method centering: fit them with "
             "`langshift vectors fit --methods centering`.",
         ),
         (

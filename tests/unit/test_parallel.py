@@ -91,13 +91,13 @@ def test_only_the_languages_asked_for_are_read(name, tmp_path):
     WRITERS[name](tmp_path / name, [{"de": "eins", "th": "หนึ่ง"}])
     assert read(tmp_path / name, ["tha_Thai", "deu"])[1] == {"de": ["eins"], "th": ["หนึ่ง"]}
     assert refusal(tmp_path / name, ["de", "fr"]) == (
-        f"{tmp_path / name}: has no text in the language 'fr'; it has de, th."
+        f"{tmp_path / name} has no text in the language 'fr'; it has de, th."
     )
     assert refusal(tmp_path / name, ["de", "no language"]) == (
-        f"{tmp_path / name}: has no text in the language 'no language'; it has de, th."
+        f"{tmp_path / name} has no text in the language 'no language'; it has de, th."
     )
     assert refusal(tmp_path / name, ["de", "deu"]) == (
-        f"{tmp_path / name}: there is text in de alone; a second language is needed."
+        f"{tmp_path / name} contains text in de only; a second language is needed."
     )
 
 
@@ -116,21 +116,21 @@ def test_text_files_may_be_compressed(name, compressor, tmp_path):
     path = path if path.is_dir() else packed[0]
     assert read(path, size=700)[1] == {tag: [row[tag] for row in rows] for tag in ("de", "th")}
     packed[0].write_bytes(packed[0].read_bytes()[:-20])
-    assert refusal(path).startswith(f"{packed[0]}: the compressed data break off or are damaged")
+    assert refusal(path).startswith(f"{packed[0]}: the compressed data is truncated or damaged")
 
 
 def test_what_is_no_parallel_text_is_refused(tmp_path):
-    assert refusal(tmp_path / "nowhere") == f"{tmp_path / 'nowhere'}: there is no such file or folder of parallel text."
+    assert refusal(tmp_path / "nowhere") == f"The parallel text {tmp_path / 'nowhere'} does not exist."
     for name in ("pairs.csv", "pairs", "pairs.gz", "pairs.json"):
         (tmp_path / name).touch()
         assert refusal(tmp_path / name) == (
-            f"{tmp_path / name}: its name tells no format of parallel text; "
-            "name a file .tsv, .jsonl or .parquet, or a folder."
+            f"{tmp_path / name} is not a known format of parallel text; "
+            "give a .tsv, .jsonl or .parquet file, or a folder."
         )
     for name in ("th.txt", "th.txt.gz", "th.npy"):
         (tmp_path / name).touch()
         assert refusal(tmp_path / name) == (
-            f"{tmp_path / name} is of one language: name the folder that holds a file for each."
+            f"{tmp_path / name} contains one language only: give the folder that contains a file for each language."
         )
 
 
@@ -139,7 +139,7 @@ def test_a_folder_without_parallel_text_is_refused(tmp_path):
         (tmp_path / name).write_text("x")
     (tmp_path / "de.txt").mkdir()
     assert refusal(tmp_path) == (
-        f"{tmp_path}: holds no file named for a language, such as th.txt, th.tsv or th.npy, and no .parquet file."
+        f"{tmp_path} contains no file named after a language, such as th.txt, th.tsv or th.npy, and no .parquet file."
     )
 
 
@@ -147,20 +147,20 @@ def test_a_folder_that_could_be_of_two_formats_is_refused(tmp_path):
     for name in ("de.txt", "en.txt", "en.tsv"):
         (tmp_path / name).write_text("1\tx\n")
     assert refusal(tmp_path) == (
-        f"{tmp_path}: holds parallel text in several formats, de.txt and en.tsv; keep one in a folder."
+        f"{tmp_path} contains parallel text in several formats, de.txt and en.tsv; leave only one of them."
     )
     (tmp_path / "part-0.parquet").touch()
     np.save(tmp_path / "fr.npy", np.ones((1, 1)))
     assert refusal(tmp_path) == (
-        f"{tmp_path}: holds parallel text in several formats, de.txt and en.tsv and fr.npy and part-0.parquet; "
-        "keep one in a folder."
+        f"{tmp_path} contains parallel text in several formats, de.txt and en.tsv and fr.npy and part-0.parquet; "
+        "leave only one of them."
     )
 
 
 def test_two_files_of_one_language_are_refused(tmp_path):
     for name in ("en.txt", "eng.txt.gz"):
         (tmp_path / name).touch()
-    assert refusal(tmp_path) == f"{tmp_path}: en.txt and eng.txt.gz are both en; keep one of them."
+    assert refusal(tmp_path) == f"{tmp_path}: en.txt and eng.txt.gz are both en; remove one of them."
 
 
 def test_parquet_needs_an_extra(tmp_path, monkeypatch):

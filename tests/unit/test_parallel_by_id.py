@@ -83,14 +83,14 @@ def test_numbers_may_be_in_the_order_of_texts(tmp_path):
 def test_an_id_twice_is_refused_by_line(tmp_path):
     write(tmp_path, en=[(1, "x"), (2, "x"), (2, "y")], de=[(1, "x")])
     assert refusal(tmp_path) == (
-        f"{tmp_path / 'en.tsv'}, line 3: the id '2' is that of the line before too; keep one of the two."
+        f"{tmp_path / 'en.tsv'}, line 3: the id '2' is also that of the previous line; remove one of the two."
     )
 
 
 def test_a_name_after_a_thousand_numbers_is_refused(tmp_path):
     write(tmp_path, en=[*((i, "x") for i in range(1000)), ("a1", "x")], de=[(1, "x")])
     assert refusal(tmp_path) == (
-        f"{tmp_path / 'en.tsv'}, line 1001: the id 'a1' is no number though the first ones are: "
+        f"{tmp_path / 'en.tsv'}, line 1001: the id 'a1' is not a number, although the first ids are: "
         "make all ids numbers, or begin each with a letter."
     )
 
@@ -101,14 +101,14 @@ def test_a_name_after_a_thousand_numbers_is_refused(tmp_path):
 def test_a_line_that_is_no_row_is_refused(tmp_path, line, there):
     write(tmp_path, en=[(1, "x")], de=[(1, "x")])
     (tmp_path / "en.tsv").write_text(f"1\tx\n{line}\n")
-    assert refusal(tmp_path) == f"{tmp_path / 'en.tsv'}, line 2: {there}; an id, one tab and a text are needed."
+    assert refusal(tmp_path) == f"{tmp_path / 'en.tsv'}, line 2, {there}; it must have an id, one tab and a text."
 
 
 def test_an_empty_file_is_refused(tmp_path):
     write(tmp_path, en=[], de=[(1, "x")])
-    assert refusal(tmp_path) == f"{tmp_path / 'en.tsv'}: is empty."
+    assert refusal(tmp_path) == f"{tmp_path / 'en.tsv'} is empty."
 
 
 def test_two_files_of_one_language_are_refused(tmp_path):
     write(tmp_path, en=[(1, "x")], english_collection=[(1, "x")])
-    assert refusal(tmp_path) == f"{tmp_path}: en.tsv and english_collection.tsv are both en; keep one of them."
+    assert refusal(tmp_path) == f"{tmp_path}: en.tsv and english_collection.tsv are both en; remove one of them."

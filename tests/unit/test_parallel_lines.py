@@ -51,7 +51,7 @@ def test_files_of_different_length_are_refused_before_anything_is_read(pairs):
     with pytest.raises(Exception, match="aligned") as refused:
         open_parallel(pairs)
     assert str(refused.value) == (
-        f"{pairs / 'newstest-ref.tha.txt'} has 5 lines but {pairs / 'eng_Latn.txt'} has 4: "
+        f"{pairs / 'newstest-ref.tha.txt'} has 5 lines, but {pairs / 'eng_Latn.txt'} has 4: "
         "parallel files must be aligned line by line."
     )
 
@@ -62,16 +62,16 @@ def test_files_that_change_between_counting_and_reading_are_refused(pairs):
         file.write("five\n")
     with pytest.raises(UsageError) as refused:
         list(source.batches(2))
-    assert str(refused.value) == f"{pairs}: its files changed while they were read, and differ in length."
+    assert str(refused.value) == f"{pairs}: its files changed while they were read and now differ in length."
 
 
 def test_bad_bytes_are_named_by_line(pairs):
     (pairs / "eng_Latn.txt").write_bytes(b"one\ntwo\nthr\xffee\nfour\n")
-    assert refusal(pairs) == f"{pairs / 'eng_Latn.txt'}, line 3: is not UTF-8 text."
+    assert refusal(pairs) == f"{pairs / 'eng_Latn.txt'}, line 3, is not UTF-8: save the file as UTF-8."
 
 
 def test_empty_files_and_a_single_language_are_refused(tmp_path):
     (tmp_path / "de.txt").touch()
-    assert refusal(tmp_path) == f"{tmp_path}: there is text in de alone; a second language is needed."
+    assert refusal(tmp_path) == f"{tmp_path} contains text in de only; a second language is needed."
     (tmp_path / "en.txt").touch()
     assert refusal(tmp_path) == f"{tmp_path}: its files de.txt, en.txt are empty."

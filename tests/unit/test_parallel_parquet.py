@@ -83,38 +83,38 @@ def test_indonesian_and_ids_are_told_apart_by_what_they_hold(tmp_path):
     assert read(path)[0] == ["id x"]
     assert sorted(read(path)[1]) == ["en", "id"]
     save(path, id=["x"], en=["cat"], de=["Katze"])
-    assert refusal(path) == f"{path}: 'id' may be Indonesian or name the rows: rename it to 'ind' or to '_id'."
+    assert refusal(path) == f"{path}: 'id' may be Indonesian or the rows' ids: rename it to 'ind' or to '_id'."
 
 
 def test_vectors_of_another_dimension_are_refused_by_row(tmp_path):
     path = save(tmp_path / "pairs.parquet", de=[[1.0, 2.0], [], [1.0]], en=[None, [1.0, 2.0], [3.0, 4.0]])
-    assert refusal(path) == f"{path}, row 3: the vector in de has 1 numbers, but the first one 2."
+    assert refusal(path) == f"{path}, row 3: the vector in de has 1 numbers, but the first one has 2."
 
 
 def test_the_row_of_a_vector_that_is_not_finite_is_named_across_missing_ones(tmp_path):
     path = save(tmp_path / "pairs.parquet", de=[None, [1.0, 2.0], None, [1.0, None]], en=[[1.0, 2.0]] * 4)
-    assert refusal(path, size=10) == f"{path}, row 4: the vector in de holds a value that is not a finite number."
+    assert refusal(path, size=10) == f"{path}, row 4: the vector in de contains a value that is not a finite number."
 
 
 def test_files_without_what_is_needed_are_refused(tmp_path):
     path = save(tmp_path / "pairs.parquet", de=["eins"], en=[[1.0]])
-    assert refusal(path) == f"{path}: 'de' holds text but 'en' vectors; keep one kind in a file."
+    assert refusal(path) == f"{path}: 'de' contains text, but 'en' contains vectors; use one kind per file."
     save(path, de=["eins"], en=[1])
-    assert refusal(path) == f"{path}: there is text in de alone; a second language is needed."
+    assert refusal(path) == f"{path} contains text in de only; a second language is needed."
     parquet.write_table(pa.Table.from_arrays([pa.array(["one"])] * 2, names=["en", "en"]), path)
-    assert refusal(path) == f"{path}: en and en are both en; keep one of them."
+    assert refusal(path) == f"{path}: en and en are both en; remove one of them."
     save(path, text=["eins"], language=["de"])
-    assert refusal(path) == f"{path}: none of 'text', 'language' names a language, as 'th' does."
+    assert refusal(path) == f"{path}: none of 'text', 'language' is named after a language, such as 'th'."
     save(path, de=pa.array([], pa.string()), en=pa.array([], pa.string()))
-    assert refusal(path) == f"{path}: has no row."
+    assert refusal(path) == f"{path} has no rows."
     save(path, de=pa.array([None], pa.list_(pa.float32())), en=pa.array([[]], pa.list_(pa.float32())))
-    assert refusal(path) == f"{path}: has no vector."
+    assert refusal(path) == f"{path} has no vectors."
 
 
 def test_bytes_that_are_not_utf_8_are_named_by_row(tmp_path):
     bad = pa.Array.from_buffers(pa.string(), 2, pa.array([b"eins", b"zw\xffei"]).buffers())
     path = save(tmp_path / "pairs.parquet", de=bad, en=["one", "two"])
-    assert refusal(path) == f"{path}, row 2: is not UTF-8 text."
+    assert refusal(path) == f"{path}, row 2, is not UTF-8."
 
 
 def test_damaged_files_are_refused(tmp_path):
@@ -122,10 +122,10 @@ def test_damaged_files_are_refused(tmp_path):
     whole = path.read_bytes()
     for content in (b"", b"no Parquet", whole[:-20], whole[:4] + b"\xff" * 2000 + whole[2004:]):
         path.write_bytes(content)
-        assert refusal(path) == f"{path} is damaged or no Parquet file: fetch it again."
+        assert refusal(path) == f"{path} is damaged or not a Parquet file: download it again."
 
 
 def test_a_file_that_may_not_be_read_is_refused(tmp_path, monkeypatch):
     path = save(tmp_path / "pairs.parquet", de=["eins"], en=["one"])
     monkeypatch.setattr(os, "access", lambda *_: False)  # root may read anything
-    assert refusal(path) == f"{path}: you may not read it; change its permissions, or copy it to where you may."
+    assert refusal(path) == f"{path} is not readable: change its permissions, or use a copy that you can read."

@@ -84,25 +84,25 @@ def test_passages_are_those_of_the_plain_way(tmp_path_factory, rows, lines, size
 
 def test_document_ids_must_fit(folder, jsonl, tmp_path):
     ids = tmp_path / "ids"
-    assert refusal(folder, join_lines=2, documents=ids) == f"{ids}: there is no such file of document ids."
+    assert refusal(folder, join_lines=2, documents=ids) == f"The file of document ids {ids} does not exist."
     ids.write_text("a\n")
     assert refusal(folder, join_lines=2, documents=ids) == (
-        f"{ids} has 1 lines but the parallel text has 5: one id a line is needed."
+        f"{ids} has 1 lines, but the parallel text has 5: one id per line is needed."
     )
     assert refusal(jsonl, join_lines=2, documents=ids) == (
-        f"{ids} has 1 lines but the parallel text has more: one id a line is needed."
+        f"{ids} has 1 lines, but the parallel text has more: one id per line is needed."
     )
     ids.write_text("a\n" * 1200)
     assert refusal(jsonl, join_lines=2, documents=ids) == (
-        f"{ids} has 1,200 lines but the parallel text has 5: one id a line is needed."
+        f"{ids} has 1,200 lines, but the parallel text has 5: one id per line is needed."
     )
     ids.write_bytes(b"a\n\xff\n")
-    assert refusal(folder, join_lines=2, documents=ids) == f"{ids}, line 2: is not UTF-8 text."
+    assert refusal(folder, join_lines=2, documents=ids) == f"{ids}, line 2, is not UTF-8: save the file as UTF-8."
 
 
 def test_document_ids_without_joining_are_refused(folder, tmp_path):
     assert refusal(folder, documents=tmp_path / "ids") == (
-        "--documents says where joined passages end: give --join-lines too."
+        "--documents marks where joined passages end: add --join-lines."
     )
 
 
@@ -110,5 +110,5 @@ def test_given_vectors_cannot_be_joined(tmp_path):
     for tag in ("de", "en"):
         np.save(tmp_path / f"{tag}.npy", np.ones((4, 2), np.float32))
     assert refusal(tmp_path, join_lines=2) == (
-        f"{tmp_path}: holds vectors, which cannot be joined to passages: drop --join-lines."
+        f"{tmp_path} contains vectors, which cannot be joined: omit --join-lines."
     )

@@ -71,15 +71,15 @@ def test_a_vector_that_is_not_finite_throughout_is_refused_by_place(name, tmp_pa
     else:
         path = saved(name, tmp_path, en=bad, de=DE)
         shown, place = (path / "en.npy" if name == "arrays" else path), "row 4"
-    assert refusal(path) == f"{shown}, {place}: the vector in en holds a value that is not a finite number."
+    assert refusal(path) == f"{shown}, {place}: the vector in en contains a value that is not a finite number."
 
 
 @pytest.mark.parametrize("name", ["arrays", "pairs.jsonl", "pairs.parquet"])
 def test_languages_of_vectors_are_chosen_as_those_of_texts(name, tmp_path):
     path = saved(name, tmp_path, eng=EN, de=DE, fr=DE)
     assert sorted(read(path, ["en", "fra"])[1]) == ["en", "fr"]
-    assert refusal(path, ["en", "th"]) == f"{path}: has no vectors in the language 'th'; it has de, en, fr."
-    assert refusal(path, ["en"]) == f"{path}: there are vectors in en alone; a second language is needed."
+    assert refusal(path, ["en", "th"]) == f"{path} has no vectors in the language 'th'; it has de, en, fr."
+    assert refusal(path, ["en"]) == f"{path} contains vectors in en only; a second language is needed."
 
 
 @pytest.mark.parametrize("dtype", ["<f2", "<f4", "<f8", ">f4"])
@@ -90,7 +90,7 @@ def test_arrays_of_other_floats_become_float32(dtype, tmp_path):
 
 def test_float64_beyond_float32_is_refused_without_a_warning(tmp_path):
     path = save_arrays(tmp_path, en=np.array([[1e300, 1.0]]), de=np.ones((1, 2)))
-    assert refusal(path) == f"{path / 'en.npy'}, row 1: the vector in en holds a value that is not a finite number."
+    assert refusal(path) == f"{path / 'en.npy'}, row 1: the vector in en contains a value that is not a finite number."
 
 
 def test_vectors_too_long_to_compute_with_are_refused_without_a_warning(tmp_path):
@@ -100,14 +100,15 @@ def test_vectors_too_long_to_compute_with_are_refused_without_a_warning(tmp_path
     large[1] = 3e38
     path = save_arrays(tmp_path, en=large, de=np.ones((3, 2), np.float32))
     assert refusal(path) == (
-        f"{path / 'en.npy'}, row 2: the vector in en is longer than 1e+15; it is damaged, or scale all vectors down."
+        f"{path / 'en.npy'}, row 2: the vector in en is longer than 1e+15: "
+        "it is damaged, or all vectors must be scaled down."
     )
 
 
 def test_arrays_of_different_shape_are_refused_naming_both(tmp_path):
     path = save_arrays(tmp_path, en=EN, de=DE[:3])
     assert refusal(path) == (
-        f"{path / 'en.npy'} has the shape (4, 2) but {path / 'de.npy'} has (3, 2): "
+        f"{path / 'en.npy'} has the shape (4, 2), but {path / 'de.npy'} has (3, 2): "
         "given vectors must be aligned row by row."
     )
 
@@ -115,26 +116,26 @@ def test_arrays_of_different_shape_are_refused_naming_both(tmp_path):
 @pytest.mark.parametrize(
     ("array", "message"),
     [
-        (EN.astype(object), "holds pickled Python objects, which are not read; save an array of float32."),
-        (EN.astype(bool), "holds bool; vectors are float16, float32 or float64."),
-        (EN[:, 0], "has the shape (4,); one vector a row, (rows, dimensions), is needed."),
-        (EN[:0], "has the shape (0, 2); one vector a row, (rows, dimensions), is needed."),
-        (np.asfortranarray(EN), "is stored by column; save numpy.ascontiguousarray of it, to be read row by row."),
+        (EN.astype(object), "contains pickled Python objects, which are not read; save an array of float32."),
+        (EN.astype(bool), "contains bool; vectors must be float16, float32 or float64."),
+        (EN[:, 0], "has the shape (4,); it must have one vector per row, (rows, dimensions)."),
+        (EN[:0], "has the shape (0, 2); it must have one vector per row, (rows, dimensions)."),
+        (np.asfortranarray(EN), "is stored by column; save numpy.ascontiguousarray of it, to be read by row."),
     ],
 )
 def test_arrays_that_cannot_be_used_are_refused(array, message, tmp_path):
     path = save_arrays(tmp_path, en=array, de=EN)
-    assert refusal(path) == f"{path / 'en.npy'}: {message}"
+    assert refusal(path) == f"{path / 'en.npy'} {message}"
 
 
 def test_files_that_are_no_arrays_are_refused(tmp_path):
     path = save_arrays(tmp_path, en=EN, de=EN)
     whole = (path / "en.npy").read_bytes()
     (path / "en.npy").write_bytes(whole[:-1])
-    assert refusal(path) == f"{path / 'en.npy'}: breaks off, with 159 of 160 bytes."
+    assert refusal(path) == f"{path / 'en.npy'} is truncated, with 159 of 160 bytes."
     for content in (b"", b"no array", whole[:20], pickle.dumps([1]), b"\x93NUMPY\x09\x00" + whole[8:]):
         (path / "en.npy").write_bytes(content)
-        assert refusal(path) == f"{path / 'en.npy'}: is no array as numpy.save writes it."
+        assert refusal(path) == f"{path / 'en.npy'} is not an array written by numpy.save."
 
 
 @pytest.mark.parametrize("bad", [[1.0], [1.0, 2.0, 3.0], ["1", "2"], [1.0, None], "eins", 5])

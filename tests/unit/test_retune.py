@@ -133,14 +133,14 @@ def test_a_language_without_a_vector_cannot_be_scaled(tmp_path):
 def test_vectors_of_another_encoder_or_dimension_are_refused(tmp_path):
     for fields, told in (
         ({"encoder": "use-m"}, "with encoder use-m, not given"),
-        ({"normalised": True}, "on embeddings of norm 1, but given gives embeddings that are not normalised"),
+        ({"normalised": True}, "on embeddings of norm 1, but given returns embeddings that are not normalised"),
     ):
         path = saved(tmp_path, replace(OTHERS, **fields))
         with pytest.raises(FingerprintError) as refused:
             made(RetuneRequest(vectors=path))
         assert str(refused.value) == (
             f"{path}: these language vectors were fitted {told}: "
-            "fit some for this encoder with `langshift vectors fit`."
+            "fit vectors for this encoder with `langshift vectors fit`."
         )
     path = saved(tmp_path, language_vectors(dimension=4))
     with pytest.raises(FingerprintError, match=r": these language vectors were fitted with dimension 4, not 6: fit "):

@@ -62,8 +62,8 @@ def test_what_the_server_says_of_one_search_of_many_is_told():
 def test_a_missing_permission_is_told_as_everywhere():
     words = "no permissions for [indices:data/read/search] and User [name=eve, backend_roles=[], requestedTenant=null]"
     assert refusal({"error": {"type": "security_exception", "reason": words}, "status": 403}) == (
-        "The cluster does not let the user eve do that: it lacks the permission indices:data/read/search "
-        "(the action group search has it); ask whoever administers the cluster for it."
+        "The cluster denies the request: the user eve does not have the permission indices:data/read/search "
+        "(in the action group search); ask the cluster's administrator for it."
     )
 
 

@@ -17,7 +17,7 @@ from langshift.settings import Settings, Signing
 
 BAD_URL = (
     "OPENSEARCH_URL is not an address: it must look like https://host:9200 "
-    "(http or https, a host, and a port where it is not the usual one)."
+    "(http or https, a host, and a port unless it is the default)."
 )
 
 
@@ -193,8 +193,8 @@ def test_signing_that_cannot_be(env, sentence):
 )
 def test_signing_and_a_user_name_exclude_each_other(env):
     assert refusal(OPENSEARCH_AWS_REGION="eu-central-1", **env) == (
-        "OPENSEARCH_AWS_REGION and a user name (OPENSEARCH_USERNAME, or in OPENSEARCH_URL) exclude each other: "
-        "unset the one that the cluster does not ask for."
+        "OPENSEARCH_AWS_REGION and a user name (OPENSEARCH_USERNAME, or in OPENSEARCH_URL) cannot be combined: "
+        "unset the one that the cluster does not use."
     )
 
 
@@ -222,12 +222,12 @@ def test_a_timeout_that_is_none(text):
 
 def test_a_ca_file_that_is_missing(tmp_path):
     missing = tmp_path / "ca.pem"
-    expected = f"OPENSEARCH_CA_FILE names {missing}, but there is no such file."
+    expected = f"OPENSEARCH_CA_FILE is set to {missing}, which is not a file."
     assert refusal(OPENSEARCH_CA_FILE=str(missing)) == expected
 
 
 def test_a_ca_file_that_is_a_folder(tmp_path):
-    expected = f"OPENSEARCH_CA_FILE names {tmp_path}, but there is no such file."
+    expected = f"OPENSEARCH_CA_FILE is set to {tmp_path}, which is not a file."
     assert refusal(OPENSEARCH_CA_FILE=str(tmp_path)) == expected
 
 

@@ -209,7 +209,7 @@ def test_compressed_data_that_break_off_are_refused_with_the_place(pack, tmp_pat
     path = tmp_path / "c"
     path.write_bytes(pack(b"\n".join(lines))[:-1000])
     told = refused(path)
-    start = f"{path}: the compressed data break off or are damaged after line "
+    start = f"{path}: the compressed data is truncated or damaged after line "
     assert told.startswith(start)
     assert 1000 < int(told.removeprefix(start).split(" ")[0]) < 20_000
 
@@ -222,4 +222,4 @@ def test_a_file_that_is_cut_while_it_is_read_is_told_with_the_place(tmp_path):
         path.write_bytes(packed[:-10])
         with pytest.raises(UsageError) as caught:
             list(source.read(()))
-    assert str(caught.value).startswith(f"{path}: the compressed data break off or are damaged after line ")
+    assert str(caught.value).startswith(f"{path}: the compressed data is truncated or damaged after line ")

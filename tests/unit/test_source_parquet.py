@@ -210,7 +210,7 @@ def test_a_column_that_no_field_can_be(tmp_path, column, named):
 def test_a_damaged_file(tmp_path):
     path = save(tmp_path / "c", text=["t"] * 1000)
     path.write_bytes(path.read_bytes()[:-20])
-    assert refused(path) == f"{path} is damaged or no Parquet file: fetch it again."
+    assert refused(path) == f"{path} is damaged or not a Parquet file: download it again."
 
 
 def test_without_the_extra(tmp_path, monkeypatch):

@@ -133,4 +133,4 @@ def test_compressed_data_that_break_off(monkeypatch):
     standard_input(monkeypatch, io.BytesIO(gzip.compress(LINE * 5000)[:-10]))
     with open_source("-") as source, pytest.raises(UsageError) as caught:
         list(source.read(()))
-    assert str(caught.value).startswith("standard input: the compressed data break off or are damaged after line ")
+    assert str(caught.value).startswith("standard input: the compressed data is truncated or damaged after line ")

@@ -247,9 +247,9 @@ def test_a_figure_that_cannot_be_drawn_is_refused_before_the_work(file, pairs, t
 def test_what_cannot_be_tuned_is_refused(tmp_path, file, pairs, encoder):
     nowhere = tmp_path / "nowhere"
     assert refusal(nowhere, "--pairs", pairs) == (
-        f"{nowhere}: there is no such file of language vectors; make one with `langshift vectors fit`."
+        f"The language-vector file {nowhere} does not exist; create one with `langshift vectors fit`."
     )
-    assert refusal(file, "--pairs", nowhere) == f"{nowhere}: there is no such file or folder of parallel text."
+    assert refusal(file, "--pairs", nowhere) == f"The parallel text {nowhere} does not exist."
     french = write_text(tmp_path / "french", parallel_text(["en", "fr"]))
     assert refusal(file, "--pairs", french) == (
         f"{french} has no text in any language of the vectors (de); it has en, fr."
@@ -260,7 +260,7 @@ def test_what_cannot_be_tuned_is_refused(tmp_path, file, pairs, encoder):
     )
     encoder.revision = "2"
     assert refusal(file, "--pairs", pairs, kind=FingerprintError) == (
-        f"{file}: these language vectors were fitted with revision 1, not 2: fit some for this encoder with "
+        f"{file}: these language vectors were fitted with revision 1, not 2: fit vectors for this encoder with "
         "`langshift vectors fit`."
     )
     encoder.revision = "1"

@@ -97,15 +97,15 @@ def test_another_encoder_is_refused_with_both_values_named():
         MADE.require_encoder(open_encoder("use-m"), "v.safetensors")
     assert str(refused.value) == (
         "v.safetensors: these language vectors were fitted with encoder toy, not use-m: "
-        "fit some for this encoder with `langshift vectors fit`."
+        "fit vectors for this encoder with `langshift vectors fit`."
     )
     with pytest.raises(FingerprintError, match="fitted with dimension 384, not 8"):
         replace(MADE, dimension=384).require_encoder(ToyEncoder(), "v.safetensors")
     with pytest.raises(FingerprintError) as refused:
         replace(MADE, normalised=True).require_encoder(ToyEncoder(), "v.safetensors")
     assert str(refused.value) == (
-        "v.safetensors: these language vectors were fitted on embeddings of norm 1, but toy gives embeddings that are "
-        "not normalised: fit some for this encoder with `langshift vectors fit`."
+        "v.safetensors: these language vectors were fitted on embeddings of norm 1, but toy returns embeddings that "
+        "are not normalised: fit vectors for this encoder with `langshift vectors fit`."
     )
     # What queries were encoded with only matters to those vectors that belong to queries.
     asked = replace(MADE, query_prefix="search: ")
@@ -116,17 +116,17 @@ def test_another_encoder_is_refused_with_both_values_named():
 
 def test_missing_foreign_and_damaged_files_are_refused(tmp_path):
     path = tmp_path / "v.safetensors"
-    with pytest.raises(UsageError, match=r"there is no such file of language vectors; make one with"):
+    with pytest.raises(UsageError, match=r"does not exist; create one with"):
         LanguageVectors.load(path)
     path.write_bytes(b"something else")
-    with pytest.raises(UsageError, match=r"is not a file of language vectors, or is damaged; make one with"):
+    with pytest.raises(UsageError, match=r"is not a file of language vectors, or is damaged; create one with"):
         LanguageVectors.load(path)
     save_file({"de": np.zeros(8, np.float32)}, path)
-    with pytest.raises(UsageError, match=r"is not a file of language vectors, or is damaged; make one with"):
+    with pytest.raises(UsageError, match=r"is not a file of language vectors, or is damaged; create one with"):
         LanguageVectors.load(path)
     MADE.save(path)
     path.write_bytes(path.read_bytes()[:-5])
-    with pytest.raises(UsageError, match=r"is not a file of language vectors, or is damaged; make one with"):
+    with pytest.raises(UsageError, match=r"is not a file of language vectors, or is damaged; create one with"):
         LanguageVectors.load(path)
 
 
@@ -136,7 +136,7 @@ def test_a_file_that_may_not_be_read_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "access", lambda *_: False)  # root may read anything
     with pytest.raises(UsageError) as refused:
         LanguageVectors.load(path)
-    assert str(refused.value) == f"{path}: you may not read it; change its permissions, or copy it to where you may."
+    assert str(refused.value) == f"{path} is not readable: change its permissions, or use a copy that you can read."
 
 
 def test_a_type_that_numpy_lacks_is_refused(tmp_path):
@@ -147,7 +147,7 @@ def test_a_type_that_numpy_lacks_is_refused(tmp_path):
     with pytest.raises(UsageError) as refused:
         LanguageVectors.load(path)
     assert str(refused.value) == (
-        f"{path}: is not a file of language vectors, or is damaged; make one with `langshift vectors fit`."
+        f"{path} is not a file of language vectors, or is damaged; create one with `langshift vectors fit`."
     )
 
 
@@ -158,13 +158,13 @@ def test_unsound_tensors_are_refused(tmp_path):
     with pytest.raises(UsageError, match=r"the vector of de has shape \(4,\) and type float32, not \(8,\) and float32"):
         LanguageVectors.load(path)
     replace(one, vectors={"de": np.full(8, np.nan, np.float32)}).save(path)
-    with pytest.raises(UsageError, match=r"the vector of de holds values that are not numbers\.$"):
+    with pytest.raises(UsageError, match=r"the vector of de contains values that are not numbers\.$"):
         LanguageVectors.load(path)
     replace(one, vectors={"de": np.full(8, 3e38, np.float32)}).save(path)
-    with pytest.raises(UsageError, match=r"the vector of de is longer than 1e\+15; it is damaged: make one with"):
+    with pytest.raises(UsageError, match=r"the vector of de is longer than 1e\+15: it is damaged; create one with"):
         LanguageVectors.load(path)
     replace(one, vectors={"deutsch": np.zeros(8, np.float32)}, pairs={"deutsch": 1}).save(path)
-    with pytest.raises(UsageError, match=r"the tensor 'deutsch' is named for no language\.$"):
+    with pytest.raises(UsageError, match=r"the tensor 'deutsch' is not named after a language\.$"):
         LanguageVectors.load(path)
 
 
@@ -180,7 +180,7 @@ def test_a_header_that_does_not_fit_is_refused(tmp_path):
         replace(MADE, evidence={"fr": {}}),
     ):
         wrong.save(path)
-        with pytest.raises(UsageError, match=r"its header and its vectors do not name the same languages; make one"):
+        with pytest.raises(UsageError, match=r"its header and its vectors name different languages; create one"):
             LanguageVectors.load(path)
     for damaged in (
         {"pairs": None},
@@ -195,10 +195,10 @@ def test_a_header_that_does_not_fit_is_refused(tmp_path):
     ):
         header = orjson.dumps({**{f: getattr(MADE, f) for f in HEADER}, **damaged}).decode()
         save_file(dict(MADE.vectors), path, metadata={"langshift": header})
-        with pytest.raises(UsageError, match=r"is not a file of language vectors, or is damaged; make one with"):
+        with pytest.raises(UsageError, match=r"is not a file of language vectors, or is damaged; create one with"):
             LanguageVectors.load(path)
     replace(MADE, alpha=5.0).save(path)
-    with pytest.raises(UsageError, match=r"it recommends alpha 5\.0, but alpha is between 0 and 1; make one"):
+    with pytest.raises(UsageError, match=r"recommends alpha 5\.0, but alpha must be between 0 and 1; create one"):
         LanguageVectors.load(path)
 
 

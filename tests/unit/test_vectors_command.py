@@ -118,13 +118,13 @@ def test_places_that_cannot_be_written_are_refused_before_the_work(folder, tmp_p
 def test_texts_need_an_encoder_and_given_vectors_none(folder, tmp_path):
     output = tmp_path / "v.safetensors"
     assert refusal(langshift("vectors", "fit", "--pairs", folder, "--output", output)) == (
-        f"{folder}: holds vectors, which use-m cannot encode; fit them with --encoder given."
+        f"{folder} contains vectors, which use-m cannot encode; fit them with --encoder given."
     )
     assert refusal(fit(folder, output, "--documents", "ids")) == (
-        "--documents says where joined passages end: give --join-lines too."
+        "--documents marks where joined passages end: add --join-lines."
     )
     assert refusal(fit(folder, output, "--methods", "shift,mean")) == (
-        "There is no method 'mean' to fit; there are: shift, centering, lir, affine."
+        "The method 'mean' cannot be fitted; choose one of shift, centering, lir, affine."
     )
     assert not output.exists()
 
