@@ -32,10 +32,10 @@ def read_group_scores(path: Path) -> dict[str, dict[str, float]]:
         if not isinstance(query, str) or not isinstance(scores, dict):
             raise UsageError(f"{path}, line {number}, cannot be read: {_FORM}.")
         if query in found:
-            raise UsageError(f"{path}, line {number}, has the query {query!r} a second time: keep one of the lines.")
+            raise UsageError(f"{path}, line {number}, repeats the query {query!r}: keep only one of the lines.")
         for document, given in scores.items():
             if given is not None and not _number(given):
-                raise UsageError(f"{path}, line {number}, gives {document!r} the score {given!r}: {_FORM}.")
+                raise UsageError(f"{path}, line {number}, has the invalid score {given!r} for {document!r}: {_FORM}.")
         found[query] = {document: float(given) for document, given in scores.items() if given is not None}
     return found
 
@@ -75,7 +75,7 @@ def read_run(path: Path) -> dict[str, dict[str, float]]:
             finite number, or a document that a query has twice; the message names the line.
     """
     if not path.is_file():
-        raise UsageError(f"There is no run {path}: name a file in TREC's six columns.")
+        raise UsageError(f"There is no run {path}: name a file with TREC's six columns.")
     run: dict[str, dict[str, float]] = {}
     first: dict[tuple[str, str], int] = {}
     for number, parts in read_columns(path):
@@ -92,12 +92,12 @@ def read_run(path: Path) -> dict[str, dict[str, float]]:
         earlier = first.setdefault((query, document), number)
         if earlier != number:
             raise UsageError(
-                f"{path}, line {number}, gives the query {query!r} the document {document!r} a second time, "
-                f"after line {earlier}: every document must be there once for a query."
+                f"{path}, line {number}, lists the document {document!r} for the query {query!r} a second time, "
+                f"after line {earlier}: every document must be unique for a query."
             )
         run.setdefault(query, {})[document] = score
     if not run:
-        raise UsageError(f"{path} holds no answer: {_COLUMNS}.")
+        raise UsageError(f"{path} is empty: {_COLUMNS}.")
     return run
 
 
@@ -189,7 +189,7 @@ def parse_names(given: str | None, dataset: Dataset) -> list[str]:
         return [*default_measures(dataset.judged), *(() if dataset.judged == PER_LANGUAGE else ("LPR",))]
     measures = [parse_measure(name) for name in split_measures(given)]
     if not measures:
-        raise UsageError("--measures names nothing: give some, such as 'nDCG@20 TLR@20 SLR@20'.")
+        raise UsageError("--measures is empty: name measures such as 'nDCG@20 TLR@20 SLR@20'.")
     refuse(measures, dataset.judged)
     return list(dict.fromkeys(measure.name for measure in measures))
 
@@ -238,15 +238,15 @@ def score_run(path: Path, folder: Path, measures: str | None) -> ScoredRun:
     notes = {name: found.note for name, found in scores.items() if found.note}
     if "LPR" in names and not beside.is_file():
         notes["LPR"] = (
-            f"there is no {GROUP_SCORES} beside {path}, with the scores of every passage of each query's target "
+            f"there is no {GROUP_SCORES} next to {path} with the score of every document in each query's target "
             "group; `langshift evaluate replay --output` and `offline --output` write it."
         )
     warnings = unknown_documents(f"in {path}", run, dataset)
     queries = run.keys() - {query.id for query in dataset.queries}
     if queries:
         warnings.append(
-            f"{len(queries):,} of the {len(run):,} queries in {path} are not in the dataset ({min(queries)}, say) "
-            "and are not scored."
+            f"{len(queries):,} of the {len(run):,} queries in {path} are not in the dataset "
+            f"(for example {min(queries)}) and are not scored."
         )
     warnings += [*languages.warnings, *(f"{name}: {note}" for name, note in notes.items())]
     return ScoredRun(path, dataset, languages, scores, answered, warnings)

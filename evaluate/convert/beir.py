@@ -33,11 +33,11 @@ def read_beir(folder: Path, languages: Chosen, split: str) -> PoolSource:
     Raises:
         UsageError: a missing file, a language that no document has, or a line of another layout.
     """
-    common.require_folder(folder, f"a BEIR folder holds {CORPUS}, {QUERIES} and qrels/{split}.tsv")
+    common.require_folder(folder, f"a BEIR folder contains {CORPUS}, {QUERIES} and qrels/{split}.tsv")
     corpus, queries, qrels = _find(folder, CORPUS), _find(folder, QUERIES), folder / "qrels" / f"{split}.tsv"
     if not qrels.is_file():
         found = ", ".join(sorted(path.stem for path in qrels.parent.glob("*.tsv"))) or "none"
-        raise UsageError(f"{folder} has no qrels/{split}.tsv: name another --split, of which it has {found}.")
+        raise UsageError(f"{folder} has no qrels/{split}.tsv: name another --split (available: {found}).")
     wanted = _tags(languages)
     judged = collect([qrels])
     evidence = dataset.read_evidence(folder / EVIDENCE)
@@ -57,7 +57,7 @@ def _find(folder: Path, name: str) -> Path:
     for path in (folder / name, folder / f"{name}.gz"):
         if path.is_file():
             return path
-    raise UsageError(f"{folder} has no {name}: a BEIR folder holds {CORPUS}, {QUERIES} and qrels/test.tsv.")
+    raise UsageError(f"{folder} has no {name}: a BEIR folder contains {CORPUS}, {QUERIES} and qrels/test.tsv.")
 
 
 def _tags(languages: Chosen) -> list[str] | None:
@@ -65,7 +65,7 @@ def _tags(languages: Chosen) -> list[str] | None:
         return None
     tags = {language: parse_tag(language) for language in languages}
     if strange := [language for language, tag in tags.items() if tag is None]:
-        raise UsageError(f"{strange[0]!r} is no language tag: give some such as en or zh.")
+        raise UsageError(f"{strange[0]!r} is not a valid language tag: use tags such as en or zh.")
     return [tag for tag in tags.values() if tag]
 
 
@@ -88,7 +88,7 @@ def _questions(path: Path, judged: Qrels, evidence: EvidencePositions) -> Iterat
             tag = dataset.optional_tag(record.get("language"), where)
             yield JudgedQuestion(name, text, tag, judged[name], *_group_and_article(record), at or None)
     if unknown := judged.keys() - query_ids:
-        raise UsageError(f"{path} lacks the query {min(unknown)!r}, which the judgements name: fetch the file again.")
+        raise UsageError(f"{path} has no query {min(unknown)!r}, which has judgements: fetch the file again.")
 
 
 def _group_and_article(record: Mapping[str, Any]) -> tuple[str | None, str | None]:
@@ -102,7 +102,7 @@ def _passages(path: Path, document_languages: Mapping[str, str], wanted: Chosen)
         tag = dataset.optional_tag(record.get("language"), where) or document_languages.get(name)
         if wanted is not None:
             if tag is None:
-                raise UsageError(f"{where}, names no language, so none can be chosen: leave --languages out.")
+                raise UsageError(f"{where}, names no language, so languages cannot be selected: leave --languages out.")
             present.add(tag)
             if tag not in wanted and primary(tag) not in wanted:
                 continue
@@ -148,7 +148,7 @@ def read_posir(folder: Path, languages: Chosen, pivots: Chosen, domains: Chosen)
     common.require_folder(folder, _POSIR)
     codes = sorted(path.name for path in folder.iterdir() if path.is_dir() and _CODE.fullmatch(path.name))
     if not codes:
-        raise UsageError(f"{folder} holds no folder of a language: {_POSIR}.")
+        raise UsageError(f"{folder} contains no language folders: {_POSIR}.")
     chosen = choose(common.tagged(codes), languages, pivots, folder, "no folder for")
     homes = {(code, domain): folder / code / domain for code in chosen for domain in _domains(folder, code, domains)}
     # With several domains an id may stand in two of them.
@@ -171,7 +171,7 @@ def read_posir(folder: Path, languages: Chosen, pivots: Chosen, domains: Chosen)
         judged = _judgements(home)
         for where, row in located(_table(home, "queries")):
             name = identifier(row.get("_id"), where)
-            text = string(row, "text", where, "give the question one, or remove it")
+            text = string(row, "text", where, "give the query one, or remove it")
             groups = {named(code, domain, document): grade for document, grade in judged.get(name, {}).items()}
             grades = {f"{group}-{tag}": grade for group, grade in groups.items() for tag in versions}
             at = _position(row, where)
@@ -188,7 +188,7 @@ def _domains(folder: Path, code: str, wanted: Chosen) -> list[str]:
         if domain not in found:
             raise UsageError(f"{folder / code} has no domain {domain!r}: it has {', '.join(found) or 'none'}.")
     if not found:
-        raise UsageError(f"{folder / code} holds no domain: {_POSIR}.")
+        raise UsageError(f"{folder / code} contains no domains: {_POSIR}.")
     return list(wanted) if wanted else found
 
 
@@ -223,4 +223,4 @@ def _position(row: Mapping[str, Any], where: str) -> tuple[float, int | None] | 
             raise ValueError
         return min(1.0, middle / float(length)), None if tokens is None else int(tokens)  # type: ignore[arg-type]
     except (TypeError, ValueError):
-        raise UsageError(f"{where}, has no evidence that can be read: {_SPAN}.") from None
+        raise UsageError(f"{where}, has no valid evidence position: {_SPAN}.") from None

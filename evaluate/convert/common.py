@@ -25,7 +25,7 @@ def read_judgements(path: Path) -> Iterator[tuple[int, str, str, int]]:
             query, document, grade = split_judgement(columns)
         except ValueError:
             raise UsageError(
-                f"{path}, line {line}, cannot be read: give query-id, corpus-id and score parted by tabs, "
+                f"{path}, line {line}, cannot be read: give query-id, corpus-id and score separated by tabs, "
                 "or TREC's four columns (query, 0, document, grade)."
             ) from None
         try:
@@ -50,11 +50,11 @@ def collect(paths: Sequence[Path]) -> dict[str, dict[str, int]]:
             grades = judged.setdefault(query, {})
             if grades.setdefault(document, grade) != grade:
                 raise UsageError(
-                    f"{path}, line {line}, gives {query!r} and {document!r} another grade than an earlier line: "
-                    "keep one of the two."
+                    f"{path}, line {line}, grades {query!r} and {document!r} differently from an earlier line: "
+                    "keep only one of the two."
                 )
     if not judged:
-        raise UsageError(f"{', '.join(map(str, paths))} holds no judgement: fetch the file again.")
+        raise UsageError(f"{', '.join(map(str, paths))} contains no judgements: fetch the file again.")
     return judged
 
 
@@ -96,7 +96,7 @@ def find_by_code(
         paths = sorted(home.iterdir()) if home.is_dir() else []
         if found := {match[1]: path for path in paths if (match := pattern.fullmatch(path.name))}:
             return found
-    raise UsageError(f"{folder} holds no {lacking}.")
+    raise UsageError(f"{folder} contains no {lacking}.")
 
 
 def located(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -113,7 +113,7 @@ def title_and_text(record: Mapping[str, Any], where: str, remedy: str) -> tuple[
     """
     title, text = record.get("title") or "", record.get("text") or ""
     if not isinstance(title, str) or not isinstance(text, str):
-        raise UsageError(f"{where}, has a title or text that is no string: {remedy}.")
+        raise UsageError(f"{where}, has a title or text that is not a string: {remedy}.")
     return title, text
 
 

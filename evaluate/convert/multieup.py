@@ -36,12 +36,12 @@ def read_multieup(source: Path, languages: Chosen, pivots: Chosen) -> PoolSource
     """
     path = source / _NAME if source.is_dir() else source
     if not path.is_file():
-        raise UsageError(f"There is no file {path}: name MultiEuP's {_NAME}, or the folder that holds it.")
+        raise UsageError(f"There is no file {path}: name MultiEuP's {_NAME}, or the folder that contains it.")
     columns = next((fields for _, fields in _rows(path)), [])
     codes = [name.removeprefix(_TITLE) for name in columns if name.startswith(_TITLE)]
     available = tagged(code for code in codes if f"{_ID}{code}" in columns)
     if not available or not {"did", "TEXT", "LANGUAGE"} <= set(columns):
-        raise UsageError(f"{path} is not MultiEuP's file: {_LAYOUT}.")
+        raise UsageError(f"{path} is not a MultiEuP file: {_LAYOUT}.")
     chosen = choose(available, languages, pivots, path, "no titles in")
     return PoolSource(path, list(chosen.values()), _questions(path, chosen), lambda: _passages(path, chosen))
 
@@ -70,7 +70,7 @@ def _speeches(path: Path, chosen: dict[str, str]) -> Iterator[tuple[str, str, di
         if not fields:
             continue
         if len(fields) != len(columns):
-            raise UsageError(f"{where}, ends a row that has not as many fields as the head: {_LAYOUT}.")
+            raise UsageError(f"{where}, ends a row with more or fewer fields than the header: {_LAYOUT}.")
         row = dict(zip(columns, fields, strict=True))
         code = row["LANGUAGE"].strip().upper()
         if code in chosen:

@@ -51,13 +51,13 @@ def read_squad(path: Path, name: str) -> list[Paragraph]:
     questions = [question for qas in question_pairs for question in qas]
     texts = [item.context for item in paragraphs] + [text for question in questions for text in question]
     if not questions or not all(isinstance(text, str) and text.strip() for text in texts):
-        raise UsageError(f"{path} has a paragraph or question without text, or none at all: {layout}.")
+        raise UsageError(f"{path} has no questions, or a paragraph or question without text: {layout}.")
     if len({name for name, _ in questions}) != len(questions):
-        raise UsageError(f"{path} has two questions of one id: fetch the file again.")
+        raise UsageError(f"{path} has two questions with the same id: fetch the file again.")
     return paragraphs
 
 
-_NAMED = "they are named test-context-en-question-en.json, for each language"
+_NAMED = "they are named like test-context-en-question-en.json, one for each language"
 
 
 # Layout (facebookresearch/MLQA, MLQA_V1.zip): ``<split>/<split>-context-<l>-question-<m>.json`` in
@@ -86,8 +86,8 @@ def read_mlqa(folder: Path, languages: Chosen, pivots: Chosen, split: str) -> Po
         folder,
         ("", split, f"MLQA_V1/{split}"),
         re.compile(rf"{split}-context-([a-z]{{2,3}})-question-\1\.json"),
-        f"name the one that holds MLQA's files; {_NAMED}",
-        f"MLQA file of the split {split}: {_NAMED}",
+        f"name the folder that contains MLQA's files; {_NAMED}",
+        f"MLQA files of the split {split}: {_NAMED}",
     )
     chosen = choose({code: parse_tag(code) or code for code in files}, languages, pivots, folder)
     # Text -> question ids, in each language, in the order of the file.
@@ -173,8 +173,8 @@ def read_xquad(folder: Path, languages: Chosen, pivots: Chosen) -> PoolSource:
         folder,
         ("",),
         _FILE,
-        "name the one that holds XQuAD's <language>.json files",
-        "XQuAD file: they are named en.json or xquad.en.json, for each language",
+        "name the folder that contains XQuAD's <language>.json files",
+        "XQuAD files: they are named like en.json or xquad.en.json, one for each language",
     )
     chosen = choose({code: parse_tag(code) or code for code in sorted(files)}, languages, pivots, folder)
     paragraphs = {code: read_squad(files[code], "XQuAD") for code in chosen}
@@ -247,8 +247,8 @@ def read_belebele(folder: Path, languages: Chosen, pivots: Chosen) -> PoolSource
         folder,
         ("", "data"),
         _VARIANT_FILE,
-        "name the one that holds Belebele's eng_Latn.jsonl and so on",
-        "Belebele file: they are named eng_Latn.jsonl, for each language variant",
+        "name the folder that contains Belebele's eng_Latn.jsonl and so on",
+        "Belebele files: they are named like eng_Latn.jsonl, one for each language variant",
     )
     chosen = choose(tagged(files), languages, pivots, folder)
     variants = {code: _read_variant(files[code]) for code in chosen}
@@ -258,7 +258,7 @@ def read_belebele(folder: Path, languages: Chosen, pivots: Chosen) -> PoolSource
             odd = min(variant.questions.keys() ^ variants[first].questions.keys())
             raise UsageError(
                 f"{files[code]} and {files[first].name} do not have the same questions (question {odd[1]} of {odd[0]} "
-                "is in one only), so they are not translations of each other: take both from the same release."
+                "is in only one), so they are not translations of each other: take both from the same release."
             )
 
     def passages() -> Iterator[Passage]:
@@ -290,10 +290,10 @@ def _read_variant(path: Path) -> _Variant:
         if key[1] not in ("1", "2"):
             raise UsageError(f"{where}, has no question_number of 1 or 2: {_BELEBELE}.")
         if key in variant.questions:
-            raise UsageError(f"{where}, has question {key[1]} of {link} a second time: fetch the file again.")
+            raise UsageError(f"{where}, repeats question {key[1]} of {link}: fetch the file again.")
         variant.questions[key] = string(record, "question", where, _BELEBELE)
         if variant.passages.setdefault(link, text) != text:
-            raise UsageError(f"{where}, has another passage for {link} than an earlier line: fetch the file again.")
+            raise UsageError(f"{where}, has a different passage for {link} from an earlier line: fetch the file again.")
     if not variant.questions:
-        raise UsageError(f"{path} holds no question: {_BELEBELE}.")
+        raise UsageError(f"{path} contains no questions: {_BELEBELE}.")
     return variant

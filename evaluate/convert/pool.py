@@ -97,7 +97,7 @@ def pivots(source: PoolSource, wanted: Sequence[str]) -> list[str | None]:
     tags = []
     for language in wanted:
         if (tag := pick(available, language)) is None:
-            names = ", ".join(sorted(available)) or "none whose language it names"
+            names = ", ".join(sorted(available)) or "none with a known language"
             raise UsageError(f"{source.where} has no questions in the language {language!r}: it has {names}.")
         tags.append(tag)
     return list(dict.fromkeys(tags))
@@ -114,7 +114,7 @@ def unique(source: PoolSource, questions: list[JudgedQuestion]) -> list[JudgedQu
     seen: set[str] = set()
     for one in questions:
         if one.id in seen:
-            raise UsageError(f"{source.where} has two questions of the id {one.id!r}: fetch it again.")
+            raise UsageError(f"{source.where} has two questions with the id {one.id!r}: fetch it again.")
         seen.add(one.id)
     return questions
 
@@ -127,13 +127,13 @@ def halves(source: PoolSource, questions: Sequence[JudgedQuestion]) -> dict[str,
     """
     if any(one.article is None for one in questions):
         raise UsageError(
-            f"{source.where} names no article for its questions, so they cannot be split: leave --split-by-article out."
+            f"{source.where} has questions without an article, so they cannot be split: leave --split-by-article out."
         )
     numbers = {article: number for number, article in enumerate(dict.fromkeys(one.article for one in source.questions))}
     parts = enumerate(("dev", "test"))
     halves = {name: [one for one in questions if numbers[one.article] % 2 == odd] for odd, name in parts}
     if not all(halves.values()):
-        raise UsageError(f"{source.where} has questions on one article only, so they cannot be split in two.")
+        raise UsageError(f"{source.where} has questions on only one article, so they cannot be split in two.")
     return halves
 
 
@@ -294,7 +294,7 @@ class _Pool:
                 present.setdefault(passage.group, set()).add(passage.language or "")
         if not present:
             raise UsageError(
-                f"{self.source.where} has no translation groups, so no translations can be chosen: leave --keep out."
+                f"{self.source.where} has no translation groups, so translations cannot be selected: leave --keep out."
             )
         if self.source.partly_parallel and self.pivot:
             present = {group: tags for group, tags in present.items() if self.pivot in tags}
@@ -341,13 +341,14 @@ class _Pool:
 
     def _check(self) -> None:
         if not self.documents:
-            raise UsageError(f"{self.source.where} gives no passage at all: nothing was written.")
+            raise UsageError(f"{self.source.where} contains no documents: nothing was written.")
         unknown = self.judged - self.seen
         if unknown and self.source.whole:
             name = min(unknown)
             place = self.source.place(name) if self.source.place else f"{self.source.where}"
             raise UsageError(
-                f"{place} judges the passage {name!r}, which the corpus lacks: fetch all of it, or remove the line."
+                f"{place} judges the document {name!r}, which is not in the corpus: "
+                "fetch the whole corpus, or remove the line."
             )
 
     def _write_questions(self, folder: Path, out: Path, questions: Sequence[JudgedQuestion]) -> ConvertedDataset:
@@ -355,7 +356,7 @@ class _Pool:
         stay = [one for one in questions if any(grade > 0 for grade in judged[one.id].values())]
         if not stay:
             raise UsageError(
-                f"{self.source.where} gives no question with a relevant passage for {out}: nothing was written."
+                f"{self.source.where} has no question with a relevant document for {out}: nothing was written."
             )
         rows = [(one.id, name, grade) for one in stay for name, grade in judged[one.id].items()]
         write_questions(folder, ({"_id": one.id, "text": one.text, **_labels(one)} for one in stay), rows)

@@ -73,14 +73,14 @@ def _corpus(folder: Path, code: str) -> list[Path]:
         found = [(int(match[1]), path) for path in home.glob("docs-*") if (match := re.match(r"docs-(\d+)", path.name))]
         if found:
             return [path for _, path in sorted(found)]
-    raise UsageError(f"{folder} holds no corpus of the language {code!r}: {_MIRACL}.")
+    raise UsageError(f"{folder} contains no corpus in the language {code!r}: {_MIRACL}.")
 
 
 def _miracl_questions(path: Path, judged: Qrels, code: str, tag: str) -> Iterator[JudgedQuestion]:
     for line, columns in read_columns(path):
         where = f"{path}, line {line}"
         if len(columns) != 2 or not columns[1].strip():
-            raise UsageError(f"{where}, cannot be read: give an id and a question, parted by a tab.")
+            raise UsageError(f"{where}, cannot be read: give an id and a question, separated by a tab.")
         name = identifier(columns[0], where, "id")
         grades = {f"{document}-{code}": grade for document, grade in judged.get(name, {}).items()}
         yield JudgedQuestion(f"{name}-{code}", columns[1].strip(), tag, grades)
@@ -130,7 +130,7 @@ def read_neuclir(folder: Path, languages: Chosen) -> PoolSource:
     qrels = _qrels(folder)
     topics = sorted([*folder.glob("*topics*.jsonl"), *folder.glob("topics/*.jsonl")])
     if not topics:
-        raise UsageError(f"{folder} holds no topics: {_NEUCLIR}.")
+        raise UsageError(f"{folder} contains no topics: {_NEUCLIR}.")
     judged = collect(qrels)
     questions = [question for path in topics for question in _neuclir_questions(path, judged)]
     return PoolSource(
@@ -153,7 +153,7 @@ def _documents(folder: Path) -> dict[str, list[Path]]:
             if (match := _SHARD.fullmatch(path.name)) and match[1] not in files.keys() - {match[1]}:
                 files.setdefault(match[1], []).append(path)
     if not files:
-        raise UsageError(f"{folder} holds no documents: {_NEUCLIR}.")
+        raise UsageError(f"{folder} contains no documents: {_NEUCLIR}.")
     return files
 
 
@@ -161,7 +161,7 @@ def _qrels(folder: Path) -> list[Path]:
     paths = [path for path in [*folder.glob("*qrels*"), *folder.glob("*qrels*/*")] if path.is_file()]
     paths = sorted(path for path in paths if path.suffix not in _PACKED and not path.name.startswith("."))
     if not paths:
-        raise UsageError(f"{folder} holds no judgements: {_NEUCLIR}.")
+        raise UsageError(f"{folder} contains no judgements: {_NEUCLIR}.")
     return paths
 
 

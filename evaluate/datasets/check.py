@@ -199,7 +199,7 @@ class _Check:
         for place, record, name, tag in self._records(QUERIES, self.found):
             if name is not None:
                 if name in self.query_ids:
-                    self.found.add("id there twice", QUERIES, f"{place}: {name!r}")
+                    self.found.add("duplicate id", QUERIES, f"{place}: {name!r}")
                 self.query_ids.add(name)
             text = record.get("text")
             text = text if isinstance(text, str) else ""
@@ -226,20 +226,20 @@ class _Check:
         self._repeats(ids, versions)
         for name, places in self.missing.items():
             for file, place in places:
-                self.found.add("document that corpus.jsonl lacks", file, f"{place}: {name!r}")
+                self.found.add("document not in corpus.jsonl", file, f"{place}: {name!r}")
 
     def _repeats(self, ids: DuplicateFinder, versions: DuplicateFinder) -> None:
         """Name what came twice, in further passes; there are none where nothing did."""
         known = DatasetProblems()  # the first pass has told them
         names = ((name, place) for place, _, name, _ in self._corpus_lines(known))
         for name, first, place in ids.again(names):
-            self.found.add("id there twice", CORPUS, f"{place}: {name!r}, as {first}")
+            self.found.add("duplicate id", CORPUS, f"{place}: {name!r}, first on {first}")
         lines = self._corpus_lines(known)
         keys = ((_version(record, tag), f"{place}: {name!r}") for place, record, name, tag in lines)
         for version, first, place in versions.again(keys):
             group, _, tag = version.partition("\n")
             example = f"{group!r} in {tag}: {first} and {place}"
-            self.found.add("group with several passages in one language", CORPUS, example)
+            self.found.add("group with several documents in one language", CORPUS, example)
 
     def _corpus_lines(self, found: DatasetProblems) -> Iterator[_Line]:
         """Place, JSON object, id and language of each document."""
@@ -273,7 +273,7 @@ class _Check:
     def _name_both(self, query: str, document: str, file: str, place: str) -> None:
         """Look for a query, and expect a document in the corpus."""
         if query not in self.query_ids:
-            self.found.add("query that queries.jsonl lacks", file, f"{place}: {query!r}")
+            self.found.add("query not in queries.jsonl", file, f"{place}: {query!r}")
         self._await(document, file, place)
 
     def _await(self, document: str, file: str, place: str) -> None:
@@ -305,17 +305,17 @@ class _Check:
             try:
                 record = parse_record(line, place)
             except UsageError:
-                found.add("line that is no JSON object", file, place)
+                found.add("line that is not a JSON object", file, place)
                 continue
             name = tag = None
             try:
                 name = identifier(record.get("_id"), "")
             except UsageError:
-                found.add("no id, or one with white space", file, f"{place}: {record.get('_id')!r}")
+                found.add("missing id, or id with white space", file, f"{place}: {record.get('_id')!r}")
             try:
                 tag = dataset.primary_language(record.get("language"), "")
             except UsageError:
-                found.add("language that is none", file, f"{place}: {record['language']!r}")
+                found.add("invalid language tag", file, f"{place}: {record['language']!r}")
             yield place, record, name, tag
 
     def _lines(self, name: str, found: DatasetProblems) -> Iterator[tuple[str, bytes]]:
@@ -340,7 +340,7 @@ class _Check:
             return count
         count.out_of_step += 1
         count.detected[heard.language] = count.detected.get(heard.language, 0) + 1
-        shown = f"{example} is {heard.language} ({heard.confidence:.2f})"
+        shown = f"{example} detected as {heard.language} ({heard.confidence:.2f})"
         self.found.add("text in another language", file, shown, tag)
         return count
 

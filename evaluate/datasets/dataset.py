@@ -84,9 +84,9 @@ def read_evidence(path: Path, documents: _Ids | None = None, queries: _Ids | Non
         where = f"{path}, line {line},"
         query, document, position, length = parse_evidence(columns, where)
         if queries is not None and query not in queries:
-            raise UsageError(f"{where} names the query {query!r}, which queries.jsonl lacks: remove the line.")
+            raise UsageError(f"{where} names the query {query!r}, which is not in queries.jsonl: remove the line.")
         if documents is not None and document not in documents:
-            raise UsageError(f"{where} names the document {document!r}, which corpus.jsonl lacks: remove the line.")
+            raise UsageError(f"{where} names the document {document!r}, which is not in corpus.jsonl: remove the line.")
         positions.setdefault(query, {})[document] = position
         if length is not None:
             lengths[document] = length
@@ -113,7 +113,7 @@ def parse_evidence(columns: list[str], where: str) -> tuple[str, str, float, int
     except (ValueError, IndexError):
         raise UsageError(
             f"{where} cannot be read: give query-id, corpus-id, the position from 0 to 1 and, where known, "
-            "the length in tokens, parted by tabs."
+            "the length in tokens, separated by tabs."
         ) from None
     return query, document, position, length
 
@@ -123,7 +123,7 @@ Qrels = Mapping[str, Mapping[str, int]]
 
 QRELS_HEADER = ("query-id", "corpus-id", "score")
 WHOLE = "give a whole number, 0 for not relevant, 1 or more for relevant"
-_FORMS = "three columns parted by tabs (query-id, corpus-id, score) or TREC's four (query, 0, document, grade)"
+_FORMS = "three columns separated by tabs (query-id, corpus-id, score) or TREC's four (query, 0, document, grade)"
 
 
 def read_qrels(path: Path, documents: _Ids, queries: _Ids) -> Qrels:
@@ -146,11 +146,11 @@ def read_qrels(path: Path, documents: _Ids, queries: _Ids) -> Qrels:
             raise UsageError(f"{where} has the score {grade!r}: {WHOLE}.")
         if query not in queries:
             raise UsageError(
-                f"{where} names the query {query!r}, which queries.jsonl lacks: remove the line or add the query."
+                f"{where} names the query {query!r}, which is not in queries.jsonl: remove the line or add the query."
             )
         if document not in documents:
             raise UsageError(
-                f"{where} names the document {document!r}, which corpus.jsonl lacks: "
+                f"{where} names the document {document!r}, which is not in corpus.jsonl: "
                 "remove the line or add the document."
             )
         judged = qrels.setdefault(query, {})
@@ -158,7 +158,7 @@ def read_qrels(path: Path, documents: _Ids, queries: _Ids) -> Qrels:
             raise UsageError(f"{where} judges {query!r} and {document!r} a second time: keep one of the two lines.")
         judged[document] = int(grade)
     if not any(grade > 0 for judged in qrels.values() for grade in judged.values()):
-        raise UsageError(f"{path} judges no document as relevant: there is nothing to measure; give {_FORMS}.")
+        raise UsageError(f"{path} judges no document as relevant, so there is nothing to measure: give {_FORMS}.")
     return qrels
 
 
@@ -180,7 +180,7 @@ def split_judgement(columns: list[str]) -> tuple[str, str, str]:
 CORPUS, QUERIES, QRELS, LANGUAGES = "corpus.jsonl", "queries.jsonl", "qrels/test.tsv", "languages.tsv"
 EVIDENCE, FACTS = "evidence.tsv", "dataset.json"
 POOLED, PER_LANGUAGE = "pooled", "per-language"
-HOLDS = f"a dataset folder holds {CORPUS}, {QUERIES} and {QRELS}"
+HOLDS = f"a dataset folder contains {CORPUS}, {QUERIES} and {QRELS}"
 
 
 class DatasetDocument(NamedTuple):
@@ -300,7 +300,7 @@ def _documents(corpus: Path, languages: Path) -> dict[str, DatasetDocument]:
         language = primary_language(record.get("language"), f"{corpus}, line {line}")
         documents[_id(record, corpus, line, documents)] = DatasetDocument(language, optional_word(record, "group"))
     if not documents:
-        raise UsageError(f"{corpus} holds no document: put one JSON object with _id, title and text on each line.")
+        raise UsageError(f"{corpus} is empty: write one JSON object with _id, title and text on each line.")
     if languages.is_file():
         _add_languages(documents, languages)
     return documents
@@ -311,14 +311,15 @@ def _add_languages(documents: dict[str, DatasetDocument], path: Path) -> None:
         where = f"{path}, line {line}"
         if len(columns) != 2:
             raise UsageError(
-                f"{where}, has {len(columns)} columns: it must have two, corpus-id and language, parted by a tab."
+                f"{where}, has {len(columns)} columns: it must have two, corpus-id and language, separated by a tab."
             )
         if line == 1 and columns == ["corpus-id", "language"]:
             continue
         document, language = columns
         if document not in documents:
             raise UsageError(
-                f"{where}, names the document {document!r}, which {CORPUS} lacks: remove the line or add the document."
+                f"{where}, names the document {document!r}, which is not in {CORPUS}: "
+                "remove the line or add the document."
             )
         if documents[document].language is None:
             documents[document] = documents[document]._replace(language=primary_language(language, where))
@@ -343,14 +344,14 @@ def _queries(path: Path) -> Iterator[DatasetQuery]:
         group, article = optional_word(record, "group"), optional_word(record, "article")
         yield DatasetQuery(name, text, language, group, article, embedding)
     if not seen:
-        raise UsageError(f"{path} holds no query: put one JSON object with _id and text on each line.")
+        raise UsageError(f"{path} is empty: write one JSON object with _id and text on each line.")
 
 
 def _id(record: dict[str, Any], path: Path, line: int, seen: Mapping[str, object] | set[str]) -> str:
-    remedy = f"give it one that {path.name} has only once"
+    remedy = f"give it one that is unique in {path.name}"
     name = identifier(record.get("_id"), f"{path}, line {line}", remedy=remedy)
     if name in seen:
-        raise UsageError(f"{path}, line {line}, has the _id {name!r} of an earlier line: every _id must be there once.")
+        raise UsageError(f"{path}, line {line}, repeats the _id {name!r} of an earlier line: every _id must be unique.")
     return name
 
 
@@ -370,7 +371,7 @@ def optional_tag(value: object, where: str) -> str | None:
         return None
     tag = parse_tag(value) if isinstance(value, str) else None
     if tag is None:
-        raise UsageError(f"{where}, has the language {value!r}, which is no language tag: give one such as en or zh.")
+        raise UsageError(f"{where}, has the language {value!r}, which is not a valid tag: use a tag such as en or zh.")
     return tag
 
 

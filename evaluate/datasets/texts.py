@@ -42,10 +42,10 @@ def document_languages(
         return languages, []
     languages.update(indexed_languages(client, index.index, index.fields, unnamed))
     unknown = sum(languages[name] is None for name in unnamed)
-    left = f"; {unknown:,} that have none there are left out" if unknown else ""
+    left = f"; {unknown:,} without one are left out" if unknown else ""
     return languages, [
         f"The dataset names no language for {len(unnamed):,} of its {len(relevant):,} relevant documents, "
-        f"so TLR and SLR go by the languages that the index has for them{left}."
+        f"so TLR and SLR use the languages stored in the index{left}."
     ]
 
 
@@ -74,8 +74,8 @@ def misfits(searcher: Searcher, dataset: Dataset, run: Mapping[str, Mapping[str,
     if not expected:
         return []
     differing = (
-        f"{searcher.index.name} holds {held:,} documents and the dataset has {expected:,}, "
-        "so the figures are not those of the dataset alone."
+        f"{searcher.index.name} has {held:,} documents and the dataset has {expected:,}, "
+        "so the figures do not describe the dataset alone."
     )
     return [*([differing] if held != expected else []), *unknown_documents("found", run, dataset)]
 
@@ -86,7 +86,7 @@ def unknown_documents(where: str, run: Mapping[str, Mapping[str, float]], datase
     if not unknown:
         return []
     return [
-        f"{len(unknown):,} of the documents {where} are not in the dataset ({min(unknown)}, say) "
+        f"{len(unknown):,} of the documents {where} are not in the dataset (for example {min(unknown)}) "
         "and count as not relevant."
     ]
 
@@ -162,7 +162,7 @@ class DatasetLanguages:
             queries[query.id] = None if language == UNDETERMINED else language
         counts = ((len(unnamed), len(named), "documents"), (len(unasked), len(queries), "queries"))
         warnings = tuple(
-            f"The dataset names no language for {count:,} of its {total:,} {what}; theirs were detected."
+            f"The dataset names no language for {count:,} of its {total:,} {what}; the detected ones are used."
             for count, total, what in counts
             if count
         )

@@ -154,7 +154,7 @@ def _scale(bar: Axes, low: float, high: float, form: str) -> None:
 
 def _missing(table: NDArray[np.float64]) -> str:
     count = int((~np.isfinite(table)).sum())
-    return f"{count:,} of {table.size:,} cells have no figure and are hatched." if count else ""
+    return f"{count:,} of {table.size:,} cells have no value and are hatched." if count else ""
 
 
 DEPTH = 20

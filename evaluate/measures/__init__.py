@@ -48,8 +48,8 @@ def parse_measure(name: str) -> Measure:
     if match is None or family is None or options is None:
         known = ", ".join(family.written for family in FAMILIES.values())
         raise UsageError(
-            f"{name!r} is no known measure: the known ones are {known}, with k a rank such as 20, "
-            "and what else ir_measures names, such as Success@k."
+            f"{name!r} is not a known measure: use {known}, where k is a rank such as 20, "
+            "or any other measure of ir_measures, such as Success@k."
         )
     cutoff = match["cutoff"]
     number = None if cutoff is None else float(cutoff) if "." in cutoff else int(cutoff)
@@ -99,9 +99,9 @@ def refuse(measures: Sequence[Measure], judged: str) -> None:
     across = [measure.name for measure in measures if measure.family.across]
     if judged == PER_LANGUAGE and across:
         raise UsageError(
-            f"{', '.join(across)} cannot be had from this data: its documents are judged only for queries in their "
-            'own language ("judged": "per-language" in dataset.json), so that an answer in another language counts '
-            "as wrong; ask for measures that do not compare languages, such as nDCG@10, R@100 and SLR@20."
+            f"{', '.join(across)} cannot be computed from this dataset: its documents are judged only for queries in "
+            'their own language ("judged": "per-language" in dataset.json), so a document in another language counts '
+            "as wrong. Use measures that do not compare languages, such as nDCG@10, R@100 and SLR@20."
         )
 
 

@@ -250,18 +250,18 @@ class MeasureFamily:
             UsageError: the name is written wrongly.
         """
         if self.written.endswith("@k") is not isinstance(measure.cutoff, int):
-            raise UsageError(f"{measure.name!r} is not how {self.name} is written: write {self.written_out}.")
+            raise UsageError(f"{measure.name!r} is not a valid form of {self.name}: write {self.written_out}.")
         for key, value in measure.options.items():
             if key not in self.options:
-                takes = f"its options are {' and '.join(self.options)}" if self.options else "it has none"
-                raise UsageError(f"{measure.name!r} sets {key!r}, which is no option of {self.name}: {takes}.")
+                takes = f"its options are {' and '.join(self.options)}" if self.options else "it has no options"
+                raise UsageError(f"{measure.name!r} sets {key!r}, which is not an option of {self.name}: {takes}.")
             if not self.options[key].fits(value):
                 raise UsageError(f"{measure.name!r} sets {key} to {value!r}: give {self.options[key].says}.")
 
     @property
     def written_out(self) -> str:
         """How the name is written, with what ``k`` is."""
-        return f"{self.written}, with k a rank such as 20" if self.written.endswith("@k") else self.written
+        return f"{self.written}, where k is a rank such as 20" if self.written.endswith("@k") else self.written
 
 
 class Measure(NamedTuple):

@@ -165,8 +165,8 @@ KL = MeasureFamily("KL@k", "low", "LAURA, Table 4", kullback_leibler, _KL_OPTION
 
 _ENOUGH = 2
 _UNDEFINED = (
-    "undefined, since no query has two retrieved relevant documents in each of two languages, "
-    "and with one a language the test gives the same p for every order."
+    "undefined, because no query has two retrieved relevant documents in each of two languages; "
+    "with one per language, the test gives the same p for every order."
 )
 
 
@@ -249,7 +249,7 @@ def position_sensitivity(measure: Measure, ranked: RankedMaterial) -> Scores:
     return Scores(
         {},
         len(ranked.queries) - len(places),
-        note=f"{empty} of {len(used) * BINS} position bins hold no query and are left out." if empty else None,
+        note=f"{empty} of {len(used) * BINS} position bins contain no queries and are left out." if empty else None,
         table=_table(bins, indices, used),
         pooled=MeasureCell(base.mean_of(defined), len(places)),
         again=lambda queries: position_sensitivity(measure, ranked.only(queries)),
@@ -356,7 +356,7 @@ _GRADES = {"same": base.MeasureOption(2, _HOW, _grade), "other": base.MeasureOpt
 LANG_NDCG = MeasureFamily("Lang_nDCG@k", "high", "MLAIRE, section 3.2", lang_ndcg, _GRADES, across=True)
 
 
-_NO_SCORES = "undefined without the scores of the whole target group, also below the cut."
+_NO_SCORES = "undefined without the scores of the whole target group, including those below the cutoff."
 
 
 def language_preference(measure: Measure, ranked: RankedMaterial) -> Scores:  # noqa: ARG001 - it has no cutoff or options

@@ -94,20 +94,20 @@ def _base(measure: Measure) -> Any:  # noqa: ANN401
     given = dict(measure.options)
     if measure.cutoff is not None:
         if base.AT_PARAM not in takes:
-            raise UsageError(f"{measure.name!r} is not how {base.NAME} is written: it takes no cutoff.")
+            raise UsageError(f"{measure.name!r} is not a valid form of {base.NAME}: it takes no cutoff.")
         given[base.AT_PARAM] = measure.cutoff
     for key, value in given.items():
         if key not in takes:
             raise UsageError(
-                f"{measure.name!r} sets {key!r}, which is no option of {base.NAME}: "
+                f"{measure.name!r} sets {key!r}, which is not an option of {base.NAME}: "
                 f"its options are {', '.join(sorted(takes.keys() - {'cutoff'}))}."
             )
         if not takes[key].validate(value) or (key == "gains" and not _whole(value)):
-            raise UsageError(f"{measure.name!r} sets {key} to {value!r}, which {base.NAME} does not take.")
+            raise UsageError(f"{measure.name!r} sets {key} to {value!r}, which {base.NAME} does not accept.")
     missing = next((key for key in takes if takes[key].required and key not in given), None)
     if missing is not None:
         how = f"write {measure.family.written_out}" if missing == "cutoff" else f"it needs {missing}"
-        raise UsageError(f"{measure.name!r} is not how {base.NAME} is written: {how}.")
+        raise UsageError(f"{measure.name!r} is not a valid form of {base.NAME}: {how}.")
     return base(**given)
 
 
@@ -126,12 +126,12 @@ def _provider(base: Any, name: str) -> Any:  # noqa: ANN401
     if base.NAME == "nDCG" and base["dcg"] == "exp-log2":
         raise UsageError(
             f"{name!r} would call a Perl script: map grades to gains instead, "
-            f"such as nDCG(gains={{2:3,3:7}}){name.partition(')')[2]} for 2^grade - 1."
+            f"for example nDCG(gains={{2:3,3:7}}){name.partition(')')[2]} for 2^grade - 1."
         )
     wanted = (registry[known] for known in ("cwl_eval", "pyndeval"))
     extra = next((provider.NAME for provider in wanted if provider.supports(base)), None)
-    remedy = f"pip install 'ir-measures[{extra}]'" if extra else "ask for another, such as nDCG@20"
-    raise UsageError(f"{name!r} is a measure of ir_measures that nothing here can compute: {remedy}.")
+    remedy = f"run pip install 'ir-measures[{extra}]'" if extra else "use another, such as nDCG@20"
+    raise UsageError(f"{name!r} is a measure of ir_measures that no installed package can compute: {remedy}.")
 
 
 def target_languages(measure: Measure, ranked: RankedMaterial) -> Scores:

@@ -88,8 +88,8 @@ def _unit_rows(vectors: Matrix, names: Sequence[str], what: str, move: Callable[
         if not norms.all():
             name = names[start + int(np.flatnonzero(norms == 0)[0])]
             raise LangshiftError(
-                f"{what} {name!r}: taking the language out leaves nothing of its vector, so it cannot be compared: "
-                "take it out of the dataset, or choose another --method."
+                f"{what} {name!r}: nothing of its vector is left without the language, so it cannot be compared: "
+                "remove it from the dataset, or choose another --method."
             )
         made[rows] = block / norms
     return made
@@ -183,7 +183,7 @@ def repivoted(vectors: LanguageVectors, pivot: str) -> LanguageVectors:
         return vectors
     if pivot not in vectors.vectors:
         known = ", ".join(sorted({vectors.pivot, *vectors.vectors}))
-        raise UsageError(f"The language vectors know nothing of the pivot {pivot!r}: they have {known}.")
+        raise UsageError(f"The language vectors do not include the pivot {pivot!r}: they have {known}.")
     pairs = {tag: count for tag, count in vectors.pairs.items() if tag != pivot}
     return replace(
         vectors,
@@ -287,13 +287,13 @@ def _setting(
     entire = method in QUERY_SIDE
     debias = recommended(known, method, 1.0 if entire else alpha, False if entire else shift_queries)
     if entire and known is None:
-        raise UsageError(f"There are no language vectors for the method {method}: give some with --vectors.")
+        raise UsageError(f"The method {method} needs language vectors: name them with --vectors.")
     if not _moves(debias):
         return OfflineSettings(recommended(known, method, 0.0, False))
     if source.soft and method != "shift":
         raise UsageError(
-            f"Only the method shift can be soft, not {method}: leave {method} out of --method, or {source} out of "
-            "--language-from."
+            f"--language-from {source} works only with the method shift, not {method}: leave {method} out of --method, "
+            f"or {source} out of --language-from."
         )
     return OfflineSettings(debias, source)
 

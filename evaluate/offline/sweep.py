@@ -51,8 +51,8 @@ def halves(clusters: Mapping[str, str], by: str) -> QueryHalves:
     ordered = sorted(set(clusters.values()), key=lambda name: hashlib.sha256(name.encode()).digest())
     if len(ordered) < 2:
         raise UsageError(
-            f"All queries belong to one {by}, so there is no other half to report on: "
-            f"give a dataset with at least two, or leave the {by} out of queries.jsonl."
+            f"All queries belong to one {by}, so they cannot be split into two halves: "
+            f"use a dataset with at least two, or leave the {by} out of queries.jsonl."
         )
     chosen = set(ordered[::2])
     development = [query for query, name in clusters.items() if name in chosen]
@@ -182,7 +182,7 @@ def _best(
     def order(point: SweepPoint) -> tuple[float, float, float]:
         figure = point.mean(select, queries)
         if figure is None:
-            raise UsageError(f"{select} has no figure on the development half, so nothing can be chosen by it.")
+            raise UsageError(f"{select} has no value on the development half, so no alpha can be chosen by it.")
         own = point.alphas.get(key, point.alpha) if key else point.alpha
         return (-figure, abs(own - usual), own)
 

@@ -111,12 +111,12 @@ def resume(folder: Path, identity: Identity) -> ReplayJournal:
     except orjson.JSONDecodeError:
         begun = None
     if not isinstance(begun, dict):
-        raise UsageError(f"{path} cannot be read: name another --output, or remove the file to begin anew.")
+        raise UsageError(f"{path} cannot be read: name another --output, or remove the file to start again.")
     differing = _differences(begun, orjson.loads(orjson.dumps(identity)))
     if differing:
         raise UsageError(
-            f"{folder} holds an unfinished replay of something else ({'; '.join(differing)}): name another --output, "
-            "or go on with the command that began it."
+            f"{folder} contains an unfinished replay that differs from this one ({'; '.join(differing)}): "
+            "name another --output, or resume it with the command that started it."
         )
     answers = _read(folder / PER_QUERY)
     earlier_answers = {query: answer for query, answer in answers.items() if answer.reached}
@@ -155,7 +155,7 @@ def _read(path: Path) -> dict[str, QueryResult]:
                 answers[row["query"]] = _answer(row)
         except (orjson.JSONDecodeError, KeyError, TypeError, ValueError, AttributeError):
             raise UsageError(
-                f"{path}, line {number}, is no answer of a replay: remove the line, and its query is sent again."
+                f"{path}, line {number}, is not a valid answer: remove the line, and its query is sent again."
             ) from None
     return answers
 

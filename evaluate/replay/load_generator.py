@@ -160,7 +160,7 @@ class _WorkQueue:
     def _answer_if_unreachable(self, request: PreparedQuery) -> QueryResult | None:
         if self._unreachable < GIVE_UP_AFTER:
             return None
-        message = f"Not sent: {GIVE_UP_AFTER} queries in a row found no cluster."
+        message = f"Not sent: {GIVE_UP_AFTER} queries in a row did not reach the cluster."
         return QueryResult(request.query, error=message, reached=False, sent=False)
 
     def _send(self, ask: SendQuery, request: PreparedQuery) -> QueryResult | None:

@@ -51,13 +51,13 @@ def read_log(path: Path) -> list[LoggedQuery]:
         UsageError: no file, no query, too many, or a line that cannot be used; named by file and line.
     """
     if not path.is_file():
-        raise UsageError(f"There is no file {path}: --log names a file with timestamp and text on each line.")
+        raise UsageError(f"There is no file {path}: --log takes a file with timestamp and text on each line.")
     found: dict[str, LoggedQuery] = {}
     for number, record in records(path):
         where = f"{path}, line {number}"
         name = identifier(record.get("_id", number), where)
         if name in found:
-            raise UsageError(f"{where}, has the _id {name!r} of an earlier line: every query needs one of its own.")
+            raise UsageError(f"{where}, repeats the _id {name!r} of an earlier line: every _id must be unique.")
         if len(found) == MOST_QUERIES:
             raise UsageError(f"{path} has more than {MOST_QUERIES:,} queries: split it, and replay the parts in turn.")
         text = string(record, "text", where, "give the query one, or remove the line")
@@ -66,7 +66,7 @@ def read_log(path: Path) -> list[LoggedQuery]:
             DatasetQuery(name, text, primary_language(record.get("language"), where), None),
         )
     if not found:
-        raise UsageError(f"{path} holds no query: put one JSON object with timestamp and text on each line.")
+        raise UsageError(f"{path} is empty: write one JSON object with timestamp and text on each line.")
     return sorted(found.values(), key=lambda logged: logged.time)
 
 
@@ -218,10 +218,8 @@ def detection_warnings(replay_plan: ReplayPlan) -> list[str]:
     if not unnamed:
         return []
     unclear = sum(replay_plan.languages[query] is None for query in unnamed)
-    left = f"; {unclear:,} without a clear one are left out of the measures by language" if unclear else ""
-    return [
-        f"{len(unnamed):,} of {len(replay_plan.queries):,} queries name no language, so theirs were detected{left}."
-    ]
+    left = f"; {unclear:,} without a clear language are left out of the measures by language" if unclear else ""
+    return [f"{len(unnamed):,} of {len(replay_plan.queries):,} queries name no language, so it was detected{left}."]
 
 
 def folders_of(output: Path, names: Sequence[str]) -> list[Path]:
@@ -243,11 +241,11 @@ def check_resume(output: Path, names: Sequence[str], *, resume: bool) -> None:
     begun = [folder for folder in folders_of(output, names) if unfinished(folder)]
     if begun and not resume:
         raise UsageError(
-            f"{begun[0]} holds an unfinished replay: go on with it by --resume, or name another --output, "
-            "or remove the folder to begin anew."
+            f"{begun[0]} contains an unfinished replay: resume it with --resume, name another --output, "
+            "or remove the folder to start again."
         )
     if resume and not begun:
-        raise UsageError(f"{output} holds no unfinished replay: leave --resume out to begin one.")
+        raise UsageError(f"{output} contains no unfinished replay: leave --resume out to start one.")
 
 
 def open_journals(output: Path, replay_plan: ReplayPlan, options: ReplayOptions) -> list[ReplayJournal]:

@@ -97,8 +97,8 @@ def failures(found: ReplayResult, *, resumable: bool = False) -> str:
         return message
     missing = sum(not answer.reached for answer in found.answers)
     return (
-        f"{message} The result is marked as not complete: the same command with --resume sends the {missing:,} queries "
-        "that found no cluster."
+        f"{message} The result is marked as incomplete: run the same command with --resume to send the {missing:,} "
+        "queries that did not reach the cluster."
     )
 
 
@@ -170,7 +170,7 @@ def _remarks(target: ReplayTarget) -> list[str]:
     if not target.setting.one_per_group:
         return remarks
     # A ranking that shows one document of a translation group lacks the others.
-    return [*remarks, "Of each translation group one document counts as found: recall of the others cannot but be low."]
+    return [*remarks, "Only one document of each translation group counts as found, so recall of the others is low."]
 
 
 def _group_scores(
@@ -184,8 +184,8 @@ def _group_scores(
         return scores, []
     first = next(iter(errors))
     return scores, [
-        f"The group scores of {len(errors):,} of {len(replay_plan.scored):,} queries could not be had, and LPR leaves "
-        f"these out; the first, {first}: {errors[first]}"
+        f"The group scores of {len(errors):,} of {len(replay_plan.scored):,} queries are not available, and LPR leaves "
+        f"these queries out; the first, {first}: {errors[first]}"
     ]
 
 

@@ -276,8 +276,8 @@ def prepare(
         found.append(made[key])
         if size > MOST_BYTES:
             raise UsageError(
-                f"The first {row:,} of {len(questions):,} queries fill {MOST_BYTES // 10**9} GB of memory as requests: "
-                "split them, and replay the parts in turn, or fewer settings at once."
+                f"The requests for the first {row:,} of {len(questions):,} queries fill {MOST_BYTES // 10**9} GB of "
+                "memory: split the queries and replay the parts in turn, or replay fewer settings at a time."
             )
     return found
 

@@ -114,7 +114,7 @@ def check_output(folder: Path, option: str = "--output") -> None:
         raise UsageError(f"{folder} is a file: name a folder for {option}.")
     above = next(path for path in (folder.absolute(), *folder.absolute().parents) if path.exists())
     if not above.is_dir() or not os.access(above, os.W_OK):
-        raise UsageError(f"{folder} cannot be written, since {above} does not allow it: name another {option}.")
+        raise UsageError(f"{folder} cannot be written: {above} is not a writable folder. Name another {option}.")
 
 
 def write_files(folder: Path, replay: ReplayResult, document: Mapping[str, Any]) -> None:

@@ -86,7 +86,7 @@ def test_folders_that_cannot_be_used(tmp_path):
     said = refused(tmp_path, "--results", tmp_path / "file")
     assert said == f"{tmp_path / 'file'} is a file: name a folder for --results."
     said = refused(tmp_path, "--dataset", tmp_path / "none")
-    holds = "a dataset folder holds corpus.jsonl, queries.jsonl and qrels/test.tsv"
+    holds = "a dataset folder contains corpus.jsonl, queries.jsonl and qrels/test.tsv"
     assert said == f"--dataset {tmp_path / 'none'} is no dataset folder: {holds}."
     other = tmp_path / "demo"
     other.symlink_to(FOLDER, target_is_directory=True)
@@ -103,7 +103,7 @@ def test_a_results_folder_that_may_not_be_written(tmp_path):
     folder = tmp_path / "results"
     folder.mkdir(mode=0o500)
     said = refused(tmp_path, "--results", folder)
-    assert said == f"{folder} cannot be written, since {folder} does not allow it: name another --results."
+    assert said == f"{folder} cannot be written: {folder} is not a writable folder. Name another --results."
 
 
 @pytest.mark.parametrize("module", ["starlette", "uvicorn", "jinja2", "python_multipart", "matplotlib"])

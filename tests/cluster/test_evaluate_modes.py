@@ -259,7 +259,7 @@ def test_queries_that_fail_are_told(cluster_url, folder, indices, monkeypatch):
             "--setting 'dense --prefer-language 0' is 'dense', which is there already: give each once.",
         ),
         (["--index", "news"], "--index names an index twice: name each once."),
-        (["--measures", "LPR(x=1)"], "'LPR(x=1)' sets 'x', which is no option of LPR: it has none."),
+        (["--measures", "LPR(x=1)"], "'LPR(x=1)' sets 'x', which is not an option of LPR: it has no options."),
     ],
 )
 def test_what_cannot_be_asked_is_refused_before_the_cluster_is(folder, monkeypatch, given, told):

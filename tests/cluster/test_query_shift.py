@@ -180,8 +180,8 @@ def test_the_result_says_so_and_resuming_keeps_to_it(client, folder, indices, tm
     with pytest.raises(UsageError) as refused:
         replay(indices[True], "--shift-queries", "always", "--output", output, "--resume")
     assert str(refused.value) == (
-        f"{output} holds an unfinished replay of something else (shift_queries False, not True): name another "
-        "--output, or go on with the command that began it."
+        f"{output} contains an unfinished replay that differs from this one (shift_queries False, not True): name "
+        "another --output, or resume it with the command that started it."
     )
     replay(indices[True], "--shift-queries", "never", "--output", output, "--resume")
     assert not (output / "unfinished.json").exists()

@@ -111,7 +111,7 @@ def test_a_dataset_is_checked_before_the_cluster_is_asked(index, tmp_path, monke
     with pytest.raises(UsageError) as caught:
         run(str(tmp_path), "--index", index)
     assert str(caught.value) == (
-        f"{tmp_path} has no corpus.jsonl: a dataset folder holds corpus.jsonl, queries.jsonl and qrels/test.tsv."
+        f"{tmp_path} has no corpus.jsonl: a dataset folder contains corpus.jsonl, queries.jsonl and qrels/test.tsv."
     )
 
 
@@ -121,7 +121,7 @@ def test_languages_that_the_dataset_lacks_come_from_the_index(client, searcher, 
     found, expected = replayed(client, searcher, bare), replayed(client, searcher, dataset)
     assert found.warnings == [
         "The dataset names no language for 15 of its 15 relevant documents, "
-        "so TLR and SLR go by the languages that the index has for them."
+        "so TLR and SLR use the languages stored in the index."
     ]
     assert expected.warnings == []
     assert {name: scores.queries for name, scores in found.scores.items()} == {
@@ -138,8 +138,8 @@ def test_documents_that_do_not_fit_are_told(client, searcher, folder, index, tmp
     found = replayed(client, searcher, load_dataset(tmp_path / "other"))
     names = sorted(name for name in load_dataset(folder).documents if name.endswith("-th"))
     assert found.warnings == [
-        f"{index} holds 15 documents and the dataset has 10, so the figures are not those of the dataset alone.",
-        f"5 of the documents found are not in the dataset ({names[0]}, say) and count as not relevant.",
+        f"{index} has 15 documents and the dataset has 10, so the figures do not describe the dataset alone.",
+        f"5 of the documents found are not in the dataset (for example {names[0]}) and count as not relevant.",
     ]
 
 
@@ -184,7 +184,7 @@ def test_a_cluster_that_dies_is_not_asked_for_ever(client, searcher, dataset):
     assert wrapped.searches == WARM_UP + 4 + GIVE_UP_AFTER
     assert len(found.answers) == 20
     assert len(found.failed) == 16
-    assert found.failed[-1].error == f"Not sent: {GIVE_UP_AFTER} queries in a row found no cluster."
+    assert found.failed[-1].error == f"Not sent: {GIVE_UP_AFTER} queries in a row did not reach the cluster."
     assert found.scores["R@20"].mean == pytest.approx(4 / 20)
 
 

@@ -188,7 +188,7 @@ def test_group_scores_that_cannot_be_had_are_told(client, cluster_url, indices, 
         (found,) = replay_all([other], asked, plan)
     assert found.group_scores == {}
     assert found.warnings[0] == (
-        "The group scores of 20 of 20 queries could not be had, and LPR leaves these out; the first, "
+        "The group scores of 20 of 20 queries are not available, and LPR leaves these queries out; the first, "
         f"{dataset.queries[0].id}: The cluster answered 429: rejected execution."
     )
 
@@ -221,8 +221,8 @@ def test_a_cluster_that_dies_leaves_a_result_that_can_be_gone_on_with(
     told = str(caught.value)
     assert told.startswith(f"13 of 20 queries failed and count as empty answers; the first, {dataset.queries[7].id}: ")
     assert told.endswith(
-        "The result is marked as not complete: the same command with --resume sends the 13 queries "
-        "that found no cluster."
+        "The result is marked as incomplete: run the same command with --resume to send the 13 queries that "
+        "did not reach the cluster."
     )
     partial = json.loads((out / "result.json").read_text())
     assert (partial["complete"], partial["errors"]) == (False, 13)
@@ -235,13 +235,13 @@ def test_a_cluster_that_dies_leaves_a_result_that_can_be_gone_on_with(
     with pytest.raises(UsageError) as caught:
         run(*options)
     assert str(caught.value) == (
-        f"{out} holds an unfinished replay: go on with it by --resume, or name another --output, "
-        "or remove the folder to begin anew."
+        f"{out} contains an unfinished replay: resume it with --resume, name another --output, or "
+        "remove the folder to start again."
     )
     with pytest.raises(UsageError) as caught:
         run(folder, "--index", indices[0], "--output", out, "--resume")
     assert str(caught.value).startswith(
-        f"{out} holds an unfinished replay of something else (index {name}-v0001, not {indices[0]}-v0001; "
+        f"{out} contains an unfinished replay that differs from this one (index {name}-v0001, not {indices[0]}-v0001; "
     )
 
     with proxy(cluster_url) as (address, server):
@@ -258,7 +258,7 @@ def test_a_cluster_that_dies_leaves_a_result_that_can_be_gone_on_with(
     monkeypatch.setenv("OPENSEARCH_URL", cluster_url)
     with pytest.raises(UsageError) as caught:
         run(*options, "--resume")
-    assert str(caught.value) == f"{out} holds no unfinished replay: leave --resume out to begin one."
+    assert str(caught.value) == f"{out} contains no unfinished replay: leave --resume out to start one."
 
     whole = json.loads(run(folder, "--index", name, "--output", tmp_path / "whole", "--json").stdout)
     assert resumed["measures"] == whole["measures"]

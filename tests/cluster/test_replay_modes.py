@@ -113,7 +113,7 @@ def test_the_times_of_all_steps_are_added(client, cluster_url, index, dataset):
     for answer in found.answers:
         assert {dataset.documents[name].language for name, _ in answer.hits} == {found.languages[answer.query]}
     assert found.warnings == [
-        "Of each translation group one document counts as found: recall of the others cannot but be low."
+        "Only one document of each translation group counts as found, so recall of the others is low."
     ]
 
 
@@ -189,7 +189,8 @@ def test_a_mode_of_several_searches_is_gone_on_with(cluster_url, folder, index, 
     with pytest.raises(UsageError) as caught:
         run(folder, "--index", index, "--warm-up", 0, "--output", out, "--resume")
     assert str(caught.value).startswith(
-        f"{out} holds an unfinished replay of something else (setting mode {options[1]}, not dense; setting preference "
+        f"{out} contains an unfinished replay that differs from this one (setting mode {options[1]}, not dense; "
+        "setting preference "
     )
     resumed = json.loads(run(*command, "--resume", "--json").stdout)
     assert (resumed["complete"], resumed["errors"], resumed["load"]["kept"]) == (True, 0, len(answered))
@@ -220,8 +221,8 @@ def test_figures_of_anchored_hold_what_they_rest_on(client, index, dataset, tmp_
     finally:
         metadata.change(client, version, {metadata.ANCHORS: None})
     assert str(caught.value) == (
-        f"{tmp_path} holds an unfinished replay of something else (trust words 13.0, not 7.0): name another --output, "
-        "or go on with the command that began it."
+        f"{tmp_path} contains an unfinished replay that differs from this one (trust words 13.0, not 7.0): "
+        "name another --output, or resume it with the command that started it."
     )
     dense = ReplayOptions([read_setting("dense")], measures=["nDCG@20"])
     (other,) = replay_all([client], ReplayPlan.of([searcher], dataset, dense), dense)

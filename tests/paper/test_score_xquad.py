@@ -65,7 +65,7 @@ def test_the_figures_are_those_that_were_measured(document):
     # One passage a language: PEER says nothing, and says so.
     assert document["measures"]["PEER"] is None
     assert document["queries"]["PEER"] == 0
-    assert document["warnings"][0].startswith("PEER: undefined, since no query has two ")
+    assert document["warnings"][0].startswith("PEER: undefined, because no query has two ")
 
 
 def test_standard_figures_are_those_of_pytrec_eval(searched, document):

@@ -171,9 +171,9 @@ def test_options_that_make_no_sense(results, tmp_path):
         "There is one run only: give two or more to compare, or --fail-if or --save-baseline."
     )
     assert refusal(*results, "--measures", " ") == (
-        "--measures names nothing: give some, such as 'nDCG@20 TLR@20 SLR@20'."
+        "--measures is empty: name measures such as 'nDCG@20 TLR@20 SLR@20'."
     )
-    assert refusal(*results, "--measures", "nDCG@20 best").startswith("'best' is no known measure: ")
+    assert refusal(*results, "--measures", "nDCG@20 best").startswith("'best' is not a known measure: ")
     assert refusal(*[results[0]] * 26) == "26 runs are too many for one table: give 25 at most."
 
 
@@ -227,4 +227,4 @@ def test_data_judged_per_language(results, data):
     document = json.loads(said.stdout)
     assert list(document["sections"]) == ["all", "same-language"]
     assert document["matrices"] == []
-    assert refusal(*results, "--fail-if", "TLR@20 < 0").startswith("TLR@20 cannot be had from this data: ")
+    assert refusal(*results, "--fail-if", "TLR@20 < 0").startswith("TLR@20 cannot be computed from this dataset: ")

@@ -51,7 +51,7 @@ def test_what_cannot_be_read(text):
 def test_an_unknown_measure():
     with pytest.raises(UsageError) as caught:
         parse("slr@20 < 0")
-    assert str(caught.value).startswith("'slr@20' is no known measure: the known ones are nDCG@k, ")
+    assert str(caught.value).startswith("'slr@20' is not a known measure: use nDCG@k, ")
 
 
 @pytest.mark.parametrize(

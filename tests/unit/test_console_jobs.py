@@ -95,7 +95,10 @@ def test_only_datasets_of_the_console_are_replayed(tmp_path):
     for name, sentence in (
         ("strange", f"{strange}/dataset.json cannot be read: it must be "),
         ("/etc", "There is no dataset '/etc'; there are: demo, gone, strange."),
-        ("gone", f"{tmp_path}/gone/queries.jsonl cannot be read (No such file or directory): a dataset folder holds "),
+        (
+            "gone",
+            f"{tmp_path}/gone/queries.jsonl cannot be read (No such file or directory): a dataset folder contains ",
+        ),
     ):
         with pytest.raises(UsageError) as refused:
             jobs.start(name, "news", USUAL)

@@ -125,21 +125,21 @@ def test_pools_that_cannot_be_made(tmp_path):
         Path("made-up"), ["en"], [JudgedQuestion("q", "?", "en", {"d": 1})], lambda: iter([Passage("d", "text", "en")])
     )
     assert refusal(tmp_path, alone, PoolOptions(keep=1)) == (
-        "made-up has no translation groups, so no translations can be chosen: leave --keep out."
+        "made-up has no translation groups, so translations cannot be selected: leave --keep out."
     )
     assert refusal(tmp_path, alone, PoolOptions(by_article=True)) == (
-        "made-up names no article for its questions, so they cannot be split: leave --split-by-article out."
+        "made-up has questions without an article, so they cannot be split: leave --split-by-article out."
     )
     assert refusal(tmp_path, parallel(2), PoolOptions(by_article=True)) == (
-        "made-up has questions on one article only, so they cannot be split in two."
+        "made-up has questions on only one article, so they cannot be split in two."
     )
     empty = PoolSource(Path("made-up"), ["en"], alone.questions, lambda: iter(()))
-    assert refusal(tmp_path, empty) == "made-up gives no passage at all: nothing was written."
+    assert refusal(tmp_path, empty) == "made-up contains no documents: nothing was written."
     twice = PoolSource(Path("made-up"), ["en"], [*alone.questions, *alone.questions], alone.passages)
-    assert refusal(tmp_path, twice) == "made-up has two questions of the id 'q-en': fetch it again."
+    assert refusal(tmp_path, twice) == "made-up has two questions with the id 'q-en': fetch it again."
     unjudged = PoolSource(Path("made-up"), ["en"], [JudgedQuestion("q", "?", "en", {"d": 0})], alone.passages)
     assert refusal(tmp_path, unjudged) == (
-        f"made-up gives no question with a relevant passage for {tmp_path / 'taken-by-nobody'}: nothing was written."
+        f"made-up has no question with a relevant document for {tmp_path / 'taken-by-nobody'}: nothing was written."
     )
     (tmp_path / "full").mkdir()
     (tmp_path / "full/mine").write_text("mine")
@@ -159,9 +159,9 @@ def damage(path: Path, old: str, new: str) -> Path:
 
 
 def test_bad_mlqa(tmp_path):
-    named = "they are named test-context-en-question-en.json, for each language"
+    named = "they are named like test-context-en-question-en.json, one for each language"
     assert refusal(tmp_path, lambda: read_mlqa(tmp_path / "no", None, ["en"], "test")) == (
-        f"There is no folder {tmp_path / 'no'}: name the one that holds MLQA's files; {named}."
+        f"There is no folder {tmp_path / 'no'}: name the folder that contains MLQA's files; {named}."
     )
     folder = write_mlqa(tmp_path / "mlqa")
     assert refusal(tmp_path, lambda: read_mlqa(folder, ["fr"], ["en"], "test")) == (
@@ -176,7 +176,7 @@ def test_bad_mlqa(tmp_path):
         f"{path} is not an MLQA file: MLQA's layout is data[].paragraphs[] with a context and qas[] of id and question."
     )
     assert refusal(tmp_path, lambda: read_mlqa(tmp_path, None, ["en"], "test")) == (
-        f"{tmp_path} holds no MLQA file of the split test: {named}."
+        f"{tmp_path} contains no MLQA files of the split test: {named}."
     )
 
 
@@ -187,11 +187,11 @@ def test_bad_belebele(tmp_path):
     whole, zero = path.read_text(), "https://en.wikinews.org/wiki/0"
     for old, new, expected in (
         ('"question_number": 2', '"question_number": 1',
-         f"line 2, has question 1 of {zero} a second time: fetch the file again."),
+         f"line 2, repeats question 1 of {zero}: fetch the file again."),
         ('"question_number": 2', '"question_number": 3', f"line 2, has no question_number of 1 or 2: {layout}."),
         ('"flores_passage": "eng_Latn passage 1"', '"flores_passage": ""', f"line 3, has no flores_passage: {layout}."),
         ("eng_Latn passage 0", "another",
-         f"line 2, has another passage for {zero} than an earlier line: fetch the file again."),
+         f"line 2, has a different passage for {zero} from an earlier line: fetch the file again."),
     ):  # fmt: skip
         damage(path, old, new)
         assert refusal(tmp_path, lambda: read_belebele(folder, None, ["en"])) == f"{path}, {expected}"
@@ -199,10 +199,10 @@ def test_bad_belebele(tmp_path):
     path.write_text("".join(whole.splitlines(keepends=True)[:2]))
     assert refusal(tmp_path, lambda: read_belebele(folder, ["zh", "en"], ["en"])) == (
         f"{path} and zho_Hans.jsonl do not have the same questions (question 1 of https://en.wikinews.org/wiki/1 "
-        "is in one only), so they are not translations of each other: take both from the same release."
+        "is in only one), so they are not translations of each other: take both from the same release."
     )
     path.write_text("")
-    assert refusal(tmp_path, lambda: read_belebele(folder, None, ["en"])) == f"{path} holds no question: {layout}."
+    assert refusal(tmp_path, lambda: read_belebele(folder, None, ["en"])) == f"{path} contains no questions: {layout}."
 
 
 def test_bad_miracl(tmp_path):
@@ -230,17 +230,18 @@ def test_bad_miracl(tmp_path):
     docs.write_text(jsonl([{"docid": "41#0", "text": "x"}]))
     judged = folder / "miracl-v1.0-sw/qrels/qrels.miracl-v1.0-sw-dev.tsv"
     assert refusal(tmp_path, lambda: read_miracl(folder, None, "dev"), PoolOptions(pivots=None)) == (
-        f"{judged}, line 1, judges the passage '39#0-sw', which the corpus lacks: fetch all of it, or remove the line."
+        f"{judged}, line 1, judges the document '39#0-sw', which is not in the corpus: "
+        "fetch the whole corpus, or remove the line."
     )
     docs.unlink()
     assert refusal(tmp_path, lambda: read_miracl(folder, None, "dev"), PoolOptions(pivots=None)) == (
-        f"{folder} holds no corpus of the language 'sw': MIRACL has miracl-v1.0-<language>/topics and /qrels, "
+        f"{folder} contains no corpus in the language 'sw': MIRACL has miracl-v1.0-<language>/topics and /qrels, "
         "and miracl-corpus-v1.0-<language>/docs-0.jsonl.gz."
     )
     topics = folder / "miracl-v1.0-en/topics/topics.miracl-v1.0-en-dev.tsv"
     topics.write_text("0 What is albedo?\n")
     assert refusal(tmp_path, lambda: read_miracl(folder, ["en"], "dev"), PoolOptions(pivots=None)) == (
-        f"{topics}, line 1, cannot be read: give an id and a question, parted by a tab."
+        f"{topics}, line 1, cannot be read: give an id and a question, separated by a tab."
     )
 
 
@@ -255,7 +256,7 @@ def test_bad_posir(tmp_path):
     queries = folder / "eng-Latn/Law/queries.jsonl"
     damage(queries, "[0, 1000]", "[0]")
     assert refusal(tmp_path, lambda: read_posir(folder, ["en"], ["en"], ["Law"])) == (
-        f"{queries}, line 1, has no evidence that can be read: "
+        f"{queries}, line 1, has no valid evidence position: "
         "give pos_char_span (first and last character) and pos_char_length."
     )
     (folder / "eng-Latn/Law/corpus.jsonl").unlink()
@@ -281,22 +282,23 @@ def test_bad_neuclir(tmp_path):
     qrels = folder / "neuclir-2023-qrels.final/qrels.mlir"
     damage(qrels, "0 0 f1 1", "0 0 f9 1")
     assert refusal(tmp_path, lambda: read_neuclir(folder, None)) == (
-        f"{qrels}, line 4, judges the passage 'f9', which the corpus lacks: fetch all of it, or remove the line."
+        f"{qrels}, line 4, judges the document 'f9', which is not in the corpus: "
+        "fetch the whole corpus, or remove the line."
     )
     damage(qrels, "0 0 z1 1", "0 0 z1 3")
     assert refusal(tmp_path, lambda: read_neuclir(folder, None)) == (
-        f"{qrels.with_name('qrels.zho')}, line 1, gives '0' and 'z1' another grade than an earlier line: "
-        "keep one of the two."
+        f"{qrels.with_name('qrels.zho')}, line 1, grades '0' and 'z1' differently from an earlier line: "
+        "keep only one of the two."
     )
     damage(qrels, "0 0 z1 3", "0 0 z1")
     assert refusal(tmp_path, lambda: read_neuclir(folder, None)) == (
-        f"{qrels}, line 2, cannot be read: give query-id, corpus-id and score parted by tabs, "
+        f"{qrels}, line 2, cannot be read: give query-id, corpus-id and score separated by tabs, "
         "or TREC's four columns (query, 0, document, grade)."
     )
     layout = "NeuCLIR has <language>/docs.jsonl for zho, fas and rus, topics in *topics*.jsonl, and TREC qrels"
     (folder / "neuclir-2023-topics.0605.jsonl").unlink()
-    assert refusal(tmp_path, lambda: read_neuclir(folder, None)) == f"{folder} holds no topics: {layout}."
-    assert refusal(tmp_path, lambda: read_neuclir(tmp_path, None)) == f"{tmp_path} holds no documents: {layout}."
+    assert refusal(tmp_path, lambda: read_neuclir(folder, None)) == f"{folder} contains no topics: {layout}."
+    assert refusal(tmp_path, lambda: read_neuclir(tmp_path, None)) == f"{tmp_path} contains no documents: {layout}."
 
 
 def test_bad_multieup(tmp_path):
@@ -304,15 +306,15 @@ def test_bad_multieup(tmp_path):
     path = folder / "clean_all_with_did_qid.MEP.csv"
     damage(path, "\n3,", "\n3,too,many,fields,")
     assert refusal(tmp_path, lambda: read_multieup(folder, None, ["en"])).startswith(
-        f"{path}, line 5, ends a row that "
+        f"{path}, line 5, ends a row with "
     )
     path.write_text("did,TEXT\n1,x\n")
     assert refusal(tmp_path, lambda: read_multieup(folder, None, ["en"])) == (
-        f"{path} is not MultiEuP's file: MultiEuP has did, TEXT, LANGUAGE, and title_EN and qid_EN for each language."
+        f"{path} is not a MultiEuP file: MultiEuP has did, TEXT, LANGUAGE, and title_EN and qid_EN for each language."
     )
     path.unlink()
     assert refusal(tmp_path, lambda: read_multieup(folder, None, ["en"])) == (
-        f"There is no file {path}: name MultiEuP's clean_all_with_did_qid.MEP.csv, or the folder that holds it."
+        f"There is no file {path}: name MultiEuP's clean_all_with_did_qid.MEP.csv, or the folder that contains it."
     )
 
 
@@ -324,7 +326,7 @@ def test_bad_beir(tmp_path):
     (folder / "qrels/dev.tsv").write_text("query-id\tcorpus-id\tscore\na\t1\t1\na\t3\t1\n")
     every = PoolOptions(pivots=None)
     assert refusal(tmp_path, lambda: read_beir(folder, None, "test"), every) == (
-        f"{folder} has no qrels/test.tsv: name another --split, of which it has dev."
+        f"{folder} has no qrels/test.tsv: name another --split (available: dev)."
     )
     assert refusal(tmp_path, lambda: read_beir(folder, None, "dev"), every) == (
         f"{folder / 'corpus.jsonl'}, line 2, is not valid JSON (unexpected end of data at character 21): "
@@ -332,17 +334,17 @@ def test_bad_beir(tmp_path):
     )
     (folder / "corpus.jsonl").write_text('{"_id": "1", "text": "x"}\n')
     assert refusal(tmp_path, lambda: read_beir(folder, None, "dev"), every) == (
-        f"{folder / 'qrels/dev.tsv'}, line 3, judges the passage '3', which the corpus lacks: "
-        "fetch all of it, or remove the line."
+        f"{folder / 'qrels/dev.tsv'}, line 3, judges the document '3', which is not in the corpus: "
+        "fetch the whole corpus, or remove the line."
     )
     assert refusal(tmp_path, lambda: read_beir(folder, ["en"], "dev"), every) == (
-        f"{folder / 'corpus.jsonl'}, line 1, names no language, so none can be chosen: leave --languages out."
+        f"{folder / 'corpus.jsonl'}, line 1, names no language, so languages cannot be selected: leave --languages out."
     )
     assert refusal(tmp_path, lambda: read_beir(folder, ["klingonese"], "dev"), every) == (
-        "'klingonese' is no language tag: give some such as en or zh."
+        "'klingonese' is not a valid language tag: use tags such as en or zh."
     )
     assert refusal(tmp_path, lambda: read_beir(folder, None, "dev"), PoolOptions()) == (
-        f"{folder} has no questions in the language 'en': it has none whose language it names."
+        f"{folder} has no questions in the language 'en': it has none with a known language."
     )
     (folder / "corpus.jsonl").write_text(json.dumps({"_id": "1", "text": "x", "language": "de"}))
     assert refusal(tmp_path, lambda: read_beir(folder, ["en"], "dev"), every) == (
@@ -350,7 +352,7 @@ def test_bad_beir(tmp_path):
     )
     (folder / "queries.jsonl").write_text('{"_id": "b", "text": "x?"}\n')
     assert refusal(tmp_path, lambda: read_beir(folder, None, "dev"), every) == (
-        f"{folder / 'queries.jsonl'} lacks the query 'a', which the judgements name: fetch the file again."
+        f"{folder / 'queries.jsonl'} has no query 'a', which has judgements: fetch the file again."
     )
 
 

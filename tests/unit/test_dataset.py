@@ -91,7 +91,7 @@ def test_an_undetermined_language_is_none(folder, language):
 def test_no_folder(tmp_path):
     assert refusal(tmp_path / "none") == (
         f"There is no dataset folder {tmp_path / 'none'}: "
-        "a dataset folder holds corpus.jsonl, queries.jsonl and qrels/test.tsv."
+        "a dataset folder contains corpus.jsonl, queries.jsonl and qrels/test.tsv."
     )
 
 
@@ -99,7 +99,7 @@ def test_no_folder(tmp_path):
 def test_a_missing_file(folder, name):
     (folder / name).unlink()
     assert refusal(folder) == (
-        f"{folder} has no {name}: a dataset folder holds corpus.jsonl, queries.jsonl and qrels/test.tsv."
+        f"{folder} has no {name}: a dataset folder contains corpus.jsonl, queries.jsonl and qrels/test.tsv."
     )
 
 
@@ -109,37 +109,37 @@ BAD_LINES = {
             "line 5, is not valid JSON (unexpected end of data at character 13): correct or remove the line."
         ),
         CORPUS + "[1]\n": "line 5, is not a JSON object: correct or remove the line.",
-        CORPUS + '{"text": "x"}\n': "line 5, has no _id: give it one that corpus.jsonl has only once.",
-        CORPUS + '{"_id": true}\n': "line 5, has no _id: give it one that corpus.jsonl has only once.",
-        CORPUS + '{"_id": "rain"}\n': ("line 5, has the _id 'rain' of an earlier line: every _id must be there once."),
+        CORPUS + '{"text": "x"}\n': "line 5, has no _id: give it one that is unique in corpus.jsonl.",
+        CORPUS + '{"_id": true}\n': "line 5, has no _id: give it one that is unique in corpus.jsonl.",
+        CORPUS + '{"_id": "rain"}\n': ("line 5, repeats the _id 'rain' of an earlier line: every _id must be unique."),
         CORPUS + '{"_id": "a b"}\n': (
             "line 5, has the _id 'a b', but an id with white space cannot stand in a TREC run: "
             "take the white space out."
         ),
         CORPUS + '{"_id": "x", "language": "klingonese"}\n': (
-            "line 5, has the language 'klingonese', which is no language tag: give one such as en or zh."
+            "line 5, has the language 'klingonese', which is not a valid tag: use a tag such as en or zh."
         ),
         CORPUS + '{"_id": "x", "language": ["en"]}\n': (
-            "line 5, has the language ['en'], which is no language tag: give one such as en or zh."
+            "line 5, has the language ['en'], which is not a valid tag: use a tag such as en or zh."
         ),
     },
     "queries.jsonl": {
         QUERIES + '{"_id": "q1", "text": "Again?"}\n': (
-            "line 3, has the _id 'q1' of an earlier line: every _id must be there once."
+            "line 3, repeats the _id 'q1' of an earlier line: every _id must be unique."
         ),
         QUERIES + '{"_id": "q3", "text": " "}\n': ("line 3, has no text: give the query 'q3' one, or remove it."),
         QUERIES + '{"_id": "q3"}\n': "line 3, has no text: give the query 'q3' one, or remove it.",
     },
     "qrels/test.tsv": {
         QRELS + "q9\train\t1\n": (
-            "line 6, names the query 'q9', which queries.jsonl lacks: remove the line or add the query."
+            "line 6, names the query 'q9', which is not in queries.jsonl: remove the line or add the query."
         ),
         QRELS + "q1\tsnow\t1\n": (
-            "line 6, names the document 'snow', which corpus.jsonl lacks: remove the line or add the document."
+            "line 6, names the document 'snow', which is not in corpus.jsonl: remove the line or add the document."
         ),
         QRELS + "q1\ttides-en\t1\n": ("line 6, judges 'q1' and 'tides-en' a second time: keep one of the two lines."),
         QRELS + "q1\train\n": (
-            "line 6, cannot be read: give three columns parted by tabs (query-id, corpus-id, score) "
+            "line 6, cannot be read: give three columns separated by tabs (query-id, corpus-id, score) "
             "or TREC's four (query, 0, document, grade)."
         ),
         QRELS + "q1\train\tyes\n": (
@@ -147,9 +147,9 @@ BAD_LINES = {
         ),
     },
     "languages.tsv": {
-        "rain\n": "line 1, has 1 columns: it must have two, corpus-id and language, parted by a tab.",
+        "rain\n": "line 1, has 1 columns: it must have two, corpus-id and language, separated by a tab.",
         "rain\ten\nsnow\ten\n": (
-            "line 2, names the document 'snow', which corpus.jsonl lacks: remove the line or add the document."
+            "line 2, names the document 'snow', which is not in corpus.jsonl: remove the line or add the document."
         ),
     },
 }
@@ -171,10 +171,10 @@ def test_bytes_that_are_not_utf_8(folder):
 
 
 EMPTY = {
-    "corpus.jsonl": "holds no document: put one JSON object with _id, title and text on each line.",
-    "queries.jsonl": "holds no query: put one JSON object with _id and text on each line.",
+    "corpus.jsonl": "is empty: write one JSON object with _id, title and text on each line.",
+    "queries.jsonl": "is empty: write one JSON object with _id and text on each line.",
     "qrels/test.tsv": (
-        "judges no document as relevant: there is nothing to measure; give three columns parted by tabs "
+        "judges no document as relevant, so there is nothing to measure: give three columns separated by tabs "
         "(query-id, corpus-id, score) or TREC's four (query, 0, document, grade)."
     ),
 }
@@ -206,12 +206,14 @@ def test_article_judged_and_evidence_are_read_where_they_are_given(folder):
 
 
 def test_bad_evidence_is_met_only_by_who_asks_for_it(folder):
-    forms = "give query-id, corpus-id, the position from 0 to 1 and, where known, the length in tokens, parted by tabs."
+    forms = (
+        "give query-id, corpus-id, the position from 0 to 1 and, where known, the length in tokens, separated by tabs."
+    )
     for row, expected in {
         "q1\ttides-en\t1.5": f"cannot be read: {forms}",
         "q1\ttides-en": f"cannot be read: {forms}",
-        "q9\ttides-en\t.5": "names the query 'q9', which queries.jsonl lacks: remove the line.",
-        "q1\tsnow\t.5": "names the document 'snow', which corpus.jsonl lacks: remove the line.",
+        "q9\ttides-en\t.5": "names the query 'q9', which is not in queries.jsonl: remove the line.",
+        "q1\tsnow\t.5": "names the document 'snow', which is not in corpus.jsonl: remove the line.",
     }.items():
         path = write(folder, "evidence.tsv", f"q1\ttides-zh\t.5\n{row}\n")
         dataset = load_dataset(folder)

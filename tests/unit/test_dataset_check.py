@@ -90,26 +90,26 @@ def test_every_problem_is_found_at_once(folder):
     told = 'it must be {"judged": "pooled"} or {"judged": "per-language"}.'
     assert problems(folder) == {
         ("cannot be read", "dataset.json", None): (1, [f"{folder / 'dataset.json'} cannot be read: {told}"]),
-        ("id there twice", "queries.jsonl", None): (1, ["line 2: 'q1'"]),
+        ("duplicate id", "queries.jsonl", None): (1, ["line 2: 'q1'"]),
         ("empty text", "queries.jsonl", None): (1, ["line 3: 'q2'"]),
-        ("query that queries.jsonl lacks", "qrels/test.tsv", None): (1, ["line 5: 'q9'"]),
+        ("query not in queries.jsonl", "qrels/test.tsv", None): (1, ["line 5: 'q9'"]),
         ("pair judged twice", "qrels/test.tsv", None): (1, ["line 6: 'q1' and 'tides-en'"]),
         ("line that cannot be read", "qrels/test.tsv", None): (1, ["line 7"]),
         ("line that cannot be read", "languages.tsv", None): (1, ["line 3"]),
         ("line that cannot be read", "evidence.tsv", None): (1, ["line 2"]),
-        ("query that queries.jsonl lacks", "evidence.tsv", None): (1, ["line 3: 'q8'"]),
+        ("query not in queries.jsonl", "evidence.tsv", None): (1, ["line 3: 'q8'"]),
         ("empty text", "corpus.jsonl", None): (1, ["line 7: 'empty'"]),
-        ("text in another language", "corpus.jsonl", "en"): (1, ["line 8: 'liar' is de (0.98)"]),
-        ("language that is none", "corpus.jsonl", None): (1, ["line 9: 'klingonese'"]),
-        ("no id, or one with white space", "corpus.jsonl", None): (2, ["line 10: 'a b'", "line 11: None"]),
-        ("line that is no JSON object", "corpus.jsonl", None): (2, ["line 12", "line 13"]),
-        ("id there twice", "corpus.jsonl", None): (1, ["line 5: 'tides-en', as line 1"]),
-        ("group with several passages in one language", "corpus.jsonl", None): (
+        ("text in another language", "corpus.jsonl", "en"): (1, ["line 8: 'liar' detected as de (0.98)"]),
+        ("invalid language tag", "corpus.jsonl", None): (1, ["line 9: 'klingonese'"]),
+        ("missing id, or id with white space", "corpus.jsonl", None): (2, ["line 10: 'a b'", "line 11: None"]),
+        ("line that is not a JSON object", "corpus.jsonl", None): (2, ["line 12", "line 13"]),
+        ("duplicate id", "corpus.jsonl", None): (1, ["line 5: 'tides-en', first on line 1"]),
+        ("group with several documents in one language", "corpus.jsonl", None): (
             1, ["'tides' in en: line 1: 'tides-en' and line 6: 'tides-too'"],
         ),
-        ("document that corpus.jsonl lacks", "qrels/test.tsv", None): (1, ["line 4: 'snow'"]),
-        ("document that corpus.jsonl lacks", "languages.tsv", None): (1, ["line 2: 'rain'"]),
-        ("document that corpus.jsonl lacks", "evidence.tsv", None): (1, ["line 3: 'rain'"]),
+        ("document not in corpus.jsonl", "qrels/test.tsv", None): (1, ["line 4: 'snow'"]),
+        ("document not in corpus.jsonl", "languages.tsv", None): (1, ["line 2: 'rain'"]),
+        ("document not in corpus.jsonl", "evidence.tsv", None): (1, ["line 3: 'rain'"]),
         ("query without a relevant document", "queries.jsonl", None): (2, ["'q2'", "'q3'"]),
     }  # fmt: skip
 
@@ -117,7 +117,7 @@ def test_every_problem_is_found_at_once(folder):
 def test_what_is_missing_is_a_problem_and_the_rest_is_checked(folder):
     (folder / "corpus.jsonl").unlink()
     add(folder / "queries.jsonl", {"_id": "q2", "text": "Judged by nobody?"})
-    holds = "a dataset folder holds corpus.jsonl, queries.jsonl and qrels/test.tsv"
+    holds = "a dataset folder contains corpus.jsonl, queries.jsonl and qrels/test.tsv"
     assert problems(folder) == {
         ("file missing", "corpus.jsonl", None): (1, [holds]),
         ("query without a relevant document", "queries.jsonl", None): (1, ["'q2'"]),
@@ -136,8 +136,8 @@ def test_languages_may_stand_in_a_file_of_their_own(folder):
     (folder / "qrels/test.tsv").write_text("q1\td2\t1\n")
     (folder / "languages.tsv").write_text("corpus-id\tlanguage\nd0\tth\nd1\ten\nd2\ten\n")
     assert problems(folder) == {
-        ("text in another language", "corpus.jsonl", "en"): (1, ["line 2: 'd1' is de (0.98)"]),
-        ("group with several passages in one language", "corpus.jsonl", None): (
+        ("text in another language", "corpus.jsonl", "en"): (1, ["line 2: 'd1' detected as de (0.98)"]),
+        ("group with several documents in one language", "corpus.jsonl", None): (
             1, ["'tides' in en: line 2: 'd1' and line 3: 'd2'"],
         ),
     }  # fmt: skip
@@ -145,8 +145,8 @@ def test_languages_may_stand_in_a_file_of_their_own(folder):
 
 def test_many_of_a_kind_are_counted_and_some_shown(folder):
     add(folder / "corpus.jsonl", *({"_id": "again", "text": "x"} for _ in range(20)))
-    assert problems(folder)["id there twice", "corpus.jsonl", None] == (
-        19, [f"line {n}: 'again', as line 5" for n in range(6, 11)],
+    assert problems(folder)["duplicate id", "corpus.jsonl", None] == (
+        19, [f"line {n}: 'again', first on line 5" for n in range(6, 11)],
     )  # fmt: skip
 
 

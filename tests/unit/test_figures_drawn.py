@@ -29,7 +29,7 @@ def opacities(svg, colour):
 def test_a_heatmap_writes_its_figures_and_says_how_many_are_missing():
     svg = heatmap(["en", "de"], ["ar", "th"], [[0.5, np.nan], [0.25, 1]], form="{:.0%}", scale_title="share", **SAID)
     assert [text for text in texts(svg) if text.endswith("%")] == ["50%", "25%", "100%", "0%", "50%", "100%"]
-    assert list(ET.fromstring(svg))[1].text == "What it shows. 1 of 4 cells have no figure and are hatched."
+    assert list(ET.fromstring(svg))[1].text == "What it shows. 1 of 4 cells have no value and are hatched."
     assert opacities(svg, MORE.lower())[:2] == [0.5, 0.25]
     assert "<pattern" in svg
 

@@ -172,19 +172,19 @@ def test_unknown_names(name):
     with pytest.raises(UsageError) as caught:
         parse_measure(name)
     assert str(caught.value) == (
-        f"{name!r} is no known measure: the known ones are {KNOWN}, with k a rank such as 20, "
-        "and what else ir_measures names, such as Success@k."
+        f"{name!r} is not a known measure: use {KNOWN}, where k is a rank such as 20, "
+        "or any other measure of ir_measures, such as Success@k."
     )
 
 
 WRONG = {
-    "R": "'R' is not how R is written: write R@k, with k a rank such as 20.",
-    "TLR": "'TLR' is not how TLR is written: write TLR@k, with k a rank such as 20.",
-    "TLR@0.5": "'TLR@0.5' is not how TLR is written: write TLR@k, with k a rank such as 20.",
-    "LPR@20": "'LPR@20' is not how LPR is written: write LPR.",
-    "TLR(rel=2)@20": "'TLR(rel=2)@20' sets 'rel', which is no option of TLR: it has none.",
+    "R": "'R' is not a valid form of R: write R@k, where k is a rank such as 20.",
+    "TLR": "'TLR' is not a valid form of TLR: write TLR@k, where k is a rank such as 20.",
+    "TLR@0.5": "'TLR@0.5' is not a valid form of TLR: write TLR@k, where k is a rank such as 20.",
+    "LPR@20": "'LPR@20' is not a valid form of LPR: write LPR.",
+    "TLR(rel=2)@20": "'TLR(rel=2)@20' sets 'rel', which is not an option of TLR: it has no options.",
     "Lang_nDCG(grade=2)@20": (
-        "'Lang_nDCG(grade=2)@20' sets 'grade', which is no option of Lang_nDCG: its options are same and other."
+        "'Lang_nDCG(grade=2)@20' sets 'grade', which is not an option of Lang_nDCG: its options are same and other."
     ),
     "Lang_nDCG(same=2.5)@20": "'Lang_nDCG(same=2.5)@20' sets same to 2.5: give a whole number from 0 to 20.",
     "JS(root=1)@20": "'JS(root=1)@20' sets root to 1: give True or False.",
@@ -238,9 +238,9 @@ def test_data_judged_per_language_has_no_measures_across_languages(name):
     with pytest.raises(UsageError) as caught:
         score(["nDCG@20", name], material)
     assert str(caught.value) == (
-        f"{name} cannot be had from this data: its documents are judged only for queries in their own language "
-        '("judged": "per-language" in dataset.json), so that an answer in another language counts as wrong; '
-        "ask for measures that do not compare languages, such as nDCG@10, R@100 and SLR@20."
+        f"{name} cannot be computed from this dataset: its documents are judged only for queries in their own language "
+        '("judged": "per-language" in dataset.json), so a document in another language counts as '
+        "wrong. Use measures that do not compare languages, such as nDCG@10, R@100 and SLR@20."
     )
 
 

@@ -106,7 +106,7 @@ class TestLpr:
 
     def test_without_scores_it_is_undefined_and_says_so(self):
         assert one("LPR", {"q": A}, {"q": ranked("a-en")}, {"q": "en"}, groups=GROUPS) == Scores(
-            {}, 1, "undefined without the scores of the whole target group, also below the cut."
+            {}, 1, "undefined without the scores of the whole target group, including those below the cutoff."
         )
 
 
@@ -209,8 +209,8 @@ class TestPeer:
         assert found == Scores(
             {},
             1,
-            "undefined, since no query has two retrieved relevant documents in each of two languages, "
-            "and with one a language the test gives the same p for every order.",
+            "undefined, because no query has two retrieved relevant documents in each of two languages; "
+            "with one per language, the test gives the same p for every order.",
         )
 
     @pytest.mark.parametrize("names", [("e1", "e2", "e3", "d1"), ("e1", "e2", "n1", "n2"), ()])

@@ -75,7 +75,7 @@ def test_by_hand():
     first, second = 1 - SECOND / 1, 1 - 0 / 1
     assert found.mean == pytest.approx((first + second) / 2)
     assert (found.queries, found.left_out) == (7, 0)
-    assert found.note == "54 of 60 position bins hold no query and are left out."
+    assert found.note == "54 of 60 position bins contain no queries and are left out."
     assert found.table is not None
     assert found.table.heads == ["Q1", "Q2", "Q3"]
     assert found.table.cells["PSI"] == {

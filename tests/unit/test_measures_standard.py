@@ -114,20 +114,23 @@ def test_scores_beyond_32_bits_are_ties_too():
 
 
 UNCOMPUTABLE = {
-    "ERR@20": "'ERR@20' is a measure of ir_measures that nothing here can compute: ask for another, such as nDCG@20.",
+    "ERR@20": (
+        "'ERR@20' is a measure of ir_measures that no installed package can compute: use another, such as nDCG@20."
+    ),
     "RBP(rel=1)": (
-        "'RBP(rel=1)' is a measure of ir_measures that nothing here can compute: pip install 'ir-measures[cwl_eval]'."
+        "'RBP(rel=1)' is a measure of ir_measures that no installed package can compute: "
+        "run pip install 'ir-measures[cwl_eval]'."
     ),
     "nDCG(dcg='exp-log2')@20": (
         "\"nDCG(dcg='exp-log2')@20\" would call a Perl script: map grades to gains instead, "
-        "such as nDCG(gains={2:3,3:7})@20 for 2^grade - 1."
+        "for example nDCG(gains={2:3,3:7})@20 for 2^grade - 1."
     ),
-    "nDCG(gains={1:.5})@20": "'nDCG(gains={1:.5})@20' sets gains to {1: 0.5}, which nDCG does not take.",
-    "P(rel='a')@5": "\"P(rel='a')@5\" sets rel to 'a', which P does not take.",
-    "P(depth=3)@5": "'P(depth=3)@5' sets 'depth', which is no option of P: its options are judged_only, rel.",
-    "Success": "'Success' is not how Success is written: write Success@k, with k a rank such as 20.",
-    "IPrec": "'IPrec' is not how IPrec is written: it needs recall.",
-    "Bpref@5": "'Bpref@5' is not how Bpref is written: it takes no cutoff.",
+    "nDCG(gains={1:.5})@20": "'nDCG(gains={1:.5})@20' sets gains to {1: 0.5}, which nDCG does not accept.",
+    "P(rel='a')@5": "\"P(rel='a')@5\" sets rel to 'a', which P does not accept.",
+    "P(depth=3)@5": "'P(depth=3)@5' sets 'depth', which is not an option of P: its options are judged_only, rel.",
+    "Success": "'Success' is not a valid form of Success: write Success@k, where k is a rank such as 20.",
+    "IPrec": "'IPrec' is not a valid form of IPrec: it needs recall.",
+    "Bpref@5": "'Bpref@5' is not a valid form of Bpref: it takes no cutoff.",
 }
 
 

@@ -99,7 +99,7 @@ def test_a_sweep(data):
 def test_what_is_refused_before_anything_is_encoded(data, tmp_path):
     none, file = tmp_path / "none", tmp_path / "file"
     file.write_text("")
-    holds = "a dataset folder holds corpus.jsonl, queries.jsonl and qrels/test.tsv"
+    holds = "a dataset folder contains corpus.jsonl, queries.jsonl and qrels/test.tsv"
     for command in ("offline", "sweep"):
         assert refusal(command, none) == f"There is no dataset folder {none}: {holds}."
         assert refusal(command, data, "--encoder", "m3") == (
@@ -110,8 +110,8 @@ def test_what_is_refused_before_anything_is_encoded(data, tmp_path):
         assert refusal(command, data, "--vectors", none) == (
             f"{none}: there is no such file of language vectors; make one with `langshift vectors fit`."
         )
-        assert refusal(command, data, "--pivot", "xx").startswith("The language vectors know nothing of the pivot 'xx'")
-        assert refusal(command, data, "--measures", "best").startswith("'best' is no known measure: ")
+        assert refusal(command, data, "--pivot", "xx").startswith("The language vectors do not include the pivot 'xx'")
+        assert refusal(command, data, "--measures", "best").startswith("'best' is not a known measure: ")
     assert refusal("offline", data, "--output", file) == f"{file} is a file: name a folder for --output."
     assert refusal("sweep", data, "--select", "LPR") == (
         "--select LPR cannot choose, since neither high nor low is good there: name another, such as nDCG@20."

@@ -41,8 +41,8 @@ def test_vectors_and_languages(dataset):
     assert found.languages.documents == {"a-en": "en", "a-de": "de", "a-zh": "zh", "b-xx": None}
     assert found.languages.queries == {"q1": "en", "q2": "de"}
     assert found.languages.warnings == (
-        "The dataset names no language for 2 of its 4 documents; theirs were detected.",
-        "The dataset names no language for 1 of its 2 queries; theirs were detected.",
+        "The dataset names no language for 2 of its 4 documents; the detected ones are used.",
+        "The dataset names no language for 1 of its 2 queries; the detected ones are used.",
     )
 
 

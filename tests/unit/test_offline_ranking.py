@@ -116,12 +116,12 @@ def test_a_vector_of_which_nothing_is_left_is_named():
     with pytest.raises(LangshiftError) as caught:
         debias_vectors(data, Debiaser(known, "lir"))
     assert str(caught.value) == (
-        "Document 'd1': taking the language out leaves nothing of its vector, so it cannot be compared: "
-        "take it out of the dataset, or choose another --method."
+        "Document 'd1': nothing of its vector is left without the language, so it cannot be compared: "
+        "remove it from the dataset, or choose another --method."
     )
     with pytest.raises(LangshiftError) as caught:
         debias_vectors(data, Debiaser(known, shift_queries=True))
-    assert str(caught.value).startswith("Query 'q1': taking the language out leaves nothing of its vector")
+    assert str(caught.value).startswith("Query 'q1': nothing of its vector is left without the language")
 
 
 def test_scores_of_the_whole_target_group():

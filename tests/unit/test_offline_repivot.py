@@ -58,4 +58,4 @@ def test_query_vectors_without_the_new_pivot_cannot_be_turned():
 def test_a_pivot_that_is_not_there():
     with pytest.raises(UsageError) as caught:
         repivoted(vectors({"de": [1, 0], "th": [0, 1]}), "fr")
-    assert str(caught.value) == "The language vectors know nothing of the pivot 'fr': they have de, en, th."
+    assert str(caught.value) == "The language vectors do not include the pivot 'fr': they have de, en, th."

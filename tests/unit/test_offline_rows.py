@@ -103,7 +103,8 @@ def test_methods_that_are_refused_before_anything_is_encoded(data, fitted, tmp_p
         "`langshift vectors fit --pivot de --methods affine`."
     )
     assert refusal(*affine, "--language-from", "soft") == (
-        "Only the method shift can be soft, not affine: leave affine out of --method, or soft out of --language-from."
+        "--language-from soft works only with the method shift, not affine: leave affine out of --method, "
+        "or soft out of --language-from."
     )
     (tmp_path / "rows").mkdir()
     (tmp_path / "rows" / "shift").write_text("")

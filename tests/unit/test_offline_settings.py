@@ -79,7 +79,7 @@ def test_what_the_language_vectors_recommend():
         ({"methods": ("shift", "best")}, "There is no method 'best'; there are: none, shift, centering, lir, affine."),
         (
             {"known": None, "methods": ("lir",)},
-            "There are no language vectors for the method lir: give some with --vectors.",
+            "The method lir needs language vectors: name them with --vectors.",
         ),
         (
             {"known": vectors({"de": [1, 0]}), "methods": ("shift", "centering")},
@@ -88,8 +88,8 @@ def test_what_the_language_vectors_recommend():
         ),
         (
             {"methods": ("shift", "affine"), "sources": (LanguageSource("soft", 20),)},
-            "Only the method shift can be soft, not affine: leave affine out of --method, or soft:20 out of "
-            "--language-from.",
+            "--language-from soft:20 works only with the method shift, not affine: leave affine out of --method, "
+            "or soft:20 out of --language-from.",
         ),
     ],
 )

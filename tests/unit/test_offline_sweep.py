@@ -29,8 +29,8 @@ def test_halves_share_no_article_and_are_as_large():
     with pytest.raises(UsageError) as caught:
         halves(dict.fromkeys(of, "one"), "group")
     assert str(caught.value) == (
-        "All queries belong to one group, so there is no other half to report on: "
-        "give a dataset with at least two, or leave the group out of queries.jsonl."
+        "All queries belong to one group, so they cannot be split into two halves: "
+        "use a dataset with at least two, or leave the group out of queries.jsonl."
     )
 
 

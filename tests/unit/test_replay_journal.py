@@ -58,7 +58,7 @@ def test_another_line_that_cannot_be_read_is_named(tmp_path):
     with pytest.raises(UsageError) as caught:
         resume(tmp_path, IDENTITY)
     assert str(caught.value) == (
-        f"{path}, line 1, is no answer of a replay: remove the line, and its query is sent again."
+        f"{path}, line 1, is not a valid answer: remove the line, and its query is sent again."
     )
 
 
@@ -68,9 +68,9 @@ def test_another_replay_is_refused_with_what_differs(tmp_path):
     with pytest.raises(UsageError) as caught:
         resume(tmp_path, other)
     assert str(caught.value) == (
-        f"{tmp_path} holds an unfinished replay of something else (index news-v0001, not news-v0002; "
+        f"{tmp_path} contains an unfinished replay that differs from this one (index news-v0001, not news-v0002; "
         "load loop closed, not open; load rate none, not 5.0): name another --output, "
-        "or go on with the command that began it."
+        "or resume it with the command that started it."
     )
     assert len((tmp_path / "per-query.jsonl").read_bytes().splitlines()) == 1
 
@@ -81,7 +81,7 @@ def test_what_says_what_is_replayed_must_be_readable(tmp_path):
     with pytest.raises(UsageError) as caught:
         resume(tmp_path, IDENTITY)
     assert str(caught.value) == (
-        f"{tmp_path / 'unfinished.json'} cannot be read: name another --output, or remove the file to begin anew."
+        f"{tmp_path / 'unfinished.json'} cannot be read: name another --output, or remove the file to start again."
     )
 
 

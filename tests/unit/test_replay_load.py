@@ -146,7 +146,7 @@ def test_no_cluster_is_not_asked_for_ever():
     answers = answered(send_all([ask], requests(30)))
     assert asked == [f"q{n}" for n in range(5 + GIVE_UP_AFTER)]
     assert [answer.sent for answer in answers] == [True] * 15 + [False] * 15
-    assert answers[-1].error == "Not sent: 10 queries in a row found no cluster."
+    assert answers[-1].error == "Not sent: 10 queries in a row did not reach the cluster."
     assert not any(answer.reached for answer in answers[5:])
 
 

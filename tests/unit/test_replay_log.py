@@ -57,11 +57,11 @@ def test_times_in_every_form_and_any_order(tmp_path):
         ({"timestamp": 1, "text": " "}, "has no text: give the query one, or remove the line."),
         (
             {"timestamp": 1, "text": "x", "_id": "q"},
-            "has the _id 'q' of an earlier line: every query needs one of its own.",
+            "repeats the _id 'q' of an earlier line: every _id must be unique.",
         ),
         (
             {"timestamp": 1, "text": "x", "language": "klingonish"},
-            "has the language 'klingonish', which is no language tag: give one such as en or zh.",
+            "has the language 'klingonish', which is not a valid tag: use a tag such as en or zh.",
         ),
         ("[]", "is not a JSON object: correct or remove the line."),
     ],
@@ -73,9 +73,9 @@ def test_a_line_that_cannot_be_used_is_named(tmp_path, line, told):
 
 def test_no_file_no_query_and_too_many(tmp_path, monkeypatch):
     missing = tmp_path / "none.jsonl"
-    assert refused(missing) == f"There is no file {missing}: --log names a file with timestamp and text on each line."
+    assert refused(missing) == f"There is no file {missing}: --log takes a file with timestamp and text on each line."
     path = log(tmp_path)
-    assert refused(path) == f"{path} holds no query: put one JSON object with timestamp and text on each line."
+    assert refused(path) == f"{path} is empty: write one JSON object with timestamp and text on each line."
     monkeypatch.setattr(plan, "MOST_QUERIES", 2)
     path = log(tmp_path, *({"timestamp": n, "text": "x"} for n in range(3)))
     assert refused(path) == f"{path} has more than 2 queries: split it, and replay the parts in turn."

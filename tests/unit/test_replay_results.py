@@ -141,7 +141,7 @@ def test_a_place_that_cannot_be_written_to_is_refused_at_once(tmp_path):
     with pytest.raises(UsageError) as caught:
         check_output(taken / "below")
     assert str(caught.value) == (
-        f"{taken / 'below'} cannot be written, since {taken} does not allow it: name another --output."
+        f"{taken / 'below'} cannot be written: {taken} is not a writable folder. Name another --output."
     )
 
 

@@ -141,6 +141,6 @@ def test_more_requests_than_the_memory_may_hold_are_refused(monkeypatch):
     with pytest.raises(UsageError) as caught:
         requests.prepare(searcher, SETTING, [*questions, SearchQuery("three")], known)
     assert str(caught.value) == (
-        "The first 3 of 4 queries fill 0 GB of memory as requests: split them, and replay the parts in turn, "
-        "or fewer settings at once."
+        "The requests for the first 3 of 4 queries fill 0 GB of memory: split the queries and replay the parts in "
+        "turn, or replay fewer settings at a time."
     )

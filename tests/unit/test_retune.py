@@ -231,7 +231,7 @@ def test_numbers_that_are_none(options, told):
         (
             "none",
             "SLR@20 < 0",
-            "There is no dataset folder {}: a dataset folder holds corpus.jsonl, queries.jsonl and qrels/test.tsv.",
+            "There is no dataset folder {}: a dataset folder contains corpus.jsonl, queries.jsonl and qrels/test.tsv.",
         ),
         (
             "data",

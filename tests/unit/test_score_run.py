@@ -95,8 +95,8 @@ BAD = {
     "rain?en Q0 rain-de 1 nan x\n": ", line 7, has the score 'nan': give a finite number.",
     "rain?en Q0 rain-de 1 inf x\n": ", line 7, has the score 'inf': give a finite number.",
     "rain?de Q0 rain-th 9 0.1 x\n": (
-        ", line 7, gives the query 'rain?de' the document 'rain-th' a second time, after line 3: "
-        "every document must be there once for a query."
+        ", line 7, lists the document 'rain-th' for the query 'rain?de' a second time, after line 3: "
+        "every document must be unique for a query."
     ),
 }
 
@@ -111,8 +111,8 @@ def test_a_bad_line_is_named(run, line):
 
 def test_other_files_that_are_no_run(tmp_path, run):
     for path, text, expected in (
-        (tmp_path / "none", None, f"There is no run {tmp_path / 'none'}: name a file in TREC's six columns."),
-        (run, b" \n", f"{run} holds no answer: {COLUMNS}."),
+        (tmp_path / "none", None, f"There is no run {tmp_path / 'none'}: name a file with TREC's six columns."),
+        (run, b" \n", f"{run} is empty: {COLUMNS}."),
         (run, RUN.encode() + b"q Q0 r\xe4in 1 1 x\n", f"{run}, line 7, is not UTF-8: save the file as UTF-8."),
     ):
         if text is not None:
@@ -136,9 +136,9 @@ BAD_GROUPS = {
     '{"query": "q"': "is not valid JSON (unexpected end of data at character 14): correct or remove the line.",
     '{"query": 1, "scores": {}}': f"cannot be read: {FORM}.",
     '{"query": "q", "scores": [1]}': f"cannot be read: {FORM}.",
-    '{"query": "q", "scores": {"d": "1"}}': f"gives 'd' the score '1': {FORM}.",
-    '{"query": "q", "scores": {"d": true}}': f"gives 'd' the score True: {FORM}.",
-    '{"query": "rain?de", "scores": {}}': "has the query 'rain?de' a second time: keep one of the lines.",
+    '{"query": "q", "scores": {"d": "1"}}': f"has the invalid score '1' for 'd': {FORM}.",
+    '{"query": "q", "scores": {"d": true}}': f"has the invalid score True for 'd': {FORM}.",
+    '{"query": "rain?de", "scores": {}}': "repeats the query 'rain?de': keep only one of the lines.",
 }
 
 
@@ -224,7 +224,7 @@ def test_without_measures_the_usual_ones(run, folder):
 def test_lpr_without_group_scores_says_what_is_missing(run, folder):
     done = score(run, folder, "--json", "--measures", "LPR")
     warning = (
-        f"LPR: there is no group-scores.jsonl beside {run}, with the scores of every passage of each query's target "
+        f"LPR: there is no group-scores.jsonl next to {run} with the score of every document in each query's target "
         "group; `langshift evaluate replay --output` and `offline --output` write it."
     )
     assert done.stderr == f"Warning: {warning}\n"
@@ -239,16 +239,16 @@ def test_what_the_dataset_does_not_have_is_counted(run, folder):
     done = score(run, folder, "--measures", "R@2")
     assert done.returncode == 0
     assert done.stderr.splitlines() == [
-        f"Warning: 2 of the documents in {run} are not in the dataset (sleet, say) and count as not relevant.",
-        f"Warning: 1 of the 4 queries in {run} are not in the dataset (wind?en, say) and are not scored.",
+        f"Warning: 2 of the documents in {run} are not in the dataset (for example sleet) and count as not relevant.",
+        f"Warning: 1 of the 4 queries in {run} are not in the dataset (for example wind?en) and are not scored.",
     ]
     assert "R@2 .2500" in " ".join(done.stdout.split())
 
 
 def test_refusals(run, folder, tmp_path):
-    assert refusal(score(run, folder, "--measures", "nDCG@20 TRL@20")).startswith("'TRL@20' is no known measure: ")
+    assert refusal(score(run, folder, "--measures", "nDCG@20 TRL@20")).startswith("'TRL@20' is not a known measure: ")
     assert refusal(score(run, folder, "--measures", " ,")) == (
-        "--measures names nothing: give some, such as 'nDCG@20 TLR@20 SLR@20'."
+        "--measures is empty: name measures such as 'nDCG@20 TLR@20 SLR@20'."
     )
     assert refusal(score(run, tmp_path / "none")).startswith(f"There is no dataset folder {tmp_path / 'none'}: ")
     assert refusal(score(tmp_path / "no.trec", folder)).startswith(f"There is no run {tmp_path / 'no.trec'}: ")
@@ -257,9 +257,9 @@ def test_refusals(run, folder, tmp_path):
 def test_data_judged_per_language_has_no_measures_across_languages(run, folder):
     (folder / "dataset.json").write_text('{"judged": "per-language"}')
     assert refusal(score(run, folder, "--measures", "nDCG@10 TLR@20 LPR")) == (
-        "TLR@20, LPR cannot be had from this data: its documents are judged only for queries in their own language "
-        '("judged": "per-language" in dataset.json), so that an answer in another language counts as wrong; '
-        "ask for measures that do not compare languages, such as nDCG@10, R@100 and SLR@20."
+        "TLR@20, LPR cannot be computed from this dataset: its documents are judged only for queries in their own "
+        'language ("judged": "per-language" in dataset.json), so a document in another language counts as '
+        "wrong. Use measures that do not compare languages, such as nDCG@10, R@100 and SLR@20."
     )
     document = json.loads(score(run, folder, "--json").stdout)
     assert list(document["measures"]) == ["nDCG@20", "R@20", "SLR@20"]
@@ -274,4 +274,4 @@ def test_positions_of_evidence_come_from_the_dataset(run, folder):
     assert document["measures"] == {"PSI@1": 1 - 0.5 / 1}
     assert (document["queries"]["PSI@1"], document["left_out"]["PSI@1"]) == (3, 1)
     assert document["tables"]["PSI@1"]["cells"]["0.90-0.95"] == {"Q1": {"mean": 0.5, "queries": 2}}
-    assert document["warnings"] == ["PSI@1: 18 of 20 position bins hold no query and are left out."]
+    assert document["warnings"] == ["PSI@1: 18 of 20 position bins contain no queries and are left out."]

@@ -161,10 +161,12 @@ def test_languages_that_are_not_there(folder, tmp_path):
 
 def test_folders_that_are_not_xquad(tmp_path):
     none, out = tmp_path / "none", tmp_path / "out"
-    assert refusal(none, out) == (f"There is no folder {none}: name the one that holds XQuAD's <language>.json files.")
+    assert refusal(none, out) == (
+        f"There is no folder {none}: name the folder that contains XQuAD's <language>.json files."
+    )
     none.mkdir()
-    assert (
-        refusal(none, out) == f"{none} holds no XQuAD file: they are named en.json or xquad.en.json, for each language."
+    assert refusal(none, out) == (
+        f"{none} contains no XQuAD files: they are named like en.json or xquad.en.json, one for each language."
     )
 
 
@@ -206,9 +208,9 @@ def twice(document):
             "so they are not translations of each other: take both from the same release of XQuAD.",
         ),
         (no_qas, "{path} is not an XQuAD file: {layout}."),
-        (empty_context, "{path} has a paragraph or question without text, or none at all: {layout}."),
-        (nothing, "{path} has a paragraph or question without text, or none at all: {layout}."),
-        (twice, "{path} has two questions of one id: fetch the file again."),
+        (empty_context, "{path} has no questions, or a paragraph or question without text: {layout}."),
+        (nothing, "{path} has no questions, or a paragraph or question without text: {layout}."),
+        (twice, "{path} has two questions with the same id: fetch the file again."),
     ],
 )
 def test_a_damaged_file_is_named(folder, tmp_path, damage, expected):
