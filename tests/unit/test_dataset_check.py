@@ -136,7 +136,7 @@ def test_languages_may_stand_in_a_file_of_their_own(folder):
     (folder / "qrels/test.tsv").write_text("q1\td2\t1\n")
     (folder / "languages.tsv").write_text("corpus-id\tlanguage\nd0\tth\nd1\ten\nd2\ten\n")
     assert problems(folder) == {
-        ("text in another language", "corpus.jsonl", "en"): (1, ["line 2: 'd1' is de (0.98)"]),
+        ("text in another language", "corpus.jsonl", "en"): (1, ["line 2: 'd1' detected as de (0.98)"]),
         ("group with several documents in one language", "corpus.jsonl", None): (
             1, ["'tides' in en: line 2: 'd1' and line 3: 'd2'"],
         ),
@@ -146,7 +146,7 @@ def test_languages_may_stand_in_a_file_of_their_own(folder):
 def test_many_of_a_kind_are_counted_and_some_shown(folder):
     add(folder / "corpus.jsonl", *({"_id": "again", "text": "x"} for _ in range(20)))
     assert problems(folder)["duplicate id", "corpus.jsonl", None] == (
-        19, [f"line {n}: 'again', as line 5" for n in range(6, 11)],
+        19, [f"line {n}: 'again', first on line 5" for n in range(6, 11)],
     )  # fmt: skip
 
 
