@@ -6,7 +6,7 @@ PIP := $(PY) -m pip install --quiet --disable-pip-version-check
 # Where it is set, each of the many processes that the tests start compiles everything anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test paper soak evidence wheel lint smoke bench bench-bulk bench-search clean
+.PHONY: help demo test paper soak evidence wheel lint docs pages smoke bench bench-bulk bench-search clean
 .DEFAULT_GOAL := help
 
 help:  ## what there is to make
@@ -55,11 +55,22 @@ evidence: $(VENV)/.installed-dev  ## large tables and long loads, an hour or mor
 wheel: $(VENV)/.installed-dev  ## build the wheel, into .build/wheel
 	@$(PY) tests/support/built_wheel.py
 
-lint: wheel  ## ruff; names; the budget of the source; mypy --strict and the layers of the rooms over the built wheel
+# Every page anew, so that a warning is never passed over; a broken link is a warning, and a warning fails.
+SITE := -m sphinx --quiet --nitpicky --fail-on-warning --fresh-env --write-all -c docs -d .build/doctrees . .build/site
+
+docs: $(VENV)/.installed-dev  ## build the site of README.md and docs/, into .build/site
+	@$(PY) $(SITE)
+
+pages: $(VENV)/.installed-dev  ## write docs/cli.md and docs/measures.md anew, from the code
+	@$(PY) tools/generate_pages.py
+
+lint: wheel  ## ruff; names; budget; generated pages; links of the site; mypy --strict and the layers over the built wheel
 	@$(PY) -m ruff check .
 	@$(PY) -m ruff format --check .
 	@$(PY) tools/check_names.py
 	@$(PY) tools/source_budget.py
+	@$(PY) tools/generate_pages.py --check
+	@$(PY) $(SITE)
 	@$(PY) tests/support/check_wheel.py
 
 smoke: wheel  ## the built wheel in a clean environment, as a newcomer would use it

@@ -48,6 +48,8 @@ KNOWN = {
     CLIENTS: {"text", "yaml", "java"},  # Logstash, Data Prepper, Spark, Java
     CONSOLE: {"nginx"},  # test_statements.py sends what it makes of a request
     DOCS / "permissions.md": {"json"},  # tests/cluster/security_plugin.py makes its roles
+    DOCS / "cli.md": {"text"},  # tools/generate_pages.py writes it
+    DOCS / "format.md": {"json", "text"},  # test_format.py reads it
 }
 # Whose extras test_statements.py looks for, what needs a machine of one's own, and what test_doctor.py runs.
 COMMANDS_NOT_RUN = re.compile(r"(pip install|ssh|langshift doctor)\b.*")

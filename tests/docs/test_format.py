@@ -1,0 +1,194 @@
+"""docs/format.md lists the keys that the code writes."""
+
+import json
+import re
+import sqlite3
+from dataclasses import asdict, fields, replace
+from types import SimpleNamespace
+
+import msgspec
+import numpy as np
+import pytest
+from documents import DOCS, ROOT, blocks
+from offline_data import run, small_dataset
+from piped_index import fingerprint_of
+
+from langshift.debias.debiaser import Debiaser
+from langshift.debias.vectors import LanguageVectors
+from langshift.embedded.state import ServerState
+from langshift.evaluate.compare.gate import Baseline
+from langshift.evaluate.datasets.dataset import CORPUS, EVIDENCE, FACTS, LANGUAGES, QRELS, QUERIES
+from langshift.evaluate.replay.replay import ReplayResult
+from langshift.evaluate.replay.requests import LoadProfile, QueryResult
+from langshift.evaluate.replay.result import per_query, result
+from langshift.ingest.bulk.dead_letters import DeadLetter, to_line
+from langshift.ingest.bulk.journal import Journal
+from langshift.ingest.config import EmbeddingPipeline, PipelineOptions
+from langshift.ingest.transform import DocumentLanguage, debias_batch
+from langshift.plugin import metadata
+from langshift.plugin.index_body import own_mappings
+from langshift.plugin.metadata import USUAL, Origin, QueryVectors
+from langshift.plugin.stored_shift import StoredShift
+from langshift.retrieval.anchored import AnchorModel
+from langshift.retrieval.calibration.fit import store_calibration
+from langshift.retrieval.settings import SearchSettings
+from langshift.web.evaluations.jobs import Job
+
+FORMAT = DOCS / "format.md"
+TEXT = FORMAT.read_text(encoding="utf-8")
+TRUST = AnchorModel(0.1, priors={"th": -0.4})
+NUMBERS = {tag: np.float32([1, 0]) for tag in ("da", "no", "zh-TW")}
+VECTORS = LanguageVectors("en", NUMBERS, dict.fromkeys(NUMBERS, 9), "use-m", "1", "", 2, True, "made up")
+SHIFT = StoredShift("0123456789abcdef", "en", NUMBERS, 1.0, {"da": 0.5})
+FINGERPRINT = fingerprint_of(SHIFT)
+# What is a table of names of the user's or the server's, and not of ours.
+OPEN = {"measures", "queries", "by_language", "dataset", "fingerprint", "versions", "trust"}
+
+
+def section(heading):
+    """The lines below a heading, up to the next of any level."""
+    return re.search(rf"^#+ {re.escape(heading)}\n(.*?)(?=^#|\Z)", TEXT, re.MULTILINE | re.DOTALL)[1]
+
+
+def documented(heading, first="key"):
+    """The names in the first column of the tables below a heading, by what stands above them."""
+    tables = re.findall(rf"^\| {re.escape(first)} \|.*\n\| ---.*\n((?:\|.*\n)+)", section(heading), re.MULTILINE)
+    return [name for table in tables for name in re.findall(r"^\| `([^`]+)`", table, re.MULTILINE)]
+
+
+def flat(document, above=""):
+    """The keys of a document, those of an object inside with its own before them and a dot."""
+    for name, value in document.items():
+        yield f"{above}{name}"
+        if isinstance(value, dict) and name not in OPEN and not above:
+            yield from flat(value, f"{name}.")
+
+
+def replayed(**more):
+    answers = [QueryResult("q", (("d", 0.5),), 1, 2.0, 0.5)]
+    return ReplayResult("news", "news-v0001", SearchSettings(), FINGERPRINT, {"q": "de"}, answers, {}, [], **more)
+
+
+def test_the_keys_of_a_result_are_those_that_are_written(tmp_path):
+    data = small_dataset(tmp_path / "data")
+    said = run("offline", data, "--output", tmp_path / "run", "--language-from", "detected")
+    assert said.exit_code == 0, (said.output, said.exception)
+    offline = json.loads((tmp_path / "run" / "result.json").read_text())
+    closed = result(replayed(trust=TRUST), "3.6.0")
+    open_loop = result(replayed(load=LoadProfile(rate=5.0)), "3.6.0")
+    written = {name for one in (offline, closed, open_loop) for name in flat(one)}
+    assert {name for name in written if not name.startswith("detection.")} == set(documented("result.json"))
+    shown = section("result.json")
+    inner = (
+        closed["trust"],
+        closed["versions"],
+        offline["dataset"],
+        offline["detection"],
+        closed["latency_ms"]["took"],
+    )
+    assert [name for one in inner for name in one if f"`{name}`" not in shown] == []
+    alone = re.findall(r"^\| `(\w+)` .*\(`offline` alone\)", shown, re.MULTILINE)
+    without = re.findall(r"^\| `(\w+)` .*\(not `offline`\)", shown, re.MULTILINE)
+    assert (set(alone), set(without)) == (set(offline) - set(closed), set(closed) - set(offline))
+
+
+def test_the_keys_of_a_stamp_are_those_that_are_written_and_mapped():
+    usual = Debiaser(VECTORS, "shift", 1.0, {"da": 0.5})
+    pipeline = EmbeddingPipeline(None, usual, None, 0.5)
+    affine = replace(VECTORS, maps={"no": np.eye(2, dtype=np.float32)}, means={"no": np.float32([0, 1])})
+    two = DocumentLanguage("no", 0.8, {"no": 0.8, "da": 0.2})
+    made = [
+        debias_batch(np.float32([[1, 0]]), [one], how)[1][0]
+        for one, how in (
+            (two, replace(pipeline, soft=True)),
+            (DocumentLanguage("zh-TW", 1.0, {}), pipeline),
+            (DocumentLanguage("no", 1.0, {}), replace(pipeline, debias=Debiaser(affine, "affine"))),
+        )
+    ]
+    keys = documented("Stamp")
+    assert {name for stamp in made for name in stamp} == set(keys)
+    assert set(own_mappings()["properties"]["shift"]["properties"]) == set(keys)
+
+
+def test_the_keys_under_meta_are_those_that_the_code_names():
+    files = [path for room in ("plugin", "ingest", "retrieval") for path in (ROOT / room).rglob("*.py")]
+    named = {name for path in files for name in re.findall(r'"(langshift_[a-z]+)"', path.read_text(encoding="utf-8"))}
+    # A field of a document on its way through a pipeline, and an attribute of the embedded server's nodes.
+    named -= {"langshift_before", "langshift_native"}
+    assert {metadata.FINGERPRINT, *named} == set(documented("Metadata of an index"))
+
+
+def calibrated():
+    """What a calibration leaves in an index."""
+    held = {}
+    mappings = {"news-v0001": {"mappings": {"_meta": {}}}}
+    indices = SimpleNamespace(
+        get_mapping=lambda **_: mappings, put_mapping=lambda body, **_: held.update(body["_meta"])
+    )
+    index = SimpleNamespace(index="news-v0001", fingerprint=FINGERPRINT, documents=7)
+    store_calibration(
+        SimpleNamespace(indices=indices), index, SimpleNamespace(trust=TRUST, questions=9, found=0.9, deceived=0.1)
+    )
+    return held[metadata.ANCHORS]
+
+
+def test_all_of_what_a_calibration_was_measured_with_is_named():
+    row = next(line for line in section("langshift_anchors").splitlines() if "`measured_with`" in line)
+    assert [name for name in calibrated()["measured_with"] if f"`{name}`" not in row] == []
+
+
+LETTER = DeadLetter(b"{}", 1, "a", "invalid_json", "no", "read", "2026-01-02T03:04:05Z", "c.jsonl", 7)
+HEADER = [one.name for one in fields(LanguageVectors)]
+TENSORS = {"vectors", "query_vectors", "means", "directions", "maps"}
+ROWS = per_query(replayed().answers, {"q": "de"}, {}, waited=True)
+
+
+@pytest.mark.parametrize(
+    ("heading", "first", "written"),
+    [
+        ("Fingerprint", "key", FINGERPRINT.to_dict()),
+        ("langshift_vectors", "key", SHIFT.to_dict()),
+        ("langshift_queries", "key", QueryVectors(None, {}).to_dict()),
+        ("langshift_fields", "key", USUAL.to_dict()),
+        ("langshift_origin", "key", Origin("load", None, None, (), "").to_dict()),
+        ("langshift_anchors", "key", calibrated()),
+        ("Language vectors", "key", set(HEADER) - TENSORS),
+        ("per-query.jsonl", "key", next(ROWS)),
+        ("Baselines", "key", [one.name for one in msgspec.structs.fields(Baseline)]),
+        ("Dead letters", "key", json.loads(to_line(LETTER))),
+        ("Pipeline options", "key", [one.name for one in fields(PipelineOptions)]),
+        ("The embedded server", "key of server.json", asdict(ServerState())),
+        ("Jobs of the console", "key", [one.name for one in msgspec.structs.fields(Job)]),
+    ],
+    ids=lambda one: one if isinstance(one, str) and one != "key" else "",
+)
+def test_the_keys_are_those_that_are_written(heading, first, written):
+    listed = documented(heading, first)
+    assert len(listed) == len(set(listed))
+    assert set(listed) == set(written)
+
+
+def test_the_tables_of_a_journal_are_those_that_are_made(tmp_path):
+    path = tmp_path / "journal.sqlite"
+    Journal(path).close()
+    database = sqlite3.connect(path)
+    rows = re.findall(r"^\| `(\w+)` \| ([^|]+) \|", section("Journal"), re.MULTILINE)
+    made = [name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name")]
+    assert made == sorted(name for name, _ in rows)
+    for name, columns in rows:
+        assert re.findall(r"`(\w+)`", columns) == [one[1] for one in database.execute(f"PRAGMA table_info({name})")]
+    for number in ("application_id", "user_version"):
+        ((value,),) = database.execute(f"PRAGMA {number}")
+        assert f"`{number}` {value}" in section("Journal")
+    database.close()
+
+
+def test_the_examples_are_json_with_documented_keys():
+    shown = [json.loads(block.text) for block in blocks(FORMAT) if block.kind == "json"]
+    assert {"vectors", "alpha", "language"} in map(set, shown)
+    known = set(re.findall(r"`([\w.]+)`", TEXT))
+    assert [name for one in shown for name in one if name not in known] == []
+
+
+def test_the_dataset_is_said_to_have_the_files_that_are_read():
+    assert documented("Datasets", "file") == [CORPUS, QUERIES, QRELS, LANGUAGES, EVIDENCE, FACTS]

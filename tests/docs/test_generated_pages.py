@@ -1,0 +1,37 @@
+"""docs/cli.md and docs/measures.md are made of the code alone, and one that is stale is named."""
+
+import subprocess
+import sys
+
+from documents import ROOT
+
+sys.path.append(str(ROOT / "tools"))
+import generate_pages
+
+
+def made(**env):
+    """The pages as a process of its own makes them."""
+    code = "import generate_pages; print(*(page() for page in generate_pages.PAGES.values()))"
+    command = [sys.executable, "-W", "error", "-c", code]
+    done = subprocess.run(command, cwd=ROOT / "tools", env=env, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout
+
+
+def test_the_pages_depend_on_the_code_alone():
+    narrow = made(COLUMNS="40", HOME="/nonexistent", LANGSHIFT_HOME="/elsewhere", OPENSEARCH_URL="http://none:9200")
+    assert "\n## langshift up\n" in narrow
+    assert "\n## nDCG@k\n" in narrow
+    assert made(COLUMNS="300", HOME="/root") == narrow
+
+
+def test_a_stale_page_is_named_with_the_remedy(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(generate_pages, "DOCS", tmp_path)
+    monkeypatch.setattr(generate_pages, "PAGES", {"one.md": lambda: "1\n", "two.md": lambda: "2\n"})
+    assert generate_pages.main([]) == 0
+    capsys.readouterr()
+    (tmp_path / "two.md").write_text("3\n")
+    assert generate_pages.main(["--check"]) == 1
+    stale = "docs/two.md is not what the code says now: run `make pages`, and commit the page.\n"
+    assert capsys.readouterr().out == stale
+    assert (tmp_path / "two.md").read_text() == "3\n"
