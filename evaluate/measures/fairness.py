@@ -112,7 +112,9 @@ def jensen_shannon(measure: Measure, ranked: RankedMaterial) -> Scores:
     from scipy.spatial.distance import jensenshannon
 
     def distance(pair: Pair) -> float:
-        root = float(jensenshannon(*pair, base=measure.option("base")))
+        # Rounding may leave less than 0 of two distributions that are alike, and SciPy takes its root.
+        with np.errstate(invalid="ignore"):
+            root = float(np.nan_to_num(jensenshannon(*pair, base=measure.option("base"))))
         return root if measure.option("root") else root**2
 
     return _compare(measure, ranked, distance)

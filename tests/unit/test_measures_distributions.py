@@ -180,3 +180,12 @@ def _top(hits):
 
 def _row(tags):
     return [tags.count(tag) / len(tags) for tag in TAGS]
+
+
+def test_distributions_that_are_alike_but_for_rounding_have_a_distance_of_0():
+    found = {"q1": "en1 en2 de3", "q2": "en3 en2 de3", "q3": "de0 th3 en1", "q4": "en1 th0 th3"}
+    relevant = {"q1": "th3 en1", "q2": "en0", "q3": "th2 de0 th0", "q4": "en1 en0 de3"}
+    run = {query: {name: 1 / rank for rank, name in enumerate(names.split(), 1)} for query, names in found.items()}
+    qrels = {query: dict.fromkeys(names.split(), 1) for query, names in relevant.items()}
+    scored = score(["JS@3"], Material(qrels, run, dict.fromkeys(run, "en"), DOCUMENTS))
+    assert scored["JS@3"].mean == 0
