@@ -245,7 +245,7 @@ def _words(error: object) -> str:
 
 
 def _unreadable(response: object) -> str:
-    return f"The cluster's response cannot be read: {redact(str(response))[:200]}."
+    return f"The cluster gave an unreadable answer: {redact(str(response))[:200]}."
 
 
 @dataclass(frozen=True)

@@ -200,7 +200,7 @@ def show_drifts(compared: Drifts) -> None:
         parts = {**one.by_language, **({"all": one.whole} if len(one.by_language) != 1 else {})}
         rows = [_row(language, part) for language, part in parts.items()]
         columns = ["language", "queries", "RBO", f"Jaccard@{DEPTH}", "own language", "largest changes"]
-        output.table(None, columns, rows, right=set(columns[1:4]), prose={"largest changes"})
+        output.table(None, columns, rows, right=set(columns[1:5]), prose={"largest changes"})
 
 
 def _row(language: str, part: Drift) -> list[str]:

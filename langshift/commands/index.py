@@ -209,7 +209,7 @@ def _list(versions: Sequence[Version]) -> None:
         [one.name, short_name(one), *held(one), one.fingerprint.encoder, short_scales(one), one.made[:10]]
         for one in versions
     ]
-    table(None, columns, rows, right={"documents", "size"}, prose={"encoder", "alpha"})
+    table(None, columns, rows, right={"documents", "size", "alpha"}, prose={"encoder", "alpha"})
 
 
 def _beside(versions: Sequence[Version]) -> None:
@@ -222,7 +222,7 @@ def _beside(versions: Sequence[Version]) -> None:
         columns.append("vectors")
         hashes = [(one.fingerprint.vectors or description._UNKNOWN)[: description._SHORT] for one in versions]
         rows = [[*row, beginning] for row, beginning in zip(rows, hashes, strict=True)]
-    table("\nVersions", columns, rows, right={"documents", "size"}, prose={"alpha", "origin"})
+    table("\nVersions", columns, rows, right={"documents", "size", "alpha"}, prose={"alpha", "origin"})
 
 
 def _languages(found: description.Description) -> None:

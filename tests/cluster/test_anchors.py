@@ -150,7 +150,7 @@ def test_a_calibration_that_was_measured_with_something_else_is_told_of(client, 
         return remarks_on(client, index, trust)
 
     begin = f"{name} was calibrated for anchored search with"
-    assert told(replace(plain, fingerprint=replace(made, alpha=0.5))) == [f"{begin} alpha 1.0, not 0.5: {again}"]
+    assert told(replace(plain, fingerprint=replace(made, alpha=0.5))) == [f"{begin} alpha 1.0 (now 0.5): {again}"]
     assert told(replace(plain, fingerprint=replace(made, alphas={"de": 0.5}))) == [
         f"{begin} different alphas for individual languages: {again}"
     ]

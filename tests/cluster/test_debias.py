@@ -247,7 +247,7 @@ def test_another_method_is_refused(client, index_name, corpus, detector, file, f
 
 def test_other_scales_are_refused_with_both(client, index_name, corpus, detector, file):
     load(client, corpus, index_name, build_pipeline(ToyEncoder(), detector, file(alphas={"th": 0.5}), None))
-    with pytest.raises(FingerprintError, match=r" was built with alphas \{'th': 0\.5\}, not \{\}: give"):
+    with pytest.raises(FingerprintError, match=r" was built with alphas \{'th': 0\.5\}, not \{\}: use the settings"):
         load(
             client,
             corpus,

@@ -97,11 +97,13 @@ def test_list_has_a_row_for_each_version_with_its_state(client, index_name, clus
     ]  # fmt: skip
     # That a kept version takes no writes is usual, and not told.
     assert [row.split()[2] for row in rows if row.startswith(index_name)] == ["kept", "live", "unfinished"]
-    # Of long names, encoders and scales there may be more lines; all else stays whole at the width of a usual terminal.
-    narrow = langshift("index", "list", url=cluster_env, COLUMNS="80").stdout.splitlines()
-    assert len([line for line in narrow if line.endswith(second["made"][:10])]) >= 3
+    # Long names are shortened at the width of a usual terminal, and figures are not.
+    *narrow, hidden = langshift("index", "list", url=cluster_env, COLUMNS="80").stdout.splitlines()
     assert {len(line) for line in narrow} <= set(range(81))
-    assert any(re.search(r" v0002 +live +7 +\d+\.\d kB +toy +0\.5", line) for line in narrow)
+    assert any(re.search(r" v0002 +live +7 +\d+\.\d kB +toy ", line) for line in narrow)
+    assert "shortened: name" in hidden
+    wide = langshift("index", "list", "--wide", url=cluster_env, COLUMNS="80").stdout.splitlines()
+    assert len([line for line in wide if line.rstrip().endswith(second["made"][:10])]) >= 3
 
 
 def test_nested_documents_are_not_counted(client, index_name):

@@ -325,8 +325,8 @@ def test_errors_of_the_cluster_are_kept_with_their_reason(cluster_url, dataset, 
     assert [answer.query for answer in found.failed] == [query.id for query in dataset.queries[2:5]]
     first, second, third = (answer.error for answer in found.failed)
     assert first == "The cluster answered 429: rejected execution."
-    assert second == "The cluster's response cannot be read: {'took': 1}."
-    assert third.startswith("The cluster's response cannot be read: ")
+    assert second == "The cluster gave an unreadable answer: {'took': 1}."
+    assert third.startswith("The cluster gave an unreadable answer: ")
     assert found.complete
     assert found.sending.answered == 17
 

@@ -24,7 +24,7 @@ def name(index_name, tmp_path):
 def test_documents_that_cannot_be_taken_back_are_counted_before_anything_is_made(client, name):
     def told(why):
         return (
-            f"{why}); index such documents again with `langshift ingest CORPUS --index {name} "
+            f"{why}): index such documents again with `langshift ingest CORPUS --index {name} "
             "--if-exists append`, or delete them.",
             1,
         )

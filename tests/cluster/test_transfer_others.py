@@ -22,7 +22,7 @@ def test_a_second_run_takes_over_and_the_first_one_stops(client, index_name, sta
 
     watch = Meanwhile(**{stage.replace(" ", "_"): take_over})
     live = everything(client, old.index)
-    with pytest.raises(Exception, match="Another run") as raised:
+    with pytest.raises(Exception, match="Another ") as raised:
         transfer(client, plan(client, index_name), watch=watch, gate=lambda _: None, patience=PATIENCE)
     assert str(raised.value) in (
         f"Another retune or rollback has taken over or removed {index_name}-v0002, so this one stops: wait for the "
@@ -40,7 +40,7 @@ def test_a_second_run_that_asks_for_something_else_stops_the_first_one(client, i
     def other():
         transfer(client, plan(client, index_name, 0.5), watch=unwatched, patience=PATIENCE)
 
-    with pytest.raises(Exception, match="Another run"):
+    with pytest.raises(Exception, match="Another "):
         transfer(client, plan(client, index_name), watch=Meanwhile(copying=other), patience=PATIENCE)
     (now,) = behind(client, index_name)
     assert everything(client, now) == moved(everything(client, old.index), 0.5)

@@ -87,7 +87,7 @@ def test_a_second_step_that_fails_fails_the_query(second, error, reached):
 @pytest.mark.parametrize("second", [{"responses": 3}, {"took": 1}, "<html>", {"responses": [response("b"), {}]}])
 def test_a_second_answer_that_cannot_be_read(second):
     answer = send_query(Client(response("a"), second), request())
-    assert answer.error.startswith("The cluster's response cannot be read: ")
+    assert answer.error.startswith("The cluster gave an unreadable answer: ")
     assert answer.reached
 
 

@@ -69,7 +69,7 @@ def test_a_missing_permission_is_told_as_everywhere():
 
 @pytest.mark.parametrize("response", [{}, [], "odd", WHOLE | {"hits": {"hits": [{"_id": "a", "_score": None}]}}])
 def test_an_answer_that_is_none_is_told(response):
-    assert refusal(response) == f"The cluster's response cannot be read: {str(response)[:200]}."
+    assert refusal(response) == f"The cluster gave an unreadable answer: {str(response)[:200]}."
 
 
 def test_an_msearch_without_parts_is_told():
@@ -77,7 +77,7 @@ def test_an_msearch_without_parts_is_told():
     for odd in ({"took": 1}, {"responses": []}):
         with pytest.raises(ClusterError) as refused:
             split_msearch(odd, 1)
-        assert str(refused.value) == f"The cluster's response cannot be read: {odd}."
+        assert str(refused.value) == f"The cluster gave an unreadable answer: {odd}."
 
 
 def test_a_body_for_one_shard_says_so_in_its_header():
@@ -115,7 +115,7 @@ def test_an_answer_without_what_was_asked_for_is_told_by_whoever_carries_it_out(
         def msearch(self, **_):
             return {"responses": [WHOLE]}
 
-    told = f"The cluster's response cannot be read: {str(WHOLE)[:200]}."
+    told = f"The cluster gave an unreadable answer: {str(WHOLE)[:200]}."
     with pytest.raises(ClusterError) as refused:
         execute(Client(), "news", counting())
     assert str(refused.value) == told
@@ -125,5 +125,5 @@ def test_an_answer_without_what_was_asked_for_is_told_by_whoever_carries_it_out(
     for odd in ({"languages": {"buckets": []}}, {"languages": 3}, []):
         begun = counting()
         next(begun)
-        with pytest.raises(ClusterError, match=r"^The cluster's response cannot be read: "):
+        with pytest.raises(ClusterError, match=r"^The cluster gave an unreadable answer: "):
             advance(begun, [WHOLE | {"aggregations": odd}])
