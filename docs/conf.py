@@ -20,8 +20,9 @@ html_show_sourcelink = False
 root_doc = "README"
 # The other pages, in the order of the navigation.
 NAVIGATION = {
-    "Use": ["docs/search", "docs/console", "docs/clients", "docs/permissions", "docker/README"],
-    "Look up": ["docs/cli", "docs/measures", "docs/format", "docs/glossary"],
+    "Use": ["docs/demo", "docs/operations", "docs/ingest", "docs/adopt-and-retune", "docs/search", "docs/console"],
+    "Go further": ["docs/encoders-and-vectors", "docs/evaluate", "docs/clients", "docs/permissions", "docker/README"],
+    "Look up": ["docs/cli", "docs/measures", "docs/format", "docs/glossary", "docs/reproduction"],
     "Work on it": ["docs/architecture", "tests/bench/RESULTS", "CHANGELOG"],
 }
 # A page of docs/ that stands nowhere in the navigation is a warning, too.

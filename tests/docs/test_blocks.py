@@ -12,17 +12,22 @@ import numpy as np
 import pytest
 from command_line import LANGSHIFT
 from documents import (
+    ADOPT,
     CLIENTS,
     CONSOLE,
+    DEMO,
     DOCS,
     DOCUMENTS,
     FINGERPRINT,
+    INGEST,
     README,
+    REPRODUCTION,
     ROOT,
     RUN,
     SEARCH,
     SHIFT,
     VARIABLES,
+    VECTORS,
     blocks,
     console_commands,
     cut_short,
@@ -38,13 +43,20 @@ from langshift.plugin.user_template import Template
 
 # Kinds of blocks, document by document: those that are run, sent or compared here, and the others.
 DONE = {
-    README: {"sh", "console", "json"},
+    README: {"sh", "console", "python"},
+    INGEST: {"sh", "json"},
+    ADOPT: {"sh"},
+    VECTORS: {"sh"},
     SEARCH: {"sh", "python"},
+    REPRODUCTION: {"sh"},  # tests/paper/test_reproduction.py
+    DEMO: {"console"},
+    DOCS / "operations.md": {"console"},
     CLIENTS: {"sh", "json", "python"},
     CONSOLE: {"console"},
 }
 KNOWN = {
-    README: {"text"},  # what `make demo` prints: tests/paper/test_whole_demo.py
+    README: {"text"},  # from docs/demo.md
+    DEMO: {"text"},  # what `make demo` prints: tests/paper/test_whole_demo.py
     CLIENTS: {"text", "yaml", "java"},  # Logstash, Data Prepper, Spark, Java
     CONSOLE: {"nginx"},  # test_statements.py sends what it makes of a request
     DOCS / "permissions.md": {"json"},  # tests/cluster/security_plugin.py makes its roles
@@ -53,7 +65,7 @@ KNOWN = {
 }
 # Whose extras test_statements.py looks for, what needs a machine of one's own, and what test_doctor.py runs.
 COMMANDS_NOT_RUN = re.compile(r"(pip install|ssh|langshift doctor)\b.*")
-NAMES = {README: ("articles", "news"), SEARCH: ("news",)}
+NAMES = {README: ("news",), INGEST: ("news",), ADOPT: ("articles",), VECTORS: ("news",), SEARCH: ("news",)}
 
 
 @pytest.mark.parametrize("document", NAMES, ids=lambda path: path.name)
@@ -61,17 +73,17 @@ def test_its_commands_and_its_code_print_what_it_shows(document, cluster_env, na
     own = names(*NAMES[document])
     shown = 0
     for block in blocks(document):
-        if block.kind in RUN and "$XQUAD" not in block.text:
-            variables = {"OPENSEARCH_URL": cluster_env, **VARIABLES[document]}
+        if block.kind in RUN:
+            variables = {"OPENSEARCH_URL": cluster_env, **VARIABLES.get(document, {})}
             printed = own.restore(run(block.kind, own.rename(block.text), tmp_path, **variables))
             if block.shown is not None:
                 assert differences(printed, block.shown.text) == [], block.text
                 shown += 1
-    assert shown == {README: 13, SEARCH: 10}[document]
+    assert shown == {README: 3, INGEST: 3, ADOPT: 6, VECTORS: 2, SEARCH: 10}[document]
 
 
 def test_the_template_that_it_shows_is_one(tmp_path):
-    (shown,) = [block.text for block in blocks(README) if block.kind == "json"]
+    (shown,) = [block.text for block in blocks(INGEST) if block.kind == "json"]
     path = tmp_path / "own.json"
     path.write_text(shown)
     template = Template.read(path)
@@ -98,17 +110,20 @@ def test_every_block_is_run_or_known_not_to_be():
     for document in DOCUMENTS:
         begun = re.findall(r"^ *```\w+", document.read_text(encoding="utf-8"), re.MULTILINE)
         assert len(begun) == sum(1 if block.shown is None else 2 for block in blocks(document))
-    assert [block.mark for block in blocks(README) if block.kind == "text"] == ["demo output"]
+    (excerpt,), (whole,) = ([one for one in blocks(place) if one.kind == "text"] for place in (README, DEMO))
+    assert (excerpt.mark, whole.mark) == ("demo excerpt", "demo output")
+    assert set(excerpt.text.splitlines()) <= set(whole.text.splitlines())
     # What prints something shows it, but for the load with which docs/search.md begins.
     silent = [block for document in NAMES for block in blocks(document) if block.kind in RUN and block.shown is None]
     assert [block for block in blocks(SEARCH) if block.kind == "sh"][:1] == silent
 
 
-@pytest.mark.parametrize("document", [README, CONSOLE], ids=lambda path: path.name)
+@pytest.mark.parametrize("document", [one for one in DONE if "console" in DONE[one]], ids=lambda path: path.name)
 def test_every_command_of_a_console_is_run_or_known_not_to_be(document):
     targets = re.findall(r"^([\w-]+):.*##", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    lines = {line for page in NAMES for block in blocks(page) if block.kind == "sh" for line in block.text.splitlines()}
     for command, _ in console_commands(document):
-        known = command == "langshift serve" or COMMANDS_NOT_RUN.fullmatch(command)
+        known = command in {"langshift serve", *lines} or COMMANDS_NOT_RUN.fullmatch(command)
         made = [words.removeprefix("make ") for words in re.findall(r"make [a-z-]+", command)]
         assert known or (made and set(made) <= set(targets)), command
 

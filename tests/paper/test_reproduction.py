@@ -1,20 +1,20 @@
-"""The README's reproduction of the paper: it prints what is shown, and its figures are those of independent code."""
+"""The page of the paper's figures: it prints what is shown, and its figures are those of independent code."""
 
 import json
 import re
 
 import pytest
 from command_line import langshift
-from documents import README, VARIABLES, Names, blocks, differences, run
+from documents import REPRODUCTION, VARIABLES, Names, blocks, differences, run
 
 NEAR = 0.002
-BLOCKS = [block for block in blocks(README) if "$XQUAD" in block.text]
+BLOCKS = [block for block in blocks(REPRODUCTION) if "$XQUAD" in block.text]
 MEASURES = {"nDCG@20", "R@20", "TLR@20", "SLR@20", "LPR", "Lang_nDCG@20"}
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """Where the README's commands run, whose datasets, vectors and encodings stay there."""
+    """Where the page's commands run, whose datasets, vectors and encodings stay there."""
     return tmp_path_factory.mktemp("reproduction")
 
 
@@ -23,14 +23,14 @@ def printed(folder, client, cluster_url, encoded_xquad):
     """What the commands of each block print."""
     own = Names(client, "xquad-plain", "xquad-shifted")
     try:
-        variables = {**VARIABLES[README], "XQUAD": str(encoded_xquad), "OPENSEARCH_URL": cluster_url}
+        variables = {**VARIABLES[REPRODUCTION], "XQUAD": str(encoded_xquad), "OPENSEARCH_URL": cluster_url}
         return [own.restore(run(block.kind, own.rename(block.text), folder, **variables)) for block in BLOCKS]
     finally:
         own.remove()
 
 
 @pytest.mark.parametrize("number", range(len(BLOCKS)))
-def test_the_readme_shows_what_its_commands_print(number, printed):
+def test_the_page_shows_what_its_commands_print(number, printed):
     assert differences(printed[number], BLOCKS[number].shown.text) == []
 
 
@@ -108,7 +108,7 @@ def rows(printed):
     return found
 
 
-# Beyond what the README shows, with what its commands have left behind.
+# Beyond what the page shows, with what its commands have left behind.
 
 
 def asked(*arguments, cwd):

@@ -1,21 +1,21 @@
-"""The demo, whole, and what the README shows of it."""
+"""The demo, whole, and what docs/demo.md shows of it."""
 
 import re
 
 import pytest
 from demo_run import demo_document, demo_names
-from documents import README, blocks
+from documents import DEMO, blocks
 
 from langshift.evaluate.datasets.dataset import load_dataset
 from langshift.evaluate.demo import FOLDER
 
 
 @pytest.mark.usefixtures("cluster_env")
-def test_the_readme_shows_what_the_demo_finds(client, tmp_path):
+def test_the_page_shows_what_the_demo_finds(client, tmp_path):
     """Within what approximate search and other processors change."""
     with demo_names(client) as names:
         document = demo_document(names, load_dataset(FOLDER), tmp_path)
-    (shown,) = [block.text for block in blocks(README) if block.mark == "demo output"]
+    (shown,) = [block.text for block in blocks(DEMO) if block.mark == "demo output"]
     rows = re.findall(r"^(\w+) +([\d,]+) +((?:\S+ → \S+ +\S+ *){3})$", shown, re.MULTILINE)
     assert [language for language, _, _ in rows] == [*document["plain"]["by_language"], "all"]
     for language, queries, cells in rows:

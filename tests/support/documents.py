@@ -1,7 +1,7 @@
 """The blocks of README.md and docs: commands and code to run, requests to send, and what comes of them.
 
-``python tests/support/documents.py`` runs those of README.md and docs/search.md in order and writes what they printed
-into them, and into docs/clients.md the body that ``langshift pipeline install`` makes.
+``python tests/support/documents.py`` runs those of README.md and of the pages that show output, writes what
+they printed into them, and into docs/clients.md the body that ``langshift pipeline install`` makes.
 """
 
 import io
@@ -20,9 +20,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from command_line import Done, langshift
+from command_line import LANGSHIFT, Done, langshift
 from piped_index import fingerprint_of
 
+from langshift.client import open_cluster
 from langshift.plugin import pipelines
 from langshift.plugin.metadata import USUAL
 from langshift.plugin.stored_shift import StoredShift
@@ -30,10 +31,15 @@ from langshift.plugin.stored_shift import StoredShift
 ROOT = Path(__file__).resolve().parents[2]
 README, DOCS = ROOT / "README.md", ROOT / "docs"
 SEARCH, CLIENTS, CONSOLE = DOCS / "search.md", DOCS / "clients.md", DOCS / "console.md"
+INGEST, ADOPT, VECTORS = DOCS / "ingest.md", DOCS / "adopt-and-retune.md", DOCS / "encoders-and-vectors.md"
+DEMO, REPRODUCTION = DOCS / "demo.md", DOCS / "reproduction.md"
 DOCUMENTS = (README, *sorted(DOCS.glob("*.md")))
 DATA = Path(os.environ.get("LANGSHIFT_DATA") or ROOT.parent / "shared" / "data")
 #: What a document's commands need in their environment, beside the cluster's address.
-VARIABLES = {README: {"XQUAD": str(DATA / "xquad"), "NTREX": str(DATA / "ntrex")}, SEARCH: {"COLUMNS": "100"}}
+VARIABLES = {
+    REPRODUCTION: {"XQUAD": str(DATA / "xquad"), "NTREX": str(DATA / "ntrex")},
+    SEARCH: {"COLUMNS": "100"},
+}
 #: Kinds of blocks that are run as they stand; a ``text`` block after one shows its standard output.
 RUN = ("sh", "python")
 _BLOCK = re.compile(r"(?:<!-- (?P<mark>[^\n]*) -->\n)?```(?P<kind>\w+)\n(?P<text>.*?)```\n", re.DOTALL)
@@ -289,11 +295,17 @@ def _on_one_line(found):
 
 
 def renew():
-    """Run the blocks, and write what was printed, and the body of the pipeline, into the documents."""
-    for document in (README, SEARCH):
+    """Run the blocks, and write what was printed, and the body of the pipeline, into the documents.
+
+    Needs a cluster of its own: indices called news, news-mine, articles and old-articles are removed.
+    """
+    for document in (README, INGEST, ADOPT, VECTORS, SEARCH):
         with tempfile.TemporaryDirectory() as folder:
             replaced = list(chain.from_iterable(_renewed(block, document, folder) for block in blocks(document)))
         _write(document, replaced)
+        for name in ("news", "news-mine", "articles"):
+            subprocess.run([LANGSHIFT, "index", "drop", name, "--yes"], capture_output=True, check=False)
+        open_cluster().indices.delete(index="old-articles", params={"ignore_unavailable": "true"})
     _write(CLIENTS, [(block.span, _shown_body()) for block in blocks(CLIENTS) if block.mark == "as installed"])
 
 
@@ -302,7 +314,7 @@ def _renewed(block, document, folder):
         return
     # By a shell as a whole: how quick things are is shown, too, and that is another matter in a process that is warm.
     call = "python -W error -c " if block.kind == "python" else ""
-    done = in_shell(call + shlex.quote(block.text) if call else block.text, folder, **VARIABLES[document])
+    done = in_shell(call + shlex.quote(block.text) if call else block.text, folder, **VARIABLES.get(document, {}))
     if done.returncode:
         raise AssertionError(f"{block.text}\nended with exit code {done.returncode}:\n{done.stderr}")
     print(block.text, done.stdout, sep="")
