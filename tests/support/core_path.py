@@ -22,8 +22,9 @@ def core_path():
     What runs while a module is imported does not count: a decorator or a table that is made once. What the process
     remembers of earlier commands, such as an open encoder, is forgotten first.
     """
+    # By type: what pretends to be of a class, as some of torch's objects do, may warn when it is asked.
     for cached in gc.get_objects():
-        if isinstance(cached, functools._lru_cache_wrapper) and cached.__module__.startswith("langshift."):
+        if type(cached) is functools._lru_cache_wrapper and cached.__module__.startswith("langshift."):
             cached.cache_clear()
     seen = {}
     roots = [Path(path) for path in langshift.__path__]
