@@ -107,11 +107,11 @@ def _fitting(natural: Sequence[int], figure: Sequence[bool]) -> list[int]:
     while count > 1 and sum(least[:count]) + _GAP * (count - 1) > out.width:
         count -= 1
     widths = least[:count]
-    left = out.width - sum(widths) - _GAP * (count - 1)
+    left = max(out.width - sum(widths) - _GAP * (count - 1), 0)
     growing = sorted((place for place in range(count) if widths[place] < natural[place]), key=natural.__getitem__)
     for number, place in enumerate(growing):
         more = min(natural[place] - widths[place], left // (len(growing) - number))
-        widths[place] += max(more, 0)
+        widths[place] += more
         left -= more
     return widths
 
@@ -170,13 +170,13 @@ def format_score(value: float | None, digits: int = 4) -> str:
     return text.removeprefix("0") if text.startswith("0.") else text
 
 
-def format_change(change: float | None, digits: int = 4) -> str:
-    """A change as ``+.0290`` or ``-.0040``; ``=`` where it does not show, ``-`` where there is none."""
+def format_change(change: float | None, digits: int = 4, *, same: str = "=") -> str:
+    """A change as ``+.0290`` or ``-.0040``; ``same`` where it does not show, ``-`` where there is none."""
     if change is None:
         return "-"
     shown = round(change, digits)
     if not shown:
-        return "="
+        return same
     return ("+" if shown > 0 else "-") + format_score(abs(shown), digits)
 
 

@@ -300,12 +300,11 @@ def _shift(audit: Audit) -> None:
     out.print()
     rows = []
     for one in audit.judged[:_LISTED]:
-        row = [one.language, one.vector or "-", f"{one.share:.1%}" if one.vector else ""]
+        fit = ["", "", ""]
         if one.fit is not None:
             there = one.fit.there
-            row += [short(one.fit.cosine), short(there.value), f"{short(there.low)} to {short(there.high)}"]
-        row += [""] * (6 - len(row))
-        rows.append(row)
+            fit = [short(one.fit.cosine), short(there.value), f"{short(there.low)} to {short(there.high)}"]
+        rows.append([one.language, one.vector or "-", f"{one.share:.1%}" if one.vector else "", *fit])
     columns = ["language", "vector", "share of norm", "cosine", "present", "95 % interval"]
     beside = f", compared with documents in {audit.reference}" if audit.reference else ""
     _say(f"What the shift removes, and how much of it is present{beside}:")

@@ -197,9 +197,12 @@ def _check(condition: Condition, language: str | None, after: Figures, before: F
     if old is None:
         return _OPERATORS[condition.operator](new, condition.limit), f"{where} is {format_score(new)}"
     change = new - old
-    says = f"{where} changes by {format_change(change)}, from {format_score(old)} to {format_score(new)}"
-    if format_change(change) == "=":
-        says = f"{where} is unchanged at {format_score(new)}" if not change else f"{where} changes by less than .0001"
+    if not change:
+        says = f"{where} is unchanged at {format_score(new)}"
+    elif shown := format_change(change, same=""):
+        says = f"{where} changes by {shown}, from {format_score(old)} to {format_score(new)}"
+    else:
+        says = f"{where} changes by less than .0001"
     return _OPERATORS[condition.operator](change, condition.limit), says
 
 

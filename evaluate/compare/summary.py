@@ -83,7 +83,7 @@ def _undecided(compared: Comparison, column: Column, choices: Sequence[LanguageR
         detail = f"highest with {choice.best}" if sign(column) > 0 else f"lowest with {choice.best}"
         if len(letters) == 2:
             test = compared.by_language[choice.language].tested(column, (letters[0], letters[1]))
-            detail = f"{letters[1]} {_change_in_words(test and test.difference)}"
+            detail = f"{letters[1]} {format_change(test and test.difference, same='unchanged')}"
         shown.append(f"{_name(choice.language)} ({detail})")
     return (
         f"For queries in {join_words(shown)}, {column.measure} does not differ significantly between "
@@ -130,11 +130,6 @@ def _part(column: Column) -> str:
     if column.section == ALL or parse_measure(column.measure).family.name in ("SLR", "TLR"):
         return ""
     return f" over {column.section} documents"
-
-
-def _change_in_words(change: float | None) -> str:
-    """``+.0290``, or ``unchanged``."""
-    return format_change(change).replace("=", "unchanged")
 
 
 def _name(language: str) -> str:
@@ -301,7 +296,7 @@ def _moved(compared: Comparison, column: Column, pair: Pair) -> tuple[str, str, 
     before, after = (format_score(compared.mean(run, column)) for run in pair)
     tested = compared.whole.tested(column, pair)
     judged = "not tested" if tested is None else "significant" if tested.significant else "not significant"
-    return before, after, f"({_change_in_words(compared.whole.change(column, pair))}, {judged})"
+    return before, after, f"({format_change(compared.whole.change(column, pair), same='unchanged')}, {judged})"
 
 
 def _who(compared: Comparison, column: Column, letter: str) -> list[str]:

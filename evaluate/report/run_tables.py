@@ -313,7 +313,7 @@ def _show_tests(title: str, compared: SettingsComparison, part: ComparedQueries)
 def _difference(test: TestResult | None) -> list[str]:
     if test is None:
         return ["-", "-", "-", "-"]
-    between = "-" if test.interval is None else " to ".join(map(format_change, test.interval)).replace("=", "0")
+    between = "-" if test.interval is None else " to ".join(format_change(bound, same="0") for bound in test.interval)
     return [format_change(test.difference), between, probability(test.randomisation), probability(test.corrected)]
 
 

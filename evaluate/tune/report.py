@@ -292,7 +292,7 @@ def change_of(found: MeasureChange) -> str:
 
 
 def _bound(value: float) -> str:
-    return format_change(value).replace("=", "0")
+    return format_change(value, same="0")
 
 
 def _setting_sentence(report: TuningReport) -> str:
