@@ -23,6 +23,7 @@ from langshift.cli import root
 from langshift.evaluate.measures import DEFAULT_MEASURES, FAMILIES
 from langshift.evaluate.measures.base import MeasureFamily
 from langshift.evaluate.measures.standard import StandardFamily
+from langshift.output import join_words
 
 DOCS = ROOT / "docs"
 # What the root command allows at most, so that its examples are not wrapped.
@@ -128,12 +129,13 @@ def measure_page() -> str:
     families = list(FAMILIES.values())
     rows = [f"| [{one.written}](#{_anchor(one.written)}) | {_good(one)} | {one.source} |" for one in families]
     table = ["| measure | good is | defined in |", "| --- | --- | --- |", *rows]
+    usual = join_words([f"`{name}`" for name in DEFAULT_MEASURES])
     begin = (
         "# Measures\n\n"
         f"{_NOTICE}\n\n"
         "Every command that takes `--measures` takes these names, parted by spaces or commas. `k` stands for a rank, "
         "as in `nDCG@20`; options stand in brackets before it, as in `Lang_nDCG(same=3,other=1)@20`. Where you name "
-        f"none, you get {_listed(DEFAULT_MEASURES)}. Any other measure of [ir_measures](https://ir-measur.es/) has "
+        f"none, you get {usual}. Any other measure of [ir_measures](https://ir-measur.es/) has "
         "the name that it has there, such as `Success@10`.\n\n"
         "A query without an answer counts 0. A query without a relevant document is left out: `queries` in "
         "[result.json](format.md#resultjson) says how many queries are behind each mean. Documents with the same score "
@@ -215,11 +217,6 @@ def _good(family: MeasureFamily) -> str:
 def _anchor(heading: str) -> str:
     """The anchor that GitHub and the site give a heading."""
     return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
-
-
-def _listed(names: tuple[str, ...]) -> str:
-    *first, last = (f"`{name}`" for name in names)
-    return f"{', '.join(first)} and {last}"
 
 
 PAGES: dict[str, Callable[[], str]] = {"cli.md": command_page, "measures.md": measure_page}

@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from check_names import ROOMS, ROOT
+from source_budget import docstrings
 
 _WORDS = re.compile(r"[A-Za-z]{2,}[,:;]? [A-Za-z({]")
-_DEFINITIONS = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 class Message(NamedTuple):
@@ -50,18 +50,16 @@ def main(arguments: list[str]) -> None:
 def messages_of(path: Path) -> Iterator[Message]:
     """The messages of a module, in its order."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
-    docstrings = {id(one) for node in ast.walk(tree) for one in _docstring(node)}
+    passed = {id(statement.value) for definition, statement in docstrings(tree) if not _is_command(definition)}
     for node in _strings(tree):
         text = " ".join(_text(node).split())
-        if id(node) not in docstrings and _WORDS.search(text):
+        if id(node) not in passed and _WORDS.search(text):
             yield Message(str(path.relative_to(ROOT)), node.lineno, text)
 
 
-def _docstring(node: ast.AST) -> Iterator[ast.expr]:
-    """The docstring of a definition, unless it is the help of a command."""
-    decorators = map(ast.unparse, getattr(node, "decorator_list", []))
-    if isinstance(node, _DEFINITIONS) and not any(re.search(r"\b(command|group)\(", one) for one in decorators):
-        yield from (one.value for one in node.body[:1] if isinstance(one, ast.Expr))
+def _is_command(definition: ast.AST) -> bool:
+    decorators = map(ast.unparse, getattr(definition, "decorator_list", []))
+    return any(re.search(r"\b(command|group)\(", one) for one in decorators)
 
 
 def _strings(node: ast.AST) -> Iterator[ast.JoinedStr | ast.Constant]:

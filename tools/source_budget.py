@@ -14,6 +14,7 @@ import json
 import re
 import sys
 import tokenize
+from collections.abc import Iterator
 from pathlib import Path
 
 from check_names import ROOMS, ROOT
@@ -57,12 +58,20 @@ def measure(root: Path) -> dict[str, int]:
 
 def code_lines(source: str) -> int:
     """Return the lines of a module without comments, docstrings and blanks."""
-    documented = (node for node in ast.walk(ast.parse(source)) if isinstance(node, _DOCUMENTED))
-    strings = [node.body[0] for node in documented if ast.get_docstring(node, clean=False) is not None]
-    docstrings = {line for node in strings for line in range(node.lineno, (node.end_lineno or node.lineno) + 1)}
+    strings = [statement for _, statement in docstrings(ast.parse(source))]
+    documented = {line for one in strings for line in range(one.lineno, (one.end_lineno or one.lineno) + 1)}
     tokens = tokenize.generate_tokens(io.StringIO(source).readline)
     lines = {line for one in tokens if one.type not in _NO_CODE for line in range(one.start[0], one.end[0] + 1)}
-    return len(lines - docstrings)
+    return len(lines - documented)
+
+
+def docstrings(tree: ast.Module) -> Iterator[tuple[ast.AST, ast.Expr]]:
+    """Every definition of a module that has a docstring, the module itself among them, with the docstring."""
+    for node in ast.walk(tree):
+        if isinstance(node, _DOCUMENTED) and ast.get_docstring(node, clean=False) is not None:
+            statement = node.body[0]
+            if isinstance(statement, ast.Expr):
+                yield node, statement
 
 
 def modules_of(way: str, text: str) -> list[str]:

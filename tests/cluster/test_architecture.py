@@ -1,14 +1,10 @@
 """The modules that a document, a query and a replay go through are those that docs/architecture.md lists."""
 
 import json
-import sys
 
 import pytest
 from command_line import langshift
 from core_path import core_path
-from documents import ROOT
-
-sys.path.append(str(ROOT / "tools"))
 from source_budget import ARCHITECTURE, modules_of
 
 DOCUMENT = {"_id": "1", "text": "Der Mond scheint hell in der Nacht.", "language": "de"}

@@ -20,6 +20,7 @@ from documents import (
     DOCUMENTS,
     FINGERPRINT,
     INGEST,
+    NAMES,
     README,
     REPRODUCTION,
     ROOT,
@@ -65,7 +66,6 @@ KNOWN = {
 }
 # Whose extras test_statements.py looks for, what needs a machine of one's own, and what test_doctor.py runs.
 COMMANDS_NOT_RUN = re.compile(r"(pip install|ssh|langshift doctor)\b.*")
-NAMES = {README: ("news",), INGEST: ("news",), ADOPT: ("articles",), VECTORS: ("news",), SEARCH: ("news",)}
 
 
 @pytest.mark.parametrize("document", NAMES, ids=lambda path: path.name)

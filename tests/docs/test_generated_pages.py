@@ -3,10 +3,8 @@
 import subprocess
 import sys
 
-from documents import ROOT
-
-sys.path.append(str(ROOT / "tools"))
 import generate_pages
+from documents import ROOT
 
 
 def made(**env):

@@ -40,6 +40,8 @@ VARIABLES = {
     REPRODUCTION: {"XQUAD": str(DATA / "xquad"), "NTREX": str(DATA / "ntrex")},
     SEARCH: {"COLUMNS": "100"},
 }
+#: The documents whose commands are run and whose output is shown, with the names that they give in the cluster.
+NAMES = {README: ("news",), INGEST: ("news",), ADOPT: ("articles",), VECTORS: ("news",), SEARCH: ("news",)}
 #: Kinds of blocks that are run as they stand; a ``text`` block after one shows its standard output.
 RUN = ("sh", "python")
 _BLOCK = re.compile(r"(?:<!-- (?P<mark>[^\n]*) -->\n)?```(?P<kind>\w+)\n(?P<text>.*?)```\n", re.DOTALL)
@@ -299,7 +301,7 @@ def renew():
 
     Needs a cluster of its own: indices called news, news-mine, articles and old-articles are removed.
     """
-    for document in (README, INGEST, ADOPT, VECTORS, SEARCH):
+    for document in NAMES:
         with tempfile.TemporaryDirectory() as folder:
             replaced = list(chain.from_iterable(_renewed(block, document, folder) for block in blocks(document)))
         _write(document, replaced)

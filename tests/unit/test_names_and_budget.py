@@ -1,12 +1,8 @@
 """The checks of names and size that `make lint` runs find what they are there for."""
 
-import sys
-
 import pytest
-from documents import ROOT
-
-sys.path.append(str(ROOT / "tools"))
 from check_names import defined_twice, forbidden
+from documents import ROOT
 from plant_faults import FAULTS
 from source_budget import code_lines, measure, modules_of
 

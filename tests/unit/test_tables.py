@@ -2,9 +2,9 @@
 
 import io
 import re
-import sys
 
 import click
+from check_names import ROOMS
 from click.testing import CliRunner
 from documents import ROOT
 from hypothesis import given, settings
@@ -14,9 +14,6 @@ from rich.console import Console
 
 from langshift import output
 from langshift.parameters import json_or_tables
-
-sys.path.append(str(ROOT / "tools"))
-from check_names import ROOMS
 
 FIGURES = st.one_of(st.integers(0, 99_999).map("{:,}".format), st.floats(-1, 1).map("{:+.4f}".format), st.just("-"))
 BARS = st.integers(1, 24).map("█".__mul__)
