@@ -25,11 +25,60 @@ class FiniteRange(click.FloatRange):
         return number
 
 
+class Option(click.Option):
+    """An option; the help of its command lists those that few people need apart, after the others.
+
+    Args:
+        rare: whether few people need it.
+        more: as for ``click.Option``.
+    """
+
+    def __init__(self, *names: Any, rare: bool = False, **more: Any) -> None:  # noqa: ANN401 - click's
+        super().__init__(*names, **more)
+        self.rare = rare
+
+    def get_help_extra(self, ctx: click.Context) -> click.types.OptionHelpExtra:
+        """What click adds to the help, without the range: it is named where a value is outside of it."""
+        extra = super().get_help_extra(ctx)
+        extra.pop("range", None)
+        return extra
+
+
+class Command(click.Command):
+    """A command whose help lists first what most people use, and then the rest."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the two lists."""
+        listed: dict[str, list[tuple[str, str]]] = {"Options": [], "More options": []}
+        for parameter in self.get_params(ctx):
+            if isinstance(parameter, click.Option) and (record := parameter.get_help_record(ctx)):
+                listed["More options" if getattr(parameter, "rare", False) else "Options"].append(record)
+        for title, records in listed.items():
+            if records:
+                with formatter.section(title):
+                    formatter.write_dl(records)
+
+
+class Group(click.Group):
+    """A group of such commands."""
+
+    command_class = Command
+    group_class = type
+
+
 #: A number from 0 to 1.
 SHARE = FiniteRange(0, 1)
 
 
-def option(spec: str, help_: str, type_: Any = None, *, dest: str = "", **more: Any) -> Decorator:  # noqa: ANN401 - click's
+def option(
+    spec: str,
+    help_: str,
+    type_: Any = None,  # noqa: ANN401 - click's
+    *,
+    dest: str = "",
+    rare: bool = False,
+    **more: Any,  # noqa: ANN401 - click's
+) -> Decorator:
     """Return an option as ``click.option`` makes it; a default is shown in its help.
 
     Args:
@@ -38,17 +87,19 @@ def option(spec: str, help_: str, type_: Any = None, *, dest: str = "", **more: 
         help_: what the help says of it.
         type_: what its value is; None for text.
         dest: the name of the command's argument; empty takes it from ``spec``.
+        rare: whether the help lists it apart, among what few people need.
         more: for ``click.option``.
     """
     name, _, metavar = spec.partition(" ")
     names = (name, dest) if dest else (name,)
     type_ = PATH if metavar in ("FILE", "FOLDER", "PATH") else type_
-    return click.option(*names, metavar=metavar or None, help=help_, type=type_, show_default="default" in more, **more)
+    more |= {"metavar": metavar or None, "show_default": "default" in more}
+    return click.option(*names, cls=Option, help=help_, type=type_, rare=rare, **more)
 
 
-def flag(name: str, help_: str, *, dest: str = "") -> Decorator:
+def flag(name: str, help_: str, *, dest: str = "", rare: bool = False) -> Decorator:
     """Return an option without a value."""
-    return option(name, help_, dest=dest, is_flag=True)
+    return option(name, help_, dest=dest, rare=rare, is_flag=True)
 
 
 def option_group(name: str, make: Callable[..., object], *options: Decorator) -> Decorator:
@@ -90,9 +141,13 @@ def parse_list(
 
 JSON = flag("--json", "Print one JSON document instead of tables.", dest="as_json")
 ENCODER = option("--encoder NAME", "The encoder: use-m, st:NAME_OR_PATH, http:URL or given.", default="use-m")
-REMOTE_CODE = flag("--trust-remote-code", "Run code that comes with a model (st: only); use this only if you trust it.")
+REMOTE_CODE = flag("--trust-remote-code", "Run code that comes with an st: model, if you trust it.", rare=True)
 PATIENCE = option(
-    "--patience SECONDS", "How long to wait while the cluster accepts no requests.", FiniteRange(min=0), default=300
+    "--patience SECONDS",
+    "How long to wait while the cluster accepts no requests.",
+    FiniteRange(min=0),
+    default=300,
+    rare=True,
 )
 
 
@@ -101,6 +156,7 @@ def json_or_tables(command: Callable[..., Any]) -> Callable[..., Any]:
     wide = option(
         "--wide",
         "Show tables whole, however wide the terminal is.",
+        rare=True,
         is_flag=True,
         expose_value=False,
         callback=lambda context, _parameter, wide: context.meta.update({output.WIDE: wide}),

@@ -285,33 +285,38 @@ USUAL_OPTIONS = SearchOptions()
 setting_options = option_group(
     "setting",
     partial(setting_of, spelt=in_command),
-    option("--mode", "How to search.", click.Choice(MODES), default=USUAL.mode),
+    option(
+        "--mode MODE",
+        "How to search: dense, lexical, hybrid, balanced or anchored.",
+        click.Choice(MODES),
+        default="dense",
+    ),
     option(
         "--prefer-language B",
-        "In every mode, add B to the cosine of documents in the searcher's language; .02 is a small value.",
+        "Add B to the cosine of documents in the query's language; .02 is a small value.",
         FiniteRange(0, MOST_PREFERENCE),
     ),
+    flag("--one-per-group", "Show one of several translations, in the query's language if possible."),
     option(
         "--spread B",
-        "Add B to the cosine of documents in languages other than the searcher's; the opposite of --prefer-language.",
+        "Add B to the cosine of documents in other languages than the query's.",
         FiniteRange(0, MOST_PREFERENCE),
+        rare=True,
     ),
     option(
-        "--fusion",
-        f"How --mode hybrid combines vector search and word search: by scores or by ranks. [default: {USUAL.fusion}]",
+        "--fusion NAME",
+        f"How --mode hybrid combines rankings: min-max (by scores) or rrf (by ranks). [default: {USUAL.fusion}]",
         click.Choice(FUSIONS),
+        rare=True,
     ),
     option(
-        "--lexical-weight W", f"The weight of word search in --mode hybrid. [default: {USUAL.lexical_weight:g}]", SHARE
-    ),
-    flag(
-        "--one-per-group",
-        "Show only one of the documents that are translations of each other, preferably in the searcher's language.",
+        "--lexical-weight W",
+        f"The weight of words in --mode hybrid, 0 to 1. [default: {USUAL.lexical_weight:g}]",
+        SHARE,
+        rare=True,
     ),
 )
-_INDEX_ENCODER = option(
-    "--encoder NAME", "Where the index's encoder is now, if its model or server has moved. [default: the index's own]"
-)
+_INDEX_ENCODER = option("--encoder NAME", "Where the index's encoder is, if its model or server has moved.", rare=True)
 #: The options of a command that needs the encoder of an index; it is given them as ``search``.
 encoder_options = option_group("search", SearchOptions, _INDEX_ENCODER, REMOTE_CODE)
 #: The options of a command that searches an index by vectors; it is given them as ``search``.
@@ -319,11 +324,11 @@ search_options = option_group(
     "search",
     SearchOptions,
     option(
-        "--shift-queries",
-        "Whether queries are shifted like the documents, except those in the pivot language; auto follows the "
-        "recommendation measured for the index's language vectors.",
+        "--shift-queries WHEN",
+        "Whether queries are shifted, too: never, always or auto (as the language vectors recommend).",
         click.Choice(get_args(ShiftQueries)),
         default="auto",
+        rare=True,
     ),
     _INDEX_ENCODER,
     REMOTE_CODE,

@@ -308,7 +308,7 @@ def _of_alpha(report: Report) -> Iterator[Section]:
     dataset = report.found.compared.dataset.folder
     note = (
         "For the curve between the alphas of the runs, also give a sweep: "
-        f"langshift evaluate sweep {dataset} --beta 0,.02,.05,.1 --json > sweep.json"
+        f"langshift evaluate sweep {dataset} --prefer-language 0,.02,.05,.1 --json > sweep.json"
     )
     yield Section("alpha", "By alpha", notes=[] if report.sweeps else [note], draw=lambda: alpha_curves(report))
     if len(points_of(report)) > 1:

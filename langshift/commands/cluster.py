@@ -24,12 +24,12 @@ from langshift import client as clients
 from langshift import embedded
 from langshift.errors import ClusterError, LangshiftError, UsageError
 from langshift.output import emit_json, note, out, table
-from langshift.parameters import JSON, json_or_tables, option
+from langshift.parameters import JSON, Command, json_or_tables, option
 from langshift.server_errors import failure
 from langshift.settings import VERSION, Settings
 
 
-@click.command()
+@click.command(cls=Command)
 @option(
     "--nodes",
     "How many nodes to run. [default: as many as it has, 1 the first time]",
@@ -57,7 +57,7 @@ def up(nodes: str | None, as_json: bool) -> None:
     _show(server, as_json)
 
 
-@click.command()
+@click.command(cls=Command)
 @JSON
 def down(as_json: bool) -> None:
     """Stop the embedded OpenSearch and keep its data.
@@ -73,7 +73,7 @@ def down(as_json: bool) -> None:
         out.print("OpenSearch is stopped. Its data is kept." if stopped else "OpenSearch was not running.")
 
 
-@click.command()
+@click.command(cls=Command)
 @JSON
 def status(as_json: bool) -> None:
     """Show whether the embedded OpenSearch is running, and where; exit code 1 if it is not.
@@ -324,7 +324,7 @@ def _rights(client: OpenSearch, *, secured: bool) -> Finding:
     return _finding("may create indices", "ok", f"not known without trying (roles: {shown})")
 
 
-@click.command()
+@click.command(cls=Command)
 @json_or_tables
 def doctor(as_json: bool) -> None:
     """Check what is installed and reachable, and suggest how to fix what is not.

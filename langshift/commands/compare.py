@@ -17,7 +17,7 @@ from langshift.evaluate.report import tables
 from langshift.evaluate.report.tables import show_table
 from langshift.evaluate.runs import command
 from langshift.output import emit_json, heading, line, note, out, warn
-from langshift.parameters import JSON, PATH, json_or_tables, option
+from langshift.parameters import JSON, PATH, Command, json_or_tables, option
 
 
 def _judge(compared: Comparison, conditions: Sequence[Condition], baseline: Baseline | None) -> list[ConditionResult]:
@@ -107,7 +107,7 @@ def _show_extremes(extreme: ExampleQueries) -> None:
             show_table(tables.example_hits(example, extreme.pair, width))
 
 
-@click.command("compare")
+@click.command("compare", cls=Command)
 @click.argument("runs", nargs=-1, required=True, type=PATH)
 @option("--dataset FOLDER", "The dataset. [default: the one that the runs name]")
 @option("--measures NAMES", "Measures, such as 'nDCG@20 TLR@20 SLR@20 LPR'.")
@@ -168,7 +168,7 @@ def compare(
     _end(compared, verdicts, save_baseline, junit)
 
 
-@click.command("report")
+@click.command("report", cls=Command)
 @click.argument("runs", nargs=-1, required=True, type=PATH)
 @option("--dataset FOLDER", "The dataset. [default: the one that the runs name]")
 @option("--output FOLDER", "Where to write. [default: the folder of the last run]")
@@ -187,7 +187,7 @@ def report(runs: tuple[Path, ...], dataset: Path | None, output: Path | None, as
     Example:
       langshift evaluate replay xquad8 --index plain --output results/plain
       langshift evaluate replay xquad8 --index shifted --output results/shifted
-      langshift evaluate sweep xquad8 --beta 0,.02,.05,.1 --json > results/sweep.json
+      langshift evaluate sweep xquad8 --prefer-language 0,.02,.05,.1 --json > results/sweep.json
       langshift evaluate report results/plain results/shifted results/sweep.json --output results
     """
     require_extra("A report needs", "report", *REPORT)

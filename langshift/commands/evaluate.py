@@ -27,7 +27,7 @@ from langshift.evaluate.replay.result import check_output, result, server_versio
 from langshift.evaluate.report.run_tables import show_drifts, show_replay, show_settings
 from langshift.files import write_json
 from langshift.output import emit_json, format_score, heading, note, progress, table, warn
-from langshift.parameters import PATH, FiniteRange, flag, json_or_tables, option
+from langshift.parameters import PATH, Command, FiniteRange, Group, flag, json_or_tables, option
 from langshift.retrieval.searcher import Searcher
 from langshift.retrieval.settings import (
     MODES,
@@ -43,19 +43,19 @@ from langshift.settings import Settings
 _INDICES = option("--index NAME", "The index to search; can be repeated.", dest="names", required=True, multiple=True)
 
 
-@click.command("modes")
+@click.command("modes", cls=Command)
 @click.argument("dataset", type=PATH)
 @_INDICES
 @option(
     "--setting SETTING",
     "A mode and options of langshift search, such as 'hybrid --prefer-language .02'; can be repeated. "
-    "[default: each mode, and dense with --prefer-language .02 and with --spread .02]",
+    "[default: every mode, and dense with a preference and with a spread of .02]",
     dest="settings",
     multiple=True,
 )
 @option(
     "--measures NAMES",
-    "Measures, such as 'nDCG@20 TLR@20 Top1'. [default: nDCG@20 TLR@20 SLR@20 LPR Lang_nDCG@20 Top1]",
+    "Measures. [default: nDCG@20 TLR@20 SLR@20 LPR Lang_nDCG@20 Top1]",
 )
 @option("--output FOLDER", "Write a folder for each row here, as evaluate replay does.")
 @search_options
@@ -73,13 +73,8 @@ def modes(
 
     The settings take turns at each query, one query at a time, so that their latencies are measured under the
     same conditions. Each row is a setting, or a setting and an index if there are several. Every row is tested
-    against the first by a paired test that keeps the queries of one article or group together, corrected for
-    the number of tests. Tables of all differences follow, separately for queries with and without an answer in
-    the searcher's language. Their interval and p are those of a single comparison, and a loss is judged by
-    these: the corrected p would hide it.
-
-    Top1 is the kind of the first document: perfect (relevant and in the query's language), lang_fail (relevant,
-    in another language), sem_fail (not relevant, in the query's language) or both_fail.
+    against the first, corrected for the number of tests. Tables of all differences follow, separately for
+    queries with and without an answer in the searcher's language.
 
     \b
     Example:
@@ -220,27 +215,26 @@ def _measures(given: str | None, dataset: Dataset) -> list[str]:
     return [name for name in MEASURES if not (alone and parse_measure(name).family.across)]
 
 
-@click.command("replay")
+@click.command("replay", cls=Command)
 @click.argument("dataset", type=PATH, required=False)
 @_INDICES
 @setting_options
-@option("--measures NAMES", "Measures, such as 'nDCG@20 TLR@20 LPR'; see langshift evaluate score.")
+@option("--measures NAMES", "Measures, such as 'nDCG@20 TLR@20 LPR'.")
 @option(
     "--concurrency N",
-    "Queries to send concurrently; with --rate or --log, the maximum. "
-    f"[default: 1; with --rate or --log {AT_ONCE_IN_OPEN_LOOP}]",
+    f"Queries at once; with --rate or --log, at most. [default: 1; with those {AT_ONCE_IN_OPEN_LOOP}]",
     click.IntRange(1, MOST_AT_ONCE),
 )
 @option(
     "--rate R",
-    "Send R queries a second at random times, whether or not earlier ones are answered.",
+    "Send R queries a second, answered or not.",
     FiniteRange(0, 10_000, min_open=True),
 )
-@option("--log FILE", "Send the queries of a log at the times that it records.")
-@option("--speed S", "Send a log S times as fast. [default: 1]", FiniteRange(0, 1_000_000, min_open=True))
-@option("--warm-up N", "Uncounted queries sent to each index first.", click.IntRange(0, 10_000), default=WARM_UP)
+@option("--log FILE", "Send the queries of a log at its times.")
 @option("--output FOLDER", "Write run.trec, per-query.jsonl and result.json here.")
-@flag("--resume", "Resume an interrupted replay: send what is missing in --output.")
+@flag("--resume", "Resume an interrupted replay in --output.")
+@option("--speed S", "Send a log S times as fast.", FiniteRange(0, 1_000_000, min_open=True), rare=True)
+@option("--warm-up N", "Uncounted queries sent first.", click.IntRange(0, 10_000), default=WARM_UP, rare=True)
 @search_options
 @json_or_tables
 def replay_command(
@@ -260,41 +254,14 @@ def replay_command(
 ) -> None:
     """Send every query of DATASET to the cluster, and score the answers.
 
-    DATASET is a folder with corpus.jsonl, queries.jsonl and qrels/test.tsv. Each query retrieves the
-    best 100 documents. Without --output nothing is written.
-
-    \b
-    TLR@20 is the recall of relevant documents in other languages than the query's,
-    SLR@20 of those in the query's own language.
-
-    Closed loop (the default): --concurrency users, each of whom sends a query as soon as the previous one
-    is answered. Open loop (--rate, --log): queries are sent when they are due. The arrivals of --rate are a
-    Poisson process, the same in every replay. A query's wall time then counts from when it was due, even
-    if it had to wait for others (no coordinated omission). In a closed loop it counts from sending, and
-    wall_corrected shows the wall times as if queries had kept arriving.
-
-    With several --index, every query is sent to each of them, and they take turns in being first, under the
-    same load; the cluster then receives --rate or the log's rate once for each. Their answers are compared:
-    overlap (RBO, Jaccard@20), and each language's share of the first 20. Files are written to FOLDER/NAME,
-    and the comparison to FOLDER/drift.json.
-
-    The language of a query that names none is detected among all languages, and left open if it is not
-    clear; langshift search always chooses one of the index's own.
-
-    A log has a JSON object on each line with timestamp (ISO 8601, or seconds since 1970) and text, and
-    optionally language and _id. DATASET may be left out; with it, queries are judged by their _id.
-
-    With --output, answers are saved as they arrive; an interrupted replay is marked "complete": false in
-    result.json, and --resume sends what is missing. If the dataset has translation groups, the scores of
-    every translation of the relevant document are written to group-scores.jsonl, from which LPR is computed.
+    DATASET is a folder with corpus.jsonl, queries.jsonl and qrels/test.tsv; with --log it may be left out.
+    Each query retrieves the best 100 documents. TLR@20 is the recall of relevant documents in other languages
+    than the query's, SLR@20 of those in the query's own. Several indices take turns, and are compared.
 
     \b
     Example:
-      langshift dataset convert xquad XQUAD xquad8 --languages ar,de,en,es,ru,th,tr,zh --no-language
-      langshift ingest xquad8/corpus.jsonl --index xquad
-      langshift evaluate replay xquad8 --index xquad --output results/xquad
-      langshift evaluate replay xquad8 --index xquad --mode hybrid --prefer-language .02
-      langshift evaluate replay xquad8 --index plain --index shifted --rate 20
+      langshift evaluate replay DATASET --index news --output results/news
+      langshift evaluate replay DATASET --index plain --index shifted --rate 20
       langshift evaluate replay --log queries.jsonl --speed 2 --index plain --index shifted
     """
     if len(set(names)) < len(names):
@@ -344,7 +311,7 @@ def _read(folder: Path | None, log: Path | None, measures: str | None) -> tuple[
     return dataset, None if measures is None else runs.parse_names(measures, dataset)
 
 
-@click.command("score")
+@click.command("score", cls=Command)
 @click.argument("run", type=PATH)
 @option("--dataset FOLDER", "The dataset that was searched.", required=True)
 @option(
@@ -405,7 +372,7 @@ def show(found: runs.ScoredRun) -> None:
             table(None, ["", *heads], rows, right=set(heads))
 
 
-@click.group()
+@click.group(cls=Group)
 def evaluate() -> None:
     """Measure an index on the live cluster.
 

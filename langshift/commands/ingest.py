@@ -33,7 +33,9 @@ from langshift.parameters import (
     PATIENCE,
     REMOTE_CODE,
     SHARE,
+    Command,
     Decorator,
+    Group,
     flag,
     json_or_tables,
     option,
@@ -50,16 +52,12 @@ from langshift.settings import Settings
 _VECTORS = option("--vectors FILE", "Language vectors. [default: those that come with langshift]")
 _ALPHA = option(
     "--alpha A",
-    "Scale of the shift, 0 (none) to 1, in all languages. [default: what the vectors recommend, else 1]",
+    "How much of the shift to apply, 0 to 1. [default: what the vectors recommend, else 1]",
     SHARE,
 )
-_METHOD = option(
-    "--method NAME",
-    "How documents are shifted: shift, or affine (a linear map of each language onto the pivot's space).",
-    default="shift",
-)
-_SOFT = flag("--soft", "Shift a document by all languages that it may be in, weighted by their detected probability.")
-_LID_MODEL = option("--lid-model FILE", "A fastText model that detects languages. [default: the bundled lid.176.ftz]")
+_METHOD = option("--method NAME", "shift, or affine (a linear map of each language).", default="shift", rare=True)
+_SOFT = flag("--soft", "Shift by all languages a document may be in, by their probability.", rare=True)
+_LID_MODEL = option("--lid-model FILE", "Another fastText model that detects languages.", rare=True)
 
 
 def _make_pipeline_options(*, min_confidence: float, **values: Any) -> PipelineOptions:  # noqa: ANN401 - what click has checked
@@ -70,48 +68,50 @@ def _pipeline_options(*more: Decorator, unless: str = "") -> Decorator:
     """The options of a command that makes documents' vectors; it is given them as ``pipeline``."""
     least_confidence = option(
         "--min-confidence P",
-        f"A document whose detection is less certain than this becomes `und` and is not shifted{unless}.",
+        f"Do not shift a document whose language is less certain{unless}.",
         SHARE,
         default=0.5,
+        rare=True,
     )
     usual = (ENCODER, REMOTE_CODE, _VECTORS, _ALPHA)
     return option_group("pipeline", _make_pipeline_options, *usual, *more, _LID_MODEL, least_confidence)
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("old")
 @option("--name NEW", "The name of the new index; not needed with --audit.")
-@option("--vector-field F", "The field of OLD that contains the vectors.", dest="vector", required=True)
+@option("--vector-field F", "The field of OLD with the vectors.", dest="vector", required=True)
 @option(
     "--text-field T",
-    "A text field of OLD, for detecting languages and for searching by words; can be repeated.",
+    "A text field of OLD, for languages and word search; can be repeated.",
     dest="texts",
     required=True,
     multiple=True,
 )
 @option(
     "--language-field L",
-    "A field of OLD that names a document's language as a BCP 47 tag (th, zh-TW). [default: detected]",
+    "A field of OLD with the language. [default: detected]",
     dest="language",
 )
 @_pipeline_options()
 @option(
-    "--if-exists",
-    "If NEW exists: refuse, replace it with a new version, or do so and keep the old version.",
+    "--if-exists WHAT",
+    "What to do if NEW exists: fail, replace it, or new-version, which keeps the old one for a rollback.",
     click.Choice(["fail", "replace", "new-version"]),
     default="fail",
 )
 @PATIENCE
-@flag("--audit", "Only read a random sample of OLD and report what a shift would change; write nothing.")
+@flag("--audit", "Only report what a shift would change.")
 @option(
     "--sample N",
-    "With --audit: how many documents to sample, and how many queries to use at most. [default: 2000]",
+    "With --audit: how many documents, and queries at most, to look at. [default: 2000]",
     click.IntRange(100, 10_000),
+    rare=True,
 )
 @option(
     "--queries FILE",
-    "With --audit: queries in BEIR's layout (queries.jsonl); with --encoder given, each has an `embedding`. "
-    "[default: the documents are used as queries]",
+    "With --audit: queries.jsonl as in BEIR. [default: the documents are used as queries]",
+    rare=True,
 )
 @json_or_tables
 def adopt(
@@ -130,20 +130,16 @@ def adopt(
 ) -> None:
     """Take over OLD, an index (or alias) with vectors from any source, as the new index NEW.
 
-    Its documents are read, their languages detected, their vectors shifted, and everything is written to a new index
-    with the same fields, mapping, analyzers and settings. Nothing is encoded: --encoder only names the encoder that
-    the vectors are from. Each document also gets its language, how certain that is, and a stamp of what was done to
-    its vector. NEW is searched, measured and retuned like any langshift index.
+    NEW has the same fields, mapping, analyzers and settings; each document's language is detected and its vector
+    shifted. Nothing is encoded: --encoder only names the encoder that the vectors are from.
 
-    OLD is never written to, not even refreshed: what is not yet searchable in OLD, and what is written to OLD while
-    it is read or later, is not in NEW. Send new documents to NEW too (see langshift pipeline), or stop writing to
-    OLD. A document that NEW does not accept goes to the dead letters, and the exit code is 3. An interrupted run
-    leaves nothing of NEW behind: run it again.
+    OLD is only read. What is written to it from now on is not in NEW: send it to both (see langshift pipeline). A
+    document that NEW does not accept goes to the dead letters, and the exit code is 3. An interrupted run leaves
+    nothing behind: run it again.
 
     \b
     Example:
       langshift adopt old-articles --audit --vector-field vec --text-field headline --text-field body
-      langshift adopt old-articles --name news --vector-field vec --text-field headline --text-field body
       langshift adopt old-articles --name news --vector-field vec --text-field body --language-field meta.lang
     """
     if not audit and (sample is not None or queries is not None):
@@ -232,30 +228,32 @@ def _make_load_options(*, template: Path | None, engine: Engine | None, **values
     return LoadOptions(**values, shape=IndexOptions(Template.read(template) if template else None, engine))
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("corpus")
 @option("--index NAME", "The index, created if it does not exist.", dest="name", required=True)
-@_pipeline_options(_METHOD, _SOFT, unless=", except by --soft")
+@_pipeline_options(_METHOD, _SOFT, unless=" (--soft does)")
 @option_group(
     "options",
     _make_load_options,
     option(
-        "--if-exists",
-        "If the index exists: refuse, add to it, replace it with a new version, or do so and keep the old version.",
+        "--if-exists WHAT",
+        "What to do if it exists: fail, append, replace it, or new-version, which keeps the old one for a rollback.",
         click.Choice(["fail", "append", "replace", "new-version"]),
         default="fail",
     ),
     option(
         "--template FILE",
-        "Your own analyzers, fields and settings for a new index: JSON with any of analyzers, mappings, settings.",
+        "JSON with analyzers, mappings or settings of your own for a new index.",
+        rare=True,
     ),
     option(
-        "--engine",
-        "The vector engine of a new index; the embedded OpenSearch only has lucene. [default: lucene]",
+        "--engine NAME",
+        "The vector engine of a new index: lucene, faiss, faiss-fp16 or faiss-on-disk. [default: lucene]",
         click.Choice(ENGINES),
+        rare=True,
     ),
     flag("--resume", "Resume an interrupted load, or start one if there is none."),
-    flag("--fast-load", "Create a new index without replicas, and add them at the end.", dest="fast"),
+    flag("--fast-load", "Add a new index's replicas at the end.", dest="fast", rare=True),
     PATIENCE,
 )
 @json_or_tables
@@ -263,14 +261,11 @@ def ingest(corpus: str, name: str, pipeline: PipelineOptions, options: LoadOptio
     """Index CORPUS: detect each document's language, encode it, shift it, write it.
 
     CORPUS is a JSONL file (_id, title, text, language, group and any other field; plain, gzip or zstd), a
-    Parquet file with such columns, or - for standard input. A document's own language takes precedence over
-    detection. Of two documents with the same _id the later one wins; {"_op": "delete", "_id": ...} deletes. A line
-    that cannot be indexed goes to the dead letters (see langshift dead-letters), and the exit code is 3.
+    Parquet file with such columns, or - for standard input. Of two documents with the same _id the later one
+    wins; {"_op": "delete", "_id": ...} deletes. A line that cannot be indexed goes to the dead letters (see
+    langshift dead-letters), and the exit code is 3.
 
     After a crash, a lost cluster or Ctrl-C, run the same command with --resume; nothing is lost or duplicated.
-
-    With the template {"analyzers": {"ja": "kuromoji"}}, Japanese texts are analysed by kuromoji, a plugin that the
-    cluster must have.
 
     \b
     Example:
@@ -302,7 +297,7 @@ def ingest(corpus: str, name: str, pipeline: PipelineOptions, options: LoadOptio
     click.get_current_context().exit(progress.report_end(summary, opened, last, as_json=as_json))
 
 
-@click.group("dead-letters")
+@click.group("dead-letters", cls=Group)
 def dead_letters() -> None:
     """List documents that could not be indexed, with the reasons, and send them again.
 

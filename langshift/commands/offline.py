@@ -28,6 +28,7 @@ from langshift.parameters import (
     PATH,
     REMOTE_CODE,
     SHARE,
+    Command,
     FiniteRange,
     json_or_tables,
     option,
@@ -60,8 +61,8 @@ _encoding_options = option_group(
     ENCODER,
     REMOTE_CODE,
     option("--vectors FILE", "Language vectors. [default: those that come with langshift]"),
-    option("--pivot LANGUAGE", "Convert the language vectors to this pivot. [default: the file's own pivot]"),
-    option("--cache FOLDER", "Store the encodings here for the next run. [default: not stored]"),
+    option("--pivot LANGUAGE", "Convert the language vectors to this pivot.", rare=True),
+    option("--cache FOLDER", "Keep the encodings here for the next run.", rare=True),
 )
 
 
@@ -135,43 +136,46 @@ def encode_shown(dataset: Dataset, encoder: Encoder, cache: Path | None) -> enco
         return encoding.encode(dataset, encoder, cache, lambda kind, done: bars.advance(tasks[kind], done))
 
 
-@click.command("offline")
+@click.command("offline", cls=Command)
 @click.argument("dataset", type=PATH)
 @_encoding_options
 @option(
     "--method LIST",
-    "How language is removed from the vectors: none, shift, centering, lir, affine.",
+    "Any of none, shift, centering, lir, affine.",
     dest="methods",
     default="shift",
     callback=partial(parse_list, example="none,shift,affine"),
 )
 @option(
     "--alpha A",
-    "Scale of shift and affine, 0 to 1. [default: what the language vectors recommend, else 1]",
+    "How much of the shift to apply, 0 to 1. [default: what the vectors recommend, else 1]",
     SHARE,
 )
 @option(
     "--shift-queries LIST",
-    "Whether queries are shifted too: never, always, or auto (what the language vectors recommend, else never).",
+    "Whether queries are shifted, too: never, always or auto (as the language vectors recommend).",
     default="auto",
     callback=parse_sides,
+    rare=True,
 )
 @option(
     "--language-from LIST",
-    "Languages by which documents are shifted: given by the dataset, detected, detected:20 (from the first "
-    "20 characters), soft or soft:20 (all that are possible).",
+    "Documents' languages: given (by the dataset), detected, detected:20 (from 20 characters), soft or soft:20 "
+    "(all that are possible).",
     dest="sources",
     default="given",
     callback=parse_sources,
+    rare=True,
 )
 @option(
-    "--beta B",
-    "Language preference: added to the cosine of documents in the query's language.",
+    "--prefer-language B",
+    "Add B to the cosine of documents in the query's language.",
     FiniteRange(0),
+    dest="beta",
     default=0.0,
 )
 @option("--measures NAMES", "Measures, such as 'nDCG@20 TLR@20 SLR@20 LPR'.")
-@option("--output FOLDER", "Write the run, group scores and result.json here.")
+@option("--output FOLDER", "Write run.trec, result.json and so on here, for `langshift evaluate compare`.")
 @json_or_tables
 def offline(
     dataset: Path,
@@ -187,11 +191,8 @@ def offline(
 ) -> None:
     """Search DATASET exactly, without a cluster, and score the answers.
 
-    Documents and queries are encoded locally, documents are shifted as by ingest, and every query is
-    compared with every document by cosine. The best 100 documents count. Languages that the dataset does
-    not name are detected; measures use the dataset's languages, independently of --language-from. The files
-    run.trec, group-scores.jsonl, per-query.jsonl and result.json, which `langshift evaluate compare` reads,
-    are written to --output.
+    Documents and queries are encoded locally, documents are shifted as by ingest, and every query is compared with
+    every document by cosine. The best 100 documents count.
 
     Several values of --method, --language-from or --shift-queries give one table, with one folder for each
     row in --output. The methods centering and lir also change queries, and have no alpha.
@@ -262,20 +263,18 @@ def _numbers(ctx: click.Context, parameter: click.Parameter, given: str | None) 
     return numbers
 
 
-@click.command("sweep")
+@click.command("sweep", cls=Command)
 @click.argument("dataset", type=PATH)
 @_encoding_options
-@click.option("--alpha", "alphas", default=_ALPHAS, callback=_numbers, metavar="LIST", help="Alphas to try.")
-@option("--beta LIST", "Language preferences to try, if any.", dest="betas", callback=_numbers)
-@option("--select NAME", "The measure by which the best alpha is chosen.", default="nDCG@20")
-@option("--measures NAMES", "Measures to report, such as 'nDCG@20 TLR@20 LPR Lang_nDCG@20'.")
+@option("--alpha LIST", "Alphas to try.", dest="alphas", default=_ALPHAS, callback=_numbers)
+@option("--prefer-language LIST", "Language preferences to try, such as 0,.02,.05.", dest="betas", callback=_numbers)
+@option("--measures NAMES", "Measures to report; the first one chooses the best alpha.")
 @json_or_tables
 def sweep(
     dataset: Path,
     options: EncodingOptions,
     alphas: list[float],
     betas: list[float],
-    select: str,
     measures: str | None,
     as_json: bool,
 ) -> None:
@@ -283,16 +282,16 @@ def sweep(
 
     Every alpha is tried for all languages together, then for one language at a time with the others at the
     best alpha. The best is chosen on one half of the queries and reported on the other; queries of one
-    article (or, if the dataset names no articles, of one group) stay in one half. --beta adds a table of
-    language preferences, over all queries, at the smallest, the best and the largest alpha.
+    article (or, if the dataset names no articles, of one group) stay in one half. --prefer-language
+    adds a table of language preferences, over all queries, at the smallest, the best and the largest alpha.
 
     \b
     Example:
       langshift dataset convert xquad XQUAD xquad8 --languages ar,de,en,es,ru,th,tr,zh
-      langshift evaluate sweep xquad8 --alpha 0,.25,.5,.75,1 --beta 0,.02,.05,.1
+      langshift evaluate sweep xquad8 --alpha 0,.25,.5,.75,1 --prefer-language 0,.02,.05,.1
     """
     given = load_dataset(dataset)
-    names, select = _names(given, measures, select, betas)
+    names, select = _names(given, measures, betas)
     pipeline = open_dataset_pipeline(given, options, 1.0)
     encoded = encode_shown(given, pipeline.encoder, options.cache)
     vectors = pipeline.debias.vectors
@@ -312,19 +311,18 @@ def sweep(
         show_sweep(found, names)
 
 
-def _names(dataset: Dataset, measures: str | None, select: str, betas: Sequence[float]) -> tuple[list[str], str]:
-    """The measures to report, that to choose by among them, and its name as scores have it.
+def _names(dataset: Dataset, measures: str | None, betas: Sequence[float]) -> tuple[list[str], str]:
+    """The measures to report, and the first of them, to choose by.
 
     Raises:
-        UsageError: an unknown measure, or one that is not to be high.
+        UsageError: an unknown measure, or a first one that is not to be high.
     """
-    chosen = parse_measure(select).name
-    parse_names(chosen, dataset)
+    names = parse_names(measures, dataset)
+    chosen = names[0]
     direction = parse_measure(chosen).family.direction
     if direction != "high":
         good = "Low" if direction == "low" else "Neither high nor low"
-        raise UsageError(f"{good} values of {chosen} are better: give --select another measure, such as nDCG@20.")
-    names = parse_names(measures, dataset)
+        raise UsageError(f"{good} values of {chosen} are better: name another measure first, such as nDCG@20.")
     if betas and measures is None and dataset.judged != PER_LANGUAGE:
         names.append("Lang_nDCG@20")
-    return list(dict.fromkeys([chosen, *names])), chosen
+    return list(dict.fromkeys(names)), chosen

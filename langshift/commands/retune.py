@@ -14,7 +14,7 @@ from langshift.client import open_cluster
 from langshift.errors import LangshiftError, UsageError
 from langshift.evaluate.compare.gate import Gate, GateResult, show
 from langshift.languages import parse_tag
-from langshift.parameters import JSON, PATH, PATIENCE, SHARE, FiniteRange, json_or_tables, option
+from langshift.parameters import JSON, PATH, PATIENCE, SHARE, Command, FiniteRange, json_or_tables, option
 from langshift.plugin import retune as retuning
 from langshift.plugin.transfer.state import Stage, TransferProgress, TransferResult
 from langshift.retrieval.settings import SearchOptions, encoder_options
@@ -35,28 +35,24 @@ def parse_scales(ctx: click.Context, parameter: click.Parameter, given: tuple[st
     return scales
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("name")
-@option("--alpha A", "Scale of the shift, 0 (none) to 1, in all languages.", SHARE)
+@option("--alpha A", "How much of the shift to apply, 0 to 1.", SHARE)
 @option(
     "--alpha-for TAG=A",
-    "Scale of one language, such as th=0.3; can be repeated. Without --alpha, the others are unchanged.",
+    "The same for one language, such as th=0.3; can be repeated.",
     dest="alphas",
     callback=parse_scales,
     multiple=True,
 )
-@option(
-    "--vectors FILE", "Other language vectors for the same encoder; without --alpha, with the scales they recommend."
-)
-@option("--throttle N", "Documents a second at most. [default: as many as possible]", FiniteRange(0, min_open=True))
+@option("--vectors FILE", "Other language vectors, with what they recommend unless --alpha is given.")
+@option("--throttle N", "Documents a second at most.", FiniteRange(0, min_open=True), rare=True)
 @PATIENCE
-@option(
-    "--gate DATASET", "Replay this dataset on both versions before the new one goes live, and check --fail-if.", PATH
-)
+@option("--gate DATASET", "Replay this dataset on both versions first, and check --fail-if.", PATH)
 @option(
     "--fail-if CONDITION",
-    "Keep the old version live if this holds: 'SLR@20 < -0.01' is about the change, 'value nDCG@20 < 0.7' "
-    "about the new figure itself; can be repeated. See langshift evaluate compare.",
+    "Keep the old version if this holds: 'SLR@20 < -0.01' is about the change, 'value nDCG@20 < 0.7' about "
+    "the new figure; can be repeated.",
     dest="conditions",
     multiple=True,
 )
@@ -76,12 +72,9 @@ def retune(
 ) -> None:
     """Change the shift of the index NAME without encoding anything again.
 
-    A new version is created inside the cluster from the live one. Writes and deletes that arrive in the
-    meantime are carried over, the last of them while writes are blocked for a moment; vectors and counts are
-    checked; then the alias is pointed to the new version in one step. Until then, searches are not affected.
-    The previous version is kept, is read-only, and is what `langshift rollback NAME` returns to.
-
-    If the command ends early, the old version stays live and complete, and the same command can be run again.
+    A new version is created inside the cluster from the live one, checked, and put in its place. Writes that
+    arrive in the meantime are carried over; searches are not affected. The old version is kept for
+    `langshift rollback NAME`. If the command ends early, the old version stays live: run the same command again.
 
     \b
     Example:
@@ -124,7 +117,7 @@ def retune(
         note_aliases_left(client, done.before)
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("name")
 @PATIENCE
 @JSON

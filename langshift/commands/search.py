@@ -10,7 +10,7 @@ from langshift.debias.encoders import is_given
 from langshift.errors import UsageError
 from langshift.languages import require_tag
 from langshift.output import emit_json, note, out, pluralize, table
-from langshift.parameters import flag, json_or_tables, option
+from langshift.parameters import Command, Group, flag, json_or_tables, option
 from langshift.plugin.versions import IndexInfo, check_name, live
 from langshift.retrieval.anchored import USUAL_WORDS
 from langshift.retrieval.calibration.calibrate import calibrate as calibrate_index
@@ -28,7 +28,7 @@ from langshift.retrieval.settings import (
 )
 
 
-@click.group()
+@click.group(cls=Group)
 def anchors() -> None:
     """Calibrate anchored search (langshift search --mode anchored) for an index.
 
@@ -51,11 +51,10 @@ def calibrate(name: str, sample: int, search: SearchOptions, as_json: bool) -> N
     No judgements are needed: queries are cut out of documents of the index, and each is searched twice, once in the
     whole index and once with its document hidden, as if that did not exist in the query's language. The weight of
     words is fitted so that the query's document is trusted in the first search, and no other document of its language
-    in the second. Also measured is how much the vectors of unrelated documents differ and, if documents name
-    translation groups, how often a content exists in each language. Without a calibration, default values are used.
+    in the second.
 
     The result is stored in the index's mapping, where searches find it; no document is changed. The same index gives
-    the same result. A retune carries it over.
+    the same result. A retune carries it over. Without a calibration, default values are used.
 
     \b
     Example:
@@ -125,20 +124,20 @@ def remarks(name: str, calibration: Calibration) -> list[str]:
     ]
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("name")
 @click.argument("words")
 @setting_options
-@option("--language TAG", "The query's language. [default: detected, among the index's own languages]")
-@option("--size", "How many hits to show.", click.IntRange(1, 1000), default=10)
+@option("--language TAG", "The query's language. [default: detected]")
+@option("--size N", "How many hits to show.", click.IntRange(1, 1000), default=10)
 @option(
     "--filter FIELD=VALUE",
-    "Only documents with this value; can be repeated. Several values of one field are alternatives.",
+    "Only documents with this value; can be repeated, of one field for alternatives.",
     dest="filters",
     multiple=True,
 )
-@flag("--explain", "Show for each hit how its score came about, and what the shift did to its rank.")
-@flag("--show-request", "Print every request of the search first, for Dev Tools and, as a comment, for curl.")
+@flag("--explain", "Show for each hit where its score comes from, and what the shift did.")
+@flag("--show-request", "Print the requests of the search first, for Dev Tools and curl.")
 @search_options
 @json_or_tables
 def search(

@@ -20,7 +20,7 @@ from langshift.evaluate.replay.plan import ReplayOptions
 from langshift.evaluate.replay.replay import failures
 from langshift.evaluate.replay.result import check_output, result, server_version, write_files
 from langshift.evaluate.runs import command
-from langshift.parameters import JSON, json_or_tables, option
+from langshift.parameters import JSON, Command, json_or_tables, option
 from langshift.retrieval.searcher import Searcher
 from langshift.settings import Settings
 
@@ -31,7 +31,7 @@ _LEGEND = (
 )
 
 
-@click.command()
+@click.command(cls=Command)
 @option(
     "--output FOLDER", "Write the runs of both indices and the report here. [default: results/demo in LANGSHIFT_HOME]"
 )
@@ -156,7 +156,7 @@ def _show_example(shown: DemoExample) -> None:
     terminal.table(None, ["", "", "before", "", "after"], rows)
 
 
-@click.command()
+@click.command(cls=Command)
 @option(
     "--host",
     "The address to listen on. If other machines can reach it, they need the token.",

@@ -26,28 +26,29 @@ from langshift.parameters import (
     PATH,
     REMOTE_CODE,
     SHARE,
+    Group,
     json_or_tables,
     option,
     option_group,
     parse_list,
 )
 
-_PAIRS_ENCODER = option("--encoder NAME", "The encoder for --pairs. [default: the encoder that FILE names]")
+_PAIRS_ENCODER = option("--encoder NAME", "The encoder for --pairs. [default: FILE's]")
 #: The options that join rows of parallel text; a command is given them as ``passages``, for ``open_parallel``.
 _passage_options = option_group(
     "passages",
     dict,
     option(
         "--join-lines N",
-        "Join N consecutive rows to one passage, ideally as long as the texts in the index.",
+        "Join N rows to one passage, about as long as the texts in the index.",
         click.IntRange(1, 1000),
         default=1,
     ),
-    option("--documents FILE", "A document id for each row, so that joined passages never cross documents."),
+    option("--documents FILE", "A document id for each row, which --join-lines does not cross."),
 )
 
 
-@click.group()
+@click.group(cls=Group)
 def vectors() -> None:
     """Fit language vectors on parallel text, inspect them, and judge them.
 
@@ -61,17 +62,16 @@ def vectors() -> None:
 @click.argument("file", type=PATH)
 @option("--pairs PATH", "Parallel text, as for `vectors fit`.", required=True)
 @_passage_options
-@option(
-    "--budget B", "How much of SLR@20, recall in the query's own language, the shift may cost.", SHARE, default=0.01
-)
+@option("--budget B", "How much recall in the query's own language (SLR@20) it may cost.", SHARE, default=0.01)
 @_PAIRS_ENCODER
 @REMOTE_CODE
 @option(
     "--sample N",
-    "How many items to use, evenly spread. [default: 600, fewer with more than eight languages]",
+    "How many items to use. [default: 600, fewer with more than eight languages]",
     click.IntRange(min=100),
+    rare=True,
 )
-@option("--plot FILE", "Write a plot of the curves here, as .svg, .png or .pdf.")
+@option("--plot FILE", "Write a plot of the curves here, as .svg, .png or .pdf.", rare=True)
 @json_or_tables
 def tune(
     file: Path,
@@ -86,15 +86,11 @@ def tune(
 ) -> None:
     """Measure on parallel text how far to shift documents with FILE, and write the recommendation to FILE.
 
-    A search task is built from the text: about ten words from the middle of an item are a query in each
-    language, and the whole item is to be found in every language. The alpha with the highest TLR@20 is
-    searched for, with all query languages weighted equally, as long as SLR@20 falls by no more than --budget;
-    then whether queries in languages other than the pivot should be shifted too, and whether single languages
-    need an alpha of their own. Each is recommended only if it gains more than chance on fifths of the text
-    that had no part in the choice; if nothing does, alpha 0 is recommended: do not shift this model.
-
-    The vectors of FILE are judged as they are. If they were fitted on this same text (the same number of
-    pairs in every language), each fifth is judged without its share in them.
+    A search task is built from the text: about ten words from the middle of an item are a query in each language, and
+    the whole item is to be found in every language. The alpha with the highest TLR@20 is searched for, as long as
+    SLR@20 falls by no more than --budget; then whether queries should be shifted too, and whether single languages
+    need an alpha of their own. Each is recommended only if it gains more than chance on fifths of the text that had
+    no part in the choice; if nothing does, alpha 0 is recommended: do not shift this model.
 
     \b
     Example:
@@ -414,9 +410,10 @@ def _judgement(one: VectorAssessment) -> dict[str, Any]:
 )
 @option(
     "--methods LIST",
-    "What to fit: shift and centering (always), lir, affine.",
+    "What to fit beside shift and centering: lir, affine.",
     default="shift",
     callback=partial(parse_list, example="shift,lir"),
+    rare=True,
 )
 @ENCODER
 @REMOTE_CODE
@@ -497,21 +494,20 @@ def check(
     vectors fitted there are compared with FILE's: use text like the text that you index.
 
     \b
-    Columns: missing, rows with a missing side; norm of V, in per cent of the embeddings' norm; halves,
-    the mean cosine between V of random halves of the pairs, and where 95 % of them lie; needed,
-    pairs for an expected cosine of .95 with the true V; suspect, pairs that look misaligned;
-    cosine with the V that --pairs gives.
+    Columns:
+      norm     length of the vector V, in per cent of the embeddings' norm
+      halves   mean cosine between V of random halves of the pairs, and where 95 % lie
+      needed   pairs for an expected cosine of .95 with the true V
+      suspect  pairs that look misaligned
+      missing  rows with a missing side
+      cosine   with the V that --pairs gives
 
     \b
-    Verdicts, by the first rule that holds:
-      use            the vector is shorter than 1 % of the embeddings: nothing to gain or to lose
-      do not use     there are fewer than 10 pairs; or two halves of them give vectors with a cosine
-                     under .33: the error is larger than what the shift removes; or --pairs gives
-                     another vector (cosine under .71)
-      use with care  that cosine of the halves is under .82: more pairs are needed; or more than
-                     5 % of the pairs look misaligned; or the encoder distinguishes texts of the
-                     language too poorly to tell; or --pairs gives a cosine under .9
-      use            otherwise
+    Verdicts:
+      do not use     fewer than 10 pairs, halves under .33, or cosine under .71
+      use with care  halves under .82, over 5 % suspect, cosine under .9, or an
+                     encoder that cannot distinguish texts of the language
+      use            otherwise, or V is shorter than 1 %: nothing to gain or lose
 
     \b
     Example:

@@ -20,7 +20,7 @@ def test_a_report_on_replays_and_a_sweep(tmp_path, index_name, cluster_url):
             *("--output", tmp_path / "out"),
             url=cluster_url,
         ),
-        langshift("evaluate", "sweep", data, "--alpha", "0,1", "--beta", "0,.1", "--json"),
+        langshift("evaluate", "sweep", data, "--alpha", "0,1", "--prefer-language", "0,.1", "--json"),
     ]
     assert [one.returncode for one in done] == [0, 0, 0], [one.stderr for one in done]
     sweep = tmp_path / "sweep.json"

@@ -36,6 +36,17 @@ def test_every_command_has_help_with_an_example_of_itself(path):
             assert parameter.help, f"{path} {parameter.name}"
 
 
+@pytest.mark.parametrize("path", EVERY)
+def test_the_help_of_every_command_fits_a_screen(path):
+    command = EVERY[path]
+    said = command.get_help(click.Context(command, info_name=path, terminal_width=80)).splitlines()
+    assert len(said) <= 50
+    rare = {parameter.opts[-1] for parameter in command.params if getattr(parameter, "rare", False)}
+    begin = said.index("More options:") if rare else len(said)
+    listed = [(word, number > begin) for number, line in enumerate(said) for word in line.split()[:1] if word in rare]
+    assert sorted(listed) == sorted((name, True) for name in rare)
+
+
 @pytest.mark.parametrize("path", [path for path, command in EVERY.items() if not isinstance(command, click.Group)])
 def test_every_command_speaks_json_and_stands_in_the_readme(path):
     assert "--json" in [name for parameter in EVERY[path].params for name in parameter.opts]

@@ -22,7 +22,9 @@ def data(tmp_path):
 
 def test_files_in_the_form_of_a_replay(data, tmp_path):
     out, cache = tmp_path / "results" / "shifted", tmp_path / "cache"
-    said = run("offline", data, "--alpha", "1", "--beta", ".125", "--output", out, "--cache", cache, "--json")
+    said = run(
+        "offline", data, "--alpha", "1", "--prefer-language", ".125", "--output", out, "--cache", cache, "--json"
+    )
     assert said.exit_code == 0, said.output
     result = json.loads(said.stdout)
     assert json.loads((out / "result.json").read_text()) == result
@@ -78,7 +80,7 @@ def test_another_pivot(data):
 
 
 def test_a_sweep(data):
-    said = run("sweep", data, "--alpha", "1,0", "--beta", "0,.05", "--json")
+    said = run("sweep", data, "--alpha", "1,0", "--prefer-language", "0,.05", "--json")
     assert said.exit_code == 0, said.output
     found = json.loads(said.stdout)
     assert found["halves"] == {
@@ -113,8 +115,8 @@ def test_what_is_refused_before_anything_is_encoded(data, tmp_path):
         assert refusal(command, data, "--pivot", "xx").startswith("The language vectors do not include the pivot 'xx'")
         assert refusal(command, data, "--measures", "best").startswith("'best' is not a known measure: ")
     assert refusal("offline", data, "--output", file) == f"{file} is a file: name a folder for --output."
-    assert refusal("sweep", data, "--select", "LPR") == (
-        "Neither high nor low values of LPR are better: give --select another measure, such as nDCG@20."
+    assert refusal("sweep", data, "--measures", "LPR") == (
+        "Neither high nor low values of LPR are better: name another measure first, such as nDCG@20."
     )
 
 
@@ -129,7 +131,7 @@ def test_vectors_of_another_encoder(data, tmp_path):
 
 @pytest.mark.parametrize(
     ("option", "value", "reach"),
-    [("--alpha", "0,2", "from 0 to 1"), ("--alpha", ",", "from 0 to 1"), ("--beta", "a", "of 0 or more")],
+    [("--alpha", "0,2", "from 0 to 1"), ("--alpha", ",", "from 0 to 1"), ("--prefer-language", "a", "of 0 or more")],
 )
 def test_numbers_that_are_none(data, option, value, reach):
     said = run("sweep", data, option, value)
