@@ -20,7 +20,7 @@ from langshift.ingest.resume import DOCUMENTS, USUAL, LoadOptions, LoadSession, 
 from langshift.ingest.sources import open_source
 from langshift.ingest.transform import index_rows
 from langshift.output import note, pluralize
-from langshift.plugin import version_writer
+from langshift.plugin import unread, version_writer
 from langshift.plugin.pipelines import inherit_pipeline_on_load
 from langshift.plugin.versions import Target
 from langshift.retry import RetryBudget, retry_until_available
@@ -79,6 +79,7 @@ class LoadRun:
         tallies = self._journal.tallies()
         self._summary.count(tallies)
         facts = {"index": target.index, "uuid": target.uuid, "tallies": tallies, "present": checked.documents}
+        self._summary.unread = self._patiently(lambda: unread.look(self._client, live, self._summary.languages))
         last = self._opened.base + self._journal.last_line()
         self._journal.finish({**facts, "last": last, "repaired": self._summary.repaired})
         return self._summary

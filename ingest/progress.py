@@ -19,6 +19,7 @@ from rich.text import Text
 
 from langshift import output
 from langshift.debias.fingerprint import Fingerprint
+from langshift.debias.readable import unread_in_words
 from langshift.errors import LangshiftError
 from langshift.ingest.bulk.journal import RESULT
 from langshift.ingest.bulk.journal_store import LoadWorkspace
@@ -185,6 +186,7 @@ class LoadSummary:
         repaired: documents that the cluster had confirmed and lost, and that were written once more.
         languages: documents by language, ``und`` included.
         shifted: documents whose vector was moved.
+        unread: documents of the whole index by language, where the encoder does not read that.
         cut: documents longer than the encoder reads, by ``longest`` characters.
         longest: characters of a text that the encoder reads.
         folded: documents by language that counts to its macrolanguage (``arz`` to ``ar``).
@@ -213,6 +215,7 @@ class LoadSummary:
     languages: Counter[str] = field(default_factory=Counter)
     shifted: int = 0
     cut: int = 0
+    unread: dict[str, int] = field(default_factory=dict)
     longest: int | None = None
     folded: Counter[str] = field(default_factory=Counter)
     without_vector: Counter[str] = field(default_factory=Counter)
@@ -288,6 +291,7 @@ def remarks(summary: LoadSummary, pipeline: EmbeddingPipeline) -> list[str]:
             f"{pluralize(summary.cut, 'text')} longer than the {summary.longest:,} characters that "
             f"{pipeline.encoder.id} reads: the vector covers only the beginning, lexical search all of it."
         )
+    sentences += unread_in_words(summary.made.encoder, summary.unread)
     if summary.languages["und"]:
         unclear = pluralize(summary.languages["und"], "document")
         fate = "shifted by all their possible languages" if summary.made.soft else f"not {_verb(summary.made)}"

@@ -2,13 +2,14 @@
 
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 from opensearchpy import OpenSearch
 from rich.filesize import decimal
 
 from langshift.debias.fingerprint import Fingerprint
+from langshift.debias.readable import unread, unread_in_words
 from langshift.errors import ClusterError
 from langshift.languages import UNDETERMINED
 from langshift.output import pluralize
@@ -131,6 +132,7 @@ class Description:
         shards: how many.
         replicas: copies of each shard beside the first.
         auto_expand_replicas: such as ``0-1``; None where the number of replicas is fixed.
+        unread: languages that its encoder does not read, with their documents.
     """
 
     version: Version
@@ -146,6 +148,7 @@ class Description:
     shards: int
     replicas: int
     auto_expand_replicas: str | None
+    unread: Mapping[str, int] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         """As ``--json`` prints it, less what is told in words."""
@@ -157,6 +160,7 @@ class Description:
             "und": self.share(UNDETERMINED),
             "without_vector": self.without_vector,
             "stamps": None if self.stamps is None else self.stamps._asdict(),
+            "unread": dict(self.unread),
             "fields": self.fields.to_dict(),
             "vector": None if self.vector is None else self.vector._asdict(),
             "texts": [one._asdict() for one in self.texts],
@@ -205,6 +209,7 @@ def described(client: OpenSearch, version: Version, versions: Sequence[Version])
         languages=dict(sorted(languages.items(), key=lambda item: (-item[1], item[0]))),
         without_vector=int(counts["without_vector"]["doc_count"]),
         stamps=None if shift is None else count_stamps(client, index, shift, fields),
+        unread=unread(version.fingerprint.encoder, languages, found["_meta"].get(metadata.UNREAD, ())),
         vector=engine_of(found, settings, fields.vector),
         texts=[
             TextField(field, analyzer, int(filled[field]["doc_count"]))
@@ -384,6 +389,7 @@ def _of_documents(found: Description) -> Iterator[str]:
     name, made = found.version.name, found.version.fingerprint
     if found.without_vector:
         yield f"{_have(found.without_vector)} no vector: dense search finds only documents with a vector."
+    yield from unread_in_words(made.encoder, found.unread)
     stamps = found.stamps
     if stamps is None:
         yield "The index does not record which language vectors it has, so the documents' stamps were not checked."

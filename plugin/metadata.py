@@ -124,6 +124,8 @@ def window(settings: Mapping[str, Any]) -> int:
 
 FINGERPRINT, VECTORS, QUERIES = "langshift", "langshift_vectors", "langshift_queries"
 UNFINISHED, ORIGIN = "langshift_unfinished", "langshift_origin"
+#: Languages that the encoder was found not to read.
+UNREAD = "langshift_unread"
 ANCHORS = "langshift_anchors"
 
 

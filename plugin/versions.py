@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Literal
 
@@ -10,6 +10,7 @@ from opensearchpy import OpenSearch
 from opensearchpy.exceptions import NotFoundError
 
 from langshift.debias.fingerprint import Fingerprint
+from langshift.debias.readable import unread
 from langshift.errors import ClusterError, UsageError
 from langshift.languages import UNDETERMINED
 from langshift.plugin import metadata
@@ -85,6 +86,7 @@ class IndexInfo:
         shards: how many primary shards it has.
         counts: how many documents each of the languages has.
         texts: languages whose texts have a field, ``text.<language>``, and with it an analyzer of their own.
+        unread: languages that its encoder does not read, with their documents.
     """
 
     name: str
@@ -96,6 +98,7 @@ class IndexInfo:
     shards: int
     counts: Mapping[str, int]
     texts: frozenset[str]
+    unread: Mapping[str, int] = field(default_factory=dict)
 
 
 def live(client: OpenSearch, name: str, *, also_unfinished: bool = False) -> IndexInfo:
@@ -139,6 +142,7 @@ def live(client: OpenSearch, name: str, *, also_unfinished: bool = False) -> Ind
         shards=int(found[index]["settings"]["index"]["number_of_shards"]),
         counts=counts,
         texts=frozenset(mappings.get("properties", {}).get("text", {}).get("properties", {})),
+        unread=unread(fingerprint.encoder, counts, meta.get(metadata.UNREAD, ())),
     )
 
 

@@ -165,6 +165,8 @@ HALVES_LEAST = BREAK_EVEN**2 / (2 - BREAK_EVEN**2)
 # Between this and the break-even cosine, vectors fitted on other text still help, but less.
 AGREES = 0.9
 MISALIGNED = 0.05
+# With use-m, ``Alignment.sharpness`` is .26 to .48 in languages of which it finds no translations, else .88 or more.
+BLUNT = 0.7
 
 
 @dataclass(frozen=True)
@@ -222,13 +224,13 @@ def _verdict(
         return None, "there is no evidence: give parallel text in this language with --pairs"
     if share < NEGLIGIBLE:
         return USE, f"it is only {share:.1%} as long as the embeddings and changes almost nothing"
-    for word, reasons in ((NOT, _against(evidence, agreement)), (CARE, _doubts(evidence, agreement, encoder))):
+    for word, reasons in ((NOT, _against(evidence, agreement, encoder)), (CARE, _doubts(evidence, agreement, encoder))):
         if reasons:
             return word, "; ".join(reasons)
     return USE, "two halves of the pairs agree on it"
 
 
-def _against(evidence: LanguageEvidence, agreement: float | None) -> list[str]:
+def _against(evidence: LanguageEvidence, agreement: float | None, encoder: str) -> list[str]:
     """Why a vector should not be used."""
     halves = evidence.reliability.split_half
     reasons = []
@@ -236,6 +238,11 @@ def _against(evidence: LanguageEvidence, agreement: float | None) -> list[str]:
         reasons.append(f"{evidence.pairs} pairs are too few for a verdict; fit on more")
     elif halves < HALVES_LEAST:
         reasons.append(f"two halves of the pairs hardly agree ({halves:.2f}); {_more_pairs(evidence)}")
+    if evidence.alignment.checked and evidence.alignment.sharpness < BLUNT:
+        reasons.append(
+            f"translations are no nearer than other texts: the encoder {encoder} cannot read this language, "
+            "or the pairs are not translations"
+        )
     if agreement is not None and agreement < BREAK_EVEN:
         reasons.append(f"the given text points elsewhere (cosine {agreement:.2f}); fit on similar text")
     return reasons
@@ -252,7 +259,7 @@ def _doubts(evidence: LanguageEvidence, agreement: float | None, encoder: str) -
             f"{pairs.count / pairs.checked:.0%} of the pairs look misaligned, which the shift tolerates, "
             "but the method affine and tuning do not"
         )
-    if pairs.checked and not pairs.told:
+    if pairs.checked and not pairs.told and pairs.sharpness >= BLUNT:
         reasons.append(
             f"the encoder {encoder} hardly distinguishes texts of this language, or they are not translations: "
             "misaligned pairs cannot be detected"

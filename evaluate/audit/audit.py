@@ -1,9 +1,10 @@
 """What a shift would change in an index, by a sample of it; nothing is written."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 
 from langshift.debias import similarity
 from langshift.debias.debiaser import Debiaser
+from langshift.debias.readable import SAMPLED, LanguageSample, collapsed, measured, unread
 from langshift.debias.similarity import Floats, LanguageRows, NormalisedVectors
 from langshift.evaluate.audit import sample as sampling
 from langshift.evaluate.audit.sample import AuditQueries, LanguageDisagreement, LanguageMix, Sample
@@ -211,6 +213,7 @@ class Audit(NamedTuple):
             are too few documents or queries in that; None where there are too few in any.
         spread: how much cosines of one query with documents of the reference differ; None where there is none.
         judged: every language but ``und``, the most frequent first.
+        unread: languages that the encoder does not read, with their documents in the sample.
     """
 
     opened: AdoptableIndex
@@ -225,6 +228,7 @@ class Audit(NamedTuple):
     reference: str | None
     spread: float | None
     judged: list[LanguageFinding]
+    unread: Mapping[str, int] = MappingProxyType({})
 
 
 def audit(opened: AdoptableIndex, size: int, queries: Path | None) -> Audit:
@@ -264,7 +268,17 @@ def audit(opened: AdoptableIndex, size: int, queries: Path | None) -> Audit:
         reference=reference,
         spread=spread,
         judged=judge_languages(sample, moved, rows, debias, reference, cosines),
+        unread=_unread(opened.pipeline.encoder.id, sample, rows.documents),
     )  # fmt: skip
+
+
+def _unread(encoder: str, sample: Sample, rows: Mapping[str, NDArray[np.intp]]) -> dict[str, int]:
+    samples = {
+        tag: LanguageSample(sample.vectors[some], [sample.texts[row] for row in some])
+        for tag, some in ((tag, rows[tag][:SAMPLED]) for tag in rows)
+    }
+    noted = {tag for tag in collapsed(samples) if measured(encoder, tag) is None}
+    return unread(encoder, {tag: len(some) for tag, some in rows.items()}, noted)
 
 
 def _rows(sample: Sample, audit_queries: AuditQueries, known: Sequence[str]) -> LanguageRows:

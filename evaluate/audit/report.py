@@ -8,6 +8,7 @@ import numpy as np
 
 from langshift.debias.encoders import is_given
 from langshift.debias.fitting.reliability import NEGLIGIBLE
+from langshift.debias.readable import unread_in_words
 from langshift.debias.similarity import Floats
 from langshift.evaluate.audit import audit as auditing
 from langshift.evaluate.audit.audit import Audit, Interval, LanguageFinding, SimilarityGap
@@ -76,8 +77,8 @@ class AuditFinding(NamedTuple):
 
     Attributes:
         kind: of the whole ``too_few``, ``unmoved``, ``not_fitting``, ``little_to_gain``, ``unsure`` or ``fits``; then
-            ``nearest``; of single languages ``gap``, ``misfit``, ``negligible``, ``no_vector``, ``not_judged``; at
-            last ``measure``.
+            ``nearest``; of single languages ``gap``, ``misfit``, ``negligible``, ``unread``, ``no_vector``,
+            ``not_judged``; at last ``measure``.
         languages: those that it is about.
         text: the sentence.
     """
@@ -93,6 +94,8 @@ def verdict(audit: Audit) -> list[AuditFinding]:
     findings = [whole, *_nearest(audit), *_gaps(audit)]
     for one in audit.judged:
         findings += _of_vector(one, audit.reference, misfits=whole.kind != "not_fitting")
+    said = unread_in_words(audit.opened.pipeline.encoder.id, audit.unread)
+    findings += [AuditFinding("unread", list(audit.unread), f"Of the sample, {text}") for text in said]
     return [*findings, *_left_out(audit), AuditFinding("measure", [], _MEASURE)]
 
 
@@ -234,6 +237,7 @@ def document(audit: Audit) -> dict[str, Any]:
         },
         "reference": audit.reference,
         "spread": audit.spread,
+        "unread": dict(audit.unread),
         "shift": [asdict(one) for one in audit.judged],
         "similarity": {
             "queries": list(audit.rows.queries),

@@ -17,7 +17,7 @@ from langshift.ingest.adopt.adopt import AdoptableIndex
 from langshift.ingest.adopt.transform import document_of
 from langshift.ingest.config import EmbeddingPipeline
 from langshift.ingest.documents import Document, InvalidDocument
-from langshift.ingest.transform import detect_language
+from langshift.ingest.transform import detect_language, full_text
 from langshift.languages import UNDETERMINED, text_language
 
 _SEED = 20_260_213
@@ -45,11 +45,13 @@ class Sample(NamedTuple):
     Attributes:
         documents: the language of each.
         vectors: their vectors as they are, shape (n, d), float32.
+        texts: what was encoded of each, as far as that is known.
         unusable: how many documents were left aside, since adopting would refuse them.
     """
 
     documents: Sequence[SampledDocument]
     vectors: NDArray[np.float32]
+    texts: Sequence[str]
     unusable: int
 
     @property
@@ -111,16 +113,17 @@ def draw(opened: AdoptableIndex, size: int) -> Sample:
     """
     hits = opened.reader.sample(size, {"exists": {"field": opened.fields.vector}}, _SEED)
     read = (document_of(hit, opened.fields, opened.vector_spec.dimension) for hit in hits)
-    documents, vectors = [], []
+    documents, vectors, texts = [], [], []
     for document in (one for one in read if isinstance(one, Document)):
         vector = document.embedding
         # One without a direction could not be shifted.
         if vector is not None and 0 < float(np.linalg.norm(vector.astype(np.float64))) < float("inf"):
             documents.append(_sample_document(document, opened.pipeline))
             vectors.append(vector)
+            texts.append(full_text(document.title, document.text))
     if not vectors:
         raise UsageError(f"None of the {len(hits):,} documents drawn from {opened.old.index} could be adopted.")
-    return Sample(documents, np.stack(vectors), len(hits) - len(vectors))
+    return Sample(documents, np.stack(vectors), texts, len(hits) - len(vectors))
 
 
 def mixes(sample: Sample) -> list[LanguageMix]:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
+from langshift.debias.readable import unread_in_words
 from langshift.errors import UsageError
 from langshift.evaluate.compare.significance import TestResult, paired_tests
 from langshift.evaluate.datasets.dataset import PER_LANGUAGE, Clusters, Dataset, Qrels, clusters, identity, load_dataset
@@ -180,6 +181,9 @@ def warnings(dataset: Dataset, candidates: Sequence[ComparedRun]) -> list[str]:
             messages.append(f"{candidate.label} is an interrupted replay, so its figures are too low: resume it.")
         if failed := candidate.result.get("errors"):
             messages.append(f"{candidate.label} has {failed:,} failed queries, which count as 0.")
+        if unread := candidate.result.get("unread"):
+            encoder = candidate.result["fingerprint"]["encoder"]
+            messages += [f"{candidate.label}: {sentence}" for sentence in unread_in_words(encoder, unread)]
         if unanswered := sum(not candidate.run.get(query.id) for query in dataset.queries):
             messages.append(f"{candidate.label} has no answer for {unanswered:,} queries, which count as 0.")
         if strange := {name for hits in candidate.run.values() for name in hits} - dataset.documents.keys():

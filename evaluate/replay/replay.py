@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from opensearchpy import OpenSearch
 
 from langshift.debias.fingerprint import Fingerprint
+from langshift.debias.readable import unread_in_words
 from langshift.errors import LangshiftError
 from langshift.evaluate.datasets.dataset import Dataset
 from langshift.evaluate.datasets.texts import DatasetLanguages, document_languages, misfits
@@ -47,6 +48,7 @@ class ReplayResult:
         documents: document id -> language, None where unknown.
         fields: the index's names of fields.
         trust: what ``anchored`` reckoned with; None in other modes.
+        unread: languages of the index that its encoder does not read, with their documents.
     """
 
     index: str
@@ -65,6 +67,7 @@ class ReplayResult:
     documents: Mapping[str, str | None] = field(default_factory=dict, repr=False)
     fields: FieldNames = USUAL
     trust: AnchorModel | None = None
+    unread: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def failed(self) -> Sequence[QueryResult]:
@@ -158,6 +161,7 @@ def replay_all(
             dataset=dataset,
             documents=documents,
             fields=index.fields,
+            unread=index.unread if target.setting.needs_vector else {},
             trust=target.trust,
         )
         found.append(result)
@@ -166,7 +170,10 @@ def replay_all(
 
 def _remarks(target: ReplayTarget) -> list[str]:
     """Say what makes figures of this setting less than they seem, whatever is found."""
-    remarks = [] if target.trust is None else target.searcher.remarks
+    index = target.searcher.index
+    remarks = [] if target.trust is None else list(target.searcher.remarks)
+    if target.setting.needs_vector:
+        remarks += unread_in_words(index.fingerprint.encoder, index.unread)
     if not target.setting.one_per_group:
         return remarks
     # A ranking that shows one document of a translation group lacks the others.

@@ -48,6 +48,7 @@ def result(replay: ReplayResult, server: str) -> dict[str, Any]:
         "latency_ms": latency(replay),
         "load": load(replay),
         "errors": len(replay.failed),
+        "unread": dict(replay.unread),
         "warnings": list(replay.warnings),
         "dataset": identity(replay.dataset) if replay.dataset and replay.dataset.documents else None,
         **provenance(replay.fingerprint, server),

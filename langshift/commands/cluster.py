@@ -256,6 +256,7 @@ def _answers(settings: Settings, url: str) -> Iterator[Finding]:
         yield _version(client, number)
         yield from _health(client)
         yield from _plugins(client, number)
+        yield from _indices(client)
     except OpenSearchException as error:
         raise failure(error, clients.address(client), anonymous=settings.username is None) from error
     finally:
@@ -311,6 +312,22 @@ def _plugins(client: OpenSearch, number: str | None) -> Iterator[Finding]:
         remedy = f"For hybrid queries, run bin/opensearch-plugin install {coordinates} on every node."
         yield _finding(clients.HYBRID_PLUGIN, "warning", "not on every node", remedy)
     yield _rights(client, secured="opensearch-security" in names)
+
+
+def _indices(client: OpenSearch) -> Iterator[Finding]:
+    """The indices with documents that their encoder does not read; others are as they should be."""
+    # Only here: NumPy is not needed to start or stop a server.
+    from langshift.debias.readable import unread_in_words
+    from langshift.plugin.inventory import all_versions
+    from langshift.plugin.versions import live
+
+    names = sorted({one.name for one in all_versions(client) if one.state == "live"})
+    for index in (live(client, name) for name in names):
+        for sentence in unread_in_words(index.fingerprint.encoder, index.unread):
+            remedy = f"{sentence} Index them with an encoder that does (langshift ingest --encoder)."
+            yield _finding(
+                f"index {index.name}", "warning", f"{index.fingerprint.encoder} cannot read all of it", remedy
+            )
 
 
 def _rights(client: OpenSearch, *, secured: bool) -> Finding:
