@@ -89,7 +89,7 @@ def parse_list(
 
 
 JSON = flag("--json", "Print one JSON document instead of tables.", dest="as_json")
-ENCODER = option("--encoder NAME", "The encoder: use-m, st:NAME_OR_PATH, http:URL or given.", default="use-m")
+ENCODER = option("--encoder NAME", "The encoder: use-m, e5-small, st:NAME_OR_PATH, http:URL or given.", default="use-m")
 REMOTE_CODE = flag("--trust-remote-code", "Run code that comes with a model (st: only); use this only if you trust it.")
 PATIENCE = option(
     "--patience SECONDS", "How long to wait while the cluster accepts no requests.", FiniteRange(min=0), default=300
