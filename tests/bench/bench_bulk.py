@@ -141,8 +141,8 @@ def show(columns, runs):
 
 
 def compare(names, runs, ours, theirs):
-    """Print how many times less one candidate took than another, round by round."""
-    for name in names:
+    """Print how many times less one candidate took than another, round by round, of what could be measured."""
+    for name in filter(runs[ours][0].__getitem__, names):
         ratios = [their[name] / our[name] for their, our in zip(runs[theirs], runs[ours], strict=True)]
         print(f"{name:10} {ours}: {spread(ratios, '.2f', ' times ' + COMPARED[name] + ' ' + theirs)}")
 
