@@ -5,19 +5,19 @@ Run with ``make bench``. Machines differ and are shared: look at the ratio, not 
 
 import json
 import statistics
-import subprocess
 import sys
 
 import pytest
 from made_pairs import write_pairs
+from measured_process import measured
 
 ROWS, DIMENSION = 1_000_000, 384
 REPETITIONS = 5
 _MOST_MEMORY = 300  # MB
 
-# Read in the batches in which a fit reads; each in a process of its own, whose peak memory it tells.
+# Read in the batches in which a fit reads; each in a process of its own.
 _START = """
-import json, resource, sys, time
+import json, sys, time
 from pathlib import Path
 from langshift.debias.encoders import open_encoder
 from langshift.debias.encoders.precomputed import vector_spec_of
@@ -32,17 +32,13 @@ _READ = "rows = sum(len(batch.places) for batch in source.batches(BatchEncoder(s
 _FIT = "rows = fit(source, ['en'], encoder)['en'].pairs['de']\n"
 _END = """
 seconds = time.perf_counter() - began
-# Kibibytes on Linux, bytes on macOS.
-peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
-print(json.dumps({"rows": rows, "seconds": seconds, "megabytes": peak / 1e6}))
+print(json.dumps({"rows": rows, "seconds": seconds}))
 """
 
 
 def measure(work, path):
-    done = subprocess.run(
-        [sys.executable, "-c", _START + work + _END, str(path)], capture_output=True, text=True, check=True
-    )
-    return json.loads(done.stdout)
+    printed, process = measured(sys.executable, "-c", _START + work + _END, path)
+    return {**json.loads(printed), "megabytes": process["megabytes"]}
 
 
 @pytest.mark.parametrize("name", ["pairs", "pairs.parquet"])

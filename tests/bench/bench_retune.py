@@ -10,7 +10,6 @@ import statistics
 import time
 
 import numpy as np
-import psutil
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -27,25 +26,6 @@ LANGUAGES = ("en", "de", "th", "zh-TW")
 BATCH, WORDS = 5000, 60
 LONGEST = 3600  # seconds
 POLL = 0.1  # seconds
-
-
-@pytest.fixture
-def processor(cluster_url):
-    """A function that gives the seconds of processor time that the server has taken; where it is not ours, 0."""
-    port = int(cluster_url.rpartition(":")[2])
-    found = [process for process in psutil.process_iter() if port in ports(process)]
-
-    def seconds():
-        return sum(sum(process.cpu_times()[:2]) for process in found)
-
-    return seconds
-
-
-def ports(process):
-    try:
-        return [c.laddr.port for c in process.net_connections("tcp") if c.status == psutil.CONN_LISTEN]
-    except psutil.Error:
-        return []
 
 
 @pytest.fixture

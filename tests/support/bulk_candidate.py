@@ -1,10 +1,9 @@
-"""One way to write vectors in bulk, in a process of its own, which tells its time, processor time and peak memory.
+"""One way to write vectors in bulk, in a process of its own, which tells its time and processor time.
 
 ``python bulk_candidate.py WAY URL INDEX VECTORS DOCUMENTS DIMENSION CHUNK THREADS``; VECTORS is a file of float32.
 """
 
 import json
-import resource
 import sys
 import tempfile
 import time
@@ -115,10 +114,7 @@ def main(way, url, index, vectors, documents, dimension, chunk, threads):
     began, written, searchable = *times, time.perf_counter()
     cpu = time.process_time() - cpu
     assert client.count(index=index)["count"] == documents
-    # Kibibytes on Linux, bytes on macOS.
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
-    found = {"written": written - began, "searchable": searchable - began, "cpu": cpu, "megabytes": peak / 1e6}
-    print(json.dumps(found))
+    print(json.dumps({"written": written - began, "searchable": searchable - began, "cpu": cpu}))
 
 
 if __name__ == "__main__":
