@@ -92,7 +92,11 @@ def table(
     for row in cells:
         view.add_row(*map(Text, row[: len(widths)]))
     needed = sum(widths) + _GAP * len(widths)
-    (Console(file=out.file, width=max(needed, out.width), highlight=False) if wide else out).print(view)
+    for segments in out.render_lines(view, out.options.update_width(max(needed, out.width))):
+        # rich fills every line up with spaces.
+        text = Text.assemble(*((part, style or "") for part, style, _ in segments))
+        text.rstrip()
+        out.print(text, soft_wrap=True)
     shown = list(zip(columns, natural, widths, strict=False))
     shortened = [name for name, needed, width in shown if width < needed and name not in prose]
     hidden = [*(f"shortened: {name}" for name in shortened), *(f"left out: {name}" for name in columns[len(widths) :])]
@@ -170,7 +174,7 @@ def format_score(value: float | None, digits: int = 4) -> str:
     return text.removeprefix("0") if text.startswith("0.") else text
 
 
-def format_change(change: float | None, digits: int = 4, *, same: str = "=") -> str:
+def format_change(change: float | None, digits: int = 4, *, same: str = "0") -> str:
     """A change as ``+.0290`` or ``-.0040``; ``same`` where it does not show, ``-`` where there is none."""
     if change is None:
         return "-"

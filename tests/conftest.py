@@ -55,7 +55,7 @@ MOST_PROCESSES = 4
 #: processes wait for it at the end, and what takes least comes last.
 NODES, BROWSER, OTHERS, UNIT = range(4)
 # What a cell with a figure holds: ``1,200``, ``.412 → .416  +.004``, ``97.1%``, ``-``.
-FIGURE = re.compile(r"[-+]?[\d.,]*%?|[-+=\d., %→]*\d[-+=\d., %→]*")
+FIGURE = re.compile(r"[-+]?[\d.,]*%?|[-+\d., %→]*\d[-+\d., %→]*")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -147,17 +147,16 @@ def _figures_are_called_figures(monkeypatch: pytest.MonkeyPatch) -> None:
 
     What it does then is tested in tests/unit/test_tables.py.
     """
-    print_ = output.out.print
+    rendered = output.out.render_lines
 
-    def checked(*shown: Any, **how: Any) -> None:
-        for table in shown:
-            for column in table.columns if isinstance(table, Table) else ():
-                cells = [str(cell) for cell in column.cells if str(cell)]
-                figures = all(map(FIGURE.fullmatch, cells)) and any(set("%.,→+") & set(cell) for cell in cells)
-                assert not figures or column.justify == "right", f"{column.header}: {cells}"
-        print_(*shown, **how)
+    def checked(shown: Any, *how: Any, **more: Any) -> Any:
+        for column in shown.columns if isinstance(shown, Table) else ():
+            cells = [str(cell) for cell in column.cells if str(cell)]
+            figures = all(map(FIGURE.fullmatch, cells)) and any(set("%.,→+") & set(cell) for cell in cells)
+            assert not figures or column.justify == "right", f"{column.header}: {cells}"
+        return rendered(shown, *how, **more)
 
-    monkeypatch.setattr(output.out, "print", checked)
+    monkeypatch.setattr(output.out, "render_lines", checked)
 
 
 @pytest.fixture(scope="session")

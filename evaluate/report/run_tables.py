@@ -207,8 +207,8 @@ def _row(language: str, part: Drift) -> list[str]:
     changes = {tag: part.after.get(tag, 0.0) - part.before.get(tag, 0.0) for tag in {**part.before, **part.after}}
     most = sorted(changes, key=lambda tag: (-abs(changes[tag]), tag))[:_SHOWN_LANGUAGES]
     own = " → ".join(format_score(shares.get(language, 0.0), 3) for shares in (part.before, part.after))
-    moved = [(tag, format_change(changes[tag], 3)) for tag in most]
-    shifts = ", ".join(f"{tag} {change}" for tag, change in moved if change != "=")
+    moved = [(tag, format_change(changes[tag], 3, same="")) for tag in most]
+    shifts = ", ".join(f"{tag} {change}" for tag, change in moved if change)
     own = "-" if language == "all" else own
     return [language, f"{part.queries:,}", format_score(part.rbo, 3), format_score(part.jaccard, 3), own, shifts or "-"]
 
@@ -313,7 +313,7 @@ def _show_tests(title: str, compared: SettingsComparison, part: ComparedQueries)
 def _difference(test: TestResult | None) -> list[str]:
     if test is None:
         return ["-", "-", "-", "-"]
-    between = "-" if test.interval is None else " to ".join(format_change(bound, same="0") for bound in test.interval)
+    between = "-" if test.interval is None else " to ".join(map(format_change, test.interval))
     return [format_change(test.difference), between, probability(test.randomisation), probability(test.corrected)]
 
 

@@ -185,8 +185,7 @@ _PLACE = re.compile(r"\S*/loads/\S+?/")
 
 
 def _printed(output):
-    placed = _PLACE.sub("~/.local/share/langshift/loads/", output)
-    return "".join(f"{line.rstrip()}\n" for line in placed.splitlines())
+    return _PLACE.sub("~/.local/share/langshift/loads/", output)
 
 
 def differences(printed, shown):

@@ -39,7 +39,9 @@ def printed(width, columns, rows, kinds):
         output.table(None, columns, rows, right=of_kind["figures"], prose=of_kind["prose"])
     finally:
         output.out = before
-    return found.getvalue().splitlines()
+    lines = found.getvalue().splitlines()
+    assert lines == [line.rstrip() for line in lines]
+    return lines
 
 
 @settings(max_examples=60)
