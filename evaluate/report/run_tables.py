@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from rich.cells import cell_len
+
 from langshift import output
 from langshift.evaluate.compare.comparison import ALL, SLICES, Column, ComparedQueries, SettingRow, SettingsComparison
 from langshift.evaluate.compare.findings import describe_test, first_document_shares
@@ -141,7 +143,7 @@ def show_rows(folder: Path, rows: Sequence[tuple[OfflineSettings, Mapping[str, A
     shown = [_setting_cells(setting, result) for setting, result in rows]
     heads = [head for head in shown[0] if said.get(head, True)]
     cells = [[row[head] for head in heads] for row in shown]
-    output.table(None, heads, cells, right=set(heads) - {"method", "changes", "languages"})
+    output.table(None, heads, cells, right=set(heads) - {"method", "changes", "languages"}, prose={"alpha"})
 
 
 def _setting_cells(setting: OfflineSettings, result: Mapping[str, Any]) -> dict[str, str]:
@@ -290,7 +292,7 @@ def _times(compared: SettingsComparison) -> _Columns:
 def _width(table: Table) -> int:
     """How many cells of a terminal its columns take side by side."""
     columns = zip([head.text for head in table.heads], *terminal_rows(table), strict=True)
-    return sum(max(map(len, column)) + _BETWEEN for column in columns) - _BETWEEN
+    return sum(max(map(cell_len, column)) + _BETWEEN for column in columns) - _BETWEEN
 
 
 def _show_tests(title: str, compared: SettingsComparison, part: ComparedQueries) -> None:

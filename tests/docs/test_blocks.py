@@ -141,7 +141,7 @@ cat said.txt
 """
     done = in_shell(text, tmp_path, NAME="use-m")
     assert done.returncode == 0, done.stderr
-    assert run("sh", text, tmp_path, NAME="use-m") == done.stdout
+    assert run("sh", text, tmp_path, NAME="use-m") == "".join(f"{one.rstrip()}\n" for one in done.stdout.splitlines())
     for failing in ("langshift vectors show missing\n", "cat missing\n"):
         with pytest.raises(AssertionError, match=r"missing\n\nended with exit code [12]:\n.*missing"):
             run("sh", failing, tmp_path)

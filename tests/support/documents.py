@@ -185,7 +185,8 @@ _PLACE = re.compile(r"\S*/loads/\S+?/")
 
 
 def _printed(output):
-    return _PLACE.sub("~/.local/share/langshift/loads/", output)
+    placed = _PLACE.sub("~/.local/share/langshift/loads/", output)
+    return "".join(f"{line.rstrip()}\n" for line in placed.splitlines())
 
 
 def differences(printed, shown):
