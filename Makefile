@@ -41,7 +41,7 @@ KILLS ?= 100
 test: $(VENV)/.installed-dev  ## run the tests, those against a real OpenSearch included
 	@$(PY) -m pytest $(TOGETHER)
 
-paper: $(VENV)/.installed-dev  ## the papers' figures in full, from the texts: XQuAD, the README's reproduction, the demo
+paper: $(VENV)/.installed-dev  ## the papers' figures in full, from the texts: XQuAD, docs/reproduction.md, which it writes, the demo
 	@$(PY) -m pytest $(TOGETHER) tests/paper
 
 soak: $(VENV)/.installed-dev  ## the long form of the tests of faults: KILLS (100) SIGKILLs over a load and retunes; servers killed

@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from datetime import datetime, timezone
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 import orjson
@@ -49,7 +49,7 @@ def warn(warnings: Iterable[str]) -> None:
 #: Where a command's ``--wide`` is noted for the tables that it prints.
 WIDE = "langshift.wide"
 _GAP = 2
-_BLOCKS = set("█▉▊▋▌▍▎▏ ")
+_BAR = "█"
 _NARROWEST = 12
 
 
@@ -63,8 +63,8 @@ def table(
 ) -> None:
     """Print a table as wide as the terminal, in which no figure, name or bar is broken.
 
-    Where it is too narrow, prose is broken into lines, then names are shortened, then the last columns left out; a line
-    says so. With ``--wide`` the table is as wide as it is.
+    Where it is too narrow, prose is broken into lines, bars are drawn to a smaller scale, names and heads are
+    shortened, then the last columns are left out; a line says so. With ``--wide`` the table is as wide as it is.
 
     Args:
         title: stands above; None for none.
@@ -73,42 +73,81 @@ def table(
         right: columns of figures, aligned to the right; never shortened unless they are prose, too.
         prose: columns of sentences and lists, which may be broken between words.
     """
-    cells = [[printable(cell) for cell in row] for row in rows]
-    natural = [max(map(cell_len, column)) for column in zip(columns, *cells, strict=True)]
-    # A bar stands for a figure.
-    figure = [
-        (name in right and name not in prose) or all(set(cell) <= _BLOCKS for cell in column)
-        for name, *column in zip(columns, *cells, strict=True)
+    made = [
+        _Column(head, [printable(row[place]) for row in rows], head in right, head in prose)
+        for place, head in enumerate(columns)
     ]
     context = click.get_current_context(silent=True)
     wide = context is not None and context.meta.get(WIDE, False)
-    widths = natural if wide else _fitting(natural, figure)
-    view = Table(title=title, title_justify="left", box=None, pad_edge=False, header_style="bold")
-    for name, width, is_figure in zip(columns, widths, figure, strict=False):
-        justify: JustifyMethod = "right" if name in right else "left"
-        whole = is_figure or name not in prose
-        overflow: OverflowMethod = "ellipsis" if whole else "fold"
-        view.add_column(Text(name), justify=justify, width=width, no_wrap=whole, overflow=overflow)
-    for row in cells:
-        view.add_row(*map(Text, row[: len(widths)]))
+    widths = [column.natural for column in made] if wide else _fitting(made)
+    shown = list(zip(made, widths, strict=False))
+    view = Table(box=None, pad_edge=False, header_style="bold")
+    for column, width in shown:
+        justify: JustifyMethod = "right" if column.right else "left"
+        overflow: OverflowMethod = "fold" if column.prose else "ellipsis"
+        view.add_column(Text(column.head), justify=justify, width=width, no_wrap=not column.prose, overflow=overflow)
+    for row in zip(*(column.drawn(width) for column, width in shown), strict=True):
+        view.add_row(*map(Text, row))
+    if title is not None:
+        out.print(Text(title, style="table.title"), soft_wrap=True)
     needed = sum(widths) + _GAP * len(widths)
-    (Console(file=out.file, width=max(needed, out.width), highlight=False) if wide else out).print(view)
-    shown = list(zip(columns, natural, widths, strict=False))
-    shortened = [name for name, needed, width in shown if width < needed and name not in prose]
-    hidden = [*(f"shortened: {name}" for name in shortened), *(f"left out: {name}" for name in columns[len(widths) :])]
+    for segments in out.render_lines(view, out.options.update_width(max(needed, out.width))):
+        # rich fills every line up with spaces.
+        text = Text.assemble(*((part, style or "") for part, style, _ in segments))
+        text.rstrip()
+        out.print(text, soft_wrap=True)
+    named = [column.head or f"column {number}" for number, column in enumerate(made, 1)]
+    hidden = [f"shortened: {name}" for name, (column, width) in zip(named, shown, strict=False) if column.cut(width)]
+    hidden += [f"left out: {name}" for name in named[len(shown) :]]
     if hidden:
         line(f"({', '.join(hidden)}; --wide shows all)")
 
 
-def _fitting(natural: Sequence[int], figure: Sequence[bool]) -> list[int]:
-    """The widths of the columns that there is room for: figures get theirs, and what is left is parted evenly."""
-    least = [width if fixed else min(width, _NARROWEST) for width, fixed in zip(natural, figure, strict=True)]
-    count = len(least)
-    while count > 1 and sum(least[:count]) + _GAP * (count - 1) > out.width:
-        count -= 1
-    widths = least[:count]
-    left = max(out.width - sum(widths) - _GAP * (count - 1), 0)
-    growing = sorted((place for place in range(count) if widths[place] < natural[place]), key=natural.__getitem__)
+class _Column(NamedTuple):
+    """A column of a table, and what becomes of it in so many cells of a terminal."""
+
+    head: str
+    cells: Sequence[str]
+    right: bool
+    prose: bool
+
+    @property
+    def bars(self) -> bool:
+        return any(self.cells) and all(set(cell) <= {_BAR} for cell in self.cells)
+
+    @property
+    def longest(self) -> int:
+        return max(map(cell_len, self.cells), default=0)
+
+    @property
+    def natural(self) -> int:
+        return max(cell_len(self.head), self.longest)
+
+    @property
+    def least(self) -> int:
+        """Below this it would not be understood."""
+        shortest = min(self.natural, _NARROWEST)
+        return max(shortest, self.longest) if self.right and not self.prose else shortest
+
+    def cut(self, width: int) -> bool:
+        """Whether there is less to read than without the limit."""
+        return width < (cell_len(self.head) if self.bars else self.natural) and not self.prose
+
+    def drawn(self, width: int) -> Sequence[str]:
+        """The cells, with bars to a scale that has room."""
+        if not self.bars or self.longest <= width:
+            return self.cells
+        return [cell and _BAR * max(1, round(len(cell) * width / self.longest)) for cell in self.cells]
+
+
+def _fitting(columns: Sequence[_Column]) -> list[int]:
+    """The widths of the columns that there is room for: each gets its least, and what is left is parted evenly."""
+    widths = [column.least for column in columns]
+    while len(widths) > 1 and sum(widths) + _GAP * (len(widths) - 1) > out.width:
+        widths.pop()
+    natural = [column.natural for column in columns]
+    left = max(out.width - sum(widths) - _GAP * (len(widths) - 1), 0)
+    growing = sorted((place for place, width in enumerate(widths) if width < natural[place]), key=natural.__getitem__)
     for number, place in enumerate(growing):
         more = min(natural[place] - widths[place], left // (len(growing) - number))
         widths[place] += more
@@ -170,7 +209,7 @@ def format_score(value: float | None, digits: int = 4) -> str:
     return text.removeprefix("0") if text.startswith("0.") else text
 
 
-def format_change(change: float | None, digits: int = 4, *, same: str = "=") -> str:
+def format_change(change: float | None, digits: int = 4, *, same: str = "0") -> str:
     """A change as ``+.0290`` or ``-.0040``; ``same`` where it does not show, ``-`` where there is none."""
     if change is None:
         return "-"

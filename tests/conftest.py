@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import gc
 import os
-import re
 import shutil
 import signal
 import tempfile
@@ -24,12 +23,12 @@ if "PYTEST_XDIST_WORKER" in os.environ:
     for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
         os.environ[_name] = "1"
 
+import click
 import hypothesis
 import pytest
 from filelock import FileLock
 from known_vectors import KnownVectors
 from opensearchpy import OpenSearch
-from rich.table import Table
 from three_nodes import ThreeNodes
 
 from langshift import credentials, embedded, output
@@ -54,8 +53,6 @@ MOST_PROCESSES = 4
 #: Groups of tests, in the order in which they begin: what takes minutes one after the other comes first, lest the other
 #: processes wait for it at the end, and what takes least comes last.
 NODES, BROWSER, OTHERS, UNIT = range(4)
-# What a cell with a figure holds: ``1,200``, ``.412 → .416  +.004``, ``97.1%``, ``-``.
-FIGURE = re.compile(r"[-+]?[\d.,]*%?|[-+=\d., %→]*\d[-+=\d., %→]*")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -142,22 +139,19 @@ def _passwords_of_the_test(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(autouse=True)
-def _figures_are_called_figures(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No table that is printed breaks a column of figures: `langshift.output.table` is told of each that it is one.
+def _tables_can_be_wide(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every command that prints a table has ``--wide``, which `langshift.output.table` names where it hides something.
 
-    What it does then is tested in tests/unit/test_tables.py.
+    What it hides is tested in tests/unit/test_tables.py and test_tables_of_commands.py.
     """
-    print_ = output.out.print
+    rendered = output.out.render_lines
 
-    def checked(*shown: Any, **how: Any) -> None:
-        for table in shown:
-            for column in table.columns if isinstance(table, Table) else ():
-                cells = [str(cell) for cell in column.cells if str(cell)]
-                figures = all(map(FIGURE.fullmatch, cells)) and any(set("%.,→+") & set(cell) for cell in cells)
-                assert not figures or column.justify == "right", f"{column.header}: {cells}"
-        print_(*shown, **how)
+    def checked(shown: Any, *given: Any, **how: Any) -> Any:
+        context = click.get_current_context(silent=True)
+        assert context is None or any(one.name == "wide" for one in context.command.params), context.command_path
+        return rendered(shown, *given, **how)
 
-    monkeypatch.setattr(output.out, "print", checked)
+    monkeypatch.setattr(output.out, "render_lines", checked)
 
 
 @pytest.fixture(scope="session")

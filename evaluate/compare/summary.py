@@ -104,7 +104,7 @@ def _elsewhere(compared: Comparison, primary: Column, choices: Sequence[Language
         for choice in choices:
             for used, other in product([choice.best, *choice.even], compared.letters):
                 loss = compared.by_language[choice.language].against(column, used, other)
-                if loss is None or sign(column) * loss.difference >= 0 or format_change(loss.difference) == "=":
+                if loss is None or sign(column) * loss.difference >= 0 or not format_change(loss.difference, same=""):
                     continue
                 if loss.significant or (used == choice.best and other in choice.worse):
                     shown = f"{_name(choice.language)} ({format_change(loss.difference)})"
@@ -194,7 +194,7 @@ def short_figure(value: float) -> str:
 
 
 def short_signed(change: float) -> str:
-    """A change as ``+.029`` or ``-.004``; ``=`` where it does not show."""
+    """A change as ``+.029`` or ``-.004``; ``0`` where it does not show."""
     return format_change(change, _DIGITS)
 
 

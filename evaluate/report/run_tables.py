@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from rich.cells import cell_len
+
 from langshift import output
 from langshift.evaluate.compare.comparison import ALL, SLICES, Column, ComparedQueries, SettingRow, SettingsComparison
 from langshift.evaluate.compare.findings import describe_test, first_document_shares
@@ -141,7 +143,7 @@ def show_rows(folder: Path, rows: Sequence[tuple[OfflineSettings, Mapping[str, A
     shown = [_setting_cells(setting, result) for setting, result in rows]
     heads = [head for head in shown[0] if said.get(head, True)]
     cells = [[row[head] for head in heads] for row in shown]
-    output.table(None, heads, cells, right=set(heads) - {"method", "changes", "languages"})
+    output.table(None, heads, cells, right=set(heads) - {"method", "changes", "languages"}, prose={"alpha"})
 
 
 def _setting_cells(setting: OfflineSettings, result: Mapping[str, Any]) -> dict[str, str]:
@@ -207,8 +209,8 @@ def _row(language: str, part: Drift) -> list[str]:
     changes = {tag: part.after.get(tag, 0.0) - part.before.get(tag, 0.0) for tag in {**part.before, **part.after}}
     most = sorted(changes, key=lambda tag: (-abs(changes[tag]), tag))[:_SHOWN_LANGUAGES]
     own = " → ".join(format_score(shares.get(language, 0.0), 3) for shares in (part.before, part.after))
-    moved = [(tag, format_change(changes[tag], 3)) for tag in most]
-    shifts = ", ".join(f"{tag} {change}" for tag, change in moved if change != "=")
+    moved = [(tag, format_change(changes[tag], 3, same="")) for tag in most]
+    shifts = ", ".join(f"{tag} {change}" for tag, change in moved if change)
     own = "-" if language == "all" else own
     return [language, f"{part.queries:,}", format_score(part.rbo, 3), format_score(part.jaccard, 3), own, shifts or "-"]
 
@@ -290,7 +292,7 @@ def _times(compared: SettingsComparison) -> _Columns:
 def _width(table: Table) -> int:
     """How many cells of a terminal its columns take side by side."""
     columns = zip([head.text for head in table.heads], *terminal_rows(table), strict=True)
-    return sum(max(map(len, column)) + _BETWEEN for column in columns) - _BETWEEN
+    return sum(max(map(cell_len, column)) + _BETWEEN for column in columns) - _BETWEEN
 
 
 def _show_tests(title: str, compared: SettingsComparison, part: ComparedQueries) -> None:
@@ -313,7 +315,7 @@ def _show_tests(title: str, compared: SettingsComparison, part: ComparedQueries)
 def _difference(test: TestResult | None) -> list[str]:
     if test is None:
         return ["-", "-", "-", "-"]
-    between = "-" if test.interval is None else " to ".join(format_change(bound, same="0") for bound in test.interval)
+    between = "-" if test.interval is None else " to ".join(map(format_change, test.interval))
     return [format_change(test.difference), between, probability(test.randomisation), probability(test.corrected)]
 
 

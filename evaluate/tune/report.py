@@ -283,16 +283,12 @@ def warnings(report: TuningReport) -> list[str]:
 
 def interval(found: MeasureChange) -> str:
     """``+.0084 to +.0123``."""
-    return f"{_bound(found.low)} to {_bound(found.high)}"
+    return f"{format_change(found.low)} to {format_change(found.high)}"
 
 
 def change_of(found: MeasureChange) -> str:
     """A change with its interval: ``+.0103 (95 % +.0084 to +.0123)``."""
-    return f"{_bound(found.difference)} (95 % {interval(found)})"
-
-
-def _bound(value: float) -> str:
-    return format_change(value, same="0")
+    return f"{format_change(found.difference)} (95 % {interval(found)})"
 
 
 def _setting_sentence(report: TuningReport) -> str:

@@ -217,7 +217,7 @@ def test_every_measure_is_tested_in_each_slice(fewer, small, monkeypatch):
     assert [line.split()[0] for line in told[own + 2 : own + 6]] == ["nDCG@20", "dense", "SLR@20", "dense"]
     assert [line.split()[0] for line in told[none + 2 : none + 4]] == ["nDCG@20", "dense"]
     # The setting, a mean, no difference, the interval of three words, and two chances.
-    assert told[none + 3].split()[4:] == ["=", "0", "to", "0", "1.0000", "1.0000"]
+    assert told[none + 3].split()[4:] == ["0", "0", "to", "0", "1.0000", "1.0000"]
     assert told[none + 4 :] == [
         "The interval and p are for that one comparison alone: judge a loss by these, because a correction could hide "
         "it. The corrected p takes account of all 3 tests, measures times slices times rows after the first: judge a "

@@ -35,6 +35,7 @@ from documents import (
     differences,
     in_shell,
     installed_body,
+    renewed,
     request,
     run,
 )
@@ -164,6 +165,26 @@ def test_the_comparison_notices_what_is_not_so():
     far = "es 1,190 .217 es -.038, de -.029, ru +.020\n"
     assert len(differences(far.replace("es -.038", "zh -.038"), far)) == 1
     assert differences(shown + "more\n", shown) == ["4 lines printed, 3 shown"]
+
+
+def test_a_page_is_renewed_but_for_speeds_and_times():
+    shown = "nDCG@20  .7802    1,190\nSpeed: encode 99/s, write 5/s.\ntook  2.0\nhash 19312964b33ce025\n"
+    other = "nDCG@20  .7803    1,190\nSpeed: encode 7/s, write 1,000/s.\ntook 17.5\nhash dfe712fe0fb8e7a7\n"
+    assert renewed(other, shown) == shown.replace(".7802", ".7803")
+    assert renewed(other.replace("took", "wall"), shown) == shown.replace(".7802", ".7803").replace(
+        "took  2.0", "wall 17.5"
+    )
+    assert renewed(other + "more\n", shown) == other + "more\n"
+    # Heads stay above their times; other lines are as they were printed.
+    assert renewed("     p50\nmean\n", "   p50\nmean \n") == "   p50\nmean\n"
+
+
+def test_the_tables_of_the_papers_figures_repeat_its_outputs():
+    text = REPRODUCTION.read_text(encoding="utf-8")
+    printed = set(re.findall(r"(?<!\d)\.\d{4}\b", "".join(b.shown.text for b in blocks(REPRODUCTION) if b.shown)))
+    repeated = set(re.findall(r"(?<!\d)\.\d{4}\b", "".join(re.findall(r"^\|.*\n", text, re.MULTILINE))))
+    assert len(repeated) > 20
+    assert repeated <= printed
 
 
 # docs/clients.md: each block is sent to an index of the vectors that it is about.

@@ -134,12 +134,12 @@ def test_tables(folder):
     )
     assert terminal(narrow(by_language(found, SAME, "b"), "language")) == (
         ["language", "queries", "nDCG@2", "SLR@2"],
-        [["en", "20", "1.0000      = ", "1.0000      = "], ["th", "20", "1.0000 -1.0000*", "1.0000 -1.0000*"]],
+        [["en", "20", "1.0000      0 ", "1.0000      0 "], ["th", "20", "1.0000 -1.0000*", "1.0000 -1.0000*"]],
     )
     first, second = matrices(found)
     assert terminal(recalls(first)[0]) == (
         ["query", "de", "en", "th"],
-        [["en", "+1.0000*", "= ", "= "], ["th", "= ", "= ", "-1.0000*"]],
+        [["en", "+1.0000*", "0 ", "0 "], ["th", "0 ", "0 ", "-1.0000*"]],
     )
     assert (first.pair, second.pair, first.measure) == (("a", "b"), ("a", "c"), "R@2")
     cell = first.cells["th"]["th"]

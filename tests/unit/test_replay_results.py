@@ -179,12 +179,12 @@ def test_cells_of_the_table():
     assert side_by_side(Scores({"q": 1.0}, 0), Scores({"q": 0.0}, 0)) == "1.000 → .000 -1.000"
     assert side_by_side(Scores({}, 1), Scores({}, 1)) == "-"
     assert [short_figure(value) for value in (0.0, 0.6125, 1.0)] == [".000", ".613", "1.000"]
-    assert [short_signed(value) for value in (0.0, 0.001, -0.25)] == ["=", "+.001", "-.250"]
+    assert [short_signed(value) for value in (0.0, 0.001, -0.25)] == ["0", "+.001", "-.250"]
 
 
 @pytest.mark.parametrize(
     ("old", "new", "cell"),
-    [(0.29951, 0.30049, ".300 → .300      ="), (0.3004, 0.3006, ".300 → .301  +.001")],
+    [(0.29951, 0.30049, ".300 → .300      0"), (0.3004, 0.3006, ".300 → .301  +.001")],
 )
 def test_a_change_is_the_difference_of_the_figures_beside_it(old, new, cell):
     assert side_by_side(Scores({"q": old}, 0), Scores({"q": new}, 0)) == cell

@@ -39,7 +39,9 @@ def printed(width, columns, rows, kinds):
         output.table(None, columns, rows, right=of_kind["figures"], prose=of_kind["prose"])
     finally:
         output.out = before
-    return found.getvalue().splitlines()
+    lines = found.getvalue().splitlines()
+    assert lines == [line.rstrip() for line in lines]
+    return lines
 
 
 @settings(max_examples=60)
@@ -53,12 +55,28 @@ def test_at_80_columns_no_figure_and_no_bar_is_broken(made):
     for name, kind, *cells in zip(columns, kinds, *rows, strict=True):
         if name not in left_out:
             assert f"{name}" in lines[0]
-            if kind in ("figures", "bar"):
+            if kind == "figures":
                 assert all(re.search(rf"(?<!\S){re.escape(cell)}(?!\S)", text) for cell in cells)
+    # Bars may be drawn to a smaller scale, but each is there and none ends in an ellipsis.
+    bars = [cell for name, kind, *cells in zip(columns, kinds, *rows, strict=True) if kind == "bar" for cell in cells
+            if name not in left_out]  # fmt: skip
+    assert len(re.findall("█+(?!…)(?!█)", text)) == len(bars)
     # A name that is not whole is said to be shortened.
     for name, kind, *cells in zip(columns, kinds, *rows, strict=True):
         if kind == "name" and name not in left_out and not all(cell in text for cell in cells):
             assert f"shortened: {name}" in lines[-1]
+
+
+def test_bars_are_drawn_to_the_scale_that_there_is_room_for():
+    rows = [["a name of thirty characters or", "█" * length, "12,345"] for length in (40, 20, 1)]
+    columns, kinds = ["name", "drawn", "count"], ["name", "bar", "figures"]
+    assert printed(54, columns, rows, kinds) == [
+        "name                    drawn                    count",
+        "a name of thirty char…  ██████████████████████  12,345",
+        "a name of thirty char…  ███████████             12,345",
+        "a name of thirty char…  █                       12,345",
+        "(shortened: name; --wide shows all)",
+    ]
 
 
 @settings(max_examples=60)
