@@ -59,7 +59,7 @@ class Command(click.Command):
                     formatter.write_dl(records)
 
 
-class Group(click.Group):
+class CommandGroup(click.Group):
     """A group of such commands."""
 
     command_class = Command

@@ -14,7 +14,7 @@ from langshift.evaluate.convert.pool import PoolOptions, PoolSource, build
 from langshift.evaluate.convert.trec import read_miracl, read_neuclir
 from langshift.evaluate.datasets.check import DatasetCheck, check_dataset
 from langshift.output import emit_json, note, out, pluralize, progress, table
-from langshift.parameters import JSON, PATH, Decorator, Group, flag, json_or_tables, option, parse_list
+from langshift.parameters import JSON, PATH, CommandGroup, Decorator, flag, json_or_tables, option, parse_list
 
 
 def _print(checked: DatasetCheck) -> None:
@@ -120,7 +120,7 @@ def _options(*options: Decorator) -> Decorator:
     return decorate
 
 
-@click.group(cls=Group)
+@click.group(cls=CommandGroup)
 def dataset() -> None:
     """Create and check dataset folders: a corpus, queries, and which document answers which query.
 

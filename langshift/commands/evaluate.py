@@ -27,7 +27,7 @@ from langshift.evaluate.replay.result import check_output, result, server_versio
 from langshift.evaluate.report.run_tables import show_drifts, show_replay, show_settings
 from langshift.files import write_json
 from langshift.output import emit_json, format_score, heading, note, progress, table, warn
-from langshift.parameters import PATH, Command, FiniteRange, Group, flag, json_or_tables, option
+from langshift.parameters import PATH, Command, CommandGroup, FiniteRange, flag, json_or_tables, option
 from langshift.retrieval.searcher import Searcher
 from langshift.retrieval.settings import (
     MODES,
@@ -372,7 +372,7 @@ def show(found: runs.ScoredRun) -> None:
             table(None, ["", *heads], rows, right=set(heads))
 
 
-@click.group(cls=Group)
+@click.group(cls=CommandGroup)
 def evaluate() -> None:
     """Measure an index on the live cluster.
 

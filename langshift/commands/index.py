@@ -8,7 +8,7 @@ from opensearchpy import OpenSearch
 from langshift.client import open_cluster
 from langshift.errors import UsageError
 from langshift.output import emit_json, line, note, out, table
-from langshift.parameters import JSON, Group, flag, json_or_tables, option
+from langshift.parameters import JSON, CommandGroup, flag, json_or_tables, option
 from langshift.plugin import description, pipelines
 from langshift.plugin.description import held, short_name, short_scales
 from langshift.plugin.inventory import Version, all_versions, run_drop
@@ -17,7 +17,7 @@ from langshift.plugin.stored_shift import shift_of
 from langshift.plugin.versions import live
 
 
-@click.group(cls=Group)
+@click.group(cls=CommandGroup)
 def pipeline() -> None:
     """Shift documents from other clients, with an ingest pipeline for each version of an index.
 
@@ -123,7 +123,7 @@ def _first(client: OpenSearch, index: str, after: str | None) -> pipelines.Prece
     return pipelines.PrecedingPipeline(after, was_default=False)
 
 
-@click.group(cls=Group)
+@click.group(cls=CommandGroup)
 def index() -> None:
     """List, describe and remove indices and their versions.
 

@@ -34,8 +34,8 @@ from langshift.parameters import (
     REMOTE_CODE,
     SHARE,
     Command,
+    CommandGroup,
     Decorator,
-    Group,
     flag,
     json_or_tables,
     option,
@@ -297,7 +297,7 @@ def ingest(corpus: str, name: str, pipeline: PipelineOptions, options: LoadOptio
     click.get_current_context().exit(progress.report_end(summary, opened, last, as_json=as_json))
 
 
-@click.group("dead-letters", cls=Group)
+@click.group("dead-letters", cls=CommandGroup)
 def dead_letters() -> None:
     """List documents that could not be indexed, with the reasons, and send them again.
 

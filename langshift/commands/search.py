@@ -10,7 +10,7 @@ from langshift.debias.encoders import is_given
 from langshift.errors import UsageError
 from langshift.languages import require_tag
 from langshift.output import emit_json, note, out, pluralize, table
-from langshift.parameters import Command, Group, flag, json_or_tables, option
+from langshift.parameters import Command, CommandGroup, flag, json_or_tables, option
 from langshift.plugin.versions import IndexInfo, check_name, live
 from langshift.retrieval.anchored import USUAL_WORDS
 from langshift.retrieval.calibration.calibrate import calibrate as calibrate_index
@@ -28,7 +28,7 @@ from langshift.retrieval.settings import (
 )
 
 
-@click.group(cls=Group)
+@click.group(cls=CommandGroup)
 def anchors() -> None:
     """Calibrate anchored search (langshift search --mode anchored) for an index.
 

@@ -26,7 +26,7 @@ from langshift.parameters import (
     PATH,
     REMOTE_CODE,
     SHARE,
-    Group,
+    CommandGroup,
     json_or_tables,
     option,
     option_group,
@@ -48,7 +48,7 @@ _passage_options = option_group(
 )
 
 
-@click.group(cls=Group)
+@click.group(cls=CommandGroup)
 def vectors() -> None:
     """Fit language vectors on parallel text, inspect them, and judge them.
 
