@@ -94,6 +94,24 @@ class Pipe(DocumentSource):
 STANDARD_INPUT = "-"
 
 
+def require_readable(given: str) -> None:
+    """Refuse a corpus that is not there; see ``open_source``.
+
+    Raises:
+        UsageError: there is no such file, or it cannot be read.
+    """
+    path = Path(given)
+    if given == STANDARD_INPUT:
+        if sys.stdin is None:
+            raise UsageError("Standard input is closed: give a file, or pipe the corpus in.")
+    elif path.is_dir():
+        raise UsageError(f"{given} is a folder: name a file, such as {path / 'corpus.jsonl'}.")
+    elif not path.exists():
+        raise UsageError(f"{given}: there is no such file.")
+    elif not os.access(path, os.R_OK):
+        raise UsageError(f"{given}: permission denied; change its permissions, or copy it to a readable place.")
+
+
 @contextmanager
 def open_source(given: str, *, embeddings: Embeddings = "refused") -> Iterator[DocumentSource]:
     """Open a corpus and look at its first lines.
@@ -107,19 +125,12 @@ def open_source(given: str, *, embeddings: Embeddings = "refused") -> Iterator[D
             is wrong with the very first of them, so that a wrong file is refused before anything is written.
         LangshiftError: it is Parquet, and the extra is not installed.
     """
+    require_readable(given)
     path = Path(given)
     with ExitStack() as stack:
         if given == STANDARD_INPUT:
-            if sys.stdin is None:
-                raise UsageError("Standard input is closed: give a file, or pipe the corpus in.")
             stdin: Any = sys.stdin.buffer
             stream, shown = getattr(stdin, "raw", stdin), "standard input"
-        elif path.is_dir():
-            raise UsageError(f"{given} is a folder: name a file, such as {path / 'corpus.jsonl'}.")
-        elif not path.exists():
-            raise UsageError(f"{given}: there is no such file.")
-        elif not os.access(path, os.R_OK):
-            raise UsageError(f"{given}: permission denied; change its permissions, or copy it to a readable place.")
         elif path.is_file():
             with path.open("rb") as file:
                 parquet = file.read(len(PARQUET)) == PARQUET

@@ -140,7 +140,15 @@ def parse_list(
 
 
 JSON = flag("--json", "Print one JSON document instead of tables.", dest="as_json")
-ENCODER = option("--encoder NAME", "The encoder: use-m, e5-small, st:NAME_OR_PATH, http:URL or given.", default="use-m")
+DEFAULT_ENCODER = "use-m"
+_ENCODERS = "The encoder: use-m, e5-small, st:NAME_OR_PATH, http:URL or given."
+ENCODER = option("--encoder NAME", _ENCODERS, default=DEFAULT_ENCODER)
+#: Where a command may write to an index that is there already; empty where none is given.
+ENCODER_OF_INDEX = option(
+    "--encoder NAME",
+    f"{_ENCODERS} [default: that of the index, {DEFAULT_ENCODER} for a new one]",
+    callback=lambda _context, _parameter, given: given or "",
+)
 REMOTE_CODE = flag("--trust-remote-code", "Run code that comes with an st: model, if you trust it.", rare=True)
 PATIENCE = option(
     "--patience SECONDS",

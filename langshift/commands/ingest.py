@@ -4,6 +4,7 @@ import logging
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from opensearchpy.exceptions import RequestError
 
 from langshift.client import open_cluster
 from langshift.debias.encoders import VectorSpec, is_given
+from langshift.debias.fingerprint import Fingerprint
 from langshift.errors import ClusterError, UsageError
 from langshift.evaluate.audit import report as audit_report
 from langshift.evaluate.audit.audit import audit as audit_index
@@ -25,10 +27,12 @@ from langshift.ingest.config import PipelineOptions
 from langshift.ingest.dead_letter_replay import none_of, run_replay, say, with_letters
 from langshift.ingest.load import load_source
 from langshift.ingest.resume import LoadOptions
-from langshift.ingest.sources import open_source
+from langshift.ingest.sources import open_source, require_readable
 from langshift.output import emit_json, line, note, out, pluralize, table
 from langshift.parameters import (
+    DEFAULT_ENCODER,
     ENCODER,
+    ENCODER_OF_INDEX,
     JSON,
     PATIENCE,
     REMOTE_CODE,
@@ -64,7 +68,7 @@ def _make_pipeline_options(*, min_confidence: float, **values: Any) -> PipelineO
     return PipelineOptions(**{"method": "shift", "soft": False, **values}, least_confidence=min_confidence)
 
 
-def _pipeline_options(*more: Decorator, unless: str = "") -> Decorator:
+def _pipeline_options(encoder: Decorator, *more: Decorator, unless: str = "") -> Decorator:
     """The options of a command that makes documents' vectors; it is given them as ``pipeline``."""
     least_confidence = option(
         "--min-confidence P",
@@ -73,7 +77,7 @@ def _pipeline_options(*more: Decorator, unless: str = "") -> Decorator:
         default=0.5,
         rare=True,
     )
-    usual = (ENCODER, REMOTE_CODE, _VECTORS, _ALPHA)
+    usual = (encoder, REMOTE_CODE, _VECTORS, _ALPHA)
     return option_group("pipeline", _make_pipeline_options, *usual, *more, _LID_MODEL, least_confidence)
 
 
@@ -93,7 +97,7 @@ def _pipeline_options(*more: Decorator, unless: str = "") -> Decorator:
     "A field of OLD with the language. [default: detected]",
     dest="language",
 )
-@_pipeline_options()
+@_pipeline_options(ENCODER)
 @option(
     "--if-exists WHAT",
     "What to do if NEW exists: fail, replace it, or new-version, which keeps the old one for a rollback.",
@@ -231,7 +235,7 @@ def _make_load_options(*, template: Path | None, engine: Engine | None, **values
 @click.command(cls=Command)
 @click.argument("corpus")
 @option("--index NAME", "The index, created if it does not exist.", dest="name", required=True)
-@_pipeline_options(_METHOD, _SOFT, unless=" (--soft does)")
+@_pipeline_options(ENCODER_OF_INDEX, _METHOD, _SOFT, unless=" (--soft does)")
 @option_group(
     "options",
     _make_load_options,
@@ -273,6 +277,11 @@ def ingest(corpus: str, name: str, pipeline: PipelineOptions, options: LoadOptio
       langshift ingest corpus.jsonl --index news --template own.json --engine faiss-fp16
     """
     check_name(name)
+    if not pipeline.encoder:
+        # A corpus that cannot be read is refused before anybody is asked.
+        require_readable(corpus)
+        made = _fingerprint_of_index(name)
+        pipeline = replace(pipeline, encoder=DEFAULT_ENCODER if made is None else made.encoder)
     # Vectors that come with the corpus are known when it is read, everything else before.
     opened = None if is_given(pipeline.encoder) else pipeline.open(None)
     with ExitStack() as stack:
@@ -284,7 +293,7 @@ def ingest(corpus: str, name: str, pipeline: PipelineOptions, options: LoadOptio
             if options.resume:
                 raise UsageError(f"{message}: give a file, or leave --resume out.")
             note(f"{message}: if this load is interrupted, it has to start again. A load from a file can be resumed.")
-        opened = opened or pipeline.open(source.vector_spec or _vector_spec_of_index(name))
+        opened = opened or pipeline.open(source.vector_spec or _vector_spec(_fingerprint_of_index(name)))
         client = open_cluster()
         watch = stack.enter_context(_reporter(client, name, corpus, pipeline))
         summary = load_source(client, source, name, opened, progress.no_progress, options, watch)
@@ -366,13 +375,17 @@ def _letters(found: list[LoadWorkspace], counts: Counter[LoadWorkspace]) -> Iter
             yield letter
 
 
-def _vector_spec_of_index(name: str) -> VectorSpec | None:
-    """What vectors an index holds, for a corpus that brings none since it only deletes; None without an index."""
+def _fingerprint_of_index(name: str) -> Fingerprint | None:
+    """What made an index; None where there is none that can be asked."""
     try:
-        made = live(open_cluster(), name).fingerprint
+        return live(open_cluster(), name).fingerprint
     except ClusterError:
         return None
-    return VectorSpec(made.dimension, made.normalised)
+
+
+def _vector_spec(made: Fingerprint | None) -> VectorSpec | None:
+    """What vectors an index holds, for a corpus that brings none since it only deletes."""
+    return None if made is None else VectorSpec(made.dimension, made.normalised)
 
 
 def _print(summary: progress.LoadSummary) -> None:

@@ -61,6 +61,7 @@ def test_given_vectors_of_another_model_are_kept_out(index_name, made, tmp_path)
     corpus = made.data / "corpus.jsonl"
     ingest = ["--index", index_name, "--encoder", "given", "--alpha", "0"]
     assert done("ingest", corpus, *ingest)["documents"] == len(made.documents)
+    assert done("ingest", corpus, "--index", index_name, "--alpha", "0", "--if-exists", "append")["replaced"] > 0
     other = write_lines(tmp_path / "other.jsonl", [{"_id": "x", "text": "t", "embedding": [1.0] * 9}])
     assert refused(FingerprintError, "ingest", other, *ingest, "--if-exists", "append").startswith(
         f"Index {index_name} was built with dimension 8, not 9: "
@@ -85,6 +86,10 @@ def test_an_index_by_a_server_that_moves(client, index_name, tmp_path):
         fingerprint = live(client, index_name).fingerprint
         assert (fingerprint.encoder, fingerprint.revision) == (server.name, MODEL)
         assert len(done("search", index_name, "Document 7.")["hits"]) == 10
+        # Without --encoder, documents that are added are encoded as those that are there.
+        more = write_lines(tmp_path / "more.jsonl", [{"_id": "70", "text": "Document 70."}])
+        added = done("ingest", more, "--index", index_name, "--alpha", "0", "--if-exists", "append")
+        assert (added["documents"], server.asked[-1]) == (1, ["Document 70."])
         at_first = server.name
     stored = client.get(index=index_name, id="7")["_source"]["embedding"]
     assert np.abs(stored - vector("Document 7.")).max() < 1e-6
