@@ -2,6 +2,7 @@
 
 import functools
 import math
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -150,6 +151,23 @@ ENCODER_OF_INDEX = option(
     callback=lambda _context, _parameter, given: given or "",
 )
 REMOTE_CODE = flag("--trust-remote-code", "Run code that comes with an st: model, if you trust it.", rare=True)
+
+
+def _use_threads(_context: click.Context, _parameter: click.Parameter, threads: int | None) -> None:
+    # What encoders, and the libraries that they call, go by.
+    if threads is not None:
+        os.environ["OMP_NUM_THREADS"] = str(threads)
+
+
+#: Of a command that encodes much; it is given no argument.
+THREADS = option(
+    "--threads N",
+    "Processors to encode with at most. [default: all that may be used]",
+    click.IntRange(min=1),
+    rare=True,
+    expose_value=False,
+    callback=_use_threads,
+)
 PATIENCE = option(
     "--patience SECONDS",
     "How long to wait while the cluster accepts no requests.",

@@ -37,6 +37,7 @@ from langshift.parameters import (
     PATIENCE,
     REMOTE_CODE,
     SHARE,
+    THREADS,
     Command,
     CommandGroup,
     Decorator,
@@ -235,6 +236,7 @@ def _make_load_options(*, template: Path | None, engine: Engine | None, **values
 @click.command(cls=Command)
 @click.argument("corpus")
 @option("--index NAME", "The index, created if it does not exist.", dest="name", required=True)
+@THREADS
 @_pipeline_options(ENCODER_OF_INDEX, _METHOD, _SOFT, unless=" (--soft does)")
 @option_group(
     "options",

@@ -28,6 +28,7 @@ from langshift.parameters import (
     PATH,
     REMOTE_CODE,
     SHARE,
+    THREADS,
     Command,
     FiniteRange,
     json_or_tables,
@@ -138,6 +139,7 @@ def encode_shown(dataset: Dataset, encoder: Encoder, cache: Path | None) -> enco
 
 @click.command("offline", cls=Command)
 @click.argument("dataset", type=PATH)
+@THREADS
 @_encoding_options
 @option(
     "--method LIST",
@@ -265,6 +267,7 @@ def _numbers(ctx: click.Context, parameter: click.Parameter, given: str | None) 
 
 @click.command("sweep", cls=Command)
 @click.argument("dataset", type=PATH)
+@THREADS
 @_encoding_options
 @option("--alpha LIST", "Alphas to try.", dest="alphas", default=_ALPHAS, callback=_numbers)
 @option("--prefer-language LIST", "Language preferences to try, such as 0,.02,.05.", dest="betas", callback=_numbers)

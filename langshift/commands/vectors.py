@@ -26,6 +26,7 @@ from langshift.parameters import (
     PATH,
     REMOTE_CODE,
     SHARE,
+    THREADS,
     CommandGroup,
     json_or_tables,
     option,
@@ -65,6 +66,7 @@ def vectors() -> None:
 @option("--budget B", "How much recall in the query's own language (SLR@20) it may cost.", SHARE, default=0.01)
 @_PAIRS_ENCODER
 @REMOTE_CODE
+@THREADS
 @option(
     "--sample N",
     "How many items to use. [default: 600, fewer with more than eight languages]",
@@ -417,6 +419,7 @@ def _judgement(one: VectorAssessment) -> dict[str, Any]:
 )
 @ENCODER
 @REMOTE_CODE
+@THREADS
 @option(
     "--output FILE", "The file to write; with several pivots a folder, for files <pivot>.safetensors.", required=True
 )
@@ -483,6 +486,7 @@ def show(file: str, as_json: bool) -> None:
 @option("--pairs PATH", "Gather the evidence again on this parallel text, as for `vectors fit`.")
 @_PAIRS_ENCODER
 @REMOTE_CODE
+@THREADS
 @_passage_options
 @json_or_tables
 def check(

