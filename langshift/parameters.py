@@ -142,6 +142,12 @@ def parse_list(
 JSON = flag("--json", "Print one JSON document instead of tables.", dest="as_json")
 ENCODER = option("--encoder NAME", "The encoder: use-m, st:NAME_OR_PATH, http:URL or given.", default="use-m")
 REMOTE_CODE = flag("--trust-remote-code", "Run code that comes with an st: model, if you trust it.", rare=True)
+VECTORS = option("--vectors FILE", "Language vectors. [default: those that come with langshift]")
+ALPHA = option(
+    "--alpha A",
+    "How much of the shift to apply, 0 to 1. [default: what the vectors recommend, else 1]",
+    SHARE,
+)
 PATIENCE = option(
     "--patience SECONDS",
     "How long to wait while the cluster accepts no requests.",

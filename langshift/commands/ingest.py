@@ -28,11 +28,13 @@ from langshift.ingest.resume import LoadOptions
 from langshift.ingest.sources import open_source
 from langshift.output import emit_json, line, note, out, pluralize, table
 from langshift.parameters import (
+    ALPHA,
     ENCODER,
     JSON,
     PATIENCE,
     REMOTE_CODE,
     SHARE,
+    VECTORS,
     Command,
     Decorator,
     Group,
@@ -49,12 +51,6 @@ from langshift.retry import sigterm_as_interrupt
 from langshift.server_errors import reason
 from langshift.settings import Settings
 
-_VECTORS = option("--vectors FILE", "Language vectors. [default: those that come with langshift]")
-_ALPHA = option(
-    "--alpha A",
-    "How much of the shift to apply, 0 to 1. [default: what the vectors recommend, else 1]",
-    SHARE,
-)
 _METHOD = option("--method NAME", "shift, or affine (a linear map of each language).", default="shift", rare=True)
 _SOFT = flag("--soft", "Shift by all languages a document may be in, by their probability.", rare=True)
 _LID_MODEL = option("--lid-model FILE", "Another fastText model that detects languages.", rare=True)
@@ -73,7 +69,7 @@ def _pipeline_options(*more: Decorator, unless: str = "") -> Decorator:
         default=0.5,
         rare=True,
     )
-    usual = (ENCODER, REMOTE_CODE, _VECTORS, _ALPHA)
+    usual = (ENCODER, REMOTE_CODE, VECTORS, ALPHA)
     return option_group("pipeline", _make_pipeline_options, *usual, *more, _LID_MODEL, least_confidence)
 
 
